@@ -1,0 +1,53 @@
+# Tallyveil. `make help` lists what there is.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+WORKERS ?= 2
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYTHONUTF8 := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow check format bench bench-quick docs clean
+
+help: ## Show this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## Create the environment and install everything, pinned by constraints.txt
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -qq && apt-get install -y -qq python3-venv; \
+	  else echo "Python's venv module is missing. Ask an administrator to install the package python3-venv."; exit 1; fi; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Tallyveil needs Python 3.11 or newer; set PYTHON=..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: setup ## The main job from end to end, on generated data
+	@$(BIN)/tallyveil demo --out out/demo
+
+check: setup ## Formatting, lint and types
+	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/mypy
+
+test: check ## Everything that must pass before a change lands
+	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow'
+
+test-slow: setup ## The long cross-checks as well
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+format: setup ## Put the code in the house format
+	$(BIN)/ruff format src tests benchmarks examples
+	$(BIN)/ruff check --fix src tests benchmarks examples
+
+bench: setup ## Measure against the peers, side by side
+	$(BIN)/python -m benchmarks
+
+docs: setup ## Build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+clean: ## Remove what can be rebuilt
+	rm -rf $(VENV) site out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,45 @@
+"""Tallyveil: the best private mechanism for a count, proved in integers, drawn exactly.
+
+``import tallyveil as tv`` loads nothing but this page; each name below is fetched from its
+home module on first use, so heavy libraries are imported only by those who need them.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from tallyveil._version import __version__
+
+_HOMES: dict[str, tuple[str, ...]] = {
+    "tallyveil.errors": (
+        "ArgumentError",
+        "BudgetError",
+        "CertificationError",
+        "InfeasibleError",
+        "LedgerError",
+        "MechanismError",
+        "MissingExtraError",
+        "PackageError",
+        "QueryError",
+        "TableError",
+        "TallyveilError",
+        "VerificationError",
+    ),
+    "tallyveil.query": ("Query",),
+    "tallyveil.mechanism": ("Mechanism",),
+    "tallyveil.closed_form.geometric": ("geometric",),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = ["__version__", *sorted(_HOME_OF)]  # noqa: PLE0604  # names are strings by type
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'tallyveil' has no attribute {name!r}")
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

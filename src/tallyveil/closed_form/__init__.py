@@ -1,0 +1,1 @@
+"""Mechanisms that need no program: every closed form of the four papers."""

@@ -1,0 +1,114 @@
+"""Every exception Tallyveil raises.
+
+::
+
+    TallyveilError
+    ├── ArgumentError (also ValueError)     an argument breaks a rule
+    │   ├── QueryError                      a query's answers, categories or neighbours
+    │   └── MechanismError                  a matrix that is not a mechanism
+    ├── InfeasibleError                     no mechanism meets all the constraints
+    ├── CertificationError                  a matrix could not be proved private
+    │   └── VerificationError               a certificate that does not hold
+    ├── TableError (also ValueError)        a table that cannot be privatized as asked
+    ├── LedgerError                         a ledger that cannot be read or trusted
+    │   └── BudgetError                     a debit the budget does not cover
+    ├── PackageError                        a release folder that does not check
+    └── MissingExtraError (also ImportError) an optional library is not installed
+
+Messages name the argument, the rule, what was given and what to do. They never contain
+confidential values: a count from a table is described by its row's rule, not quoted.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ArgumentError",
+    "BudgetError",
+    "CertificationError",
+    "InfeasibleError",
+    "LedgerError",
+    "MechanismError",
+    "MissingExtraError",
+    "PackageError",
+    "QueryError",
+    "TableError",
+    "TallyveilError",
+    "VerificationError",
+]
+
+
+class TallyveilError(Exception):
+    """The root of every error raised on purpose by Tallyveil."""
+
+
+class ArgumentError(TallyveilError, ValueError):
+    """An argument breaks a rule: says which argument, which rule, what was given.
+
+    >>> raise ArgumentError("epsilon", "be greater than 0", -1)
+    Traceback (most recent call last):
+    ...
+    tallyveil.errors.ArgumentError: 'epsilon' must be greater than 0. Got -1.
+    """
+
+    def __init__(self, argument: str, rule: str, value: object = None, hint: str = "") -> None:
+        self.argument, self.rule, self.value, self.hint = argument, rule, value, hint
+        got = "" if value is None else f" Got {_shown(value)}."
+        super().__init__(f"{argument!r} must {rule}.{got}{' ' + hint if hint else ''}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.argument, self.rule, self.value, self.hint)
+
+
+class QueryError(ArgumentError):
+    """A query whose answers, categories or neighbours do not fit together."""
+
+
+class MechanismError(ArgumentError):
+    """A matrix that is not a mechanism for its query."""
+
+
+class InfeasibleError(TallyveilError):
+    """No mechanism meets all the constraints; `conflict` names those that clash."""
+
+    def __init__(self, message: str, conflict: tuple[str, ...] = ()) -> None:
+        self.conflict = conflict
+        super().__init__(message)
+
+
+class CertificationError(TallyveilError):
+    """A matrix could not be proved private at the wanted epsilon."""
+
+
+class VerificationError(CertificationError):
+    """A certificate or mechanism file does not hold what it claims."""
+
+
+class TableError(TallyveilError, ValueError):
+    """A table that cannot be privatized as asked."""
+
+
+class LedgerError(TallyveilError):
+    """A ledger that cannot be opened, read or trusted."""
+
+
+class BudgetError(LedgerError):
+    """A debit that the remaining budget does not cover; nothing was spent."""
+
+
+class PackageError(TallyveilError):
+    """A release folder that is incomplete or does not match its own checksums."""
+
+
+class MissingExtraError(TallyveilError, ImportError):
+    """An optional library is needed: says which extra installs it."""
+
+    def __init__(self, library: str, extra: str) -> None:
+        super().__init__(
+            f"This needs {library}, which is not installed. "
+            f"Install it with: pip install 'tallyveil[{extra}]'"
+        )
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 120 else text[:117] + "..."

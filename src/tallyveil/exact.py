@@ -1,0 +1,89 @@
+"""Exact rationals for privacy parameters.
+
+A float means the decimal it prints as: 0.1 is 1/10, not the binary fraction just above it.
+Certificates and ledgers work with that rational, so ten debits of 0.1 fill a budget of 1.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from numbers import Integral, Rational, Real
+from typing import TypeAlias
+
+from tallyveil.errors import ArgumentError
+
+__all__ = ["Epsilon", "exact_delta", "exact_epsilon", "exact_rational"]
+
+Epsilon: TypeAlias = int | float | str | Decimal | Fraction
+
+SMALLEST_EPSILON = Fraction(1, 10**12)
+LARGEST_EPSILON = Fraction(700)  # e^epsilon must be a finite double
+
+
+def exact_rational(value: Epsilon, argument: str = "value") -> Fraction:
+    """The rational number that `value` stands for.
+
+    Integers, Fractions and Decimals are taken as they are, strings such as ``"1/2"``,
+    ``"0.1"`` or ``"1e-3"`` as written, floats as the shortest decimal that prints them.
+
+    >>> exact_rational(0.1), exact_rational("1/3"), exact_rational(2)
+    (Fraction(1, 10), Fraction(1, 3), Fraction(2, 1))
+    """
+    if isinstance(value, bool) or value is None:
+        raise ArgumentError(argument, "be a number, a Fraction, a Decimal or a string", repr(value))
+    if isinstance(value, (Integral, Rational)):
+        return Fraction(int(value)) if isinstance(value, Integral) else Fraction(value)
+    text = str(value).strip() if isinstance(value, (str, Decimal, Real)) else ""
+    numerator, slash, denominator = text.partition("/")
+    parts = [_decimal(part) for part in ((numerator, denominator) if slash else (numerator,))]
+    if any(part is None for part in parts) or (slash and parts[1] == 0):
+        raise ArgumentError(
+            argument,
+            "be a finite number",
+            value,
+            'Give a number, a Fraction, or a string such as "1/2" or "0.1".',
+        )
+    exact = [Fraction(part) for part in parts if part is not None]
+    return exact[0] / exact[1] if slash else exact[0]
+
+
+def _decimal(text: str) -> Decimal | None:
+    """`text` as a finite decimal of sane size, or None."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    if not number.is_finite() or abs(number.adjusted()) > 5000:
+        return None
+    return number
+
+
+def exact_epsilon(value: Epsilon, argument: str = "epsilon") -> Fraction:
+    """A privacy loss as an exact rational between 1e-12 and 700.
+
+    >>> exact_epsilon("0.1")
+    Fraction(1, 10)
+    """
+    exact = exact_rational(value, argument)
+    if exact <= 0:
+        raise ArgumentError(
+            argument, "be greater than 0", value, "Smaller is more private; 1.0 is a usual start."
+        )
+    if not SMALLEST_EPSILON <= exact <= LARGEST_EPSILON:
+        raise ArgumentError(argument, "lie between 1e-12 and 700", value)
+    return exact
+
+
+def exact_delta(value: Epsilon, argument: str = "delta") -> Fraction:
+    """The slack of (epsilon, delta)-privacy as an exact rational in [0, 1).
+
+    >>> exact_delta(1e-6)
+    Fraction(1, 1000000)
+    """
+    exact = exact_rational(value, argument)
+    if not 0 <= exact < 1:
+        raise ArgumentError(argument, "lie in [0, 1)", value)
+    if exact and float(exact) == 0.0:
+        raise ArgumentError(argument, "be 0 or at least 1e-300", value)
+    return exact
