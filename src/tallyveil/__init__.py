@@ -27,6 +27,13 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "tallyveil.query": ("Query",),
     "tallyveil.mechanism": ("Mechanism",),
     "tallyveil.closed_form.geometric": ("geometric",),
+    "tallyveil.closed_form.transport": ("transport",),
+    "tallyveil.closed_form.fair": ("fair", "randomized_response", "uniform"),
+    "tallyveil.closed_form.exponential": ("exponential",),
+    "tallyveil.closed_form.additive": ("discrete_gaussian", "laplace", "staircase"),
+    "tallyveil.closed_form.smooth": ("cauchy", "smooth_sensitivity"),
+    "tallyveil.closed_form.choose": ("Choice", "choose"),
+    "tallyveil.closed_form.oblivious": ("oblivious",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -17,7 +17,16 @@ from numpy.typing import ArrayLike, NDArray
 from tallyveil.errors import ArgumentError
 from tallyveil.query import Query
 
-__all__ = ["Loss", "Prior", "loss_name", "loss_table", "paper_loss", "prior_law", "side_mask"]
+__all__ = [
+    "Loss",
+    "Prior",
+    "law",
+    "loss_name",
+    "loss_table",
+    "paper_loss",
+    "prior_law",
+    "side_mask",
+]
 
 Loss: TypeAlias = str | tuple[str, float] | Callable[[Any, Any], Any] | ArrayLike
 Prior: TypeAlias = str | tuple[str, float] | ArrayLike | None
@@ -146,6 +155,31 @@ def prior_law(prior: Prior, size: int) -> Floats:
     weights = weights / weights.max()
     law: Floats = weights / weights.sum()
     return law
+
+
+def law(values: ArrayLike, size: int, argument: str = "law") -> Floats:
+    """A law as it is: non-negative, `size` entries, summing to one within 1e-9.
+
+    Unlike a prior it is never rescaled from counts, because a mechanism must preserve exactly
+    what was given; only the last rounding of the sum is divided out.
+
+    >>> law([0.25, 0.75], 2).tolist()
+    [0.25, 0.75]
+    """
+    try:
+        mass = np.array(values, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError(argument, "be numbers", type(values).__name__) from None
+    if mass.shape != (size,):
+        raise ArgumentError(argument, f"be a law with {size} entries", f"shape {mass.shape}")
+    if not np.isfinite(mass).all() or (mass < 0).any():
+        raise ArgumentError(argument, "be finite and non-negative", "a negative or missing entry")
+    total = float(mass.sum())
+    if abs(total - 1) > 1e-9:
+        hint = "Divide counts or weights by their sum first."
+        raise ArgumentError(argument, "sum to one", f"a sum of {total:.9g}", hint)
+    scaled: Floats = mass / total
+    return scaled
 
 
 def _binomial(p: Any, trials: int) -> Floats:
