@@ -130,7 +130,7 @@ def prior_law(prior: Prior, size: int) -> Floats:
     None or ``"uniform"`` is uniform; ``("binomial", p)`` is the number of successes in
     size - 1 trials; an array of weights or counts is normalised.
 
-    >>> prior_law(("binomial", 0.5), 3).tolist()
+    >>> prior_law(("binomial", 0.5), 3).round(12).tolist()
     [0.25, 0.5, 0.25]
     """
     if prior is None or (isinstance(prior, str) and prior == "uniform"):
@@ -185,9 +185,11 @@ def law(values: ArrayLike, size: int, argument: str = "law") -> Floats:
 def _binomial(p: Any, trials: int) -> Floats:
     if not isinstance(p, Real) or isinstance(p, bool) or not 0 <= float(p) <= 1:
         raise ArgumentError("prior", "give the binomial a probability in [0, 1]", p)
-    from scipy.stats import binom
+    from scipy.special import gammaln, xlog1py, xlogy
 
-    law: Floats = binom.pmf(np.arange(trials + 1), trials, float(p))
+    k = np.arange(trials + 1)
+    ways = gammaln(trials + 1) - gammaln(k + 1) - gammaln(trials - k + 1)
+    law: Floats = np.exp(ways + xlogy(k, float(p)) + xlog1py(trials - k, -float(p)))
     scaled: Floats = law / law.sum()
     return scaled
 

@@ -9,7 +9,7 @@ from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.mechanism import Mechanism
 from tallyveil.query import Query
 
-__all__ = ["geometric"]
+__all__ = ["geometric", "require_grid"]
 
 
 def geometric(query: Query, epsilon: Epsilon) -> Mechanism:
@@ -33,7 +33,7 @@ def geometric(query: Query, epsilon: Epsilon) -> Mechanism:
     [[0.666667, 0.166667, 0.166667], [0.333333, 0.333333, 0.333333], [0.166667, 0.166667, 0.666667]]
     """
     exact = exact_epsilon(epsilon)
-    _require_grid(query)
+    require_grid(query, "geometric noise")
     rate = float(exact) / query.neighbours.width
     n, m = query.shape
     decay = np.exp(-rate * np.arange(m + n))
@@ -45,7 +45,8 @@ def geometric(query: Query, epsilon: Epsilon) -> Mechanism:
     return Mechanism(matrix, query, exact, name="geometric")
 
 
-def _require_grid(query: Query) -> None:
+def require_grid(query: Query, what: str) -> None:
+    """Raise a `QueryError` unless inputs and outputs lie on one evenly spaced grid."""
     steps = np.diff(query.outputs.astype(float))
     spacing = np.diff(query.inputs.astype(float))
     even = np.ptp(spacing) <= 1e-9 * spacing[0] and len(steps) > 0
@@ -54,7 +55,7 @@ def _require_grid(query: Query) -> None:
     if not (even and on_grid):
         raise QueryError(
             "query",
-            "have evenly spaced inputs, and outputs on the same grid, for geometric noise",
+            f"have evenly spaced inputs, and outputs on the same grid, for {what}",
             repr(query),
             "Use laplace or exponential, or categories=1.",
         )

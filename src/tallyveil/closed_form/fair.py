@@ -1,0 +1,79 @@
+"""The explicit fair mechanism, the uniform one, and randomized response."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tallyveil.exact import Epsilon, exact_epsilon
+from tallyveil.mechanism import Mechanism
+from tallyveil.query import Query
+
+__all__ = ["fair", "randomized_response", "uniform"]
+
+
+def fair(query: Query, epsilon: Epsilon) -> Mechanism:
+    """The best mechanism that reports the truth equally often whatever it is.
+
+    With a = exp(-epsilon), N = n + 1 answers, d = |i - r| and t = min(i, n - i)::
+
+        Pr(r | i) = y a^d                    if d < t
+                    y a^ceil((d + t)/2)      otherwise
+
+    (000, equation 17.) Every row holds the same powers of a, so y = 1 / (their sum): for even
+    n it is (1-a)/(1+a-2a^(n/2+1)), for odd n (1-a)/((1+a)(1-a^((n+1)/2))) (errata 000.7). It
+    has all seven properties and the least zero-one loss of any fair mechanism, under every
+    prior (000, Theorem 6 and Lemma 1).
+
+    On a band of width w the same matrix at epsilon/w is private, though no longer optimal.
+    Needs a query with equal inputs and outputs. Costs O(n^2).
+
+    >>> q = Query.count(4)
+    >>> m = fair(q, "0.0953101798043249")      # a = 10/11
+    >>> round(float(m.matrix[2, 2]), 9) == round(121 / 541, 9), all(m.properties().values())
+    (True, True)
+    """
+    exact = exact_epsilon(epsilon)
+    query.require_square("the fair mechanism")
+    rate = float(exact) / query.neighbours.width
+    index = np.arange(len(query.inputs))
+    distance = np.abs(index[:, None] - index[None, :])
+    margin = np.minimum(index, index[::-1])[:, None]
+    power = np.where(distance < margin, distance, (distance + margin + 1) // 2)
+    decay = np.exp(-rate * index)
+    matrix = decay[power] / decay[power[0]].sum()
+    return Mechanism(matrix, query, exact, name="fair")
+
+
+def uniform(query: Query, epsilon: Epsilon | None = None) -> Mechanism:
+    """Guessing: every output with probability 1/m, whatever the truth (000, Definition 5).
+
+    It reveals nothing (its realised epsilon is 0) and has every property; `epsilon` only
+    labels it.
+
+    >>> uniform(Query.count(3)).realised_epsilon()
+    0.0
+    """
+    m = len(query.outputs)
+    return Mechanism(np.full(query.shape, 1 / m), query, epsilon, name="uniform")
+
+
+def randomized_response(query: Query, epsilon: Epsilon) -> Mechanism:
+    """The truth with probability p, otherwise any other answer equally often.
+
+    p = e^epsilon / (e^epsilon + n) for n + 1 answers; for one bit, 1/(1 + a) (000, equation 2
+    and Lemma 2). Private for every neighbour relation, so it suits local collection; for
+    counts the geometric mechanism is far better.
+
+    For one bit it is the only optimum while the prior odds lie in (a, 1/a) (000, Theorem 3,
+    with errata 000.12).
+
+    >>> round(float(randomized_response(Query.count(1), "1.0986122886681098").matrix[0, 0]), 12)
+    0.75
+    """
+    exact = exact_epsilon(epsilon)
+    query.require_square("randomized response")
+    size = len(query.inputs)
+    lie = np.exp(-float(exact))
+    matrix = np.full((size, size), lie)
+    np.fill_diagonal(matrix, 1.0)
+    return Mechanism(matrix / (1 + (size - 1) * lie), query, exact, name="randomized response")
