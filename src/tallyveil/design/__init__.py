@@ -1,0 +1,1 @@
+"""The best mechanism there is: problem -> program -> fold -> solver -> bound -> design."""
