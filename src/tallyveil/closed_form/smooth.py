@@ -25,10 +25,11 @@ Floats = NDArray[np.float64]
 def smooth_sensitivity(query: Query, database: ArrayLike, beta: float) -> float:
     """S = max over k of exp(-beta k) A_k, A_k the local sensitivity k changes away.
 
-    With x sorted, x_0 = lower and x_(n+1) = upper beyond the ends: for a maximum A_0 is
-    max(upper - x_n, x_n - x_(n-1)) and A_k = upper - x_(n-k); a minimum is its mirror image;
-    for the median of odd n, A_k = max over t <= k+1 of x_(m+t) - x_(m+t-k-1) (Nissim,
-    Raskhodnikova and Smith 2007). Costs O(n), O(n^2) for the median.
+    With x sorted, x_i = lower for i < 1 and upper for i > n: for a maximum
+    A_k = max(upper - x_(n-k), x_n - x_(n-k-1)), since k changes can lower the k largest, or
+    all but the largest; a minimum is its mirror image; for the median of odd n,
+    A_k = max over t <= k+1 of x_(m+t) - x_(m+t-k-1) (Nissim, Raskhodnikova and Smith 2007).
+    Costs O(n), O(n^2) for the median.
 
     >>> smooth_sensitivity(Query.maximum(0, 9), [1, 2, 9], beta=0.1)    # A_0 = 7, A_1 = 7
     7.0
@@ -47,9 +48,8 @@ def smooth_sensitivity(query: Query, database: ArrayLike, beta: float) -> float:
         return _smooth_median(values, low, high, beta)
     if query.kind == "minimum":
         values, low, high = -values[::-1], -high, -low
-    padded = np.concatenate([[low], values])
-    local = high - padded[::-1]
-    local[0] = max(local[0], padded[-1] - padded[-2])
+    falling = np.concatenate([values[::-1], [low, low]])  # x_n, x_(n-1), ..., x_1, x_0, x_(-1)
+    local = np.maximum(high - falling[:-1], values[-1] - falling[1:])
     return float((np.exp(-beta * np.arange(len(local))) * local).max())
 
 

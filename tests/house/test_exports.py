@@ -1,0 +1,56 @@
+"""The public names are exactly those documented, and every one explains itself."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import tallyveil as tv
+
+ROOT = Path(__file__).parents[2]
+MODULES = sorted(module.name for module in pkgutil.walk_packages(tv.__path__, "tallyveil."))
+
+
+def documented() -> set[str]:
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    return set(re.findall(r"^- `tv\.(\w+)`", text, flags=re.MULTILINE))
+
+
+def test_public_names_are_those_documented():
+    assert set(tv.__all__) - {"__version__"} == documented()
+
+
+@pytest.mark.parametrize("name", sorted(set(tv.__all__) - {"__version__"}))
+def test_public_name_has_a_docstring(name):
+    assert inspect.getdoc(getattr(tv, name))
+
+
+def test_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        tv.nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_doctests(name):
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert result.failed == 0
+
+
+def test_the_doctests_are_there():
+    attempted = sum(
+        len(example.examples)
+        for name in MODULES
+        for example in doctest.DocTestFinder().find(importlib.import_module(name))
+    )
+    assert attempted > 100
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_list_what_they_export(name):
+    module = importlib.import_module(name)
+    for exported in getattr(module, "__all__", ()):
+        assert hasattr(module, exported)

@@ -1,0 +1,85 @@
+"""Data flows one way: a module imports only from layers before its own."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import tallyveil
+
+LAYERS = [
+    "_version", "errors", "exact", "neighbours", "query", "loss", "properties", "privacy",
+    "exchange", "figure", "mechanism", "closed_form", "certify", "release", "design", "preserve",
+    "consume", "distribution", "table", "evaluate", "report", "cli",
+]  # fmt: skip
+HOMES = {  # the only modules that may import each heavy library
+    "clarabel": {"design.solver"},
+    "scipy.optimize": {"design.solver", "table.match"},
+    "cryptography": {"release.entropy"},
+    "matplotlib": {"figure"},
+    "sqlite3": {"release.ledger_store"},
+    "pyarrow": {"table.source"},
+    "pandas": {"table.source"},
+    "polars": {"table.source"},
+    "typer": {"cli"},
+    "rich": {"cli"},
+}
+PACKAGE = Path(tallyveil.__file__).parent
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")
+
+
+def dotted(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+
+
+def imports(path: Path) -> set[str]:
+    """Every module imported anywhere in the file, type-checking blocks apart."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    skipped = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        if node in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_imports_only_from_lower_layers(path):
+    own = LAYERS.index(dotted(path).split(".")[0])
+    for name in imports(path):
+        if name.startswith("tallyveil."):
+            layer = name.split(".")[1]
+            if layer in LAYERS:
+                assert LAYERS.index(layer) <= own, f"{dotted(path)} imports {name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_heavy_libraries_have_one_home(path):
+    module = dotted(path)
+    for name in imports(path):
+        for library, homes in HOMES.items():
+            if name == library or name.startswith(library + "."):
+                assert module in homes or module.split(".")[0] in homes, f"{module}: {name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_random_bits_have_one_source(path):
+    if dotted(path) == "release.entropy":
+        return
+    text = path.read_text(encoding="utf-8")
+    for forbidden in ("np.random", "numpy.random", "import random", "os.urandom", "secrets."):
+        assert forbidden not in text
+
+
+def test_every_layer_exists():
+    present = {dotted(path).split(".")[0] for path in MODULES}
+    assert present <= set(LAYERS)

@@ -1,0 +1,50 @@
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import tallyveil as tv
+from tallyveil.exact import exact_delta, exact_epsilon, exact_rational
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (0.1, Fraction(1, 10)),
+        (np.float64(0.1), Fraction(1, 10)),
+        (np.float32(0.1), Fraction(1, 10)),
+        (np.int64(2), Fraction(2)),
+        (1, Fraction(1)),
+        ("1/2", Fraction(1, 2)),
+        (" 0.1 ", Fraction(1, 10)),
+        ("1e-3", Fraction(1, 1000)),
+        ("0.5/2", Fraction(1, 4)),
+        (Decimal("0.3"), Fraction(3, 10)),
+        (Fraction(2, 3), Fraction(2, 3)),
+    ],
+)
+def test_a_number_means_what_it_prints_as(given, meant):
+    assert exact_rational(given) == meant
+    assert tv.geometric(tv.Query.count(2), given).exact_epsilon == meant
+
+
+def test_ten_tenths_are_one():
+    assert sum(exact_epsilon(0.1) for _ in range(10)) == 1
+
+
+@pytest.mark.parametrize("bad", ["", "one", "1/0", "nan", "inf", "1/2/3", float("nan"), [1], None])
+def test_nonsense_is_refused(bad):
+    with pytest.raises(tv.ArgumentError, match="'value' must be"):
+        exact_rational(bad)
+
+
+def test_absurd_exponents_are_refused_quickly():
+    with pytest.raises(tv.ArgumentError, match="finite number"):
+        exact_epsilon("1e-99999999")
+
+
+@pytest.mark.parametrize("bad", [-1e-9, 1, 2.0, "1e-400"])
+def test_delta_lies_in_the_unit_interval(bad):
+    with pytest.raises(tv.ArgumentError, match="'delta' must"):
+        exact_delta(bad)
