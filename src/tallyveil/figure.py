@@ -6,6 +6,7 @@ window system, and saves it where asked (PNG, SVG or PDF by the file's ending).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from tallyveil.errors import MissingExtraError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["heatmap", "new_figure", "save"]
+__all__ = ["heatmap", "heatmaps", "new_figure", "save"]
 
 Floats = NDArray[np.float64]
 
@@ -70,4 +71,20 @@ def heatmap(
             text = f"{matrix[i, j]:.2f}".lstrip("0") if matrix[i, j] < 1 else "1"
             axes.text(j, i, text, ha="center", va="center", fontsize=7, color=colour)
     figure.colorbar(image, ax=axes, label="probability", shrink=0.85)
+    return save(figure, path)
+
+
+def heatmaps(
+    matrices: Sequence[Floats], titles: Sequence[str], path: str | Path | None = None
+) -> Figure:
+    """Several matrices side by side on one colour scale."""
+    figure = new_figure(2.6 * len(matrices) + 0.8, 2.9)
+    highest = max(float(matrix.max()) for matrix in matrices)
+    panels = figure.subplots(1, len(matrices), squeeze=False)[0]
+    for axes, matrix, title in zip(panels, matrices, titles, strict=True):
+        image = axes.imshow(matrix, cmap="magma_r", vmin=0.0, vmax=highest)
+        axes.set_title(title, fontsize=10)
+        axes.set_xlabel("released")
+    panels[0].set_ylabel("true")
+    figure.colorbar(image, ax=panels, label="probability", shrink=0.8)
     return save(figure, path)

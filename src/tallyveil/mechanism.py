@@ -374,12 +374,14 @@ def _stochastic(matrix: ArrayLike, query: Query) -> Floats:
     if array.shape != query.shape:
         rule = f"have shape {query.shape}: a row per true answer, a column per released answer"
         raise MechanismError("matrix", rule, f"shape {array.shape}")
-    if not np.isfinite(array).all():
+    lowest = array.min()
+    if not np.isfinite(lowest) or not np.isfinite(array.max()):
         raise MechanismError("matrix", "be finite", "an infinite or missing entry")
-    if array.min() < -ROUND_OFF:
+    if lowest < -ROUND_OFF:
         i, j = np.unravel_index(int(array.argmin()), array.shape)
         raise MechanismError("matrix", "be non-negative", f"{array[i, j]:.6g} at ({i}, {j})")
-    np.maximum(array, 0.0, out=array)
+    if lowest < 0:
+        np.maximum(array, 0.0, out=array)
     sums = array.sum(axis=1)
     off = int(np.abs(sums - 1).argmax())
     if abs(sums[off] - 1) > ROUND_OFF:

@@ -24,6 +24,13 @@ def test_public_names_are_those_documented():
     assert set(tv.__all__) - {"__version__"} == documented()
 
 
+def test_the_type_stub_names_the_same():
+    text = (Path(tv.__file__).parent / "__init__.pyi").read_text(encoding="utf-8")
+    pairs = set(re.findall(r"^from ([\w.]+) import (\w+) as \2$", text, flags=re.MULTILINE))
+    homes = {(module, name) for module, names in tv._HOMES.items() for name in names}
+    assert pairs == homes | {("tallyveil._version", "__version__")}
+
+
 @pytest.mark.parametrize("name", sorted(set(tv.__all__) - {"__version__"}))
 def test_public_name_has_a_docstring(name):
     assert inspect.getdoc(getattr(tv, name))

@@ -36,12 +36,13 @@ def geometric(query: Query, epsilon: Epsilon) -> Mechanism:
     require_grid(query, "geometric noise")
     rate = float(exact) / query.neighbours.width
     n, m = query.shape
-    decay = np.exp(-rate * np.arange(m + n))
-    distance = np.abs(query.home[:, None] - np.arange(m)[None, :])
-    inside = -np.expm1(-rate) / (1 + decay[1])
-    matrix = inside * decay[distance]
-    ends = [0, m - 1]
-    matrix[:, ends] = decay[distance[:, ends]] / (1 + decay[1])
+    decay = np.exp(-rate * np.arange(m))
+    both_sides = np.concatenate([decay[:0:-1], decay])
+    # on a grid the homes of successive inputs are successive: each row is the last, shifted
+    rows = np.lib.stride_tricks.sliding_window_view(both_sides, m)[m - 1 - query.home[0] :: -1]
+    matrix = rows[:n] * (-np.expm1(-rate) / (1 + decay[1]))
+    matrix[:, 0] = decay[query.home] / (1 + decay[1])
+    matrix[:, -1] = decay[m - 1 - query.home] / (1 + decay[1])
     return Mechanism(matrix, query, exact, name="geometric")
 
 

@@ -1,0 +1,31 @@
+# Written by docs/generate_api.py; a test keeps it in step.
+
+from tallyveil._version import __version__ as __version__
+from tallyveil.closed_form.additive import discrete_gaussian as discrete_gaussian
+from tallyveil.closed_form.additive import laplace as laplace
+from tallyveil.closed_form.additive import staircase as staircase
+from tallyveil.closed_form.choose import Choice as Choice
+from tallyveil.closed_form.choose import choose as choose
+from tallyveil.closed_form.exponential import exponential as exponential
+from tallyveil.closed_form.fair import fair as fair
+from tallyveil.closed_form.fair import randomized_response as randomized_response
+from tallyveil.closed_form.fair import uniform as uniform
+from tallyveil.closed_form.geometric import geometric as geometric
+from tallyveil.closed_form.oblivious import oblivious as oblivious
+from tallyveil.closed_form.smooth import cauchy as cauchy
+from tallyveil.closed_form.smooth import smooth_sensitivity as smooth_sensitivity
+from tallyveil.closed_form.transport import transport as transport
+from tallyveil.errors import ArgumentError as ArgumentError
+from tallyveil.errors import BudgetError as BudgetError
+from tallyveil.errors import CertificationError as CertificationError
+from tallyveil.errors import InfeasibleError as InfeasibleError
+from tallyveil.errors import LedgerError as LedgerError
+from tallyveil.errors import MechanismError as MechanismError
+from tallyveil.errors import MissingExtraError as MissingExtraError
+from tallyveil.errors import PackageError as PackageError
+from tallyveil.errors import QueryError as QueryError
+from tallyveil.errors import TableError as TableError
+from tallyveil.errors import TallyveilError as TallyveilError
+from tallyveil.errors import VerificationError as VerificationError
+from tallyveil.mechanism import Mechanism as Mechanism
+from tallyveil.query import Query as Query
