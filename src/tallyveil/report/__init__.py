@@ -1,0 +1,1 @@
+"""Documents about a release: the public methodology and the confidential comparison."""
