@@ -11,6 +11,7 @@ import tallyveil as tv
 ROOT = Path(__file__).parents[1]
 HEADINGS = {
     "query": "Queries and mechanisms",
+    "loss": "Queries and mechanisms",
     "mechanism": "Queries and mechanisms",
     "closed_form": "Closed forms",
     "certify": "Certify and release",

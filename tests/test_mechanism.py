@@ -119,9 +119,9 @@ def test_intervals_cover_at_least_their_confidence(name, confidence):
     m = getattr(tv, name)(tv.Query.count(15), 0.6)
     for i, (low, high) in enumerate(m.interval(confidence)):
         inside = (m.query.outputs >= low) & (m.query.outputs <= high)
-        assert m.matrix[i, inside].sum() >= confidence - 1e-11
-        assert m.matrix[i, m.query.outputs < low].sum() <= (1 - confidence) / 2 + 1e-11
-        assert m.matrix[i, m.query.outputs > high].sum() <= (1 - confidence) / 2 + 1e-11
+        assert m.matrix[i, inside].sum() >= confidence - 1e-15
+        assert m.matrix[i, m.query.outputs < low].sum() <= (1 - confidence) / 2 + 1e-15
+        assert m.matrix[i, m.query.outputs > high].sum() <= (1 - confidence) / 2 + 1e-15
 
 
 @pytest.mark.parametrize("bad", [0, 1, -0.5, 95])

@@ -25,6 +25,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "VerificationError",
     ),
     "tallyveil.query": ("Query",),
+    "tallyveil.loss": ("paper_loss",),
     "tallyveil.mechanism": ("Mechanism",),
     "tallyveil.closed_form.geometric": ("geometric",),
     "tallyveil.closed_form.transport": ("transport",),

@@ -184,7 +184,7 @@ class Mechanism:
         """
         if not 0 < confidence < 1:
             raise ArgumentError("confidence", "lie strictly between 0 and 1", confidence)
-        tail = (1 - confidence) / 2 + 1e-12
+        tail = (1 - confidence) / 2
         below = np.cumsum(self.matrix, axis=1)
         above = np.cumsum(self.matrix[:, ::-1], axis=1)
         low = (below <= tail).sum(axis=1)
