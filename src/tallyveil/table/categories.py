@@ -24,6 +24,7 @@ from tallyveil.table.source import Table
 
 __all__ = [
     "Condition",
+    "Label",
     "count_rows",
     "parse_conditions",
     "public_categories",
