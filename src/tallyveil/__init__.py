@@ -4,7 +4,9 @@
 home module on first use, so heavy libraries are imported only by those who need them.
 """
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from tallyveil._version import __version__
@@ -35,6 +37,21 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "tallyveil.closed_form.smooth": ("cauchy", "smooth_sensitivity"),
     "tallyveil.closed_form.choose": ("Choice", "choose"),
     "tallyveil.closed_form.oblivious": ("oblivious",),
+    "tallyveil.certify.repair": ("Repair", "repair"),
+    "tallyveil.certify.verify": ("Verdict", "verify"),
+    "tallyveil.release.certified": (
+        "CertifiedGeometric",
+        "CertifiedMechanism",
+        "certify",
+        "certify_geometric",
+        "load",
+    ),
+    "tallyveil.release.entropy": ("Entropy", "SeededNotPrivate"),
+    "tallyveil.release.noise": (
+        "discrete_gaussian_noise",
+        "geometric_noise",
+        "geometric_release",
+    ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -51,3 +68,14 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class _Package(ModuleType):
+    """This module. Importing the subpackage `tallyveil.certify` must not hide `tv.certify`."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _HOME_OF and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

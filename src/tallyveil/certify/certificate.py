@@ -1,0 +1,79 @@
+"""What was proved, as a small JSON document that anyone can re-check.
+
+The canonical text of a document is JSON with sorted keys, an indent of one and one final
+newline. Reading and writing it again gives the same bytes, and `digest` is a SHA-256 over
+all the rest, so a change of any byte shows. `docs/certificate.md` lists the fields.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "CERTIFICATE_FORMAT",
+    "MECHANISM_FORMAT",
+    "VERSION",
+    "canonical",
+    "digest",
+    "read_rows",
+    "rows_text",
+    "sealed",
+    "weights_sha256",
+]
+
+CERTIFICATE_FORMAT = "tallyveil-certificate"
+MECHANISM_FORMAT = "tallyveil-certified-mechanism"
+VERSION = 1
+
+
+def canonical(document: Mapping[str, Any]) -> str:
+    """The one text of a document.
+
+    >>> canonical({"b": 1, "a": [2]})
+    '{\\n "a": [\\n  2\\n ],\\n "b": 1\\n}\\n'
+    """
+    return json.dumps(document, sort_keys=True, indent=1, allow_nan=False) + "\n"
+
+
+def digest(certificate: Mapping[str, Any]) -> str:
+    """SHA-256 of the certificate's canonical text without its own `digest`."""
+    rest = {key: value for key, value in certificate.items() if key != "digest"}
+    return hashlib.sha256(canonical(rest).encode()).hexdigest()
+
+
+def sealed(certificate: Mapping[str, Any]) -> dict[str, Any]:
+    """The certificate with its `digest` filled in."""
+    return {**certificate, "digest": digest(certificate)}
+
+
+def weights_sha256(weights: NDArray[np.int64]) -> str:
+    """SHA-256 of the weights as decimal text, one line per row.
+
+    >>> weights_sha256(np.array([[1, 2]])) == hashlib.sha256(b"1 2\\n").hexdigest()
+    True
+    """
+    return hashlib.sha256("".join(line + "\n" for line in rows_text(weights)).encode()).hexdigest()
+
+
+def rows_text(weights: NDArray[np.int64]) -> list[str]:
+    """One line of decimals per row: exact in any JSON reader, unlike large numbers."""
+    return [" ".join(map(str, row)) for row in weights.tolist()]
+
+
+def read_rows(lines: Sequence[str]) -> NDArray[np.int64]:
+    """The weights that `rows_text` wrote; a ValueError for anything else."""
+    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+        raise ValueError("weights must be a list of lines")
+    try:
+        weights = np.array([[int(cell) for cell in line.split(" ")] for line in lines], np.int64)
+    except OverflowError:
+        raise ValueError("a weight does not fit 63 bits") from None
+    if rows_text(weights) != lines:
+        raise ValueError("weights are not plain decimals")
+    return weights

@@ -1,0 +1,196 @@
+"""Geometric noise on all the whole numbers as a finite list of integers.
+
+No table holds an unbounded law, and cutting one off breaks pure privacy. This law is cut
+into blocks that repeat instead. With B = len(near), L = len(block), T = 2^62::
+
+    Pr(+-d)                = near[d] / T                                    for d < B
+    Pr(+-(B + q L + t))    = beyond / T * (again / T)^q (1 - again / T) * block[t] / T
+
+Two numbers one apart either lie in the same block, or at a join between blocks whose ratio
+does not depend on q. So finitely many integer comparisons prove that the ratio of any two
+neighbouring probabilities, arbitrarily far out, is at most e^epsilon: `check`. Whoever
+adds this noise to a number that one person moves by one is epsilon-private, and clamping
+the sum to a range is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tallyveil.certify.certificate import read_rows, rows_text
+from tallyveil.certify.exponent import Growth
+from tallyveil.errors import CertificationError
+from tallyveil.exact import exact_epsilon
+
+__all__ = ["GeometricLaw"]
+
+Integers = NDArray[np.int64]
+TOTAL = 1 << 62
+FAINT = 1 << 30  # a block ends where its weights would carry fewer digits than this
+LONGEST = 1 << 17
+
+
+@dataclass(frozen=True, eq=False)
+class GeometricLaw:
+    """Two-sided geometric noise, Pr(k) close to (1-a)/(1+a) a^|k| with a = exp(-epsilon).
+
+    `GeometricLaw.of(epsilon)` builds the integers for epsilon of at least 1e-9, `check`
+    proves them. Their weights differ from the ideal ones by a relative 5e-6 or less for
+    epsilon of at least 1e-6; privacy does not depend on how close they are.
+
+    Attributes
+    ----------
+    epsilon : the exact privacy loss per unit step
+    near : weights of 0..B-1 on either side, int64
+    beyond : weight of everything further out, on either side
+    block : weights inside a repeating block of the tail, int64, total 2^62
+    again : weight, out of 2^62, of going one block further
+    """
+
+    epsilon: Fraction
+    near: Integers
+    beyond: int
+    block: Integers
+    again: int
+
+    @classmethod
+    def of(cls, epsilon: Fraction) -> GeometricLaw:
+        """The law for an exact rational epsilon; O(min(22/epsilon, 2^17)) integers.
+
+        >>> law = GeometricLaw.of(Fraction(1))
+        >>> law.check() is None, round(law.near[0] / 2**62, 6)  # (1 - a) / (1 + a)
+        (True, 0.462117)
+        """
+        return _law(epsilon)
+
+    def check(self) -> str | None:
+        """None if the law is epsilon-private on all the whole numbers, else what is wrong.
+
+        Exact integer arithmetic: totals, every adjacent pair inside the two lists, and the
+        two joins. Costs O(len(near) + len(block)).
+        """
+        growth = Growth.of(self.epsilon)
+        near, block = self.near.tolist(), self.block.tolist()
+        if min(near) < 1 or min(block) < 1 or self.beyond < 1 or not 0 < self.again < TOTAL:
+            return "a weight is not positive"
+        if near[0] + 2 * sum(near[1:]) + 2 * self.beyond != TOTAL or sum(block) != TOTAL:
+            return "a total is not 2^62"
+        for name, weights in (("near", self.near), ("block", self.block)):
+            caps = growth.cap(weights)
+            broken = (weights[:-1] > caps[1:]) | (weights[1:] > caps[:-1])
+            if broken.any():
+                return f"{name} weights {int(broken.argmax())} and the next differ too much"
+        outside = self.beyond * (TOTAL - self.again) * block[0]
+        if not _close(near[-1] * TOTAL * TOTAL, outside, growth):
+            return "the join between near weights and the tail differs too much"
+        if not _close(block[-1] * TOTAL, self.again * block[0], growth):
+            return "the join between two blocks of the tail differs too much"
+        return None
+
+    @cached_property
+    def table(self) -> Integers:
+        """Weights of -beyond, -(B-1), ..., B-1, +beyond as one row, shape (1, 2B + 1)."""
+        side = self.near[1:]
+        middle = np.concatenate([side[::-1], self.near[:1], side])
+        return np.concatenate([[self.beyond], middle, [self.beyond]]).astype(np.int64)[None, :]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; large integers as decimal text."""
+        return {
+            "epsilon": str(self.epsilon),
+            "near": rows_text(self.near[None, :])[0],
+            "beyond": str(self.beyond),
+            "block": rows_text(self.block[None, :])[0],
+            "again": str(self.again),
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> GeometricLaw:
+        """The law that `to_dict` described; nothing is proved by reading it."""
+        near, block = read_rows([data["near"]])[0], read_rows([data["block"]])[0]
+        epsilon = exact_epsilon(data["epsilon"])
+        return cls(epsilon, near, int(data["beyond"]), block, int(data["again"]))
+
+
+def _close(first: int, second: int, growth: Growth) -> bool:
+    """Whether two integers are within the factor of each other."""
+    return (
+        first << growth.shift <= growth.numerator * second
+        and second << growth.shift <= growth.numerator * first
+    )
+
+
+@lru_cache(maxsize=16)
+def _law(epsilon: Fraction) -> GeometricLaw:
+    growth = Growth.of(epsilon)
+    rate = float(epsilon)
+    middle = math.tanh(rate / 2)  # (1 - a) / (1 + a)
+    digits = math.log(middle * TOTAL / FAINT)  # how far weights may fall, as a logarithm
+    length = min(max(math.ceil(digits / rate), 1), LONGEST) if digits > 0 else LONGEST
+
+    lost = -math.expm1(-rate) / -math.expm1(-rate * length)
+    block, left = _filled(lambda first: (run := _outward(first, length, growth), sum(run)), lost, 1)
+    # What is left is spread evenly, the last few units at the end: the join is fitted to it.
+    share, rest = divmod(left, length)
+    block = [weight + share + (t >= length - rest) for t, weight in enumerate(block)]
+    again = _divided_up(block[-1] * TOTAL, block[0], growth)
+
+    def with_tail(first: int) -> tuple[list[int], int]:
+        run = _outward(first, length, growth)
+        tail = _divided_up(run[-1] * TOTAL * TOTAL, (TOTAL - again) * block[0], growth)
+        return run, run[0] + 2 * (sum(run) - run[0] + tail)
+
+    near, _ = _filled(with_tail, middle, 2)
+    law = GeometricLaw(
+        epsilon,
+        _frozen(near),
+        (TOTAL + near[0]) // 2 - sum(near),
+        _frozen(block),
+        again,
+    )
+    problem = law.check()
+    if problem is not None:
+        raise CertificationError(
+            f"No 62-bit geometric law was found at epsilon {rate:g}: {problem}."
+        )
+    return law
+
+
+def _outward(first: int, length: int, growth: Growth) -> list[int]:
+    """Weights that fall as fast as the factor allows: next = ceil(weight / ratio)."""
+    run = [first]
+    for _ in range(length - 1):
+        run.append(_divided_up(run[-1], 1, growth))
+    return run
+
+
+def _divided_up(numerator: int, denominator: int, growth: Growth) -> int:
+    """ceil(numerator / (ratio * denominator))."""
+    return -((-numerator << growth.shift) // (growth.numerator * denominator))
+
+
+def _filled(
+    make: Callable[[int], tuple[list[int], int]], share: float, step: int
+) -> tuple[list[int], int]:
+    """The run with the largest first weight, a multiple of `step`, that fits in 2^62."""
+    first = int(share * TOTAL) // step * step
+    for _ in range(4):  # totals are proportional to the first weight up to rounding
+        total = make(first)[1]
+        first = first * TOTAL // total // step * step
+    while (made := make(first))[1] > TOTAL:
+        first -= step
+    return made[0], TOTAL - made[1]
+
+
+def _frozen(weights: list[int]) -> Integers:
+    array = np.array(weights, dtype=np.int64)
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,1 @@
+"""Draw from what was proved, and keep account of what it cost."""
