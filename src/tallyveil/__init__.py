@@ -52,6 +52,8 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "geometric_noise",
         "geometric_release",
     ),
+    "tallyveil.design.design": ("Design", "design"),
+    "tallyveil.design.named": ("am", "fm", "ucm", "variant1", "variant2", "wm"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -1,0 +1,93 @@
+"""From a solver's matrix to a mechanism that keeps its promises as given.
+
+A solver leaves zeros beside positives and ratios a little above e^epsilon. Where no property
+is asked for, the sweep repair of `tallyveil.certify` mends that at almost no cost. Otherwise
+the matrix is mixed with a little of the uniform law on its support, which has every property.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tallyveil.certify.repair import repaired_matrix
+from tallyveil.design.constraints import Block, property_rows
+from tallyveil.design.problem import Problem
+from tallyveil.properties import Rows
+
+__all__ = ["TOLERANCE", "broken_rows", "clean"]
+
+Floats = NDArray[np.float64]
+
+TOLERANCE = 1e-9
+"""To this, absolutely, a design has the properties and output laws that were asked for."""
+
+FAINT = 1e-8
+"""An output less likely than this for every input is a solver's way of saying never."""
+
+ROUNDING = 1e-14
+"""Ratios this close to e^epsilon, relatively, are e^epsilon in doubles."""
+
+
+def clean(problem: Problem, matrix: Floats) -> Floats:
+    """`matrix` made stochastic and private, with its properties kept to `TOLERANCE`.
+
+    Privacy holds up to the rounding of doubles (about 1e-14 relative in the ratios); integer
+    proof is the business of `tallyveil.certify`.
+    """
+    kept = np.maximum(matrix, 0.0)
+    silent = kept.max(axis=0) <= FAINT
+    if problem.least == 0 and not problem.laws and "output_private" not in problem.properties:
+        kept[:, silent] = 0.0
+    kept /= kept.sum(axis=1, keepdims=True)
+    relation, epsilon = problem.query.neighbours, float(problem.epsilon)
+    single = problem.laws[0].target if len(problem.laws) == 1 else None
+    if not problem.delta and not problem.properties and problem.least == 0:
+        return repaired_matrix(kept, relation, epsilon, single)
+    support = (kept.max(axis=0) > 0).astype(float)
+    calm = support / support.sum() if single is None else single
+    share = _delta_share(problem, kept) if problem.delta else _ratio_share(problem, kept, calm)
+    mixed: Floats = (1 - share) * kept + share * calm[None, :]
+    return mixed / mixed.sum(axis=1, keepdims=True) if share else kept
+
+
+def _ratio_share(problem: Problem, matrix: Floats, calm: Floats) -> float:
+    """How much of `calm` brings every ratio down to e^epsilon: v / (v + (e^epsilon - 1) c)."""
+    excess = np.zeros(matrix.shape[1])
+    grow = problem.grow
+    for low, high in problem.query.neighbours.blocks():
+        for first, second in ((matrix[low], matrix[high]), (matrix[high], matrix[low])):
+            above = first * (1 - ROUNDING) - grow * second
+            np.maximum(excess, above.max(axis=0), out=excess)
+    if not (excess > 0).any():
+        return 0.0
+    room = np.expm1(float(problem.epsilon)) * calm
+    with np.errstate(invalid="ignore"):
+        share = np.where(excess > 0, excess / (excess + room), 0.0)
+    return float(share.max())
+
+
+def _delta_share(problem: Problem, matrix: Floats) -> float:
+    """How much of a constant law brings the hockey-stick sums, which are convex, to delta."""
+    worst = 0.0
+    for low, high in problem.query.neighbours.blocks():
+        for first, second in ((matrix[low], matrix[high]), (matrix[high], matrix[low])):
+            excess = np.maximum(first - problem.grow * second, 0.0).sum(axis=1)
+            worst = max(worst, float(excess.max(initial=0.0)))
+    allowed = float(problem.delta) * (1 - ROUNDING)
+    return 1 - allowed / worst if worst > allowed else 0.0
+
+
+def broken_rows(problem: Problem, matrix: Floats, tolerance: float = TOLERANCE) -> list[Block]:
+    """The property rows that `matrix` breaks by more than `tolerance`."""
+    broken = []
+    for block in property_rows(problem):
+        at = np.flatnonzero(block.rows.slack(matrix) < -tolerance)
+        if len(at):
+            rows, smaller = block.rows, block.rows.smaller
+            part = None if smaller is None else (smaller[0][at], smaller[1][at])
+            larger = (rows.larger[0][at], rows.larger[1][at])
+            broken.append(
+                Block(block.name, Rows(larger, part, rows.factor, rows.floor, rows.equal))
+            )
+    return broken

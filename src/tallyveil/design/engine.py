@@ -1,0 +1,123 @@
+"""Solve a design program: narrow window first, wider until the bound says it is enough."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tallyveil.design.bound import certified_bound
+from tallyveil.design.clean import broken_rows, clean
+from tallyveil.design.constraints import Block
+from tallyveil.design.infeasible import explain
+from tallyveil.design.problem import Problem
+from tallyveil.design.program import assemble
+from tallyveil.design.solver import Backend, Watch, solve
+from tallyveil.errors import TallyveilError
+
+__all__ = ["Found", "relative_gap", "solve_problem"]
+
+Floats = NDArray[np.float64]
+
+ENOUGH = 1e-7
+"""A window is wide enough, and a solution good enough, at this relative gap."""
+
+WINDOWS = (0.03, 1e-3, 1e-6)
+"""Where tails begin: at the distance where e^-epsilon to its power falls below these."""
+
+MARGINS = (0.0, 1e-10, 1e-9)
+"""How much room rows get when round-off in a solution broke a property."""
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The best matrix, the best bound, and how they were come by."""
+
+    matrix: Floats
+    objective: float
+    bound: float
+    solver: str
+    iterations: int
+    width: int | None
+
+    @property
+    def gap(self) -> float:
+        """(objective - bound) relative to the objective."""
+        return relative_gap(self.objective, self.bound)
+
+
+def relative_gap(objective: float, bound: float) -> float:
+    """(objective - bound) / |objective|; absolute where the objective is (nearly) zero."""
+    if not math.isfinite(bound):
+        return math.inf
+    return max(0.0, objective - bound) / (abs(objective) if abs(objective) > 1e-9 else 1.0)
+
+
+def solve_problem(
+    problem: Problem, backend: Backend = "clarabel", watch: Watch | None = None
+) -> Found:
+    """The optimal mechanism by linear programming, with a certified bound.
+
+    On a path the far tails are first taken to be geometric, which makes the program much
+    smaller; the bound is always for the whole program, so it tells when that cost something
+    and the window must widen. Raises `InfeasibleError` if nothing meets the constraints.
+    """
+    best: Found | None = None
+    for width in _widths(problem):
+        found = _attempt(problem, width, backend, watch)
+        if found is None:
+            continue
+        best = found if best is None else _better(best, found)
+        if best.gap <= ENOUGH:
+            return best
+    if best is None or (problem.laws and not math.isfinite(best.objective)):
+        explain(problem, watch)
+        raise TallyveilError("The solver found no mechanism, though one exists; please report it.")
+    return best
+
+
+def _widths(problem: Problem) -> list[int | None]:
+    """Windows to try in turn; None is the whole program."""
+    if not problem.is_path or problem.delta:
+        return [None]
+    n = len(problem.query.inputs)
+    widths = [math.ceil(-math.log(share) / float(problem.epsilon)) for share in WINDOWS]
+    return [*(width for width in widths if 4 * width < 3 * n), None]
+
+
+def _attempt(
+    problem: Problem, width: int | None, backend: Backend, watch: Watch | None
+) -> Found | None:
+    """One window: solve, clean, add rows that turn out broken, bound."""
+    extra: tuple[Block, ...] = ()
+    found: Found | None = None
+    bound = -math.inf
+    for margin in MARGINS:
+        assembly = assemble(problem, width, extra, margin)
+        solution = solve(assembly.program, backend, watch=watch)
+        if solution.status in ("infeasible", "unbounded"):
+            return found
+        raw = assembly.matrix(solution)
+        if not np.isfinite(raw).all() or (np.abs(raw.sum(axis=1) - 1) > 1e-4).any():
+            return found
+        bound = max(bound, certified_bound(assembly, assembly.multipliers(solution)))
+        matrix = clean(problem, raw)
+        name = f"{solution.solver} {solution.version}"
+        found = Found(matrix, problem.value(matrix), bound, name, solution.iterations, width)
+        broken = broken_rows(problem, matrix)
+        if not broken and _laws_hold(problem, matrix):
+            return found
+        extra = (*extra, *(block for block in broken if not block.rows.equal))
+    return found
+
+
+def _laws_hold(problem: Problem, matrix: Floats) -> bool:
+    return all(np.abs(law.source @ matrix - law.target).max() <= 1e-8 for law in problem.laws)
+
+
+def _better(first: Found, second: Found) -> Found:
+    """The lower objective with the higher bound: both hold for the same problem."""
+    chosen = first if first.objective <= second.objective else second
+    return replace(chosen, bound=max(first.bound, second.bound))

@@ -1,0 +1,60 @@
+"""One line on the terminal while a long solve runs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from tallyveil.design.solver import Watch
+
+__all__ = ["Progress", "watching"]
+
+Progress: TypeAlias = bool | Callable[[int, float], object] | None
+"""True shows a line, False nothing, None a line if standard error is a terminal and the solve
+takes longer than a second; a function is called with (iteration, objective so far)."""
+
+PATIENCE = 1.0
+"""Seconds before the line appears."""
+
+
+@contextmanager
+def watching(progress: Progress, title: str) -> Iterator[Watch | None]:
+    """What the solver should call at every iteration, for the time of the block."""
+    if callable(progress):
+        report = progress
+
+        def forward(iteration: int, objective: float) -> bool:
+            report(iteration, objective)
+            return False
+
+        yield forward
+    elif progress is False or (progress is None and not sys.stderr.isatty()):
+        yield None
+    else:
+        with _line(title) as watch:
+            yield watch
+
+
+@contextmanager
+def _line(title: str) -> Iterator[Watch]:
+    from rich.console import Console
+    from rich.status import Status
+
+    status = Status(title, console=Console(stderr=True))
+    start = time.monotonic()
+
+    def show(iteration: int, objective: float) -> bool:
+        if time.monotonic() - start >= PATIENCE:
+            status.update(
+                f"{title}: iteration {iteration}, objective {objective:.6g} (Ctrl-C stops)"
+            )
+            status.start()
+        return False
+
+    try:
+        yield show
+    finally:
+        status.stop()

@@ -1,0 +1,165 @@
+"""Cases that a theorem answers without a program, each with a bound computed from its dual.
+
+The theorem says what to build; the bound, which trusts no theorem, says that it is optimal.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tallyveil.closed_form.fair import fair
+from tallyveil.closed_form.geometric import geometric
+from tallyveil.closed_form.transport import geometric_output_law, monotone_remap
+from tallyveil.design.bound import path_bound
+from tallyveil.design.engine import relative_gap
+from tallyveil.design.problem import Problem
+from tallyveil.design.program import erased_columns
+from tallyveil.design.solver import UNIT, round_down
+from tallyveil.mechanism import Mechanism
+from tallyveil.query import Query
+
+__all__ = ["Shortcut", "shortcut"]
+
+Floats = NDArray[np.float64]
+Shortcut = tuple[str, str, Mechanism, float]
+"""(method, reason, mechanism, lower bound)"""
+
+PROVED = 1e-7
+"""A closed form is taken where its own bound comes within this, relatively."""
+
+
+def shortcut(problem: Problem) -> Shortcut | None:
+    """The closed form that solves `problem`, or None where only a program will do.
+
+    Properties that are asked for must hold for the closed form as it stands; then adding
+    them as constraints changes nothing.
+    """
+    if not problem.is_path or problem.worst_case or problem.delta or problem.least > 0:
+        return None
+    for attempt in (_fair, _transport, _geometric):
+        found = attempt(problem)
+        if found is None:
+            continue
+        _, _, mechanism, bound = found
+        holds = all(mechanism.has(name) for name in problem.properties)
+        if holds and relative_gap(problem.value(mechanism.matrix), bound) <= PROVED:
+            return found
+    return None
+
+
+def _fair(problem: Problem) -> Shortcut | None:
+    """Fairness, zero-one loss, any prior: the explicit fair mechanism (000, section 6.2).
+
+    With y the probability of the truth, row c gives 1 >= y sum_j e^(-epsilon |c-j|), so the
+    loss 1 - y is at least 1 - 1/sum for every c (000, Lemma 5).
+    """
+    zero_one = np.ones(problem.query.shape)
+    np.fill_diagonal(zero_one, 0.0)
+    if problem.laws or not problem.query.is_square or "fair" not in problem.properties:
+        return None
+    if not np.array_equal(problem.table, zero_one):
+        return None
+    n = len(problem.query.inputs)
+    decay = np.exp(-float(problem.epsilon) * np.abs(np.arange(n) - n // 2))
+    total = math.fsum(decay) * (1 - (8 + 2 * float(problem.epsilon) * n) * UNIT)
+    reason = (
+        "Fairness under the zero-one loss: the explicit fair mechanism is optimal and has all "
+        "seven properties (paper 000, section 6.2 and Figure 5)."
+    )
+    return "fair", reason, fair(problem.query, problem.epsilon), round_down(1 - 1 / total)
+
+
+def _transport(problem: Problem) -> Shortcut | None:
+    """One output law, prior equal to its source, a Monge loss: geometric, then transport."""
+    if len(problem.laws) != 1 or not _is_monge(problem.table):
+        return None
+    (law,) = problem.laws
+    if not np.array_equal(law.source, problem.prior):
+        return None
+    drawn = _drawn(problem)
+    before = geometric_output_law(law.source, float(problem.epsilon))
+    remap = monotone_remap(before, law.target)
+    matrix = remap.after(drawn)
+    costs = drawn.T @ problem.weights
+    level, price = _staircase(costs, before, remap.row, remap.column)
+    price[erased_columns(problem)] = 0.0
+    bound = path_bound(problem, _unmixed(level, float(problem.epsilon)), (-price,))
+    reason = (
+        "An output law under a convex loss on a path: geometric noise followed by monotone "
+        "transport is optimal (the transport theorem)."
+    )
+    return "transport", reason, _named(problem, matrix, "transport"), bound
+
+
+def _staircase(
+    costs: Floats, mass: Floats, row: NDArray[np.int64], column: NDArray[np.int64]
+) -> tuple[Floats, Floats]:
+    """Dual prices of a monotone coupling: costs = level_r + mass_r price_j on its entries."""
+    level, price = np.zeros(len(mass)), np.zeros(costs.shape[1])
+    level[0] = costs[0, column[0]]
+    for at in range(1, len(row)):
+        r, j, before, last = row[at], column[at], row[at - 1], column[at - 1]
+        if j != last:
+            share = max(float(mass[before]), 1e-300)
+            price[j] = (costs[before, j] - level[before]) / share
+        if r != before:
+            level[r] = costs[r, j] - mass[r] * price[j]
+    return level, price
+
+
+def _geometric(problem: Problem) -> Shortcut | None:
+    """A prior and a loss that grows with the error: geometric, then the best guess.
+
+    Ghosh, Roughgarden and Sundararajan (2009), restated in paper 003, section 2.7. With
+    D = G'W the remap sends r to argmin_j D[r, j], and the potentials are G^-T min_j D.
+    """
+    if problem.laws:
+        return None
+    drawn = _drawn(problem)
+    costs = drawn.T @ problem.weights
+    guess = costs.argmin(axis=1)
+    bound = path_bound(problem, _unmixed(costs.min(axis=1), float(problem.epsilon)))
+    plain = problem.query.is_square and np.array_equal(guess, np.arange(len(guess)))
+    if plain:
+        reason = "The geometric mechanism as it is: no remap of its output lowers this loss."
+        return "geometric", reason, geometric(problem.query, problem.epsilon), bound
+    matrix = np.zeros(problem.query.shape)
+    np.add.at(matrix.T, guess, drawn.T)
+    if problem.is_mirrored:
+        matrix = (matrix + matrix[::-1, ::-1]) / 2
+    reason = (
+        "A prior on a path and properties that cost nothing: geometric noise followed by the "
+        "best guess is optimal (Ghosh et al.; paper 003, section 2.7)."
+    )
+    return "geometric+remap", reason, _named(problem, matrix, "geometric with remap"), bound
+
+
+def _drawn(problem: Problem) -> Floats:
+    n = len(problem.query.inputs)
+    return geometric(Query.count(n - 1), problem.epsilon).matrix
+
+
+def _unmixed(values: Floats, epsilon: float) -> Floats:
+    """G^-T values, from the tridiagonal inverse of the geometric matrix (003, Lemma 1)."""
+    a, gap = math.exp(-epsilon), -math.expm1(-epsilon)
+    scaled = values / gap**2
+    scaled[[0, -1]] *= gap
+    centre = np.full(len(values), 1 + a * a)
+    centre[[0, -1]] = 1.0
+    mixed: Floats = centre * scaled
+    mixed[1:] -= a * scaled[:-1]
+    mixed[:-1] -= a * scaled[1:]
+    return mixed
+
+
+def _is_monge(table: Floats) -> bool:
+    """Whether straight pairs never cost more than crossed ones, as for convex losses."""
+    crossed = table[:-1, 1:] + table[1:, :-1] - table[:-1, :-1] - table[1:, 1:]
+    return bool((crossed >= -1e-12 * np.abs(table).max()).all())
+
+
+def _named(problem: Problem, matrix: Floats, name: str) -> Mechanism:
+    return Mechanism(matrix, problem.query, problem.epsilon, name=name)
