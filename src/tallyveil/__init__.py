@@ -54,6 +54,21 @@ _HOMES: dict[str, tuple[str, ...]] = {
     ),
     "tallyveil.design.design": ("Design", "design"),
     "tallyveil.design.named": ("am", "fm", "ucm", "variant1", "variant2", "wm"),
+    "tallyveil.preserve.greedy": ("best_fixed_point", "greedy_fixed_point"),
+    "tallyveil.preserve.implicit": ("implicit_transport",),
+    "tallyveil.preserve.unfixed": ("unfixed_optimum",),
+    "tallyveil.distribution.histogram": ("distribution_of_counts", "histogram_of_counts"),
+    "tallyveil.distribution.privatizers": ("privatize_distribution",),
+    "tallyveil.distribution.split": ("split_budget",),
+    "tallyveil.distribution.upper_bound": ("private_upper",),
+    "tallyveil.table.pipeline": ("privatize_counts",),
+    "tallyveil.evaluate.distances": (
+        "count_errors",
+        "kolmogorov_smirnov",
+        "released_share_variance",
+        "total_variation",
+        "wasserstein",
+    ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

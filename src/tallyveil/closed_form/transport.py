@@ -94,7 +94,8 @@ def geometric_output_law(source: ArrayLike, epsilon: float) -> Floats:
     inside = below + a * np.append(above[1:], 0.0)
     drawn: Floats = inside * (-math.expm1(-epsilon) / (1 + a))
     drawn[0], drawn[-1] = above[0] / (1 + a), below[-1] / (1 + a)
-    return drawn / drawn.sum()
+    drawn /= drawn.sum()
+    return drawn
 
 
 def _running(weights: Floats, a: float) -> Floats:
@@ -150,7 +151,8 @@ class Remap:
     def apply(self, law: ArrayLike) -> Floats:
         """The law after the remap when it was `law` before, shape (columns,)."""
         mass = np.asarray(law, dtype=float)[self.row] * self.share
-        result: Floats = np.bincount(self.column, weights=mass, minlength=self.size[1])
+        result = np.zeros(self.size[1])
+        np.add.at(result, self.column, mass)
         return result
 
 
@@ -188,7 +190,7 @@ def monotone_remap(before: ArrayLike, after: ArrayLike) -> Remap:
 def _cumulative(law: ArrayLike) -> Floats:
     """Cumulative sums that end at exactly one, from the last positive entry on."""
     mass = np.asarray(law, dtype=float)
-    total = np.minimum(np.cumsum(mass), 1.0)
+    total: Floats = np.minimum(np.cumsum(mass), 1.0)
     total[np.flatnonzero(mass)[-1] :] = 1.0
     return total
 

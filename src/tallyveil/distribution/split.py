@@ -1,0 +1,88 @@
+"""How much of the budget the distribution gets, and how much the counts.
+
+The rules look only at epsilon, the number of rows and the range, which are public, so that
+choosing a split costs no privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tallyveil.errors import ArgumentError
+from tallyveil.exact import Epsilon, exact_epsilon, exact_rational
+
+__all__ = ["Split", "rule_of_thumb", "split_budget"]
+
+RULES = ("combined", "paper", "distribution_first")
+
+
+@dataclass(frozen=True)
+class Split:
+    """The two exact budgets; they add up to the whole one. `epsilon1` is 0 without stage one."""
+
+    epsilon1: Fraction
+    epsilon2: Fraction
+    rule: str
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What both stages cost together."""
+        return self.epsilon1 + self.epsilon2
+
+
+def rule_of_thumb(epsilon: float) -> float:
+    """The share of the budget for the distribution that paper 002 recommends (section 6).
+
+    f = 0.106 + 0.533 exp(-2.87 epsilon)
+
+    >>> round(rule_of_thumb(0.48), 6)
+    0.240414
+    """
+    return 0.106 + 0.533 * math.exp(-2.87 * epsilon)
+
+
+def split_budget(
+    epsilon: Epsilon, rule: str | Epsilon = "combined", *, records: int, size: int
+) -> Split:
+    """Divide `epsilon` between the distribution (epsilon1) and the counts (epsilon2).
+
+    Parameters
+    ----------
+    epsilon : the whole budget
+    rule : ``"combined"`` (default): the paper's share while epsilon < ln(records/size) - 1.2,
+        above it nothing, since the counts alone then tell the distribution well enough;
+        ``"distribution_first"``: clip(0.9 - 0.03 size epsilon, 0.5, 0.8) below the same
+        threshold, which lowers the distribution's error and raises the counts';
+        ``"paper"``: the paper's share always; or a number f in [0, 1)
+    records : the number of rows N, public
+    size : the number of possible counts n = upper + 1, public
+
+    Shares are rounded to six decimals so that the budgets are short exact numbers.
+
+    >>> s = split_budget(1, "0.25", records=100, size=10)
+    >>> s.epsilon1, s.epsilon2
+    (Fraction(1, 4), Fraction(3, 4))
+    """
+    whole = exact_epsilon(epsilon)
+    if isinstance(rule, str) and rule in RULES:
+        share = Fraction(round(_share(float(whole), rule, records, size) * 10**6), 10**6)
+        return Split(whole * share, whole * (1 - share), rule)
+    if isinstance(rule, str) and not any(symbol.isdigit() for symbol in rule):
+        raise ArgumentError("split", f"be one of {', '.join(RULES)}, or a number in [0, 1)", rule)
+    share = exact_rational(rule, "split")
+    if not 0 <= share < 1:
+        hint = "It is the distribution's share of the budget; the counts need some."
+        raise ArgumentError("split", "lie in [0, 1)", rule, hint)
+    return Split(whole * share, whole * (1 - share), "explicit")
+
+
+def _share(epsilon: float, rule: str, records: int, size: int) -> float:
+    if rule == "paper":
+        return rule_of_thumb(epsilon)
+    if epsilon >= math.log(records / size) - 1.2:
+        return 0.0
+    if rule == "combined":
+        return rule_of_thumb(epsilon)
+    return min(max(0.9 - 0.03 * size * epsilon, 0.5), 0.8)

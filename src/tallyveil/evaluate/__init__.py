@@ -1,0 +1,1 @@
+"""Judging mechanisms and releases: metrics, distances, comparisons."""

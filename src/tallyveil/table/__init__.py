@@ -1,0 +1,1 @@
+"""Tables of counts: reading them, privatizing them, packing the release."""
