@@ -74,8 +74,11 @@ def _facts(receipt: dict[str, Any]) -> str:
     facts = [
         (f"{receipt['epsilon']:.4g}", "epsilon in total"),
         (f"{receipt['table']['rows']:,}", "rows published"),
-        (str(len(receipt["columns"])), "protected columns"),
-        ("certified" if receipt["private"] else "NOT PRIVATE", "proved in whole numbers"),
+        (
+            str(len(receipt["columns"])),
+            "protected column" if len(receipt["columns"]) == 1 else "protected columns",
+        ),
+        ("certified" if receipt["private"] else "NOT PRIVATE", "proved in integers"),
     ]
     return (
         '<div class="facts">'
@@ -282,7 +285,7 @@ def _record(receipt: dict[str, Any]) -> list[str]:
             ("properties", ", ".join(held) if held else "none of the named ones"),
             ("made by", column["solver"]),
         ]  # fmt: skip
-        parts.append(section(column["name"], table(["", ""], rows), level=3))
+        parts.append(section(column["name"], table([], rows), level=3))
     parts.append(paragraph(f"Randomness: {receipt['randomness']}."))
     parts.append(paragraph(f"Floating point: {receipt['float_protection']}."))
     return parts

@@ -107,7 +107,5 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequenc
         )
 
     body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
-    return (
-        f'<div class="scroll"><table><thead><tr>{cells(header, "th")}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
+    head = f"<thead><tr>{cells(header, 'th')}</tr></thead>" if header else ""
+    return f'<div class="scroll"><table>{head}<tbody>{body}</tbody></table></div>'

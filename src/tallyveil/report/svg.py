@@ -27,15 +27,15 @@ RAMP = np.array([[255, 255, 255], [214, 229, 239], [120, 172, 205], [47, 111, 15
 
 
 def nice_ticks(low: float, high: float, count: int = 6) -> list[float]:
-    """About `count` round numbers that cover [low, high].
+    """About `count` round whole numbers between `low` and `high`.
 
     >>> nice_ticks(0, 40)
     [0.0, 10.0, 20.0, 30.0, 40.0]
     """
-    span = (high - low) or 1.0
-    raw = span / max(count - 1, 1)
+    low, high = min(low, high), max(low, high)
+    raw = max(1.0, (high - low) / max(count - 1, 1))
     power = 10 ** math.floor(math.log10(raw))
-    step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= raw * 0.999)
+    step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw * 0.999)
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
     return [round(at * step, 10) + 0.0 for at in range(first, last + 1)]
@@ -106,10 +106,12 @@ class Chart:
         )
 
     def band(self, xs: ArrayLike, low: ArrayLike, high: ArrayLike, colour: str) -> str:
-        """The area between two lines."""
-        there = [f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in _points(xs, high)]
-        back = [f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in _points(xs, low)][::-1]
-        return f'<polygon points="{" ".join(there + back)}" fill="{colour}"/>'
+        """The area between two step lines: each value holds from half before to half after."""
+        sides = []
+        for ys in (high, low):
+            corners = [(x + half, y) for x, y in _points(xs, ys) for half in (-0.5, 0.5)]
+            sides.append([f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in corners])
+        return f'<polygon points="{" ".join(sides[0] + sides[1][::-1])}" fill="{colour}"/>'
 
 
 def heatmap(matrix: Floats, inputs: Sequence[float], outputs: Sequence[float]) -> str:
@@ -158,7 +160,7 @@ def error_chart(inputs: ArrayLike, bias: ArrayLike, interval: Floats) -> str:
     true = np.asarray(inputs, dtype=float)
     low, high = interval[:, 0] - true, interval[:, 1] - true
     reach = max(1.0, float(np.abs([low.min(), high.max()]).max()))
-    chart = Chart((float(true[0]), float(true[-1])), (-1.08 * reach, 1.08 * reach))
+    chart = Chart((float(true[0]) - 0.5, float(true[-1]) + 0.5), (-1.08 * reach, 1.08 * reach))
     body = chart.band(true, low, high, PALE)
     body += chart.line([true[0], true[-1]], [0, 0], SOFT, "3 4")
     body += chart.line(true, bias, AMBER)

@@ -7,53 +7,21 @@ compares the bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tallyveil._version import __version__
-from tallyveil.mechanism import Mechanism
 from tallyveil.release.ledger import Entry, Stage, shown_rational
+from tallyveil.table.plan import ColumnPlan, Drawn
 from tallyveil.table.request import Request
+from tallyveil.table.source import Table
 
-__all__ = ["CONFIDENCE", "RECEIPT_FORMAT", "Accuracy", "make_receipt", "promise"]
+__all__ = ["RECEIPT_FORMAT", "column_record", "make_receipt", "promise", "table_record"]
 
 RECEIPT_FORMAT = "tallyveil-receipt"
-CONFIDENCE = 0.95
 NOT_PRIVATE = "NOT PRIVATE: drawn from a test seed. Do not publish."
-
-
-@dataclass(frozen=True)
-class Accuracy:
-    """How far released counts lie from true ones, for every true count 0..upper.
-
-    `exact` says whether the figures are those of the certified mechanism itself, or of the
-    whole procedure with the released distribution standing in for the true one.
-    """
-
-    bias: NDArray[np.float64]
-    rmse: NDArray[np.float64]
-    interval: NDArray[np.float64]
-    exact: bool
-
-    @classmethod
-    def of(cls, mechanism: Mechanism, exact: bool = True) -> Accuracy:
-        """The figures of one mechanism."""
-        return cls(mechanism.bias(), mechanism.rmse(), mechanism.interval(CONFIDENCE), exact)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready, rounded to six decimals."""
-        return {
-            "confidence": CONFIDENCE,
-            "exact": self.exact,
-            "bias": np.round(self.bias, 6).tolist(),
-            "rmse": np.round(self.rmse, 6).tolist(),
-            "interval_low": self.interval[:, 0].astype(int).tolist(),
-            "interval_high": self.interval[:, 1].astype(int).tolist(),
-        }
 
 
 def amount(value: Fraction) -> dict[str, Any]:
@@ -84,20 +52,76 @@ def promise(epsilon: Fraction, request: Request) -> str:
     )
 
 
+def column_record(
+    plan: ColumnPlan, drawn: Drawn, stages: tuple[Stage, ...], number: str, above: str
+) -> dict[str, Any]:
+    """What the receipt says of one column; `number` tells its files from those of others."""
+    held = {} if plan.mechanism is None else plan.mechanism.properties()
+    certificate = plan.certified.certificate
+    return {
+        "name": plan.name,
+        "upper": plan.upper,
+        "upper_source": plan.upper_source,
+        "above": above,
+        "method": plan.method,
+        "why": plan.why,
+        **amount(plan.epsilon),
+        "stages": stages_dict(stages),
+        "mechanism": {
+            "file": f"mechanism{number}.json",
+            "sha256": plan.mechanism_hash,
+            "name": plan.certified.name,
+            "epsilon": str(plan.certified.exact_epsilon),
+        },
+        "certificate": {
+            "file": f"certificate{number}.json",
+            "digest": certificate["digest"],
+            "achieved_epsilon": certificate["achieved_epsilon"],
+        },
+        "loss": plan.loss,
+        "prior": "uniform" if plan.method == "design" else "not used",
+        "properties": sorted(name for name, holds in held.items() if holds),
+        "solver": plan.solver,
+        "accuracy": drawn.accuracy.to_dict(),
+        "distribution": {
+            "histogram": drawn.histogram.tolist(),
+            "spread": None if drawn.spread is None else np.round(2 * drawn.spread, 3).tolist(),
+        },
+        "post_processing": list(plan.steps),
+    }
+
+
+def table_record(data: Table, request: Request, row_order: str) -> dict[str, Any]:
+    """What the receipt says of the released table as a whole."""
+    columns = [*data.index_names, *data.names]
+    counted = {column.name for column in request.columns}
+    return {
+        "rows": data.rows,
+        "kind": data.kind,
+        "file": f"data.{data.extension}",
+        "delimiter": getattr(data, "delimiter", ","),
+        "encoding": getattr(data, "encoding", "utf-8"),
+        "columns": columns,
+        "published_unchanged": [name for name in columns if name not in counted],
+        "row_order": row_order,
+        "counted_by": list(request.by) if request.microdata else [],
+        "where": [str(condition) for condition in request.where],
+    }
+
+
 def make_receipt(
     *,
     release: str,
     created: str,
     request: Request,
-    epsilon: Fraction,
     columns: list[dict[str, Any]],
-    stages: tuple[Stage, ...],
     table: dict[str, Any],
-    randomness: str,
     private: bool,
     ledger: Entry | None,
 ) -> dict[str, Any]:
     """The whole receipt, JSON-ready."""
+    stages = [stage for column in columns for stage in column["stages"]]
+    epsilon = sum((Fraction(stage["epsilon_exact"]) for stage in stages), Fraction(0))
     unit = "one person" if not request.microdata else "one row of the confidential table"
     neighbours = {
         "add_remove": "adding or removing one person moves one count by one",
@@ -115,7 +139,7 @@ def make_receipt(
         **amount(epsilon),
         "delta": 0.0,
         "promise": promise(epsilon, request),
-        "stages": stages_dict(stages),
+        "stages": stages,
         "neighbours": request.neighbours,
         "contributions": request.contributions,
         "multiplier": request.multiplier,
@@ -135,7 +159,9 @@ def make_receipt(
             "interactivity": "Non-interactive",
         },
         "composition": "sequential over count columns and stages, parallel over the rows of each",
-        "randomness": randomness,
+        "randomness": "AES-256 in counter mode, keyed by the operating system"
+        if private
+        else "a test seed",
         "float_protection": "privacy is proved and drawn in integers; no float decides it",
         "table": table,
         "columns": columns,

@@ -194,9 +194,9 @@ def _upper(value: Any, argument: str) -> int | None:
     hint = "It is the largest count that can be published, and it must be publicly known."
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
         value = int(value)
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
         raise ArgumentError(argument, rule, value, hint)
-    if value > 10**6:
+    if int(value) > 10**6:
         raise ArgumentError(argument, "be at most 1,000,000", value)
     return int(value)
 
