@@ -66,7 +66,7 @@ class GeometricLaw:
         """The law for an exact rational epsilon; O(min(22/epsilon, 2^17)) integers.
 
         >>> law = GeometricLaw.of(Fraction(1))
-        >>> law.check() is None, round(law.near[0] / 2**62, 6)  # (1 - a) / (1 + a)
+        >>> law.check() is None, round(float(law.near[0]) / 2**62, 6)  # (1 - a) / (1 + a)
         (True, 0.462117)
         """
         return _law(epsilon)

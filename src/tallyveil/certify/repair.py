@@ -1,16 +1,21 @@
 """Sweep repair: the nearest private matrix to one that a solver or rounding left not private.
 
-A solver's matrix has zeros beside positives and ratios a little above e^epsilon. Three
+A solver's matrix has zeros beside positives and ratios a little above e^epsilon. Four
 steps mend it without knowing where it came from:
 
 1. *Noise out.* Entries below four times the error seen in the ratios carry no information;
    they become 0 and are filled again from their larger neighbours. An output whose every
    entry is that small is never reported.
 2. *Sweep.* b[i, j] = max over k of e^(-epsilon d(i, k)) M[k, j], with d the number of
-   neighbour steps from k to i: the smallest private column above the given one.
-3. *Level.* Rows now sum to s_i. With v_i = max(s) - s_i and the smallest k >= 0 for which
-   v + k is itself private, (b + (v_i + k) a_j) / (max(s) + k) has rows that sum to one. The
-   law a is the mean output law, or the target where a fixed point is wanted.
+   neighbour steps from k to i: the smallest private column above the given one. (Meeting it
+   halfway from below is no help: a tiny entry that is a little too low would pull a whole
+   column down with it.)
+3. *Seat.* Rows now sum to s_i. What a row lacks, v_i = max(s) - s_i, is put on the output
+   its true answer belongs to and swept again, for as long as that shrinks the lack: at a
+   large epsilon this keeps the moved mass where it costs nothing.
+4. *Level.* With the smallest k >= 0 for which v + k is itself private,
+   (b + (v_i + k) a_j) / (max(s) + k) has rows that sum to one. The law a is the mean output
+   law, or the target where a fixed point is wanted.
 
 All of it is floating point and proves nothing; `tallyveil.certify.weights` rounds the
 result to integers and `tallyveil.certify.verify` proves those.
@@ -31,6 +36,7 @@ from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.loss import Loss, Prior, loss_name, prior_law
 from tallyveil.mechanism import Mechanism
 from tallyveil.neighbours import Neighbours
+from tallyveil.query import Query
 
 __all__ = ["Repair", "closure", "components", "repair"]
 
@@ -97,7 +103,7 @@ def repair(
     if exact is None:
         raise ArgumentError("epsilon", "be given, because the mechanism states none")
     aim = None if target is None else prior_law(target, len(mechanism.query.outputs))
-    matrix = repaired_matrix(mechanism.matrix, mechanism.query.neighbours, float(exact), aim)
+    matrix = repaired_matrix(mechanism.matrix, mechanism.query, float(exact), aim)
     mended = Mechanism(
         matrix, mechanism.query, exact, delta=mechanism.exact_delta, name=mechanism.name
     )
@@ -118,16 +124,16 @@ def mass_moved(before: Floats, after: Floats) -> float:
 
 
 def repaired_matrix(
-    matrix: Floats, neighbours: Neighbours, epsilon: float, target: Floats | None = None
+    matrix: Floats, query: Query, epsilon: float, target: Floats | None = None
 ) -> Floats:
-    """The three steps of this module on a bare matrix, shape (n, m)."""
+    """The four steps of this module on a bare matrix, shape (n, m)."""
+    neighbours = query.neighbours
     noise = _noise(matrix, neighbours, epsilon)
     faint = min(4 * noise, LARGEST_NOISE)
     kept = np.where(matrix < faint, 0.0, matrix)
     alone = kept.sum(axis=1) == 0  # a row of nothing but faint entries keeps them
     kept[alone] = matrix[alone]
-    decay = math.exp(-epsilon)
-    swept = closure(kept, neighbours, lambda row: row * decay)
+    swept = _seated(_sweep(kept, neighbours, epsilon), query, epsilon)
     sums = swept.sum(axis=1)
     lack = sums.max() - sums
     level = _level(lack, neighbours, epsilon)
@@ -136,6 +142,26 @@ def repaired_matrix(
     if neighbours.kind != "explicit" and np.array_equal(matrix, matrix[::-1, ::-1]):
         return (result + result[::-1, ::-1]) / 2  # sums in another order differ in last bits
     return result
+
+
+def _sweep(matrix: Floats, neighbours: Neighbours, epsilon: float) -> Floats:
+    decay = math.exp(-epsilon)
+    return closure(matrix, neighbours, lambda row: row * decay)
+
+
+def _seated(swept: Floats, query: Query, epsilon: float) -> Floats:
+    """Put what rows lack on their own outputs while that at least halves the lack."""
+    rows = np.arange(len(swept))
+    taken = swept[rows, query.home] > 0  # an output that is never reported stays so
+    while True:
+        sums = swept.sum(axis=1)
+        lack = np.where(taken, sums.max() - sums, 0.0)
+        raised = swept.copy()
+        raised[rows, query.home] += lack
+        raised = _sweep(raised, query.neighbours, epsilon)
+        if np.ptp(raised.sum(axis=1)) > np.ptp(sums) / 2 or np.ptp(sums) < 1e-15:
+            return swept
+        swept = raised
 
 
 def closure(

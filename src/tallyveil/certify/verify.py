@@ -230,8 +230,7 @@ def _judge(data: Mapping[str, Any]) -> Verdict:
         raise _CheckError("The file holds parts that do not belong to its kind of law.")
     if not verdict.ok:
         return verdict
-    found = found_by(verdict)
-    if any(claim[key] != value for key, value in found.items()):
+    if not _same_findings(claim, found_by(verdict)):
         return replace(verdict, ok=False, reason="What was achieved is not what it says.")
     pairs, outputs = query.neighbours.count, query.shape[1]
     reason = f"Private: {pairs} neighbour pairs and {outputs} outputs checked in integers."
@@ -255,6 +254,16 @@ def found_by(verdict: Verdict) -> dict[str, Any]:
             "weights": [str(weight) for weight in worst.weights],
         },
     }
+
+
+def _same_findings(claim: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+    """Integers must agree exactly; the logarithm, which no proof uses, to twelve digits."""
+    stated, epsilon = claim["achieved_epsilon"], found["achieved_epsilon"]
+    if stated is None or epsilon is None:
+        same = stated is epsilon
+    else:
+        same = abs(stated - epsilon) <= 1e-12 * max(1.0, epsilon)
+    return same and all(claim[key] == found[key] for key in ("achieved_delta", "worst"))
 
 
 def _judge_weights(

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from tallyveil.cli import demo
+from tallyveil.cli import demo, verify
 from tallyveil.cli.common import fail
 
 __all__ = ["app", "main"]
@@ -19,6 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("demo")(demo.command)
+app.command("verify")(verify.command)
 
 
 @app.callback(invoke_without_command=True)

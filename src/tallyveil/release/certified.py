@@ -267,7 +267,7 @@ def certify(
 
     >>> import tallyveil as tv
     >>> c = tv.certify(tv.geometric(tv.Query.count(1), epsilon=1.0))
-    >>> c.exact_epsilon, c.certificate["achieved_epsilon"]
+    >>> c.exact_epsilon, round(c.certificate["achieved_epsilon"], 12)
     (Fraction(1, 1), 1.0)
     """
     exact = mechanism.exact_epsilon if epsilon is None else exact_epsilon(epsilon)
