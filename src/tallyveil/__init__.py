@@ -57,6 +57,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "geometric_release",
     ),
     "tallyveil.design.design": ("Design", "design"),
+    "tallyveil.evaluate.compare": ("Comparison", "compare"),
     "tallyveil.design.named": ("am", "fm", "ucm", "variant1", "variant2", "wm"),
     "tallyveil.preserve.greedy": ("best_fixed_point", "greedy_fixed_point"),
     "tallyveil.preserve.implicit": ("implicit_transport",),

@@ -10,7 +10,7 @@ import tallyveil
 LAYERS = [
     "_version", "errors", "exact", "neighbours", "query", "loss", "properties", "privacy",
     "exchange", "figure", "mechanism", "closed_form", "certify", "release", "design", "preserve",
-    "consume", "distribution", "table", "evaluate", "report", "cli",
+    "consume", "distribution", "table", "evaluate", "report", "reproduce", "cli",
 ]  # fmt: skip
 HOMES = {  # the only modules that may import each heavy library
     "clarabel": {"design.solver"},
@@ -22,7 +22,7 @@ HOMES = {  # the only modules that may import each heavy library
     "pandas": {"table.source"},
     "polars": {"table.source"},
     "typer": {"cli"},
-    "rich": {"cli"},
+    "rich": {"cli", "design.progress", "evaluate.compare"},
 }
 PACKAGE = Path(tallyveil.__file__).parent
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")

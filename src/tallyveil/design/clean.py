@@ -10,12 +10,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.certify.repair import repaired_matrix
+from tallyveil.certify.repair import repair
 from tallyveil.design.constraints import Block, property_rows
 from tallyveil.design.problem import Problem
+from tallyveil.mechanism import Mechanism
 from tallyveil.properties import Rows
 
-__all__ = ["TOLERANCE", "broken_rows", "clean"]
+__all__ = ["TOLERANCE", "above_underflow", "broken_rows", "clean"]
 
 Floats = NDArray[np.float64]
 
@@ -24,6 +25,9 @@ TOLERANCE = 1e-9
 
 FAINT = 1e-8
 """An output less likely than this for every input is a solver's way of saying never."""
+
+UNDERFLOW = 1e-290
+"""Below this, doubles lose the digits that ratios between neighbours need."""
 
 ROUNDING = 1e-14
 """Ratios this close to e^epsilon, relatively, are e^epsilon in doubles."""
@@ -35,20 +39,54 @@ def clean(problem: Problem, matrix: Floats) -> Floats:
     Privacy holds up to the rounding of doubles (about 1e-14 relative in the ratios); integer
     proof is the business of `tallyveil.certify`.
     """
+    return above_underflow(_cleaned(problem, matrix))
+
+
+def above_underflow(matrix: Floats) -> Floats:
+    """Lift outputs whose far tails underflow, so that no zero stands beside a positive.
+
+    One constant per output keeps privacy and every property, and 1e-290 changes no sum.
+    """
+    used = matrix.max(axis=0) > 0
+    if matrix[:, used].min(initial=1.0) > UNDERFLOW:
+        return matrix
+    lifted: Floats = np.where(used[None, :], matrix + UNDERFLOW, 0.0)
+    return lifted
+
+
+def _cleaned(problem: Problem, matrix: Floats) -> Floats:
     kept = np.maximum(matrix, 0.0)
     silent = kept.max(axis=0) <= FAINT
     if problem.least == 0 and not problem.laws and "output_private" not in problem.properties:
         kept[:, silent] = 0.0
-    kept /= kept.sum(axis=1, keepdims=True)
-    relation, epsilon = problem.query.neighbours, float(problem.epsilon)
     single = problem.laws[0].target if len(problem.laws) == 1 else None
     if not problem.delta and not problem.properties and problem.least == 0:
-        return repaired_matrix(kept, relation, epsilon, single)
+        kept /= kept.sum(axis=1, keepdims=True)
+        mechanism = Mechanism(kept, problem.query, problem.epsilon)
+        return repair(mechanism, target=single).mechanism.matrix
     support = (kept.max(axis=0) > 0).astype(float)
     calm = support / support.sum() if single is None else single
+    kept = _levelled(problem, kept, calm)
     share = _delta_share(problem, kept) if problem.delta else _ratio_share(problem, kept, calm)
     mixed: Floats = (1 - share) * kept + share * calm[None, :]
-    return mixed / mixed.sum(axis=1, keepdims=True) if share else kept
+    return mixed
+
+
+def _levelled(problem: Problem, matrix: Floats, calm: Floats) -> Floats:
+    """Rows that sum to one, without touching ratios and differences inside the matrix.
+
+    What row i lacks of the largest row sum, v_i, is filled up from `calm`, together with the
+    least k that makes v + k private by itself; then everything is divided by one number.
+    Dividing each row by its own sum would break ratios between rows instead.
+    """
+    sums = matrix.sum(axis=1)
+    lack, grow, level = sums.max() - sums, problem.grow, 0.0
+    for low, high in problem.query.neighbours.blocks():
+        for first, second in ((lack[low], lack[high]), (lack[high], lack[low])):
+            level = max(level, float((first - grow * second).max(initial=0.0)))
+    lack = lack + level / np.expm1(float(problem.epsilon))
+    filled: Floats = matrix + lack[:, None] * calm[None, :]
+    return filled / float(filled.sum(axis=1).max())
 
 
 def _ratio_share(problem: Problem, matrix: Floats, calm: Floats) -> float:

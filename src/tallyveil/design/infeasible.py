@@ -65,7 +65,8 @@ def least_miss(problem: Problem, watch: Watch | None = None) -> float:
     plain = replace(problem, laws=(), worst_case=False, table=np.zeros(problem.query.shape))
     assembly = assemble(plain, fold_if_even=False)
     base, substitution = assembly.program, assembly.substitution
-    columns = np.arange(len(problem.query.outputs))
+    size = len(problem.query.outputs)  # the variables are probabilities times this
+    columns = np.arange(size)
     forms = sparse.vstack([substitution.apply_column_sums(law.source, columns)
                            for law in problem.laws], format="csr")  # fmt: skip
     count = forms.shape[0]
@@ -79,10 +80,10 @@ def least_miss(problem: Problem, watch: Watch | None = None) -> float:
     program = Program(
         np.concatenate([np.zeros(base.size), np.ones(2 * count)]),
         equations,
-        np.concatenate([base.b_eq, *(law.target for law in problem.laws)]),
+        np.concatenate([base.b_eq, *(size * law.target for law in problem.laws)]),
         rows,
         base.b_ub,
         free=np.concatenate([~base.signed(), np.zeros(2 * count, dtype=bool)]),
     )
     solution = solve(program, watch=watch)
-    return lower_bound(program, solution.y_eq, solution.y_ub)
+    return lower_bound(program, solution.y_eq, solution.y_ub, upper=float(size)) / size

@@ -1,6 +1,8 @@
 """From a problem to a linear program, and from its solution back to a matrix.
 
-The variables are those of the substitution, then, where needed, the smallest entry of each
+The variables stand for m times a probability, so that they are of the order of one: with
+them the interior-point method needs fewer iterations and leaves far smaller errors. They are
+those of the substitution, then, where needed, the smallest entry of each
 column (complete graphs), the worst case, and the slack of (epsilon, delta)-privacy.
 """
 
@@ -42,7 +44,8 @@ class Assembly:
 
     def matrix(self, solution: Solution) -> Floats:
         """The (nearly feasible) mechanism that the solver found."""
-        return self.substitution.invert(solution.x[: self.substitution.size])
+        found = self.substitution.invert(solution.x[: self.substitution.size])
+        return found / len(self.problem.query.outputs)
 
     def multipliers(self, solution: Solution) -> Multipliers:
         """The dual values, sorted by what they belong to."""
@@ -130,7 +133,9 @@ def assemble(
         cost[: substitution.size] = substitution.apply_form(problem.weights)
     equations, right = _equations(problem, substitution, sums, laws, rows.size)
     A_ub, b_ub = rows.finished()
-    program = Program(cost, equations, right, A_ub, b_ub, free=_free(problem, rows.size, at_worst))
+    program = Program(
+        cost, equations, m * right, A_ub, m * b_ub, free=_free(problem, rows.size, at_worst)
+    )
     return Assembly(
         problem, program, substitution, folded, width, tuple(blocks), sums, laws, worst, trick
     )

@@ -14,6 +14,7 @@ from tallyveil.closed_form.fair import fair
 from tallyveil.closed_form.geometric import geometric
 from tallyveil.closed_form.transport import geometric_output_law, monotone_remap
 from tallyveil.design.bound import path_bound
+from tallyveil.design.clean import above_underflow
 from tallyveil.design.engine import relative_gap
 from tallyveil.design.problem import Problem
 from tallyveil.design.program import erased_columns
@@ -69,7 +70,8 @@ def _fair(problem: Problem) -> Shortcut | None:
         "Fairness under the zero-one loss: the explicit fair mechanism is optimal and has all "
         "seven properties (paper 000, section 6.2 and Figure 5)."
     )
-    return "fair", reason, fair(problem.query, problem.epsilon), round_down(1 - 1 / total)
+    matrix = fair(problem.query, problem.epsilon).matrix
+    return "fair", reason, _named(problem, matrix, "fair"), round_down(1 - 1 / total)
 
 
 def _transport(problem: Problem) -> Shortcut | None:
@@ -124,8 +126,11 @@ def _geometric(problem: Problem) -> Shortcut | None:
     bound = path_bound(problem, _unmixed(costs.min(axis=1), float(problem.epsilon)))
     plain = problem.query.is_square and np.array_equal(guess, np.arange(len(guess)))
     if plain:
-        reason = "The geometric mechanism as it is: no remap of its output lowers this loss."
-        return "geometric", reason, geometric(problem.query, problem.epsilon), bound
+        reason = (
+            "The geometric mechanism as it is: no remap of its output lowers this loss "
+            "(paper 000, Theorem 5 and Figure 5, for the zero-one loss)."
+        )
+        return "geometric", reason, _named(problem, drawn, "geometric"), bound
     matrix = np.zeros(problem.query.shape)
     np.add.at(matrix.T, guess, drawn.T)
     if problem.is_mirrored:
@@ -162,4 +167,5 @@ def _is_monge(table: Floats) -> bool:
 
 
 def _named(problem: Problem, matrix: Floats, name: str) -> Mechanism:
-    return Mechanism(matrix, problem.query, problem.epsilon, name=name)
+    lifted = above_underflow(matrix)
+    return Mechanism(lifted, problem.query, problem.epsilon, name=name)
