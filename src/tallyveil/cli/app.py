@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from typing import NoReturn
 
 import typer
 
-from tallyveil.cli import demo, verify
+from tallyveil.cli import check, demo, inspect, ledger, privatize, report
 from tallyveil.cli.common import fail
 
 __all__ = ["app", "main"]
@@ -18,14 +20,18 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-app.command("demo")(demo.command)
-app.command("verify")(verify.command)
+app.command("demo", epilog=demo.EXAMPLE)(demo.command)
+app.command("inspect", epilog=inspect.EXAMPLE)(inspect.command)
+app.command("privatize", epilog=privatize.EXAMPLE)(privatize.command)
+app.command("check", epilog=check.EXAMPLE)(check.command)
+app.command("report", epilog=report.EXAMPLE)(report.command)
+app.add_typer(ledger.app, name="ledger")
 
 
 @app.callback(invoke_without_command=True)
 def root(
     version: bool = typer.Option(False, "--version", help="Print the version and stop."),
-    debug: bool = typer.Option(False, "--debug", help="Show tracebacks."),
+    debug: bool = typer.Option(False, "--debug", help="Show tracebacks (after any command too)."),
 ) -> None:
     """Release private counts: choose the best mechanism, prove it, draw from it."""
     if version:
@@ -39,11 +45,34 @@ def main() -> None:
     """Run the program; errors are one paragraph unless --debug is given."""
     from tallyveil.errors import TallyveilError
 
+    debug = "--debug" in sys.argv
+    sys.argv = [word for word in sys.argv if word != "--debug"]
+    signal.signal(signal.SIGTERM, _terminated)
     try:
         app()
-    except (TallyveilError, OSError) as problem:
-        if "--debug" in sys.argv:
-            raise
-        sys.exit(fail(str(problem)))
     except KeyboardInterrupt:
         sys.exit(fail("Interrupted; nothing was left half done.", 130))
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        sys.stderr.close()
+        sys.exit(0)
+    except (TallyveilError, OSError) as problem:
+        if debug:
+            raise
+        sys.exit(fail(_sentence(problem)))
+    except Exception as problem:
+        if debug:
+            raise
+        # An unexpected error's text may hold anything, even a count: name only its kind.
+        sys.exit(fail(f"Something unexpected went wrong ({type(problem).__name__}). "
+                      "Run the command again with --debug to see where."))  # fmt: skip
+
+
+def _sentence(problem: Exception) -> str:
+    if isinstance(problem, OSError) and problem.strerror and problem.filename:
+        return f"{problem.filename}: {problem.strerror}."
+    return str(problem)
+
+
+def _terminated(number: int, frame: object) -> NoReturn:
+    """End in order, so that temporary folders are removed."""
+    sys.exit(128 + number)

@@ -1,21 +1,31 @@
-"""What every command shares: the consoles, JSON output and errors in one paragraph.
+"""What every command shares: the consoles, JSON output, progress, errors in one paragraph.
 
 Exit codes: 0 done; 1 the answer is no (a check or verification failed, a budget is spent,
-the input was refused); 2 the command line itself was wrong.
+the input was refused); 2 the command line itself was wrong; 130 interrupted; 143 terminated.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any, TypeAlias
 
+import typer
 from rich.console import Console
 
-__all__ = ["errors", "fail", "out", "print_json"]
+__all__ = ["JsonOption", "errors", "example", "fail", "note", "out", "print_json", "progress",
+           "text_table"]  # fmt: skip
 
 out = Console(highlight=False, soft_wrap=True)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+EXIT_CODES = "Exit codes: 0 done, 1 refused or failed, 2 wrong command line."
+
+JsonOption: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print JSON for machines instead of text.")
+]
 
 
 def print_json(data: Any) -> None:
@@ -23,8 +33,54 @@ def print_json(data: Any) -> None:
     sys.stdout.write(json.dumps(data, indent=2, allow_nan=False, default=str) + "\n")
 
 
+def example(*commands: str) -> str:
+    """The end of a help page: examples to copy, and the exit codes."""
+    shown = "\n\n".join(f"  {command}" for command in commands)
+    return f"Example{'s' if len(commands) > 1 else ''}:\n\n{shown}\n\n{EXIT_CODES}"
+
+
 def fail(message: str, code: int = 1) -> int:
     """Say in one paragraph on standard error what went wrong; return the exit code."""
     errors.print("[bold red]error:[/] ", end="")
     errors.print(" ".join(message.split()), markup=False)
     return code
+
+
+def note(message: str) -> None:
+    """A remark on standard error, out of the way of what is printed."""
+    errors.print("[bold yellow]note:[/] ", end="")
+    errors.print(" ".join(message.split()), markup=False)
+
+
+@contextmanager
+def progress(steps: int) -> Iterator[Callable[[str], None]]:
+    """A progress bar on standard error for `steps` steps; call the result with each step's name.
+
+    Shown on a terminal only, and gone when the work is done.
+    """
+    if not errors.is_terminal:
+        yield lambda _: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=errors, transient=True) as bar:
+        task = bar.add_task("starting", total=steps)
+
+        def step(name: str) -> None:
+            bar.update(task, description=name, advance=1)
+
+        yield step
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns lined up with spaces: the first to the left, the others to the right."""
+    lines = [header, *rows]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if at == 0 else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )

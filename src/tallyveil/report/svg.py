@@ -17,7 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Chart", "bar_chart", "error_chart", "heatmap", "nice_ticks", "scatter"]
+__all__ = [
+    "Chart",
+    "bar_chart",
+    "compare_chart",
+    "error_chart",
+    "heatmap",
+    "nice_ticks",
+    "scatter",
+]
 
 Floats = NDArray[np.float64]
 
@@ -191,6 +199,21 @@ def bar_chart(
                 f'stroke="{AMBER}" stroke-width="1.3"/>'
             )
     return chart.frame(x_label, y_label, "".join(parts), title)
+
+
+def compare_chart(outlined: ArrayLike, filled: ArrayLike) -> str:
+    """Two histograms over 0, 1, 2, ...: one as bars, the other as an outline around them."""
+    frame, bars = np.asarray(outlined, dtype=float), np.asarray(filled, dtype=float)
+    chart = Chart((-0.6, len(bars) - 0.4), (0.0, 1.05 * (float(max(frame.max(), bars.max())) or 1)))
+    wide, base, parts = max(0.6, 0.8 * (chart.x(1) - chart.x(0))), chart.y(0), []
+    for values, style in ((bars, f'fill="{PALE}"'), (frame, f'fill="none" stroke="{INK}"')):
+        for at, value in enumerate(values.tolist()):
+            x, y = chart.x(at) - wide / 2, chart.y(value)
+            parts.append(
+                f'<rect x="{x:.2f}" y="{y:.1f}" width="{wide:.2f}" height="{base - y:.1f}" '
+                f"{style}/>"
+            )
+    return chart.frame("count", "rows", "".join(parts), "True and released distributions")
 
 
 def scatter(xs: ArrayLike, ys: ArrayLike, x_label: str, y_label: str, title: str) -> str:

@@ -29,7 +29,7 @@ from tallyveil.table.released import Release
 from tallyveil.table.request import Request, make_request
 from tallyveil.table.source import ArrayTable, Table, read_table
 
-__all__ = ["Prepared", "prepare"]
+__all__ = ["Prepared", "order_remark", "prepare"]
 
 Integers = NDArray[np.int64]
 Account = tuple[Ledger, str]
@@ -185,6 +185,29 @@ class Prepared:
         if self.request.categories:
             return "that of the public list of categories"
         return "that of the input" if self.order is None else "sorted by the public columns"
+
+
+def order_remark(prepared: Prepared) -> str | None:
+    """What to say if the rows stand in the order of their counts, which would give them away.
+
+    Said to the publisher only. Nothing is said if a public column explains the order.
+    """
+    if prepared.grouped or prepared.order is not None or prepared.rows < 3:
+        return None
+    for name, counts in prepared.counts.items():
+        steps = np.diff(counts)
+        ordered = bool((steps >= 0).all() or (steps <= 0).all())
+        if ordered and steps.any() and not _explained(prepared):
+            return (
+                f"The rows stand in the order of {name!r}, and row order is published. Unless "
+                "that order is public, use --order sorted."
+            )
+    return None
+
+
+def _explained(prepared: Prepared) -> bool:
+    public = [name for name in prepared.keep if name not in prepared.counts]
+    return any((np.diff(sorted_order(prepared.source, [name])) == 1).all() for name in public)
 
 
 def _checked_counts(source: Table, request: Request) -> dict[str, Integers]:

@@ -1,0 +1,50 @@
+"""`tallyveil inspect`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tallyveil.cli.common import JsonOption, example, out, print_json, text_table
+
+__all__ = ["EXAMPLE", "command"]
+
+EXAMPLE = example("tallyveil inspect cases.csv")
+MOST_SHOWN = 60
+
+
+def command(
+    file: Annotated[Path, typer.Argument(help="The table.", show_default=False)],
+    delimiter: Annotated[
+        str | None, typer.Option(help="What separates cells: one character, or 'tab'.")
+    ] = None,
+    encoding: Annotated[str, typer.Option(help="The encoding of a text file.")] = "utf-8",
+    as_json: JsonOption = False,
+) -> None:
+    """Show a table's columns and types; never a value.
+
+    The largest count is not shown either: a range that is read off the data gives the data
+    away. Name one that is publicly known.
+    """
+    from tallyveil.table.source import read_table
+
+    table = read_table(file, "\t" if delimiter == "tab" else delimiter, encoding)
+    columns = [{"name": name, "type": table.type_of(name)} for name in table.names]
+    if as_json:
+        print_json({"kind": table.kind, "rows": table.rows, "columns": columns})
+        return
+    out.print(f"{file}: {table.kind}, {table.rows:,} rows, {len(columns):,} columns", markup=False)
+    rows = [(column["name"], column["type"]) for column in columns[:MOST_SHOWN]]
+    out.print(text_table(("column", "type"), rows), markup=False)
+    if len(columns) > MOST_SHOWN:
+        out.print(f"... and {len(columns) - MOST_SHOWN:,} more")
+    integers = [column["name"] for column in columns if column["type"] == "integer"]
+    guess = integers[-1] if integers else "COLUMN"
+    out.print(
+        "\nNext: what is the largest count that could occur, from public knowledge and not from "
+        f"this file? Then:\n  tallyveil privatize {file} --count {guess} --upper N "
+        "--epsilon 1.0 --out release/",
+        markup=False,
+    )

@@ -1,0 +1,142 @@
+"""`tallyveil ledger`: init, show, history, verify, close."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tallyveil.cli.common import JsonOption, example, fail, out, print_json, text_table
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="The privacy budget: what each dataset may spend, and what it has spent.",
+    no_args_is_help=True,
+)
+LedgerOption = Annotated[
+    str, typer.Option("--ledger", help="The ledger's file.", show_default=False)
+]
+DatasetOption = Annotated[
+    str, typer.Option("--dataset", help="The dataset's name in the ledger.", show_default=False)
+]
+MaybeDataset = Annotated[
+    str | None, typer.Option("--dataset", help="One dataset only.", show_default=False)
+]
+
+
+@app.command(epilog=example("tallyveil ledger init --ledger budget.db --dataset cases --epsilon 2"))
+def init(
+    ledger: LedgerOption,
+    dataset: DatasetOption,
+    epsilon: Annotated[str, typer.Option(help="The total that may ever be spent.")],
+    delta: Annotated[str, typer.Option(help="The total delta.")] = "0",
+    as_json: JsonOption = False,
+) -> None:
+    """Give a dataset its total budget; makes the ledger if there is none."""
+    from tallyveil.exact import exact_delta, exact_epsilon
+    from tallyveil.release.ledger import Ledger
+
+    total, slack = exact_epsilon(epsilon), exact_delta(delta)
+    account = Ledger.create(ledger).open(dataset, total, slack)
+    if as_json:
+        print_json(account.to_dict())
+    else:
+        out.print(f"Opened {dataset!r} in {ledger} with epsilon {epsilon}.", markup=False)
+
+
+@app.command(epilog=example("tallyveil ledger show --ledger budget.db"))
+def show(ledger: LedgerOption, dataset: MaybeDataset = None, as_json: JsonOption = False) -> None:
+    """What every dataset may spend, has spent, and has left."""
+    from tallyveil.release.ledger import Ledger, shown_rational
+
+    book = Ledger(ledger)
+    accounts = book.accounts() if dataset is None else [book.account(dataset)]
+    if as_json:
+        print_json([account.to_dict() for account in accounts])
+        return
+    header = ("dataset", "epsilon", "spent", "remaining", "debits", "state")
+    rows = [
+        (a.dataset, shown_rational(a.epsilon), shown_rational(a.spent_epsilon),
+         shown_rational(a.remaining_epsilon), str(a.debits), "closed" if a.closed else "open")
+        for a in accounts
+    ]  # fmt: skip
+    out.print(text_table(header, rows), markup=False)
+
+
+@app.command(epilog=example("tallyveil ledger history --ledger budget.db --dataset cases --json"))
+def history(
+    ledger: LedgerOption, dataset: MaybeDataset = None, as_json: JsonOption = False
+) -> None:
+    """Every debit, oldest first."""
+    from tallyveil.release.ledger import Ledger, shown_rational
+
+    entries = Ledger(ledger).history(dataset)
+    if as_json:
+        print_json([entry.to_dict() for entry in entries])
+        return
+    header = ("entry", "time", "dataset", "columns", "epsilon", "who")
+    rows: list[Any] = [
+        (str(e.sequence), e.body["time"][:19], e.dataset, ", ".join(e.body["columns"]),
+         shown_rational(e.epsilon), e.body["who"])
+        for e in entries
+    ]  # fmt: skip
+    out.print(text_table(header, rows) if rows else "No debits yet.", markup=False)
+
+
+@app.command(
+    epilog=example(
+        "tallyveil ledger verify --ledger budget.db",
+        "tallyveil ledger verify --ledger budget.db --release release/",
+    )
+)
+def verify(
+    ledger: LedgerOption,
+    release: Annotated[
+        Path | None, typer.Option(help="Also find the debit of this release folder.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check that no entry was changed, removed, inserted or reordered."""
+    from tallyveil.errors import LedgerError
+    from tallyveil.release.ledger import Ledger
+
+    book = Ledger(ledger)
+    try:
+        length, digest = book.verify()
+        if release is not None:
+            _require_entry(book, release)
+    except LedgerError as problem:
+        if as_json:
+            print_json({"ok": False, "reason": str(problem)})
+        raise typer.Exit(1 if as_json else fail(str(problem))) from problem
+    if as_json:
+        print_json({"ok": True, "entries": length, "digest": digest})
+    else:
+        out.print(f"The ledger holds: {length} entries, last digest {digest}.", markup=False)
+
+
+def _require_entry(book: Any, release: Path) -> None:
+    """Raise a `LedgerError` unless the ledger has the entry that a receipt names."""
+    from tallyveil.errors import LedgerError
+    from tallyveil.table.check import read_package
+
+    named = read_package(release)["ledger"]
+    if named is None:
+        raise LedgerError("The release was not entered in any ledger.")
+    found = [entry for entry in book.history(named["dataset"]) if entry.digest == named["digest"]]
+    if not found or found[0].sequence != named["entry"]:
+        raise LedgerError("The ledger does not hold the entry that the release names.")
+
+
+@app.command(epilog=example("tallyveil ledger close --ledger budget.db --dataset cases"))
+def close(ledger: LedgerOption, dataset: DatasetOption, as_json: JsonOption = False) -> None:
+    """Refuse every later debit of a dataset, for good."""
+    from tallyveil.release.ledger import Ledger
+
+    account = Ledger(ledger).close(dataset)
+    if as_json:
+        print_json(account.to_dict())
+    else:
+        out.print(f"Closed {dataset!r}. It can never be debited again.", markup=False)
