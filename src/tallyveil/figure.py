@@ -7,6 +7,7 @@ window system, and saves it where asked (PNG, SVG or PDF by the file's ending).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from tallyveil.errors import MissingExtraError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["heatmap", "heatmaps", "new_figure", "save"]
+__all__ = ["Curve", "Panel", "heatmap", "heatmaps", "new_figure", "panels", "save"]
 
 Floats = NDArray[np.float64]
 
@@ -35,8 +36,11 @@ def new_figure(width: float = 6.0, height: float = 4.0) -> Figure:
 def save(figure: Figure, path: str | Path | None) -> Figure:
     """`figure`, written to `path` if there is one; the same data gives the same bytes."""
     if path is not None:
+        from matplotlib import rc_context
+
         metadata: dict[str, Any] = {"Date": None} if str(path).endswith(".svg") else {}
-        figure.savefig(path, metadata=metadata)
+        with rc_context({"svg.hashsalt": "tallyveil"}):  # else element ids differ every time
+            figure.savefig(path, metadata=metadata)
     return figure
 
 
@@ -88,3 +92,95 @@ def heatmaps(
     panels[0].set_ylabel("true")
     figure.colorbar(image, ax=panels, label="probability", shrink=0.8)
     return save(figure, path)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line (or one colour of bars): points, half-lengths of error bars, how it is drawn.
+
+    `strong` draws it thicker, for what the picture is about. Curves of one label have one
+    colour in every panel.
+    """
+
+    label: str
+    x: Sequence[float] | Floats
+    y: Sequence[float] | Floats
+    error: Sequence[float] | Floats | None = None
+    strong: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes: its curves and what stands beside them.
+
+    `kind` is "line" or "bar"; `log` holds the axes on a logarithmic scale ("", "x", "y" or
+    "xy"); `marks` are dotted vertical lines.
+    """
+
+    title: str
+    curves: Sequence[Curve]
+    x_label: str = ""
+    y_label: str = ""
+    kind: str = "line"
+    log: str = ""
+    marks: Sequence[float] = ()
+
+
+def panels(
+    parts: Sequence[Panel], path: str | Path | None = None, *, columns: int = 3, title: str = ""
+) -> Figure:
+    """Panels of lines or grouped bars in a grid, with one legend for all of them."""
+    columns = min(columns, len(parts))
+    rows = -(-len(parts) // columns)
+    labels = list(dict.fromkeys(curve.label for part in parts for curve in part.curves))
+    below = 0.26 * -(-len(labels) // (2 * columns)) + 0.15
+    figure = new_figure(3.1 * columns + 0.4, 2.6 * rows + below + (0.3 if title else 0.0))
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for axes in grid.ravel()[len(parts) :]:
+        axes.set_axis_off()
+    handles: dict[str, Any] = {}
+    for axes, part in zip(grid.ravel(), parts, strict=False):
+        for curve in part.curves:
+            handles.setdefault(curve.label, _draw_curve(axes, part, curve, labels))
+        for mark in part.marks:
+            axes.axvline(mark, color="grey", linewidth=0.8, linestyle=":")
+        if "x" in part.log:
+            axes.set_xscale("log")
+        elif all(float(x).is_integer() for curve in part.curves for x in curve.x):
+            axes.xaxis.get_major_locator().set_params(integer=True)
+        if "y" in part.log:
+            axes.set_yscale("log")
+        axes.set_title(part.title, fontsize=9)
+        axes.set_xlabel(part.x_label, fontsize=8)
+        axes.set_ylabel(part.y_label, fontsize=8)
+        axes.tick_params(labelsize=7)
+        axes.spines[["top", "right"]].set_visible(False)
+    if title:
+        figure.suptitle(title, fontsize=10)
+    if len(labels) > 1:
+        figure.legend(list(handles.values()), list(handles), loc="outside lower center",
+                      ncols=min(len(labels), 2 * columns), fontsize=7, frameon=False)  # fmt: skip
+    return save(figure, path)
+
+
+def _draw_curve(axes: Any, part: Panel, curve: Curve, labels: Sequence[str]) -> Any:
+    at = labels.index(curve.label)
+    colour = f"C{at % 10}"
+    if part.kind == "bar":
+        names = [other.label for other in part.curves]
+        step = min(np.diff(np.unique(np.asarray(curve.x, dtype=float))), default=1.0)
+        width = 0.84 * step / len(names)
+        shift = (names.index(curve.label) - (len(names) - 1) / 2) * width
+        return axes.bar(np.asarray(curve.x) + shift, curve.y, width, color=colour, yerr=curve.error)
+    return axes.errorbar(
+        curve.x,
+        curve.y,
+        yerr=curve.error,
+        color=colour,
+        linestyle=("-", "--", "-.", ":")[at // 10 % 4] if not curve.strong else "-",
+        marker="osv^D*Px<>"[at % 10],
+        markersize=3.4 if curve.strong else 2.6,
+        linewidth=2.2 if curve.strong else 1.1,
+        elinewidth=0.7,
+        capsize=1.5,
+    )
