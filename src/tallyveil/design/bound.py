@@ -192,6 +192,9 @@ def _row_minima(total: _Sum, problem: Problem) -> list[float]:
     if "fair" not in problem.properties:
         return [float(least) for least in floor.min(axis=1)]
     own = np.arange(len(floor)), problem.query.home
+    if np.isinf(floor[own]).any():  # one truth is never released, so none is
+        floor[own] = np.inf
+        return [float(least) for least in floor.min(axis=1)]
     diagonal = floor[own].copy()
     floor[own] = np.inf
     others = floor.min(axis=1)

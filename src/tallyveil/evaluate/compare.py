@@ -34,6 +34,7 @@ class Row:
 
     Attributes
     ----------
+    mechanism, family : its name; and the name it shares with itself at other epsilons
     expected_loss : prior mean of the loss
     worst_loss : the largest expected loss over the true answers
     response_loss : prior mean after the best Bayesian response to each output; nan for a
@@ -46,6 +47,7 @@ class Row:
     """
 
     mechanism: str
+    family: str
     loss: str
     prior: str
     expected_loss: float
@@ -109,7 +111,7 @@ class Comparison:
             padding=(0, 1, 0, 0),  # eight columns in eighty characters
             pad_edge=False,
         )
-        shown.add_column("mechanism", overflow="fold")
+        shown.add_column("mechanism", overflow="fold", min_width=14)
         for _, heading in SHOWN:
             shown.add_column(heading, justify="right", no_wrap=True)
         shown.add_column("properties", no_wrap=True)
@@ -117,7 +119,10 @@ class Comparison:
         for row in group:
             weaker = {name for held in row.properties for name in IMPLIED.get(held, ())}
             marks = " ".join(SHORT[name] for name in row.properties if name not in weaker)
-            shown.add_row(row.mechanism, *(_cell(row, group, name) for name, _ in SHOWN), marks)
+            alike = [other for other in group if other.family == row.family]
+            told_apart = len({other.epsilon for other in alike}) == len(alike)
+            name = row.family if told_apart else row.mechanism  # the table has an epsilon column
+            shown.add_row(name, *(_cell(row, group, name) for name, _ in SHOWN), marks)
         return shown
 
     def plot(self, path: str | Path | None = None) -> Figure:
@@ -136,6 +141,30 @@ class Comparison:
         ]
         biases = [Curve(name, m.query.inputs, m.bias()) for name, m in pairs]
         parts.append(Panel("bias", biases, "true answer", "released - true"))
+        return panels(parts, path, columns=2 if len(parts) in (2, 4) else 3)
+
+    def tradeoff(self, path: str | Path | None = None) -> Figure:
+        """Privacy against loss: expected loss over epsilon, a curve per name, a panel per loss.
+
+        For mechanisms of one name at several epsilons; saved to `path` if given.
+        """
+        from tallyveil.figure import Curve, Panel, panels
+
+        parts = []
+        for loss, prior in dict.fromkeys((row.loss, row.prior) for row in self.rows):
+            curves = []
+            for family in dict.fromkeys(row.family for row in self.rows):
+                points = sorted(
+                    (row.epsilon, row.expected_loss)
+                    for row in self.rows
+                    if (row.family, row.loss, row.prior) == (family, loss, prior)
+                    and row.epsilon is not None
+                )
+                if points:
+                    x, y = (list(part) for part in zip(*points, strict=True))
+                    curves.append(Curve(family, x, y))
+            title = f"{loss} loss, {prior} prior"
+            parts.append(Panel(title, curves, "epsilon", "expected loss", log="x"))
         return panels(parts, path, columns=2 if len(parts) in (2, 4) else 3)
 
 
@@ -191,12 +220,13 @@ def compare(
     [('geometric', 'absolute', 0.694), ('geometric', 'zero_one', 0.43),
      ('uniform', 'absolute', 1.6), ('uniform', 'zero_one', 0.8)]
     """
-    names, chosen = _named(mechanisms)
+    families, chosen = _named(mechanisms)
+    names = _distinct(families, [mechanism.epsilon for mechanism in chosen])
     given = _losses(losses)
     laws = _laws(priors, len(chosen[0].query.inputs))
     rows = tuple(
-        _row(name, mechanism, loss, prior, confidence)
-        for name, mechanism in zip(names, chosen, strict=True)
+        _row((name, family), mechanism, loss, prior, confidence)
+        for name, family, mechanism in zip(names, families, chosen, strict=True)
         for loss in given
         for prior in laws
     )
@@ -204,24 +234,25 @@ def compare(
 
 
 def _row(
-    name: str,
+    names: tuple[str, str],
     mechanism: Mechanism,
     loss: tuple[str, Loss],
     prior: tuple[str, Prior],
     confidence: float,
 ) -> Row:
     bias = mechanism.bias()
+    largest = np.abs(bias).max() * (1 - 1e-9)  # the first of equals, whatever the rounding
     weights = prior_law(prior[1], len(bias))
     width = np.diff(mechanism.interval(confidence), axis=1)[:, 0]
     answerable = mechanism.query.is_square or not _is_table(loss[1])
     return Row(
-        name,
+        *names,
         loss[0],
         prior[0],
         mechanism.expected_loss(loss[1], prior[1]),
         mechanism.worst_loss(loss[1]),
         mechanism.bayes_loss(loss[1], prior[1]) if answerable else float("nan"),
-        float(bias[np.abs(bias).argmax()]),
+        float(bias[np.argmax(np.abs(bias) >= largest)]),
         mechanism.error_probability(prior[1]),
         float(weights @ width),
         mechanism.epsilon,
@@ -265,7 +296,7 @@ def _named(mechanisms: Candidates) -> tuple[list[str], list[Mechanism]]:
             raise ArgumentError("mechanisms", "be mechanisms or designs", type(candidate).__name__)
         if not np.array_equal(candidate.query.inputs, chosen[0].query.inputs):
             raise ArgumentError("mechanisms", "have the same true answers", repr(candidate.query))
-    return _distinct([name for name, _ in pairs]), chosen
+    return [name for name, _ in pairs], chosen
 
 
 def _own_name(candidate: object) -> str:
@@ -273,14 +304,16 @@ def _own_name(candidate: object) -> str:
     return mechanism.name if isinstance(mechanism, Mechanism) else type(candidate).__name__
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
-    """The names, with a number where one comes twice."""
-    seen: dict[str, int] = {}
-    result = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        result.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return result
+def _distinct(names: Sequence[str], epsilons: Sequence[float | None]) -> list[str]:
+    """The names; where one comes twice, with its epsilon, and with a number if need be."""
+    told = [
+        f"{name}, ε = {epsilon:g}" if names.count(name) > 1 and epsilon is not None else name
+        for name, epsilon in zip(names, epsilons, strict=True)
+    ]
+    return [
+        f"{name} ({told[: at + 1].count(name)})" if told[:at].count(name) else name
+        for at, name in enumerate(told)
+    ]
 
 
 def _laws(

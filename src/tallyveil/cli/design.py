@@ -1,0 +1,247 @@
+"""`tallyveil design`: the best mechanism for a question, as files and a picture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tallyveil.cli.common import example
+
+if TYPE_CHECKING:
+    from tallyveil.design.design import Design
+    from tallyveil.loss import Loss, Prior
+    from tallyveil.query import Query
+
+__all__ = ["EXAMPLE", "command", "parse_law", "parse_loss", "parse_prior", "parse_query"]
+
+COMMAND = "tallyveil design count:40 --epsilon 1 --property fair --property column_monotone"
+EXAMPLE = example(COMMAND)
+
+
+def command(
+    question: Annotated[
+        str,
+        typer.Argument(
+            metavar="QUERY",
+            help="count:UPPER, mean:RECORDS:LOWER:UPPER, maximum:LOWER:UPPER (also minimum, "
+            "median), or a JSON file that describes a query.",
+        ),
+    ],
+    *,
+    epsilon: Annotated[
+        list[str],
+        typer.Option("--epsilon", help="Privacy loss; several give the trade-off as well."),
+    ],
+    loss: Annotated[
+        str, typer.Option(help="absolute, squared, zero_one, beyond:D or power:P.")
+    ] = "absolute",
+    prior: Annotated[
+        str | None, typer.Option(help="uniform, binomial:P, numbers 1,2,3 or a file of numbers.")
+    ] = None,
+    worst_case: Annotated[
+        bool, typer.Option("--worst-case", help="Minimise the largest expected loss.")
+    ] = False,
+    side_information: Annotated[
+        str | None, typer.Option(help="Possible true answers: 5:40 or 1,2,3.")
+    ] = None,
+    properties: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--property",
+            help="row_honest, row_monotone, column_honest, "
+            "column_monotone, fair, weakly_honest, symmetric, output_private, or all.",
+        ),
+    ] = None,
+    delta: Annotated[str, typer.Option(help="Slack of (epsilon, delta)-privacy.")] = "0",
+    fixed_point: Annotated[
+        str | None, typer.Option(help="A law that must come out as it goes in (numbers or file).")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="The law that must come out (numbers or file).")
+    ] = None,
+    zero_outputs: Annotated[
+        bool, typer.Option(help="Whether outputs may have probability zero.")
+    ] = True,
+    method: Annotated[str, typer.Option(help="auto or lp.")] = "auto",
+    categories: Annotated[float, typer.Option(help="Width of a response category.")] = 1,
+    extend: Annotated[float, typer.Option(help="Released range over valid range.")] = 1,
+    cache: Annotated[Path | None, typer.Option(help="Folder to keep and look up results.")] = None,
+    out_folder: Annotated[Path, typer.Option("--out", help="Where the files go.")] = Path("design"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Find the best private mechanism, prove how close to best it is, and certify it.
+
+    Writes mechanism.json (certified in integers), matrix.csv, heatmap.png and design.json;
+    with several epsilons one folder each, and tradeoff.csv and tradeoff.png.
+    """
+    from tallyveil.design.design import design
+    from tallyveil.loss import side_mask
+
+    query = parse_query(question, categories, extend)
+    possible = None
+    if side_information is not None:
+        possible = parse_range(side_information)
+        side_mask(query, possible)
+    problem: dict[str, Any] = {
+        "loss": parse_loss(loss),
+        "prior": parse_prior(prior),
+        "worst_case": worst_case,
+        "side_information": possible,
+        "properties": _properties(properties or []),
+        "delta": delta,
+        "fixed_point": parse_law(fixed_point),
+        "target": parse_law(target),
+        "zero_outputs": zero_outputs,
+        "method": method,
+        "cache": cache,
+    }
+    found = [(text, design(query, text, **problem)) for text in epsilon]
+    for text, one in found:
+        folder = out_folder / f"epsilon-{text.replace('/', '_')}" if len(found) > 1 else out_folder
+        _write(folder, one)
+    if len(found) > 1:
+        _write_tradeoff(out_folder, [one for _, one in found], problem)
+    if as_json:
+        from tallyveil.cli.common import print_json
+
+        summaries = [summary(one) for _, one in found]
+        print_json(summaries[0] if len(summaries) == 1 else summaries)
+    else:
+        _show([one for _, one in found], out_folder)
+
+
+def summary(found: Design) -> dict[str, Any]:
+    """What design.json says: everything but the matrix."""
+    mechanism = found.mechanism
+    realised = mechanism.realised_epsilon()
+    return {
+        "query": mechanism.query.to_dict(),
+        "epsilon": str(mechanism.exact_epsilon),
+        "delta": str(mechanism.exact_delta),
+        "realised_epsilon": realised if realised < float("inf") else None,
+        "objective": found.objective,
+        "lower_bound": found.lower_bound,
+        "gap": found.gap,
+        "method": found.method,
+        "reason": found.reason,
+        "solver": found.solver,
+        "seconds": found.seconds,
+        "properties": mechanism.properties(),
+        "bias": mechanism.bias().tolist(),
+    }
+
+
+def _write(folder: Path, found: Design) -> None:
+    from tallyveil.release.certified import certify
+
+    folder.mkdir(parents=True, exist_ok=True)
+    certify(found.mechanism).save(folder / "mechanism.json")
+    found.mechanism.to_csv(folder / "matrix.csv")
+    found.mechanism.plot(folder / "heatmap.png")
+    text = json.dumps(summary(found), indent=2, allow_nan=False) + "\n"
+    (folder / "design.json").write_text(text, encoding="utf-8")
+
+
+def _write_tradeoff(folder: Path, found: list[Design], problem: dict[str, Any]) -> None:
+    from tallyveil.evaluate.compare import compare
+
+    prior = problem["prior"] if problem["prior"] is not None else problem["fixed_point"]
+    view = compare(found, [problem["loss"]], [prior])
+    view.to_csv(folder / "tradeoff.csv")
+    view.tradeoff(folder / "tradeoff.png")
+
+
+def _show(found: list[Design], folder: Path) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from tallyveil.cli.common import out
+
+    out.print(found[0].mechanism.name, markup=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("epsilon", "objective", "lower bound", "gap", "method", "seconds"):
+        table.add_column(heading, justify="right")
+    for one in found:
+        table.add_row(
+            f"{one.mechanism.epsilon:g}", f"{one.objective:.6g}", f"{one.lower_bound:.6g}",
+            f"{one.gap:.1e}", one.method, f"{one.seconds:.2f}",
+        )  # fmt: skip
+    out.print(table)
+    out.print(found[0].reason, markup=False)
+    out.print(f"Written to {folder}", markup=False)
+
+
+# -- what the words on the command line mean ----------------------------------------------------
+
+
+def parse_query(text: str, categories: float = 1, extend: float = 1) -> Query:
+    """A query from ``count:40``, ``mean:10:0:4``, ``maximum:0:9`` or a JSON file."""
+    from tallyveil.errors import ArgumentError
+    from tallyveil.query import Query
+
+    if text.endswith(".json"):
+        return Query.from_dict(json.loads(Path(text).read_text(encoding="utf-8")))
+    kind, *numbers = text.split(":")
+    names = {"count": ("upper",), "mean": ("records", "lower", "upper")}
+    names |= dict.fromkeys(("maximum", "minimum", "median"), ("lower", "upper"))
+    try:
+        given = dict(zip(names[kind], map(int, numbers), strict=True))
+    except (KeyError, ValueError):
+        rule = "be count:UPPER, mean:RECORDS:LOWER:UPPER, maximum:LOWER:UPPER (also minimum, "
+        raise ArgumentError("QUERY", rule + "median), or a .json file", text,
+                            f"For example: {COMMAND}") from None  # fmt: skip
+    options = {"categories": categories, "extend": extend}
+    return Query.from_dict({"kind": kind, **given, **options})
+
+
+def parse_loss(text: str) -> Loss:
+    """A loss from its name, or ``beyond:2`` or ``power:1.5``."""
+    name, colon, value = text.partition(":")
+    return (name, _number(value, "loss")) if colon else name
+
+
+def parse_prior(text: str | None) -> Prior:
+    """A prior from ``uniform``, ``binomial:0.3``, numbers or a file."""
+    if text is None or text == "uniform":
+        return None
+    name, colon, value = text.partition(":")
+    if colon and name == "binomial":
+        return (name, _number(value, "prior"))
+    return parse_law(text)
+
+
+def parse_law(text: str | None) -> list[float] | None:
+    """Numbers separated by commas, or a file with one number per line."""
+    if text is None:
+        return None
+    file = Path(text)
+    body = file.read_text(encoding="utf-8") if file.is_file() else text
+    return [_number(part, "law") for part in body.replace("\n", ",").split(",") if part.strip()]
+
+
+def parse_range(text: str) -> list[float]:
+    """``5:40`` for 5 to 40, both included, or numbers separated by commas."""
+    low, colon, high = text.partition(":")
+    if colon:
+        first, last = int(_number(low, "range")), int(_number(high, "range"))
+        return [float(value) for value in range(first, last + 1)]
+    return [_number(part, "range") for part in text.split(",") if part.strip()]
+
+
+def _number(text: str, argument: str) -> float:
+    from tallyveil.errors import ArgumentError
+
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentError(argument, "be a number", text) from None
+
+
+def _properties(names: list[str]) -> tuple[str, ...]:
+    from tallyveil.properties import SEVEN, check_names
+
+    listed = [name.replace("-", "_") for name in names]
+    return SEVEN if "all" in listed else check_names(listed)
