@@ -51,8 +51,10 @@ def split_budget(
     Parameters
     ----------
     epsilon : the whole budget
-    rule : ``"combined"`` (default): the paper's share while epsilon < ln(records/size) - 1.2,
-        above it nothing, since the counts alone then tell the distribution well enough;
+    rule : ``"combined"`` (default): 0.85 times the paper's share while epsilon <
+        max(2, ln(records/size) - 1.2), above it nothing, since the counts alone then tell the
+        distribution well enough; a little less than the paper's because the counts help to
+        estimate the distribution here;
         ``"distribution_first"``: clip(0.9 - 0.03 size epsilon, 0.5, 0.8) below the same
         threshold, which lowers the distribution's error and raises the counts';
         ``"paper"``: the paper's share always; or a number f in [0, 1)
@@ -81,8 +83,8 @@ def split_budget(
 def _share(epsilon: float, rule: str, records: int, size: int) -> float:
     if rule == "paper":
         return rule_of_thumb(epsilon)
-    if epsilon >= math.log(records / size) - 1.2:
+    if epsilon >= max(2.0, math.log(records / size) - 1.2):
         return 0.0
     if rule == "combined":
-        return rule_of_thumb(epsilon)
+        return 0.85 * rule_of_thumb(epsilon)
     return min(max(0.9 - 0.03 * size * epsilon, 0.5), 0.8)
