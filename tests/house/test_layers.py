@@ -10,7 +10,7 @@ import tallyveil
 LAYERS = [
     "_version", "errors", "exact", "neighbours", "query", "loss", "properties", "privacy",
     "exchange", "figure", "mechanism", "closed_form", "certify", "release", "design", "preserve",
-    "consume", "distribution", "table", "evaluate", "report", "reproduce", "cli",
+    "consume", "distribution", "evaluate", "report", "table", "reproduce", "cli",
 ]  # fmt: skip
 HOMES = {  # the only modules that may import each heavy library
     "clarabel": {"design.solver"},
@@ -18,9 +18,9 @@ HOMES = {  # the only modules that may import each heavy library
     "cryptography": {"release.entropy"},
     "matplotlib": {"figure"},
     "sqlite3": {"release.ledger_store"},
-    "pyarrow": {"table.source"},
-    "pandas": {"table.source"},
-    "polars": {"table.source"},
+    "pyarrow": {"table.engine_arrow"},
+    "pandas": {"table.engine_pandas"},
+    "polars": {"table.engine_polars"},
     "typer": {"cli"},
     "rich": {"cli", "design.progress", "evaluate.compare"},
 }

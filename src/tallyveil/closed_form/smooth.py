@@ -31,7 +31,7 @@ def smooth_sensitivity(query: Query, database: ArrayLike, beta: float) -> float:
     A_k = max over t <= k+1 of x_(m+t) - x_(m+t-k-1) (Nissim, Raskhodnikova and Smith 2007).
     Costs O(n), O(n^2) for the median.
 
-    >>> smooth_sensitivity(Query.maximum(0, 9), [1, 2, 9], beta=0.1)    # A_0 = 7, A_1 = 7
+    >>> smooth_sensitivity(Query.maximum(0, 9), [1, 2, 9], beta=2)    # A = 7, 8, 9
     7.0
     """
     if query.kind not in ("maximum", "minimum", "median"):
