@@ -14,7 +14,7 @@ LAYERS = [
 ]  # fmt: skip
 HOMES = {  # the only modules that may import each heavy library
     "clarabel": {"design.solver"},
-    "scipy.optimize": {"design.solver", "table.match"},
+    "scipy.optimize.linprog": {"design.solver"},
     "cryptography": {"release.entropy"},
     "matplotlib": {"figure"},
     "sqlite3": {"release.ledger_store"},
