@@ -142,11 +142,16 @@ class Remap:
 
     def after(self, matrix: ArrayLike) -> Floats:
         """``matrix @ self.dense()`` from the entries alone, in O(rows of matrix * entries)."""
-        first = np.asarray(matrix, dtype=float)
-        result = np.zeros((len(first), self.size[1]))
-        present, begins = np.unique(self.column, return_index=True)
-        result[:, present] = np.add.reduceat(first[:, self.row] * self.share, begins, axis=1)
+        from scipy import sparse
+
+        first = np.ascontiguousarray(np.asarray(matrix, dtype=float).T)
+        flipped = sparse.csc_array((self.share, self.row, self._column_starts()), shape=self.size)
+        result: Floats = (flipped.T @ first).T
         return result
+
+    def _column_starts(self) -> Integers:
+        """First entry of every column: entries are in order of columns as well as of rows."""
+        return np.searchsorted(self.column, np.arange(self.size[1] + 1))
 
     def apply(self, law: ArrayLike) -> Floats:
         """The law after the remap when it was `law` before, shape (columns,)."""
