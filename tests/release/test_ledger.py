@@ -33,9 +33,9 @@ def test_ten_tenths_fill_a_budget_of_one_exactly(ledger):
 
 
 def test_overspending_by_any_amount_is_refused_and_spends_nothing(ledger):
-    with pytest.raises(BudgetError, match="costs epsilon .*1 remains of 1.*Nothing was spent"):
+    with pytest.raises(BudgetError, match=r"costs epsilon .*1 remains of 1.*Nothing was spent"):
         ledger.debit("cases", spend(1 + Fraction(1, 10**30)))
-    with pytest.raises(BudgetError, match="costs delta 0.00001, and 0.000001 remains|1e-05"):
+    with pytest.raises(BudgetError, match=r"costs delta 1e-05, and 1e-06 remains"):
         ledger.debit("cases", spend("0.1", delta="1/100000"))
     assert ledger.account("cases").spent_epsilon == 0
     assert ledger.history("cases") == []

@@ -11,15 +11,16 @@ from tallyveil.release.entropy import SeededNotPrivate
 
 __all__ = ["counts_of", "demo_csv"]
 
-FIRST = ("Alder", "Amber", "Ash", "Badger", "Barley", "Beech", "Birch", "Bracken", "Bramble",
-         "Clay", "Clover", "Copper", "Crane", "Dove", "Elder", "Elm", "Falcon", "Fern", "Flint", "Fox",
-         "Gorse", "Granite", "Hare", "Hazel", "Heron", "Holly", "Ivy", "Juniper", "Kestrel", "Lark",
-         "Linden", "Maple", "Marl", "Moss", "Oak", "Otter", "Pine", "Quarry", "Raven", "Reed",
-         "Rowan", "Rush", "Sage", "Slate", "Sparrow", "Swan", "Thistle", "Willow", "Wren",
-         "Yarrow")  # fmt: skip
-LAST = ("bank", "bridge", "brook", "bury", "by", "combe", "croft", "dale", "den", "fell", "field",
-        "ford", "gate", "ham", "hill", "holt", "hurst", "lea", "mere", "mouth", "ness", "pool",
-        "shaw", "stead", "stoke", "thorpe", "ton", "wick", "wood", "worth")  # fmt: skip
+FIRST_WORDS = """
+    Alder Amber Ash Badger Barley Beech Birch Bracken Bramble Clay Clover Copper Crane Dove Elder
+    Elm Falcon Fern Flint Fox Gorse Granite Hare Hazel Heron Holly Ivy Juniper Kestrel Lark Linden
+    Maple Marl Moss Oak Otter Pine Quarry Raven Reed Rowan Rush Sage Slate Sparrow Swan Thistle
+    Willow Wren Yarrow
+"""
+LAST_WORDS = """
+    bank bridge brook bury by combe croft dale den fell field ford gate ham hill holt hurst lea mere
+    mouth ness pool shaw stead stoke thorpe ton wick wood worth
+"""
 REGIONS = ("North", "East", "South", "West", "Lakes", "Coast")
 
 
@@ -31,7 +32,7 @@ def demo_csv(rows: int = 1200) -> str:
     population = np.round(np.exp(10.2 + 1.1 * normal[:rows]) / 100).astype(int) * 100 + 300
     rate = population * 6e-5 * np.exp(0.9 * normal[rows:])
     cases = [_poisson(r, u) for r, u in zip(rate, uniform[2 * rows :], strict=True)]
-    names = [f"{first}{last}" for first in FIRST for last in LAST]
+    names = [f"{first}{last}" for first in FIRST_WORDS.split() for last in LAST_WORDS.split()]
     chosen = sorted(source.permutation(len(names))[:rows].tolist())
     lines = ["county,region,population,cases"]
     for at, (name, people, ill) in enumerate(zip(chosen, population, cases, strict=True)):

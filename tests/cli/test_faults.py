@@ -1,0 +1,128 @@
+"""Killed, interrupted, crowded: never an output without a debit, never half a release."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tallyveil.release.ledger import Ledger
+from tallyveil.table.check import check_package
+
+
+@pytest.fixture(name="program")
+def program_fixture():
+    import sys
+    from pathlib import Path
+
+    return str(Path(sys.executable).with_name("tallyveil"))
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "cases.csv"
+    path.write_text("county,cases\n" + "".join(f"c{i},{i % 7}\n" for i in range(500)))
+    return path
+
+
+@pytest.fixture
+def book(tmp_path):
+    ledger = Ledger.create(tmp_path / "budget.db")
+    ledger.open("cases", 500)
+    return ledger
+
+
+def words(program, table, out):
+    return [program, "privatize", str(table), "--count", "cases", "--upper", "9", "--epsilon", "1",
+            "--ledger", str(table.parent / "budget.db"), "--dataset", "cases",
+            "--out", str(out)]  # fmt: skip
+
+
+def killed(command, seconds, number):
+    """Run the command and send it a signal after `seconds`; its exit code."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.kill(process.pid, number)
+    return process.wait(timeout=60)
+
+
+def survey(tmp_path, book, debits, code):
+    """What must hold after every run; the number of debits from now on."""
+    out = tmp_path / "release"
+    book.verify()
+    now = len(book.history("cases"))
+    assert now - debits in (0, 1)
+    if out.exists():
+        assert now == debits + 1, "an output without a debit"
+        assert all(finding.ok for finding in check_package(out)), "a half-written release"
+        (entry,) = book.history("cases")[-1:]
+        assert json.loads((out / "receipt.json").read_text())["ledger"]["digest"] == entry.digest
+        out.rename(tmp_path / f"kept{now}")
+    else:
+        assert code != 0
+    return now
+
+
+def kill_at_random_moments(program, table, book, tmp_path, moments):
+    began = time.monotonic()
+    assert subprocess.run(words(program, table, tmp_path / "release"), check=False,
+                          capture_output=True).returncode == 0  # fmt: skip
+    usual = time.monotonic() - began
+    debits = survey(tmp_path, book, 0, 0)
+    chance = random.Random(7)
+    ends = set()
+    for at in range(moments):
+        # half of the moments lie in the last third, where debit, draw and writing happen
+        share = chance.uniform(0.6, 1.1) if at % 2 else chance.uniform(0.0, 1.1)
+        code = killed(words(program, table, tmp_path / "release"), share * usual, signal.SIGKILL)
+        debits = survey(tmp_path, book, debits, code)
+        ends.add(code)
+    assert -signal.SIGKILL in ends, "no run was killed: the test shows nothing"
+    assert subprocess.run(words(program, table, tmp_path / "release"), check=False,
+                          capture_output=True).returncode == 0  # fmt: skip
+    survey(tmp_path, book, debits, 0)
+    left = [path.name for path in tmp_path.iterdir() if "partial" in path.name]
+    assert left == [], "the next run removes what a killed one left"
+
+
+def test_kill_at_some_moments(program, table, book, tmp_path):
+    kill_at_random_moments(program, table, book, tmp_path, 20)
+
+
+@pytest.mark.slow
+def test_kill_at_200_moments(program, table, book, tmp_path):
+    kill_at_random_moments(program, table, book, tmp_path, 200)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_cleans_up(program, table, book, tmp_path, number):
+    debits = 0
+    for seconds in (0.2, 0.5, 0.8):
+        code = killed(words(program, table, tmp_path / "release"), seconds, number)
+        debits = survey(tmp_path, book, debits, code)
+    assert [path.name for path in tmp_path.iterdir() if "partial" in path.name] == []
+
+
+def test_sixteen_processes_that_want_twice_the_budget(program, table, tmp_path):
+    book = Ledger.create(tmp_path / "budget.db")
+    book.open("cases", 8)
+    runs = [
+        subprocess.Popen(words(program, table, tmp_path / f"out{at}"), stdout=subprocess.DEVNULL,
+                         stderr=subprocess.PIPE, text=True)
+        for at in range(16)
+    ]  # fmt: skip
+    said = [run.communicate(timeout=240)[1] for run in runs]
+    codes = [run.returncode for run in runs]
+    assert codes.count(0) == 8
+    assert book.account("cases").remaining_epsilon == 0
+    for at, (code, text) in enumerate(zip(codes, said, strict=True)):
+        assert (tmp_path / f"out{at}").exists() == (code == 0)
+        if code:
+            assert code == 1
+            assert "0 remains of 8" in text
+    book.verify()

@@ -1,0 +1,248 @@
+"""`tallyveil privatize`: the main job, from the outside."""
+
+import csv
+import json
+import stat
+
+import pytest
+
+FILES = {"data.csv", "datapackage.json", "mechanism.json", "certificate.json", "METHODOLOGY.html",
+         "receipt.json", "SHA256SUMS"}  # fmt: skip
+BASE = ("--count", "cases", "--upper", "9", "--epsilon", "1")
+
+
+def receipt(folder):
+    return json.loads((folder / "receipt.json").read_text())
+
+
+def rows(path, delimiter=","):
+    with open(path, newline="") as file:
+        return list(csv.reader(file, delimiter=delimiter))
+
+
+def test_the_main_job(tallyveil, cases, tmp_path, ledger, history):
+    out = tmp_path / "release"
+    done = tallyveil("privatize", cases, *BASE, "--out", out, "--ledger", ledger, "--dataset",
+                     "cases", check=0)  # fmt: skip
+    assert {path.name for path in out.iterdir()} == FILES
+    before, after = rows(cases), rows(out / "data.csv")
+    assert before[0] == after[0]
+    assert len(before) == len(after)
+    for old, new in zip(before[1:], after[1:], strict=True):
+        assert (old[0], old[1], old[3]) == (new[0], new[1], new[3])
+        assert new[2] in set("0123456789")
+    assert "epsilon 1 for one person" in done.stdout
+    tallyveil("check", out, check=0)
+    (entry,) = history()
+    assert entry["epsilon"] == 1.0
+    assert entry["columns"] == ["cases"]
+    assert receipt(out)["ledger"] == {
+        "dataset": "cases", "entry": entry["entry"], "digest": entry["digest"]}  # fmt: skip
+    assert entry["mechanism"] == [receipt(out)["columns"][0]["mechanism"]["sha256"]]
+    words = ("ledger", "verify", "--ledger", ledger, "--release", out)
+    assert "2 entries" in tallyveil(*words, check=0).stdout
+    assert not [path for path in tmp_path.iterdir() if "partial" in path.name]
+
+
+def test_json_is_all_there_is_on_standard_output(tallyveil, cases, tmp_path):
+    out = tmp_path / "release"
+    done = tallyveil("privatize", cases, *BASE, "--out", out, "--json", check=0)
+    assert json.loads(done.stdout)["receipt"] == receipt(out)
+
+
+def test_a_refused_debit_leaves_nothing_behind(tallyveil, cases, tmp_path, ledger, history):
+    words = ("privatize", cases, "--count", "cases", "--upper", "9", "--epsilon", "1.5",
+             "--ledger", ledger, "--dataset", "cases", "--out")  # fmt: skip
+    tallyveil(*words, tmp_path / "one", check=0)
+    refused = tallyveil(*words, tmp_path / "two", check=1)
+    assert "costs epsilon 1.5, and 0.5 remains of 2" in refused.stderr
+    assert not (tmp_path / "two").exists()
+    assert len(history()) == 1
+
+
+def test_a_dry_run_touches_neither_data_nor_budget(tallyveil, tmp_path):
+    words = ("--ledger", tmp_path / "no.db", "--dataset", "x", "--out", tmp_path / "no")
+    done = tallyveil("privatize", tmp_path / "none.csv", *BASE, *words, "--dry-run", check=0)
+    assert "Dry run" in done.stdout
+    assert "95% interval" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+    words = ("--count", "cases", "--upper", "60", "--within", "3", "--dry-run", "--json")
+    plan = json.loads(tallyveil("privatize", "none.csv", *words, check=0).stdout)
+    assert 0 < plan["epsilon"] < 3
+    assert plan["columns"][0]["method"] == "preserve"
+    few = tallyveil("privatize", "none.csv", *words, "--rows", "10", check=0)
+    assert json.loads(few.stdout)["columns"][0]["method"] == "geometric"
+
+
+def test_within_replaces_epsilon(tallyveil, cases, tmp_path):
+    words = ("--count", "cases", "--upper", "9", "--within", "3", "--confidence", "0.9")
+    out = tmp_path / "release"
+    tallyveil("privatize", cases, *words, "--method", "geometric", "--out", out, check=0)
+    (column,) = receipt(out)["columns"]
+    assert 0.5 < column["epsilon"] < 1.5
+    both = tallyveil("privatize", cases, *words, "--epsilon", "1", "--out", "x", check=1)
+    assert "'within'" in both.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "cost"),
+    [
+        (("--neighbours", "change_one"), 2),
+        (("--contributions", "3"), 3),
+        (("--neighbours", "change_one", "--contributions", "3"), 6),
+        (("--method", "geometric"), 1),
+        (("--method", "preserve"), 1),
+    ],
+)
+def test_the_cost_is_stated_and_debited(tallyveil, cases, tmp_path, options, cost):
+    ledger, out = tmp_path / "budget.db", tmp_path / "release"
+    tallyveil("ledger", "init", "--ledger", ledger, "--dataset", "d", "--epsilon", "6", check=0)
+    tallyveil("privatize", cases, *BASE, *options, "--ledger", ledger, "--dataset", "d",
+              "--out", out, check=0)  # fmt: skip
+    shown = tallyveil("ledger", "show", "--ledger", ledger, "--json", check=0).stdout
+    assert json.loads(shown)[0]["spent_epsilon_exact"] == str(cost)
+    assert receipt(out)["epsilon"] == cost
+    names = [stage["name"] for stage in receipt(out)["stages"]]
+    both = ["cases: distribution", "cases: counts"]
+    assert names == (both if "geometric" not in options else both[1:])
+    tallyveil("check", out, check=0)
+
+
+@pytest.mark.parametrize("method", ["fair", "design", "file"])
+def test_other_methods(tallyveil, cases, tmp_path, method):
+    import tallyveil as tv
+
+    options = ["--method", method]
+    if method == "design":
+        options += ["--loss", "beyond:1", "--property", "column_monotone"]
+    if method == "file":
+        made = tv.certify(tv.geometric(tv.Query.count(9), "1/2")).save(tmp_path / "m.json")
+        options = ["--method", made]
+    out = tmp_path / "release"
+    tallyveil("privatize", cases, *BASE, *options, "--out", out, check=0)
+    tallyveil("check", out, check=0)
+    (column,) = receipt(out)["columns"]
+    assert column["method"] == method
+    assert column["epsilon"] == (0.5 if method == "file" else 1.0)
+    if method == "design":
+        assert "column_monotone" in column["properties"]
+        assert column["loss"] == "beyond 1"
+
+
+def test_several_columns_have_budgets_of_their_own(tallyveil, tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("id,a,b,c\n" + "".join(f"{i},{i % 4},{i % 9},{i % 3}\n" for i in range(80)))
+    out = tmp_path / "release"
+    tallyveil("privatize", table, "--count", "a", "--count", "b", "--upper", "3", "--upper", "8",
+              "--epsilon", "0.5", "--epsilon", "0.25", "--drop", "c", "--out", out,
+              check=0)  # fmt: skip
+    made = receipt(out)
+    assert made["epsilon_exact"] == "3/4"
+    assert [column["epsilon_exact"] for column in made["columns"]] == ["1/2", "1/4"]
+    assert made["table"]["columns"] == ["id", "a", "b"]
+    assert {"mechanism.json", "mechanism-2.json"} <= {path.name for path in out.iterdir()}
+    tallyveil("check", out, check=0)
+
+
+def test_microdata_are_counted_into_the_public_list(tallyveil, tmp_path):
+    people = tmp_path / "people.csv"
+    lines = [f"{('n', 's')[i % 2]},{i % 90}" for i in range(400)]
+    people.write_text("region,age\n" + "\n".join(lines) + "\n")
+    out = tmp_path / "release"
+    words = ("--by", "region", "--where", "age >= 18", "--upper", "400", "--epsilon", "5")
+    tallyveil("privatize", people, *words, "--categories", "s,n,nobody", "--out", out, check=0)
+    table = rows(out / "data.csv")
+    assert table[0] == ["region", "count"]
+    assert [row[0] for row in table[1:]] == ["s", "n", "nobody"]
+    assert abs(int(table[1][1]) - 160) < 20
+    assert int(table[3][1]) < 20
+    tallyveil("check", out, check=0)
+    refused = tallyveil("privatize", people, *words, "--out", tmp_path / "x", check=1)
+    assert "list the public categories" in refused.stderr
+
+
+def test_an_upper_bound_can_be_found_privately(tallyveil, cases, tmp_path, ledger, history):
+    out = tmp_path / "release"
+    words = ("--count", "cases", "--upper", "auto", "--upper-epsilon", "0.5", "--epsilon", "1",
+             "--ledger", ledger, "--dataset", "cases")  # fmt: skip
+    tallyveil("privatize", cases, *words, "--out", out, check=0)
+    made = receipt(out)
+    assert made["epsilon"] == 1.5
+    assert made["columns"][0]["upper_source"] == "private"
+    assert [entry["epsilon"] for entry in history()] == [0.5, 1.0]
+    tallyveil("check", out, check=0)
+    refused = tallyveil("privatize", cases, *words, "--out", tmp_path / "x", check=1)
+    assert "costs epsilon 1.5, and 0.5 remains" in refused.stderr
+    assert len(history()) == 2
+
+
+def test_counts_above_the_range_are_top_coded_or_refused(tallyveil, cases, tmp_path):
+    words = ("privatize", cases, "--count", "cases", "--upper", "5", "--epsilon", "1")
+    tallyveil(*words, "--out", tmp_path / "release", check=0)
+    assert receipt(tmp_path / "release")["columns"][0]["above"] == "top_code"
+    refused = tallyveil(*words, "--above", "refuse", "--out", tmp_path / "x", check=1)
+    assert "above the upper bound 5" in refused.stderr
+    assert not (tmp_path / "x").exists()
+
+
+def test_the_confidential_report_stays_outside(tallyveil, cases, tmp_path):
+    out, report = tmp_path / "release", tmp_path / "secret.html"
+    words = ("privatize", cases, *BASE, "--out", out, "--confidential-report")
+    inside = tallyveil(*words, out / "secret.html", check=1)
+    assert "outside the release folder" in inside.stderr
+    assert not out.exists()
+    done = tallyveil(*words, report, check=0)
+    assert "CONFIDENTIAL" in done.stderr
+    text = report.read_text()
+    assert text.count("CONFIDENTIAL") >= 4
+    assert "position: fixed" in text
+    assert stat.S_IMODE(report.stat().st_mode) == 0o600
+    assert {path.name for path in out.iterdir()} == FILES
+    again = ("privatize", cases, *BASE, "--out", tmp_path / "y", "--confidential-report", report)
+    assert "new file" in tallyveil(*again, check=1).stderr
+
+
+def test_tsv_in_tsv_out(tallyveil, tmp_path):
+    table = tmp_path / "t.tsv"
+    table.write_bytes(b"id\tcases\r\n" + b"".join(b"%d\t%d\r\n" % (i, i % 4) for i in range(30)))
+    out = tmp_path / "release"
+    tallyveil("privatize", table, *BASE, "--out", out, check=0)
+    content = (out / "data.tsv").read_bytes()
+    assert content.count(b"\r\n") == 31
+    assert content.startswith(b"id\tcases\r\n")
+    tallyveil("check", out, check=0)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_typed_files_keep_their_types(tallyveil, tmp_path, ending):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyarrow import feather
+
+    table = pa.table(
+        {
+            "when": pa.array(range(60), pa.date32()),
+            "cases": pa.array([i % 5 for i in range(60)], pa.int16()),
+            "name": pa.array(["a", "b"] * 30).dictionary_encode(),
+        }
+    )
+    path, out = tmp_path / f"t.{ending}", tmp_path / "release"
+    (pq.write_table if ending == "parquet" else feather.write_feather)(table, path)
+    tallyveil("privatize", path, *BASE, "--out", out, check=0)
+    read = pq.read_table if ending == "parquet" else feather.read_table
+    released = read(out / f"data.{ending}")
+    assert released.schema == table.schema
+    assert released.drop_columns("cases").equals(table.drop_columns("cases"))
+    tallyveil("check", out, check=0)
+
+
+def test_an_order_that_gives_counts_away_is_pointed_out(tallyveil, tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("id,cases\n" + "".join(f"{(i * 7) % 40},{i // 4}\n" for i in range(40)))
+    words = ("privatize", table, *BASE)
+    warned = tallyveil(*words, "--out", tmp_path / "a", check=0)
+    assert "--order sorted" in warned.stderr
+    silent = tallyveil(*words, "--order", "sorted", "--out", tmp_path / "b", check=0)
+    assert silent.stderr == ""
+    ids = [int(row[0]) for row in rows(tmp_path / "b" / "data.csv")[1:]]
+    assert ids == sorted(ids)
