@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from tallyveil.certify.verify import Verdict
     from tallyveil.mechanism import Mechanism
 
-__all__ = ["command"]
+__all__ = ["EXAMPLE", "command"]
+
+EXAMPLE = "Example: tallyveil verify release/mechanism.json --epsilon 1"
 
 AUDIT_SLACK = 1e-9  # printed decimals are rounded; a proof needs a certified mechanism
 
