@@ -96,7 +96,7 @@ def certified_bound(assembly: Assembly, multipliers: Multipliers) -> float:
         total.fold()
     if assembly.width is not None:
         _add_tails(total, assembly, multipliers)
-    value = math.fsum([*constants, *_row_minima(total, problem)])
+    value = math.fsum([*constants, *_row_minima(total, problem, assembly.folded)])
     blur = 8 * UNIT * math.fsum(np.abs(constants))
     return round_down((value - blur) / share)
 
@@ -185,25 +185,32 @@ def _add_tails(total: _Sum, assembly: Assembly, multipliers: Multipliers) -> Non
     total.terms += 2
 
 
-def _row_minima(total: _Sum, problem: Problem) -> list[float]:
-    """min_j of every row, after moving the fair diagonal's surplus to where it is short."""
+def _row_minima(total: _Sum, problem: Problem, folded: bool = False) -> list[float]:
+    """min_j of every row, after moving the fair cells' surplus to where it is short.
+
+    Fair cells all hold one probability y, so adding d to them, sum(d) = 0, adds y sum(d) = 0.
+    Where the matrix is symmetric their mirror images hold y as well.
+    """
     floor = total.floor()
     floor[:, erased_columns(problem)] = np.inf
     if "fair" not in problem.properties:
         return [float(least) for least in floor.min(axis=1)]
-    own = np.arange(len(floor)), problem.query.home
-    if np.isinf(floor[own]).any():  # one truth is never released, so none is
-        floor[own] = np.inf
-        return [float(least) for least in floor.min(axis=1)]
-    diagonal = floor[own].copy()
-    floor[own] = np.inf
-    others = floor.min(axis=1)
-    # the truth has one probability y, so adding d_i to the diagonal adds y sum(d) = 0
-    gap = np.where(np.isfinite(others), diagonal - others, 0.0)
-    shift = gap.mean() - gap
-    error = abs(math.fsum(shift)) + 4 * UNIT * math.fsum(np.abs(shift) + np.abs(diagonal))
-    minima: list[float] = np.minimum(diagonal + shift, others).tolist()
-    return [*minima, -error]
+    tied = np.zeros(floor.shape, dtype=bool)
+    tied[np.arange(len(floor)), problem.query.home] = True
+    if folded:
+        tied |= tied[::-1, ::-1]
+    others = np.where(tied, np.inf, floor).min(axis=1)
+    if np.isinf(floor[tied]).any():  # one truth is never released, so none is
+        return [float(least) for least in others]
+    count, bare = tied.sum(axis=1), np.isinf(others)
+    if bare.any():  # rows of nothing but fair cells: give them the level that uses it all up
+        spare = floor[tied].sum() - (others * count)[~bare].sum()
+        others[bare] = spare / count[bare].sum()
+    surplus = (floor - others[:, None])[tied]
+    shift = surplus.mean() - surplus
+    error = abs(math.fsum(shift)) + 4 * UNIT * math.fsum(np.abs(shift) + np.abs(floor[tied]))
+    floor[tied] += shift
+    return [*(float(least) for least in floor.min(axis=1)), -error]
 
 
 def path_bound(problem: Problem, potential: Floats, laws: tuple[Floats, ...] = ()) -> float:

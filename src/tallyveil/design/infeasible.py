@@ -9,6 +9,7 @@ demands one by one while that stays so leaves an irreducible set.
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 from scipy import sparse
@@ -52,6 +53,7 @@ def _with_only(problem: Problem, names: list[str]) -> Problem:
     return replace(
         problem,
         private="privacy" in names,
+        delta=problem.delta if "privacy" in names else Fraction(0),
         properties=tuple(name for name in problem.properties if name in names),
         laws=tuple(law for law in problem.laws if law.name in names),
         least=problem.least if "zero_outputs" in names else 0.0,

@@ -155,8 +155,6 @@ def pose(
             raise ArgumentError("prior", rule)
         law = np.where(possible, law, 0.0) / law[possible].sum()
     names = check_names(properties)
-    if "output_private" in names and m < 2:
-        raise ArgumentError("properties", "need two outputs for 'output_private'", m)
     return Problem(
         query,
         exact_epsilon(epsilon),

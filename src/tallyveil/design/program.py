@@ -108,7 +108,8 @@ def assemble(
     n, m = problem.query.shape
     sums = np.arange((n + 1) // 2 if folded else n)
     columns = np.arange((m + 1) // 2 if folded else m)
-    laws = tuple((law, _independent(law, columns, problem)) for law in problem.laws)
+    demanded = columns if mirrored else np.arange(m)
+    laws = tuple((law, _independent(law, demanded, problem)) for law in problem.laws)
     worst = np.flatnonzero(problem.possible) if problem.worst_case else np.empty(0, np.int64)
     worst = worst[worst < len(sums)] if mirrored else worst
     trick = columns if minimum_trick(problem) else columns[:0]
@@ -170,7 +171,9 @@ def _kept(block: Block, problem: Problem, mirrored: bool, width: int | None) -> 
         # beside the window a step along a row is still a condition, a step down a tail is not
         along = np.asarray(rows.larger[0] == rows.smaller[0])
         keep &= np.where(along & ~_is_honesty(block), ~(first & second), ~(first | second))
-    if mirrored:
+    if mirrored and problem.delta and block.name == "privacy":
+        keep &= _first_of_neighbours(rows, len(problem.query.inputs))
+    elif mirrored:
         keep &= _first_of_pair(rows, problem.query.shape)
     return Block(block.name, _select(rows, keep))
 
@@ -195,6 +198,14 @@ def _first_of_pair(rows: Rows, shape: tuple[int, int]) -> NDArray[np.bool_]:
         second = rows.smaller[0] * m + rows.smaller[1]
         code, other = code * (top + 1) + second, other * (top + 1) + top - second
     first: NDArray[np.bool_] = code <= other
+    return first
+
+
+def _first_of_neighbours(rows: Rows, n: int) -> NDArray[np.bool_]:
+    """All rows of one of every ordered neighbour pair and its mirror: their slacks are summed."""
+    assert rows.smaller is not None
+    code = rows.larger[0] * n + rows.smaller[0]
+    first: NDArray[np.bool_] = code <= n * n - 1 - code
     return first
 
 

@@ -1,0 +1,167 @@
+"""Random problems from every query family against a plain program and a second solver.
+
+The plain program is written here from the definitions alone: all cells, all neighbour pairs
+in both directions, every property row, nothing folded, windowed or dropped.
+"""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import tallyveil as tv
+from tallyveil.design.engine import solve_problem
+from tallyveil.design.problem import Problem, pose
+from tallyveil.design.solver import Program, solve
+from tallyveil.errors import InfeasibleError
+from tallyveil.properties import PROPERTIES, SEVEN, rows
+
+NORMAL_RUN, LONG_RUN = 60, 500
+
+
+def plain_program(problem: Problem) -> Program:
+    n, m = problem.query.shape
+    size = n * m
+    pairs = problem.query.neighbours.pairs
+    ordered = np.vstack([pairs, pairs[:, ::-1]])
+    slacks = len(ordered) * m if problem.delta else 0
+    total = size + int(problem.worst_case) + slacks
+    lines, right, equations, values = [], [], [], []
+
+    def row(entries):
+        return sparse.csr_array(
+            ([v for _, v in entries], ([0] * len(entries), [at for at, _ in entries])),
+            shape=(1, total),
+        )
+
+    for number, (i, k) in enumerate(ordered):
+        block = size + int(problem.worst_case) + number * m
+        for j in range(m):
+            entries = [(i * m + j, 1.0), (k * m + j, -problem.grow)]
+            lines.append(row(entries + ([(block + j, -1.0)] if slacks else [])))
+            right.append(0.0)
+        if slacks:
+            lines.append(row([(block + j, 1.0) for j in range(m)]))
+            right.append(float(problem.delta))
+    for name in problem.properties:
+        for part in rows(name, problem.query, float(problem.epsilon)):
+            for at in range(len(part)):
+                cell = part.larger[0][at] * m + part.larger[1][at]
+                entries = [(cell, -part.factor)]
+                if part.smaller is not None:
+                    entries.append((part.smaller[0][at] * m + part.smaller[1][at], 1.0))
+                (equations if part.equal else lines).append(row(entries))
+                (values if part.equal else right).append(-part.floor)
+    if problem.least:
+        distance = np.abs(problem.query.inputs[:, None] - problem.query.outputs[None, :])
+        for i, j in np.argwhere(distance <= distance.min(axis=0) + 1e-9):
+            lines.append(row([(i * m + j, -1.0)]))
+            right.append(-problem.least)
+    for i in range(n):
+        equations.append(row([(i * m + j, 1.0) for j in range(m)]))
+        values.append(1.0)
+    for law in problem.laws:
+        for j in range(m):
+            equations.append(row([(i * m + j, law.source[i]) for i in range(n)]))
+            values.append(law.target[j])
+    cost = np.zeros(total)
+    if problem.worst_case:
+        cost[size] = 1.0
+        for i in np.flatnonzero(problem.possible):
+            entries = [(i * m + j, problem.table[i, j]) for j in range(m)]
+            lines.append(row([*entries, (size, -1.0)]))
+            right.append(0.0)
+    else:
+        cost[:size] = problem.weights.ravel()
+    free = np.zeros(total, dtype=bool)
+    free[size : size + int(problem.worst_case)] = True
+    return Program(cost, sparse.vstack(equations), np.array(values), sparse.vstack(lines),
+                   np.array(right), free)  # fmt: skip
+
+
+def random_query(rng) -> tv.Query:
+    size, low = int(rng.integers(2, 9)), int(rng.integers(-3, 3))
+    inputs = np.sort(rng.choice(40, size + 1, replace=False))
+    outputs = np.sort(rng.choice(40, int(rng.integers(1, 8)), replace=False))
+    pairs = [(i, k) for i in range(size + 1) for k in range(i) if rng.random() < 0.4]
+    families = (
+        lambda: tv.Query.count(size),
+        lambda: tv.Query.count(size, categories=float(rng.choice([0.5, 2, 3]))),
+        lambda: tv.Query.count(size, extend=2),
+        lambda: tv.Query.mean(int(rng.integers(2, 5)), low, low + int(rng.integers(1, 4))),
+        lambda: tv.Query.maximum(low, low + size),
+        lambda: tv.Query.minimum(low, low + size, categories=2),
+        lambda: tv.Query.median(low, low + size),
+        lambda: tv.Query.custom(inputs, outputs, "path"),
+        lambda: tv.Query.custom(inputs, inputs, pairs or [(0, 1)]),
+    )
+    return families[rng.integers(len(families))]()
+
+
+def random_problem(rng) -> Problem:
+    query = random_query(rng)
+    n, m = query.shape
+    losses = ["absolute", "squared", "zero_one", ("beyond", 1), ("power", 0.5),
+              rng.random((n, m)), np.maximum(query.outputs[None, :] - query.inputs[:, None], 0)
+              + 3.0 * np.maximum(query.inputs[:, None] - query.outputs[None, :], 0)]  # fmt: skip
+    options = {"loss": losses[rng.integers(len(losses))]}
+    names = PROPERTIES if rng.random() < 0.2 else SEVEN
+    options["properties"] = [name for name in names if rng.random() < rng.choice([0.1, 0.4])]
+    style = rng.random()
+    if style < 0.2:
+        options["worst_case"] = True
+        if rng.random() < 0.5:
+            options["side_information"] = query.inputs[rng.random(n) < 0.7].tolist() or None
+    elif style < 0.7:
+        law = rng.dirichlet(np.ones(n))
+        law[rng.random(n) < 0.2] = 0
+        options["prior"] = law if law.sum() > 0 else None
+    if rng.random() < 0.15:
+        options["delta"] = round(float(rng.choice([1e-3, 0.05, 0.3])), 3)
+    if rng.random() < 0.15 and not options.get("worst_case"):
+        options["target"] = rng.dirichlet(np.ones(m))
+    elif rng.random() < 0.15 and query.is_square and not options.get("worst_case"):
+        options["fixed_point"] = rng.dirichlet(np.ones(n))
+    if rng.random() < 0.1:
+        options["zero_outputs"] = False
+    return pose(query, float(rng.choice([0.05, 0.3, 1.0, 2.5])), **options)
+
+
+def check(seed: int) -> None:
+    problem = random_problem(np.random.default_rng(seed))
+    second = solve(plain_program(problem), "highs")
+    found, clash = None, ()
+    try:
+        found = solve_problem(problem)
+    except InfeasibleError as error:
+        clash = error.conflict
+    if found is None:
+        assert second.status == "infeasible"
+        assert set(clash) & {"fixed_point", "target"}
+        return
+    scale = max(1.0, abs(found.objective))
+    assert found.bound <= found.objective + 1e-9 * scale  # properties hold to 1e-9
+    assert found.gap < 1e-6
+    if second.status == "optimal":
+        # HiGHS may lie below the optimum by its tolerance, never by more
+        assert abs(found.objective - second.objective) < 1e-6 * scale
+        assert found.bound <= second.objective + 1e-7 * scale
+    mechanism = tv.Mechanism(found.matrix, problem.query, problem.epsilon, delta=problem.delta)
+    if problem.delta:
+        assert mechanism.privacy_profile([mechanism.epsilon])[0] <= problem.delta + 1e-12
+    else:
+        assert mechanism.realised_epsilon() <= float(problem.epsilon) + 1e-10
+    for name in problem.properties:
+        assert mechanism.has(name), mechanism.witness(name)
+    for law in problem.laws:
+        assert np.abs(law.source @ found.matrix - law.target).max() < 1e-8
+
+
+@pytest.mark.parametrize("seed", range(NORMAL_RUN))
+def test_sample_of_random_problems(seed):
+    check(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(NORMAL_RUN, LONG_RUN))
+def test_the_other_random_problems(seed):
+    check(seed)
