@@ -216,22 +216,24 @@ def components(neighbours: Neighbours) -> NDArray[np.int64]:
 def _noise(matrix: Floats, neighbours: Neighbours, epsilon: float) -> float:
     """The least change of single entries that could explain the worst broken ratio."""
     # (M_i - R M_k) / (1 + R) without overflow: both sides divided by R = e^epsilon.
-    shrink = math.exp(-epsilon)
-    worst = 0.0
-    for low, high in neighbours.blocks():
-        for first, second in ((matrix[low], matrix[high]), (matrix[high], matrix[low])):
-            worst = max(worst, float((shrink * first - second).max(initial=0.0)))
-    return worst / (1 + shrink)
+    return _breach(matrix, neighbours, epsilon) / (1 + math.exp(-epsilon))
 
 
 def _level(lack: Floats, neighbours: Neighbours, epsilon: float) -> float:
-    """The smallest k >= 0 with lack[i] + k <= e^epsilon (lack[k] + k) for neighbours."""
+    """The smallest k >= 0 with lack[i] + k <= e^epsilon (lack[i'] + k) for neighbours i, i'."""
+    return _breach(lack[:, None], neighbours, epsilon) / -math.expm1(-epsilon)
+
+
+def _breach(values: Floats, neighbours: Neighbours, epsilon: float) -> float:
+    """The largest e^-epsilon values[i] - values[k] over neighbours and columns, or 0."""
     shrink = math.exp(-epsilon)
+    if neighbours.kind == "complete":
+        return max(0.0, float((shrink * values.max(axis=0) - values.min(axis=0)).max()))
     worst = 0.0
     for low, high in neighbours.blocks():
-        for first, second in ((lack[low], lack[high]), (lack[high], lack[low])):
+        for first, second in ((values[low], values[high]), (values[high], values[low])):
             worst = max(worst, float((shrink * first - second).max(initial=0.0)))
-    return worst / -math.expm1(-epsilon)
+    return worst
 
 
 def _aim(swept: Floats, neighbours: Neighbours, target: Floats | None) -> Floats:

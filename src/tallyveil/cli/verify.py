@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tallyveil.cli.common import JsonOption, example, out, print_json
+
 if TYPE_CHECKING:
     from tallyveil.certify.verify import Verdict
     from tallyveil.mechanism import Mechanism
 
 __all__ = ["EXAMPLE", "command"]
 
-EXAMPLE = "Example: tallyveil verify release/mechanism.json --epsilon 1"
+EXAMPLE = example("tallyveil verify release/mechanism.json --epsilon 1")
 
 AUDIT_SLACK = 1e-9  # printed decimals are rounded; a proof needs a certified mechanism
 
@@ -24,7 +26,7 @@ def command(
     epsilon: Annotated[
         str | None, typer.Option("--epsilon", help="Also require this epsilon, or a smaller one.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Check that a mechanism is private; exit with 0 if it is, 1 if not.
 
@@ -32,8 +34,6 @@ def command(
     ptable or a mechanism in floating point is audited: realised epsilon, worst cell,
     properties.
     """
-    from tallyveil.cli.common import print_json
-
     floats = _floats(file)
     if floats is None:
         from tallyveil.certify.verify import verify
@@ -113,8 +113,6 @@ def _finite(value: float | None) -> float | None:
 
 def _show(file: Path, summary: dict[str, Any]) -> None:
     from rich.markup import escape
-
-    from tallyveil.cli.common import out
 
     word = "[bold green]private[/]" if summary["private"] else "[bold red]NOT PRIVATE[/]"
     out.print(f"{escape(file.name)}: {word}")

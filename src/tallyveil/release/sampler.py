@@ -23,7 +23,7 @@ from tallyveil.release.entropy import Entropy
 __all__ = ["Sampler"]
 
 Integers = NDArray[np.int64]
-CHUNK = 1 << 16
+CHUNK = 1 << 18  # rows drawn at once: a few megabytes of working memory
 LARGEST_TABLE = 1 << 25  # bytes
 
 
