@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tallyveil.distribution.histogram import Above, checked_counts
+from tallyveil.distribution.postprocess import POSTPROCESSING
 from tallyveil.distribution.privatizers import (
     PRIVATIZERS,
     PrivateHistogram,
@@ -124,11 +125,7 @@ def privatize_counts(
         draws = draw_privately(table, upper, budget, source)
         done = publish(draws, source)
     else:
-        if budget.epsilon1 == 0:
-            hint = "Match ranks, or give the distribution a share of the budget."
-            raise ArgumentError("split", "be above 0 when rows are drawn independently", 0, hint)
-        if privatizer not in PRIVATIZERS:
-            raise ArgumentError("privatizer", f"be one of {', '.join(PRIVATIZERS)}", privatizer)
+        _check_independent(budget, privatizer, postprocess, constructor)
         stage = privatize_distribution(
             table, upper, budget.epsilon1, privatizer, delta=delta, entropy=source
         )
@@ -136,6 +133,23 @@ def privatize_counts(
             table, stage, constructor, budget.epsilon2, postprocess=postprocess, entropy=source
         )
     return _with_receipt(done, budget, source, upper=int(upper), above=above)
+
+
+def _check_independent(
+    budget: Split, privatizer: str, postprocess: str, constructor: Constructor
+) -> None:
+    """Refuse what cannot work before anything is drawn."""
+    if budget.epsilon1 == 0:
+        hint = "Match ranks, or give the distribution a share of the budget."
+        raise ArgumentError("split", "be above 0 when rows are drawn independently", 0, hint)
+    known: dict[str, tuple[object, tuple[str, ...]]] = {
+        "privatizer": (privatizer, tuple(PRIVATIZERS)),
+        "postprocess": (postprocess, tuple(POSTPROCESSING)),
+        "constructor": (constructor, CONSTRUCTORS),
+    }
+    for argument, (value, names) in known.items():
+        if value not in names and not (argument == "constructor" and callable(value)):
+            raise ArgumentError(argument, f"be one of {', '.join(names)}", value)
 
 
 def draw_privately(table: Integers, upper: int, budget: Split, entropy: Entropy) -> PrivateDraws:
@@ -223,10 +237,7 @@ def _constructed(constructor: Constructor, law: Floats, epsilon: Fraction) -> Me
         return constructor(law, epsilon)
     if constructor == "unfixed":
         return unfixed_optimum(law, epsilon)
-    if constructor in CONSTRUCTORS:
-        return greedy_fixed_point(law, epsilon, constructor)
-    rule = f"be one of {', '.join(CONSTRUCTORS)}, or a function of (law, epsilon)"
-    raise ArgumentError("constructor", rule, constructor)
+    return greedy_fixed_point(law, epsilon, constructor)
 
 
 def _noise_stage(name: str, mechanism: str, epsilon: Fraction) -> dict[str, str]:
