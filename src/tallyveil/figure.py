@@ -19,7 +19,16 @@ from tallyveil.errors import MissingExtraError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Curve", "Panel", "heatmap", "heatmaps", "new_figure", "panels", "save"]
+__all__ = [
+    "Curve",
+    "Panel",
+    "heatmap",
+    "heatmaps",
+    "law_bars",
+    "new_figure",
+    "panels",
+    "save",
+]
 
 Floats = NDArray[np.float64]
 
@@ -184,3 +193,42 @@ def _draw_curve(axes: Any, part: Panel, curve: Curve, labels: Sequence[str]) -> 
         elinewidth=0.7,
         capsize=1.5,
     )
+
+
+def law_bars(
+    answers: Floats,
+    law: Floats,
+    interval: tuple[float, float],
+    released: float,
+    *,
+    title: str,
+    path: str | Path | None = None,
+) -> Figure:
+    """A law on the true answers as bars: those in `interval` dark, the release marked.
+
+    Only the part of the range that carries visible probability is drawn.
+    """
+    figure = new_figure(5.6, 2.8)
+    from matplotlib.ticker import MaxNLocator
+
+    axes = figure.subplots()
+    inside = (answers >= interval[0]) & (answers <= interval[1])
+    step = float(np.diff(answers).min())
+    axes.bar(answers, law, 0.86 * step, color=np.where(inside, "#4b2e83", "#c9bfe0"))
+    axes.axvline(released, color="#d1495b", linewidth=1.2, linestyle="--")
+    shown = np.flatnonzero(law >= 2e-3 * law.max())
+    low = min(answers[shown[0]], released, interval[0])
+    high = max(answers[shown[-1]], released, interval[1])
+    axes.set_xlim(low - step, high + step)
+    top = 1.16 * float(law.max())
+    axes.set_ylim(0, top)
+    axes.annotate("released", (released, top), xytext=(4, -2), textcoords="offset points",
+                  fontsize=7, color="#d1495b", va="top")  # fmt: skip
+    if (answers == np.rint(answers)).all():
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel("true answer", fontsize=8)
+    axes.set_ylabel("probability", fontsize=8)
+    axes.tick_params(labelsize=7)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_title(title, fontsize=9)
+    return save(figure, path)

@@ -8,7 +8,19 @@ from typing import NoReturn
 
 import typer
 
-from tallyveil.cli import check, compare, demo, design, inspect, ledger, privatize, report, verify
+from tallyveil.cli import (
+    check,
+    compare,
+    demo,
+    design,
+    inspect,
+    interpret,
+    ladder,
+    ledger,
+    privatize,
+    report,
+    verify,
+)
 from tallyveil.cli.common import fail
 
 __all__ = ["app", "main"]
@@ -26,6 +38,8 @@ app.command("privatize", epilog=privatize.EXAMPLE)(privatize.command)
 app.command("design", epilog=design.EXAMPLE)(design.command)
 app.command("compare", epilog=compare.EXAMPLE)(compare.command)
 app.command("verify", epilog=verify.EXAMPLE)(verify.command)
+app.command("ladder", epilog=ladder.EXAMPLE)(ladder.command)
+app.command("interpret", epilog=interpret.EXAMPLE)(interpret.command)
 app.command("check", epilog=check.EXAMPLE)(check.command)
 app.command("report", epilog=report.EXAMPLE)(report.command)
 app.add_typer(ledger.app, name="ledger")
