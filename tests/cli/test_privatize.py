@@ -66,9 +66,9 @@ def test_a_dry_run_touches_neither_data_nor_budget(tallyveil, tmp_path):
     assert "Dry run" in done.stdout
     assert "95% interval" in done.stdout
     assert list(tmp_path.iterdir()) == []
-    words = ("--count", "cases", "--upper", "60", "--within", "3", "--dry-run", "--json")
+    words = ("--count", "cases", "--upper", "60", "--epsilon", "1", "--dry-run", "--json")
     plan = json.loads(tallyveil("privatize", "none.csv", *words, check=0).stdout)
-    assert 0 < plan["epsilon"] < 3
+    assert plan["epsilon"] == 1
     assert plan["columns"][0]["method"] == "preserve"
     few = tallyveil("privatize", "none.csv", *words, "--rows", "10", check=0)
     assert json.loads(few.stdout)["columns"][0]["method"] == "geometric"
@@ -77,11 +77,14 @@ def test_a_dry_run_touches_neither_data_nor_budget(tallyveil, tmp_path):
 def test_within_replaces_epsilon(tallyveil, cases, tmp_path):
     words = ("--count", "cases", "--upper", "9", "--within", "3", "--confidence", "0.9")
     out = tmp_path / "release"
-    tallyveil("privatize", cases, *words, "--method", "geometric", "--out", out, check=0)
+    tallyveil("privatize", cases, *words, "--out", out, check=0)
     (column,) = receipt(out)["columns"]
-    assert 0.5 < column["epsilon"] < 1.5
+    assert 0.5 < column["epsilon"] < 1.0
+    assert "wanted accuracy" in column["why"]
     both = tallyveil("privatize", cases, *words, "--epsilon", "1", "--out", "x", check=1)
-    assert "'within'" in both.stderr
+    assert "'epsilon' must be left out" in both.stderr
+    kept = tallyveil("privatize", cases, *words, "--method", "preserve", "--out", "x", check=1)
+    assert "geometric or fair" in kept.stderr
 
 
 @pytest.mark.parametrize(

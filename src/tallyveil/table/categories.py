@@ -33,7 +33,9 @@ __all__ = [
 ]
 
 Label = tuple[str, ...]
-CONDITION = re.compile(r"\s*(?P<column>.+?)\s*(?P<sign>==|!=|>=|<=|=|>|<)\s*(?P<value>.*?)\s*")
+CONDITION = re.compile(
+    r"\s*(?P<column>[^\s<>=!].*?)\s*(?P<sign>==|!=|>=|<=|=|>|<)\s*(?P<value>.*?)\s*"
+)
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,11 @@ def _what_it_is(value: Any) -> str:
     """Why `value` is not a count, or nothing."""
     if value is None or (isinstance(value, Real) and math.isnan(value)):
         return "no value"
-    if isinstance(value, bool) or not hasattr(value, "__int__") or isinstance(value, str):
+    if (
+        isinstance(value, (bool, np.bool_))
+        or not hasattr(value, "__int__")
+        or isinstance(value, str)
+    ):
         return "text" if isinstance(value, str) else "something other than a number"
     if not isinstance(value, Integral):
         if not math.isfinite(value):

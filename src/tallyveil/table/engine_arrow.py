@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,7 @@ class ArrowTable:
 
         wanted = self._value_type(name)
         try:
-            held = pa.array([0, upper], pa.int64()).cast(wanted).cast(pa.int64()).to_numpy()
+            held = _as_type([0, upper], wanted).cast(pa.int64()).to_numpy()
         except pa.ArrowException:
             held = np.zeros(1, dtype=np.int64)
         require_fits(held, name, str(wanted), upper)
@@ -147,13 +148,12 @@ class ArrowTable:
     def released(
         self, counts: Mapping[str, Counts], keep: Sequence[str], order: Order = None
     ) -> ArrowTable:
-        import pyarrow as pa
 
         table = self.table.select(list(keep))
         for name, values in counts.items():
             at = table.schema.get_field_index(name)
             field = table.schema.field(at).with_type(self._value_type(name))
-            table = table.set_column(at, field, pa.array(values, pa.int64()).cast(field.type))
+            table = table.set_column(at, field, _as_type(values.tolist(), field.type))
         if order is not None:
             table = table.take(order)
         return ArrowTable(_bare(table), self.kind, self.from_file)
@@ -184,6 +184,15 @@ class ArrowTable:
 
             feather.write_feather(self.table, buffer)
         return buffer.getvalue()
+
+
+def _as_type(values: Sequence[int], wanted: Any) -> Any:
+    """Whole numbers as an Arrow array of any type that can hold them."""
+    import pyarrow as pa
+
+    if pa.types.is_decimal(wanted):  # Arrow casts only 64-bit widths of decimals directly
+        return pa.array([Decimal(value) for value in values], wanted)
+    return pa.array(values, pa.int64()).cast(wanted)
 
 
 def _bare(table: Any) -> Any:

@@ -154,7 +154,7 @@ def plan_column(
     found_upper: bool = False,
 ) -> ColumnPlan:
     """The plan for one column; `rows` is None in a dry run that does not know it."""
-    method, why = request.method, "asked for"
+    method, why = request.method, request.why
     if method == "auto":
         method, why = choose_method(rows, upper)
     query = Query.count(upper)

@@ -17,6 +17,7 @@ from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.loss import Loss
 from tallyveil.properties import check_names
+from tallyveil.query import Query
 from tallyveil.table.categories import Condition, Label, parse_conditions, public_categories
 
 __all__ = ["METHODS", "ColumnRequest", "Request", "make_request"]
@@ -46,6 +47,7 @@ class Request:
 
     columns: tuple[ColumnRequest, ...]
     method: str
+    why: str
     loss: Loss
     properties: tuple[str, ...]
     neighbours: str
@@ -122,10 +124,17 @@ def make_request(
             "upper_epsilon", "say how much finding the upper bound may cost", None,
             "For example 0.1; or give upper, if a bound is publicly known.",
         )  # fmt: skip
-    epsilons = _epsilons(epsilon, within, confidence, names, uppers)
+    chosen, why = _method(method), "asked for"
+    if within is not None and chosen == "auto":
+        chosen, why = "geometric", "it keeps the wanted accuracy for every true count"
+    if within is None:
+        epsilons = _given_epsilons(epsilon, names)
+    else:
+        epsilons = _solved_epsilons(epsilon, within, confidence, chosen, uppers)
     return Request(
         tuple(map(ColumnRequest, names, uppers, epsilons)),
-        _method(method),
+        chosen,
+        why,
         loss,
         check_names(properties),
         neighbours,
@@ -143,29 +152,38 @@ def make_request(
     )
 
 
-def _epsilons(
-    epsilon: PerColumn,
-    within: float | None,
-    confidence: float,
-    names: tuple[str, ...],
-    uppers: tuple[int | None, ...],
-) -> tuple[Fraction, ...]:
-    """One exact epsilon per column, given directly or solved from a wanted accuracy."""
-    if (epsilon is None) == (within is None):
+def _given_epsilons(epsilon: PerColumn, names: tuple[str, ...]) -> tuple[Fraction, ...]:
+    if epsilon is None:
         raise ArgumentError(
             "epsilon", "be given, or 'within' instead of it", None,
             "Smaller is more private; 1.0 is a usual start.",
         )  # fmt: skip
-    if within is None:
-        return _per_column(epsilon, names, "epsilon", exact_epsilon)
-    from tallyveil.consume.accuracy import epsilon_for
-    from tallyveil.query import Query
+    return _per_column(epsilon, names, "epsilon", exact_epsilon)
 
+
+def _solved_epsilons(
+    epsilon: PerColumn,
+    within: float,
+    confidence: float,
+    method: str,
+    uppers: tuple[int | None, ...],
+) -> tuple[Fraction, ...]:
+    """The smallest epsilon of each column that is accurate enough, whatever the true count."""
+    from tallyveil.consume.accuracy import epsilon_for
+
+    if epsilon is not None:
+        raise ArgumentError("epsilon", "be left out when 'within' is given")
+    if method not in ("geometric", "fair"):
+        raise ArgumentError(
+            "within", "be used with the methods geometric or fair", method,
+            "They alone can promise an accuracy for every true count beforehand.",
+        )  # fmt: skip
     found = []
     for upper in uppers:
         if upper is None:
             raise ArgumentError("upper", "be a number when 'within' is given", "auto")
-        found.append(exact_epsilon(epsilon_for(Query.count(upper), within, confidence)))
+        wanted = epsilon_for(Query.count(upper), within, confidence, mechanism=method)
+        found.append(exact_epsilon(wanted))
     return tuple(found)
 
 

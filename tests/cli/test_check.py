@@ -1,0 +1,139 @@
+"""`tallyveil check` and `report`: a recipient trusts nothing that a folder says of itself."""
+
+import hashlib
+import json
+import shutil
+
+import pytest
+
+from tallyveil.table.package import CHECKSUMS, checksums_text
+
+BASE = ("--count", "cases", "--upper", "9", "--epsilon", "1")
+
+
+@pytest.fixture
+def release(tallyveil, cases, tmp_path):
+    tallyveil("privatize", cases, *BASE, "--out", tmp_path / "release", check=0)
+    return tmp_path / "release"
+
+
+def reseal(folder):
+    """Make the checksums right again, as a forger would."""
+    files = {p.name: p.read_bytes() for p in folder.iterdir() if p.name != CHECKSUMS}
+    (folder / CHECKSUMS).write_text(checksums_text(files))
+
+
+def edit(folder, name, change):
+    data = json.loads((folder / name).read_text())
+    change(data)
+    (folder / name).write_text(json.dumps(data))
+
+
+def outside(folder):
+    def change(receipt):
+        receipt["columns"][0]["mechanism"]["file"] = "../elsewhere.json"
+
+    edit(folder, "receipt.json", change)
+
+
+def smaller_range(folder):
+    text = (folder / "data.csv").read_text().splitlines()
+    text[1] = text[1].replace(text[1].split(",")[-2], "77")
+    (folder / "data.csv").write_text("\n".join(text) + "\n")
+
+
+def one_row_less(folder):
+    text = (folder / "data.csv").read_text().splitlines()
+    (folder / "data.csv").write_text("\n".join(text[:-1]) + "\n")
+
+
+def cheaper(folder):
+    edit(folder, "receipt.json", lambda receipt: receipt.update(epsilon_exact="1/2"))
+
+
+def cheaper_everywhere(folder):
+    def change(receipt):
+        receipt["epsilon_exact"] = "1/2"
+        stage = {"name": "x", "epsilon": 0.5, "epsilon_exact": "1/2"}
+        receipt["stages"] = receipt["columns"][0]["stages"] = [stage]
+
+    edit(folder, "receipt.json", change)
+
+
+def not_private(folder):
+    edit(folder, "receipt.json", lambda receipt: receipt.update(private=False))
+
+
+def other_mechanism(folder):
+    import tallyveil as tv
+
+    made = tv.certify_geometric(tv.Query.count(9), 2)
+    made.save(folder / "mechanism.json")
+    made.save_certificate(folder / "certificate.json")
+
+
+def one_weight(folder):
+    path = folder / "mechanism.json"
+    text = path.read_text()
+    digit = next(at for at, letter in enumerate(text) if letter in "2468" and at > 900)
+    path.write_text(text[:digit] + "1" + text[digit + 1 :])
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    edit(folder, "receipt.json", lambda r: r["columns"][0]["mechanism"].update(sha256=digest))
+
+
+def undescribed(folder):
+    edit(folder, "datapackage.json", lambda p: p["resources"][0].update(bytes=1))
+
+
+FORGERIES = {
+    "files and checksums": lambda folder: (folder / "extra.txt").write_text("x"),
+    "a file is missing": lambda folder: (folder / "certificate.json").unlink(),
+    "receipt": not_private,
+    "paths": outside,
+    "certificates": other_mechanism,
+    "weights": one_weight,
+    "budget": cheaper,
+    "budget of stages": cheaper_everywhere,
+    "published counts": smaller_range,
+    "rows": one_row_less,
+    "data description": undescribed,
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forged_release_is_found_even_with_right_checksums(tallyveil, release, name):
+    FORGERIES[name](release)
+    if name not in ("files and checksums", "a file is missing"):
+        reseal(release)
+    done = tallyveil("check", release, check=1)
+    assert "FAIL" in done.stdout
+    assert "does NOT check" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["data.csv", "METHODOLOGY.html", "receipt.json", "SHA256SUMS"])
+def test_every_changed_byte_is_found(tallyveil, release, name):
+    path = release / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(bytes(content))
+    tallyveil("check", release, check=1)
+
+
+def test_json_and_a_folder_that_is_none(tallyveil, release, tmp_path):
+    verdict = json.loads(tallyveil("check", release, "--json", check=0).stdout)
+    assert verdict["ok"]
+    assert len(verdict["checks"]) == 6
+    assert "no release folder" in tallyveil("check", tmp_path / "none", check=1).stderr
+    shutil.rmtree(release)
+    release.mkdir()
+    tallyveil("check", release, check=1)
+
+
+def test_the_report_is_rebuilt_from_the_folder(tallyveil, release, tmp_path):
+    page = tmp_path / "again.html"
+    done = tallyveil("report", release, "--out", page, check=0)
+    assert page.read_bytes() == (release / "METHODOLOGY.html").read_bytes()
+    assert "epsilon 1 for one person" in done.stdout
+    assert "exists already" in tallyveil("report", release, "--out", page, check=1).stderr
+    receipt = json.loads(tallyveil("report", release, "--json", check=0).stdout)
+    assert receipt["epsilon"] == 1
