@@ -128,6 +128,15 @@ def test_underflowing_tails_still_reach_a_column():
     assert tv.certify(found).exact_epsilon == 1
 
 
+def test_underflowing_low_draws_go_to_the_first_wanted_column():
+    z = np.zeros(2001)
+    z[-3:] = [0.5, 0.3, 0.2]
+    found = tv.transport(tv.Query.count(2000), 1.0, z)
+    assert (found.matrix[:, :-3] == 0).all()
+    np.testing.assert_allclose(found.matrix.sum(axis=1), 1, atol=1e-14)
+    np.testing.assert_allclose(found.matrix[0, -3], 1, atol=1e-14)
+
+
 def test_output_law_is_the_product_with_the_matrix():
     rng = np.random.default_rng(5)
     source = random_law(rng, 40, 0.3)
