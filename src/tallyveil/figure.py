@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tallyveil.errors import MissingExtraError
 
@@ -112,9 +112,9 @@ class Curve:
     """
 
     label: str
-    x: Sequence[float] | Floats
-    y: Sequence[float] | Floats
-    error: Sequence[float] | Floats | None = None
+    x: ArrayLike
+    y: ArrayLike
+    error: ArrayLike | None = None
     strong: bool = False
 
 
@@ -155,14 +155,14 @@ def panels(
             axes.axvline(mark, color="grey", linewidth=0.8, linestyle=":")
         if "x" in part.log:
             axes.set_xscale("log")
-        elif all(float(x).is_integer() for curve in part.curves for x in curve.x):
+        elif all((np.asarray(c.x, dtype=float) % 1 == 0).all() for c in part.curves):
             axes.xaxis.get_major_locator().set_params(integer=True)
         if "y" in part.log:
             axes.set_yscale("log")
         axes.set_title(part.title, fontsize=9)
         axes.set_xlabel(part.x_label, fontsize=8)
         axes.set_ylabel(part.y_label, fontsize=8)
-        axes.tick_params(labelsize=7)
+        axes.tick_params(which="both", labelsize=7)
         axes.spines[["top", "right"]].set_visible(False)
     if title:
         figure.suptitle(title, fontsize=10)

@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tallyveil.cli.common import example
+
 if TYPE_CHECKING:
     from tallyveil.reproduce.experiment import Context, Experiment
     from tallyveil.reproduce.run import Outcome
 
-__all__ = ["command"]
+__all__ = ["EXAMPLE", "command"]
+
+EXAMPLE = example(
+    "tallyveil reproduce --quick --out results/",
+    "tallyveil reproduce --paper 002 --figure 6 --homicides counties.csv --out results/",
+)
 
 COLOURS = {"matches": "green", "differs": "yellow", "unexplained": "bold red"}
 
@@ -43,7 +50,7 @@ def command(
         Path | None, typer.Option(help="CSV with a column NPF, a row per person.", exists=True)
     ] = None,
     page: Annotated[
-        Path | None, typer.Option(help="Also write the page here, without pictures.")
+        Path | None, typer.Option(help="Also write the page here, for the documentation.")
     ] = None,
     listing: Annotated[
         bool, typer.Option("--list", help="Show what can be reproduced and stop.")
@@ -68,10 +75,9 @@ def command(
     context = Context(quick=quick, data=Data(adult, homicides, schools, families))
     outcomes = _run_with_bars(chosen, context, out_folder)
     if page is not None:
-        from tallyveil.reproduce.page import page as written
+        from tallyveil.reproduce.run import write_page
 
-        found = [(outcome.experiment, outcome.result) for outcome in outcomes]
-        page.write_text(written(found, quick, None), encoding="utf-8")
+        write_page(outcomes, quick, out_folder, page)
     out.print(f"\nWritten to {out_folder}: open {out_folder / 'README.md'}")
     if any(outcome.result.verdict == "unexplained" for outcome in outcomes):
         raise typer.Exit(1)

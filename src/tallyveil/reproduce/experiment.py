@@ -138,7 +138,8 @@ class Result:
         failed = [finding for finding in self.findings if finding.agrees is False]
         beside = f" ({self.data})" if self.data else ""
         if not failed:
-            return f"matches the paper{beside}"
+            partly = any(finding.agrees is None for finding in self.findings)
+            return "matches the paper" + (" where it can be compared" if partly else "") + beside
         if self.verdict == "differs":
             reasons = list(dict.fromkeys(finding.reason for finding in failed))
             return f"differs from the print{beside}: " + " ".join(reasons)

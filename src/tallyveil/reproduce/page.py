@@ -13,7 +13,7 @@ Found = Sequence[tuple[Experiment, Result]]
 
 HEAD = """# Reproduction of the four papers
 
-Written by `tallyveil reproduce`{how}; do not edit. Every table and figure of the papers is
+Written by `tallyveil reproduce{how}`; do not edit. Every table and figure of the papers is
 computed again by this library and held against the print. "agrees" and "differs" are computed
 in the run, not typed: a claim that fails without a known reason ends the command with exit
 code 1. "better" marks what goes beyond the papers, on the same axes as the figure it improves.
@@ -25,18 +25,14 @@ WORDS = {
 }
 
 
-def page(found: Found, quick: bool, pictures: str | None = "") -> str:
-    """The page as Markdown.
-
-    `pictures` is where the pictures lie relative to the page ("" for beside it), or None for
-    a page without them.
-    """
-    parts = [HEAD.format(how=" --quick`".rstrip("`") if quick else "")]
+def page(found: Found, quick: bool, pictures: dict[str, str]) -> str:
+    """The page as Markdown; `pictures` maps the id of an experiment to where its picture lies."""
+    parts = [HEAD.format(how=" --quick" if quick else "")]
     parts.append(_summary(found))
     for paper in dict.fromkeys(experiment.paper for experiment, _ in found):
         parts.append(f"## Paper {paper}\n\n{PAPERS[paper]}.\n")
         parts.extend(
-            _section(experiment, result, pictures)
+            _section(experiment, result, pictures.get(experiment.id))
             for experiment, result in found
             if experiment.paper == paper
         )
@@ -53,7 +49,7 @@ def _summary(found: Found) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _section(experiment: Experiment, result: Result, pictures: str | None) -> str:
+def _section(experiment: Experiment, result: Result, picture: str | None) -> str:
     lines = [f"### {experiment.paper} {experiment.item}", ""]
     lines.append(f"{experiment.title} (section {experiment.section}).")
     if result.data:
@@ -61,9 +57,8 @@ def _section(experiment: Experiment, result: Result, pictures: str | None) -> st
     lines += ["", f"**Verdict: {result.verdict_line}.**".replace("..**", ".**"), ""]
     lines += ["| claim | paper | ours | verdict |", "|---|---|---|---|"]
     lines += [_row(finding) for finding in result.findings]
-    if pictures is not None:
-        stem = experiment.id.partition("-")[2]
-        lines += ["", f"![{experiment.title}]({pictures}{experiment.paper}/{stem}.png)"]
+    if picture is not None:
+        lines += ["", f"![{experiment.title}]({picture})"]
     return "\n".join(lines) + "\n"
 
 

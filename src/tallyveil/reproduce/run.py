@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from tallyveil import figure
 from tallyveil.reproduce.experiment import Context, Experiment, Result, Table
 from tallyveil.reproduce.page import page
 
-__all__ = ["Outcome", "run", "write"]
+__all__ = ["Outcome", "run", "write", "write_page"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,11 @@ class Outcome:
     experiment: Experiment
     result: Result
     seconds: float
+
+    @property
+    def stem(self) -> str:
+        """The name of its files below the paper's folder."""
+        return self.experiment.id.partition("-")[2]
 
     @property
     def line(self) -> str:
@@ -58,9 +64,32 @@ def run(
     (out / "verdicts.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     summary = {"quick": context.quick, "experiments": [_summary(o) for o in outcomes]}
     (out / "results.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
-    found = [(outcome.experiment, outcome.result) for outcome in outcomes]
-    (out / "README.md").write_text(page(found, context.quick), encoding="utf-8")
+    pictures = {o.experiment.id: f"{o.experiment.paper}/{o.stem}.png" for o in outcomes}
+    _write_page(outcomes, context.quick, pictures, out / "README.md")
     return outcomes
+
+
+def write_page(outcomes: Sequence[Outcome], quick: bool, out: Path, path: Path) -> None:
+    """The page at `path`, with the pictures of what goes beyond the papers in a folder beside it.
+
+    `out` is where `run` wrote.
+    """
+    folder = path.with_suffix("")
+    pictures = {}
+    for outcome in outcomes:
+        if any(finding.ours for finding in outcome.result.findings):
+            folder.mkdir(parents=True, exist_ok=True)
+            name = f"{outcome.experiment.id}.png"
+            shutil.copyfile(out / outcome.experiment.paper / f"{outcome.stem}.png", folder / name)
+            pictures[outcome.experiment.id] = f"{folder.name}/{name}"
+    _write_page(outcomes, quick, pictures, path)
+
+
+def _write_page(
+    outcomes: Sequence[Outcome], quick: bool, pictures: dict[str, str], path: Path
+) -> None:
+    found = [(outcome.experiment, outcome.result) for outcome in outcomes]
+    path.write_text(page(found, quick, pictures), encoding="utf-8")
 
 
 def write(outcome: Outcome, out: Path) -> None:
@@ -68,7 +97,7 @@ def write(outcome: Outcome, out: Path) -> None:
     experiment, result = outcome.experiment, outcome.result
     folder = out / experiment.paper
     folder.mkdir(parents=True, exist_ok=True)
-    stem = experiment.id.partition("-")[2]
+    stem = outcome.stem
     for name, table in result.tables.items():
         _write_csv(table, folder / (f"{stem}.csv" if name == "data" else f"{stem}-{name}.csv"))
     findings = Table.of(
