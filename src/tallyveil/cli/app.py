@@ -19,6 +19,7 @@ from tallyveil.cli import (
     ledger,
     privatize,
     report,
+    reproduce,
     verify,
 )
 from tallyveil.cli.common import fail
@@ -42,6 +43,7 @@ app.command("ladder", epilog=ladder.EXAMPLE)(ladder.command)
 app.command("interpret", epilog=interpret.EXAMPLE)(interpret.command)
 app.command("check", epilog=check.EXAMPLE)(check.command)
 app.command("report", epilog=report.EXAMPLE)(report.command)
+app.command("reproduce", epilog=reproduce.EXAMPLE)(reproduce.command)
 app.add_typer(ledger.app, name="ledger")
 
 
