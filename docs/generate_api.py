@@ -43,6 +43,10 @@ def api_page() -> str:
     for heading, entries in sections.items():
         if entries:
             lines += ["", f"## {heading}", "", *sorted(entries, key=str.lower)]
+    lines += ["", "## Modules", ""]
+    for name in sorted(tv._MODULES):
+        summary = (inspect.getdoc(getattr(tv, name)) or "").split("\n\n")[0]
+        lines.append(f"- `tv.{name}`: {' '.join(summary.split())}")
     return "\n".join(lines) + "\n"
 
 
@@ -52,6 +56,9 @@ def stub() -> str:
     lines.append("from tallyveil._version import __version__ as __version__")
     for module, names in sorted(tv._HOMES.items()):
         lines += [f"from {module} import {name} as {name}" for name in sorted(names)]
+    for name, module in sorted(tv._MODULES.items()):
+        package, _, last = module.rpartition(".")
+        lines.append(f"from {package} import {last} as {name}")
     return "\n".join(lines) + "\n"
 
 

@@ -89,15 +89,22 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "wasserstein",
     ),
 }
+_MODULES = {
+    "polytope": "tallyveil.preserve.polytope",
+    "scales": "tallyveil.preserve.scales",
+}
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
-__all__ = ["__version__", *sorted(_HOME_OF)]  # noqa: PLE0604  # names are strings by type
+__all__ = ["__version__", *sorted([*_HOME_OF, *_MODULES])]  # noqa: PLE0604  # names are strings by type
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
+    if name in _MODULES:
+        value = import_module(_MODULES[name])
+    elif name in _HOME_OF:
+        value = getattr(import_module(_HOME_OF[name]), name)
+    else:
         raise AttributeError(f"module 'tallyveil' has no attribute {name!r}")
-    value = getattr(import_module(_HOME_OF[name]), name)
     globals()[name] = value
     return value
 

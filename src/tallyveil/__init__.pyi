@@ -91,3 +91,5 @@ from tallyveil.table.check import check_package as check_package
 from tallyveil.table.pipeline import privatize_counts as privatize_counts
 from tallyveil.table.privatize import privatize as privatize
 from tallyveil.table.released import Release as Release
+from tallyveil.preserve import polytope as polytope
+from tallyveil.preserve import scales as scales
