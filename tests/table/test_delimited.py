@@ -37,6 +37,13 @@ def test_line_breaks_inside_quotes_are_not_line_endings():
     assert table.to_bytes() == raw
 
 
+def test_only_the_last_line_may_end_otherwise():
+    table = read_delimited(b"a,n\r\nx,1\r\ny,2\n")
+    assert table.to_bytes() == b"a,n\r\nx,1\r\ny,2\r\n"
+    with pytest.raises(TableError, match="mixes line endings"):
+        read_delimited(b"a,n\r\nx,1\ny,2\r\n")
+
+
 @pytest.mark.parametrize(
     ("values", "kind"),
     [

@@ -262,10 +262,22 @@ def _how_to_check(receipt: dict[str, Any]) -> list[str]:
         "<pre>pip install tallyveil\ntallyveil check .</pre>",
         paragraph("Without it, the checksums alone can be compared with:"),
         "<pre>sha256sum --check SHA256SUMS</pre>",
-        paragraph(
-            "What a single published count says about the true one: tallyveil interpret --help."
-        ),
+        paragraph(_reading(receipt)),
     ]
+
+
+def _reading(receipt: dict[str, Any]) -> str:
+    """How to read one published count."""
+    if any(column["method"] == "preserve" for column in receipt["columns"]):
+        return (
+            "To read a single published count, use the accuracy table above. The mechanism file "
+            "describes the noisy counts before they were ranked and handed out again, and not "
+            "the published ones."
+        )
+    return (
+        "What a single published count says about the true one: "
+        "tallyveil interpret --released COUNT --mechanism mechanism.json"
+    )
 
 
 def _record(receipt: dict[str, Any]) -> list[str]:

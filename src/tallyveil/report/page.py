@@ -47,15 +47,16 @@ code { overflow-wrap: anywhere; }
 pre { background: var(--wash); padding: .8rem 1rem; border-radius: 8px; overflow-x: auto; }
 footer { margin-top: 3rem; padding-top: 1rem; border-top: 1px solid var(--line);
          color: var(--soft); font-size: .87rem; }
-.mark { display: none; }
-.confidential .mark { display: block; position: fixed; top: 0; left: 0; right: 0; z-index: 9;
-  background: #9c2b2b; color: #fff; text-align: center; font-weight: 600; letter-spacing: .12em;
-  padding: .25rem; font-size: .85rem; -webkit-print-color-adjust: exact;
-  print-color-adjust: exact; }
+.mark { position: sticky; top: 0; z-index: 9; background: #9c2b2b; color: #fff; padding: .25rem;
+        text-align: center; font-weight: 600; letter-spacing: .12em; font-size: .85rem;
+        -webkit-print-color-adjust: exact; print-color-adjust: exact; }
+table.sheet, table.sheet > tbody > tr > td { margin: 0; padding: 0; border: 0; font-size: 1rem; }
+table.sheet > thead > tr > th { padding: 0; border: 0; position: sticky; top: 0; z-index: 9; }
+table.sheet > tbody > tr { break-inside: auto; }
 @page { margin: 18mm 16mm; }
 @media print {
   main { max-width: none; padding: 0; } body { font-size: 10.5pt; }
-  .confidential main { padding-top: 9mm; }
+  .sheet main { padding-top: 4mm; }
   h2, h3 { break-after: avoid; }
   .facts, .promise, pre { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
 }
@@ -64,13 +65,19 @@ footer { margin-top: 3rem; padding-top: 1rem; border-top: 1px solid var(--line);
 
 def page(title: str, body: str, confidential: bool = False) -> str:
     """A whole HTML document; a confidential one says so at the top of every printed page."""
-    kind = ' class="confidential"' if confidential else ""
-    mark = '<div class="mark">CONFIDENTIAL: NOT FOR RELEASE</div>' if confidential else ""
+    if confidential:  # a table's head is the one thing that browsers repeat on every sheet
+        mark = '<div class="mark">CONFIDENTIAL: NOT FOR RELEASE</div>'
+        open_, close = (
+            f'<table class="sheet"><thead><tr><th>{mark}</th></tr></thead><tbody><tr><td><main>',
+            "</main></td></tr></tbody></table>",
+        )
+    else:
+        open_, close = "<main>", "</main>"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n"
-        f"<body{kind}>\n{mark}<main>\n{body}\n</main>\n</body>\n</html>\n"
+        f"<body>\n{open_}\n{body}\n{close}\n</body>\n</html>\n"
     )
 
 

@@ -143,8 +143,8 @@ def read_delimited(
 
 
 def _line_end(raw: bytes) -> str:
-    """The one line ending that the file uses outside quoted cells."""
-    bare = QUOTED.sub(b"", raw)
+    """The one line ending that the file uses between rows; how the last one ends is no matter."""
+    bare = QUOTED.sub(b"", raw).rstrip(b"\r\n")
     pairs = bare.count(b"\r\n")
     found = {"\r\n": pairs, "\n": bare.count(b"\n") - pairs, "\r": bare.count(b"\r") - pairs}
     used = [end for end, count in found.items() if count]
