@@ -10,6 +10,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tallyveil.closed_form.additive import laplace, staircase
+from tallyveil.closed_form.exponential import exponential
+from tallyveil.closed_form.fair import fair, uniform
+from tallyveil.closed_form.geometric import geometric
 from tallyveil.consume.posterior import MARGIN, check_confidence
 from tallyveil.errors import ArgumentError, InfeasibleError
 from tallyveil.exact import Epsilon, exact_epsilon
@@ -20,6 +24,14 @@ from tallyveil.query import Query
 __all__ = ["accuracy", "chance_within", "epsilon_for"]
 
 Maker: TypeAlias = str | Callable[[Query, Epsilon], Mechanism]
+CLOSED_FORMS: dict[str, Callable[[Query, Epsilon], Mechanism]] = {
+    "geometric": geometric,
+    "fair": fair,
+    "exponential": exponential,
+    "laplace": laplace,
+    "staircase": staircase,
+    "uniform": uniform,
+}
 DIGITS = 6
 SMALLEST, LARGEST = Fraction(1, 10**6), Fraction(500)
 
@@ -104,15 +116,11 @@ def epsilon_for(
 def _made(mechanism: Maker, query: Query, epsilon: Fraction) -> Mechanism:
     if callable(mechanism):
         return mechanism(query, epsilon)
-    import tallyveil
-
-    names = ("geometric", "fair", "exponential", "laplace", "staircase", "uniform",
-             "randomized_response")  # fmt: skip
-    if mechanism not in names:
-        raise ArgumentError("mechanism", "be a closed form or a function of (query, epsilon)",
-                            mechanism, "Closed forms: " + ", ".join(names) + ".")  # fmt: skip
-    made: Mechanism = getattr(tallyveil, mechanism)(query, epsilon)
-    return made
+    if mechanism not in CLOSED_FORMS:
+        known = "Closed forms: " + ", ".join(CLOSED_FORMS) + "."
+        rule = "be a closed form or a function of (query, epsilon)"
+        raise ArgumentError("mechanism", rule, mechanism, known)
+    return CLOSED_FORMS[mechanism](query, epsilon)
 
 
 def _errors(mechanism: Mechanism) -> NDArray[np.float64]:
