@@ -141,6 +141,16 @@ def test_an_index_names_rows_and_so_must_be_distinct():
     assert list(release(frame, allow_duplicates=True).table.index) == ["a", "b", "a"]
 
 
+def test_an_index_is_written_and_checked(tmp_path):
+    for index in (["a", "b", "c"], pd.Index(["a", "b", "c"], name="place")):
+        frame = pd.DataFrame({"cases": [1, 2, 3], 2018: 5}, index=index)
+        folder = tmp_path / str(type(index).__name__)
+        tv.privatize(frame, count="cases", upper=9, epsilon=1).save(folder)
+        assert all(finding.ok for finding in tv.check_package(folder))
+    counted = tv.privatize(frame, count=2018, upper=9, epsilon=50).table
+    assert counted[2018].tolist() == [5, 5, 5]
+
+
 def test_column_types_in_words():
     table = read_table(pa.table({"i": [1], "f": [0.5], "b": [True], "s": ["x"], "l": [[1]]}))
     assert [table.type_of(name) for name in table.names] == [

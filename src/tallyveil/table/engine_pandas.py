@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,6 +92,7 @@ class PandasTable:
         for name, values in counts.items():
             at = list(keep).index(name)
             frame.isetitem(at, self._as_column(values, name, self.frame.index))
+        frame.attrs = {}  # free-form notes may be confidential
         return PandasTable(frame if order is None else frame.iloc[order])
 
     def grouped(
@@ -109,7 +110,11 @@ class PandasTable:
         return self.frame
 
     def to_bytes(self) -> bytes:
-        text: str = self.frame.to_csv(index=bool(self.index_names), lineterminator="\n")
+        text: str = self.frame.to_csv(
+            index=bool(self.index_names),
+            index_label=list(self.index_names) or None,
+            lineterminator="\n",
+        )
         return text.encode()
 
 
@@ -125,8 +130,9 @@ def _series_counts(series: Any, name: str) -> Counts:
     return counts_of_numbers(series.to_numpy(series.dtype.numpy_dtype), name, missing)
 
 
-def pandas_series(like: Any, values: NDArray[Any]) -> Any:
-    """`values` as a Series with the index, name and type of `like`."""
+def pandas_series(like: Any) -> Callable[[NDArray[Any]], Any]:
+    """What turns an array into a Series with the index, name and type of `like`."""
     import pandas as pd
 
-    return pd.Series(values, index=like.index, name=like.name).astype(like.dtype)
+    index, name, dtype = like.index, like.name, like.dtype
+    return lambda values: pd.Series(values, index=index, name=name).astype(dtype)

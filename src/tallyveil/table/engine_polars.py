@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,8 +101,9 @@ class PolarsTable:
         return text.encode()
 
 
-def polars_series(like: Any, values: NDArray[Any]) -> Any:
-    """`values` as a Series with the name and type of `like`."""
+def polars_series(like: Any) -> Callable[[NDArray[Any]], Any]:
+    """What turns an array into a Series with the name and type of `like`."""
     import polars as pl
 
-    return pl.Series(like.name, values).cast(like.dtype)
+    name, dtype = like.name, like.dtype
+    return lambda values: pl.Series(name, values).cast(dtype)

@@ -220,7 +220,10 @@ def _upper(value: Any, argument: str) -> int | None:
 
 
 def _names(given: str | Sequence[str] | None, argument: str) -> tuple[str, ...]:
-    names = () if given is None else (given,) if isinstance(given, str) else tuple(given)
+    if given is None:
+        return ()
+    several = given if isinstance(given, (list, tuple)) else (given,)
+    names = tuple(str(name) for name in several)
     if len(set(names)) != len(names):
         raise ArgumentError(argument, "name every column once", ", ".join(names))
     return names

@@ -7,7 +7,7 @@ labels and never an engine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -127,8 +127,8 @@ def _read_file(path: Path, delimiter: str | None, encoding: str) -> Table:
 class ArrayTable:
     """A plain array of counts (or a Series), under one name."""
 
-    values: Any
-    like: Any
+    values: NDArray[Any]
+    rebuild: Callable[[NDArray[Any]], Any]
     name: str = "count"
     kind: str = "array"
     extension: str = "csv"
@@ -144,7 +144,7 @@ class ArrayTable:
             raise _unknown_kind(source)
         if len(values) == 0:
             raise TableError("The table is empty: the array holds no counts.")
-        return cls(values, source)
+        return cls(values, _rebuilder(source))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -181,7 +181,7 @@ class ArrayTable:
         self, counts: Mapping[str, Counts], keep: Sequence[str], order: Order = None
     ) -> ArrayTable:
         values = counts[self.name]
-        return ArrayTable(values if order is None else values[order], self.like, self.name)
+        return ArrayTable(values if order is None else values[order], self.rebuild, self.name)
 
     def grouped(
         self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, Counts]
@@ -189,24 +189,29 @@ class ArrayTable:
         raise TableError("An array of counts has no categories; give a table for that.")
 
     def native(self) -> Any:
-        if isinstance(self.like, (list, tuple)):
-            return type(self.like)(self.values.tolist())
-        if isinstance(self.like, np.ndarray):
-            wanted = self.like.dtype if self.like.dtype.kind in "iuf" else np.int64
-            return self.values.astype(wanted)
-        library = type(self.like).__module__.partition(".")[0]
-        if library == "pandas":
-            from tallyveil.table.engine_pandas import pandas_series
-
-            return pandas_series(self.like, self.values)
-        if library == "polars":
-            from tallyveil.table.engine_polars import polars_series
-
-            return polars_series(self.like, self.values)
-        return self.values
+        return self.rebuild(self.values)
 
     def to_bytes(self) -> bytes:
         return "".join(f"{cell}\n" for cell in (self.name, *self.values.tolist())).encode()
+
+
+def _rebuilder(source: Any) -> Callable[[NDArray[Any]], Any]:
+    """What turns released counts into the kind of `source`; it keeps no value of `source`."""
+    library, kind = type(source).__module__.partition(".")[0], type(source)
+    if kind in (list, tuple):
+        return lambda values: kind(values.tolist())
+    if isinstance(source, np.ndarray):
+        wanted = source.dtype if source.dtype.kind in "iuf" else np.dtype(np.int64)
+        return lambda values: values.astype(wanted)
+    if library == "pandas" and kind.__name__ == "Series":
+        from tallyveil.table.engine_pandas import pandas_series
+
+        return pandas_series(source)
+    if library == "polars" and kind.__name__ == "Series":
+        from tallyveil.table.engine_polars import polars_series
+
+        return polars_series(source)
+    return lambda values: values
 
 
 def _unknown_kind(source: Any) -> TableError:
