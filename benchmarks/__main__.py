@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-SUITE = ("sampling",)
+SUITE = ("sampling", "certification")
 """Modules of this folder whose `main(arguments)` runs without files of the user's."""
 
 

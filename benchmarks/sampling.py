@@ -72,7 +72,9 @@ def diffprivlib_rate() -> float | None:
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = Path(folder) / "bin" / "python"
-        install = [python, "-m", "pip", "install", "--quiet", "diffprivlib", "setuptools<80"]
+        # 0.6.6 imports names that scikit-learn 1.8 dropped
+        needed = ["diffprivlib", "scikit-learn<1.8"]
+        install = [python, "-m", "pip", "install", "--quiet", *needed]
         if subprocess.run(install, capture_output=True, check=False).returncode:
             return None
         done = subprocess.run(

@@ -193,6 +193,7 @@ def test_a_zero_beside_a_positive_fails(certified):
         ("achieved_epsilon", 0.5, "achieved"),
         ("law", "geometric", "do not belong"),
         ("query", {"kind": "nothing"}, "readable"),
+        ("query", [], "readable"),
     ],
 )
 def test_resealed_lies_are_found(certified, field, value, reason):
@@ -217,7 +218,14 @@ def test_wrapped_totals_are_seen():
     assert verdict.reason == "Row 0 does not total 2^62."
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "null", "{", "\xff\xfe", '{"format": 3}'])
+DEEP = "[" * 100_000
+HOLLOW = '{"format": "tallyveil-certified-mechanism"}'
+NESTED = '{\n "certificate": [],\n "format": "tallyveil-certified-mechanism",\n "version": 1\n}\n'
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", "null", "{", "\xff\xfe", '{"format": 3}', DEEP, HOLLOW, NESTED]
+)
 def test_unreadable_files_give_a_verdict(text, tmp_path):
     path = tmp_path / "mechanism.json"
     path.write_bytes(text.encode("latin-1"))

@@ -111,6 +111,20 @@ def test_few_rows_need_no_table():
     assert drawn.shape == (10,)
 
 
+def test_memory_beside_the_result_is_bounded():
+    import tracemalloc
+
+    sampler = Sampler(tv.certify(tv.geometric(tv.Query.count(80), 1.0)).weights)
+    rows = np.zeros(8_000_000, dtype=np.uint8)
+    sampler.draw(rows[:1_000_000], tv.Entropy())
+    tracemalloc.start()
+    drawn = sampler.draw(rows, tv.Entropy())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert drawn.nbytes == 8_000_000
+    assert peak < drawn.nbytes + 40 * CHUNK  # a chunk holds at most 40 bytes per row
+
+
 def test_ten_million_draws_follow_the_weights():
     """Chi-square on 10 million draws from five rows; false alarms once in 10^9 runs."""
     from scipy.stats import chi2

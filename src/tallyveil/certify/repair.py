@@ -7,9 +7,10 @@ steps mend it without knowing where it came from:
    they become 0 and are filled again from their larger neighbours. An output whose every
    entry is that small is never reported.
 2. *Sweep.* b[i, j] = max over k of e^(-epsilon d(i, k)) M[k, j], with d the number of
-   neighbour steps from k to i: the smallest private column above the given one. (Meeting it
-   halfway from below is no help: a tiny entry that is a little too low would pull a whole
-   column down with it.)
+   neighbour steps from k to i: the smallest private column above the given one. It raises
+   noisy entries to the largest of their neighbourhood, so what it raises a column by on
+   average is taken off beforehand. (Meeting it halfway from below is no help: a tiny entry
+   that is a little too low would pull a whole column down with it.)
 3. *Seat.* Rows now sum to s_i. What a row lacks, v_i = max(s) - s_i, is put on the output
    its true answer belongs to and swept again, for as long as that shrinks the lack: at a
    large epsilon this keeps the moved mass where it costs nothing.
@@ -133,7 +134,9 @@ def repaired_matrix(
     kept = np.where(matrix < faint, 0.0, matrix)
     alone = kept.sum(axis=1) == 0  # a row of nothing but faint entries keeps them
     kept[alone] = matrix[alone]
-    swept = _seated(_sweep(kept, neighbours, epsilon), query, epsilon)
+    kept = kept / kept.sum(axis=1, keepdims=True)
+    lowered = _lowered(kept, neighbours, epsilon, faint / 2)
+    swept = _seated(_sweep(lowered, neighbours, epsilon), query, epsilon)
     sums = swept.sum(axis=1)
     lack = sums.max() - sums
     level = _level(lack, neighbours, epsilon)
@@ -147,6 +150,14 @@ def repaired_matrix(
 def _sweep(matrix: Floats, neighbours: Neighbours, epsilon: float) -> Floats:
     decay = math.exp(-epsilon)
     return closure(matrix, neighbours, lambda row: row * decay)
+
+
+def _lowered(kept: Floats, neighbours: Neighbours, epsilon: float, most: float) -> Floats:
+    """Each column less what a sweep raises its positive entries by on average, up to `most`."""
+    positive = kept > 0
+    lift = np.where(positive, _sweep(kept, neighbours, epsilon) - kept, 0.0).sum(axis=0)
+    lift /= np.maximum(positive.sum(axis=0), 1)
+    return np.where(positive, kept - np.minimum(lift, most), 0.0)
 
 
 def _seated(swept: Floats, query: Query, epsilon: float) -> Floats:

@@ -42,6 +42,15 @@ __all__ = [
 Integers = NDArray[np.int64]
 TOTAL_BITS = 62
 TOTAL = 1 << TOTAL_BITS
+MALFORMED = (
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)  # what reading a document of the wrong shape raises
 
 
 @dataclass(frozen=True)
@@ -124,7 +133,7 @@ def verify(source: str | Path | Mapping[str, Any] | Any, epsilon: Epsilon | None
         verdict = _judge(_document(source))
     except _CheckError as failure:
         return Verdict(False, None, None, None, None, None, str(failure))
-    except (TallyveilError, OSError, ValueError, TypeError, KeyError, IndexError) as problem:
+    except (TallyveilError, OSError, *MALFORMED) as problem:
         reason = f"Not a readable certified mechanism: {type(problem).__name__}: {problem}"
         return Verdict(False, None, None, None, None, None, reason)
     if verdict.ok and wanted is not None and (verdict.epsilon or wanted) > wanted:

@@ -55,7 +55,7 @@ __all__ = [
     "load",
 ]
 
-LARGEST_REPAIR = 1e-3
+LARGEST_REPAIR = 5e-3
 """How much of a row's probability `certify` may move before it refuses."""
 
 WIDEST_MATRIX = 4001  # a geometric law is shown as a matrix up to this many answers
@@ -249,9 +249,10 @@ def certify(
     stay unreported; every other output gets at least weight 1 in every row, which also mends
     the tails that underflow in doubles.
 
-    **What is mended and what is refused.** Up to 1e-3 of any row's probability may move:
-    a solver's round-off needs about 1e-8. A matrix further from private than that is a
-    mistake, not round-off, and raises a `CertificationError` that names its worst cell. Use
+    **What is mended and what is refused.** Up to 0.005 of any row's probability may move. A
+    solver's round-off of 1e-9 needs about 1e-8 of it; noise of 1e-7 on 2001 answers at
+    epsilon 1e-4 needs 0.003. A matrix further from private than that is a mistake, not
+    round-off, and raises a `CertificationError` that names its worst cell. Use
     `tallyveil.repair` first to mend it on purpose.
 
     Parameters
