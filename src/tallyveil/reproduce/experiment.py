@@ -104,9 +104,9 @@ def holds(claim: str, got: str, true: Any, reason: str = "") -> Finding:
     return Finding(claim, "stated", got, bool(true), reason)
 
 
-def improves(claim: str, paper: str, got: str, true: Any) -> Finding:
+def improves(claim: str, paper: str, got: str, true: Any, reason: str = "") -> Finding:
     """A claim of ours that goes beyond the paper, and whether this run bears it out."""
-    return Finding(claim, paper, got, bool(true), ours=True)
+    return Finding(claim, paper, got, bool(true), reason, ours=True)
 
 
 def skipped(claim: str, paper: str, got: str, reason: str) -> Finding:
