@@ -143,6 +143,22 @@ def test_an_unknown_epsilon_must_be_given():
     assert tv.certify(half, epsilon=0.5).exact_epsilon == Fraction(1, 2)
 
 
+def test_only_a_mechanism_is_certified():
+    with pytest.raises(tv.ArgumentError, match=r"tallyveil\.Mechanism"):
+        tv.certify(np.eye(2), epsilon=1.0)
+
+
+def test_loading_reads_once_and_refuses_what_does_not_hold(certified, tmp_path):
+    path = certified.save(tmp_path / "mechanism.json")
+    assert tv.load(path) == certified
+    path.write_text(path.read_text(encoding="utf-8")[:-2], encoding="utf-8")
+    with pytest.raises(tv.VerificationError, match="not JSON"):
+        tv.load(path)
+    path.write_text(certified.to_json().replace("\n", "\n "), encoding="utf-8")
+    with pytest.raises(tv.VerificationError, match="canonical"):
+        tv.load(path)
+
+
 def test_importing_the_subpackage_does_not_hide_the_function():
     import tallyveil.certify.verify
 

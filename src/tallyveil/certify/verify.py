@@ -1,9 +1,10 @@
 """The trusted step: is what this file says private, checked from scratch in integers?
 
-This module and `exponent` are all that has to be right for a certified mechanism to be
-private. They import no solver, no design code and no source of randomness, use no
-floating-point comparison, and believe nothing a file says about itself: epsilon's factor,
-hashes, totals, ratios and the worst cell are computed again and compared.
+This module, `exponent`, the reading of files in `certificate` and, for laws without a matrix,
+`GeometricLaw.check` are all that has to be right for a certified mechanism to be private.
+They import no solver, no design code and no source of randomness, decide nothing by
+comparing doubles, and believe nothing a file says about itself: epsilon's factor, hashes,
+totals, ratios and the worst cell are computed again and compared.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from tallyveil.certify import certificate as document
 from tallyveil.certify.exponent import Growth
 from tallyveil.certify.noise_law import GeometricLaw
-from tallyveil.errors import ArgumentError, TallyveilError
+from tallyveil.errors import ArgumentError, TallyveilError, VerificationError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
 from tallyveil.neighbours import Neighbours
 from tallyveil.query import Query
@@ -36,6 +37,7 @@ __all__ = [
     "check_weights",
     "found_by",
     "hockey_stick",
+    "read_document",
     "verify",
 ]
 
@@ -130,8 +132,8 @@ def verify(source: str | Path | Mapping[str, Any] | Any, epsilon: Epsilon | None
     """
     wanted = None if epsilon is None else exact_epsilon(epsilon)
     try:
-        verdict = _judge(_document(source))
-    except _CheckError as failure:
+        verdict = _judge(read_document(source))
+    except VerificationError as failure:
         return Verdict(False, None, None, None, None, None, str(failure))
     except (TallyveilError, OSError, *MALFORMED) as problem:
         reason = f"Not a readable certified mechanism: {type(problem).__name__}: {problem}"
@@ -174,12 +176,12 @@ def check_weights(
     return Verdict(False, epsilon, delta, achieved, None, broken, reason)
 
 
-class _CheckError(Exception):
-    """A check that did not pass; its text is the verdict's reason."""
+def read_document(source: Any) -> Mapping[str, Any]:
+    """The mechanism document in `source`, which must be canonical if it is a file.
 
-
-def _document(source: Any) -> Mapping[str, Any]:
-    """The mechanism document in `source`, which must be canonical if it is a file."""
+    Nothing is proved by reading it. Raises a `VerificationError` for a file that is not
+    canonical, and whatever reading raises for one that is not JSON or not there.
+    """
     if isinstance(source, Mapping):
         return source
     if hasattr(source, "to_dict"):
@@ -193,12 +195,14 @@ def _document(source: Any) -> Mapping[str, Any]:
         return data
     beside = Path(source).with_name("mechanism.json")
     if not beside.exists():
-        raise _CheckError(
+        raise VerificationError(
             "A certificate alone proves nothing: its mechanism.json is not beside it."
         )
     whole = _read(beside)
     if whole.get("certificate") != data:
-        raise _CheckError("The certificate is not the one inside the mechanism.json beside it.")
+        raise VerificationError(
+            "The certificate is not the one inside the mechanism.json beside it."
+        )
     return whole
 
 
@@ -206,37 +210,37 @@ def _read(path: Path) -> dict[str, Any]:
     text = path.read_bytes().decode("utf-8")
     data = json.loads(text)
     if not isinstance(data, dict):
-        raise _CheckError("Not a certified mechanism: the file holds no JSON object.")
+        raise VerificationError("Not a certified mechanism: the file holds no JSON object.")
     if data.get("format") in (document.CERTIFICATE_FORMAT, document.MECHANISM_FORMAT) and (
         document.canonical(data) != text
     ):
-        raise _CheckError("The file is not in canonical form: some byte was changed.")
+        raise VerificationError("The file is not in canonical form: some byte was changed.")
     return data
 
 
 def _judge(data: Mapping[str, Any]) -> Verdict:
     if data.get("format") != document.MECHANISM_FORMAT:
-        raise _CheckError(f"Not a certified mechanism: its format is {data.get('format')}.")
+        raise VerificationError(f"Not a certified mechanism: its format is {data.get('format')}.")
     claim = data["certificate"]
     if data["version"] != document.VERSION or claim["version"] != document.VERSION:
-        raise _CheckError(f"This program reads version {document.VERSION} only.")
+        raise VerificationError(f"This program reads version {document.VERSION} only.")
     if claim["format"] != document.CERTIFICATE_FORMAT or claim["total_bits"] != TOTAL_BITS:
-        raise _CheckError("The certificate's format or number of bits is not known.")
+        raise VerificationError("The certificate's format or number of bits is not known.")
     if claim["digest"] != document.digest(claim):
-        raise _CheckError("The certificate was changed: its digest does not match.")
+        raise VerificationError("The certificate was changed: its digest does not match.")
     query = Query.from_dict(claim["query"])
     if claim["neighbours"] != query.neighbours.to_dict():
-        raise _CheckError("The neighbours are not those of the query.")
+        raise VerificationError("The neighbours are not those of the query.")
     epsilon, delta = exact_epsilon(claim["epsilon"]), exact_delta(claim["delta"])
     growth = Growth.of(epsilon)
     if claim["growth"] != {"numerator": str(growth.numerator), "shift": growth.shift}:
-        raise _CheckError("The factor is not the lower bound of e^epsilon.")
+        raise VerificationError("The factor is not the lower bound of e^epsilon.")
     if claim["law"] == "weights" and set(data) == {"format", "version", "certificate", "weights"}:
         verdict = _judge_weights(data["weights"], claim, query, epsilon, delta)
     elif claim["law"] == "geometric" and set(data) == {"format", "version", "certificate", "noise"}:
         verdict = _judge_noise(data["noise"], claim, query, epsilon, delta)
     else:
-        raise _CheckError("The file holds parts that do not belong to its kind of law.")
+        raise VerificationError("The file holds parts that do not belong to its kind of law.")
     if not verdict.ok:
         return verdict
     if not _same_findings(claim, found_by(verdict)):
@@ -280,9 +284,11 @@ def _judge_weights(
 ) -> Verdict:
     weights = document.read_rows(lines)
     if weights.shape != query.shape or claim["shape"] != list(query.shape):
-        raise _CheckError(f"The weights' shape {weights.shape} is not the query's {query.shape}.")
+        raise VerificationError(
+            f"The weights' shape {weights.shape} is not the query's {query.shape}."
+        )
     if document.weights_sha256(weights) != claim["weights_sha256"]:
-        raise _CheckError("The weights were changed: their hash does not match.")
+        raise VerificationError("The weights were changed: their hash does not match.")
     return check_weights(weights, query.neighbours, epsilon, delta)
 
 
@@ -292,15 +298,15 @@ def _judge_noise(
     """Geometric noise on grid positions, then a clamp: `width` unit steps cost `width` times."""
     law = GeometricLaw.from_dict(data)
     if dict(data) != law.to_dict() or document.digest(data) != claim["weights_sha256"]:
-        raise _CheckError("The weights were changed: their hash does not match.")
+        raise VerificationError("The weights were changed: their hash does not match.")
     if claim["shape"] != list(query.shape) or delta != 0:
-        raise _CheckError("A geometric law has the query's shape and a delta of 0.")
+        raise VerificationError("A geometric law has the query's shape and a delta of 0.")
     if not np.array_equal(query.home, query.home[0] + np.arange(query.shape[0])):
-        raise _CheckError(
+        raise VerificationError(
             "The inputs are not consecutive outputs, so noise steps are not input steps."
         )
     if law.epsilon * query.neighbours.width > epsilon:
-        raise _CheckError(
+        raise VerificationError(
             f"Neighbours {query.neighbours.width} steps apart cost more than epsilon."
         )
     problem = law.check()
@@ -344,7 +350,7 @@ def _worst_cell(weights: Integers, neighbours: Neighbours) -> Cell:
         if best is None or (cell.weights[0] * best.weights[1] > best.weights[0] * cell.weights[1]):
             best = cell
     if best is None:
-        raise _CheckError("The query has no neighbours.")
+        raise VerificationError("The query has no neighbours.")
     return best
 
 

@@ -6,7 +6,7 @@ one for ranges too wide for a matrix, `load` reads one back and verifies it on t
 
 from __future__ import annotations
 
-import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -28,17 +28,13 @@ from tallyveil.certify.verify import (
     Verdict,
     check_weights,
     found_by,
+    read_document,
     verify,
 )
 from tallyveil.certify.weights import approximate_weights, pure_weights
-from tallyveil.errors import (
-    ArgumentError,
-    CertificationError,
-    QueryError,
-    VerificationError,
-)
+from tallyveil.errors import ArgumentError, CertificationError, QueryError, VerificationError
 from tallyveil.exact import Epsilon, exact_epsilon
-from tallyveil.loss import Loss, Prior
+from tallyveil.loss import Loss, Prior, loss_name
 from tallyveil.mechanism import Mechanism
 from tallyveil.query import Query
 from tallyveil.release.answers import input_positions, released_values
@@ -62,7 +58,7 @@ WIDEST_MATRIX = 4001  # a geometric law is shown as a matrix up to this many ans
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Certified:
+class Certified(ABC):
     """What every certified mechanism has: a query, a proved epsilon, exact releases.
 
     Attributes
@@ -124,8 +120,9 @@ class Certified:
         values = released_values(self._draw(positions, source), self.query, kind)
         return values[0].item() if one else values
 
+    @abstractmethod
     def _draw(self, positions: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
-        raise CertificationError("Only a certified mechanism can release.")
+        """Output positions for input positions."""
 
     def to_dict(self) -> dict[str, Any]:
         """The whole document, JSON-ready; `load` reads its file back."""
@@ -271,6 +268,8 @@ def certify(
     >>> c.exact_epsilon, round(c.certificate["achieved_epsilon"], 12)
     (Fraction(1, 1), 1.0)
     """
+    if not isinstance(mechanism, Mechanism):
+        raise ArgumentError("mechanism", "be a tallyveil.Mechanism", type(mechanism).__name__)
     exact = mechanism.exact_epsilon if epsilon is None else exact_epsilon(epsilon)
     if exact is None:
         raise ArgumentError("epsilon", "be given, because the mechanism states none")
@@ -291,7 +290,8 @@ def certify(
             f"Certifying at epsilon {exact}, delta {delta} would move {moved:.3g} of a row's "
             f"probability; at most {LARGEST_REPAIR:g} is allowed. {_worst(mechanism)}"
         )
-    losses = Repair(law, moved, *_losses(mechanism, law, loss, prior))
+    before, after = mechanism.expected_loss(loss, prior), law.expected_loss(loss, prior)
+    losses = Repair(law, moved, loss_name(loss), before, after)
     sha256 = document.weights_sha256(weights)
     claim = _claim(mechanism.name, query, verdict, law="weights", sha256=sha256, losses=losses)
     return CertifiedMechanism(query, claim, weights)
@@ -334,12 +334,13 @@ def load(path: str | Path) -> CertifiedMechanism | CertifiedGeometric:
 
     A file that does not hold raises a `VerificationError` that says why.
     """
-    verdict = verify(path)
+    try:
+        data = read_document(path)
+    except ValueError as problem:
+        raise VerificationError(f"{Path(path).name} is not JSON: {problem}") from None
+    verdict = verify(data)  # the very document that is returned: the file is read once
     if not verdict.ok:
         raise VerificationError(f"{Path(path).name}: {verdict.reason}")
-    data = json.loads(Path(path).read_text(encoding="utf-8"))
-    if data["format"] == document.CERTIFICATE_FORMAT:
-        return load(Path(path).with_name("mechanism.json"))
     query = Query.from_dict(data["certificate"]["query"])
     if "noise" in data:
         law = GeometricLaw.from_dict(data["noise"])
@@ -374,25 +375,19 @@ def _claim(
             "shape": list(query.shape),
             "total_bits": TOTAL_BITS,
             "weights_sha256": sha256,
-            "loss": None
-            if losses is None
-            else {
-                "name": losses.loss,
-                "before": losses.loss_before,
-                "after": losses.loss_after,
-                "mass_moved": losses.mass_moved,
-            },
+            "loss": None if losses is None else _cost(losses),
             **found_by(verdict),
         }
     )
 
 
-def _losses(
-    before: Mechanism, after: Mechanism, loss: Loss, prior: Prior
-) -> tuple[str, float, float]:
-    from tallyveil.loss import loss_name
-
-    return loss_name(loss), before.expected_loss(loss, prior), after.expected_loss(loss, prior)
+def _cost(losses: Repair) -> dict[str, Any]:
+    return {
+        "name": losses.loss,
+        "before": losses.loss_before,
+        "after": losses.loss_after,
+        "mass_moved": losses.mass_moved,
+    }
 
 
 def _refuse_large(mended: Repair, mechanism: Mechanism, epsilon: Fraction) -> None:
