@@ -23,8 +23,12 @@ Floats = NDArray[np.float64]
 TOLERANCE = 1e-9
 """To this, absolutely, a design has the properties and output laws that were asked for."""
 
-FAINT = 1e-8
-"""An output less likely than this for every input is a solver's way of saying never."""
+FAINT = (1e-8, 1e-11)
+"""An output less likely than this for every input is a solver's way of saying never; the
+larger limit is tried first and kept where dropping such outputs costs nothing."""
+
+DEAR = 1e-8
+"""What dropping faint outputs may cost, relative to the objective."""
 
 UNDERFLOW = 1e-290
 """Below this, doubles lose the digits that ratios between neighbours need."""
@@ -39,7 +43,12 @@ def clean(problem: Problem, matrix: Floats) -> Floats:
     Privacy holds up to the rounding of doubles (about 1e-14 relative in the ratios); integer
     proof is the business of `tallyveil.certify`.
     """
-    return above_underflow(_cleaned(problem, matrix))
+    start = problem.value(matrix)
+    for faint in FAINT:
+        result = above_underflow(_cleaned(problem, matrix, faint))
+        if problem.value(result) <= start + DEAR * abs(start):
+            break
+    return result
 
 
 def above_underflow(matrix: Floats) -> Floats:
@@ -54,9 +63,9 @@ def above_underflow(matrix: Floats) -> Floats:
     return lifted
 
 
-def _cleaned(problem: Problem, matrix: Floats) -> Floats:
+def _cleaned(problem: Problem, matrix: Floats, faint: float) -> Floats:
     kept = np.maximum(matrix, 0.0)
-    silent = kept.max(axis=0) <= FAINT
+    silent = kept.max(axis=0) <= faint
     if problem.least == 0 and not problem.laws and "output_private" not in problem.properties:
         kept[:, silent] = 0.0
     single = problem.laws[0].target if len(problem.laws) == 1 else None

@@ -27,6 +27,9 @@ ENOUGH = 1e-7
 PRECISION = 1e-11
 """Tolerance asked of the solver; it costs two or three iterations and often is reached."""
 
+TOLERABLE = 1e-6
+"""Beyond this gap the whole search is repeated with the costs unscaled."""
+
 WINDOWS = (0.03, 1e-3, 1e-6)
 """Where tails begin: at the distance where e^-epsilon to its power falls below these."""
 
@@ -68,12 +71,15 @@ def solve_problem(
     and the window must widen. Raises `InfeasibleError` if nothing meets the constraints.
     """
     best: Found | None = None
-    for width in _widths(problem):
-        found = _attempt(problem, width, backend, watch)
-        if found is None:
-            continue
-        best = found if best is None else _better(best, found)
-        if best.gap <= ENOUGH:
+    for scaled in (True, False):
+        for width in _widths(problem):
+            found = _attempt(problem, width, scaled, backend, watch)
+            if found is None:
+                continue
+            best = found if best is None else _better(best, found)
+            if best.gap <= ENOUGH:
+                return best
+        if best is not None and best.gap <= TOLERABLE:
             return best
     if best is None or (problem.laws and not math.isfinite(best.objective)):
         explain(problem, watch)
@@ -91,14 +97,14 @@ def _widths(problem: Problem) -> list[int | None]:
 
 
 def _attempt(
-    problem: Problem, width: int | None, backend: Backend, watch: Watch | None
+    problem: Problem, width: int | None, scaled: bool, backend: Backend, watch: Watch | None
 ) -> Found | None:
     """One window: solve, clean, add rows that turn out broken, bound."""
     extra: tuple[Block, ...] = ()
     found: Found | None = None
     bound = -math.inf
     for margin in MARGINS:
-        assembly = assemble(problem, width, extra, margin)
+        assembly = assemble(problem, width, extra, margin=margin, scaled=scaled)
         solution = solve(assembly.program, backend, tolerance=PRECISION, watch=watch)
         if solution.status in ("infeasible", "unbounded"):
             return found

@@ -38,6 +38,7 @@ class Assembly:
     width: int | None
     blocks: tuple[Block, ...]
     sums: Index
+    scale: float
     law_columns: tuple[tuple[Law, Index], ...]
     worst_inputs: Index
     trick_columns: Index
@@ -53,18 +54,21 @@ class Assembly:
         rest = parts[-1]
         shape = (len(self.problem.query.inputs), len(self.trick_columns))
         above, below, rest = _three(rest, shape[0] * shape[1], shape[0] * shape[1])
-        worst = rest[: len(self.worst_inputs)]
+        worst = rest[: len(self.worst_inputs)]  # the bound divides by their sum
         laws = np.split(
             solution.y_eq[len(self.sums) :],
             np.cumsum([len(columns) for _, columns in self.law_columns]),
         )
         return Multipliers(
-            tuple(zip(self.blocks, parts[:-1], strict=True)),
-            solution.y_eq[: len(self.sums)],
-            tuple(laws[:-1]),
-            worst,
-            above.reshape(shape),
-            below.reshape(shape),
+            tuple(
+                (block, part / self.scale)
+                for block, part in zip(self.blocks, parts[:-1], strict=True)
+            ),
+            solution.y_eq[: len(self.sums)] / self.scale,
+            tuple(law / self.scale for law in laws[:-1]),
+            worst / self.scale,
+            above.reshape(shape) / self.scale,
+            below.reshape(shape) / self.scale,
         )
 
 
@@ -84,8 +88,10 @@ def assemble(
     problem: Problem,
     width: int | None = None,
     extra: tuple[Block, ...] = (),
+    *,
     margin: float = 0.0,
     fold_if_even: bool = True,
+    scaled: bool = True,
 ) -> Assembly:
     """The program of `problem`, folded where it is symmetric.
 
@@ -95,6 +101,7 @@ def assemble(
     extra : rows outside the window that an earlier solution broke
     margin : by how much inequalities must hold, so that round-off cannot break them
     fold_if_even : fold a problem that is its own mirror image, not only where it must be
+    scaled : bring costs to a common size first; a few stubborn problems prefer them as given
     """
     mirrored = problem.is_mirrored and fold_if_even
     folded = mirrored or "symmetric" in problem.properties
@@ -134,12 +141,35 @@ def assemble(
         cost[: substitution.size] = substitution.apply_form(problem.weights)
     equations, right = _equations(problem, substitution, sums, laws, rows.size)
     A_ub, b_ub = rows.finished()
+    scale = _cost_scale(problem) if scaled else 1.0
     program = Program(
-        cost, equations, m * right, A_ub, m * b_ub, free=_free(problem, rows.size, at_worst)
+        scale * cost, equations, m * right, A_ub, m * b_ub, free=_free(problem, rows.size, at_worst)
     )
     return Assembly(
-        problem, program, substitution, folded, width, tuple(blocks), sums, laws, worst, trick
+        problem,
+        program,
+        substitution,
+        folded,
+        width,
+        tuple(blocks),
+        sums,
+        scale,
+        laws,
+        worst,
+        trick,
     )
+
+
+def _cost_scale(problem: Problem) -> float:
+    """What brings the optimum to about 5 m, where the solver's tolerances bite as they should.
+
+    The optimum is guessed from entries that fall off like e^-epsilon per neighbour step.
+    """
+    steps = np.abs(problem.query.home[:, None] - np.arange(len(problem.query.outputs))[None, :])
+    rate = float(problem.epsilon) / problem.query.neighbours.width
+    guess = np.exp(-np.minimum(rate * steps, 700.0))
+    value = abs(problem.value(guess / guess.sum(axis=1, keepdims=True)))
+    return 5.0 / value if value > 1e-9 else 1.0
 
 
 def erased_columns(problem: Problem) -> NDArray[np.bool_]:

@@ -237,6 +237,7 @@ def _clarabel_settings(tolerance: float) -> Any:
     settings.direct_solve_method = "qdldl"  # the fastest of its factorisations on one thread
     settings.max_threads = 1
     settings.presolve_enable = False  # rows are chosen already; it only costs time
+    settings.max_iter = 250  # what takes longer has stalled; the bound tells how close it came
     settings.chordal_decomposition_enable = False
     settings.tol_feas = settings.tol_gap_abs = settings.tol_gap_rel = tolerance
     return settings
