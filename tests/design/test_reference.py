@@ -1,0 +1,395 @@
+"""Values recomputed independently from the papers' programs, typed in; none is fitted."""
+
+# fmt: off
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import tallyveil as tv
+from tallyveil.loss import paper_loss
+from tallyveil.properties import SEVEN
+
+CLOSE = 1e-6
+PAPER = {"RH": "row_honest", "RM": "row_monotone", "CH": "column_honest", "CM": "column_monotone",
+         "F": "fair", "WH": "weakly_honest", "S": "symmetric"}
+
+
+def epsilon(alpha: float | Fraction) -> float:
+    return -math.log(alpha)
+
+
+def optimum(n: int, alpha: float, loss: str, properties=(), method="auto") -> tv.Design:
+    query = tv.Query.count(n)
+    found = tv.design(query, epsilon(alpha), paper_loss(query, loss), properties=properties,
+                      method=method)
+    assert found.lower_bound <= found.objective
+    assert found.gap < 1e-6
+    return found
+
+
+# Paper 000, section 4: all 128 property sets. Subset number b has property p iff bit p of b is
+# set, in the order RH RM CH CM F WH S; its character is the index of its optimum.
+ALL_128 = [
+    (4, 0.62, "L0", [0.7654320988, 0.7881322182, 0.8345519809],
+     "0000111111111111222222222222222200001111111111112222222222222222"
+     "0000111111111111222222222222222200001111111111112222222222222222"),
+    (4, 0.62, "L2", [1.5600495802, 1.746424792, 1.9208667025, 1.9829517651, 2.0224779038,
+     1.9653007604, 2.0242255145, 1.7999842618, 1.8931396199],
+     "0122344434443444566666666666666678223444344434445666666666666666"
+     "0122344434443444566666666666666678223444344434445666666666666666"),
+    (4, 0.9, "L1", [1.2, 1.4557754416, 1.4591945701, 1.4597972516, 1.4459808949, 1.4609140271,
+     1.4174471111, 1.429128, 1.430648],
+     "0000123312331233425522552255225567881233123312334255225522552255"
+     "0000123312331233425522552255225567881233123312334255225522552255"),
+    (5, 0.62, "L0", [0.7654320988, 0.7835921943, 0.8304426558],
+     "0000111111111111222222222222222200001111111111112222222222222222"
+     "0000111111111111222222222222222200001111111111112222222222222222"),
+    (5, 0.62, "L2", [2.0420439881, 2.278268214, 2.45071942, 2.5162831927, 2.5370079781,
+     2.4786847277, 2.5520753178, 2.2544719364, 2.4256426643, 2.4703669442],
+     "0122344434443444566666666666666678993444344434445666666666666666"
+     "0122344434443444566666666666666678993444344434445666666666666666"),
+    (5, 0.9, "L1", [1.4278947368, 1.4736842105, 1.7397267447, 1.744693468, 1.7471865087,
+     1.7227849349, 1.6809596751, 1.7062553216, 1.7083947661],
+     "0111234423442344534433443344334467882344234423445344334433443344"
+     "0111234423442344534433443344334467882344234423445344334433443344"),
+]
+
+
+@pytest.mark.parametrize(("n", "alpha", "loss", "values", "which"), ALL_128)
+def test_all_property_sets(n, alpha, loss, values, which):
+    for subset in range(128):
+        names = [name for bit, name in enumerate(SEVEN) if subset >> bit & 1]
+        for method in ("lp", "auto") if loss == "L0" else ("lp",):
+            found = optimum(n, alpha, loss, names, method)
+            assert found.objective == pytest.approx(values[int(which[subset])], rel=CLOSE), names
+            assert all(found.mechanism.has(name) for name in names)
+            assert found.mechanism.realised_epsilon() <= epsilon(alpha) + 1e-10
+
+
+# Figure 8: weak honesty with every choice of RH/RM/- and CH/CM/-. Rows make no difference, and
+# CH costs what CM costs: (n, alpha, with neither column property, with one).
+WEAKLY_HONEST = [
+    (2, 0.5, 0.6666666666666666, 0.6666666666666667),
+    (5, 0.5, 0.6666666666666666, 0.6666666666666669),
+    (8, 0.5, 0.6666666666666666, 0.6666666666666669),
+    (16, 0.5, 0.6666666666666664, 0.6666666666666665),
+    (2, 0.6666666666666666, 0.8333333333333333, 0.8333333333333334),
+    (5, 0.6666666666666666, 0.7999999999999999, 0.8200000000000002),
+    (8, 0.6666666666666666, 0.8000000000000002, 0.8125000000000002),
+    (16, 0.6666666666666666, 0.8000000000000006, 0.8062499999999996),
+    (2, 0.76, 0.894736842105263, 0.8947368421052632),
+    (5, 0.76, 0.8763283807605138, 0.8934021657013345),
+    (8, 0.76, 0.8636363636363635, 0.8828380760513722),
+    (16, 0.76, 0.863636363636364, 0.8732372198438682),
+    (2, 0.9090909090909091, 0.9666666666666667, 0.9666666666666667),
+    (5, 0.9090909090909091, 0.9671428571428569, 0.9688253968253966),
+    (8, 0.9090909090909091, 0.9662388888888892, 0.9693027777777772),
+    (16, 0.9090909090909091, 0.9579939530882362, 0.9663273756617631),
+    (2, 0.99, 0.9966329966329965, 0.9966329966329965),
+    (5, 0.99, 0.9969407627191498, 0.9969577848771799),
+    (8, 0.99, 0.997137049724878, 0.9971656786521756),
+    (16, 0.99, 0.9971972622539638, 0.9972622198889899),
+]
+
+
+@pytest.mark.parametrize(("n", "alpha", "plain", "columns"), WEAKLY_HONEST)
+def test_weak_honesty_combinations(n, alpha, plain, columns):
+    for row in ((), ("RH",), ("RM",)):
+        for column in ((), ("CH",), ("CM",)):
+            names = [PAPER[short] for short in ("WH", *row, *column)]
+            wanted = columns if column else plain
+            assert optimum(n, alpha, "L0", names).objective == pytest.approx(wanted, rel=CLOSE)
+
+
+# Section 6.3 and errata 14: WM in both readings over alpha (n, alpha, weak, monotone).
+BOTH_READINGS = [
+    (5, 0.5, 0.6666666666666666, 0.6666666666666669),
+    (5, 0.6, 0.75, 0.7666666666666664),
+    (5, 0.8, 0.9069444444444441, 0.9175925925925925),
+    (5, 0.95, 0.9834221180481569, 0.9838861661576338),
+    (8, 0.5, 0.6666666666666666, 0.6666666666666669),
+    (8, 0.6, 0.7499999999999998, 0.7604166666666666),
+    (8, 0.8, 0.8888888888888886, 0.9109157986111107),
+    (8, 0.95, 0.9837795818700656, 0.9845901871362079),
+]
+
+
+@pytest.mark.parametrize(("n", "alpha", "weak", "monotone"), BOTH_READINGS)
+def test_wm_in_both_readings(n, alpha, weak, monotone):
+    query = tv.Query.count(n)
+    loss = paper_loss(query, "L0")
+    for reading, wanted in (("weak", weak), ("monotone", monotone)):
+        found = tv.wm(query, epsilon(alpha), loss, reading=reading)
+        assert found.objective == pytest.approx(wanted, rel=CLOSE)
+
+
+# Figure 2: all properties at alpha = 0.62.
+FIGURE_2 = [
+    (4, "L0", 0.8345519808561552),
+    (4, "L1", 1.0383024089337944),
+    (4, "L2", 2.024225514490827),
+    (4, "L0,1", 0.335005317734645),
+    (5, "L0", 0.8304426557868987),
+    (5, "L1", 1.1648251059192412),
+    (5, "L2", 2.5520753177577236),
+    (5, "L0,1", 0.3726058670923965),
+    (7, "L0", 0.8282994380734868),
+    (7, "L1", 1.356323799159234),
+    (7, "L2", 3.4921698931728677),
+    (7, "L0,1", 0.41570080333067794),
+]
+
+
+@pytest.mark.parametrize(("n", "loss", "wanted"), FIGURE_2)
+def test_all_properties_at_062(n, loss, wanted):
+    query = tv.Query.count(n)
+    found = tv.am(query, epsilon(0.62), paper_loss(query, loss), method="lp")
+    assert found.objective == pytest.approx(wanted, rel=CLOSE)
+
+
+# Section 6.2, Theorem 5: fairness alone is the explicit fair mechanism (n, alpha, L0).
+FAIR = [
+    (1, 0.5, 0.6666666666666666),
+    (1, 0.9, 0.9473684210526316),
+    (2, 0.62, 0.8303571428571428),
+    (3, 0.5, 0.7407407407407406),
+    (3, 0.9, 0.96398891966759),
+    (4, 0.62, 0.8345519808561552),
+    (5, 0.5, 0.7428571428571429),
+    (5, 0.9, 0.966945037871431),
+    (6, 0.62, 0.8319424105961073),
+    (7, 0.5, 0.7365079365079363),
+    (7, 0.9, 0.9679505539073034),
+    (8, 0.62, 0.8274583069239734),
+]
+
+
+@pytest.mark.parametrize(("n", "alpha", "wanted"), FAIR)
+def test_fairness_alone_is_the_fair_mechanism(n, alpha, wanted):
+    program = optimum(n, alpha, "L0", ["fair"], "lp")
+    assert program.objective == pytest.approx(wanted, rel=CLOSE)
+    closed = tv.fm(tv.Query.count(n), epsilon(alpha), "zero_one")
+    assert closed.method == "fair"
+    assert closed.objective * (n + 1) / n == pytest.approx(wanted, rel=1e-12)
+    # the fair optimum is not unique, but its diagonal is
+    truth = np.diag(program.mechanism.matrix)
+    assert np.abs(truth - np.diag(closed.mechanism.matrix)).max() < 1e-7
+
+
+def test_closed_forms_of_the_zero_one_cost():
+    """Weak honesty alone for n < 2a/(1-a), and column monotonicity for 1/2 <= a <= 2/3."""
+    for n, a in ((4, 0.8), (7, 0.9), (9, 0.95)):
+        j = n // 2
+        inside = sum(a ** abs(i - j) for i in range(1, n))
+        c = (1 - inside / (n + 1)) / (a**j + a ** (n - j))
+        wanted = (n + 1 - (n - 1) / (n + 1) - 2 * c) / n
+        assert optimum(n, a, "L0", ["weakly_honest"]).objective == pytest.approx(wanted, rel=CLOSE)
+    for n, a in ((3, 0.55), (6, 0.6), (11, 0.66)):
+        wanted = 2 * a / (1 + a) + (2 * a - 1) * (1 - a) / (n * a * (1 + a))
+        for names in (["column_honest"], ["column_monotone"]):
+            assert optimum(n, a, "L0", names).objective == pytest.approx(wanted, rel=CLOSE)
+
+
+# Paper 001, Tables 3 and 4: a count from 0 to 5 at epsilon 0.5, in the paper's layout.
+TABLE_3 = [[0, 0, 0, 0, 0, 0],
+           [0.771010, 0.622459, 0.377541, 0.228990, 0.138889, 0.084241],
+           [0.090101, 0.148551, 0.244919, 0.148551, 0.090101, 0.054649],
+           [0.054649, 0.090101, 0.148551, 0.244919, 0.148551, 0.090101],
+           [0.084241, 0.138889, 0.228990, 0.377541, 0.622459, 0.771010],
+           [0, 0, 0, 0, 0, 0]]
+TABLE_4 = [[0.315263, 0.191217, 0.115979, 0.070345, 0.042666, 0.025878],
+           [0.315263, 0.315263, 0.191217, 0.115979, 0.070345, 0.042666],
+           [0.230584, 0.264530, 0.315263, 0.191217, 0.115979, 0.070345],
+           [0.070345, 0.115979, 0.191217, 0.315263, 0.264530, 0.230584],
+           [0.042666, 0.070345, 0.115979, 0.191217, 0.315263, 0.315263],
+           [0.025878, 0.042666, 0.070345, 0.115979, 0.191217, 0.315263]]
+
+
+def test_table_2_by_value():
+    """Its matrix is one of several optima (errata 001.7), so only the value is compared."""
+    found = tv.variant2(tv.Query.maximum(1, 5), 1.0)
+    assert found.objective == pytest.approx(1.151924198484525, rel=CLOSE)
+
+
+@pytest.mark.parametrize("method", ["auto", "lp"])
+def test_table_3_entry_by_entry(method):
+    """Unique, so every entry must agree."""
+    found = tv.variant1(tv.Query.count(5), 0.5, method=method)
+    assert found.objective == pytest.approx(1.0605371965144283, rel=CLOSE)
+    assert np.abs(found.mechanism.papers_matrix() - TABLE_3).max() < 1e-6
+
+
+def test_table_4_entry_by_entry():
+    """Unique, so every entry must agree."""
+    found = tv.variant2(tv.Query.count(5), 0.5)
+    assert found.objective == pytest.approx(1.1381033484430862, rel=CLOSE)
+    assert np.abs(found.mechanism.papers_matrix() - TABLE_4).max() < 1e-6
+
+
+# Paper 001, section 4.3, max query over 0..9 (epsilon, Variant 1, Variant 2).
+MAXIMUM = [
+    (0.05, 2.4875026035157894, 3.25250989336),
+    (0.1, 2.47502081252106, 3.2050790875800272),
+    (0.2, 2.450166002687522, 3.1106308102125846),
+    (0.5, 2.377540668798145, 2.834654541432953),
+    (1.0, 2.099247695561987, 2.40384839696905),
+    (2.0, 1.5348981545424851, 1.6133181986961358),
+]
+
+
+@pytest.mark.parametrize(("level", "first", "second"), MAXIMUM)
+def test_maximum_query(level, first, second):
+    query = tv.Query.maximum(0, 9)
+    one, two = tv.variant1(query, level), tv.variant2(query, level)
+    assert one.objective == pytest.approx(first, rel=CLOSE)
+    assert one.mechanism.bayes_loss() == pytest.approx(first, rel=CLOSE)
+    assert two.objective == pytest.approx(second, rel=CLOSE)
+
+
+def test_a_wider_range_changes_nothing():
+    """Section 4.3.4: with outputs over 300 % of the range the optima stay as they are."""
+    wide = tv.Query.maximum(0, 9, extend=3)
+    assert tv.variant1(wide, 0.2).objective == pytest.approx(2.450166002687522, rel=CLOSE)
+    assert tv.variant2(wide, 0.2).objective == pytest.approx(3.1106308102125824, rel=CLOSE)
+
+
+# Paper 002, section 5: (law z, epsilon, then least absolute and squared count error without and
+# with the fixed point).
+FIXED_POINTS = [
+    ([0.3333333333333333, 0.3333333333333333, 0.3333333333333333],
+     0.1, 0.6666666666666666, 0.6666666666666666, 0.8437794651854326, 1.2445922723264022),
+    ([0.3333333333333333, 0.3333333333333333, 0.3333333333333333],
+     1.5, 0.2703704559698574, 0.3246433044259554, 0.2858706205476322, 0.3380207182418821),
+    ([0.5, 0.25, 0.125, 0.0625, 0.0625],
+     0.6931471805599453, 0.6640624999999999, 1.0338541666666665, 0.6987037037037037,
+     1.2662962962962965),
+    ([0.5, 0.0, 0.2, 0.0, 0.3],
+     0.1, 1.453173419061173, 3.023100292121185, 1.6028312134049614, 5.153336161519453),
+    ([0.5, 0.0, 0.2, 0.0, 0.3],
+     1.5, 0.22559972843366735, 0.41312580877198435, 0.24888390239675703, 0.5418110828155356),
+    ([0.001953125, 0.017578125, 0.0703125, 0.1640625, 0.24609375, 0.24609375, 0.1640625,
+     0.0703125, 0.017578125, 0.001953125],
+     0.6931471805599453, 0.86651611328125, 1.40252685546875, 0.9461881032098063,
+     1.7771381946266187),
+    ([0.10636090920983897, 0.030574528788570296, 0.5328246851844209, 0.03632103133213047,
+     0.011434929592893122, 0.17839969816166668, 0.04942616323685534, 0.05465805449362419],
+     0.1, 1.3086812576267073, 3.643145060432894, 1.7973397620865743, 6.26732817919109),
+    ([0.10636090920983897, 0.030574528788570296, 0.5328246851844209, 0.03632103133213047,
+     0.011434929592893122, 0.17839969816166668, 0.04942616323685534, 0.05465805449362419],
+     1.5, 0.3300621442769199, 0.5765273363546095, 0.3629229207181289, 0.6413890397791912),
+    ([9.5367431640625e-07, 1.9073486328125e-05, 0.0001811981201171875, 0.001087188720703125,
+     0.004620552062988281, 0.0147857666015625, 0.03696441650390625, 0.0739288330078125,
+     0.12013435363769531, 0.16017913818359375, 0.17619705200195312, 0.16017913818359375,
+     0.12013435363769531, 0.0739288330078125, 0.03696441650390625, 0.0147857666015625,
+     0.004620552062988281, 0.001087188720703125, 0.0001811981201171875, 1.9073486328125e-05,
+     9.5367431640625e-07],
+     0.6931471805599453, 1.072669228926922, 2.200073513085955, 1.1347231555035984,
+     2.5756778928304347),
+    ([1.1211113262603302e-06, 0.022478005325201073, 0.08596669734895207, 0.012706194814485722,
+     0.008580657620956613, 0.002048798286886219, 0.002558997460492758, 0.7217925673161314,
+     0.060949399745284794, 0.002453551293041994, 0.00013446620492291574, 0.08032954347231812],
+     0.1, 1.0355107874657385, 4.430532134458229, 1.7083115408015437, 8.106079128471922),
+    ([1.1211113262603302e-06, 0.022478005325201073, 0.08596669734895207, 0.012706194814485722,
+     0.008580657620956613, 0.002048798286886219, 0.002558997460492758, 0.7217925673161314,
+     0.060949399745284794, 0.002453551293041994, 0.00013446620492291574, 0.08032954347231812],
+     1.5, 0.19239209546079813, 0.38792719744881055, 0.22072869089118655, 0.44502782524914564),
+]
+
+
+@pytest.mark.parametrize("method", ["auto", "lp"])
+@pytest.mark.parametrize("case", FIXED_POINTS)
+def test_count_error_with_and_without_the_fixed_point(case, method):
+    law, level, *wanted = case
+    query = tv.Query.count(len(law) - 1)
+    for loss, free, fixed in zip(("absolute", "squared"), wanted[:2], wanted[2:], strict=True):
+        without = tv.design(query, level, loss, prior=law, method=method)
+        assert without.objective == pytest.approx(free, rel=CLOSE)
+        held = tv.design(query, level, loss, fixed_point=law, method=method)
+        assert held.objective == pytest.approx(fixed, rel=CLOSE)
+        assert np.abs(np.asarray(law) @ held.mechanism.matrix - law).max() < 1e-8
+        assert held.method == ("transport" if method == "auto" else "lp")
+
+
+# Paper 003, section 2.5: minimax optima (n, alpha, side information, least worst absolute loss).
+MINIMAX = [
+    (1, "1/4", [0, 1], 0.2),
+    (1, "1/4", [1], 0.0),
+    (1, "1/2", [0, 1], 0.3333333333333333),
+    (1, "1/2", [1], 0.0),
+    (1, "4/5", [0, 1], 0.4444444444444444),
+    (1, "4/5", [1], 0.0),
+    (2, "1/4", [0, 1, 2], 0.34782608695652173),
+    (2, "1/4", [1, 2], 0.2),
+    (2, "1/4", [0, 2], 0.25),
+    (2, "1/2", [0, 1, 2], 0.5714285714285714),
+    (2, "1/2", [1, 2], 0.3333333333333333),
+    (2, "1/2", [0, 2], 0.5),
+    (2, "4/5", [0, 1, 2], 0.8163265306122449),
+    (2, "4/5", [1, 2], 0.4444444444444444),
+    (2, "4/5", [0, 2], 0.8),
+    (3, "1/4", [0, 1, 2, 3], 0.40481927710843374),
+    (3, "1/4", [1, 2, 3], 0.34782608695652173),
+    (3, "1/4", [0, 3], 0.15),
+    (3, "1/2", [0, 1, 2, 3], 0.7179487179487181),
+    (3, "1/2", [1, 2, 3], 0.5714285714285714),
+    (3, "1/2", [0, 3], 0.5),
+    (3, "4/5", [0, 1, 2, 3], 1.1249423697556478),
+    (3, "4/5", [1, 2, 3], 0.8163265306122449),
+    (3, "4/5", [0, 3], 1.0666666666666669),
+    (4, "1/4", [0, 1, 2, 3, 4], 0.45558086560364464),
+    (4, "1/4", [1, 2, 3, 4], 0.40481927710843374),
+    (4, "1/4", [0, 4], 0.125),
+    (4, "1/4", [2, 3, 4], 0.34782608695652173),
+    (4, "1/2", [0, 1, 2, 3, 4], 0.8372093023255813),
+    (4, "1/2", [1, 2, 3, 4], 0.7179487179487181),
+    (4, "1/2", [0, 4], 0.5),
+    (4, "1/2", [2, 3, 4], 0.5714285714285714),
+    (4, "4/5", [0, 1, 2, 3, 4], 1.3911550021468444),
+    (4, "4/5", [1, 2, 3, 4], 1.124942369755648),
+    (4, "4/5", [0, 4], 1.2800000000000002),
+    (4, "4/5", [2, 3, 4], 0.8163265306122449),
+    (5, "1/4", [0, 1, 2, 3, 4, 5], 0.4775963422599608),
+    (5, "1/4", [1, 2, 3, 4, 5], 0.45558086560364464),
+    (5, "1/4", [0, 5], 0.06249999999999999),
+    (5, "1/4", [2, 3, 4, 5], 0.40481927710843374),
+    (5, "1/2", [0, 1, 2, 3, 4, 5], 0.9177489177489178),
+    (5, "1/2", [1, 2, 3, 4, 5], 0.8372093023255813),
+    (5, "1/2", [0, 5], 0.41666666666666663),
+    (5, "1/2", [2, 3, 4, 5], 0.7179487179487181),
+    (5, "4/5", [0, 1, 2, 3, 4, 5], 1.617839020895289),
+    (5, "4/5", [1, 2, 3, 4, 5], 1.3911550021468444),
+    (5, "4/5", [0, 5], 1.4222222222222223),
+    (5, "4/5", [2, 3, 4, 5], 1.124942369755648),
+    (7, "1/4", [0, 1, 2, 3, 4, 5, 6, 7], 0.5080372030977878),
+    (7, "1/4", [1, 2, 3, 4, 5, 6, 7], 0.49853447177265187),
+    (7, "1/4", [0, 7], 0.021875000000000002),
+    (7, "1/4", [3, 4, 5, 6, 7], 0.45558086560364464),
+    (7, "1/2", [0, 1, 2, 3, 4, 5, 6, 7], 1.037721324095458),
+    (7, "1/2", [1, 2, 3, 4, 5, 6, 7], 0.987854251012146),
+    (7, "1/2", [0, 7], 0.29166666666666663),
+    (7, "1/2", [3, 4, 5, 6, 7], 0.8372093023255813),
+    (7, "4/5", [0, 1, 2, 3, 4, 5, 6, 7], 1.9944234345300365),
+    (7, "4/5", [1, 2, 3, 4, 5, 6, 7], 1.817728485811117),
+    (7, "4/5", [0, 7], 1.592888888888889),
+    (7, "4/5", [3, 4, 5, 6, 7], 1.3911550021468446),
+]
+
+
+@pytest.mark.parametrize(("n", "alpha", "side", "wanted"), MINIMAX)
+def test_minimax(n, alpha, side, wanted):
+    found = tv.design(tv.Query.count(n), epsilon(Fraction(alpha)), worst_case=True,
+                      side_information=side)
+    assert found.objective == pytest.approx(wanted, rel=CLOSE, abs=1e-8)
+    assert found.mechanism.worst_loss("absolute", side) == pytest.approx(found.objective)
+    assert found.lower_bound <= found.objective
+    assert found.gap < 1e-6
+
+
+def test_table_1_of_paper_003():
+    """n = 3, alpha = 1/4: the optimal loss is 168/415, whatever the truth (errata 003.2)."""
+    found = tv.design(tv.Query.count(3), epsilon(Fraction(1, 4)), worst_case=True)
+    losses = found.mechanism.loss_by_input("absolute")
+    assert found.objective == pytest.approx(168 / 415, rel=CLOSE)
+    assert np.abs(losses - 168 / 415).max() < 1e-6
