@@ -81,7 +81,7 @@ def test_clamping_biases_the_plain_sum_and_not_the_estimate():
     released = c.release(np.zeros(400, dtype=int), tv.SeededNotPrivate(1))
     total = tv.estimate_total(c.mechanism, released)
     assert released.sum() > 300
-    assert abs(total.value) < 4 * total.standard_error < 150
+    assert abs(total.value) < 4 * total.standard_error < released.sum()
 
 
 def test_the_interval_of_a_total_covers():

@@ -168,7 +168,7 @@ class Consumer:
         be strictly better than every response to the geometric mechanism.
 
         >>> best = Consumer("zero_one", "uniform").best_mechanism(Query.count(1), epsilon=1.0)
-        >>> round(best.matrix[0, 0], 6)
+        >>> round(float(best.matrix[0, 0]), 6)
         0.731059
         """
         guesses = _guess_query(query)

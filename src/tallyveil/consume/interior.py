@@ -55,6 +55,7 @@ class _State:
 
     def __init__(self, A: Floats, block: NDArray[np.int64], **parts: Any) -> None:
         self.A, self.block = A, block
+        self.by_column = np.ascontiguousarray(A.T)
         self.count = int(block[-1]) + 1
         self.first = np.searchsorted(block, np.arange(self.count))
         self.t: Floats = parts["t"]
@@ -123,9 +124,12 @@ class _Newton:
         self.theta = at.t / at.z
         self.mass = at.sums(self.theta)
         # Eliminating a block's multiplier centres its columns, weighted by theta.
-        mean = np.add.reduceat(at.A * self.theta, at.first, axis=1) / self.mass
-        centred = (at.A - mean[:, at.block]) * np.sqrt(self.theta)
-        normal = dsyrk(1.0, centred, lower=1)
+        centred = at.by_column * self.theta[:, None]
+        mean = np.add.reduceat(centred, at.first, axis=0) / self.mass[:, None]
+        np.take(mean, at.block, axis=0, out=centred)
+        np.subtract(at.by_column, centred, out=centred)
+        centred *= np.sqrt(self.theta)[:, None]
+        normal = dsyrk(1.0, centred.T, lower=1)  # its transpose is in Fortran order: no copy
         diagonal = np.einsum("ii->i", normal)
         diagonal += at.s / at.w
         diagonal += 1e-14 * diagonal.max()

@@ -60,7 +60,7 @@ def interpret(
     >>> from tallyveil import Query, geometric
     >>> reading = interpret(geometric(Query.count(20), epsilon=1.0), [7, 0])
     >>> reading.low.tolist(), reading.high.tolist(), round(float(reading.standard_error[0]), 2)
-    ([4.0, 0.0], [10.0, 3.0], 1.36)
+    ([4.0, 0.0], [10.0, 3.0], 1.35)
     """
     values = np.atleast_1d(np.asarray(released))
     at = output_positions(mechanism, values)
