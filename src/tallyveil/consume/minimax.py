@@ -94,23 +94,23 @@ class _Game:
         self.prior = np.full(len(matrix), 1.0 / len(matrix))
         self.bound, self.value = -np.inf, np.inf
         self.remap = np.zeros((matrix.shape[1], losses.shape[1]))
-        self.offer(*self.judge(self.prior))
+        self.offer(self.judge(self.prior))
 
     def gap(self) -> float:
         """Loss minus bound, relative to the loss."""
         return (self.value - self.bound) / max(self.value, 1e-6)
 
-    def judge(self, prior: Floats) -> tuple[NDArray[np.int64], Floats]:
-        """Keep `prior` if it proves more; return the best guess and the price of each."""
+    def judge(self, prior: Floats) -> NDArray[np.int64]:
+        """Keep `prior` if it proves more; return its best guess after each released answer."""
         costs = price(self.matrix, self.payoff, prior)
         best: NDArray[np.int64] = costs.argmin(axis=1)
         bound = float(costs[np.arange(len(best)), best].sum())
         if bound > self.bound:
             self.bound, self.prior = bound, prior
-        return best, costs
+        return best
 
-    def offer(self, best: NDArray[np.int64], costs: Floats) -> None:
-        """Try answering a prior by its own best guesses."""
+    def offer(self, best: NDArray[np.int64]) -> None:
+        """Try these guesses."""
         remap = np.zeros_like(self.remap)
         remap[np.arange(len(best)), best] = 1.0
         self.consider(remap)
@@ -140,19 +140,19 @@ class _Game:
         return costs
 
     def settle(self, position: NDArray[np.int64], guess: NDArray[np.int64],
-               shares: Floats, weights: Floats) -> tuple[NDArray[np.int64], Floats]:  # fmt: skip
-        """Turn a solver's word into a remap and a prior, and judge both."""
+               shares: Floats, weights: Floats) -> NDArray[np.int64]:  # fmt: skip
+        """Turn a solver's word into a remap and a prior, judge both, return the best guesses."""
         prior = np.zeros(len(self.matrix))
         prior[: self.rows] = np.maximum(weights, 0.0)
         remap = np.zeros_like(self.remap)
         remap[self.live[position], guess] = np.maximum(shares, 0.0)
         if self.mirrored:
             prior, remap = prior + prior[::-1], remap + remap[::-1, ::-1]
-        best, costs = self.judge(prior / prior.sum() if prior.sum() > 0 else self.prior)
+        best = self.judge(prior / prior.sum() if prior.sum() > 0 else self.prior)
         empty = remap.sum(axis=1) <= 0
         remap[empty, best[empty]] = 1.0
         self.consider(remap / remap.sum(axis=1, keepdims=True))
-        return best, costs
+        return best
 
     def try_vertex(self) -> None:
         """The whole program in one go."""
@@ -178,7 +178,7 @@ class _Game:
         """Column generation with a solver that gets stricter as the gap closes."""
         guesses = self.remap.shape[1]
         active = self.seeds()
-        best, _ = self.judge(self.prior)
+        best = self.judge(self.prior)
         strict, stalled = 1e-3, 0
         for _ in range(MOST_ROUNDS):
             for beside in (-1, 0, 1):
@@ -186,7 +186,7 @@ class _Game:
             position, guess = self.columns(active)
             before = self.gap()
             point = solve_game(self.table(position, guess), position, strict)
-            best, _ = self.settle(position, guess, point.shares, point.weights)
+            best = self.settle(position, guess, point.shares, point.weights)
             fresh = not active[np.arange(len(best)), best].all()
             stalled = 0 if fresh or self.gap() < 0.5 * before else stalled + 1
             if self.gap() <= tolerance or stalled > 2:
