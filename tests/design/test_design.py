@@ -1,0 +1,255 @@
+"""tv.design: methods, laws, errors, infeasibility, cache, progress, certification."""
+
+import io
+import json
+import os
+import signal
+import sys
+
+import numpy as np
+import pytest
+
+import tallyveil as tv
+from tallyveil.properties import SEVEN
+
+Q = tv.Query.count(12)
+RNG = np.random.default_rng(11)
+LAW = RNG.dirichlet(np.ones(13))
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("geometric", {"loss": "zero_one", "properties": ["row_monotone", "symmetric"]}),
+        ("geometric+remap", {}),
+        ("geometric+remap", {"prior": LAW, "loss": "squared"}),
+        ("geometric+remap", {"prior": LAW, "side_information": range(3, 9)}),
+        ("fair", {"loss": "zero_one", "properties": SEVEN}),
+        ("fair", {"loss": "zero_one", "properties": ["fair"], "prior": LAW}),
+        ("transport", {"fixed_point": LAW}),
+        ("transport", {"prior": LAW, "target": LAW[::-1], "loss": "squared"}),
+    ],
+)
+def test_closed_forms_equal_the_program(method, options):
+    closed = tv.design(Q, 0.3, **options)
+    program = tv.design(Q, 0.3, method="lp", **options)
+    assert (closed.method, closed.solver) == (method, "none")
+    assert program.method == "lp"
+    assert program.solver.startswith("clarabel ")
+    assert closed.objective == pytest.approx(program.objective, rel=1e-6)
+    assert closed.gap < 1e-9
+    assert closed.lower_bound <= program.objective
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"loss": "zero_one", "fixed_point": LAW},  # transport is not optimal there
+        {"fixed_point": LAW, "prior": LAW[::-1]},  # nor for other weights
+        {"loss": ("power", 0.3), "fixed_point": LAW},  # nor for concave losses
+        {"loss": RNG.random((13, 13))},  # geometric plus remap needs a monotone loss
+        {"properties": ["fair"]},
+        {"delta": 0.01},
+        {"worst_case": True},
+        {"zero_outputs": False},
+    ],
+)
+def test_cases_without_a_theorem_go_to_the_program(options):
+    found = tv.design(Q, 0.5, **options)
+    assert found.method == "lp"
+    assert found.gap < 1e-6
+    assert "linear program" in found.reason
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"properties": SEVEN},
+        {"properties": ["column_monotone"], "prior": LAW},
+        {"fixed_point": LAW, "method": "lp"},
+        {"worst_case": True},
+        {"delta": 0.001},
+        {"query": tv.Query.maximum(0, 12), "properties": ["fair"]},
+        {"query": tv.Query.mean(6, 0, 2), "properties": ["row_monotone"]},
+        {"query": tv.Query.count(12, categories=2, extend=2), "properties": ["column_monotone"]},
+        {"query": tv.Query.count(900)},  # its far tails underflow
+    ],
+)
+def test_designs_are_certified_without_measurable_loss(options):
+    options = dict(options)
+    found = tv.design(options.pop("query", Q), 1.0, **options)
+    certified = tv.certify(found.mechanism)
+    before, after = found.mechanism, certified.mechanism
+    assert certified.verify()
+    assert after.expected_loss() == pytest.approx(before.expected_loss(), rel=1e-9)
+    if not found.mechanism.delta:
+        assert before.realised_epsilon() <= 1.0 + 1e-12
+
+
+def test_properties_hold_as_given_on_a_long_range():
+    for names in (SEVEN, ("column_honest",), ("row_monotone",), ("row_honest", "weakly_honest")):
+        found = tv.design(tv.Query.count(90), 0.2, properties=names, method="lp")
+        assert found.gap < 1e-6
+        assert all(found.mechanism.has(name) for name in names)
+
+
+def test_delta_buys_accuracy():
+    losses = [tv.design(Q, 0.5, delta=delta).objective for delta in (0, 1e-3, 0.05, 0.3)]
+    assert losses == sorted(losses, reverse=True)
+    found = tv.design(Q, 0.5, delta="0.05")
+    assert found.mechanism.exact_delta == tv.design(Q, 0.5, delta=0.05).mechanism.exact_delta
+    assert found.mechanism.privacy_profile([0.5])[0] <= 0.05 + 1e-12
+
+
+def test_zero_outputs():
+    """Table 3 of paper 001 never releases the ends; without zeros every output can come."""
+    query = tv.Query.count(5)
+    free = tv.design(query, 0.5)
+    assert free.mechanism.matrix[:, 0].max() == 0
+    held = tv.design(query, 0.5, zero_outputs=False)
+    assert held.mechanism.matrix.min() > 0
+    assert held.mechanism.matrix[0, 0] >= 1 / 6000 - 1e-12
+    assert free.objective < held.objective < free.objective * 1.001
+    assert tv.design(query, 0.5, zero_outputs=0.1).mechanism.matrix[5, 5] >= 0.1 - 1e-12
+
+
+def test_two_laws_at_once():
+    """A prior may have its own target beside a fixed point."""
+    z, other = np.full(4, 0.25), np.array([0.3, 0.2, 0.2, 0.3])
+    found = tv.design(tv.Query.count(3), 1.0, prior=other, target=[0.27, 0.23, 0.23, 0.27],
+                      fixed_point=z)  # fmt: skip
+    assert np.abs(z @ found.mechanism.matrix - z).max() < 1e-8
+    assert np.abs(other @ found.mechanism.matrix - [0.27, 0.23, 0.23, 0.27]).max() < 1e-8
+
+
+def test_side_information_conditions_a_prior():
+    found = tv.design(Q, 1.0, side_information=[4, 5, 6])
+    law = np.zeros(13)
+    law[4:7] = 1 / 3
+    assert found.objective == pytest.approx(tv.design(Q, 1.0, prior=law).objective)
+    assert found.objective == pytest.approx(found.mechanism.expected_loss(prior=law))
+
+
+@pytest.mark.parametrize(
+    ("options", "conflict"),
+    [
+        ({"properties": ["weakly_honest"], "fixed_point": [0.9, 0.05, 0.05]},
+         {"privacy", "weakly_honest", "fixed_point"}),
+        ({"properties": ["fair", "row_monotone", "column_monotone"],
+          "fixed_point": [0.9, 0.05, 0.05]}, {"privacy", "fair", "fixed_point"}),
+        ({"prior": [0.5, 0.3, 0.2], "target": [0.2, 0.3, 0.5], "fixed_point": [0.5, 0.25, 0.25]},
+         {"fixed_point", "target"}),
+        ({"prior": [0.8, 0.1, 0.1], "target": [0.8, 0.1, 0.1], "fixed_point": [0.1, 0.1, 0.8]},
+         {"privacy", "fixed_point", "target"}),
+        ({"prior": [1, 0, 0], "target": [0, 1, 0], "properties": ["weakly_honest"]},
+         {"weakly_honest", "target"}),
+    ],
+)  # fmt: skip
+def test_conflicts_are_named_and_irreducible(options, conflict):
+    query = tv.Query.count(2)
+    with pytest.raises(tv.InfeasibleError) as caught:
+        tv.design(query, 0.5, **options)
+    assert set(caught.value.conflict) == conflict
+    assert all(name in str(caught.value) for name in conflict)
+    for name in conflict - {"privacy"}:  # dropping any one makes the rest possible
+        fewer = {key: value for key, value in options.items() if key != name}
+        fewer["properties"] = [p for p in options.get("properties", ()) if p in conflict - {name}]
+        assert tv.design(query, 0.5, **fewer).gap < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"properties": ["honest"]}, "Known properties: row_honest, row_monotone"),
+        ({"loss": "cubic"}, 'Known losses: "absolute"'),
+        ({"loss": np.ones((3, 3))}, "shape \\(13, 13\\)"),
+        ({"loss": np.full((13, 13), np.nan)}, "finite everywhere"),
+        ({"side_information": []}, "at least one true answer"),
+        ({"side_information": [99]}, "list true answers"),
+        ({"delta": 1}, "lie in \\[0, 1\\)"),
+        ({"delta": -0.1}, "lie in \\[0, 1\\)"),
+        ({"prior": [1, 2]}, "13 entries"),
+        ({"worst_case": True, "prior": LAW}, "None when worst_case"),
+        ({"method": "simplex"}, "'auto' or 'lp'"),
+        ({"zero_outputs": 0.5}, "least probability"),
+        ({"target": [1, 2]}, "'target' must have 13 entries"),
+        ({"fixed_point": [1.0]}, "13 entries"),
+        ({"prior": [1] + 12 * [0], "side_information": [3]}, "positive somewhere"),
+    ],
+)
+def test_bad_input_is_explained(options, message):
+    with pytest.raises(tv.ArgumentError, match=message):
+        tv.design(Q, 0.5, **options)
+
+
+def test_a_fixed_point_needs_a_square_query():
+    wide = tv.Query.count(5, extend=2)
+    with pytest.raises(tv.QueryError, match="same inputs and outputs"):
+        tv.design(wide, 0.5, fixed_point=np.ones(6))
+    with pytest.raises(tv.ArgumentError, match="Query"):
+        tv.design("count", 0.5)
+
+
+def test_wm_readings_are_two():
+    with pytest.raises(tv.ArgumentError, match="'weak' or 'monotone'"):
+        tv.wm(Q, 1.0, reading="strong")
+
+
+def test_results_are_kept_and_looked_up(tmp_path):
+    first = tv.design(Q, 0.5, properties=["fair"], cache=tmp_path)
+    (file,) = tmp_path.iterdir()
+    again = tv.design(Q, 0.5, properties=["fair"], cache=tmp_path)
+    assert again.seconds == 0
+    assert again.mechanism == first.mechanism
+    assert (again.objective, again.lower_bound) == (first.objective, first.lower_bound)
+    data = json.loads(file.read_text())
+    data["objective"] = 0.125
+    file.write_text(json.dumps(data))
+    assert tv.design(Q, 0.5, properties=["fair"], cache=tmp_path).objective == 0.125
+    tv.design(Q, 0.5, properties=["fair"], prior=LAW, cache=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"mechanism": {}}'])
+def test_a_spoilt_cache_is_recomputed(tmp_path, text):
+    tv.design(Q, 0.5, cache=tmp_path)
+    (file,) = tmp_path.iterdir()
+    file.write_text(text)
+    assert tv.design(Q, 0.5, cache=tmp_path).seconds > 0
+
+
+def test_progress_is_reported_and_interruption_passes_through():
+    seen = []
+    tv.design(Q, 0.5, method="lp", progress=lambda *state: seen.append(state))
+    assert [iteration for iteration, _ in seen] == list(range(len(seen)))
+
+    def interrupt(iteration, objective):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        tv.design(Q, 0.5, method="lp", progress=interrupt)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_line_on_a_terminal(monkeypatch):
+    from tallyveil.design import progress
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    for shown, asked in ((True, None), (True, True), (False, False)):
+        monkeypatch.setattr("sys.stderr", Terminal())
+        tv.design(Q, 0.5, method="lp", progress=asked)
+        assert ("Designing for Query.count(upper=12): iter" in sys.stderr.getvalue()) == shown
+
+
+def test_a_design_is_frozen_and_tells_about_itself():
+    found = tv.design(Q, 0.5)
+    with pytest.raises(AttributeError):
+        found.objective = 0
+    assert "proved within" in str(found)
+    assert tv.Design.from_dict(json.loads(json.dumps(found.to_dict()))) == found

@@ -1,0 +1,135 @@
+"""The solvers agree and are optimal; a bound holds whatever multipliers it is given."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from tallyveil.design.solver import Program, lower_bound, solve
+
+BACKENDS = ["clarabel", "highs"]
+
+
+def transport_program(seed: int = 0) -> Program:
+    """A small transport problem with side rows: bounded, feasible, dense duals."""
+    rng = np.random.default_rng(seed)
+    n, m = 4, 5
+    supply, demand = rng.dirichlet(np.ones(n)), rng.dirichlet(np.ones(m))
+    rows = np.vstack([np.kron(np.eye(n), np.ones(m)), np.kron(np.ones(n), np.eye(m))[:-1]])
+    right = np.concatenate([supply, demand[:-1]])
+    cap = sparse.csc_array(np.eye(n * m))
+    room = np.outer(supply, demand).ravel() + 0.05
+    return Program(rng.random(n * m), sparse.csc_array(rows), right, cap, room)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_optimality_conditions(backend):
+    program = transport_program()
+    found = solve(program, backend, tolerance=1e-10)
+    A_eq, b_eq = program.equations()
+    A_ub, b_ub = program.inequalities()
+    slack = b_ub - A_ub @ found.x
+    reduced = program.cost + A_eq.T @ found.y_eq + A_ub.T @ found.y_ub
+    assert found.status == "optimal"
+    assert np.abs(A_eq @ found.x - b_eq).max() < 1e-8
+    assert slack.min() > -1e-8
+    assert found.x.min() > -1e-8
+    assert reduced.min() > -1e-7
+    assert np.abs(reduced * found.x).max() < 1e-7
+    assert np.abs(found.y_ub * slack).max() < 1e-7
+    dual = -found.y_eq @ b_eq - found.y_ub @ b_ub
+    assert dual == pytest.approx(found.objective, abs=1e-7)
+
+
+def test_the_solvers_agree():
+    for seed in range(5):
+        first, second = (solve(transport_program(seed), backend) for backend in BACKENDS)
+        assert first.objective == pytest.approx(second.objective, abs=1e-8)
+        assert (first.solver, second.solver) == ("clarabel", "highs")
+        assert first.seconds > 0
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_infeasible_and_unbounded_are_said(backend):
+    one = sparse.csc_array([[1.0]])
+    nowhere = Program(np.ones(1), one, np.array([1.0]), one, np.array([0.5]))
+    assert solve(nowhere, backend).status == "infeasible"
+    forever = Program(-np.ones(1), None, None, -one, np.zeros(1))
+    assert solve(forever, backend).status == "unbounded"
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_free_variables_may_be_negative(backend):
+    program = Program(np.ones(1), None, None, sparse.csc_array([[-1.0]]), np.array([3.0]), True)
+    assert solve(program, backend).objective == pytest.approx(-3.0, abs=1e-8)
+
+
+OPTIMA = [solve(transport_program(seed), "highs").objective for seed in range(5)]
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.integers(0, 4),
+    st.lists(st.floats(-50, 50), min_size=8, max_size=8),
+    st.lists(st.floats(-5, 50), min_size=20, max_size=20),
+)
+def test_any_multipliers_give_a_true_bound(seed, y_eq, y_ub):
+    program = transport_program(seed)
+    assert lower_bound(program, y_eq, y_ub) <= OPTIMA[seed] + 1e-9
+
+
+def test_good_multipliers_give_a_tight_bound():
+    program = transport_program()
+    found = solve(program, tolerance=1e-10)
+    bound = lower_bound(program, found.y_eq, found.y_ub)
+    assert found.objective - 1e-7 < bound <= found.objective + 1e-9
+
+
+def test_simplices_lose_less_than_a_box():
+    """min over a law of r is min r; the box alone allows the sum of every negative r."""
+    cost = np.array([-1.0, -2.0, -3.0])
+    program = Program(cost, sparse.csc_array(np.ones((1, 3))), np.ones(1))
+    assert lower_bound(program, [0.0], [], simplices=np.zeros(3, int)) == pytest.approx(-3)
+    assert lower_bound(program, [0.0], []) == pytest.approx(-6)
+
+
+def test_rounding_goes_outwards():
+    """One tenth times three is above 0.3 in doubles; the bound must not be."""
+    program = Program(np.array([0.1]), sparse.csc_array([[1.0]]), np.array([3.0]))
+    assert lower_bound(program, [-0.1], [], upper=3.0) < 0.1 * 3
+
+
+def test_watch_sees_iterations_and_can_stop():
+    seen = []
+
+    def stop_at_third(iteration, objective):
+        seen.append((iteration, objective))
+        return len(seen) == 3
+
+    assert solve(transport_program(), watch=stop_at_third).status == "inaccurate"
+    assert len(seen) == 3
+
+
+def test_ctrl_c_stops_a_solve_and_leaves_the_handler_as_it_was():
+    before = signal.getsignal(signal.SIGINT)
+
+    def press(iteration, objective):
+        os.kill(os.getpid(), signal.SIGINT)
+        return False
+
+    with pytest.raises(KeyboardInterrupt):
+        solve(transport_program(), watch=press)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_other_threads_may_solve():
+    results = []
+    worker = threading.Thread(target=lambda: results.append(solve(transport_program()).status))
+    worker.start()
+    worker.join()
+    assert results == ["optimal"]
