@@ -76,7 +76,7 @@ def fm(query: Query, epsilon: Epsilon, loss: Loss = "absolute", **options: Any) 
     """FM, the fair mechanism of paper 000, section 7.4: fairness alone.
 
     >>> round(fm(Query.count(4), 1.0, "zero_one").objective, 6), fm(Query.count(4), 1.0).method
-    (0.500289, 'lp')
+    (0.501602, 'lp')
     """
     return design(query, epsilon, loss, properties=("fair",), **options)
 
