@@ -1,12 +1,13 @@
 """The installed program, run as a user runs it."""
 
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tallyveil.release.ledger import Ledger
 
 PROGRAM = str(Path(sys.executable).with_name("tallyveil"))
 
@@ -42,14 +43,11 @@ def cases(tmp_path):
 def ledger(tmp_path):
     """A ledger with a budget of 2 for the dataset 'cases'."""
     path = tmp_path / "budget.db"
-    call("ledger", "init", "--ledger", path, "--dataset", "cases", "--epsilon", "2", check=0)
+    Ledger.create(path).open("cases", 2)
     return path
 
 
 @pytest.fixture
 def history(ledger):
-    def entries():
-        words = ("ledger", "history", "--ledger", ledger, "--dataset", "cases", "--json")
-        return json.loads(call(*words, check=0).stdout)
-
-    return entries
+    """The debits of the dataset 'cases', as `ledger history --json` lists them."""
+    return lambda: [entry.to_dict() for entry in Ledger(ledger).history("cases")]

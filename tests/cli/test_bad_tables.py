@@ -1,8 +1,10 @@
 """Bad tables and bad places: a clear error, nothing written, nothing debited."""
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -181,20 +183,22 @@ main()
 """
 
 
-def test_a_place_without_write_permission(tmp_path, good):
-    closed = tmp_path / "closed"
-    closed.mkdir(mode=0o555)
-    words = ["privatize", str(good), "--count", "cases", "--upper", "9", "--epsilon", "1",
-             "--out", str(closed / "release")]  # fmt: skip
-    program = [str(Path(sys.executable).with_name("tallyveil"))]
-    if os.geteuid() == 0:
-        for folder in (tmp_path, *tmp_path.parents[:2]):
-            folder.chmod(folder.stat().st_mode | 0o055)
-        program = [sys.executable, "-c", AS_NOBODY, str(tmp_path / "first")]
-    done = subprocess.run([*program, *words], capture_output=True, text=True, check=False)
-    assert done.returncode == 1, done.stderr
-    assert "no permission to write" in done.stderr
-    assert list(closed.iterdir()) == []
+def test_a_place_without_write_permission(good):
+    with tempfile.TemporaryDirectory() as place:
+        closed = Path(place, "closed")
+        closed.mkdir(mode=0o555)
+        table = shutil.copy(good, Path(place, "good.csv"))
+        words = ["privatize", table, "--count", "cases", "--upper", "9", "--epsilon", "1",
+                 "--out", str(closed / "release")]  # fmt: skip
+        program = [str(Path(sys.executable).with_name("tallyveil"))]
+        if os.geteuid() == 0:
+            os.chmod(place, 0o755)
+            program = [sys.executable, "-c", AS_NOBODY, str(Path(place, "first"))]
+        done = subprocess.run([*program, *map(str, words)], capture_output=True, text=True,
+                              check=False)  # fmt: skip
+        assert done.returncode == 1, done.stderr
+        assert "no permission to write" in done.stderr
+        assert list(closed.iterdir()) == []
 
 
 def test_a_mark_at_the_start_is_read_and_written_when_asked(tallyveil, tmp_path):
