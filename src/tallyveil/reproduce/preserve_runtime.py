@@ -49,7 +49,7 @@ TIMING = "A timing of this run; a loaded machine can disturb it."
 def _program(z: Floats, backend: Any) -> object:
     """The count-error-minimising fixed-point program as it stands, without our reductions."""
     problem = pose(Query.count(len(z) - 1), EPSILON, loss="absolute", fixed_point=z)
-    return solve(assemble(problem, None, (), 0.0).program, backend)
+    return solve(assemble(problem, None).program, backend)
 
 
 BUILDERS: dict[str, tuple[Callable[[Floats], object], int, int]] = {  # largest n: quick, full
