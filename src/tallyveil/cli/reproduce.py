@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tallyveil.cli.common import example
+from tallyveil.cli.common import JsonOption, example, print_json
 
 if TYPE_CHECKING:
     from tallyveil.reproduce.experiment import Context, Experiment
@@ -55,6 +55,7 @@ def command(
     listing: Annotated[
         bool, typer.Option("--list", help="Show what can be reproduced and stop.")
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Compute every table and figure of the four papers again and say where they hold.
 
@@ -68,23 +69,41 @@ def command(
     from tallyveil.reproduce.registry import select
 
     chosen = select(paper, figure, table)
+    if listing and as_json:
+        print_json([{"paper": e.paper, "item": e.item, "title": e.title} for e in chosen])
+        return
     if listing:
         for experiment in chosen:
             out.print(f"{experiment.paper} {experiment.item:<12} {experiment.title}")
         return
     context = Context(quick=quick, data=Data(adult, homicides, schools, families))
-    outcomes = _run_with_bars(chosen, context, out_folder)
+    outcomes = _run_with_bars(chosen, context, out_folder, quiet=as_json)
     if page is not None:
         from tallyveil.reproduce.run import write_page
 
         write_page(outcomes, quick, out_folder, page)
-    out.print(f"\nWritten to {out_folder}: open {out_folder / 'README.md'}")
+    if as_json:
+        print_json([_summary(outcome) for outcome in outcomes])
+    else:
+        out.print(f"\nWritten to {out_folder}: open {out_folder / 'README.md'}")
     if any(outcome.result.verdict == "unexplained" for outcome in outcomes):
         raise typer.Exit(1)
 
 
+def _summary(outcome: Outcome) -> dict[str, str]:
+    """What came out of one experiment, for machines."""
+    experiment, result = outcome.experiment, outcome.result
+    return {
+        "paper": experiment.paper,
+        "item": experiment.item,
+        "title": experiment.title,
+        "verdict": result.verdict,
+        "finding": result.verdict_line,
+    }
+
+
 def _run_with_bars(
-    chosen: tuple[Experiment, ...], context: Context, out_folder: Path
+    chosen: tuple[Experiment, ...], context: Context, out_folder: Path, quiet: bool
 ) -> list[Outcome]:
     """Run with one bar over all experiments and one inside the current one."""
     from dataclasses import replace
@@ -108,6 +127,8 @@ def _run_with_bars(
 
         def finished(outcome: Outcome) -> None:
             progress.advance(whole)
+            if quiet:
+                return
             colour = COLOURS[outcome.result.verdict]
             name = f"{outcome.experiment.paper} {outcome.experiment.item}"
             out.print(f"[{colour}]●[/] [bold]{name}[/] {outcome.result.verdict_line}")
