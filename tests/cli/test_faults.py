@@ -99,6 +99,20 @@ def test_kill_at_200_moments(program, table, book, tmp_path):
     kill_at_random_moments(program, table, book, tmp_path, 200)
 
 
+def test_an_interruption_is_said_in_one_line(program, table, book, tmp_path):
+    for seconds in (0.2, 0.4, 0.7, 1.0, 1.5, 3.0):
+        process = subprocess.Popen(words(program, table, tmp_path / str(seconds)), text=True,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)  # fmt: skip
+        time.sleep(seconds)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[1]
+        if process.returncode == 130:
+            assert said.startswith("error: Interrupted")
+            assert said.count("\n") == 1
+            return
+    pytest.fail("no run was interrupted in time")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_cleans_up(program, table, book, tmp_path, number):
     debits = 0

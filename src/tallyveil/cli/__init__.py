@@ -1,5 +1,28 @@
 """The command line. One module per command; only light imports at the top of each."""
 
-from tallyveil.cli.app import main
+import sys
 
 __all__ = ["main"]
+
+INTERRUPTED = (
+    "error: Interrupted. No half-written release is left; a debit that was made stays spent."
+)
+
+
+def main() -> None:
+    """Run the program, and end quietly when it is interrupted, even while it starts."""
+    try:
+        from tallyveil.cli.app import run
+
+        run()
+    except KeyboardInterrupt:
+        sys.exit(_interrupted())
+    except SystemExit as ending:
+        if ending.code == 130:  # what typer makes of an interruption
+            _interrupted()
+        raise
+
+
+def _interrupted() -> int:
+    sys.stderr.write(INTERRUPTED + "\n")
+    return 130

@@ -24,7 +24,7 @@ from tallyveil.cli import (
 )
 from tallyveil.cli.common import fail
 
-__all__ = ["app", "main"]
+__all__ = ["app", "run"]
 
 app = typer.Typer(
     name="tallyveil",
@@ -60,7 +60,7 @@ def root(
         raise typer.Exit
 
 
-def main() -> None:
+def run() -> None:
     """Run the program; errors are one paragraph unless --debug is given."""
     from tallyveil.errors import TallyveilError
 
@@ -69,8 +69,6 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminated)
     try:
         app()
-    except KeyboardInterrupt:
-        sys.exit(fail("Interrupted; nothing was left half done.", 130))
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         sys.stderr.close()
         sys.exit(0)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tallyveil.certify.noise_law import GeometricLaw
 from tallyveil.certify.verify import verify
 from tallyveil.errors import PackageError, TallyveilError
 from tallyveil.table.package import CHECKSUMS
@@ -129,8 +130,19 @@ def _certificates(root: Path) -> str:
         outputs = beside["query"]
         if outputs.get("kind") != "count" or outputs.get("upper") != column["upper"]:
             raise _FailedError(f"{mechanism['file']} is not for counts from 0 to {column['upper']}")
+        _noise_laws(column, receipt["multiplier"])
         epsilons.append(f"{column['name']}: {verdict.epsilon}")
     return "proved again in integers at epsilon " + ", ".join(epsilons)
+
+
+def _noise_laws(column: dict[str, Any], multiplier: int) -> None:
+    """Prove again the noise of the stages that have no mechanism file of their own."""
+    drawn = Fraction(column["mechanism"]["epsilon"]) * multiplier
+    for amount in _amounts(column["stages"]):
+        if amount != drawn:
+            problem = GeometricLaw.of(amount / multiplier).check()
+            if problem is not None:
+                raise _FailedError(f"the noise of a stage of {column['name']}: {problem}")
 
 
 def _budget(root: Path) -> str:
