@@ -186,10 +186,15 @@ def _add_tails(total: _Sum, assembly: Assembly, multipliers: Multipliers) -> Non
 
 
 def _row_minima(total: _Sum, problem: Problem, folded: bool = False) -> list[float]:
-    """min_j of every row, after moving the fair cells' surplus to where it is short.
+    """Terms whose sum no stochastic matrix with the fair cells falls below.
 
-    Fair cells all hold one probability y, so adding d to them, sum(d) = 0, adds y sum(d) = 0.
-    Where the matrix is symmetric their mirror images hold y as well.
+    Without fairness they are min_j of every row. Fair cells all hold one probability y (and
+    so do their mirror images where the matrix is symmetric). With k_i of them in row i and
+    o_i the least of its other entries, the sum is at least::
+
+        sum_i o_i + y (sum over fair cells of (X - o_i)),      0 <= y <= 1 / max k
+
+    and a row of nothing but fair cells fixes y.
     """
     floor = total.floor()
     floor[:, erased_columns(problem)] = np.inf
@@ -199,18 +204,20 @@ def _row_minima(total: _Sum, problem: Problem, folded: bool = False) -> list[flo
     tied[np.arange(len(floor)), problem.query.home] = True
     if folded:
         tied |= tied[::-1, ::-1]
+    count = tied.sum(axis=1)
     others = np.where(tied, np.inf, floor).min(axis=1)
     if np.isinf(floor[tied]).any():  # one truth is never released, so none is
         return [float(least) for least in others]
-    count, bare = tied.sum(axis=1), np.isinf(others)
-    if bare.any():  # rows of nothing but fair cells: give them the level that uses it all up
-        spare = floor[tied].sum() - (others * count)[~bare].sum()
-        others[bare] = spare / count[bare].sum()
-    surplus = (floor - others[:, None])[tied]
-    shift = surplus.mean() - surplus
-    error = abs(math.fsum(shift)) + 4 * UNIT * math.fsum(np.abs(shift) + np.abs(floor[tied]))
-    floor[tied] += shift
-    return [*(float(least) for least in floor.min(axis=1)), -error]
+    bare = np.isinf(others)
+    others[bare] = 0.0
+    surplus = [*floor[tied], *(-count * others)]
+    error = 8 * UNIT * math.fsum(np.abs(surplus))
+    slope = math.fsum(surplus)
+    if bare.any():
+        share = slope / int(count[bare].max())
+    else:
+        share = min(0.0, slope - error) / int(count.max())
+    return [*(float(least) for least in others), share, -error]
 
 
 def path_bound(problem: Problem, potential: Floats, laws: tuple[Floats, ...] = ()) -> float:

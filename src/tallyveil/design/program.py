@@ -120,20 +120,8 @@ def assemble(
     worst = np.flatnonzero(problem.possible) if problem.worst_case else np.empty(0, np.int64)
     worst = worst[worst < len(sums)] if mirrored else worst
     trick = columns if minimum_trick(problem) else columns[:0]
-    slacks = sum(len(block.rows) for block in blocks if block.name == "privacy")
+    rows = _inequalities(problem, substitution, blocks, (worst, trick), margin)
     at_worst = substitution.size + len(trick)
-    at_slack = at_worst + problem.worst_case
-    rows = _Stack(at_slack + (slacks if problem.delta else 0))
-    for block in blocks:
-        loose = problem.delta and block.name == "privacy"
-        slack = sparse.eye_array(slacks, format="csr") if loose else None
-        rows.add(substitution.apply_rows(block.rows), block.rows.floor + margin, slack, at_slack)
-    _add_trick(rows, problem, substitution, trick)
-    if problem.worst_case:
-        losses = substitution.apply_row_sums(worst, problem.table)
-        rows.add(-losses, 0.0, sparse.csr_array(np.ones((len(worst), 1))), at_worst)
-    if problem.delta:
-        _add_slack_sums(rows, problem, blocks, at_slack)
     cost = np.zeros(rows.size)
     if problem.worst_case:
         cost[at_worst] = 1.0
@@ -158,6 +146,32 @@ def assemble(
         worst,
         trick,
     )
+
+
+def _inequalities(
+    problem: Problem,
+    substitution: Substitution,
+    blocks: list[Block],
+    chosen: tuple[Index, Index],
+    margin: float,
+) -> _Stack:
+    """Every inequality: the blocks', then complete graphs', the worst case's, delta's."""
+    worst, trick = chosen
+    slacks = sum(len(block.rows) for block in blocks if block.name == "privacy")
+    at_worst = substitution.size + len(trick)
+    at_slack = at_worst + problem.worst_case
+    rows = _Stack(at_slack + (slacks if problem.delta else 0))
+    for block in blocks:
+        loose = problem.delta and block.name == "privacy"
+        slack = sparse.eye_array(slacks, format="csr") if loose else None
+        rows.add(substitution.apply_rows(block.rows), block.rows.floor + margin, slack, at_slack)
+    _add_trick(rows, problem, substitution, trick)
+    if problem.worst_case:
+        losses = substitution.apply_row_sums(worst, problem.table)
+        rows.add(-losses, 0.0, sparse.csr_array(np.ones((len(worst), 1))), at_worst)
+    if problem.delta:
+        _add_slack_sums(rows, problem, blocks, at_slack)
+    return rows
 
 
 def _cost_scale(problem: Problem) -> float:
