@@ -128,8 +128,7 @@ class Prepared:
         name = str(uuid.uuid4())
         if account is not None:
             _require_total(account, self.cost)
-        plans, searches = self._completed(account, entropy, Debit((), (), command=command,
-                                                                  release=name))  # fmt: skip
+        plans, searches = self._completed(account, entropy, command, name)
         entry = None
         if account is not None:
             say("debiting the ledger")
@@ -154,7 +153,7 @@ class Prepared:
         return Release(data, columns, receipt)
 
     def _completed(
-        self, account: Account | None, entropy: Entropy | None, blank: Debit
+        self, account: Account | None, entropy: Entropy | None, command: str, release: str
     ) -> tuple[list[ColumnPlan], dict[str, Stage]]:
         """All plans, with upper bounds found privately (and paid for) where none is public."""
         plans, searches = [], {}
@@ -165,7 +164,7 @@ class Prepared:
             each = self.request.upper_epsilon or Fraction(0)
             paid = Stage(f"{column.name}: upper bound", each * self.request.multiplier)
             if account is not None:
-                debit = Debit((column.name,), (paid,), command=blank.command, release=blank.release)
+                debit = Debit((column.name,), (paid,), command=command, release=release)
                 account[0].debit(account[1], debit)
             counts = self.counts[column.name]
             found = private_upper(counts, each, ceiling=UPPER_CEILING, entropy=entropy)
