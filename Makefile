@@ -43,8 +43,12 @@ format: setup ## Put the code in the house format
 	$(BIN)/ruff format src tests benchmarks examples
 	$(BIN)/ruff check --fix src tests benchmarks examples
 
-bench: setup ## Measure against the peers, side by side
-	$(BIN)/python -m benchmarks
+bench: setup ## Measure against the peers, side by side; writes docs/benchmarks.md
+	$(BIN)/python -m benchmarks --out results/benchmarks; missed=$$?; \
+	  $(BIN)/python -m benchmarks.page results/benchmarks docs && exit $$missed
+
+bench-quick: setup ## The same at small sizes, in minutes; installs no peer
+	$(BIN)/python -m benchmarks --quick --out results/benchmarks-quick
 
 docs: setup ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict

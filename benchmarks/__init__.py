@@ -1,1 +1,16 @@
 """Speed and accuracy measured side by side with the peers; `python -m benchmarks` runs all."""
+
+SUITE = (
+    "sampling",
+    "design",
+    "preserve",
+    "certification",
+    "throughput",
+    "startup",
+    "accuracy",
+    "consumers",
+)
+"""One module per question, in the order of the page."""
+
+SHARED = ("measure", "peers", "page")
+"""Modules of this folder that measure nothing themselves."""

@@ -1,22 +1,41 @@
-"""`python -m benchmarks [--quick]`: run every benchmark of the suite, one after another."""
+"""Run the benchmarks one after another: python -m benchmarks [--quick] [--out DIR] [NAME ...]
+
+Every module of the suite answers one question, prints its tables and keeps its numbers in
+DIR/NAME.json. Ends with 1 if a bar was missed. `python -m benchmarks.page DIR docs` makes the
+page from the numbers.
+"""
 
 from __future__ import annotations
 
+import argparse
 import sys
 from importlib import import_module
+from pathlib import Path
 
-SUITE = ("sampling", "certification")
-"""Modules of this folder whose `main(arguments)` runs without files of the user's."""
+from benchmarks import SUITE
 
 
-def run(arguments: list[str]) -> int:
-    """The number of benchmarks that missed a bar."""
-    missed = 0
-    for name in SUITE:
-        print(f"== {name}", flush=True)
-        missed += bool(import_module(f"benchmarks.{name}").main(arguments))
-    return missed
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(SUITE)}")
+    parser.add_argument("--quick", action="store_true", help="small sizes; installs no peer")
+    parser.add_argument("--out", type=Path, default=Path("results") / "benchmarks")
+    parser.add_argument("--homicides", type=Path, help="CSV with a column MURDER, for accuracy")
+    given = parser.parse_args(arguments)
+    unknown = set(given.names) - set(SUITE)
+    if unknown:
+        parser.error(f"no benchmark is called {', '.join(sorted(unknown))}")
+    missed = []
+    for name in given.names or SUITE:
+        words = ["--json", str(given.out / f"{name}.json")] + ["--quick"] * given.quick
+        if name == "accuracy" and given.homicides:
+            words += ["--homicides", str(given.homicides)]
+        print(f"\n== {name}", flush=True)
+        if import_module(f"benchmarks.{name}").main(words):
+            missed.append(name)
+    print(f"\nNumbers in {given.out}.", f"Missed bars: {', '.join(missed) or 'none'}.")
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(main())

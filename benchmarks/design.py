@@ -1,13 +1,12 @@
 """Design programs against SciPy's HiGHS on the plain program, and against qif where it can.
 
-    python -m benchmarks.design [--quick] [--json FILE] [--limit S] [--scipy-up-to N] [--qif]
+    python -m benchmarks.design [--quick] [--json FILE] [--limit S] [--scipy-up-to N]
 
 One run; Clarabel is held to one thread and HiGHS's simplex has one. The plain program has a
 variable per cell, a row per neighbour pair, output and direction, and every property row; only
 `linprog` itself is timed there, while for Tallyveil everything is: posing, assembling, solving,
 repair and the certified bound. SciPy is stopped after --limit seconds, and then the ratio is a
-lower bound. `--qif` installs qif in a temporary environment of its own and removes it again;
-it knows no properties.
+lower bound. qif has an environment of its own and knows no properties.
 
 Bars: on a path 10 times faster than SciPy at 81 answers for every property set; 161 answers
 in 2 s and 321 in 10 s; complete neighbours with 101 answers in 1 s; certified gap below 1e-6
@@ -17,13 +16,8 @@ up to 161 answers. Exits with 1 where one is missed.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
-import tempfile
 import time
-import venv
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +25,8 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 import tallyveil as tv
+from benchmarks.measure import Bar, Plot, Result, Table, conduct, exponent, options, timed
+from benchmarks.peers import Peer, peer
 from tallyveil.loss import loss_table
 from tallyveil.properties import SEVEN, rows
 
@@ -53,14 +49,17 @@ def query(graph: str, size: int) -> tv.Query:
 
 
 def ours(question: tv.Query, epsilon: float, properties: tuple[str, ...]) -> tuple[float, Any]:
-    best, found = np.inf, None
-    for _ in range(3):
-        start = time.perf_counter()
-        found = tv.design(question, epsilon, properties=properties, method="lp", progress=False)
-        best = min(best, time.perf_counter() - start)
-        if best > 1:
-            break
-    return best, found
+    """Seconds of a whole design, the best of three unless one takes over a second."""
+
+    def run() -> tv.Design:
+        return tv.design(question, epsilon, properties=properties, method="lp", progress=False)
+
+    seconds, found = timed(run)
+    return (seconds, found) if seconds > 1 else min((seconds, found), timed(run, 2), key=_seconds)
+
+
+def _seconds(result: tuple[float, Any]) -> float:
+    return result[0]
 
 
 def plain(question: tv.Query, epsilon: float, properties: tuple[str, ...], limit: float) -> Any:
@@ -100,10 +99,13 @@ def _rows(first: Any, second: Any, one: float, other: float, size: int) -> Any:
     return form + sparse.csr_array(entries, shape=(count, size))
 
 
-def measure(graph: str, sizes: tuple[int, ...], scipy_up_to: int, limit: float) -> list[Any]:
+def measure(
+    graph: str, sizes: tuple[int, ...], epsilons: tuple[float, ...], scipy_up_to: int, limit: float
+) -> list[dict[str, Any]]:
+    """One row per size, epsilon and property set, with SciPy beside it up to `scipy_up_to`."""
     found = []
     for size in sizes:
-        for epsilon in EPSILONS:
+        for epsilon in epsilons:
             for name, properties in SETS.items():
                 question = query(graph, size)
                 seconds, design = ours(question, epsilon, properties)
@@ -115,50 +117,60 @@ def measure(graph: str, sizes: tuple[int, ...], scipy_up_to: int, limit: float) 
                     row |= {"scipy": taken, "stopped": stopped, "ratio": taken / seconds,
                             "scipy_objective": value}  # fmt: skip
                 found.append(row)
-                _print_row(row)
+                print(_cells(row), file=sys.stderr, flush=True)  # these runs are long
     return found
 
 
-def _print_row(row: dict[str, Any]) -> None:
-    scipy = ""
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    scipy = ("", "")
     if row["scipy"] is not None:
-        mark = ">" if row["stopped"] else " "
-        scipy = f"  scipy {mark}{row['scipy']:8.3f} s  ratio {mark}{row['ratio']:7.1f}"
-    print(f"{row['graph']:9}{row['size']:4}{row['epsilon']:6g} {row['set']:5}"
-          f"{row['seconds']:9.4f} s  gap {row['gap']:.0e}{scipy}", flush=True)  # fmt: skip
+        mark = "> " if row["stopped"] else ""
+        scipy = (f"{mark}{row['scipy']:.3f}", f"{mark}{row['ratio']:.1f}")
+    return (row["graph"], str(row["size"]), f"{row['epsilon']:g}", row["set"],
+            f"{row['seconds']:.4f}", *scipy, f"{row['gap']:.0e}")  # fmt: skip
 
 
-def exponents(found: list[Any]) -> dict[str, float]:
-    """d log(seconds) / d log(size) by least squares, per graph, epsilon and property set."""
-    slopes = {}
-    keys = dict.fromkeys((row["graph"], row["epsilon"], row["set"]) for row in found)
-    for key in keys:
+def curves(found: list[dict[str, Any]], key: str, graph: str, epsilon: float) -> dict[str, Any]:
+    """Seconds against size for every property set that was measured at two sizes or more."""
+    lines = {}
+    for name in SETS:
         points = [
-            (row["size"], row["seconds"])
+            (row["size"], row[key])
             for row in found
-            if (row["graph"], row["epsilon"], row["set"]) == key and row["size"] > 21
+            if (row["graph"], row["epsilon"], row["set"]) == (graph, epsilon, name)
+            and row[key] is not None
         ]
         if len(points) > 1:
-            x, y = np.log(np.array(points)).T
-            slopes["{} {:g} {}".format(*key)] = float(np.polyfit(x, y, 1)[0])
-    return slopes
+            lines[name] = tuple(zip(*points, strict=True))
+    return lines
 
 
-def missed_bars(found: list[Any]) -> list[str]:
-    missed = []
-    for row in found:
-        where = f"{row['graph']} {row['size']} epsilon {row['epsilon']:g} {row['set']}"
-        size, seconds = row["size"], row["seconds"]
-        if row["graph"] == "path":
-            if size == 81 and row["ratio"] is not None and row["ratio"] < 10:
-                missed.append(f"{where}: only {row['ratio']:.1f} times faster than SciPy")
-            if (size == 161 and seconds >= 2) or (size == 321 and seconds >= 10):
-                missed.append(f"{where}: {seconds:.2f} s")
-        if row["graph"] == "complete" and size == 101 and seconds >= 1:
-            missed.append(f"{where}: {seconds:.2f} s")
-        if size <= 161 and row["gap"] >= 1e-6:
-            missed.append(f"{where}: gap {row['gap']:.1e}")
-    return missed
+def exponents(found: list[dict[str, Any]]) -> dict[str, float]:
+    """Growth with size per graph, epsilon and property set, without the smallest size."""
+    grown = [row for row in found if row["size"] > min(other["size"] for other in found)]
+    return {
+        f"{graph}, epsilon {epsilon:g}, {name}": exponent(*line)
+        for graph, epsilon in dict.fromkeys((row["graph"], row["epsilon"]) for row in grown)
+        for name, line in curves(grown, "seconds", graph, epsilon).items()
+    }
+
+
+def bars(found: list[dict[str, Any]]) -> list[Bar]:
+    """Each bar over the rows it is about, where there are any."""
+    path = [row for row in found if row["graph"] == "path"]
+    kept = []
+    faster = [row["ratio"] for row in path if row["size"] == 81 and row["ratio"] is not None]
+    if faster:
+        kept.append(Bar("path, 81 answers: 10 times faster than SciPy for every set",
+                        f"at least {min(faster):.1f} times", min(faster) >= 10))  # fmt: skip
+    for graph, size, limit in (("path", 161, 2), ("path", 321, 10), ("complete", 101, 1)):
+        taken = [row["seconds"] for row in found if (row["graph"], row["size"]) == (graph, size)]
+        if taken:
+            kept.append(Bar(f"{graph}, {size} answers: under {limit} s for every set",
+                            f"at most {max(taken):.2f} s", max(taken) < limit))  # fmt: skip
+    gap = max(row["gap"] for row in found if row["size"] <= 161)
+    kept.append(Bar("certified gap below 1e-6 up to 161 answers", f"{gap:.1e}", gap < 1e-6))
+    return kept
 
 
 QIF = """
@@ -176,55 +188,92 @@ print(seconds, (found * loss).sum() / size, np.nanmax(np.abs(ratio)))
 """
 
 
-def against_qif(sizes: tuple[int, ...]) -> None:
-    """A path without properties in a temporary environment that holds qif and nothing of ours."""
-    with tempfile.TemporaryDirectory() as folder:
-        venv.create(folder, with_pip=True)
-        python = str(Path(folder) / "bin" / "python")
-        installed = subprocess.run([python, "-m", "pip", "install", "--quiet", "qif"], check=False)
-        if installed.returncode:
-            print("qif could not be installed here; left out")
-            return
-        for size in sizes:
-            for epsilon in EPSILONS:
-                words = [python, "-c", QIF, str(size), str(epsilon)]
-                done = subprocess.run(words, capture_output=True, text=True, check=True)
-                taken, objective, realised = map(float, done.stdout.split())
-                seconds, design = ours(query("path", size), epsilon, ())
-                print(f"qif      {size:4}{epsilon:6g} none {taken:9.3f} s"
-                      f"  ratio {taken / seconds:.0f}  objective {objective:.7g}"
-                      f" (ours {design.objective:.7g})"
-                      f"  realised epsilon {realised:g}", flush=True)  # fmt: skip
+def against_qif(qif: Peer, sizes: tuple[int, ...], epsilons: tuple[float, ...]) -> list[Any]:
+    """A path without properties: qif's seconds and objective, and what it really promises."""
+    found = []
+    for size in sizes:
+        for epsilon in epsilons:
+            numbers = qif.run(QIF, str(size), str(epsilon))
+            if numbers is None:
+                continue
+            taken, objective, realised = numbers
+            seconds, design = ours(query("path", size), epsilon, ())
+            found.append({"size": size, "epsilon": epsilon, "seconds": seconds, "qif": taken,
+                          "ratio": taken / seconds, "objective": design.objective,
+                          "qif_objective": objective, "qif_realised": f"{realised:g}"})  # fmt: skip
+    return found
+
+
+def summary(found: list[dict[str, Any]]) -> Table:
+    """The slowest of ours over epsilons, and beside it the smallest ratio to SciPy."""
+    lines = []
+    for graph, size in dict.fromkeys((row["graph"], row["size"]) for row in found):
+        cells = []
+        for name in SETS:
+            own = [row for row in found
+                   if (row["graph"], row["size"], row["set"]) == (graph, size, name)]  # fmt: skip
+            slowest = f"{max(row['seconds'] for row in own):.3f} s"
+            ratios = [row["ratio"] for row in own if row["ratio"] is not None]
+            cells.append(f"{slowest} ({min(ratios):.0f} times)" if ratios else slowest)
+        lines.append((graph, str(size), *cells))
+    title = "Slowest over epsilons (and how many times faster than SciPy, at least)"
+    return Table(title, ("neighbours", "answers", *SETS), lines)
+
+
+def tables(found: list[dict[str, Any]], qif: list[dict[str, Any]]) -> list[Table]:
+    columns = ("neighbours", "answers", "epsilon", "properties", "tallyveil s", "SciPy s",
+               "ratio", "certified gap")  # fmt: skip
+    made = [summary(found), Table("Every design", columns, [_cells(row) for row in found])]
+    if qif:
+        lines = [(str(row["size"]), f"{row['epsilon']:g}", f"{row['seconds']:.4f}",
+                  f"{row['qif']:.3f}", f"{row['ratio']:.0f}", f"{row['objective']:.7g}",
+                  f"{row['qif_objective']:.7g}", row["qif_realised"]) for row in qif]  # fmt: skip
+        heads = ("answers", "epsilon", "tallyveil s", "qif s", "ratio", "objective",
+                 "qif's objective", "qif's realised epsilon")  # fmt: skip
+        made.append(Table("Against qif: path, no properties", heads, lines))
+    return made
+
+
+def run(given: argparse.Namespace) -> Result:
+    quick = given.quick
+    epsilons = (0.5,) if quick else EPSILONS
+    limit, up_to = (5.0, 41) if quick else (given.limit, given.scipy_up_to)
+    tv.design(tv.Query.count(4), 1.0, method="lp", progress=False)  # imports are not timed
+    found = measure(
+        "path", (21, 41, 81) if quick else (21, 41, 81, 161, 321), epsilons, up_to, limit
+    )
+    small = (21, 41) if quick else (21, 41, 81)
+    found += measure("band", small, epsilons, min(up_to, 21 if quick else 41), limit)
+    complete = (21, 51) if quick else (21, 51, 101)
+    found += measure("complete", complete, epsilons, min(up_to, 21), limit)
+    qif = peer("qif", install=not quick)
+    beside = against_qif(qif, (21,) if quick else (21, 41), epsilons)
+    drawn = {
+        f"tallyveil, {name}": line for name, line in curves(found, "seconds", "path", 0.5).items()
+    }
+    drawn |= {f"SciPy, {name}": line for name, line in curves(found, "scipy", "path", 0.5).items()}
+    return Result(
+        question="How long does a design take, against n and properties?",
+        method="The best mechanism for the mean absolute error. Wall seconds, one thread; ours "
+        "is posing, solving, repairing and the certified bound, SciPy's only the solver on the "
+        f"plain program, stopped after {limit:g} s (then marked >). Properties: WH weakly honest, "
+        "F fair, CM column monotone, all: the seven of paper 000. Neighbours: path (a count), "
+        "band (a mean), complete (a maximum).",
+        tables=tables(found, beside),
+        bars=bars(found),
+        plots=[Plot("Design on a path, epsilon 0.5", "answers", "seconds", drawn)],
+        exponents=exponents(found),
+        peers={"qif": qif.state},
+        raw={"rows": found, "qif": beside},
+    )  # fmt: skip
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes only")
-    parser.add_argument("--json", type=Path, help="also write the figures here")
+    parser = options(__doc__)
     parser.add_argument("--limit", type=float, default=60.0, help="seconds SciPy may take")
     parser.add_argument("--scipy-up-to", type=int, default=81, help="largest size for SciPy")
-    parser.add_argument("--qif", action="store_true", help="install qif on demand, and compare")
-    options = parser.parse_args(arguments)
-    path = (21, 41, 81) if options.quick else (21, 41, 81, 161, 321)
-    small = (21, 41) if options.quick else (21, 41, 81)
-    limit = min(options.limit, 10.0) if options.quick else options.limit
-    found = measure("path", path, options.scipy_up_to, limit)
-    found += measure("band", small, min(options.scipy_up_to, 41), limit)
-    complete = (21, 51) if options.quick else (21, 51, 101)
-    found += measure("complete", complete, min(options.scipy_up_to, 21), limit)
-    if options.qif:
-        against_qif((21,) if options.quick else (21, 41))
-    slopes = exponents(found)
-    print("\ngrowth exponents (seconds ~ size^k):")
-    for key, slope in slopes.items():
-        print(f"  {key:22}{slope:6.2f}")
-    missed = missed_bars(found)
-    for line in missed:
-        print(f"MISSED  {line}")
-    if options.json:
-        document = {"rows": found, "exponents": slopes, "missed": missed}
-        options.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    return 1 if missed else 0
+    given = parser.parse_args(arguments)
+    return conduct("design", lambda: run(given), given)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 """Fixed-point mechanisms: the transport optimum against generic solvers and Algorithm 1.
 
+    python -m benchmarks.preserve [--quick] [--json FILE] [--largest 161] [--epsilon 0.5]
+
 One run compares, on the same laws and the same program (minimise the expected absolute error
 over all epsilon-private mechanisms with z T = z):
 
 - transport in closed form with the best of HiGHS and Clarabel, n = 21, 41, 81, 161
 - transport with Algorithm 1 of paper 002 (three selectors), up to n = 2001
-- the implicit form at n = 1,000,000
-
-    python benchmarks/preserve.py [--largest 161] [--epsilon 0.5]
+- the implicit form up to n = 1,000,000
 
 Bars: at n = 161 transport is at least 1,000 times faster than the best solver; n = 2001 dense
 takes under 0.5 s; no feasible mechanism found is cheaper. Exits with 1 if one is missed.
@@ -15,20 +15,21 @@ takes under 0.5 s; no feasible mechanism found is cheaper. Exits with 1 if one i
 
 from __future__ import annotations
 
-import argparse
 import sys
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from benchmarks.measure import Bar, Plot, Result, Table, conduct, exponent, options, timed
 from tallyveil.closed_form.transport import transport
 from tallyveil.design.solver import Program, solve
 from tallyveil.preserve.greedy import greedy_fixed_point
 from tallyveil.preserve.implicit import implicit_transport
 from tallyveil.query import Query
+
+BACKENDS = {"clarabel": "Clarabel", "highs": "HiGHS"}
+SELECTORS = ("sandwich", "max", "min")
 
 
 def skewed(n: int) -> np.ndarray:
@@ -59,89 +60,130 @@ def fixed_point_program(z: np.ndarray, epsilon: float) -> Program:
     return Program(cost, equations, right, inequalities, np.zeros(inequalities.shape[0]))
 
 
-def timed(action: Callable[[], Any], repeat: int = 1) -> tuple[float, Any]:
-    """The shortest time of `repeat` runs, and the last result."""
-    best, result = np.inf, None
-    for _ in range(repeat):
-        start = time.perf_counter()
-        result = action()
-        best = min(best, time.perf_counter() - start)
-    return best, result
+def closed_form(n: int, epsilon: float, repeat: int) -> tuple[float, float]:
+    """Seconds and cost of the transport optimum."""
+    z, query = skewed(n), Query.count(n - 1)
+    seconds, mechanism = timed(lambda: transport(query, epsilon, z, z), repeat)
+    return seconds, mechanism.expected_loss("absolute", z)
 
 
-def against_solvers(largest: int, epsilon: float) -> list[str]:
-    """Print the table against generic solvers; returns the bars that were missed."""
-    missed = []
-    print(
-        "| n | transport s | cost | Clarabel s | cost | HiGHS s | cost | best solver / transport |"
+def against_solvers(n: int, epsilon: float) -> dict[str, Any]:
+    """Seconds and cost of transport and of both solvers on the program."""
+    seconds, cost = closed_form(n, epsilon, repeat=20)
+    row: dict[str, Any] = {"n": n, "transport": {"seconds": seconds, "cost": cost}}
+    program = fixed_point_program(skewed(n), epsilon)
+    for backend in BACKENDS:
+        spent, solution = timed(lambda: solve(program, backend))  # noqa: B023
+        # a solver's point is infeasible by about its tolerance, so it may look cheaper
+        cheaper = solution.objective < cost * (1 - 1e-6) - 1e-7
+        row[backend] = {"seconds": spent, "cost": float(solution.objective),
+                        "cheaper": bool(cheaper and solution.status == "optimal")}  # fmt: skip
+    row["ratio"] = min(row[backend]["seconds"] for backend in BACKENDS) / seconds
+    return row
+
+
+def against_greedy(n: int, epsilon: float) -> dict[str, Any]:
+    """Seconds and cost of transport and of Algorithm 1 with each selector."""
+    z = skewed(n)
+    seconds, cost = closed_form(n, epsilon, repeat=3)
+    row: dict[str, Any] = {"n": n, "transport": {"seconds": seconds, "cost": cost}}
+    for selector in SELECTORS:
+        spent, found = timed(lambda: greedy_fixed_point(z, epsilon, selector))  # noqa: B023
+        theirs = found.expected_loss("absolute", z)
+        row[selector] = {"seconds": spent, "cost": theirs, "cheaper": theirs < cost * (1 - 1e-9)}
+    return row
+
+
+def implicitly(n: int, epsilon: float) -> dict[str, Any]:
+    """Seconds to build the implicit form and to release a million rows with it."""
+    seconds, implicit = timed(lambda: implicit_transport(n - 1, epsilon, skewed(n)), 3)
+    rows = np.zeros(1_000_000, dtype=np.int64)
+    spent, _ = timed(lambda: implicit.release(rows))
+    return {"n": n, "build": seconds, "release": spent, "entries": len(implicit.remap.share)}
+
+
+def tables(solvers: list[Any], greedy: list[Any], implicit: list[Any]) -> list[Table]:
+    first = [
+        [str(row["n"]), f"{row['transport']['seconds']:.6f}", f"{row['transport']['cost']:.7f}"]
+        + [cell for b in BACKENDS
+           for cell in (f"{row[b]['seconds']:.3f}", f"{row[b]['cost']:.7f}")]
+        + [f"{row['ratio']:,.0f}"]
+        for row in solvers
+    ]  # fmt: skip
+    second = [
+        [str(row["n"]), f"{row['transport']['seconds']:.4f}", f"{row['sandwich']['seconds']:.3f}",
+         f"{row['sandwich']['seconds'] / row['transport']['seconds']:,.0f}",
+         f"{row['transport']['cost']:.6f}"]
+        + [f"{row[selector]['cost']:.6f}" for selector in SELECTORS]
+        for row in greedy
+    ]  # fmt: skip
+    third = [
+        [f"{row['n']:,}", f"{row['build']:.3f}", f"{row['entries']:,}", f"{row['release']:.2f}"]
+        for row in implicit
+    ]
+    heads = [cell for name in BACKENDS.values() for cell in (f"{name} s", "cost")]
+    return [
+        Table("Against linear programs", ("n", "transport s", "cost", *heads,
+              "best solver / transport"), first),
+        Table("Against Algorithm 1", ("n", "transport s", "sandwich s", "sandwich / transport",
+              "transport cost", *(f"{selector} cost" for selector in SELECTORS)), second),
+        Table("Implicit form", ("n", "build s", "entries of the remap", "a million rows s"), third),
+    ]  # fmt: skip
+
+
+def bars(solvers: list[Any], greedy: list[Any]) -> list[Bar]:
+    cheaper = [
+        f"{name} at n = {row['n']}"
+        for row in solvers + greedy
+        for name in (*BACKENDS, *SELECTORS)
+        if row.get(name, {}).get("cheaper")
+    ]
+    kept = [Bar("nothing feasible is cheaper", ", ".join(cheaper) or "nothing is", not cheaper)]
+    for row in solvers:
+        if row["n"] == 161:
+            kept.append(Bar("1,000 times the best solver's speed at n = 161",
+                            f"{row['ratio']:,.0f} times", row["ratio"] >= 1000))  # fmt: skip
+    for row in greedy:
+        if row["n"] == 2001:
+            seconds = row["transport"]["seconds"]
+            kept.append(Bar("n = 2001 dense in 0.5 s", f"{seconds:.3f} s", seconds < 0.5))
+    return kept
+
+
+def run(largest: int, epsilon: float, quick: bool) -> Result:
+    closed_form(6, 1.0, 1)  # imports and caches are not timed
+    small = [n for n in (21, 41, 81, 161) if n <= (41 if quick else largest)]
+    solvers = [against_solvers(n, epsilon) for n in small]
+    wide = (21, 81, 161) if quick else (21, 81, 161, 501, 1001, 2001)
+    greedy = [against_greedy(n, epsilon) for n in wide]
+    huge = (1_000, 10_000) if quick else (1_000, 10_000, 100_000, 1_000_000)
+    implicit = [implicitly(n, epsilon) for n in huge]
+    curves = {
+        "transport, dense": (wide, [row["transport"]["seconds"] for row in greedy]),
+        "transport, implicit": (huge, [row["build"] for row in implicit]),
+        "Algorithm 1, sandwich": (wide, [row["sandwich"]["seconds"] for row in greedy]),
+        **{name: (small, [row[backend]["seconds"] for row in solvers])
+           for backend, name in BACKENDS.items()},
+    }  # fmt: skip
+    return Result(
+        question="How fast is the best mechanism that keeps a distribution?",
+        method=f"Minimise the expected absolute error over all private mechanisms that keep a "
+        f"skewed law at epsilon {epsilon:g}. Wall seconds. A solver's cost may lie below the "
+        "optimum by its tolerance, because its matrix is not quite private.",
+        tables=tables(solvers, greedy, implicit),
+        bars=bars(solvers, greedy),
+        plots=[Plot("Fixed-point mechanisms", "n", "seconds", curves)],
+        exponents={f"{label}, against n": exponent(*curve) for label, curve in curves.items()},
+        raw={"solvers": solvers, "greedy": greedy, "implicit": implicit},
     )
-    print("|---|---|---|---|---|---|---|---|")
-    for n in [size for size in (21, 41, 81, 161) if size <= largest]:
-        z, query = skewed(n), Query.count(n - 1)
-        seconds, mechanism = timed(lambda: transport(query, epsilon, z, z), repeat=20)  # noqa: B023
-        ours = mechanism.expected_loss("absolute", z)
-        program = fixed_point_program(z, epsilon)
-        cells, times = [], []
-        for backend in ("clarabel", "highs"):
-            spent, solution = timed(lambda: solve(program, backend))  # noqa: B023
-            cells += [f"{spent:.3f}", f"{solution.objective:.9f}"]
-            times.append(spent)
-            # a solver's point is infeasible by about its tolerance, so it may look cheaper
-            if solution.status == "optimal" and solution.objective < ours * (1 - 1e-6) - 1e-7:
-                missed.append(f"{backend} is cheaper at n = {n}")
-        ratio = min(times) / seconds
-        print(
-            f"| {n} | {seconds:.6f} | {ours:.9f} | {' | '.join(cells)} | {ratio:,.0f} |", flush=True
-        )
-        if n == 161 and ratio < 1000:
-            missed.append(f"only {ratio:.0f} times faster than the best solver at n = 161")
-    return missed
 
 
-def against_greedy(epsilon: float) -> list[str]:
-    """Print the table against Algorithm 1; returns the bars that were missed."""
-    missed = []
-    print("\n| n | transport s | cost | sandwich s | cost | max cost | min cost |")
-    print("|---|---|---|---|---|---|---|")
-    for n in (21, 81, 161, 501, 1001, 2001):
-        z, query = skewed(n), Query.count(n - 1)
-        seconds, mechanism = timed(lambda: transport(query, epsilon, z, z), repeat=3)  # noqa: B023
-        ours = mechanism.expected_loss("absolute", z)
-        spent, sandwich = timed(lambda: greedy_fixed_point(z, epsilon, "sandwich"))  # noqa: B023
-        others = [greedy_fixed_point(z, epsilon, selector) for selector in ("max", "min")]
-        costs = [found.expected_loss("absolute", z) for found in (sandwich, *others)]
-        print(
-            f"| {n} | {seconds:.4f} | {ours:.6f} | {spent:.3f} | "
-            + " | ".join(f"{cost:.6f}" for cost in costs)
-            + " |",
-            flush=True,
-        )
-        if min(costs) < ours * (1 - 1e-9):
-            missed.append(f"Algorithm 1 is cheaper at n = {n}")
-        if n == 2001 and seconds >= 0.5:
-            missed.append(f"n = 2001 took {seconds:.2f} s")
-    return missed
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(arguments: list[str] | None = None) -> int:
+    parser = options(__doc__)
     parser.add_argument("--largest", type=int, default=161, help="largest n given to the solvers")
     parser.add_argument("--epsilon", type=float, default=0.5)
-    arguments = parser.parse_args()
-    transport(Query.count(5), 1.0, skewed(6), skewed(6))  # imports and caches are not timed
-    missed = against_solvers(arguments.largest, arguments.epsilon)
-    missed += against_greedy(arguments.epsilon)
-    seconds, implicit = timed(
-        lambda: implicit_transport(999_999, arguments.epsilon, skewed(1_000_000))
-    )
-    entries = len(implicit.remap.share)
-    spent, _ = timed(lambda: implicit.release(np.zeros(1_000_000, dtype=np.int64)))
-    print(
-        f"\nImplicit, n = 1,000,000: built in {seconds:.2f} s ({entries:,} entries), "
-        f"1,000,000 rows released in {spent:.2f} s"
-    )
-    print("Missed: " + "; ".join(missed) if missed else "All bars met.")
-    return 1 if missed else 0
+    given = parser.parse_args(arguments)
+    return conduct("preserve", lambda: run(given.largest, given.epsilon, given.quick), given)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-# Written by docs/generate_api.py; a test keeps it in step.
+# Written by docs/generate.py; a test keeps it in step.
 
 from tallyveil._version import __version__ as __version__
 from tallyveil.certify.repair import Repair as Repair

@@ -1,0 +1,137 @@
+"""Make docs/benchmarks.md and its pictures from the numbers that were kept.
+
+python -m benchmarks.page results/benchmarks docs [--note "The machine was shared."]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import SUITE
+from tallyveil.figure import Curve, Panel, panels
+
+LONG = 24
+"""Tables and lists of exponents longer than this are folded away."""
+
+OURS = ("tallyveil", "transport")
+"""How the labels of what the pictures are about begin."""
+
+Document = dict[str, Any]
+
+
+def kept(folder: Path) -> list[Document]:
+    """What is in the folder, in the order of the suite."""
+    files = [folder / f"{name}.json" for name in SUITE]
+    return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
+
+
+def draw(document: Document, folder: Path) -> Path | None:
+    """The plots of one benchmark as one PNG, or None if it has none."""
+    if not document["plots"]:
+        return None
+    parts = [
+        Panel(
+            plot["title"],
+            [Curve(label, x, y, strong=label.startswith(OURS))
+             for label, (x, y) in plot["curves"].items()],
+            plot["x_label"],
+            plot["y_label"],
+            log=plot["log"],
+        )
+        for plot in document["plots"]
+    ]  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{document['benchmark']}.png"
+    panels(parts, path, columns=2)
+    return path
+
+
+def page(documents: Sequence[Document], pictures: dict[str, str], note: str = "") -> str:
+    """The whole page in Markdown; `pictures` holds the path of each benchmark's picture."""
+    lines = [
+        "# Benchmarks",
+        "",
+        "Written by `python -m benchmarks.page results/benchmarks docs` from the numbers that "
+        "`make bench` keeps in `results/benchmarks` (`make bench-quick`: minutes, small sizes). "
+        "Everything in one table was measured in one run, so read the ratios rather than the "
+        f"seconds. {note}".rstrip(),
+        "",
+        *_summary(documents),
+    ]
+    for document in documents:
+        lines += ["", *_section(document, pictures.get(document["benchmark"]))]
+    return "\n".join(lines) + "\n"
+
+
+def _summary(documents: Sequence[Document]) -> list[str]:
+    """Every promise on top, kept or not."""
+    lines = ["| Promise | Measured | |", "|---|---|---|"]
+    for document in documents:
+        for bar in document["bars"]:
+            kept_or_not = "met" if bar["met"] else "**missed**"
+            lines.append(f"| {bar['promise']} | {bar['measured']} | {kept_or_not} |")
+    return lines
+
+
+def _section(document: Document, picture: str | None) -> list[str]:
+    size = "quick run" if document["quick"] else "full run"
+    lines = [f"## {document['question']}", "", document["method"], ""]
+    lines += [f"`python -m benchmarks {document['benchmark']}`, {size}. {_machine(document)}"]
+    if picture:
+        lines += ["", f"![{document['question']}]({picture})"]
+    for table in document["tables"]:
+        rows = [table["columns"], ["---"] * len(table["columns"]), *table["rows"]]
+        body = ["| " + " | ".join(row) + " |" for row in rows]
+        lines += ["", *_folded(table["title"], body, len(table["rows"]))]
+    if document["exponents"]:
+        body = ["| Cost grows like size^k | k |", "|---|---|"]
+        body += [f"| {label} | {k:.2f} |" for label, k in document["exponents"].items()]
+        lines += ["", *_folded("Growth", body, len(document["exponents"]))]
+    if document["peers"]:
+        states = ", ".join(f"{name} {state}" for name, state in document["peers"].items())
+        lines += ["", f"Peers: {states}."]
+    return lines
+
+
+def _folded(title: str, body: list[str], rows: int) -> list[str]:
+    if rows <= LONG:
+        return [f"**{title}**", "", *body]
+    summary = f"<summary>{title} ({rows} rows)</summary>"
+    return ['<details markdown="1">', summary, "", *body, "", "</details>"]
+
+
+def _machine(document: Document) -> str:
+    m = document["machine"]
+    libraries = ", ".join(f"{name} {number}" for name, number in m["libraries"].items())
+    return (
+        f"{m['date']}, {m['processor']}, {m['cores']} cores, {m['memory_gib']:g} GiB, "
+        f"load {m['load']:g} when it began, {document['seconds']:,.0f} s; "
+        f"{m['system']}, Python {m['python']}, {libraries}."
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("results", type=Path, help="the folder of NAME.json files")
+    parser.add_argument("docs", type=Path, help="where benchmarks.md and images/ go")
+    parser.add_argument("--note", default="", help="a sentence about how it was run")
+    given = parser.parse_args(arguments)
+    documents = kept(given.results)
+    if not documents:
+        parser.error(f"{given.results} holds no numbers; run `python -m benchmarks` first")
+    drawn = {d["benchmark"]: draw(d, given.docs / "images" / "benchmarks") for d in documents}
+    pictures = {
+        name: path.relative_to(given.docs).as_posix() for name, path in drawn.items() if path
+    }
+    text = page(documents, pictures, given.note)
+    (given.docs / "benchmarks.md").write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,157 @@
+"""The benchmark harness: exponents, what is kept, the page, and that nothing is left out.
+
+The benchmarks themselves are not run here; `make bench` and `make bench-quick` do.
+"""
+
+import argparse
+import importlib
+import inspect
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+import benchmarks
+from benchmarks import __main__ as suite
+from benchmarks import measure, page, peers
+
+FOLDER = Path(benchmarks.__file__).parent
+
+
+def result(met=True):
+    return measure.Result(
+        question="How fast?",
+        method="By a clock.",
+        tables=[measure.Table("Seconds", ("n", "ours", "theirs"), [("10", "1.0", "5.0")])],
+        bars=[measure.Bar("5 times theirs", "5.0 times", met)],
+        plots=[measure.Plot("Time", "n", "seconds", {"tallyveil": ([1, 10], [1.0, 9.0])})],
+        exponents={"ours": 0.95},
+        peers={"opendp": "could not be installed here"},
+        raw=[1, 2],
+    )
+
+
+def given(tmp_path, quick=False):
+    return argparse.Namespace(quick=quick, json=tmp_path / "deep" / "fake.json")
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 2.37])
+def test_exponents_are_those_of_a_power_law(power):
+    sizes = [10, 40, 160]
+    assert measure.exponent(sizes, [3.0 * n**power for n in sizes]) == pytest.approx(power)
+
+
+def test_one_size_has_no_exponent():
+    with pytest.raises(ValueError, match="two sizes"):
+        measure.exponent([5, 5], [1.0, 2.0])
+
+
+def test_timed_keeps_the_shortest_run():
+    ticks = iter([0.0, 5.0, 10.0, 12.0, 20.0, 29.0])
+    assert measure.timed(lambda: "done", 3, lambda: next(ticks)) == (2.0, "done")
+
+
+@pytest.mark.parametrize("met", [True, False])
+def test_what_is_kept_and_how_it_ends(tmp_path, capsys, met):
+    options = given(tmp_path)
+    assert measure.conduct("fake", lambda: result(met), options) == (0 if met else 1)
+    kept = json.loads(options.json.read_text(encoding="utf-8"))
+    assert kept["benchmark"] == "fake"
+    assert kept["quick"] is False
+    assert kept["tables"][0]["rows"] == [["10", "1.0", "5.0"]]
+    assert kept["plots"][0]["curves"] == {"tallyveil": [[1, 10], [1.0, 9.0]]}
+    assert kept["bars"] == [{"promise": "5 times theirs", "measured": "5.0 times", "met": met}]
+    assert kept["exponents"] == {"ours": 0.95}
+    assert set(kept["machine"]) >= {"processor", "cores", "python", "libraries", "load", "date"}
+    assert kept["raw"] == [1, 2]
+    shown = capsys.readouterr().out
+    assert "k = 0.95" in shown
+    assert ("MISSED" in shown) is not met
+    assert "opendp: could not be installed here" in shown
+
+
+def test_the_page_from_a_small_result(tmp_path):
+    results, docs = tmp_path / "results", tmp_path / "docs"
+    docs.mkdir()
+    name = benchmarks.SUITE[0]
+    measure.conduct(name, result, argparse.Namespace(quick=True, json=results / f"{name}.json"))
+    assert page.main([str(results), str(docs), "--note", "The machine was shared."]) == 0
+    text = (docs / "benchmarks.md").read_text(encoding="utf-8")
+    assert "| 5 times theirs | 5.0 times | met |" in text
+    assert "## How fast?" in text
+    assert "| 10 | 1.0 | 5.0 |" in text
+    assert "| ours | 0.95 |" in text
+    assert "quick run" in text
+    assert "The machine was shared." in text
+    assert "Peers: opendp could not be installed here." in text
+    picture = docs / "images" / "benchmarks" / f"{name}.png"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert f"(images/benchmarks/{name}.png)" in text
+
+
+def test_missed_bars_stand_out_and_long_tables_are_folded():
+    table = measure.Table("Long", ("n",), [(str(n),) for n in range(page.LONG + 1)])
+    long = measure.asdict(result(met=False)) | {"tables": [measure.asdict(table)]}
+    document = {**long, "benchmark": "fake", "quick": False, "seconds": 1,
+                "machine": measure.machine()}  # fmt: skip
+    text = page.page([document], {})
+    assert "| **missed** |" in text
+    assert f"<summary>Long ({page.LONG + 1} rows)</summary>" in text
+
+
+def test_a_folder_without_numbers_is_refused(tmp_path):
+    with pytest.raises(SystemExit):
+        page.main([str(tmp_path), str(tmp_path)])
+
+
+def test_every_module_is_in_the_suite():
+    modules = {file.stem for file in FOLDER.glob("*.py")} - {"__init__", "__main__"}
+    assert modules == set(benchmarks.SUITE) | set(benchmarks.SHARED)
+
+
+@pytest.mark.parametrize("name", benchmarks.SUITE)
+def test_every_benchmark_has_the_same_shape(name, capsys):
+    main = importlib.import_module(f"benchmarks.{name}").main
+    (parameter,) = inspect.signature(main).parameters.values()
+    assert parameter.default is None
+    with pytest.raises(SystemExit) as stopped:
+        main(["--help"])
+    assert stopped.value.code == 0
+    told = capsys.readouterr().out
+    assert "--quick" in told
+    assert "--json" in told
+
+
+def test_the_suite_counts_what_was_missed(tmp_path, monkeypatch, capsys):
+    asked = []
+
+    class Fake:
+        @staticmethod
+        def main(words):
+            asked.append(words)
+            return int("design" in words[1])
+
+    monkeypatch.setattr(suite, "import_module", lambda _: Fake)
+    assert suite.main(["--quick", "--out", str(tmp_path)]) == 1
+    assert len(asked) == len(benchmarks.SUITE)
+    assert all("--quick" in words for words in asked)
+    assert "Missed bars: design." in capsys.readouterr().out
+    assert suite.main(["sampling", "--out", str(tmp_path)]) == 0
+    with pytest.raises(SystemExit):
+        suite.main(["nonsense"])
+
+
+def test_a_peer_that_is_not_there_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(peers, "HOME", tmp_path)
+    absent = peers.peer("qif", install=False)
+    assert absent.run("print(1)") is None
+    assert "not installed" in absent.state
+
+
+def test_a_peer_answers_in_numbers_or_not_at_all():
+    import sys
+
+    here = peers.Peer("python", Path(sys.executable), "this one")
+    assert here.run("import sys; print('noise'); print(1.5, sys.argv[1])", "inf") == [1.5, math.inf]
+    assert here.run("raise SystemExit(1)") is None
