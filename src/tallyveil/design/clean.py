@@ -16,12 +16,15 @@ from tallyveil.design.problem import Problem
 from tallyveil.mechanism import Mechanism
 from tallyveil.properties import Rows
 
-__all__ = ["TOLERANCE", "above_underflow", "broken_rows", "clean"]
+__all__ = ["LAW_TOLERANCE", "TOLERANCE", "above_underflow", "broken_rows", "clean"]
 
 Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-9
-"""To this, absolutely, a design has the properties and output laws that were asked for."""
+"""To this, absolutely, a design has the properties that were asked for."""
+
+LAW_TOLERANCE = 1e-8
+"""To this, absolutely, output laws come out as demanded."""
 
 FAINT = (1e-8, 1e-11)
 """An output less likely than this for every input is a solver's way of saying never; the
@@ -69,6 +72,8 @@ def _cleaned(problem: Problem, matrix: Floats, faint: float) -> Floats:
     if problem.least == 0 and not problem.laws and "output_private" not in problem.properties:
         kept[:, silent] = 0.0
     single = problem.laws[0].target if len(problem.laws) == 1 else None
+    if single is not None:
+        kept[:, silent & (single == 0)] = 0.0
     if not problem.delta and not problem.properties and problem.least == 0:
         kept /= kept.sum(axis=1, keepdims=True)
         mechanism = Mechanism(kept, problem.query, problem.epsilon)
@@ -110,7 +115,7 @@ def _ratio_share(problem: Problem, matrix: Floats, calm: Floats) -> float:
         return 0.0
     room = np.expm1(float(problem.epsilon)) * calm
     with np.errstate(invalid="ignore"):
-        share = np.where(excess > 0, excess / (excess + room), 0.0)
+        share = np.where((excess > 0) & (room > 0), excess / (excess + room), 0.0)
     return float(share.max())
 
 

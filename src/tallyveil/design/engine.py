@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tallyveil.design.bound import certified_bound
-from tallyveil.design.clean import broken_rows, clean
+from tallyveil.design.clean import LAW_TOLERANCE, broken_rows, clean
 from tallyveil.design.constraints import Block
 from tallyveil.design.infeasible import explain
 from tallyveil.design.problem import Problem
@@ -39,7 +39,10 @@ MARGINS = (0.0, 1e-10, 1e-9)
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The best matrix, the best bound, and how they were come by."""
+    """The best matrix, the best bound, and how they were come by.
+
+    `sound` says that every property and law holds to the stated tolerance.
+    """
 
     matrix: Floats
     objective: float
@@ -47,6 +50,7 @@ class Found:
     solver: str
     iterations: int
     width: int | None
+    sound: bool
 
     @property
     def gap(self) -> float:
@@ -77,13 +81,16 @@ def solve_problem(
             if found is None:
                 continue
             best = found if best is None else _better(best, found)
-            if best.gap <= ENOUGH:
+            if best.sound and best.gap <= ENOUGH:
                 return best
-        if best is not None and best.gap <= TOLERABLE:
+        if best is not None and best.sound and best.gap <= TOLERABLE:
             return best
-    if best is None or (problem.laws and not math.isfinite(best.objective)):
+    if best is None or not best.sound:
         explain(problem, watch)
-        raise TallyveilError("The solver found no mechanism, though one exists; please report it.")
+        raise TallyveilError(
+            "The solver found no mechanism that meets the demands to the stated tolerance, and "
+            "no proof that there is none. Ask for less, or for a larger epsilon."
+        )
     return best
 
 
@@ -113,20 +120,23 @@ def _attempt(
             return found
         bound = max(bound, certified_bound(assembly, assembly.multipliers(solution)))
         matrix = clean(problem, raw)
-        name = f"{solution.solver} {solution.version}"
-        found = Found(matrix, problem.value(matrix), bound, name, solution.iterations, width)
         broken = broken_rows(problem, matrix)
-        if not broken and _laws_hold(problem, matrix):
+        sound = not broken and _laws_hold(problem, matrix)
+        name = f"{solution.solver} {solution.version}"
+        value = problem.value(matrix)
+        found = Found(matrix, value, bound, name, solution.iterations, width, sound)
+        if sound:
             return found
         extra = (*extra, *(block for block in broken if not block.rows.equal))
     return found
 
 
 def _laws_hold(problem: Problem, matrix: Floats) -> bool:
-    return all(np.abs(law.source @ matrix - law.target).max() <= 1e-8 for law in problem.laws)
+    misses = (np.abs(law.source @ matrix - law.target).max() for law in problem.laws)
+    return all(miss <= LAW_TOLERANCE for miss in misses)
 
 
 def _better(first: Found, second: Found) -> Found:
-    """The lower objective with the higher bound: both hold for the same problem."""
-    chosen = first if first.objective <= second.objective else second
+    """The lower sound objective with the higher bound: both hold for the same problem."""
+    chosen = min(first, second, key=lambda found: (not found.sound, found.objective))
     return replace(chosen, bound=max(first.bound, second.bound))
