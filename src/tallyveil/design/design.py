@@ -117,8 +117,8 @@ def design(
 
     Returns a `Design`. Its mechanism is private up to the rounding of doubles (certify it to
     prove it in integers), and has the properties to 1e-9 and the laws to 1e-8 absolute. Its
-    lower bound is a true one. Raises `InfeasibleError`, naming an irreducible set of demands, if there is no
-    such mechanism. Ctrl-C stops a solve between iterations.
+    lower bound is a true one. Raises `InfeasibleError`, naming an irreducible set of demands,
+    if there is no such mechanism. Ctrl-C stops a solve between iterations.
 
     Closed forms cost O(n m). Programs on a path took time like n^1.1 to n^1.7 up to n = 321 for
     fixed epsilon (about 3.5/epsilon entries on either side of the truth are free), on complete
