@@ -1,14 +1,17 @@
 """One count at three privacy levels: for the ministry, for researchers, for the public.
 
-Run: python examples/ladder.py
+Run: python examples/ladder.py ladder.png
 """
 
 from __future__ import annotations
 
+import sys
+
 import tallyveil as tv
+from tallyveil.figure import Curve, Panel, panels
 
 
-def main() -> list[list[int]]:
+def main(path: str | None = None) -> list[list[int]]:
     ladder = tv.Ladder(tv.Query.count(40), epsilons=[2.0, 1.0, 0.5])
     released = ladder.release([17, 0, 3, 40])
     for rung, values in zip(ladder.rungs, released, strict=True):
@@ -19,8 +22,23 @@ def main() -> list[list[int]]:
 
     small = tv.Ladder(tv.Query.count(4), epsilons=[2.0, 1.0, 0.5])
     print("coalitions of readers, enumerated:", small.verify_coalitions())
+    if path is not None:
+        draw(ladder, 17, path)
     return released.tolist()
 
 
+def draw(ladder: tv.Ladder, count: int, path: str) -> None:
+    """The law of every level's release when the truth is `count`."""
+    shown = slice(max(0, count - 10), count + 11)
+    answers = ladder.query.outputs[shown]
+    curves = []
+    for level, epsilon in enumerate(ladder.epsilons):
+        weights, total = ladder.law(level)
+        law = [100 * int(weight) / total for weight in weights[count][shown]]
+        curves.append(Curve(f"epsilon {float(epsilon):g}", answers, law))
+    title = f"A true {count} at three levels"
+    panels([Panel(title, curves, "released", "%", marks=[count])], path, columns=2)
+
+
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -1,0 +1,60 @@
+"""Every file in examples/ runs as its first lines say, from a folder that is not the project's."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = {
+    file.name: file.read_text(encoding="utf-8") for file in (ROOT / "examples").glob("*.py")
+}
+RUN = re.compile(r"^Run: python (examples/\w+\.py)(.*)$", re.MULTILINE)
+GALLERY = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+PARTS = {"group_marginals.py"}
+"""Imported by other examples; not a program."""
+
+
+def wanted_words(text):
+    """The words of the Run line without optional ones in brackets, pictures by name only."""
+    words = shlex.split(re.sub(r"\[[^]]*\]", "", RUN.search(text)[2]))
+    return [Path(word).name for word in words]
+
+
+@pytest.mark.parametrize("name", sorted(set(EXAMPLES) - PARTS))
+def test_the_example_runs(name, tmp_path):
+    assert RUN.search(EXAMPLES[name])[1] == f"examples/{name}"
+    words = wanted_words(EXAMPLES[name])
+    done = subprocess.run([sys.executable, str(ROOT / "examples" / name), *words], cwd=tmp_path,
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+    assert sorted(file.name for file in tmp_path.iterdir()) == sorted(words)
+    for word in words:
+        assert (tmp_path / word).read_bytes().startswith(b"\x89PNG")
+
+
+def test_parts_are_used():
+    for name in PARTS:
+        assert RUN.search(EXAMPLES[name]) is None
+        users = [file for file, text in EXAMPLES.items() if f"from {name[:-3]} import" in text]
+        assert users
+
+
+def test_every_picture_of_the_gallery_has_its_command():
+    sections = GALLERY.split("\n## ")[1:]
+    assert len(sections) >= 6
+    for section in sections:
+        picture = re.search(r"\]\((images/[\w/]+\.png)\)", section)[1]
+        assert (ROOT / "docs" / picture).is_file()
+        command = re.search(r"^python (examples/\w+\.py) (\w+\.png)$", section, re.MULTILINE)
+        assert Path(picture).name == command[2]
+        assert wanted_words(EXAMPLES[Path(command[1]).name]) == [command[2]]
+
+
+def test_every_example_is_in_the_gallery():
+    for name in set(EXAMPLES) - PARTS:
+        assert f"examples/{name}" in GALLERY
