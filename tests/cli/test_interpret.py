@@ -105,3 +105,25 @@ def test_bad_tables_and_mechanisms(tallyveil, certified, tmp_path):
     broken.write_text("not json")
     assert "JSON or CSV" in tallyveil("interpret", "--released", 7, "--mechanism", broken,
                                       check=1).stderr  # fmt: skip
+
+
+def test_a_release_that_matched_ranks_is_read_as_a_whole(tallyveil, tmp_path):
+    table = tmp_path / "cases.csv"
+    rows = [f"area {i},{i * i % 11 % 7}" for i in range(200)]
+    table.write_text("area,cases\n" + "\n".join(rows) + "\n")
+    folder = tmp_path / "release"
+    tallyveil("privatize", table, "--count", "cases", "--upper", 8, "--epsilon", 1,
+              "--method", "preserve", "--out", folder, check=0)  # fmt: skip
+    with (folder / "data.csv").open() as file:
+        released = int(next(csv.DictReader(file))["cases"])
+    seen = {}
+    for mechanism in (folder, folder / "mechanism.json"):
+        done = tallyveil("interpret", "--released", released, "--mechanism", mechanism,
+                         "--json", check=0)  # fmt: skip
+        assert "by rank after the draw" in done.stderr
+        seen[mechanism] = json.loads(done.stdout)["standard_error"]
+    receipt = json.loads((folder / "receipt.json").read_text())["columns"][0]
+    law = [rows / 200 for rows in receipt["distribution"]["histogram"]]
+    whole = tv.transport(tv.Query.count(8), receipt["mechanism"]["epsilon"], law, law)
+    expected = tv.posterior(whole, released).standard_deviation
+    assert list(seen.values()) == pytest.approx([expected] * 2)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tallyveil.cli.common import JsonOption, example, out, print_json
+from tallyveil.cli.common import JsonOption, errors, example, out, print_json
 
 if TYPE_CHECKING:
     from tallyveil.loss import Prior
@@ -24,6 +24,11 @@ EXAMPLE = example(
     "tallyveil interpret released.csv --column cases --mechanism mechanism.json --out read.csv",
     "tallyveil interpret --query count:40 --within 3 --confidence 0.95",
     "tallyveil interpret --query count:40 --epsilon 1",
+)
+
+MATCHED = (
+    "note: this release handed out counts by rank after the draw. The figures describe the whole "
+    "procedure as it is in a large table, with the released distribution taken for the true one."
 )
 
 
@@ -81,7 +86,7 @@ def command(
             "interpret", "be told --mechanism and either --released or a FILE",
             hint="Or --query with --within or --epsilon. See: tallyveil interpret --help",
         )  # fmt: skip
-    made, belief = read_mechanism(mechanism), _prior(prior)
+    made, belief = _matched(mechanism) or read_mechanism(mechanism), _prior(prior)
     if file is not None:
         _column(file, column, made, prior=belief, confidence=confidence, target=target,
                 as_json=as_json)  # fmt: skip
@@ -124,9 +129,34 @@ def read_mechanism(path: Path) -> Mechanism:
     return load(path).mechanism
 
 
+def _matched(path: Path) -> Mechanism | None:
+    """What counts went through as a whole in a release that matched ranks after its draw.
+
+    There the certified file tells only of the draw, and would mislead.
+    """
+    folder = path if path.is_dir() else path.parent
+    if not (folder / "receipt.json").is_file():
+        return None
+    from tallyveil.errors import ArgumentError
+    from tallyveil.table.check import read_package
+    from tallyveil.table.rebuild import published_mechanism
+
+    file = "mechanism.json" if path.is_dir() else path.name
+    for column in read_package(folder)["columns"]:
+        if column["mechanism"]["file"] == file and column["method"] == "preserve":
+            whole = published_mechanism(folder, column)
+            if whole is None:
+                raise ArgumentError("mechanism", "have at most 1001 possible counts", file)
+            errors.print(MATCHED, markup=False)
+            return whole
+    return None
+
+
 def _prior(text: str | None) -> Prior:
     from tallyveil.cli.design import parse_prior
 
+    if text == "none":
+        return None
     return "uniform" if text == "uniform" else parse_prior(text)
 
 

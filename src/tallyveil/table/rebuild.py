@@ -1,4 +1,4 @@
-"""Build a release's methodology page again, from the release folder alone."""
+"""What a release folder says about itself, worked out again from the folder alone."""
 
 from __future__ import annotations
 
@@ -7,28 +7,34 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tallyveil.mechanism import Mechanism
 from tallyveil.release.certified import load
 from tallyveil.report.methodology import methodology
 from tallyveil.table.accuracy import WIDEST_PICTURE, matched_mechanism
 from tallyveil.table.check import read_package
 
-__all__ = ["rebuilt_methodology"]
+__all__ = ["published_mechanism", "rebuilt_methodology"]
 
 
 def rebuilt_methodology(folder: str | Path) -> str:
     """The text of METHODOLOGY.html; byte for byte the one in the folder."""
     receipt = read_package(folder)
-    return methodology(receipt, [_picture(Path(folder), column) for column in receipt["columns"]])
+    made = [published_mechanism(folder, column) for column in receipt["columns"]]
+    return methodology(receipt, [None if m is None else m.matrix for m in made])
 
 
-def _picture(folder: Path, column: dict[str, Any]) -> NDArray[np.float64] | None:
+def published_mechanism(folder: str | Path, column: dict[str, Any]) -> Mechanism | None:
+    """The law of a published count given the true one, for one column of a receipt.
+
+    The certified mechanism itself, unless ranks were matched afterwards: then the transport
+    mechanism that the whole procedure amounts to in a large table. None where the range is
+    too wide for a matrix.
+    """
     if column["upper"] + 1 > WIDEST_PICTURE:
         return None
     if column["method"] == "preserve":
         histogram = np.array(column["distribution"]["histogram"])
         epsilon = Fraction(column["mechanism"]["epsilon"])
-        matched = matched_mechanism(column["upper"], epsilon, histogram)
-        return None if matched is None else matched.matrix
-    return load(folder / Path(column["mechanism"]["file"]).name).mechanism.matrix
+        return matched_mechanism(column["upper"], epsilon, histogram)
+    return load(Path(folder) / Path(column["mechanism"]["file"]).name).mechanism
