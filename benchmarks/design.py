@@ -146,12 +146,11 @@ def curves(found: list[dict[str, Any]], key: str, graph: str, epsilon: float) ->
 
 
 def exponents(found: list[dict[str, Any]]) -> dict[str, float]:
-    """Growth with size per graph, epsilon and property set, without the smallest size."""
-    grown = [row for row in found if row["size"] > min(other["size"] for other in found)]
+    """Growth with size per graph, epsilon and property set."""
     return {
         f"{graph}, epsilon {epsilon:g}, {name}": exponent(*line)
-        for graph, epsilon in dict.fromkeys((row["graph"], row["epsilon"]) for row in grown)
-        for name, line in curves(grown, "seconds", graph, epsilon).items()
+        for graph, epsilon in dict.fromkeys((row["graph"], row["epsilon"]) for row in found)
+        for name, line in curves(found, "seconds", graph, epsilon).items()
     }
 
 

@@ -89,10 +89,15 @@ def timed(
 
 
 def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
-    """k of the least-squares line log(cost) = k log(size) + constant; needs two sizes."""
+    """k of the least-squares line log(cost) = k log(size) + constant, over the three largest sizes.
+
+    Smaller sizes show what starting costs rather than how the cost grows.
+    """
     if len(set(sizes)) < 2:
         raise ValueError("an exponent needs at least two sizes")
-    return float(np.polyfit(np.log(sizes), np.log(costs), 1)[0])
+    largest = sorted(zip(sizes, costs, strict=True))[-3:]
+    x, y = np.log(np.array(largest, dtype=float)).T
+    return float(np.polyfit(x, y, 1)[0])
 
 
 def machine() -> dict[str, Any]:
@@ -148,7 +153,7 @@ def as_text(result: Result) -> str:
     for table in result.tables:
         lines += ["", table.title, *_columns(table)]
     if result.exponents:
-        lines += ["", "cost ~ size^k:"]
+        lines += ["", "cost ~ size^k, over the three largest sizes:"]
         lines += [f"  {label}: k = {slope:.2f}" for label, slope in result.exponents.items()]
     for name, state in result.peers.items():
         lines.append(f"peer {name}: {state}")

@@ -89,7 +89,7 @@ def _section(document: Document, picture: str | None) -> list[str]:
         body = ["| " + " | ".join(row) + " |" for row in rows]
         lines += ["", *_folded(table["title"], body, len(table["rows"]))]
     if document["exponents"]:
-        body = ["| Cost grows like size^k | k |", "|---|---|"]
+        body = ["| Cost grows like size^k, over the three largest sizes | k |", "|---|---|"]
         body += [f"| {label} | {k:.2f} |" for label, k in document["exponents"].items()]
         lines += ["", *_folded("Growth", body, len(document["exponents"]))]
     if document["peers"]:

@@ -77,7 +77,7 @@ def run(quick: bool) -> Result:
                 last = [str(folder / f"release {turn}")] if label == PRIVATIZE else []
                 pair = zip(best[label], once(words + last), strict=True)
                 best[label] = tuple(min(both) for both in pair)
-    over = best["import tallyveil after numpy"][0] - best["import numpy"][0]
+    over = max(0.0, best["import tallyveil after numpy"][0] - best["import numpy"][0])
     helped, whole = best["tallyveil --help"][1], best[PRIVATIZE][0]
     unit = best["import numpy"][0]
     lines = [

@@ -42,6 +42,11 @@ def test_exponents_are_those_of_a_power_law(power):
     assert measure.exponent(sizes, [3.0 * n**power for n in sizes]) == pytest.approx(power)
 
 
+def test_only_the_three_largest_sizes_count():
+    sizes, costs = [160, 10, 80, 40], [1600.0, 10**6, 800.0, 400.0]
+    assert measure.exponent(sizes, costs) == pytest.approx(1.0)
+
+
 def test_one_size_has_no_exponent():
     with pytest.raises(ValueError, match="two sizes"):
         measure.exponent([5, 5], [1.0, 2.0])
