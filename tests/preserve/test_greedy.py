@@ -142,6 +142,8 @@ def hard_laws():
         "sparse": (rng.dirichlet(np.full(300, 0.05)), 2.0),
         "flat, small epsilon": (np.full(300, 1 / 300), 0.001),
         "one count": (np.eye(40)[17], 0.3),
+        "large epsilon": (rng.multinomial(3000, np.full(150, 1 / 150)) / 3000, 20),
+        "very large epsilon": (rng.multinomial(3000, np.full(150, 1 / 150)) / 3000, 36.7),
     }
 
 

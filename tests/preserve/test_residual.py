@@ -8,7 +8,8 @@ from tallyveil.preserve.residual import Residual
 
 def test_taking_a_scale_uses_up_one_bound_exactly():
     rest = Residual.of([1.0, 1.0, 1.0], 0.5)
-    taken = rest.take(np.array([1, -1]))
+    taken, full = rest.take(np.array([1, -1]))
+    assert not full
     assert int(rest.free.sum()) <= 1
     np.testing.assert_allclose(np.exp(rest.log) + taken, 1, rtol=1e-14)
     for i in np.flatnonzero(rest.tight):
@@ -18,7 +19,8 @@ def test_taking_a_scale_uses_up_one_bound_exactly():
 def test_the_cap_is_met_when_no_bound_is():
     rest = Residual.of(np.ones(4), 0.5)
     weights = np.log([0.1, 0.2, 0.3, 0.4])
-    taken = rest.take(np.array([1, 1, -1]), float(np.log(1e-3)), weights)
+    taken, full = rest.take(np.array([1, 1, -1]), float(np.log(1e-3)), weights)
+    assert full
     assert np.exp(weights) @ taken == pytest.approx(1e-3, rel=1e-12)
     assert rest.free.all()
 

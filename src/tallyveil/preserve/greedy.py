@@ -120,14 +120,10 @@ def _fill(j: int, rest: Residual, lacking: Floats, weights: Floats, matrix: Floa
     steps = np.where(np.arange(len(weights) - 1) < j, 1, -1)
     count = 0
     while lacking[j] > 0 and rest.free.any():
-        free = int(rest.free.sum())
-        taken = rest.take(rest.matching(steps), float(np.log(lacking[j])), weights)
+        taken, full = rest.take(rest.matching(steps), float(np.log(lacking[j])), weights)
         matrix[:, j] += taken
         count += 1
-        if int(rest.free.sum()) == free:  # the column's capacity stopped it, not a bound
-            lacking[j] = 0.0
-        else:
-            lacking[j] = max(lacking[j] - float(np.exp(weights) @ taken), 0.0)
+        lacking[j] = 0.0 if full else max(lacking[j] - float(np.exp(weights) @ taken), 0.0)
     return count
 
 

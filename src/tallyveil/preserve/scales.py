@@ -197,7 +197,7 @@ def decompose(column: ArrayLike, epsilon: Epsilon) -> Decomposition:
     amounts: list[float] = []
     while rest.free.any():
         pattern = rest.matching(np.where(np.diff(rest.log) >= 0, 1, -1))
-        taken = rest.take(pattern)
+        taken, _ = rest.take(pattern)
         found.append(pattern)
         amounts.append(float(taken.sum()))
     found.append(rest.tight.copy())

@@ -137,6 +137,7 @@ def _joint(totals: Floats, variance: float, drawn: Floats, a: float, pilot: Floa
     X, y = whitened[:, :n], whitened[:, n]
     each = np.arange(n)
     gram = X.T @ X + (n - 1 - np.maximum.outer(each, each)) / variance
+    gram[each, each] += 1e-11 * gram.max()  # far above rounding, far below any information
     right = X.T @ y + np.append(np.cumsum(totals[::-1])[::-1], 0.0) / variance
     return least_squares_at_total(gram, right, records, start=pilot > 0)
 
