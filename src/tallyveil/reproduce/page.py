@@ -17,6 +17,8 @@ Written by `tallyveil reproduce{how}`; do not edit. Every table and figure of th
 computed again by this library and held against the print. "agrees" and "differs" are computed
 in the run, not typed: a claim that fails without a known reason ends the command with exit
 code 1. "better" marks what goes beyond the papers, on the same axes as the figure it improves.
+Where a line says "corrected" or names an independent solver, the expected value is not printed
+in the paper. a stands for e^-epsilon.
 """
 WORDS = {
     "matches": "matches",
@@ -55,7 +57,7 @@ def _section(experiment: Experiment, result: Result, picture: str | None) -> str
     if result.data:
         lines.append(f"Data: {result.data}.")
     lines += ["", f"**Verdict: {result.verdict_line}.**".replace("..**", ".**"), ""]
-    lines += ["| claim | paper | ours | verdict |", "|---|---|---|---|"]
+    lines += ["| claim | paper (or expected) | ours | verdict |", "|---|---|---|---|"]
     lines += [_row(finding) for finding in result.findings]
     if picture is not None:
         lines += ["", f"![{experiment.title}]({picture})"]
