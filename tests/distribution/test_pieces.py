@@ -167,3 +167,16 @@ def test_private_upper_bound_is_near_the_quantile():
     assert tv.private_upper(counts, 50, ceiling=5000, quantile=1.0).upper == 4000
     with pytest.raises(ArgumentError, match="'quantile' must lie in"):
         tv.private_upper(counts, 1, ceiling=10, quantile=0)
+
+
+def test_monotone_is_isotonic_regression():
+    from scipy.optimize import isotonic_regression
+
+    rng = np.random.default_rng(5)
+    for size in (1, 2, 7, 300):
+        for scale in (0.0, 0.3, 4.0):
+            noisy = rng.normal(size=size).cumsum() + scale * rng.normal(size=size)
+            weights = rng.uniform(0.1, 3, size)
+            for chosen in (None, weights):
+                wanted = np.clip(isotonic_regression(noisy, weights=chosen).x, 0.0, 2.5)
+                np.testing.assert_allclose(monotone(noisy, 2.5, chosen), wanted, atol=1e-12)

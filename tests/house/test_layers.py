@@ -11,6 +11,7 @@ LAYERS = [
     "_version", "errors", "exact", "neighbours", "query", "loss", "properties", "privacy",
     "exchange", "figure", "mechanism", "closed_form", "certify", "release", "design", "preserve",
     "consume", "distribution", "evaluate", "report", "table", "reproduce", "cli",
+    "__main__",
 ]  # fmt: skip
 HOMES = {  # the only modules that may import each heavy library
     "clarabel": {"design.solver"},

@@ -57,20 +57,28 @@ def isotonic(shares: Floats) -> Floats:
     return np.diff(total, prepend=0.0, append=1.0)
 
 
-def monotone(cumulative: ArrayLike, top: float) -> Floats:
+def monotone(cumulative: ArrayLike, top: float, weights: ArrayLike | None = None) -> Floats:
     """The non-decreasing sequence nearest to `cumulative`, clipped to [0, top].
 
-    Isotonic regression in O(n); clipping its result is the projection on both constraints.
+    Weighted isotonic regression by pooling adjacent violators, O(n); clipping its result is
+    the projection on both constraints. Written out here because importing SciPy's costs more
+    than a whole release.
 
     >>> monotone([2.0, 1.0, 7.0], 5.0).tolist()
     [1.5, 1.5, 5.0]
     """
-    from scipy.optimize import isotonic_regression
-
     values = np.asarray(cumulative, dtype=float)
-    if len(values) == 0:
-        return values
-    fitted: Floats = np.clip(isotonic_regression(values).x, 0.0, top)
+    weight = np.ones(len(values)) if weights is None else np.asarray(weights, dtype=float)
+    pools: list[tuple[float, float, int]] = []  # mean, weight and length of each level stretch
+    for mean, mass in zip(values.tolist(), weight.tolist(), strict=True):
+        length = 1
+        while pools and pools[-1][0] >= mean:
+            before, heavy, count = pools.pop()
+            mean = (before * heavy + mean * mass) / (heavy + mass)  # noqa: PLW2901
+            mass, length = mass + heavy, length + count  # noqa: PLW2901
+        pools.append((mean, mass, length))
+    means, lengths = [pool[0] for pool in pools], [pool[2] for pool in pools]
+    fitted: Floats = np.clip(np.repeat(np.array(means, dtype=float), lengths), 0.0, top)
     return fitted
 
 

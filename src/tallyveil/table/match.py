@@ -157,8 +157,6 @@ def _bin_by_bin(totals: Floats, variance: float, drawn: Floats, a: float) -> Flo
     from the draws is Y_j + b_j K_j - b_(j+1) K_(j+1), b = a/(1-a)^2 inside and a/(1-a) at the
     ends, with variance b_j (1 + b_j) K_j + b_(j+1) (1 + b_(j+1)) K_(j+1).
     """
-    from scipy.optimize import isotonic_regression
-
     records = float(drawn.sum())
     b = np.full(len(drawn), a / (1 - a) ** 2)
     b[[0, -1]] = a / (1 - a)
@@ -168,7 +166,7 @@ def _bin_by_bin(totals: Floats, variance: float, drawn: Floats, a: float) -> Flo
     precision = 1 / (spread[:-1] + spread[1:])
     weight = precision + 1 / variance
     mean = (totals / variance + unbiased * precision) / weight
-    fitted = np.clip(isotonic_regression(mean, weights=weight).x, 0.0, records)
+    fitted = monotone(mean, records, weight)
     histogram: Floats = np.diff(fitted, prepend=0.0, append=records)
     return histogram
 
