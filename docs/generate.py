@@ -60,13 +60,13 @@ def api_page() -> str:
 
 def stub() -> str:
     """What type checkers see of the lazily loaded package."""
-    lines = ["# Written by docs/generate.py; a test keeps it in step.", ""]
-    lines.append("from tallyveil._version import __version__ as __version__")
-    for module, names in sorted(tv._HOMES.items()):
-        lines += [f"from {module} import {name} as {name}" for name in sorted(names)]
-    for name, module in sorted(tv._MODULES.items()):
+    homes = [("tallyveil._version", "__version__", "__version__")]
+    homes += [(module, name, name) for module, names in tv._HOMES.items() for name in names]
+    for name, module in tv._MODULES.items():
         package, _, last = module.rpartition(".")
-        lines.append(f"from {package} import {last} as {name}")
+        homes.append((package, last, name))
+    lines = ["# Written by docs/generate.py; a test keeps it in step.", ""]
+    lines += [f"from {module} import {name} as {public}" for module, name, public in sorted(homes)]
     return "\n".join(lines) + "\n"
 
 

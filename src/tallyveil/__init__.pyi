@@ -71,6 +71,8 @@ from tallyveil.evaluate.distances import total_variation as total_variation
 from tallyveil.evaluate.distances import wasserstein as wasserstein
 from tallyveil.loss import paper_loss as paper_loss
 from tallyveil.mechanism import Mechanism as Mechanism
+from tallyveil.preserve import polytope as polytope
+from tallyveil.preserve import scales as scales
 from tallyveil.preserve.greedy import best_fixed_point as best_fixed_point
 from tallyveil.preserve.greedy import greedy_fixed_point as greedy_fixed_point
 from tallyveil.preserve.implicit import implicit_transport as implicit_transport
@@ -91,5 +93,3 @@ from tallyveil.table.check import check_package as check_package
 from tallyveil.table.pipeline import privatize_counts as privatize_counts
 from tallyveil.table.privatize import privatize as privatize
 from tallyveil.table.released import Release as Release
-from tallyveil.preserve import polytope as polytope
-from tallyveil.preserve import scales as scales
