@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import linprog
@@ -109,6 +109,8 @@ def test_zero_one_loss_is_not_covered_and_the_program_finds_better():
     st.lists(st.floats(0, 1), min_size=2, max_size=30),
     st.floats(0.01, 5).map(lambda x: round(x, 3)),
 )
+@example([1.0, 0.0, 0.5, 0.0, 0.0, 2.2250738585e-313], 1.0)  # a subnormal mass
+@example([1.0, 0.5, 1e-200], 5.0)
 def test_private_and_on_target_for_any_law(weights, epsilon):
     total = sum(weights)
     source = np.array(weights) / total if total > 1e-3 else np.eye(len(weights))[0]

@@ -193,9 +193,14 @@ def monotone_remap(before: ArrayLike, after: ArrayLike) -> Remap:
 
 
 def _cumulative(law: ArrayLike) -> Floats:
-    """Cumulative sums that end at exactly one, from the last positive entry on."""
+    """Cumulative sums that end at exactly one, from the last positive entry on.
+
+    A start below 2^-60 counts as zero: no word of the sampler resolves it, at the other end
+    doubles lose it anyway, and its products with far tails would underflow.
+    """
     mass = np.asarray(law, dtype=float)
     total: Floats = np.minimum(np.cumsum(mass), 1.0)
+    total[total < 2.0**-60] = 0.0
     total[np.flatnonzero(mass)[-1] :] = 1.0
     return total
 
