@@ -82,9 +82,9 @@ def run(quick: bool) -> Result:
     large = [] if quick else [response_at(1001, *case) for case in LARGE]
     at = [row["answers"] for row in both]
     curves = {
-        "tallyveil, remaps, epsilon 0.5": (at, [row["remaps"] for row in both]),
-        "HiGHS, all mechanisms, epsilon 0.5": (at, [row["program"] for row in both]),
-        "tallyveil, remaps, epsilon 0.1": (sizes, [row["seconds"] for row in grown]),
+        "tallyveil, epsilon 0.5": (at, [row["remaps"] for row in both]),
+        "HiGHS, epsilon 0.5": (at, [row["program"] for row in both]),
+        "tallyveil, epsilon 0.1": (sizes, [row["seconds"] for row in grown]),
     }
     slowest = max(row["seconds"] for row in grown + large)
     bars = [

@@ -145,6 +145,14 @@ def curves(found: list[dict[str, Any]], key: str, graph: str, epsilon: float) ->
     return lines
 
 
+def plots(found: list[dict[str, Any]]) -> list[Plot]:
+    """Ours and SciPy's seconds on a path at epsilon 0.5."""
+    return [
+        Plot(f"{who}: a path, epsilon 0.5", "answers", "seconds", curves(found, key, "path", 0.5))
+        for who, key in (("tallyveil", "seconds"), ("SciPy", "scipy"))
+    ]
+
+
 def exponents(found: list[dict[str, Any]]) -> dict[str, float]:
     """Growth with size per graph, epsilon and property set."""
     return {
@@ -247,10 +255,6 @@ def run(given: argparse.Namespace) -> Result:
     found += measure("complete", complete, epsilons, min(up_to, 21), limit)
     qif = peer("qif", install=not quick)
     beside = against_qif(qif, (21,) if quick else (21, 41), epsilons)
-    drawn = {
-        f"tallyveil, {name}": line for name, line in curves(found, "seconds", "path", 0.5).items()
-    }
-    drawn |= {f"SciPy, {name}": line for name, line in curves(found, "scipy", "path", 0.5).items()}
     return Result(
         question="How long does a design take, against n and properties?",
         method="The best mechanism for the mean absolute error. Wall seconds, one thread; ours "
@@ -260,7 +264,7 @@ def run(given: argparse.Namespace) -> Result:
         "band (a mean), complete (a maximum).",
         tables=tables(found, beside),
         bars=bars(found),
-        plots=[Plot("Design on a path, epsilon 0.5", "answers", "seconds", drawn)],
+        plots=plots(found),
         exponents=exponents(found),
         peers={"qif": qif.state},
         raw={"rows": found, "qif": beside},

@@ -70,11 +70,12 @@ def page(documents: Sequence[Document], pictures: dict[str, str], note: str = ""
 
 def _summary(documents: Sequence[Document]) -> list[str]:
     """Every promise on top, kept or not."""
-    lines = ["| Promise | Measured | |", "|---|---|---|"]
+    lines = ["| Benchmark | Promise | Measured | |", "|---|---|---|---|"]
     for document in documents:
         for bar in document["bars"]:
             kept_or_not = "met" if bar["met"] else "**missed**"
-            lines.append(f"| {bar['promise']} | {bar['measured']} | {kept_or_not} |")
+            cells = (document["benchmark"], bar["promise"], bar["measured"], kept_or_not)
+            lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 
