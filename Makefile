@@ -51,7 +51,7 @@ bench-quick: setup ## The same at small sizes, in minutes; installs no peer
 	$(BIN)/python -m benchmarks --quick --out results/benchmarks-quick
 
 docs: setup ## Build the documentation into site/
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean: ## Remove what can be rebuilt
 	rm -rf $(VENV) site out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
