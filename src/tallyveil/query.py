@@ -21,6 +21,8 @@ from tallyveil.neighbours import Neighbours
 __all__ = ["Query"]
 
 Floats = NDArray[np.float64]
+MOST_ANSWERS = 10**8
+"""More true or released answers than this are refused before any array is made."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,7 +69,7 @@ class Query:
         extend : width of the released range over the valid range; 3 releases over 300 %.
         """
         top = _whole(upper, "upper", least=1)
-        inputs = np.arange(top + 1)
+        inputs = np.arange(_size(top + 1, "upper"))
         arguments = (("upper", top), ("categories", categories), ("extend", extend))
         return cls._on_grid("count", inputs, Neighbours.path(top + 1), arguments)
 
@@ -86,6 +88,7 @@ class Query:
         """
         size = _whole(records, "records", least=1)
         low, high = _bounds(lower, upper)
+        _size((high - low) * size + 1, "records")
         inputs = np.arange(low * size, high * size + 1) / size
         arguments = (
             ("records", size),
@@ -156,7 +159,7 @@ class Query:
             ("categories", categories),
             ("extend", extend),
         )
-        inputs = np.arange(low, high + 1)
+        inputs = low + np.arange(_size(high - low + 1, "upper"))
         return cls._on_grid(kind, inputs, Neighbours.complete(len(inputs)), arguments)
 
     @classmethod
@@ -175,7 +178,7 @@ class Query:
         centre = (float(inputs[0]) + float(inputs[-1])) / 2
         inside = math.floor((len(inputs) - 1) / scale + 1e-9) + 1
         beyond = math.ceil(inside * (stretch - 1) / 2 - 1e-9)
-        total, width = inside + 2 * beyond, scale * step
+        total, width = _size(inside + 2 * beyond, "categories"), scale * step
         if scale == 1 and beyond == 0:
             outputs: NDArray[Any] = inputs.copy()
         else:
@@ -320,6 +323,12 @@ def _whole(value: Any, argument: str, least: int | None = None) -> int:
     if least is not None and value < least:
         raise QueryError(argument, f"be at least {least}", value)
     return int(value)
+
+
+def _size(answers: int, argument: str) -> int:
+    if answers > MOST_ANSWERS:
+        raise QueryError(argument, f"give at most {MOST_ANSWERS:,} answers", f"{answers:,}")
+    return answers
 
 
 def _bounds(lower: Any, upper: Any) -> tuple[int, int]:
