@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import SUITE
-from tallyveil.figure import Curve, Panel, panels
+from tallyveil.figure import Curve, Panel, panels, save
 
 LONG = 24
 """Tables and lists of exponents longer than this are folded away."""
@@ -47,8 +47,18 @@ def draw(document: Document, folder: Path) -> Path | None:
     ]  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{document['benchmark']}.png"
-    panels(parts, path, columns=2)
+    figure = panels(parts, columns=2)
+    for axes, plot in zip(figure.axes, document["plots"], strict=False):
+        _label_sizes(axes, sorted({value for x, _ in plot["curves"].values() for value in x}))
+    save(figure, path)
     return path
+
+
+def _label_sizes(axes: Any, sizes: list[float]) -> None:
+    """Mark what was measured where powers of ten would be too few or in each other's way."""
+    if len(sizes) <= 8 and sizes[-1] / sizes[0] < 300:
+        axes.set_xticks(sizes, [f"{size:g}" for size in sizes])
+        axes.xaxis.set_minor_formatter("")
 
 
 def page(documents: Sequence[Document], pictures: dict[str, str], note: str = "") -> str:
