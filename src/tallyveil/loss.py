@@ -152,9 +152,10 @@ def prior_law(prior: Prior, size: int) -> Floats:
         raise ArgumentError("prior", "be finite and non-negative", "a negative or missing entry")
     if weights.sum() <= 0:
         raise ArgumentError("prior", "have at least one positive entry", "all zeros")
-    weights = weights / weights.max()
-    law: Floats = weights / weights.sum()
-    return law
+    if not 1e-300 < weights.sum() < np.inf:
+        weights = weights / weights.max()
+    scaled: Floats = weights / weights.sum()
+    return scaled
 
 
 def law(values: ArrayLike, size: int, argument: str = "law") -> Floats:

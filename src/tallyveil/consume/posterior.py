@@ -143,7 +143,8 @@ def output_positions(mechanism: Mechanism, released: ArrayLike) -> NDArray[np.in
     known &= (mechanism.matrix.max(axis=0) > 0)[at]
     if not known.all():
         stranger = float(np.atleast_1d(values)[~np.atleast_1d(known)][0])
-        hint = f"It reports values between {outputs[0]:g} and {outputs[-1]:g}."
+        able = outputs[mechanism.matrix.max(axis=0) > 0]
+        hint = f"It reports {len(able)} values between {able[0]:g} and {able[-1]:g}."
         raise ArgumentError("released", "be a value this mechanism can report", stranger, hint)
     return at
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
-from tallyveil.loss import Loss, Prior, loss_name, loss_table, prior_law, side_mask
+from tallyveil.loss import Loss, Prior, law, loss_name, loss_table, prior_law, side_mask
 from tallyveil.properties import check_names
 from tallyveil.query import Query
 
@@ -100,7 +100,7 @@ class Problem:
         )
         homes = np.array_equal(self.query.home, m - 1 - self.query.home[::-1])
         objective = self.table if self.worst_case else self.weights
-        laws = all(_even(law.source) and _even(law.target) for law in self.laws)
+        laws = all(_even(demand.source) and _even(demand.target) for demand in self.laws)
         weights = self.possible.astype(float) if self.worst_case else self.prior
         return bool(
             same_graph
@@ -114,13 +114,13 @@ class Problem:
         """A hash of everything that determines the answer, for the cache."""
         parts = json.dumps(
             [self.query.to_dict(), str(self.epsilon), str(self.delta), self.worst_case,
-             self.properties, self.least, [law.name for law in self.laws]]
+             self.properties, self.least, [demand.name for demand in self.laws]]
         )  # fmt: skip
         digest = hashlib.sha256(parts.encode())
         for array in (self.table, self.prior, self.possible):
             digest.update(np.ascontiguousarray(array).tobytes())
-        for law in self.laws:
-            digest.update(law.source.tobytes() + law.target.tobytes())
+        for demand in self.laws:
+            digest.update(demand.source.tobytes() + demand.target.tobytes())
         return digest.hexdigest()
 
 
@@ -146,14 +146,13 @@ def pose(
     if worst_case and prior is not None:
         hint = "A worst case has no prior; leave one of them out."
         raise ArgumentError("prior", "be None when worst_case is True", hint=hint)
-    believed = fixed_point if prior is None and fixed_point is not None else prior
-    law = prior_law(believed, n)
-    laws = _laws(query, law, fixed_point, target)
+    belief = prior_law(fixed_point if prior is None and fixed_point is not None else prior, n)
+    laws = _laws(query, belief, fixed_point, target)
     if not worst_case and not possible.all():
-        if law[possible].sum() <= 0:
+        if belief[possible].sum() <= 0:
             rule = "be positive somewhere on the side information"
             raise ArgumentError("prior", rule)
-        law = np.where(possible, law, 0.0) / law[possible].sum()
+        belief = np.where(possible, belief, 0.0) / belief[possible].sum()
     names = check_names(properties)
     return Problem(
         query,
@@ -161,7 +160,7 @@ def pose(
         exact_delta(delta),
         loss_table(query, loss),
         loss_name(loss),
-        law,
+        belief,
         bool(worst_case),
         possible,
         names,
@@ -176,15 +175,10 @@ def _laws(
     laws = []
     if fixed_point is not None:
         query.require_square("a fixed point")
-        law = prior_law(fixed_point, len(query.inputs))
-        laws.append(Law("fixed_point", law, law))
+        kept = law(fixed_point, len(query.inputs), "fixed_point")
+        laws.append(Law("fixed_point", kept, kept))
     if target is not None:
-        try:
-            wanted = prior_law(target, len(query.outputs))
-        except ArgumentError as problem:
-            raise ArgumentError("target", problem.rule.replace("true answer", "output"),
-                                problem.value) from None  # fmt: skip
-        laws.append(Law("target", prior, wanted))
+        laws.append(Law("target", prior, law(target, len(query.outputs), "target")))
     return tuple(laws)
 
 
