@@ -58,6 +58,23 @@ def api_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def reference_page() -> str:
+    """Directives from which the site builds the full reference out of the docstrings."""
+    lines = [
+        "# API reference",
+        "",
+        "Every public name with its whole docstring, as the site builds it; "
+        "[the short list](api.md) has one line for each.",
+    ]
+    for module, names in sorted(tv._HOMES.items()):
+        if module != "tallyveil.errors":
+            lines += ["", f"## {module}", ""]
+            lines += [f"::: {module}.{name}" for name in sorted(names, key=str.lower)]
+    for module in sorted({*tv._MODULES.values(), "tallyveil.errors"}):
+        lines += ["", f"## {module}", "", f"::: {module}"]
+    return "\n".join(lines) + "\n"
+
+
 def stub() -> str:
     """What type checkers see of the lazily loaded package."""
     homes = [("tallyveil._version", "__version__", "__version__")]
@@ -168,5 +185,6 @@ def _cell(text: str | None) -> str:
 
 if __name__ == "__main__":
     (ROOT / "docs" / "api.md").write_text(api_page(), encoding="utf-8")
+    (ROOT / "docs" / "reference.md").write_text(reference_page(), encoding="utf-8")
     (ROOT / "docs" / "command-line.md").write_text(command_line_page(), encoding="utf-8")
     (ROOT / "src" / "tallyveil" / "__init__.pyi").write_text(stub(), encoding="utf-8")

@@ -21,6 +21,7 @@ def generate():
     [
         ("docs/command-line.md", "command_line_page"),
         ("docs/api.md", "api_page"),
+        ("docs/reference.md", "reference_page"),
         ("src/tallyveil/__init__.pyi", "stub"),
     ],
 )
