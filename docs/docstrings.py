@@ -39,5 +39,6 @@ class HouseDocstrings(Extension):
     """Hands every docstring over as Markdown."""
 
     def on_object(self, *, obj: Any, **kwargs: Any) -> None:
+        """Called by the site's generator for every object it has read."""
         if obj.docstring is not None:
             obj.docstring.value = as_markdown(obj.docstring.value)
