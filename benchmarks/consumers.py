@@ -23,8 +23,8 @@ from scipy import sparse
 
 import tallyveil as tv
 from benchmarks.measure import Bar, Plot, Result, Table, conduct, exponent, options, timed
-from tallyveil.design.solver import Program, solve
 from tallyveil.loss import loss_table
+from tallyveil.optimize.solver import Program, solve
 
 LARGE = (
     ("1", "absolute", None),

@@ -23,7 +23,7 @@ from scipy import sparse
 
 from benchmarks.measure import Bar, Plot, Result, Table, conduct, exponent, options, timed
 from tallyveil.closed_form.transport import transport
-from tallyveil.design.solver import Program, solve
+from tallyveil.optimize.solver import Program, solve
 from tallyveil.preserve.greedy import greedy_fixed_point
 from tallyveil.preserve.implicit import implicit_transport
 from tallyveil.query import Query

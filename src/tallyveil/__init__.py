@@ -4,9 +4,7 @@
 home module on first use, so heavy libraries are imported only by those who need them.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 from tallyveil._version import __version__
@@ -41,8 +39,8 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "tallyveil.closed_form.smooth": ("cauchy", "smooth_sensitivity"),
     "tallyveil.closed_form.choose": ("Choice", "choose"),
     "tallyveil.closed_form.oblivious": ("oblivious",),
-    "tallyveil.certify.repair": ("Repair", "repair"),
-    "tallyveil.certify.verify": ("Verdict", "verify"),
+    "tallyveil.proof.repair": ("Repair", "repair"),
+    "tallyveil.proof.verify": ("Verdict", "verify"),
     "tallyveil.release.certified": (
         "CertifiedGeometric",
         "CertifiedMechanism",
@@ -56,7 +54,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "geometric_noise",
         "geometric_release",
     ),
-    "tallyveil.design.design": ("Design", "design"),
+    "tallyveil.optimize.design": ("Design", "design"),
     "tallyveil.consume.consumer": ("Consumer", "Response"),
     "tallyveil.consume.dominate": ("dominating_remap",),
     "tallyveil.consume.derive": (
@@ -72,7 +70,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "tallyveil.consume.interpret": ("interpret",),
     "tallyveil.consume.accuracy": ("accuracy", "chance_within", "epsilon_for"),
     "tallyveil.evaluate.compare": ("Comparison", "compare"),
-    "tallyveil.design.named": ("am", "fm", "ucm", "variant1", "variant2", "wm"),
+    "tallyveil.optimize.named": ("am", "fm", "ucm", "variant1", "variant2", "wm"),
     "tallyveil.preserve.greedy": ("best_fixed_point", "greedy_fixed_point"),
     "tallyveil.preserve.implicit": ("implicit_transport",),
     "tallyveil.preserve.unfixed": ("unfixed_optimum",),
@@ -111,14 +109,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
-
-
-class _Package(ModuleType):
-    """This module. Importing the subpackage `tallyveil.certify` must not hide `tv.certify`."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in _HOME_OF and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -1,10 +1,6 @@
 # Written by docs/generate.py; a test keeps it in step.
 
 from tallyveil._version import __version__ as __version__
-from tallyveil.certify.repair import Repair as Repair
-from tallyveil.certify.repair import repair as repair
-from tallyveil.certify.verify import Verdict as Verdict
-from tallyveil.certify.verify import verify as verify
 from tallyveil.closed_form.additive import discrete_gaussian as discrete_gaussian
 from tallyveil.closed_form.additive import laplace as laplace
 from tallyveil.closed_form.additive import staircase as staircase
@@ -37,14 +33,6 @@ from tallyveil.consume.posterior import posterior as posterior
 from tallyveil.consume.unbiased import estimate_mean as estimate_mean
 from tallyveil.consume.unbiased import estimate_total as estimate_total
 from tallyveil.consume.unbiased import unbiased as unbiased
-from tallyveil.design.design import Design as Design
-from tallyveil.design.design import design as design
-from tallyveil.design.named import am as am
-from tallyveil.design.named import fm as fm
-from tallyveil.design.named import ucm as ucm
-from tallyveil.design.named import variant1 as variant1
-from tallyveil.design.named import variant2 as variant2
-from tallyveil.design.named import wm as wm
 from tallyveil.distribution.histogram import distribution_of_counts as distribution_of_counts
 from tallyveil.distribution.histogram import histogram_of_counts as histogram_of_counts
 from tallyveil.distribution.privatizers import privatize_distribution as privatize_distribution
@@ -71,12 +59,24 @@ from tallyveil.evaluate.distances import total_variation as total_variation
 from tallyveil.evaluate.distances import wasserstein as wasserstein
 from tallyveil.loss import paper_loss as paper_loss
 from tallyveil.mechanism import Mechanism as Mechanism
+from tallyveil.optimize.design import Design as Design
+from tallyveil.optimize.design import design as design
+from tallyveil.optimize.named import am as am
+from tallyveil.optimize.named import fm as fm
+from tallyveil.optimize.named import ucm as ucm
+from tallyveil.optimize.named import variant1 as variant1
+from tallyveil.optimize.named import variant2 as variant2
+from tallyveil.optimize.named import wm as wm
 from tallyveil.preserve import polytope as polytope
 from tallyveil.preserve import scales as scales
 from tallyveil.preserve.greedy import best_fixed_point as best_fixed_point
 from tallyveil.preserve.greedy import greedy_fixed_point as greedy_fixed_point
 from tallyveil.preserve.implicit import implicit_transport as implicit_transport
 from tallyveil.preserve.unfixed import unfixed_optimum as unfixed_optimum
+from tallyveil.proof.repair import Repair as Repair
+from tallyveil.proof.repair import repair as repair
+from tallyveil.proof.verify import Verdict as Verdict
+from tallyveil.proof.verify import verify as verify
 from tallyveil.query import Query as Query
 from tallyveil.release.certified import CertifiedGeometric as CertifiedGeometric
 from tallyveil.release.certified import CertifiedMechanism as CertifiedMechanism

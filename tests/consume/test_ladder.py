@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import chi2
 
 import tallyveil as tv
-from tallyveil.certify.exponent import exp_lower
-from tallyveil.certify.verify import TOTAL
 from tallyveil.consume import ladder as module
+from tallyveil.proof.exponent import exp_lower
+from tallyveil.proof.verify import TOTAL
 
 
 @pytest.mark.parametrize(

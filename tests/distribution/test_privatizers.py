@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.certify.noise_law import GeometricLaw
 from tallyveil.distribution import privatizers
 from tallyveil.distribution.privatizers import PRIVATIZERS, gaussian_variance
 from tallyveil.errors import ArgumentError, TableError
+from tallyveil.proof.noise_law import GeometricLaw
 from tallyveil.release.entropy import SeededNotPrivate
 
 COUNTS = np.array([0, 0, 0, 1, 1, 3, 4, 4, 7, 9, 9, 12])

@@ -37,6 +37,12 @@ def test_public_name_has_a_docstring(name):
     assert inspect.getdoc(getattr(tv, name))
 
 
+def test_no_public_name_is_also_a_module():
+    # else importing the module would hide the name
+    modules = {module.name for module in pkgutil.iter_modules(tv.__path__)}
+    assert not modules & set(tv.__all__)
+
+
 def test_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         tv.nonsense  # noqa: B018

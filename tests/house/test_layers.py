@@ -9,13 +9,13 @@ import tallyveil
 
 LAYERS = [
     "_version", "errors", "exact", "neighbours", "query", "loss", "properties", "privacy",
-    "exchange", "figure", "mechanism", "closed_form", "certify", "release", "design", "preserve",
+    "exchange", "figure", "mechanism", "closed_form", "proof", "release", "optimize", "preserve",
     "consume", "distribution", "evaluate", "report", "table", "reproduce", "cli",
     "__main__",
 ]  # fmt: skip
 HOMES = {  # the only modules that may import each heavy library
-    "clarabel": {"design.solver"},
-    "scipy.optimize.linprog": {"design.solver"},
+    "clarabel": {"optimize.solver"},
+    "scipy.optimize.linprog": {"optimize.solver"},
     "cryptography": {"release.entropy"},
     "matplotlib": {"figure"},
     "sqlite3": {"release.ledger_store"},
@@ -23,7 +23,7 @@ HOMES = {  # the only modules that may import each heavy library
     "pandas": {"table.engine_pandas"},
     "polars": {"table.engine_polars"},
     "typer": {"cli"},
-    "rich": {"cli", "design.progress", "evaluate.compare"},
+    "rich": {"cli", "optimize.progress", "evaluate.compare"},
 }
 PACKAGE = Path(tallyveil.__file__).parent
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")

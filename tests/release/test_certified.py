@@ -159,13 +159,6 @@ def test_loading_reads_once_and_refuses_what_does_not_hold(certified, tmp_path):
         tv.load(path)
 
 
-def test_importing_the_subpackage_does_not_hide_the_function():
-    import tallyveil.certify.verify
-
-    assert callable(tv.certify)
-    assert tallyveil.certify is tv.certify
-
-
 def test_wide_range_without_a_matrix(wide, tmp_path):
     assert tv.verify(wide)
     path = wide.save(tmp_path / "mechanism.json")

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chi2
 
 import tallyveil as tv
-from tallyveil.certify.exponent import exp_lower, exp_upper
+from tallyveil.proof.exponent import exp_lower, exp_upper
 from tallyveil.release import noise as module
 
 FALSE_ALARM = 1e-9

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.certify.noise_law import GeometricLaw
 from tallyveil.distribution.privatizers import cumulative, noise_certificate
 from tallyveil.distribution.split import split_budget
 from tallyveil.errors import ArgumentError, TableError
+from tallyveil.proof.noise_law import GeometricLaw
 from tallyveil.release.entropy import Entropy, SeededNotPrivate
 from tallyveil.release.noise import geometric_release
 from tallyveil.table import pipeline

@@ -85,7 +85,7 @@ def _compare() -> list[tuple[str, str, str, str]]:
     """Mean absolute error, error at zero and chance of the truth for four mechanisms."""
     from tallyveil.closed_form.fair import fair, uniform
     from tallyveil.closed_form.geometric import geometric
-    from tallyveil.design.design import design
+    from tallyveil.optimize.design import design
     from tallyveil.query import Query
 
     query = Query.count(UPPER)

@@ -11,8 +11,8 @@ import typer
 from tallyveil.cli.common import example
 
 if TYPE_CHECKING:
-    from tallyveil.design.design import Design
     from tallyveil.loss import Loss, Prior
+    from tallyveil.optimize.design import Design
     from tallyveil.query import Query
 
 __all__ = ["EXAMPLE", "command", "parse_law", "parse_loss", "parse_prior", "parse_query"]
@@ -77,8 +77,8 @@ def command(
     Writes mechanism.json (certified in integers), matrix.csv, heatmap.png and design.json;
     with several epsilons one folder each, and tradeoff.csv and tradeoff.png.
     """
-    from tallyveil.design.design import design
     from tallyveil.loss import side_mask
+    from tallyveil.optimize.design import design
 
     query = parse_query(question, categories, extend)
     possible = None

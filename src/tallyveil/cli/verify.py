@@ -11,8 +11,8 @@ import typer
 from tallyveil.cli.common import JsonOption, example, out, print_json
 
 if TYPE_CHECKING:
-    from tallyveil.certify.verify import Verdict
     from tallyveil.mechanism import Mechanism
+    from tallyveil.proof.verify import Verdict
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -36,7 +36,7 @@ def command(
     """
     floats = _floats(file)
     if floats is None:
-        from tallyveil.certify.verify import verify
+        from tallyveil.proof.verify import verify
 
         verdict = verify(file, epsilon)
         summary, ok = _proof(verdict), verdict.ok

@@ -176,7 +176,7 @@ class Consumer:
         possible = side_mask(query, self.side_information)
         if _is_path(guesses) and is_unimodal(losses):
             return self.respond(geometric(guesses, epsilon)).induced
-        from tallyveil.design.design import design
+        from tallyveil.optimize.design import design
 
         prior = self._belief(len(possible), possible) if self.is_bayesian else None
         found = design(guesses, exact_epsilon(epsilon), losses, prior=prior,

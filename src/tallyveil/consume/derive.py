@@ -218,7 +218,7 @@ def _by_program(target: Floats, source: Floats, tolerance: float) -> Derivabilit
     """Minimise the largest |source T - target|; its multipliers are the decision problem."""
     from scipy import sparse
 
-    from tallyveil.design.solver import Program, solve
+    from tallyveil.optimize.solver import Program, solve
 
     n, m = source.shape
     k = target.shape[1]

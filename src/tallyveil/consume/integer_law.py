@@ -12,8 +12,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.certify.exponent import Growth
 from tallyveil.neighbours import Neighbours
+from tallyveil.proof.exponent import Growth
 
 __all__ = ["exact_product", "law_ratio_holds"]
 

@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.certify.certificate import read_rows, rows_text
-from tallyveil.certify.exponent import Growth
-from tallyveil.certify.verify import TOTAL
 from tallyveil.closed_form.geometric import geometric
 from tallyveil.consume.chain import step
 from tallyveil.consume.integer_law import BigIntegers, exact_product, law_ratio_holds
 from tallyveil.errors import ArgumentError, CertificationError, VerificationError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.mechanism import Mechanism
+from tallyveil.proof.certificate import read_rows, rows_text
+from tallyveil.proof.exponent import Growth
+from tallyveil.proof.verify import TOTAL
 from tallyveil.query import Query
 from tallyveil.release.answers import input_positions, released_values
 from tallyveil.release.certified import certify

@@ -158,7 +158,7 @@ class _Game:
         """The whole program in one go."""
         from scipy import sparse
 
-        from tallyveil.design.solver import Program, solve
+        from tallyveil.optimize.solver import Program, solve
 
         position, guess = self.columns(np.ones(self.remap.shape, dtype=bool))
         size = len(position)

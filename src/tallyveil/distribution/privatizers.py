@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tallyveil.certify.certificate import digest
-from tallyveil.certify.noise_law import GeometricLaw
 from tallyveil.distribution import tree
 from tallyveil.distribution.histogram import Above, histogram_of_counts
 from tallyveil.distribution.postprocess import to_law
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
+from tallyveil.proof.certificate import digest
+from tallyveil.proof.noise_law import GeometricLaw
 from tallyveil.release.noise import discrete_gaussian_noise, geometric_noise
 
 __all__ = [

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from tallyveil.design.design import Design
 from tallyveil.errors import ArgumentError
 from tallyveil.loss import Loss, Prior, loss_name, prior_law
 from tallyveil.mechanism import Mechanism
+from tallyveil.optimize.design import Design
 from tallyveil.properties import IMPLIED
 
 if TYPE_CHECKING:

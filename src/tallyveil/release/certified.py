@@ -18,11 +18,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tallyveil._version import __version__
-from tallyveil.certify import certificate as document
-from tallyveil.certify.exponent import Growth
-from tallyveil.certify.noise_law import GeometricLaw
-from tallyveil.certify.repair import Repair, mass_moved, repair
-from tallyveil.certify.verify import (
+from tallyveil.errors import ArgumentError, CertificationError, QueryError, VerificationError
+from tallyveil.exact import Epsilon, exact_epsilon
+from tallyveil.loss import Loss, Prior, loss_name
+from tallyveil.mechanism import Mechanism
+from tallyveil.proof import certificate as document
+from tallyveil.proof.exponent import Growth
+from tallyveil.proof.noise_law import GeometricLaw
+from tallyveil.proof.repair import Repair, mass_moved, repair
+from tallyveil.proof.verify import (
     TOTAL,
     TOTAL_BITS,
     Verdict,
@@ -31,11 +35,7 @@ from tallyveil.certify.verify import (
     read_document,
     verify,
 )
-from tallyveil.certify.weights import approximate_weights, pure_weights
-from tallyveil.errors import ArgumentError, CertificationError, QueryError, VerificationError
-from tallyveil.exact import Epsilon, exact_epsilon
-from tallyveil.loss import Loss, Prior, loss_name
-from tallyveil.mechanism import Mechanism
+from tallyveil.proof.weights import approximate_weights, pure_weights
 from tallyveil.query import Query
 from tallyveil.release.answers import input_positions, released_values
 from tallyveil.release.entropy import Entropy
@@ -301,7 +301,7 @@ def certify_geometric(query: Query, epsilon: Epsilon) -> CertifiedGeometric:
     """The truncated geometric mechanism for any range, certified without a matrix.
 
     Two-sided geometric noise on all the whole numbers, whose integer law is proved by
-    finitely many comparisons (`tallyveil.certify.noise_law`), then a clamp to the range,
+    finitely many comparisons (`tallyveil.proof.noise_law`), then a clamp to the range,
     which is post-processing. Memory is O(1/epsilon), at most a few megabytes, whatever
     the range.
 

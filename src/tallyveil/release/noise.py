@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.certify.exponent import exp_lower, exp_upper
-from tallyveil.certify.noise_law import TOTAL, GeometricLaw
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_epsilon, exact_rational
+from tallyveil.proof.exponent import exp_lower, exp_upper
+from tallyveil.proof.noise_law import TOTAL, GeometricLaw
 from tallyveil.query import Query
 from tallyveil.release.answers import input_positions
 from tallyveil.release.entropy import Entropy
@@ -36,7 +36,7 @@ def geometric_noise(size: int, epsilon: Epsilon, entropy: Entropy | None = None)
     Adding one to a whole number that one person moves by at most one is epsilon-private,
     exactly: the law is a finite list of integers whose neighbouring ratios, in the table, at
     the joins and therefore arbitrarily far out, are at most a proved lower bound of
-    e^epsilon (`tallyveil.certify.noise_law`). There is no cut-off, so no output gives a
+    e^epsilon (`tallyveil.proof.noise_law`). There is no cut-off, so no output gives a
     true value away.
 
     Parameters

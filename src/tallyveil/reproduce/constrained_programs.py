@@ -10,10 +10,10 @@ import numpy as np
 from tallyveil.closed_form.choose import choose
 from tallyveil.closed_form.fair import fair
 from tallyveil.closed_form.geometric import geometric
-from tallyveil.design.design import design
 from tallyveil.figure import Curve, Panel, heatmaps, panels
 from tallyveil.loss import Loss, loss_table
 from tallyveil.mechanism import Mechanism
+from tallyveil.optimize.design import design
 from tallyveil.properties import SEVEN
 from tallyveil.query import Query
 from tallyveil.reproduce.experiment import (

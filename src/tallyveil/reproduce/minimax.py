@@ -17,10 +17,10 @@ from tallyveil.consume.chain import exact_geometric, exact_step, remove_geometri
 from tallyveil.consume.consumer import Consumer
 from tallyveil.consume.derive import derivability
 from tallyveil.consume.ladder import Ladder
-from tallyveil.design.design import design
 from tallyveil.figure import Curve, Panel, heatmaps, panels
 from tallyveil.loss import Loss
 from tallyveil.mechanism import Mechanism
+from tallyveil.optimize.design import design
 from tallyveil.query import Query
 from tallyveil.release.entropy import SeededNotPrivate
 from tallyveil.release.noise import geometric_noise

@@ -11,10 +11,10 @@ from functools import lru_cache
 
 from tallyveil.closed_form.fair import fair, uniform
 from tallyveil.closed_form.geometric import geometric
-from tallyveil.design.design import design
-from tallyveil.design.named import wm
 from tallyveil.loss import Prior
 from tallyveil.mechanism import Mechanism
+from tallyveil.optimize.design import design
+from tallyveil.optimize.named import wm
 from tallyveil.query import Query
 
 __all__ = ["epsilon_at", "fair_diagonal", "named", "program", "rescaled_loss", "weak"]

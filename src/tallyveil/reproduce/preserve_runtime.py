@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from tallyveil.closed_form.geometric import geometric
 from tallyveil.closed_form.transport import transport
-from tallyveil.design.problem import pose
-from tallyveil.design.program import assemble
-from tallyveil.design.solver import solve
 from tallyveil.distribution.histogram import distribution_of_counts
 from tallyveil.figure import Curve, Panel, panels
+from tallyveil.optimize.problem import pose
+from tallyveil.optimize.program import assemble
+from tallyveil.optimize.solver import solve
 from tallyveil.preserve.greedy import greedy_fixed_point
 from tallyveil.preserve.implicit import implicit_transport
 from tallyveil.preserve.unfixed import unfixed_optimum

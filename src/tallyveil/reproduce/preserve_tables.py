@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from tallyveil.closed_form.additive import discrete_gaussian, staircase
 from tallyveil.closed_form.geometric import geometric
 from tallyveil.closed_form.transport import transport
-from tallyveil.design.design import design
 from tallyveil.distribution.histogram import distribution_of_counts
 from tallyveil.distribution.privatizers import cyclic_laplace
 from tallyveil.distribution.split import split_budget
 from tallyveil.evaluate.distances import wasserstein
 from tallyveil.figure import Curve, Panel, panels
 from tallyveil.mechanism import Mechanism
+from tallyveil.optimize.design import design
 from tallyveil.preserve.greedy import greedy_fixed_point
 from tallyveil.preserve.unfixed import unfixed_optimum
 from tallyveil.query import Query

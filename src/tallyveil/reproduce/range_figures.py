@@ -13,9 +13,9 @@ import numpy as np
 
 from tallyveil.closed_form.additive import laplace, staircase
 from tallyveil.closed_form.fair import uniform
-from tallyveil.design.named import variant1, variant2
 from tallyveil.figure import Curve, Panel, panels
 from tallyveil.mechanism import Mechanism
+from tallyveil.optimize.named import variant1, variant2
 from tallyveil.query import Query
 from tallyveil.reproduce.experiment import (
     Context,

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tallyveil.closed_form.additive import laplace
-from tallyveil.design.named import variant1, variant2
 from tallyveil.figure import heatmaps
 from tallyveil.mechanism import Mechanism
+from tallyveil.optimize.named import variant1, variant2
 from tallyveil.query import Query
 from tallyveil.reproduce.experiment import (
     Context,

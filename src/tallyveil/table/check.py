@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from tallyveil.certify.noise_law import GeometricLaw
-from tallyveil.certify.verify import verify
 from tallyveil.errors import PackageError, TallyveilError
+from tallyveil.proof.noise_law import GeometricLaw
+from tallyveil.proof.verify import verify
 from tallyveil.table.package import CHECKSUMS
 from tallyveil.table.receipt import RECEIPT_FORMAT
 from tallyveil.table.source import Table, read_table

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.certify.certificate import MECHANISM_FORMAT, canonical
 from tallyveil.distribution.split import Split, split_budget
 from tallyveil.errors import ArgumentError
 from tallyveil.loss import loss_name
 from tallyveil.mechanism import Mechanism
+from tallyveil.proof.certificate import MECHANISM_FORMAT, canonical
 from tallyveil.query import Query
 from tallyveil.release.certified import (
     CertifiedGeometric,
@@ -174,7 +174,7 @@ def plan_column(
 
         certified = certify(fair(query, epsilon))
     elif method == "design":
-        from tallyveil.design.design import design
+        from tallyveil.optimize.design import design
 
         made = design(query, epsilon, loss=request.loss, properties=request.properties)
         certified = certify(made.mechanism, loss=request.loss)

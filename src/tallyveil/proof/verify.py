@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.certify import certificate as document
-from tallyveil.certify.exponent import Growth
-from tallyveil.certify.noise_law import GeometricLaw
 from tallyveil.errors import ArgumentError, TallyveilError, VerificationError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
 from tallyveil.neighbours import Neighbours
+from tallyveil.proof import certificate as document
+from tallyveil.proof.exponent import Growth
+from tallyveil.proof.noise_law import GeometricLaw
 from tallyveil.query import Query
 
 __all__ = [

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from tallyveil.design.solver import Watch
+from tallyveil.optimize.solver import Watch
 
 __all__ = ["Progress", "watching"]
 

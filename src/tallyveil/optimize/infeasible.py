@@ -14,10 +14,10 @@ from fractions import Fraction
 import numpy as np
 from scipy import sparse
 
-from tallyveil.design.problem import Problem
-from tallyveil.design.program import assemble
-from tallyveil.design.solver import Program, Watch, lower_bound, solve
 from tallyveil.errors import InfeasibleError
+from tallyveil.optimize.problem import Problem
+from tallyveil.optimize.program import assemble
+from tallyveil.optimize.solver import Program, Watch, lower_bound, solve
 
 __all__ = ["explain", "least_miss"]
 

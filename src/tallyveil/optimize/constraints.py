@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.design.problem import Problem
+from tallyveil.optimize.problem import Problem
 from tallyveil.properties import IMPLIED, Rows, rows
 
 __all__ = ["Block", "minimum_trick", "privacy_rows", "property_rows"]

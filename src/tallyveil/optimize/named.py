@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from tallyveil.design.design import Design, design
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon
 from tallyveil.loss import Loss
+from tallyveil.optimize.design import Design, design
 from tallyveil.properties import SEVEN
 from tallyveil.query import Query
 

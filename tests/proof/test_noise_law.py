@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.certify.noise_law import TOTAL, GeometricLaw
+from tallyveil.proof.noise_law import TOTAL, GeometricLaw
 
 EPSILONS = ["1e-9", "1e-6", "1e-4", "0.01", "0.1", "1", "5", "20", "30", "43", "100", "700"]
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from tallyveil.closed_form.fair import fair
 from tallyveil.closed_form.geometric import geometric
 from tallyveil.closed_form.transport import geometric_output_law, monotone_remap
-from tallyveil.design.bound import path_bound
-from tallyveil.design.clean import above_underflow
-from tallyveil.design.engine import relative_gap
-from tallyveil.design.problem import Problem
-from tallyveil.design.program import erased_columns
-from tallyveil.design.solver import UNIT, round_down
 from tallyveil.mechanism import Mechanism
+from tallyveil.optimize.bound import path_bound
+from tallyveil.optimize.clean import above_underflow
+from tallyveil.optimize.engine import relative_gap
+from tallyveil.optimize.problem import Problem
+from tallyveil.optimize.program import erased_columns
+from tallyveil.optimize.solver import UNIT, round_down
 from tallyveil.query import Query
 
 __all__ = ["Shortcut", "shortcut"]

@@ -18,8 +18,8 @@ steps mend it without knowing where it came from:
    (b + (v_i + k) a_j) / (max(s) + k) has rows that sum to one. The law a is the mean output
    law, or the target where a fixed point is wanted.
 
-All of it is floating point and proves nothing; `tallyveil.certify.weights` rounds the
-result to integers and `tallyveil.certify.verify` proves those.
+All of it is floating point and proves nothing; `tallyveil.proof.weights` rounds the
+result to integers and `tallyveil.proof.verify` proves those.
 """
 
 from __future__ import annotations

@@ -239,7 +239,7 @@ class Terminal(io.StringIO):
 
 
 def test_progress_line_on_a_terminal(monkeypatch):
-    from tallyveil.design import progress
+    from tallyveil.optimize import progress
 
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(progress, "PATIENCE", 0.0)

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tallyveil as tv
-from tallyveil.certify.repair import closure, components
 from tallyveil.neighbours import Neighbours
+from tallyveil.proof.repair import closure, components
 
 QUERIES = {
     "path": tv.Query.count(12),

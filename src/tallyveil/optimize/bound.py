@@ -18,10 +18,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.design import fold
-from tallyveil.design.problem import Problem
-from tallyveil.design.program import Assembly, Multipliers, erased_columns, pair_numbers
-from tallyveil.design.solver import UNIT, round_down
+from tallyveil.optimize import fold
+from tallyveil.optimize.problem import Problem
+from tallyveil.optimize.program import Assembly, Multipliers, erased_columns, pair_numbers
+from tallyveil.optimize.solver import UNIT, round_down
 from tallyveil.properties import Rows
 
 __all__ = ["certified_bound", "path_bound"]

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.design import fold
-from tallyveil.design.constraints import privacy_rows, property_rows
-from tallyveil.design.problem import pose
-from tallyveil.design.program import assemble
+from tallyveil.optimize import fold
+from tallyveil.optimize.constraints import privacy_rows, property_rows
+from tallyveil.optimize.problem import pose
+from tallyveil.optimize.program import assemble
 
 
 def problem(**options):
@@ -72,7 +72,7 @@ def test_tails_fall_by_exactly_epsilon():
 def test_a_folded_program_has_half_the_variables_and_the_same_optimum():
     both = [assemble(problem(), fold_if_even=fold_it) for fold_it in (True, False)]
     assert both[0].program.size == (both[1].program.size + 1) // 2
-    from tallyveil.design.solver import solve
+    from tallyveil.optimize.solver import solve
 
     values = [solve(one.program, tolerance=1e-10).objective for one in both]
     assert values[0] == pytest.approx(values[1], rel=1e-8)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tallyveil.design.problem import Problem
+from tallyveil.optimize.problem import Problem
 from tallyveil.properties import Rows
 
 __all__ = ["Substitution", "erase", "fair", "mirror", "nothing", "outside", "tails"]

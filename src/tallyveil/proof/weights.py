@@ -12,11 +12,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.certify.exponent import Growth
-from tallyveil.certify.repair import closure, components
-from tallyveil.certify.verify import TOTAL, TOTAL_BITS, broken_cell, hockey_stick
 from tallyveil.errors import CertificationError
 from tallyveil.neighbours import Neighbours
+from tallyveil.proof.exponent import Growth
+from tallyveil.proof.repair import closure, components
+from tallyveil.proof.verify import TOTAL, TOTAL_BITS, broken_cell, hockey_stick
 from tallyveil.query import Query
 
 __all__ = ["approximate_weights", "pure_weights"]

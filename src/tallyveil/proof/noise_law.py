@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.certify.certificate import read_rows, rows_text
-from tallyveil.certify.exponent import Growth
 from tallyveil.errors import CertificationError
 from tallyveil.exact import exact_epsilon
+from tallyveil.proof.certificate import read_rows, rows_text
+from tallyveil.proof.exponent import Growth
 
 __all__ = ["GeometricLaw"]
 

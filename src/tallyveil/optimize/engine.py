@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.design.bound import certified_bound
-from tallyveil.design.clean import LAW_TOLERANCE, broken_rows, clean
-from tallyveil.design.constraints import Block
-from tallyveil.design.infeasible import explain
-from tallyveil.design.problem import Problem
-from tallyveil.design.program import assemble
-from tallyveil.design.solver import Backend, Watch, solve
 from tallyveil.errors import TallyveilError
+from tallyveil.optimize.bound import certified_bound
+from tallyveil.optimize.clean import LAW_TOLERANCE, broken_rows, clean
+from tallyveil.optimize.constraints import Block
+from tallyveil.optimize.infeasible import explain
+from tallyveil.optimize.problem import Problem
+from tallyveil.optimize.program import assemble
+from tallyveil.optimize.solver import Backend, Watch, solve
 
 __all__ = ["Found", "relative_gap", "solve_problem"]
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.certify.repair import repair
-from tallyveil.design.constraints import Block, property_rows
-from tallyveil.design.problem import Problem
 from tallyveil.mechanism import Mechanism
+from tallyveil.optimize.constraints import Block, property_rows
+from tallyveil.optimize.problem import Problem
+from tallyveil.proof.repair import repair
 from tallyveil.properties import Rows
 
 __all__ = ["LAW_TOLERANCE", "TOLERANCE", "above_underflow", "broken_rows", "clean"]

@@ -13,14 +13,14 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from tallyveil._version import __version__
-from tallyveil.design.engine import relative_gap, solve_problem
-from tallyveil.design.problem import Problem, pose
-from tallyveil.design.progress import Progress, watching
-from tallyveil.design.shortcut import shortcut
 from tallyveil.errors import ArgumentError, TallyveilError
 from tallyveil.exact import Epsilon
 from tallyveil.loss import Loss, Prior
 from tallyveil.mechanism import Mechanism
+from tallyveil.optimize.engine import relative_gap, solve_problem
+from tallyveil.optimize.problem import Problem, pose
+from tallyveil.optimize.progress import Progress, watching
+from tallyveil.optimize.shortcut import shortcut
 from tallyveil.query import Query
 
 __all__ = ["Design", "design"]
@@ -113,7 +113,7 @@ def design(
     zero_outputs : whether outputs may have probability zero. False demands 1/(1000 m) for the
         truth nearest to each of the m outputs; a number demands that much.
     cache : a folder in which results are kept and looked up by the hash of the problem
-    progress : see `tallyveil.design.progress`
+    progress : see `tallyveil.optimize.progress`
 
     Returns a `Design`. Its mechanism is private up to the rounding of doubles (certify it to
     prove it in integers), and has the properties to 1e-9 and the laws to 1e-8 absolute. Its

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.certify import certificate as document
-from tallyveil.certify.exponent import Growth
-from tallyveil.certify.verify import check_weights, found_by
+from tallyveil.proof import certificate as document
+from tallyveil.proof.exponent import Growth
+from tallyveil.proof.verify import check_weights, found_by
 
 QUERIES = [
     tv.Query.count(6),
@@ -278,7 +278,7 @@ def test_verifying_imports_no_solver_and_no_design_code(certified, tmp_path):
     ok, modules = json.loads(done.stdout)
     assert ok
     ours = {name.split(".")[1] for name in modules if name.startswith("tallyveil.")}
-    assert ours <= {"_version", "certify", "errors", "exact", "neighbours", "query"}
+    assert ours <= {"_version", "proof", "errors", "exact", "neighbours", "query"}
     assert not {"scipy", "clarabel", "highspy", "cryptography"} & {
         name.split(".")[0] for name in modules
     }

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tallyveil as tv
-from tallyveil.certify.verify import check_weights
-from tallyveil.certify.weights import approximate_weights, pure_weights
+from tallyveil.proof.verify import check_weights
+from tallyveil.proof.weights import approximate_weights, pure_weights
 
 FORMS = {
     "geometric": tv.geometric,

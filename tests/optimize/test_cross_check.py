@@ -9,10 +9,10 @@ import pytest
 from scipy import sparse
 
 import tallyveil as tv
-from tallyveil.design.engine import solve_problem
-from tallyveil.design.problem import Problem, pose
-from tallyveil.design.solver import Program, solve
 from tallyveil.errors import InfeasibleError
+from tallyveil.optimize.engine import solve_problem
+from tallyveil.optimize.problem import Problem, pose
+from tallyveil.optimize.solver import Program, solve
 from tallyveil.properties import PROPERTIES, SEVEN, rows
 
 NORMAL_RUN, LONG_RUN = 60, 500

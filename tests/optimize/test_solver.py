@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from tallyveil.design.solver import Program, lower_bound, solve
+from tallyveil.optimize.solver import Program, lower_bound, solve
 
 BACKENDS = ["clarabel", "highs"]
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.design.bound import certified_bound, path_bound
-from tallyveil.design.problem import pose
-from tallyveil.design.program import assemble
-from tallyveil.design.solver import solve
+from tallyveil.optimize.bound import certified_bound, path_bound
+from tallyveil.optimize.problem import pose
+from tallyveil.optimize.program import assemble
+from tallyveil.optimize.solver import solve
 
 LAW = [0.05, 0.1, 0.2, 0.3, 0.2, 0.1, 0.05]
 CASES = {

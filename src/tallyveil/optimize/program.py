@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tallyveil.design import fold
-from tallyveil.design.constraints import Block, minimum_trick, privacy_rows, property_rows
-from tallyveil.design.fold import Substitution
-from tallyveil.design.problem import Law, Problem
-from tallyveil.design.solver import Matrix, Program, Solution
+from tallyveil.optimize import fold
+from tallyveil.optimize.constraints import Block, minimum_trick, privacy_rows, property_rows
+from tallyveil.optimize.fold import Substitution
+from tallyveil.optimize.problem import Law, Problem
+from tallyveil.optimize.solver import Matrix, Program, Solution
 from tallyveil.properties import Rows
 
 __all__ = ["Assembly", "Multipliers", "assemble", "erased_columns", "pair_numbers"]
