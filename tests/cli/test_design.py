@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -120,3 +121,13 @@ def test_errors_are_one_paragraph(tallyveil):
 @pytest.mark.parametrize("command", ["design", "compare"])
 def test_help_has_an_example(command):
     assert f"tallyveil {command} " in " ".join(inside(command, "--help").stdout.split())
+
+
+def test_without_the_plotting_library_everything_else_is_written(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # as if it were not installed
+    done = inside("design", "count:4", "--epsilon", "1", "--out", tmp_path / "d")
+    assert done.exit_code == 0
+    assert {path.name for path in (tmp_path / "d").iterdir()} == {
+        "mechanism.json", "matrix.csv", "design.json"
+    }  # fmt: skip
+    assert tv.verify(tmp_path / "d" / "mechanism.json")

@@ -15,8 +15,8 @@ from typing import Annotated, Any, TypeAlias
 import typer
 from rich.console import Console
 
-__all__ = ["JsonOption", "errors", "example", "fail", "note", "out", "print_json", "progress",
-           "text_table"]  # fmt: skip
+__all__ = ["JsonOption", "errors", "example", "fail", "note", "out", "pictures", "print_json",
+           "progress", "text_table"]  # fmt: skip
 
 out = Console(highlight=False, soft_wrap=True)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -50,6 +50,17 @@ def note(message: str) -> None:
     """A remark on standard error, out of the way of what is printed."""
     errors.print("[bold yellow]note:[/] ", end="")
     errors.print(" ".join(message.split()), markup=False)
+
+
+@contextmanager
+def pictures() -> Iterator[None]:
+    """Pictures beside other files: where the plotting library is missing, say so and go on."""
+    from tallyveil.errors import MissingExtraError
+
+    try:
+        yield
+    except MissingExtraError as missing:
+        note(f"No picture was drawn. {missing}")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tallyveil.cli.common import example
+from tallyveil.cli.common import example, pictures
 from tallyveil.cli.design import parse_loss, parse_prior, parse_query
 
 if TYPE_CHECKING:
@@ -69,9 +69,10 @@ def command(
     if out_folder is not None:
         out_folder.mkdir(parents=True, exist_ok=True)
         view.to_csv(out_folder / "comparison.csv")
-        view.plot(out_folder / "comparison.png")
-        if len(epsilon or []) > 1:
-            view.tradeoff(out_folder / "tradeoff.png")
+        with pictures():
+            view.plot(out_folder / "comparison.png")
+            if len(epsilon or []) > 1:
+                view.tradeoff(out_folder / "tradeoff.png")
         if not as_json:
             out.print(f"Written to {out_folder}", markup=False)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tallyveil.cli.common import example
+from tallyveil.cli.common import example, pictures
 
 if TYPE_CHECKING:
     from tallyveil.loss import Loss, Prior
@@ -140,7 +140,8 @@ def _write(folder: Path, found: Design) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     certify(found.mechanism).save(folder / "mechanism.json")
     found.mechanism.to_csv(folder / "matrix.csv")
-    found.mechanism.plot(folder / "heatmap.png")
+    with pictures():
+        found.mechanism.plot(folder / "heatmap.png")
     text = json.dumps(summary(found), indent=2, allow_nan=False) + "\n"
     (folder / "design.json").write_text(text, encoding="utf-8")
 
@@ -151,7 +152,8 @@ def _write_tradeoff(folder: Path, found: list[Design], problem: dict[str, Any]) 
     prior = problem["prior"] if problem["prior"] is not None else problem["fixed_point"]
     view = compare(found, [problem["loss"]], [prior])
     view.to_csv(folder / "tradeoff.csv")
-    view.tradeoff(folder / "tradeoff.png")
+    with pictures():
+        view.tradeoff(folder / "tradeoff.png")
 
 
 def _show(found: list[Design], folder: Path) -> None:
