@@ -36,8 +36,8 @@ check: setup ## Formatting, lint and types
 test: check ## Everything that must pass before a change lands
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow'
 
-test-slow: setup ## The long cross-checks as well
-	$(BIN)/python -m pytest -n $(WORKERS)
+test-slow: setup ## The long cross-checks as well, and property tests on new examples
+	TALLYVEIL_HYPOTHESIS=explore $(BIN)/python -m pytest -n $(WORKERS)
 
 format: setup ## Put the code in the house format
 	$(BIN)/ruff format src tests benchmarks examples
