@@ -82,3 +82,12 @@ def test_bad_requests(tallyveil, cases, tmp_path):
         done = tallyveil("ladder", *words, check=1)
         assert said in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_rows_that_repeat_a_category_are_refused(tallyveil, tmp_path):
+    table = tmp_path / "cases.csv"
+    table.write_text("area,cases\na,3\na,4\n")
+    done = tallyveil("ladder", table, "--count", "cases", "--upper", 9, "--epsilons", "2,1",
+                     "--out", tmp_path / "levels", check=1)  # fmt: skip
+    assert "one person could be in both" in done.stderr.replace("\n", " ")
+    assert not (tmp_path / "levels").exists()

@@ -47,7 +47,8 @@ def show_plan(options: dict[str, Any], rows: int | None, as_json: bool) -> None:
                     "stages": listed, "columns": known})  # fmt: skip
         return
     lines = ["Dry run: neither the data nor a budget was touched.", ""]
-    lines += [*textwrap.wrap(promise(total, request), 88), ""]
+    words = promise(total, request.contributions, request.neighbours)
+    lines += [*textwrap.wrap(words, 88), ""]
     lines.append(f"cost  epsilon {shown_rational(total)} for one person")
     lines += [f"      {stage.name} {shown_rational(stage.epsilon)}" for stage in stages]
     for column_ in known:

@@ -91,6 +91,7 @@ def _release_column(
     import numpy as np
 
     from tallyveil.errors import TableError
+    from tallyveil.table.categories import require_distinct
     from tallyveil.table.package import staging
     from tallyveil.table.source import read_table
 
@@ -101,6 +102,7 @@ def _release_column(
             raise TableError(f"The table has no column {name!r}. It has: {', '.join(table.names)}.")
     if not keep:
         note(f"Published unchanged: {', '.join(wanted) or 'no other column'}, and the row order.")
+    require_distinct(table, wanted)
     upper = len(ladder.query.inputs) - 1
     table.require_room(column, upper)
     counts = np.clip(table.counts(column), 0, upper)

@@ -8,6 +8,7 @@ with its noise, whether or not anybody is in it.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -195,8 +196,13 @@ def require_distinct(table: Table, keys: Sequence[str]) -> None:
         )
 
 
-def sorted_order(table: Table, keys: Sequence[str]) -> NDArray[np.int64]:
-    """The row order by the public columns `keys`: numbers by size, text by letter."""
+def sorted_order(
+    table: Table, keys: Sequence[str], start: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """The row order by the public columns `keys`: numbers by size, text by letter.
+
+    Rows with the same labels stand as in `start`, by default as in the table.
+    """
     columns = []
     for name in keys:
         labels = table.labels(name)
@@ -204,7 +210,8 @@ def sorted_order(table: Table, keys: Sequence[str]) -> NDArray[np.int64]:
         numeric = all(number is not None for number in numbers)
         columns.append(numbers if numeric else list(labels))
     rows = list(zip(*columns, strict=True))
-    return np.array(sorted(range(table.rows), key=rows.__getitem__), dtype=np.int64)
+    first = range(table.rows) if start is None else start.tolist()
+    return np.array(sorted(first, key=rows.__getitem__), dtype=np.int64)
 
 
 def _first_repeat(labels: Sequence[Label]) -> int | None:
@@ -224,6 +231,7 @@ def _require_columns(table: Table, names: Sequence[str]) -> None:
 
 def _number(text: str) -> float | None:
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         return None
+    return number if math.isfinite(number) else None

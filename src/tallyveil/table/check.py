@@ -16,7 +16,7 @@ from tallyveil.errors import PackageError, TallyveilError
 from tallyveil.proof.noise_law import GeometricLaw
 from tallyveil.proof.verify import verify
 from tallyveil.table.package import CHECKSUMS
-from tallyveil.table.receipt import RECEIPT_FORMAT
+from tallyveil.table.receipt import RECEIPT_FORMAT, promise
 from tallyveil.table.source import Table, read_table
 
 __all__ = ["Finding", "check_package", "read_package"]
@@ -151,6 +151,13 @@ def _budget(root: Path) -> str:
     doubled = 2 if receipt["neighbours"] == "change_one" else 1
     if multiplier != receipt["contributions"] * doubled:
         raise _FailedError("the multiplier is not that of the neighbours and contributions")
+    within = [stage for column in receipt["columns"] for stage in column["stages"]]
+    for stated in (receipt, *receipt["stages"], *receipt["columns"], *within):
+        if stated["epsilon"] != float(Fraction(stated["epsilon_exact"])):
+            raise _FailedError("an epsilon is not the exact one beside it")
+    said = promise(total, receipt["contributions"], receipt["neighbours"])
+    if receipt["promise"] != said or receipt["delta"] != 0:
+        raise _FailedError("the promise in words is not that of the total epsilon")
     if sum(_amounts(receipt["stages"])) != total:
         raise _FailedError("the stages do not add up to the total epsilon")
     own = sum((sum(_amounts(column["stages"])) for column in receipt["columns"]), Fraction(0))

@@ -196,10 +196,36 @@ def _as_type(values: Sequence[int], wanted: Any) -> Any:
 
 
 def _bare(table: Any) -> Any:
-    """`table` in one chunk, with no metadata but what pandas needs to restore its types.
+    """`table` in one chunk, without metadata, dictionaries made again from what is in it.
 
-    Chunks and free-form metadata may have been made from the confidential values.
+    Chunks, metadata (pandas keeps notes and names of dropped columns there) and dictionaries
+    (unused values, order of first appearance) may tell of the confidential table.
     """
-    metadata = table.schema.metadata or {}
-    kept = {key: value for key, value in metadata.items() if key == b"pandas"}
-    return table.replace_schema_metadata(kept or None).combine_chunks()
+    import pyarrow as pa
+
+    whole = table.combine_chunks()
+    columns = [_recoded(whole.column(name)) for name in whole.column_names]
+    fields = [field.remove_metadata() for field in whole.schema]
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def _recoded(column: Any) -> Any:
+    """A column whose dictionary, if it has one, holds only what occurs, in order of value.
+
+    An ordered dictionary keeps its own order, which means something.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_dictionary(column.type):
+        return column
+    coded = pa.chunked_array(column.chunks, column.type).combine_chunks()
+    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    values = coded.dictionary_decode()
+    levels = pc.drop_null(pc.unique(values))
+    if coded.type.ordered:
+        levels = coded.dictionary.filter(pc.is_in(coded.dictionary, value_set=levels))
+    else:
+        levels = levels.take(pc.sort_indices(levels))
+    codes = pc.index_in(values, value_set=levels).cast(coded.type.index_type)
+    return pa.DictionaryArray.from_arrays(codes, levels, ordered=coded.type.ordered)

@@ -93,7 +93,13 @@ class PandasTable:
             at = list(keep).index(name)
             frame.isetitem(at, self._as_column(values, name, self.frame.index))
         frame.attrs = {}  # free-form notes may be confidential
-        return PandasTable(frame if order is None else frame.iloc[order])
+        if order is not None:
+            frame = frame.iloc[order]
+            if not self.index_names:  # else the index would tell the rows' old places
+                frame = frame.reset_index(drop=True)
+        for at in range(frame.shape[1]):
+            frame.isetitem(at, _without_traces(frame.iloc[:, at]))
+        return PandasTable(frame)
 
     def grouped(
         self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, Counts]
@@ -102,8 +108,11 @@ class PandasTable:
 
         columns: dict[str, Any] = {}
         for at, name in enumerate(by):
-            text = pd.Series([label[at] for label in labels])
-            columns[name] = text.astype(self._series(name).dtype)
+            text, dtype = pd.Series([label[at] for label in labels]), self._series(name).dtype
+            if isinstance(dtype, pd.CategoricalDtype):
+                # the column's own levels say which categories occur; the public list does not
+                dtype = pd.CategoricalDtype(list(dict.fromkeys(text)), ordered=dtype.ordered)
+            columns[name] = text.astype(dtype)
         return PandasTable(pd.DataFrame(columns | dict(counts)))
 
     def native(self) -> Any:
@@ -116,6 +125,18 @@ class PandasTable:
             lineterminator="\n",
         )
         return text.encode()
+
+
+def _without_traces(series: Any) -> Any:
+    """A column whose levels, if it has any, are only those that occur, in no telling order."""
+    import pandas as pd
+
+    if not isinstance(series.dtype, pd.CategoricalDtype):
+        return series
+    kept = series.cat.remove_unused_categories()
+    if kept.cat.ordered:
+        return kept
+    return kept.cat.reorder_categories(sorted(kept.cat.categories, key=str))
 
 
 def _series_counts(series: Any, name: str) -> Counts:

@@ -80,7 +80,10 @@ class PolarsTable:
             pl.Series(name, values).cast(self.frame.schema[name]) for name, values in counts.items()
         ]
         frame = self.frame.select(list(keep)).with_columns(new)
-        return PolarsTable(frame if order is None else frame[order])
+        frame = frame if order is None else frame[order]
+        coded = [name for name, dtype in frame.schema.items() if dtype == pl.Categorical]
+        again = [pl.col(name).cast(pl.String).cast(pl.Categorical) for name in coded]
+        return PolarsTable(frame.with_columns(again))  # no level that does not occur
 
     def grouped(
         self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, Counts]

@@ -76,7 +76,9 @@ def prepare(
         )
         for column in request.columns
     )
-    return Prepared(request, source, counts, plans, keep, order, grouped)
+    prepared = Prepared(request, source, counts, plans, keep, order, grouped)
+    prepared.require_room_for_labels()
+    return prepared
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +107,20 @@ class Prepared:
         search = self.request.upper_epsilon or Fraction(0)
         rest = sum((column.epsilon + search for column in unknown), Fraction(0))
         return known + rest * self.request.multiplier
+
+    def require_room_for_labels(self) -> None:
+        """Raise a `TableError` if the key columns cannot hold the public labels.
+
+        Anything that could fail after the debit is tried before it.
+        """
+        if self.grouped:
+            try:
+                self._built({name: np.zeros_like(held) for name, held in self.counts.items()})
+            except Exception:
+                raise TableError(
+                    f"The public list of categories has a value that the type of "
+                    f"{', '.join(self.request.by)} cannot hold. Convert the column to text first."
+                ) from None
 
     def room(self) -> int:
         """An upper bound on the bytes of the release folder, known before anything is drawn."""
@@ -248,11 +264,16 @@ def _arranged(
     """Counts, row order and whether rows are rebuilt, for a table that is aggregated."""
     public = tuple(name for name in (*source.index_names, *keep) if name not in counts)
     keys = request.by or public
-    if not request.allow_duplicates:
+    if request.categories or not request.allow_duplicates:
         require_distinct(source, keys)
     if not request.categories:
-        sort = request.order == "sorted" and bool(keys)
-        return counts, sorted_order(source, keys) if sort else None, False
+        if request.order != "sorted":
+            return counts, None, False
+        if not public:
+            raise ArgumentError("order", "be 'input' where there is no other column to sort by")
+        every = (*keys, *(name for name in public if name not in keys))
+        # rows that no public column tells apart must not keep the order they came in
+        return counts, sorted_order(source, every, Entropy().permutation(source.rows)), False
     labels: list[Label] = list(zip(*(source.labels(name) for name in keys), strict=True))
     place = {label: row for row, label in enumerate(labels)}
     listed = set(request.categories)

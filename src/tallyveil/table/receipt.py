@@ -34,16 +34,17 @@ def stages_dict(stages: tuple[Stage, ...]) -> list[dict[str, Any]]:
     return [{"name": stage.name, **amount(stage.epsilon)} for stage in stages]
 
 
-def promise(epsilon: Fraction, request: Request) -> str:
+def promise(epsilon: Fraction, contributions: int, neighbours: str) -> str:
     """The guarantee as a sentence about a person.
 
     The factor is e^epsilon, rounded up so that the sentence never promises too much.
     """
     factor = np.exp(float(epsilon))
-    shown = f"{np.ceil(factor * 100) / 100:g}" if factor < 1e6 else "a very large number"
-    who = "one person" if request.contributions == 1 else (
-        f"one person, who may be counted in up to {request.contributions} cells")  # fmt: skip
-    what = "was counted or not" if request.neighbours == "add_remove" else "were counted elsewhere"
+    cents = f"{np.ceil(factor * 100) / 100:.2f}".rstrip("0").rstrip(".")
+    shown = cents if factor < 1e6 else "a very large number"
+    who = "one person" if contributions == 1 else (
+        f"one person, who may be counted in up to {contributions} cells")  # fmt: skip
+    what = "was counted or not" if neighbours == "add_remove" else "were counted elsewhere"
     return (
         f"Whether {who} {what}, every possible outcome of this release stays as likely as "
         f"before, up to a factor of {shown} (epsilon {shown_rational(epsilon)}): whatever "
@@ -138,7 +139,7 @@ def make_receipt(
         "private": private,
         **amount(epsilon),
         "delta": 0.0,
-        "promise": promise(epsilon, request),
+        "promise": promise(epsilon, request.contributions, request.neighbours),
         "stages": stages,
         "neighbours": request.neighbours,
         "contributions": request.contributions,

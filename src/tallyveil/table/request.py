@@ -108,6 +108,8 @@ def make_request(
             "count", "name the column of counts", None,
             "For microdata, one row per person, name the columns to count by.",
         )  # fmt: skip
+    if set(groups) & set(counted):
+        raise ArgumentError("by", "name public columns, not a column of counts")
     names = counted or (COUNT_OF_ROWS,)
     if microdata and categories is None:
         raise ArgumentError(
