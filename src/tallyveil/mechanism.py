@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +22,12 @@ from tallyveil.errors import ArgumentError, MechanismError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
 from tallyveil.loss import Loss, Prior, loss_table, prior_law, side_mask
 from tallyveil.properties import PROPERTIES, SEVEN, TOLERANCE, Witness, witness
-from tallyveil.query import Query
+from tallyveil.query import Query, require_query
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Mechanism"]
+__all__ = ["Mechanism", "require_mechanism"]
 
 Floats = NDArray[np.float64]
 ROUND_OFF = 1e-6
@@ -73,6 +74,7 @@ class Mechanism:
         delta: Epsilon = 0,
         name: str = "mechanism",
     ) -> None:
+        require_query(query)
         checked = _stochastic(matrix, query)
         exact = None if epsilon is None else exact_epsilon(epsilon)
         slack = exact_delta(delta)
@@ -182,7 +184,7 @@ class Mechanism:
         The central interval: at most (1 - confidence)/2 lies below it and as much above, so
         its probability is never under `confidence`.
         """
-        if not 0 < confidence < 1:
+        if not isinstance(confidence, Real) or not 0 < confidence < 1:
             raise ArgumentError("confidence", "lie strictly between 0 and 1", confidence)
         tail = (1 - confidence) / 2
         below = np.cumsum(self.matrix, axis=1)
@@ -363,6 +365,13 @@ class Mechanism:
         epsilon = "unknown" if self.epsilon is None else f"{self.epsilon:g}"
         delta = f", delta={self.delta:g}" if self.delta else ""
         return f"<{self.name}: {n} x {m}, {self.query!r}, epsilon={epsilon}{delta}>"
+
+
+def require_mechanism(mechanism: object, argument: str = "mechanism") -> None:
+    """Raise an `ArgumentError` unless `mechanism` is a `Mechanism`."""
+    if not isinstance(mechanism, Mechanism):
+        hint = "Make one with tv.Mechanism(matrix, query), or a constructor such as tv.geometric."
+        raise ArgumentError(argument, "be a Mechanism", type(mechanism).__name__, hint)
 
 
 def _stochastic(matrix: ArrayLike, query: Query) -> Floats:

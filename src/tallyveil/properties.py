@@ -175,13 +175,15 @@ IMPLIED: dict[str, tuple[str, ...]] = {
 """What each property brings along: RM => RH and CM => CH => WH (000, section 4)."""
 
 
-def check_names(names: Iterable[str] | str, argument: str = "properties") -> tuple[str, ...]:
+def check_names(names: Iterable[str] | str | None, argument: str = "properties") -> tuple[str, ...]:
     """The names in the order of `PROPERTIES`, once each; an unknown one is an error.
+
+    None means no property.
 
     >>> check_names(["fair", "row_honest", "fair"])
     ('row_honest', 'fair')
     """
-    wanted = {names} if isinstance(names, str) else set(names)
+    wanted = {names} if isinstance(names, str) else set(names or ())
     for name in sorted(wanted, key=str):
         if name not in PROPERTIES:
             known = "Known properties: " + ", ".join(PROPERTIES) + "."

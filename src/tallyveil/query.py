@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from tallyveil.errors import QueryError
 from tallyveil.neighbours import Neighbours
 
-__all__ = ["Query"]
+__all__ = ["Query", "require_query"]
 
 Floats = NDArray[np.float64]
 MOST_ANSWERS = 10**8
@@ -303,6 +303,12 @@ class Query:
         shown = {k: v for k, v in self.arguments if not (k in ("categories", "extend") and v == 1)}
         inside = ", ".join(f"{key}={value}" for key, value in shown.items())
         return f"Query.{self.kind}({inside or f'{len(self.inputs)} x {len(self.outputs)}'})"
+
+
+def require_query(query: object) -> None:
+    """Raise a `QueryError` unless `query` is a `Query`."""
+    if not isinstance(query, Query):
+        raise QueryError("query", "be a Query", query, "For example tv.Query.count(40).")
 
 
 def _relation(neighbours: Neighbours | str | ArrayLike, size: int) -> Neighbours:

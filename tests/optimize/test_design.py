@@ -255,3 +255,22 @@ def test_a_design_is_frozen_and_tells_about_itself():
         found.objective = 0
     assert "proved within" in str(found)
     assert tv.Design.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+
+
+@pytest.mark.parametrize(
+    ("query", "epsilon", "options"),
+    [
+        (tv.Query.mean(records=10, lower=0, upper=4), 20, {}),
+        (tv.Query.mean(records=3, lower=0, upper=2), 20, {"properties": ["fair"]}),
+        (tv.Query.count(40), 20, {"properties": ["column_monotone"], "worst_case": True}),
+    ],
+)
+def test_where_the_solver_has_no_digits_left_a_closed_form_serves(query, epsilon, options):
+    found = tv.design(query, epsilon, **options)
+    assert found.objective <= tv.randomized_response(query, epsilon).worst_loss() * (1 + 1e-9)
+    assert 0 <= found.lower_bound <= found.objective
+    assert found.mechanism.realised_epsilon() <= epsilon * (1 + 1e-9)
+
+
+def test_no_property_may_be_none():
+    assert tv.design(tv.Query.count(3), 1.0, properties=None).method != "none"

@@ -206,3 +206,10 @@ def test_wide_range_of_a_mean_spends_epsilon_over_the_width():
 def test_wide_range_needs_a_grid():
     with pytest.raises(tv.QueryError, match="consecutive outputs"):
         tv.certify_geometric(tv.Query.count(10, categories=2), 1.0)
+
+
+def test_a_matrix_made_for_another_epsilon_is_not_taken_for_round_off():
+    q = tv.Query.count(8)
+    with pytest.raises(tv.CertificationError, match="Worst cell"):
+        tv.certify(tv.Mechanism(tv.geometric(q, "1.01").matrix, q, epsilon=1))
+    assert tv.certify(tv.Mechanism(tv.geometric(q, "1.000001").matrix, q, epsilon=1))

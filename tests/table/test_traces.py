@@ -148,3 +148,25 @@ def test_the_factor_in_words_is_never_below_the_true_one(epsilon):
     words = promise(Fraction(epsilon), 1, "add_remove")
     factor = float(words.split("factor of ")[1].split(" ")[0])
     assert np.exp(float(epsilon)) <= factor <= np.exp(float(epsilon)) + 0.011
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame([["a", 11, 22], ["b", 33, 39]], columns=["k", "cases", "cases"]),
+        pd.DataFrame({"cases": [17, 23], "k": ["a", "b"]}).set_index("cases", drop=False),
+        pa.table([["a", "b"], [11, 33], [22, 39]], names=["k", "cases", "cases"]),
+    ],
+    ids=["pandas columns", "pandas index", "arrow"],
+)
+def test_two_columns_of_one_name_are_refused(table):
+    with pytest.raises(tv.TableError, match="Two columns are called 'cases'"):
+        tv.privatize(table, count="cases", upper=60, epsilon="0.1")
+
+
+def test_an_array_may_be_given_a_name():
+    rel = tv.privatize(np.array([1, 2, 3]), count="cases", upper=9, epsilon=1)
+    assert isinstance(rel.table, np.ndarray)
+    assert rel.receipt["columns"][0]["name"] == "cases"
+    with pytest.raises(tv.ArgumentError, match="'count' must be one name"):
+        tv.privatize([1, 2], count=["a", "b"], upper=9, epsilon=1)

@@ -26,7 +26,7 @@ from tallyveil.errors import ArgumentError, QueryError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
 from tallyveil.mechanism import Mechanism
 from tallyveil.privacy import hockey_stick, worst_pair
-from tallyveil.query import Query
+from tallyveil.query import Query, require_query
 
 __all__ = ["discrete_gaussian", "laplace", "noise_matrix", "staircase"]
 
@@ -56,6 +56,7 @@ def laplace(
     [0.559, 0.098, 0.076, 0.059, 0.208]
     """
     exact = exact_epsilon(epsilon)
+    require_query(query)
     _check("boundary", boundary, ("snap", "normalize", "calibrate"))
     _check("truncate", truncate, ("categories", "answers"))
     base = query.sensitivity / float(exact)
@@ -91,6 +92,7 @@ def staircase(
     True
     """
     exact = exact_epsilon(epsilon)
+    require_query(query)
     _check("boundary", boundary, ("snap", "normalize"))
     spent = float(exact) if boundary == "snap" else float(exact) / 2
     if gamma is None:
@@ -102,9 +104,11 @@ def staircase(
 
 
 def discrete_gaussian(
-    query: Query, epsilon: Epsilon, delta: Epsilon, boundary: Boundary = "snap"
+    query: Query, epsilon: Epsilon, delta: Epsilon = 1e-6, boundary: Boundary = "snap"
 ) -> Mechanism:
     """Discrete Gaussian noise with the smallest sigma that is (epsilon, delta)-private.
+
+    It never is private with delta = 0; the default is one in a million.
 
     Pr(noise = k) is proportional to exp(-k^2 / (2 sigma^2)) on the grid. With "snap" sigma
     solves delta(epsilon) = delta for the unbounded noise at the widest neighbour step, by

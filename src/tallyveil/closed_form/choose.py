@@ -13,7 +13,7 @@ from tallyveil.errors import QueryError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.mechanism import Mechanism
 from tallyveil.properties import check_names
-from tallyveil.query import Query
+from tallyveil.query import Query, require_query
 
 __all__ = ["Choice", "choose"]
 
@@ -48,6 +48,7 @@ def choose(query: Query, epsilon: Epsilon, properties: Iterable[str] = ()) -> Ch
     """
     exact = exact_epsilon(epsilon)
     wanted = check_names(properties)
+    require_query(query)
     query.require_square("the flowchart")
     if query.neighbours.width != 1 or query.neighbours.count != len(query.inputs) - 1:
         raise QueryError(

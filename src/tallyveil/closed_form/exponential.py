@@ -12,7 +12,7 @@ from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.loss import loss_table
 from tallyveil.mechanism import Mechanism
-from tallyveil.query import Query
+from tallyveil.query import Query, require_query
 
 __all__ = ["exponential"]
 
@@ -39,6 +39,7 @@ def exponential(
     1.0
     """
     exact = exact_epsilon(epsilon)
+    require_query(query)
     table = loss_table(query, quality) if quality is not None else -loss_table(query, "absolute")
     steepest = max(
         float(np.abs(table[high] - table[low]).max()) for low, high in query.neighbours.blocks()

@@ -6,7 +6,7 @@ import numpy as np
 
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.mechanism import Mechanism
-from tallyveil.query import Query
+from tallyveil.query import Query, require_query
 
 __all__ = ["fair", "randomized_response", "uniform"]
 
@@ -33,6 +33,7 @@ def fair(query: Query, epsilon: Epsilon) -> Mechanism:
     (True, True)
     """
     exact = exact_epsilon(epsilon)
+    require_query(query)
     query.require_square("the fair mechanism")
     rate = float(exact) / query.neighbours.width
     index = np.arange(len(query.inputs))
@@ -53,6 +54,7 @@ def uniform(query: Query, epsilon: Epsilon | None = None) -> Mechanism:
     >>> uniform(Query.count(3)).realised_epsilon()
     0.0
     """
+    require_query(query)
     m = len(query.outputs)
     return Mechanism(np.full(query.shape, 1 / m), query, epsilon, name="uniform")
 
@@ -71,6 +73,7 @@ def randomized_response(query: Query, epsilon: Epsilon) -> Mechanism:
     0.75
     """
     exact = exact_epsilon(epsilon)
+    require_query(query)
     query.require_square("randomized response")
     size = len(query.inputs)
     lie = np.exp(-float(exact))

@@ -7,7 +7,7 @@ import numpy as np
 from tallyveil.errors import QueryError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.mechanism import Mechanism
-from tallyveil.query import Query
+from tallyveil.query import Query, require_query
 
 __all__ = ["geometric", "require_grid"]
 
@@ -48,6 +48,7 @@ def geometric(query: Query, epsilon: Epsilon) -> Mechanism:
 
 def require_grid(query: Query, what: str) -> None:
     """Raise a `QueryError` unless inputs and outputs lie on one evenly spaced grid."""
+    require_query(query)
     steps = np.diff(query.outputs.astype(float))
     spacing = np.diff(query.inputs.astype(float))
     even = np.ptp(spacing) <= 1e-9 * spacing[0] and len(steps) > 0

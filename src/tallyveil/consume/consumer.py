@@ -19,7 +19,7 @@ from tallyveil.consume.minimax import minimax_remap, price
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.loss import Loss, Prior, loss_name, loss_table, prior_law, side_mask
-from tallyveil.mechanism import Mechanism
+from tallyveil.mechanism import Mechanism, require_mechanism
 from tallyveil.query import Query
 
 __all__ = ["BoundCertificate", "Consumer", "Response", "Tie", "is_unimodal"]
@@ -136,6 +136,7 @@ class Consumer:
         The remap is the best response whatever the loss. Only the further claim that no
         other mechanism would serve better needs a unimodal loss; see `Response.universal`.
         """
+        require_mechanism(mechanism)
         query = _guess_query(mechanism.query)
         losses = loss_table(query, self.loss)
         possible = side_mask(mechanism.query, self.side_information)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from tallyveil.consume.chain import Fractions, checked_ratio, geometric_rate, remove_geometric
 from tallyveil.errors import ArgumentError, InfeasibleError
 from tallyveil.exact import Epsilon
-from tallyveil.mechanism import Mechanism
+from tallyveil.mechanism import Mechanism, require_mechanism
 
 __all__ = ["Derivability", "Obstacle", "Separation", "derivability", "derivation",
            "exact_derivation", "is_derivable"]  # fmt: skip
@@ -122,6 +122,8 @@ def derivation(m: Mechanism, source: Mechanism, tolerance: float = TOLERANCE) ->
 
 def derivability(m: Mechanism, source: Mechanism, tolerance: float = TOLERANCE) -> Derivability:
     """The remap from `source` to `m`, or the obstacle; see `derivation`."""
+    require_mechanism(m, "m")
+    require_mechanism(source, "source")
     if len(m.matrix) != len(source.matrix) or not np.array_equal(
         m.query.inputs, source.query.inputs
     ):

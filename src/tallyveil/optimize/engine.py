@@ -8,14 +8,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.errors import TallyveilError
+from tallyveil.closed_form.additive import staircase
+from tallyveil.closed_form.fair import fair, randomized_response
+from tallyveil.closed_form.geometric import geometric
+from tallyveil.errors import QueryError, TallyveilError
 from tallyveil.optimize.bound import certified_bound
 from tallyveil.optimize.clean import LAW_TOLERANCE, broken_rows, clean
 from tallyveil.optimize.constraints import Block
 from tallyveil.optimize.infeasible import explain
 from tallyveil.optimize.problem import Problem
 from tallyveil.optimize.program import assemble
-from tallyveil.optimize.solver import Backend, Watch, solve
+from tallyveil.optimize.solver import Backend, Watch, round_down, solve
 
 __all__ = ["Found", "relative_gap", "solve_problem"]
 
@@ -85,6 +88,7 @@ def solve_problem(
                 return best
         if best is not None and best.sound and best.gap <= TOLERABLE:
             return best
+    best = _beside_closed_forms(problem, best)
     if best is None or not best.sound:
         explain(problem, watch)
         raise TallyveilError(
@@ -129,6 +133,29 @@ def _attempt(
             return found
         extra = (*extra, *(block for block in broken if not block.rows.equal))
     return found
+
+
+def _beside_closed_forms(problem: Problem, best: Found | None) -> Found | None:
+    """The best of `best` and the closed forms that meet the demands.
+
+    At a very large epsilon probabilities span more powers of ten than a solver resolves, and
+    even randomized response may be better than what it returns. The bound is at least the
+    loss of always giving the best answer.
+    """
+    if problem.least:
+        return best
+    easiest = problem.table.min(axis=1)
+    floor = easiest[problem.possible].max() if problem.worst_case else problem.prior @ easiest
+    for make in (geometric, fair, randomized_response, staircase):
+        try:
+            matrix = clean(problem, make(problem.query, problem.epsilon).matrix)
+        except QueryError:  # not defined for this query
+            continue
+        if not broken_rows(problem, matrix) and _laws_hold(problem, matrix):
+            closed = Found(matrix, problem.value(matrix), round_down(float(floor)),
+                           f"closed form {make.__name__}", 0, None, True)  # fmt: skip
+            best = closed if best is None else _better(best, closed)
+    return best
 
 
 def _laws_hold(problem: Problem, matrix: Floats) -> bool:

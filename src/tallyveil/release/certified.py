@@ -52,7 +52,10 @@ __all__ = [
 ]
 
 LARGEST_REPAIR = 5e-3
-"""How much of a row's probability `certify` may move before it refuses."""
+"""How much of a row's probability `certify` moves at the very most before it refuses."""
+
+SOLVER_NOISE = 2e-6
+"""The error of single entries that `certify` takes for a solver's round-off."""
 
 WIDEST_MATRIX = 4001  # a geometric law is shown as a matrix up to this many answers
 
@@ -246,11 +249,11 @@ def certify(
     stay unreported; every other output gets at least weight 1 in every row, which also mends
     the tails that underflow in doubles.
 
-    **What is mended and what is refused.** Up to 0.005 of any row's probability may move. A
-    solver's round-off of 1e-9 needs about 1e-8 of it; noise of 1e-7 on 2001 answers at
-    epsilon 1e-4 needs 0.003. A matrix further from private than that is a mistake, not
-    round-off, and raises a `CertificationError` that names its worst cell. Use
-    `tallyveil.repair` first to mend it on purpose.
+    **What is mended and what is refused.** Errors of up to 2e-6 in every entry are taken for a
+    solver's round-off: they may move 2e-6 m (1 + 1/epsilon) of a row's probability, and at
+    most 0.005. A matrix further from private than that is a mistake, not round-off, and
+    raises a `CertificationError` that names its worst cell. Use `tallyveil.repair` first to
+    mend it on purpose.
 
     Parameters
     ----------
@@ -278,7 +281,7 @@ def certify(
         weights = approximate_weights(mechanism.matrix, query, exact, delta)
     else:
         mended = repair(mechanism, exact, target=target, loss=loss, prior=prior)
-        _refuse_large(mended, mechanism, exact)
+        _refuse_large(mended, mechanism, exact, _allowed(query, exact))
         weights = pure_weights(mended.mechanism.matrix, query, exact)
     verdict = check_weights(weights, query.neighbours, exact, delta)
     if not verdict.ok:
@@ -390,11 +393,19 @@ def _cost(losses: Repair) -> dict[str, Any]:
     }
 
 
-def _refuse_large(mended: Repair, mechanism: Mechanism, epsilon: Fraction) -> None:
-    if mended.mass_moved > LARGEST_REPAIR:
+def _allowed(query: Query, epsilon: Fraction) -> float:
+    """What round-off in every one of m entries can make it necessary to move.
+
+    Rows must be brought level, and at a small epsilon level rows need 1/epsilon as much.
+    """
+    return min(LARGEST_REPAIR, SOLVER_NOISE * query.shape[1] * float(1 + 1 / epsilon))
+
+
+def _refuse_large(mended: Repair, mechanism: Mechanism, epsilon: Fraction, allowed: float) -> None:
+    if mended.mass_moved > allowed:
         raise CertificationError(
             f"Not private at epsilon {epsilon}: repairing it would move {mended.mass_moved:.3g} "
-            f"of a row's probability; at most {LARGEST_REPAIR:g} is taken for round-off. "
+            f"of a row's probability; at most {allowed:.2g} is taken for round-off. "
             f"{_worst(mechanism)} Use tv.repair to mend it on purpose."
         )
 

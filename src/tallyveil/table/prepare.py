@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -54,8 +54,10 @@ def prepare(
     source = read_table(table, delimiter, encoding)
     is_array = isinstance(source, ArrayTable)
     request = early or make_request(**{**options, "array": is_array})
-    if is_array and request.columns[0].name not in source.names:
-        raise ArgumentError("count", "be left out for an array of counts", request.columns[0].name)
+    if isinstance(source, ArrayTable):
+        if len(request.columns) > 1:
+            raise ArgumentError("count", "be one name, or left out, for an array of counts")
+        source = replace(source, name=request.columns[0].name)
     if source.rows == 0:
         raise TableError("The table has no rows.")
     if request.microdata:

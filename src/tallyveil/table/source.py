@@ -7,6 +7,7 @@ labels and never an engine.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,9 +88,25 @@ class Table(Protocol):
 
 
 def read_table(source: Any, delimiter: str | None = None, encoding: str = "utf-8") -> Table:
-    """`source` as a `Table`: a path, an Arrow, pandas or Polars table, or an array of counts."""
+    """`source` as a `Table`: a path, an Arrow, pandas or Polars table, or an array of counts.
+
+    Two columns (or index levels) of one name are refused: one of them could be published as
+    it is in place of the other.
+    """
     if isinstance(source, (str, Path)):
-        return _read_file(Path(source), delimiter, encoding)
+        table = _read_file(Path(source), delimiter, encoding)
+    else:
+        table = _in_memory(source)
+    names = (*table.names, *table.index_names)
+    repeated = [name for name, times in Counter(names).items() if times > 1]
+    if repeated:
+        raise TableError(
+            f"Two columns are called {repeated[0]!r}. Every column needs its own name."
+        )
+    return table
+
+
+def _in_memory(source: Any) -> Table:
     library = type(source).__module__.partition(".")[0]
     shape = type(source).__name__
     if library == "pandas" and shape == "DataFrame":
