@@ -27,7 +27,7 @@ from tallyveil.query import Query, require_query
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Mechanism", "require_mechanism"]
+__all__ = ["Mechanism", "check_confidence", "require_mechanism"]
 
 Floats = NDArray[np.float64]
 ROUND_OFF = 1e-6
@@ -184,8 +184,7 @@ class Mechanism:
         The central interval: at most (1 - confidence)/2 lies below it and as much above, so
         its probability is never under `confidence`.
         """
-        if not isinstance(confidence, Real) or not 0 < confidence < 1:
-            raise ArgumentError("confidence", "lie strictly between 0 and 1", confidence)
+        check_confidence(confidence)
         tail = (1 - confidence) / 2
         below = np.cumsum(self.matrix, axis=1)
         above = np.cumsum(self.matrix[:, ::-1], axis=1)
@@ -367,11 +366,17 @@ class Mechanism:
         return f"<{self.name}: {n} x {m}, {self.query!r}, epsilon={epsilon}{delta}>"
 
 
+def check_confidence(confidence: float) -> None:
+    """Raise an `ArgumentError` unless `confidence` lies strictly between 0 and 1."""
+    if not isinstance(confidence, Real) or not 0 < confidence < 1:
+        raise ArgumentError("confidence", "lie strictly between 0 and 1", confidence)
+
+
 def require_mechanism(mechanism: object, argument: str = "mechanism") -> None:
     """Raise an `ArgumentError` unless `mechanism` is a `Mechanism`."""
     if not isinstance(mechanism, Mechanism):
         hint = "Make one with tv.Mechanism(matrix, query), or a constructor such as tv.geometric."
-        raise ArgumentError(argument, "be a Mechanism", type(mechanism).__name__, hint)
+        raise ArgumentError(argument, "be a tallyveil.Mechanism", type(mechanism).__name__, hint)
 
 
 def _stochastic(matrix: ArrayLike, query: Query) -> Floats:

@@ -90,6 +90,11 @@ class Neighbours:
             return len(self.listed)
         return self.width * self.size - self.width * (self.width + 1) // 2
 
+    @property
+    def is_path(self) -> bool:
+        """Whether neighbours are exactly the adjacent indices, however that was stated."""
+        return self.width == 1 and self.count == self.size - 1
+
     def blocks(self) -> Iterator[tuple[Any, Any]]:
         """Index pairs (low, high) that cover every neighbour pair in whole-array steps.
 

@@ -50,7 +50,7 @@ def choose(query: Query, epsilon: Epsilon, properties: Iterable[str] = ()) -> Ch
     wanted = check_names(properties)
     require_query(query)
     query.require_square("the flowchart")
-    if query.neighbours.width != 1 or query.neighbours.count != len(query.inputs) - 1:
+    if not query.neighbours.is_path:
         raise QueryError(
             "query", "be a count (neighbours one apart) for the flowchart", repr(query)
         )

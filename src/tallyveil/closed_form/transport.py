@@ -206,8 +206,7 @@ def _cumulative(law: ArrayLike) -> Floats:
 
 
 def _require_path(query: Query) -> None:
-    n = len(query.inputs)
-    if query.neighbours.width != 1 or query.neighbours.count != n - 1:
+    if not query.neighbours.is_path:
         raise QueryError(
             "query",
             "have adjacent true answers as neighbours, as a count does",

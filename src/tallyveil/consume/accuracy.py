@@ -14,11 +14,11 @@ from tallyveil.closed_form.additive import laplace, staircase
 from tallyveil.closed_form.exponential import exponential
 from tallyveil.closed_form.fair import fair, uniform
 from tallyveil.closed_form.geometric import geometric
-from tallyveil.consume.posterior import MARGIN, check_confidence
+from tallyveil.consume.posterior import MARGIN
 from tallyveil.errors import ArgumentError, InfeasibleError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.loss import loss_table
-from tallyveil.mechanism import Mechanism
+from tallyveil.mechanism import Mechanism, check_confidence
 from tallyveil.query import Query
 
 __all__ = ["accuracy", "chance_within", "epsilon_for"]

@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from tallyveil.errors import ArgumentError
 from tallyveil.loss import Prior, prior_law
-from tallyveil.mechanism import Mechanism
+from tallyveil.mechanism import Mechanism, check_confidence
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.figure import Figure
 
-__all__ = ["Posterior", "check_confidence", "output_positions", "posterior", "posterior_laws"]
+__all__ = ["Posterior", "output_positions", "posterior", "posterior_laws"]
 
 Floats = NDArray[np.float64]
 MARGIN = 1e-12
@@ -158,9 +158,3 @@ def central_interval(
     low = (np.cumsum(laws, axis=1) <= tail).sum(axis=1)
     high = laws.shape[1] - 1 - (np.cumsum(laws[:, ::-1], axis=1) <= tail).sum(axis=1)
     return low.astype(np.int64), np.maximum(low, high).astype(np.int64)
-
-
-def check_confidence(confidence: float) -> None:
-    """Raise unless `confidence` lies strictly between 0 and 1."""
-    if not 0 < confidence < 1:
-        raise ArgumentError("confidence", "lie strictly between 0 and 1", confidence)

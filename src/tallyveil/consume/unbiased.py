@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tallyveil.consume.chain import geometric_rate
-from tallyveil.consume.posterior import check_confidence, output_positions
+from tallyveil.consume.posterior import output_positions
 from tallyveil.errors import ArgumentError, InfeasibleError
 from tallyveil.loss import Prior, prior_law
-from tallyveil.mechanism import Mechanism
+from tallyveil.mechanism import Mechanism, check_confidence
 
 __all__ = ["Estimate", "UnbiasedEstimator", "estimate_mean", "estimate_total", "unbiased"]
 

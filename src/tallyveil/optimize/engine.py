@@ -100,7 +100,7 @@ def solve_problem(
 
 def _widths(problem: Problem) -> list[int | None]:
     """Windows to try in turn; None is the whole program."""
-    if not problem.is_path or problem.delta:
+    if not problem.query.neighbours.is_path or problem.delta:
         return [None]
     n = len(problem.query.inputs)
     widths = [math.ceil(-math.log(share) / float(problem.epsilon)) for share in WINDOWS]

@@ -18,7 +18,7 @@ from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
 from tallyveil.loss import Loss, Prior, law, loss_name, loss_table, prior_law, side_mask
 from tallyveil.properties import check_names
-from tallyveil.query import Query
+from tallyveil.query import Query, require_query
 
 __all__ = ["Law", "Problem", "pose"]
 
@@ -81,12 +81,6 @@ class Problem:
         return float(by_input[self.possible].max() if self.worst_case else self.prior @ by_input)
 
     @cached_property
-    def is_path(self) -> bool:
-        """Whether neighbours are exactly the adjacent true answers."""
-        relation = self.query.neighbours
-        return relation.width == 1 and relation.count == len(self.query.inputs) - 1
-
-    @cached_property
     def is_mirrored(self) -> bool:
         """Whether counting from the other end gives the same problem (000, Theorem 1).
 
@@ -139,8 +133,7 @@ def pose(
     zero_outputs: bool | float = True,
 ) -> Problem:
     """The checked problem behind the arguments of `tallyveil.design`."""
-    if not isinstance(query, Query):
-        raise ArgumentError("query", "be a tallyveil Query", type(query).__name__)
+    require_query(query)
     n, m = query.shape
     possible = side_mask(query, side_information)
     if worst_case and prior is not None:

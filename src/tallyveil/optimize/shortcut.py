@@ -38,7 +38,12 @@ def shortcut(problem: Problem) -> Shortcut | None:
     Properties that are asked for must hold for the closed form as it stands; then adding
     them as constraints changes nothing.
     """
-    if not problem.is_path or problem.worst_case or problem.delta or problem.least > 0:
+    if (
+        not problem.query.neighbours.is_path
+        or problem.worst_case
+        or problem.delta
+        or problem.least > 0
+    ):
         return None
     for attempt in (_fair, _transport, _geometric):
         found = attempt(problem)

@@ -21,7 +21,7 @@ from tallyveil._version import __version__
 from tallyveil.errors import ArgumentError, CertificationError, QueryError, VerificationError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.loss import Loss, Prior, loss_name
-from tallyveil.mechanism import Mechanism
+from tallyveil.mechanism import Mechanism, require_mechanism
 from tallyveil.proof import certificate as document
 from tallyveil.proof.exponent import Growth
 from tallyveil.proof.noise_law import GeometricLaw
@@ -271,8 +271,7 @@ def certify(
     >>> c.exact_epsilon, round(c.certificate["achieved_epsilon"], 12)
     (Fraction(1, 1), 1.0)
     """
-    if not isinstance(mechanism, Mechanism):
-        raise ArgumentError("mechanism", "be a tallyveil.Mechanism", type(mechanism).__name__)
+    require_mechanism(mechanism)
     exact = mechanism.exact_epsilon if epsilon is None else exact_epsilon(epsilon)
     if exact is None:
         raise ArgumentError("epsilon", "be given, because the mechanism states none")
