@@ -1,0 +1,149 @@
+"""What must stay the same to the byte whatever moves in the source: seeded, so it can repeat itself.
+
+`python tests/golden/cases.py` writes ``expected.json`` anew; do so only for a difference that
+CHANGELOG.md explains.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+import tallyveil as tv
+
+EXPECTED = Path(__file__).with_name("expected.json")
+ROWS = 300
+CASES = [(i * i) % 7 + i % 4 for i in range(ROWS)]
+TESTS = [(i * 5) % 11 for i in range(ROWS)]
+COUNTIES = [f"county {i}" for i in range(ROWS)]
+
+RELEASES = {
+    "preserve": {"upper": 9, "epsilon": 1, "method": "preserve"},
+    "geometric": {"upper": 40, "epsilon": "0.3", "method": "geometric"},
+    "fair": {"upper": 9, "epsilon": 2, "method": "fair"},
+    "design": {"upper": 9, "epsilon": 1, "method": "design", "properties": ["row_monotone"]},
+    "changed record": {"upper": 9, "epsilon": 1, "neighbours": "change_one", "contributions": 2},
+    "private upper bound": {"upper": "auto", "upper_epsilon": 1, "epsilon": 2},
+}
+DESIGNS = {
+    f"{kind} {loss} epsilon {epsilon} {'+'.join(properties) or 'plain'}": (
+        kind, epsilon, loss, properties,
+    )
+    for kind, epsilon, loss, properties in [
+        ("count", "0.5", "absolute", ()), ("count", "1", "absolute", ("fair",)),
+        ("count", "1", "squared", ("row_monotone",)), ("count", "1", "squared", ()),
+        ("count", "2", "zero_one", ("weakly_honest",)), ("count", "1", "zero_one", ()),
+        ("count", "1", "absolute", ("column_monotone",)), ("count", "0.1", "absolute", ()),
+        ("count", "1", "absolute", ("output_private",)), ("count", "4", "squared", ("fair",)),
+        ("count", "1", "absolute", ("symmetric",)), ("count", "1", "absolute", ("row_honest",)),
+        ("count", "1", "squared", ("column_honest",)), ("maximum", "1", "absolute", ()),
+        ("maximum", "0.5", "squared", ("row_honest",)), ("mean", "1", "absolute", ()),
+        ("mean", "2", "squared", ("symmetric",)), ("median", "1", "absolute", ()),
+        ("median", "0.5", "zero_one", ("fair",)), ("count", "3", "absolute", ("row_monotone",
+                                                                             "column_monotone")),
+    ]
+}  # fmt: skip
+QUERIES = {
+    "count": lambda: tv.Query.count(8),
+    "maximum": lambda: tv.Query.maximum(0, 6),
+    "mean": lambda: tv.Query.mean(3, 0, 4),
+    "median": lambda: tv.Query.median(0, 5),
+}
+
+
+def digest(content):
+    return hashlib.sha256(content).hexdigest()
+
+
+def tables(folder):
+    """The same table in every kind that can come in."""
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {"county": COUNTIES, "cases": CASES, "tests": TESTS}
+    arrow = pa.table(columns)
+    text = "county,cases,tests\n" + "".join(
+        f"{a},{b},{c}\n" for a, b, c in zip(COUNTIES, CASES, TESTS, strict=True)
+    )
+    (folder / "cases.csv").write_text(text)
+    pq.write_table(arrow, folder / "cases.parquet")
+    return {
+        "csv": folder / "cases.csv",
+        "parquet": folder / "cases.parquet",
+        "arrow": arrow,
+        "pandas": pd.DataFrame(columns),
+        "polars": pl.DataFrame(columns),
+        "array": CASES,
+    }
+
+
+def released(table, **options):
+    if not isinstance(table, list):
+        options = {"count": "cases", "keep": ["county"], **options}
+    return tv.privatize(table, entropy=tv.SeededNotPrivate(7), **options)
+
+
+def of_release(release):
+    """Digests of the data and of everything certified; the receipt's figures apart."""
+    files = {
+        name: digest(content)
+        for name, content in sorted(release.files.items())
+        if name.startswith(("data.", "mechanism", "certificate"))
+    }
+    columns = release.receipt["columns"]
+    return files | {
+        "epsilon": release.receipt["epsilon_exact"],
+        "stages": [[s["name"], s["epsilon_exact"]] for s in release.receipt["stages"]],
+        "histogram": digest(json.dumps([c["distribution"]["histogram"] for c in columns]).encode()),
+    }
+
+
+def compute(folder):
+    """Everything, as JSON-ready data."""
+    kinds = tables(folder)
+    found = {
+        f"release {name}, {kind}": of_release(released(table, **options))
+        for name, options in RELEASES.items()
+        for kind, table in kinds.items()
+        if kind in ("csv", "parquet") or name == "preserve"
+    }
+    two = {"count": ["cases", "tests"], "upper": [9, 12], "epsilon": ["1/2", "1/4"]}
+    found["release two columns"] = of_release(released(kinds["csv"], **two))
+    people = {"count": None, "keep": None, "by": "county", "categories": COUNTIES[:250] + ["new"],
+              "where": "tests > 2", "upper": 20, "epsilon": 1}  # fmt: skip
+    small = kinds["pandas"].head(250)
+    found["release microdata"] = of_release(released(small, **people))
+    count = tv.Query.count(12)
+    ladder = tv.Ladder(count, ["2", "1", "1/2"])
+    found["ladder"] = {
+        "document": digest(json.dumps(ladder.to_dict(), sort_keys=True).encode()),
+        "draws": digest(ladder.release([0, 5, 12] * 50, tv.SeededNotPrivate(3)).tobytes()),
+    }
+    certified = {
+        "geometric": tv.certify(tv.geometric(count, 1)),
+        "fair": tv.certify(tv.fair(count, "0.4")),
+        "wide": tv.certify_geometric(tv.Query.count(100_000), "0.01"),
+        "gaussian": tv.certify(tv.discrete_gaussian(count, 1, delta="1e-6")),
+        "maximum": tv.certify(tv.exponential(tv.Query.maximum(0, 6), 1)),
+        "staircase": tv.certify(tv.staircase(tv.Query.mean(3, 0, 4), 1)),
+    }
+    for name, made in certified.items():
+        answers = made.query.inputs[[0, -1]].tolist() * 100
+        draws = made.release(answers, tv.SeededNotPrivate(11))
+        found[f"certificate {name}"] = {
+            "document": digest(made.to_json().encode()),
+            "draws": digest(json.dumps(draws.tolist()).encode()),
+        }
+    for name, (kind, epsilon, loss, properties) in DESIGNS.items():
+        made = tv.design(QUERIES[kind](), epsilon, loss=loss, properties=properties)
+        found[f"design {name}"] = {"matrix": digest(made.mechanism.matrix.tobytes())}
+    return found
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as place:
+        text = json.dumps(compute(Path(place)), indent=1, sort_keys=True)
+    EXPECTED.write_text(text + "\n")
