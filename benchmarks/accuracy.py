@@ -28,10 +28,10 @@ import numpy as np
 
 import tallyveil as tv
 from benchmarks.measure import Bar, Plot, Result, Table, conduct, options
-from tallyveil.distribution.histogram import distribution_of_counts
 from tallyveil.evaluate.distances import count_errors, wasserstein
-from tallyveil.reproduce.data import Data, homicides, schools
-from tallyveil.table.pipeline import privatize_counts
+from tallyveil.papers.harness.data import Data, homicides, schools
+from tallyveil.papers.kohli.histogram import distribution_of_counts
+from tallyveil.papers.kohli.pipeline import privatize_counts
 
 EPSILONS = ("0.1", "0.22", "0.48", "1.05", "2.29", "5")
 PAPER = {

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import SUITE
-from tallyveil.figure import Curve, Panel, panels, save
+from tallyveil.figures import Curve, Panel, panels, save
 
 LONG = 24
 """Tables and lists of exponents longer than this are folded away."""

@@ -22,10 +22,10 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks.measure import Bar, Plot, Result, Table, conduct, exponent, options, timed
-from tallyveil.closed_form.transport import transport
+from tallyveil.certified.transport import implicit_transport
+from tallyveil.mechanisms.transport import transport
 from tallyveil.optimize.solver import Program, solve
-from tallyveil.preserve.greedy import greedy_fixed_point
-from tallyveil.preserve.implicit import implicit_transport
+from tallyveil.papers.kohli.greedy import greedy_fixed_point
 from tallyveil.query import Query
 
 BACKENDS = {"clarabel": "Clarabel", "highs": "HiGHS"}

@@ -17,44 +17,34 @@ from tallyveil.cli import common
 from tallyveil.cli.app import app
 
 ROOT = Path(__file__).parents[1]
-HEADINGS = {
-    "query": "Queries and mechanisms",
-    "loss": "Queries and mechanisms",
-    "mechanism": "Queries and mechanisms",
-    "closed_form": "Closed forms",
-    "proof": "Certify and release",
-    "release": "Certify and release",
-    "optimize": "Design",
-    "preserve": "Preserving distributions",
-    "consume": "Consumers",
-    "distribution": "Preserving distributions",
-    "table": "Tables",
-    "evaluate": "Comparing",
-    "report": "Reports",
-    "errors": "Errors",
-}
+STUBS = {"tv": "__init__.pyi", "tv.results": "results.pyi", "tv.papers": "papers/__init__.pyi"}
+TITLES = {"tv": "Public names", "tv.results": "Result classes", "tv.papers": "The papers"}
+
+
+def sections(space: str) -> dict[str, list[tuple[str, str]]]:
+    """Home module and name of everything in a stub, under the stub's own headings."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    heading = TITLES[space]
+    stub = ROOT / "src" / "tallyveil" / STUBS[space]
+    for line in stub.read_text(encoding="utf-8").splitlines()[1:]:
+        words = line.split()
+        if words[:1] == ["#"]:
+            heading = line.removeprefix("# ")
+        elif words[:1] == ["from"] and words[-1] != "__version__":
+            found.setdefault(heading, []).append((words[1], words[-1]))
+    return found
 
 
 def api_page() -> str:
     """Every public name under its heading, with the first sentence of its docstring."""
-    sections: dict[str, list[str]] = {heading: [] for heading in HEADINGS.values()}
-    for module, names in tv._HOMES.items():
-        heading = HEADINGS[module.split(".")[1]]
-        for name in names:
-            summary = (inspect.getdoc(getattr(tv, name)) or "").split("\n\n")[0]
-            sections[heading].append(f"- `tv.{name}`: {' '.join(summary.split())}")
-    lines = [
-        "# Public names",
-        "",
-        "Written by `python docs/generate.py`; a test keeps it true.",
-    ]
-    for heading, entries in sections.items():
-        if entries:
-            lines += ["", f"## {heading}", "", *sorted(entries, key=str.lower)]
-    lines += ["", "## Modules", ""]
-    for name in sorted(tv._MODULES):
-        summary = (inspect.getdoc(getattr(tv, name)) or "").split("\n\n")[0]
-        lines.append(f"- `tv.{name}`: {' '.join(summary.split())}")
+    lines = ["# Public names", "", "Written by `python docs/generate.py`; a test keeps it true."]
+    for space in STUBS:
+        module = {"tv": tv, "tv.results": tv.results, "tv.papers": tv.papers}[space]
+        for heading, names in sections(space).items():
+            lines += ["", f"## {heading}", ""]
+            for _, name in names:
+                summary = (inspect.getdoc(getattr(module, name)) or "").split("\n\n")[0]
+                lines.append(f"- `{space}.{name}`: {' '.join(summary.split())}")
     return "\n".join(lines) + "\n"
 
 
@@ -66,24 +56,10 @@ def reference_page() -> str:
         "Every public name with its whole docstring, as the site builds it; "
         "[the short list](api.md) has one line for each.",
     ]
-    for module, names in sorted(tv._HOMES.items()):
-        if module != "tallyveil.errors":
-            lines += ["", f"## {module}", ""]
-            lines += [f"::: {module}.{name}" for name in sorted(names, key=str.lower)]
-    for module in sorted({*tv._MODULES.values(), "tallyveil.errors"}):
-        lines += ["", f"## {module}", "", f"::: {module}"]
-    return "\n".join(lines) + "\n"
-
-
-def stub() -> str:
-    """What type checkers see of the lazily loaded package."""
-    homes = [("tallyveil._version", "__version__", "__version__")]
-    homes += [(module, name, name) for module, names in tv._HOMES.items() for name in names]
-    for name, module in tv._MODULES.items():
-        package, _, last = module.rpartition(".")
-        homes.append((package, last, name))
-    lines = ["# Written by docs/generate.py; a test keeps it in step.", ""]
-    lines += [f"from {module} import {name} as {public}" for module, name, public in sorted(homes)]
+    for space in STUBS:
+        for heading, names in sections(space).items():
+            lines += ["", f"## {heading}", ""]
+            lines += [f"::: {module}.{name}" for module, name in names if module != "tallyveil"]
     return "\n".join(lines) + "\n"
 
 
@@ -187,4 +163,3 @@ if __name__ == "__main__":
     (ROOT / "docs" / "api.md").write_text(api_page(), encoding="utf-8")
     (ROOT / "docs" / "reference.md").write_text(reference_page(), encoding="utf-8")
     (ROOT / "docs" / "command-line.md").write_text(command_line_page(), encoding="utf-8")
-    (ROOT / "src" / "tallyveil" / "__init__.pyi").write_text(stub(), encoding="utf-8")

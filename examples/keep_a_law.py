@@ -13,7 +13,7 @@ import sys
 import numpy as np
 
 import tallyveil as tv
-from tallyveil.figure import heatmaps
+from tallyveil.figures import heatmaps
 
 
 def main(path: str = "keep_a_law.png") -> dict[str, float]:
@@ -23,7 +23,7 @@ def main(path: str = "keep_a_law.png") -> dict[str, float]:
     shown = {
         "geometric": tv.geometric(query, epsilon),
         "transport": tv.transport(query, epsilon, source=law, target=law),
-        "Algorithm 1": tv.greedy_fixed_point(law, epsilon, selector="sandwich"),
+        "Algorithm 1": tv.papers.greedy_fixed_point(law, epsilon, selector="sandwich"),
     }
     moved = {name: tv.wasserstein(law, law @ m.matrix) for name, m in shown.items()}
     for name, m in shown.items():

@@ -13,7 +13,7 @@ import sys
 import numpy as np
 
 import tallyveil as tv
-from tallyveil.figure import Curve, Panel, panels
+from tallyveil.figures import Curve, Panel, panels
 
 UPPER, EPSILON, SHOWN = 30, 0.5, 13
 
@@ -26,7 +26,7 @@ def main(path: str = "kept_distribution.png") -> dict[str, float]:
         "tallyveil": tv.privatize(cases, upper=UPPER, epsilon=EPSILON).table,
         "plain geometric noise": plain.release(cases),
     }
-    laws = {name: tv.distribution_of_counts(table, UPPER) for name, table in tables.items()}
+    laws = {name: tv.papers.distribution_of_counts(table, UPPER) for name, table in tables.items()}
     counts = np.arange(SHOWN)
     bars = [Curve(name, counts, 100 * law[:SHOWN]) for name, law in laws.items()]
     title = f"3,000 areas at epsilon {EPSILON:g}"

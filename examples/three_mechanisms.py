@@ -6,7 +6,7 @@ Run: python examples/three_mechanisms.py docs/images/three_mechanisms.png
 import sys
 
 import tallyveil as tv
-from tallyveil.figure import heatmaps
+from tallyveil.figures import heatmaps
 
 
 def main(path: str = "three_mechanisms.png") -> None:

@@ -249,7 +249,7 @@ def test_plot_writes_a_picture(tmp_path):
         lambda: tv.laplace(8, 1.0),
         lambda: tv.staircase(8, 1.0),
         lambda: tv.discrete_gaussian(8, 1.0),
-        lambda: tv.choose(8, 1.0),
+        lambda: tv.papers.choose(8, 1.0),
         lambda: tv.design(8, 1.0),
         lambda: tv.Consumer("absolute").respond(np.eye(3)),
         lambda: tv.is_derivable(np.eye(3), source=np.eye(3)),

@@ -1,43 +1,23 @@
-# Written by docs/generate.py; a test keeps it in step.
+# The one list of public names: the program reads it, and so do type checkers.
 
+# More
+from tallyveil import papers as papers
+from tallyveil import results as results
 from tallyveil._version import __version__ as __version__
-from tallyveil.closed_form.additive import discrete_gaussian as discrete_gaussian
-from tallyveil.closed_form.additive import laplace as laplace
-from tallyveil.closed_form.additive import staircase as staircase
-from tallyveil.closed_form.choose import Choice as Choice
-from tallyveil.closed_form.choose import choose as choose
-from tallyveil.closed_form.exponential import exponential as exponential
-from tallyveil.closed_form.fair import fair as fair
-from tallyveil.closed_form.fair import randomized_response as randomized_response
-from tallyveil.closed_form.fair import uniform as uniform
-from tallyveil.closed_form.geometric import geometric as geometric
-from tallyveil.closed_form.oblivious import oblivious as oblivious
-from tallyveil.closed_form.smooth import cauchy as cauchy
-from tallyveil.closed_form.smooth import smooth_sensitivity as smooth_sensitivity
-from tallyveil.closed_form.transport import transport as transport
-from tallyveil.consume.accuracy import accuracy as accuracy
-from tallyveil.consume.accuracy import chance_within as chance_within
-from tallyveil.consume.accuracy import epsilon_for as epsilon_for
-from tallyveil.consume.confidence import confidence_sets as confidence_sets
-from tallyveil.consume.consumer import Consumer as Consumer
-from tallyveil.consume.consumer import Response as Response
-from tallyveil.consume.derive import derivability as derivability
-from tallyveil.consume.derive import derivation as derivation
-from tallyveil.consume.derive import exact_derivation as exact_derivation
-from tallyveil.consume.derive import is_derivable as is_derivable
-from tallyveil.consume.dominate import dominating_remap as dominating_remap
-from tallyveil.consume.interpret import interpret as interpret
-from tallyveil.consume.ladder import Ladder as Ladder
-from tallyveil.consume.posterior import Posterior as Posterior
-from tallyveil.consume.posterior import posterior as posterior
-from tallyveil.consume.unbiased import estimate_mean as estimate_mean
-from tallyveil.consume.unbiased import estimate_total as estimate_total
-from tallyveil.consume.unbiased import unbiased as unbiased
-from tallyveil.distribution.histogram import distribution_of_counts as distribution_of_counts
-from tallyveil.distribution.histogram import histogram_of_counts as histogram_of_counts
-from tallyveil.distribution.privatizers import privatize_distribution as privatize_distribution
-from tallyveil.distribution.split import split_budget as split_budget
-from tallyveil.distribution.upper_bound import private_upper as private_upper
+from tallyveil.budget.ledger import Debit as Debit
+from tallyveil.budget.ledger import Ledger as Ledger
+from tallyveil.budget.ledger import Stage as Stage
+from tallyveil.certified.certify import CertifiedGeometric as CertifiedGeometric
+from tallyveil.certified.certify import CertifiedMechanism as CertifiedMechanism
+
+# Prove and draw
+from tallyveil.certified.certify import certify as certify
+from tallyveil.certified.certify import certify_geometric as certify_geometric
+from tallyveil.certified.certify import load as load
+from tallyveil.certified.ladder import Ladder as Ladder
+from tallyveil.certified.transport import implicit_transport as implicit_transport
+
+# Errors
 from tallyveil.errors import ArgumentError as ArgumentError
 from tallyveil.errors import BudgetError as BudgetError
 from tallyveil.errors import CertificationError as CertificationError
@@ -49,47 +29,61 @@ from tallyveil.errors import PackageError as PackageError
 from tallyveil.errors import QueryError as QueryError
 from tallyveil.errors import TableError as TableError
 from tallyveil.errors import TallyveilError as TallyveilError
+from tallyveil.errors import UsageError as UsageError
 from tallyveil.errors import VerificationError as VerificationError
 from tallyveil.evaluate.compare import Comparison as Comparison
+
+# Compare
 from tallyveil.evaluate.compare import compare as compare
 from tallyveil.evaluate.distances import count_errors as count_errors
 from tallyveil.evaluate.distances import kolmogorov_smirnov as kolmogorov_smirnov
-from tallyveil.evaluate.distances import released_share_variance as released_share_variance
 from tallyveil.evaluate.distances import total_variation as total_variation
 from tallyveil.evaluate.distances import wasserstein as wasserstein
-from tallyveil.loss import paper_loss as paper_loss
 from tallyveil.mechanism import Mechanism as Mechanism
+from tallyveil.mechanisms.additive import discrete_gaussian as discrete_gaussian
+from tallyveil.mechanisms.additive import laplace as laplace
+from tallyveil.mechanisms.additive import staircase as staircase
+from tallyveil.mechanisms.exponential import exponential as exponential
+from tallyveil.mechanisms.fair import fair as fair
+from tallyveil.mechanisms.fair import randomized_response as randomized_response
+from tallyveil.mechanisms.fair import uniform as uniform
+from tallyveil.mechanisms.geometric import geometric as geometric
+from tallyveil.mechanisms.transport import transport as transport
+from tallyveil.neighbours import Neighbours as Neighbours
 from tallyveil.optimize.design import Design as Design
 from tallyveil.optimize.design import design as design
-from tallyveil.optimize.named import am as am
-from tallyveil.optimize.named import fm as fm
-from tallyveil.optimize.named import ucm as ucm
-from tallyveil.optimize.named import variant1 as variant1
-from tallyveil.optimize.named import variant2 as variant2
-from tallyveil.optimize.named import wm as wm
-from tallyveil.preserve import polytope as polytope
-from tallyveil.preserve import scales as scales
-from tallyveil.preserve.greedy import best_fixed_point as best_fixed_point
-from tallyveil.preserve.greedy import greedy_fixed_point as greedy_fixed_point
-from tallyveil.preserve.implicit import implicit_transport as implicit_transport
-from tallyveil.preserve.unfixed import unfixed_optimum as unfixed_optimum
 from tallyveil.proof.repair import Repair as Repair
 from tallyveil.proof.repair import repair as repair
 from tallyveil.proof.verify import Verdict as Verdict
 from tallyveil.proof.verify import verify as verify
+from tallyveil.publish.check import check_package as check_package
+
+# Publish a table
+from tallyveil.publish.privatize import privatize as privatize
+from tallyveil.publish.release import Release as Release
+from tallyveil.publish.upper import private_upper as private_upper
+
+# Ask and answer: queries and mechanisms
 from tallyveil.query import Query as Query
-from tallyveil.release.certified import CertifiedGeometric as CertifiedGeometric
-from tallyveil.release.certified import CertifiedMechanism as CertifiedMechanism
-from tallyveil.release.certified import certify as certify
-from tallyveil.release.certified import certify_geometric as certify_geometric
-from tallyveil.release.certified import load as load
-from tallyveil.release.entropy import Entropy as Entropy
-from tallyveil.release.entropy import SeededNotPrivate as SeededNotPrivate
-from tallyveil.release.ledger import Ledger as Ledger
-from tallyveil.release.noise import discrete_gaussian_noise as discrete_gaussian_noise
-from tallyveil.release.noise import geometric_noise as geometric_noise
-from tallyveil.release.noise import geometric_release as geometric_release
-from tallyveil.table.check import check_package as check_package
-from tallyveil.table.pipeline import privatize_counts as privatize_counts
-from tallyveil.table.privatize import privatize as privatize
-from tallyveil.table.released import Release as Release
+from tallyveil.reading.confidence import confidence_sets as confidence_sets
+from tallyveil.reading.consumer import Consumer as Consumer
+from tallyveil.reading.consumer import Response as Response
+from tallyveil.reading.derive import derivability as derivability
+from tallyveil.reading.derive import derivation as derivation
+from tallyveil.reading.derive import is_derivable as is_derivable
+from tallyveil.reading.dominate import dominating_remap as dominating_remap
+
+# Read a release
+from tallyveil.reading.interpret import interpret as interpret
+from tallyveil.reading.posterior import Posterior as Posterior
+from tallyveil.reading.posterior import posterior as posterior
+from tallyveil.reading.precision import accuracy as accuracy
+from tallyveil.reading.precision import chance_within as chance_within
+from tallyveil.reading.precision import epsilon_for as epsilon_for
+from tallyveil.reading.unbiased import estimate_mean as estimate_mean
+from tallyveil.reading.unbiased import estimate_total as estimate_total
+from tallyveil.reading.unbiased import unbiased as unbiased
+from tallyveil.sampling.entropy import Entropy as Entropy
+from tallyveil.sampling.entropy import SeededNotPrivate as SeededNotPrivate
+from tallyveil.sampling.noise import discrete_gaussian_noise as discrete_gaussian_noise
+from tallyveil.sampling.noise import geometric_noise as geometric_noise

@@ -4,6 +4,7 @@
 
     TallyveilError
     ├── ArgumentError (also ValueError)     an argument breaks a rule
+    │   ├── UsageError                      arguments that do not go together
     │   ├── QueryError                      a query's answers, categories or neighbours
     │   └── MechanismError                  a matrix that is not a mechanism
     ├── InfeasibleError                     no mechanism meets all the constraints
@@ -21,6 +22,8 @@ confidential values: a count from a table is described by its row's rule, not qu
 
 from __future__ import annotations
 
+from functools import partial
+
 __all__ = [
     "ArgumentError",
     "BudgetError",
@@ -33,6 +36,7 @@ __all__ = [
     "QueryError",
     "TableError",
     "TallyveilError",
+    "UsageError",
     "VerificationError",
 ]
 
@@ -50,13 +54,36 @@ class ArgumentError(TallyveilError, ValueError):
     tallyveil.errors.ArgumentError: 'epsilon' must be greater than 0. Got -1.
     """
 
-    def __init__(self, argument: str, rule: str, value: object = None, hint: str = "") -> None:
-        self.argument, self.rule, self.value, self.hint = argument, rule, value, hint
-        got = "" if value is None else f" Got {_shown(value)}."
-        super().__init__(f"{argument!r} must {rule}.{got}{' ' + hint if hint else ''}")
+    def __init__(
+        self, argument: str, rule: str, value: object = None, hint: str = "", *, got: str = ""
+    ) -> None:
+        """Say that `argument` must `rule`; `got` describes what was given, `value` quotes it."""
+        self.argument, self.rule, self.value, self.hint, self.got = argument, rule, value, hint, got
+        shown = got or ("" if value is None else _shown(value))
+        sentences = (f"{argument!r} must {rule}.", shown and f"Got {shown}.", hint)
+        super().__init__(" ".join(filter(None, sentences)))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.argument, self.rule, self.value, self.hint)
+        again = partial(type(self), got=self.got)
+        return again, (self.argument, self.rule, self.value, self.hint)
+
+
+class UsageError(ArgumentError):
+    """Arguments that do not go together, said in a sentence of its own.
+
+    >>> raise UsageError("Give either a FILE or --value.")
+    Traceback (most recent call last):
+    ...
+    tallyveil.errors.UsageError: Give either a FILE or --value.
+    """
+
+    def __init__(self, message: str) -> None:
+        self.argument = self.rule = self.hint = self.got = ""
+        self.value = None
+        ValueError.__init__(self, message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self),)
 
 
 class QueryError(ArgumentError):

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError
 from tallyveil.query import Query
 
@@ -31,7 +32,6 @@ __all__ = [
 Loss: TypeAlias = str | tuple[str, float] | Callable[[Any, Any], Any] | ArrayLike
 Prior: TypeAlias = str | tuple[str, float] | ArrayLike | None
 
-Floats = NDArray[np.float64]
 
 NAMED_LOSSES = ("absolute", "squared", "zero_one")
 PARAMETER_LOSSES = ("power", "beyond")

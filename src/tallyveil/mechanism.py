@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tallyveil import exchange, privacy
+from tallyveil import audit, formats
+from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError, MechanismError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
 from tallyveil.loss import Loss, Prior, loss_table, prior_law, side_mask
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Mechanism", "check_confidence", "require_mechanism"]
 
-Floats = NDArray[np.float64]
 ROUND_OFF = 1e-6
 """How far solvers leave rows from summing to one, and entries below zero."""
 
@@ -92,9 +92,9 @@ class Mechanism:
 
     # -- privacy ------------------------------------------------------------------------------
 
-    def worst_pair(self) -> privacy.WorstPair:
+    def worst_pair(self) -> audit.WorstPair:
         """The neighbours and the output whose probabilities differ most, and by how much."""
-        return privacy.worst_pair(self.matrix, self.query.neighbours)
+        return audit.worst_pair(self.matrix, self.query.neighbours)
 
     def realised_epsilon(self) -> float:
         """The smallest epsilon for which this matrix is epsilon-private (000, Definition 2).
@@ -114,7 +114,7 @@ class Mechanism:
         values = np.atleast_1d(np.asarray(epsilons, dtype=float))
         if not np.isfinite(values).all() or (values < 0).any():
             raise ArgumentError("epsilons", "be finite and at least 0", "another value")
-        return privacy.hockey_stick(self.matrix, self.query.neighbours, values)
+        return audit.hockey_stick(self.matrix, self.query.neighbours, values)
 
     # -- structure ----------------------------------------------------------------------------
 
@@ -307,11 +307,11 @@ class Mechanism:
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """The matrix as labelled CSV; also written to `path` if given."""
-        return self._written(exchange.csv_text, path)
+        return self._written(formats.csv_text, path)
 
     def to_ptable(self, path: str | Path | None = None) -> str:
         """The matrix as a ptable (columns i, j, p, v, p_int_lb, p_int_ub), for cellKey users."""
-        return self._written(exchange.ptable_text, path)
+        return self._written(formats.ptable_text, path)
 
     def _written(self, form: Any, path: str | Path | None) -> str:
         text: str = form(self.matrix, self.query.inputs, self.query.outputs)
@@ -330,8 +330,8 @@ class Mechanism:
         """
         given = str(source)
         text = given if "\n" in given else Path(given).read_text(encoding="utf-8")
-        matrix, inputs, outputs = (exchange.ptable_matrix if exchange.is_ptable(text)
-                                   else exchange.csv_matrix)(text)  # fmt: skip
+        matrix, inputs, outputs = (formats.ptable_matrix if formats.is_ptable(text)
+                                   else formats.csv_matrix)(text)  # fmt: skip
         if query is None:
             rows = np.arange(matrix.shape[0]) if inputs is None else _tidy(inputs)
             columns = np.arange(matrix.shape[1]) if outputs is None else _tidy(outputs)
@@ -340,7 +340,7 @@ class Mechanism:
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """A heatmap as in Figures 1, 2 and 7 of paper 000; also saved to `path` if given."""
-        from tallyveil.figure import heatmap
+        from tallyveil.figures import heatmap
 
         title = self.name if self.epsilon is None else f"{self.name}, ε = {self.epsilon:g}"
         return heatmap(self.matrix, self.query.inputs, self.query.outputs, title, path)

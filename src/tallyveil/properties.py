@@ -31,12 +31,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tallyveil.arrays import Integers
 from tallyveil.errors import ArgumentError
 from tallyveil.query import Query
 
 __all__ = ["IMPLIED", "PROPERTIES", "SEVEN", "Rows", "Witness", "check_names", "rows", "witness"]
 
-Index = NDArray[np.int64]
 TOLERANCE = 1e-9
 
 
@@ -48,8 +48,8 @@ class Rows:
     where only the floor bounds the larger entry.
     """
 
-    larger: tuple[Index, Index]
-    smaller: tuple[Index, Index] | None = None
+    larger: tuple[Integers, Integers]
+    smaller: tuple[Integers, Integers] | None = None
     factor: float = 1.0
     floor: float = 0.0
     equal: bool = False
@@ -79,7 +79,7 @@ class Witness:
         return f"{self.property}: cell {self.larger}{other} falls short by {self.shortfall:.3g}"
 
 
-def _grid(rows_: Index, columns: Index) -> tuple[Index, Index]:
+def _grid(rows_: Integers, columns: Integers) -> tuple[Integers, Integers]:
     first, second = np.broadcast_arrays(rows_, columns)
     return first.ravel(), second.ravel()
 

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tallyveil.arrays import Floats
 from tallyveil.errors import QueryError
 from tallyveil.neighbours import Neighbours
 
 __all__ = ["Query", "require_query"]
 
-Floats = NDArray[np.float64]
 MOST_ANSWERS = 10**8
 """More true or released answers than this are refused before any array is made."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tallyveil.release.ledger import Ledger
+from tallyveil.budget.ledger import Ledger
 
 PROGRAM = str(Path(sys.executable).with_name("tallyveil"))
 

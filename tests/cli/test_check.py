@@ -7,8 +7,8 @@ import shutil
 import pytest
 
 import tallyveil as tv
-from tallyveil.table.check import check_package
-from tallyveil.table.package import CHECKSUMS, checksums_text
+from tallyveil.publish.check import check_package
+from tallyveil.publish.folder import CHECKSUMS, checksums_text
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from tallyveil.release.ledger import Ledger
-from tallyveil.table.check import check_package
+from tallyveil.budget.ledger import Ledger
+from tallyveil.publish.check import check_package
 
 
 @pytest.fixture(name="program")

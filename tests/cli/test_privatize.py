@@ -6,8 +6,8 @@ import stat
 
 import pytest
 
-from tallyveil.release.ledger import Ledger
-from tallyveil.table.check import check_package
+from tallyveil.budget.ledger import Ledger
+from tallyveil.publish.check import check_package
 
 FILES = {"data.csv", "datapackage.json", "mechanism.json", "certificate.json", "METHODOLOGY.html",
          "receipt.json", "SHA256SUMS"}  # fmt: skip

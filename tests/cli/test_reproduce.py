@@ -5,8 +5,8 @@ from typer.testing import CliRunner
 
 from tallyveil.cli.app import app
 from tallyveil.errors import ArgumentError
-from tallyveil.reproduce import registry
-from tallyveil.reproduce.experiment import Experiment, Result, Table, number
+from tallyveil.papers.harness import registry
+from tallyveil.papers.harness.experiment import Experiment, Result, Table, number
 
 runner = CliRunner()
 
@@ -49,7 +49,7 @@ def test_a_page_is_written_where_asked(tmp_path):
 
 @pytest.mark.parametrize(("got", "code"), [(1.0, 0), (2.0, 1)])
 def test_an_unexplained_difference_is_exit_code_1(tmp_path, monkeypatch, got, code):
-    from tallyveil.figure import new_figure
+    from tallyveil.figures import new_figure
 
     found = Result({"data": Table.of(("x",), [(1,)])}, new_figure,
                    (number("claim", 1.0, got, 0.1),))  # fmt: skip

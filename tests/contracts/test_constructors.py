@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tallyveil as tv
-from tallyveil import closed_form
+from tallyveil import mechanisms
 from tallyveil.mechanism import Mechanism
 
 DELTA = 1e-6
@@ -27,7 +27,7 @@ BUILD = {
     "laplace normalized": lambda q, e: tv.laplace(q, e, "normalize"),
     "staircase normalized": lambda q, e: tv.staircase(q, e, "normalize"),
     "transport": lambda q, e: tv.transport(q, e, source=_law(q), target=_law(q)),
-    "oblivious": lambda q, e: tv.oblivious(tv.geometric(q, e).matrix, q.inputs, q, e),
+    "oblivious": lambda q, e: tv.papers.oblivious(tv.geometric(q, e).matrix, q.inputs, q, e),
 }
 
 
@@ -36,9 +36,9 @@ def _law(query):
 
 
 def constructors() -> set[str]:
-    """Public functions of `tallyveil.closed_form` that return a Mechanism."""
+    """Public functions of `tallyveil.mechanisms` that return a Mechanism."""
     found = set()
-    for module in pkgutil.iter_modules(closed_form.__path__, "tallyveil.closed_form."):
+    for module in pkgutil.iter_modules(mechanisms.__path__, "tallyveil.mechanisms."):
         home = importlib.import_module(module.name)
         for name in home.__all__:
             member = getattr(home, name)

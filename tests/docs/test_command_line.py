@@ -22,7 +22,6 @@ def generate():
         ("docs/command-line.md", "command_line_page"),
         ("docs/api.md", "api_page"),
         ("docs/reference.md", "reference_page"),
-        ("src/tallyveil/__init__.pyi", "stub"),
     ],
 )
 def test_the_file_is_what_the_program_says(generate, file, maker):

@@ -30,7 +30,7 @@ def test_figures_are_those_of_the_mechanism():
 
 
 def test_a_row_for_every_mechanism_loss_and_prior():
-    view = tv.compare([GEOMETRIC, tv.variant2(Q, 0.5)], ["absolute", ("beyond", 1)],
+    view = tv.compare([GEOMETRIC, tv.papers.variant2(Q, 0.5)], ["absolute", ("beyond", 1)],
                       [None, ("binomial", 0.3)])  # fmt: skip
     assert len(view.rows) == 8
     assert {row.prior for row in view.rows} == {"uniform", "binomial 0.3"}

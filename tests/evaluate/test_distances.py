@@ -44,7 +44,7 @@ def test_footnote_1_variance_by_enumeration():
             weights.append(mechanism.matrix[0, first] * mechanism.matrix[1, second])
     mean = np.average(shares, weights=weights)
     variance = np.average((np.array(shares) - mean) ** 2, weights=weights)
-    found = tv.released_share_variance(mechanism, [0.5, 0.5], records=2)
+    found = tv.papers.released_share_variance(mechanism, [0.5, 0.5], records=2)
     np.testing.assert_allclose(found, [variance, variance], atol=1e-15)
 
 
@@ -52,7 +52,7 @@ def test_footnote_1_with_a_fixed_point():
     z = np.array([0.5, 0.3, 0.2])
     T = tv.transport(tv.Query.count(2), 1.0, z)
     expected = (z - z @ T.matrix**2) / 50
-    np.testing.assert_allclose(tv.released_share_variance(T, z, 50), expected, atol=1e-15)
+    np.testing.assert_allclose(tv.papers.released_share_variance(T, z, 50), expected, atol=1e-15)
 
 
 def test_refusals():
@@ -63,4 +63,4 @@ def test_refusals():
     with pytest.raises(ArgumentError, match="one count for every true one"):
         tv.count_errors([1, 2], [1])
     with pytest.raises(ArgumentError, match="at least 1"):
-        tv.released_share_variance(tv.geometric(tv.Query.count(1), 1.0), [0.5, 0.5], 0)
+        tv.papers.released_share_variance(tv.geometric(tv.Query.count(1), 1.0), [0.5, 0.5], 0)

@@ -1,4 +1,4 @@
-"""What must stay the same to the byte whatever moves in the source: seeded, so it can repeat itself.
+"""What must stay the same to the byte whatever moves in the source; seeded, so that it repeats.
 
 `python tests/golden/cases.py` writes ``expected.json`` anew; do so only for a difference that
 CHANGELOG.md explains.
@@ -110,7 +110,7 @@ def compute(folder):
     }
     two = {"count": ["cases", "tests"], "upper": [9, 12], "epsilon": ["1/2", "1/4"]}
     found["release two columns"] = of_release(released(kinds["csv"], **two))
-    people = {"count": None, "keep": None, "by": "county", "categories": COUNTIES[:250] + ["new"],
+    people = {"count": None, "keep": None, "by": "county", "categories": [*COUNTIES[:250], "new"],
               "where": "tests > 2", "upper": 20, "epsilon": 1}  # fmt: skip
     small = kinds["pandas"].head(250)
     found["release microdata"] = of_release(released(small, **people))

@@ -8,20 +8,19 @@ import pytest
 import tallyveil
 
 LAYERS = [
-    "_version", "errors", "exact", "neighbours", "query", "loss", "properties", "privacy",
-    "exchange", "figure", "mechanism", "closed_form", "proof", "release", "optimize", "preserve",
-    "consume", "distribution", "evaluate", "report", "table", "reproduce", "cli",
-    "__main__",
+    "_version", "_lazy", "arrays", "errors", "exact", "neighbours", "query", "loss", "properties",
+    "audit", "formats", "figures", "mechanism", "mechanisms", "proof", "sampling", "certified",
+    "optimize", "reading", "evaluate", "budget", "tables", "publish", "papers", "results", "cli", "__main__",
 ]  # fmt: skip
 HOMES = {  # the only modules that may import each heavy library
     "clarabel": {"optimize.solver"},
     "scipy.optimize.linprog": {"optimize.solver"},
-    "cryptography": {"release.entropy"},
-    "matplotlib": {"figure"},
-    "sqlite3": {"release.ledger_store"},
-    "pyarrow": {"table.engine_arrow"},
-    "pandas": {"table.engine_pandas"},
-    "polars": {"table.engine_polars"},
+    "cryptography": {"sampling.entropy"},
+    "matplotlib": {"figures"},
+    "sqlite3": {"budget.sqlite"},
+    "pyarrow": {"tables.arrow"},
+    "pandas": {"tables.pandas"},
+    "polars": {"tables.polars"},
     "typer": {"cli"},
     "rich": {"cli", "optimize.progress", "evaluate.compare"},
 }
@@ -74,7 +73,7 @@ def test_heavy_libraries_have_one_home(path):
 
 @pytest.mark.parametrize("path", MODULES, ids=dotted)
 def test_random_bits_have_one_source(path):
-    if dotted(path) == "release.entropy":
+    if dotted(path) == "sampling.entropy":
         return
     text = path.read_text(encoding="utf-8")
     for forbidden in ("np.random", "numpy.random", "import random", "os.urandom", "secrets."):

@@ -195,7 +195,7 @@ def test_a_fixed_point_needs_a_square_query():
 
 def test_wm_readings_are_two():
     with pytest.raises(tv.ArgumentError, match="'weak' or 'monotone'"):
-        tv.wm(Q, 1.0, reading="strong")
+        tv.papers.wm(Q, 1.0, reading="strong")
 
 
 def test_results_are_kept_and_looked_up(tmp_path):

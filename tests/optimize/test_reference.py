@@ -121,7 +121,7 @@ def test_wm_in_both_readings(n, alpha, weak, monotone):
     query = tv.Query.count(n)
     loss = paper_loss(query, "L0")
     for reading, wanted in (("weak", weak), ("monotone", monotone)):
-        found = tv.wm(query, epsilon(alpha), loss, reading=reading)
+        found = tv.papers.wm(query, epsilon(alpha), loss, reading=reading)
         assert found.objective == pytest.approx(wanted, rel=CLOSE)
 
 
@@ -145,7 +145,7 @@ FIGURE_2 = [
 @pytest.mark.parametrize(("n", "loss", "wanted"), FIGURE_2)
 def test_all_properties_at_062(n, loss, wanted):
     query = tv.Query.count(n)
-    found = tv.am(query, epsilon(0.62), paper_loss(query, loss), method="lp")
+    found = tv.papers.am(query, epsilon(0.62), paper_loss(query, loss), method="lp")
     assert found.objective == pytest.approx(wanted, rel=CLOSE)
 
 
@@ -170,7 +170,7 @@ FAIR = [
 def test_fairness_alone_is_the_fair_mechanism(n, alpha, wanted):
     program = optimum(n, alpha, "L0", ["fair"], "lp")
     assert program.objective == pytest.approx(wanted, rel=CLOSE)
-    closed = tv.fm(tv.Query.count(n), epsilon(alpha), "zero_one")
+    closed = tv.papers.fm(tv.Query.count(n), epsilon(alpha), "zero_one")
     assert closed.method == "fair"
     assert closed.objective * (n + 1) / n == pytest.approx(wanted, rel=1e-12)
     # the fair optimum is not unique, but its diagonal is
@@ -209,21 +209,21 @@ TABLE_4 = [[0.315263, 0.191217, 0.115979, 0.070345, 0.042666, 0.025878],
 
 def test_table_2_by_value():
     """Its matrix is one of several optima (errata 001.7), so only the value is compared."""
-    found = tv.variant2(tv.Query.maximum(1, 5), 1.0)
+    found = tv.papers.variant2(tv.Query.maximum(1, 5), 1.0)
     assert found.objective == pytest.approx(1.151924198484525, rel=CLOSE)
 
 
 @pytest.mark.parametrize("method", ["auto", "lp"])
 def test_table_3_entry_by_entry(method):
     """Unique, so every entry must agree."""
-    found = tv.variant1(tv.Query.count(5), 0.5, method=method)
+    found = tv.papers.variant1(tv.Query.count(5), 0.5, method=method)
     assert found.objective == pytest.approx(1.0605371965144283, rel=CLOSE)
     assert np.abs(found.mechanism.papers_matrix() - TABLE_3).max() < 1e-6
 
 
 def test_table_4_entry_by_entry():
     """Unique, so every entry must agree."""
-    found = tv.variant2(tv.Query.count(5), 0.5)
+    found = tv.papers.variant2(tv.Query.count(5), 0.5)
     assert found.objective == pytest.approx(1.1381033484430862, rel=CLOSE)
     assert np.abs(found.mechanism.papers_matrix() - TABLE_4).max() < 1e-6
 
@@ -242,7 +242,7 @@ MAXIMUM = [
 @pytest.mark.parametrize(("level", "first", "second"), MAXIMUM)
 def test_maximum_query(level, first, second):
     query = tv.Query.maximum(0, 9)
-    one, two = tv.variant1(query, level), tv.variant2(query, level)
+    one, two = tv.papers.variant1(query, level), tv.papers.variant2(query, level)
     assert one.objective == pytest.approx(first, rel=CLOSE)
     assert one.mechanism.bayes_loss() == pytest.approx(first, rel=CLOSE)
     assert two.objective == pytest.approx(second, rel=CLOSE)
@@ -251,8 +251,8 @@ def test_maximum_query(level, first, second):
 def test_a_wider_range_changes_nothing():
     """Section 4.3.4: with outputs over 300 % of the range the optima stay as they are."""
     wide = tv.Query.maximum(0, 9, extend=3)
-    assert tv.variant1(wide, 0.2).objective == pytest.approx(2.450166002687522, rel=CLOSE)
-    assert tv.variant2(wide, 0.2).objective == pytest.approx(3.1106308102125824, rel=CLOSE)
+    assert tv.papers.variant1(wide, 0.2).objective == pytest.approx(2.450166002687522, rel=CLOSE)
+    assert tv.papers.variant2(wide, 0.2).objective == pytest.approx(3.1106308102125824, rel=CLOSE)
 
 
 # Paper 002, section 5: (law z, epsilon, then least absolute and squared count error without and

@@ -19,7 +19,7 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Check a release folder offline: checksums, certificate, budget, ranges, consistency."""
-    from tallyveil.table.check import check_package
+    from tallyveil.publish.check import check_package
 
     findings = check_package(folder)
     good = all(finding.ok for finding in findings)

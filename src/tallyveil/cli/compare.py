@@ -101,7 +101,7 @@ def _makers() -> dict[str, Callable[[Query, str], Mechanism]]:
 
     def named(name: str) -> Callable[[Query, str], Mechanism]:
         def make(query: Query, epsilon: str) -> Mechanism:
-            made = getattr(tv, name)(query, epsilon)
+            made = getattr(tv if name in closed else tv.papers, name)(query, epsilon)
             found = made if isinstance(made, Mechanism) else made.mechanism
             return Mechanism(found.matrix, query, epsilon, delta=found.exact_delta, name=name)
 
@@ -112,8 +112,8 @@ def _makers() -> dict[str, Callable[[Query, str], Mechanism]]:
 
 def _from_file(file: Path) -> Mechanism:
     """A certified mechanism, a plain one, or a matrix; named after its file."""
+    from tallyveil.certified.certify import load
     from tallyveil.mechanism import FORMAT, Mechanism
-    from tallyveil.release.certified import load
 
     if file.suffix != ".json":
         found = Mechanism.from_csv(file)

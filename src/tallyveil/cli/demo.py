@@ -83,8 +83,8 @@ def _make_folder(folder: Path) -> None:
 
 def _compare() -> list[tuple[str, str, str, str]]:
     """Mean absolute error, error at zero and chance of the truth for four mechanisms."""
-    from tallyveil.closed_form.fair import fair, uniform
-    from tallyveil.closed_form.geometric import geometric
+    from tallyveil.mechanisms.fair import fair, uniform
+    from tallyveil.mechanisms.geometric import geometric
     from tallyveil.optimize.design import design
     from tallyveil.query import Query
 
@@ -105,9 +105,9 @@ def _compare() -> list[tuple[str, str, str, str]]:
 
 def _publish(folder: Path) -> Any:
     """The main job, as `tallyveil privatize` does it."""
+    from tallyveil.budget.ledger import Ledger
     from tallyveil.cli.privatize import publish
-    from tallyveil.release.ledger import Ledger
-    from tallyveil.table.prepare import prepare
+    from tallyveil.publish.prepare import prepare
 
     ledger = folder / "budget.db"
     Ledger.create(ledger).open("cases", BUDGET)
@@ -118,7 +118,7 @@ def _publish(folder: Path) -> Any:
 
 
 def _check(folder: Path) -> Any:
-    from tallyveil.table.check import check_package
+    from tallyveil.publish.check import check_package
 
     return check_package(folder / "release")
 

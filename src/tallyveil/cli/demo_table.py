@@ -7,7 +7,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.release.entropy import SeededNotPrivate
+from tallyveil.sampling.entropy import SeededNotPrivate
 
 __all__ = ["counts_of", "demo_csv"]
 

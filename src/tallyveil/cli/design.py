@@ -135,7 +135,7 @@ def summary(found: Design) -> dict[str, Any]:
 
 
 def _write(folder: Path, found: Design) -> None:
-    from tallyveil.release.certified import certify
+    from tallyveil.certified.certify import certify
 
     folder.mkdir(parents=True, exist_ok=True)
     certify(found.mechanism).save(folder / "mechanism.json")

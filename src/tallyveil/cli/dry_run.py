@@ -14,10 +14,10 @@ __all__ = ["show_plan"]
 
 def show_plan(options: dict[str, Any], rows: int | None, as_json: bool) -> None:
     """Plan from the public arguments alone: neither the table nor a ledger is opened."""
-    from tallyveil.release.ledger import Stage, shown_rational
-    from tallyveil.table.plan import plan_column
-    from tallyveil.table.receipt import promise
-    from tallyveil.table.request import make_request
+    from tallyveil.budget.ledger import Stage, shown_rational
+    from tallyveil.publish.options import make_request
+    from tallyveil.publish.plan import plan_column
+    from tallyveil.publish.receipt import promise
 
     request = make_request(**options)
     size = len(request.categories) or rows

@@ -28,7 +28,7 @@ def command(
     The largest count is not shown either: a range that is read off the data gives the data
     away. Name one that is publicly known.
     """
-    from tallyveil.table.source import read_table
+    from tallyveil.tables.source import read_table
 
     table = read_table(file, "\t" if delimiter == "tab" else delimiter, encoding)
     columns = [{"name": name, "type": table.type_of(name)} for name in table.names]

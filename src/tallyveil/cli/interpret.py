@@ -93,8 +93,8 @@ def command(
         return
     if released is None:
         return
-    from tallyveil.consume.interpret import reading
-    from tallyveil.consume.posterior import posterior
+    from tallyveil.reading.interpret import reading
+    from tallyveil.reading.posterior import posterior
 
     found = reading(made, released, belief, confidence)
     law = posterior(made, released, belief)
@@ -124,7 +124,7 @@ def read_mechanism(path: Path) -> Mechanism:
         raise ArgumentError("mechanism", "be a JSON or CSV file", str(path)) from None
     if isinstance(data, dict) and data.get("format") == FORMAT:
         return Mechanism.from_dict(data)
-    from tallyveil.release.certified import load
+    from tallyveil.certified.certify import load
 
     return load(path).mechanism
 
@@ -138,8 +138,8 @@ def _matched(path: Path) -> Mechanism | None:
     if not (folder / "receipt.json").is_file():
         return None
     from tallyveil.errors import ArgumentError
-    from tallyveil.table.check import read_package
-    from tallyveil.table.rebuild import published_mechanism
+    from tallyveil.publish.check import read_package
+    from tallyveil.publish.rebuild import published_mechanism
 
     file = "mechanism.json" if path.is_dir() else path.name
     for column in read_package(folder)["columns"]:
@@ -183,8 +183,8 @@ def _column(
     target: Path | None,
     as_json: bool,
 ) -> None:
-    from tallyveil.consume.interpret import interpret
     from tallyveil.errors import ArgumentError
+    from tallyveil.reading.interpret import interpret
 
     header, rows, separator = _read_rows(file)
     if column is None or column not in header:
@@ -231,8 +231,8 @@ def _read_rows(file: Path) -> tuple[list[str], list[list[str]], str]:
 
 
 def _totals(mechanism: Mechanism, values: list[float], confidence: float) -> dict[str, Any]:
-    from tallyveil.consume.unbiased import estimate_mean, estimate_total
     from tallyveil.errors import InfeasibleError
+    from tallyveil.reading.unbiased import estimate_mean, estimate_total
 
     try:
         return {"total": vars(estimate_total(mechanism, values, confidence)),
@@ -262,9 +262,9 @@ def _accuracy(
     as_json: bool,
 ) -> None:
     from tallyveil.cli.design import parse_query
-    from tallyveil.consume.accuracy import accuracy, chance_within, epsilon_for
     from tallyveil.errors import ArgumentError
     from tallyveil.exact import exact_rational
+    from tallyveil.reading.precision import accuracy, chance_within, epsilon_for
 
     query = parse_query(question)
     if (within is None) == (epsilon is None):

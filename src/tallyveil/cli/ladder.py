@@ -13,7 +13,7 @@ import typer
 from tallyveil.cli.common import JsonOption, example, note, out, print_json, text_table
 
 if TYPE_CHECKING:
-    from tallyveil.consume.ladder import Ladder
+    from tallyveil.certified.ladder import Ladder
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -62,7 +62,7 @@ def command(
         raise ArgumentError("ladder", "be told --count and --out with a FILE")
     if value is not None and value < 0:
         raise ArgumentError("--value", "be a count: 0 or more")
-    from tallyveil.consume.ladder import Ladder
+    from tallyveil.certified.ladder import Ladder
     from tallyveil.query import Query
 
     ladder = Ladder(Query.count(upper), [part.strip() for part in epsilons.split(",")])
@@ -91,9 +91,9 @@ def _release_column(
     import numpy as np
 
     from tallyveil.errors import TableError
-    from tallyveil.table.categories import require_distinct
-    from tallyveil.table.package import staging
-    from tallyveil.table.source import read_table
+    from tallyveil.publish.folder import staging
+    from tallyveil.tables.categories import require_distinct
+    from tallyveil.tables.source import read_table
 
     table = read_table(file)
     wanted = list(keep) if keep else [name for name in table.names if name != column]
@@ -123,7 +123,7 @@ def _release_column(
 
 
 def _plain(ladder: Ladder, level: int) -> str:
-    from tallyveil.release.ledger import shown_rational
+    from tallyveil.budget.ledger import shown_rational
 
     return shown_rational(ladder.epsilons[level - 1]).replace("/", "_")
 
@@ -134,7 +134,7 @@ def _debit(ladder: Ladder, column: str, account: tuple[str | None, str | None]) 
     if book is None or dataset is None:
         note("No ledger: nothing keeps count of further releases of these data.")
         return
-    from tallyveil.release.ledger import Debit, Ledger, Stage
+    from tallyveil.budget.ledger import Debit, Ledger, Stage
 
     stages = (Stage("ladder", ladder.epsilons[0]),)
     Ledger(book).debit(dataset, Debit((column,), stages, command=shlex.join(_public_arguments())))
@@ -150,7 +150,7 @@ def _public_arguments() -> list[str]:
 
 
 def _report(ladder: Ladder, result: dict[str, object], as_json: bool) -> None:
-    from tallyveil.consume.accuracy import accuracy
+    from tallyveil.reading.precision import accuracy
 
     reach = [accuracy(ladder.query, epsilon) for epsilon in ladder.epsilons]
     levels = [float(epsilon) for epsilon in ladder.epsilons]

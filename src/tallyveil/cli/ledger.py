@@ -35,8 +35,8 @@ def init(
     as_json: JsonOption = False,
 ) -> None:
     """Give a dataset its total budget; makes the ledger if there is none."""
+    from tallyveil.budget.ledger import Ledger
     from tallyveil.exact import exact_delta, exact_epsilon
-    from tallyveil.release.ledger import Ledger
 
     total, slack = exact_epsilon(epsilon), exact_delta(delta)
     account = Ledger.create(ledger).open(dataset, total, slack)
@@ -49,7 +49,7 @@ def init(
 @app.command(epilog=example("tallyveil ledger show --ledger budget.db"))
 def show(ledger: LedgerOption, dataset: MaybeDataset = None, as_json: JsonOption = False) -> None:
     """What every dataset may spend, has spent, and has left."""
-    from tallyveil.release.ledger import Ledger, shown_rational
+    from tallyveil.budget.ledger import Ledger, shown_rational
 
     book = Ledger(ledger)
     accounts = book.accounts() if dataset is None else [book.account(dataset)]
@@ -70,7 +70,7 @@ def history(
     ledger: LedgerOption, dataset: MaybeDataset = None, as_json: JsonOption = False
 ) -> None:
     """Every debit, oldest first."""
-    from tallyveil.release.ledger import Ledger, shown_rational
+    from tallyveil.budget.ledger import Ledger, shown_rational
 
     entries = Ledger(ledger).history(dataset)
     if as_json:
@@ -99,8 +99,8 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Check that no entry was changed, removed, inserted or reordered."""
+    from tallyveil.budget.ledger import Ledger
     from tallyveil.errors import LedgerError
-    from tallyveil.release.ledger import Ledger
 
     book = Ledger(ledger)
     try:
@@ -120,7 +120,7 @@ def verify(
 def _require_entry(book: Any, release: Path) -> None:
     """Raise a `LedgerError` unless the ledger has the entry that a receipt names."""
     from tallyveil.errors import LedgerError
-    from tallyveil.table.check import read_package
+    from tallyveil.publish.check import read_package
 
     named = read_package(release)["ledger"]
     if named is None:
@@ -133,7 +133,7 @@ def _require_entry(book: Any, release: Path) -> None:
 @app.command(epilog=example("tallyveil ledger close --ledger budget.db --dataset cases"))
 def close(ledger: LedgerOption, dataset: DatasetOption, as_json: JsonOption = False) -> None:
     """Refuse every later debit of a dataset, for good."""
-    from tallyveil.release.ledger import Ledger
+    from tallyveil.budget.ledger import Ledger
 
     account = Ledger(ledger).close(dataset)
     if as_json:

@@ -14,8 +14,8 @@ import typer
 from tallyveil.cli.common import JsonOption, example, note, out, print_json, progress
 
 if TYPE_CHECKING:
-    from tallyveil.table.prepare import Prepared
-    from tallyveil.table.released import Release
+    from tallyveil.publish.prepare import Prepared
+    from tallyveil.publish.release import Release
 
 __all__ = ["EXAMPLE", "command", "publish"]
 
@@ -201,7 +201,7 @@ def command(
         "where": where or (), "categories": categories, "order": order, "keep": keep,
         "drop": drop or (), "allow_duplicates": allow_duplicates,
     }  # fmt: skip
-    from tallyveil.table.prepare import prepare
+    from tallyveil.publish.prepare import prepare
 
     if dry_run:
         from tallyveil.cli.dry_run import show_plan
@@ -238,7 +238,7 @@ def publish(
     say: Callable[[str], None] = lambda _: None,
 ) -> Release:
     """Reserve room, debit, draw, write: in this order; then the confidential comparison."""
-    from tallyveil.table.package import staging
+    from tallyveil.publish.folder import staging
 
     with staging(target, prepared.room()) as place:
         release = prepared.release(*account, command=shlex.join(sys.argv), say=say)
@@ -250,7 +250,7 @@ def publish(
 
 def _remarks(prepared: Prepared) -> None:
     """What the publisher should know and an error would be too much for."""
-    from tallyveil.table.prepare import order_remark
+    from tallyveil.publish.prepare import order_remark
 
     remark = order_remark(prepared)
     if remark:
@@ -273,7 +273,7 @@ def _targets(folder: Path | None, confidential: Path | None) -> Path:
 
 def _write_confidential(path: Path, prepared: Prepared, release: Release) -> None:
     """Write the comparison with the truth, readable by its owner only."""
-    from tallyveil.report.confidential import confidential_report
+    from tallyveil.publish.page.confidential import confidential_report
 
     released = {plan.name: drawn.counts for plan, drawn in release.columns}
     page = confidential_report(release.receipt, prepared.counts, released)

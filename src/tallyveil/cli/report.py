@@ -27,8 +27,8 @@ def command(
     """
     from tallyveil.cli.summary import receipt_lines
     from tallyveil.errors import PackageError
-    from tallyveil.table.check import read_package
-    from tallyveil.table.rebuild import rebuilt_methodology
+    from tallyveil.publish.check import read_package
+    from tallyveil.publish.rebuild import rebuilt_methodology
 
     receipt = read_package(folder)
     if target is not None:

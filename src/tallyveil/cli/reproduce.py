@@ -10,8 +10,8 @@ import typer
 from tallyveil.cli.common import JsonOption, example, print_json
 
 if TYPE_CHECKING:
-    from tallyveil.reproduce.experiment import Context, Experiment
-    from tallyveil.reproduce.run import Outcome
+    from tallyveil.papers.harness.experiment import Context, Experiment
+    from tallyveil.papers.harness.run import Outcome
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -64,9 +64,9 @@ def command(
     paper for a reason that is not known.
     """
     from tallyveil.cli.common import out
-    from tallyveil.reproduce.data import Data
-    from tallyveil.reproduce.experiment import Context
-    from tallyveil.reproduce.registry import select
+    from tallyveil.papers.harness.data import Data
+    from tallyveil.papers.harness.experiment import Context
+    from tallyveil.papers.harness.registry import select
 
     chosen = select(paper, figure, table)
     if listing and as_json:
@@ -79,7 +79,7 @@ def command(
     context = Context(quick=quick, data=Data(adult, homicides, schools, families))
     outcomes = _run_with_bars(chosen, context, out_folder, quiet=as_json)
     if page is not None:
-        from tallyveil.reproduce.run import write_page
+        from tallyveil.papers.harness.run import write_page
 
         write_page(outcomes, quick, out_folder, page)
     if as_json:
@@ -111,7 +111,7 @@ def _run_with_bars(
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     from tallyveil.cli.common import errors, out
-    from tallyveil.reproduce.run import run
+    from tallyveil.papers.harness.run import run
 
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=errors, transient=True) as progress:

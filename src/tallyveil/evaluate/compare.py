@@ -127,7 +127,7 @@ class Comparison:
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Loss for each true answer, a panel per loss, then bias; saved to `path` if given."""
-        from tallyveil.figure import Curve, Panel, panels
+        from tallyveil.figures import Curve, Panel, panels
 
         pairs = list(zip(self.names, self.mechanisms, strict=True))
         parts = [
@@ -148,7 +148,7 @@ class Comparison:
 
         For mechanisms of one name at several epsilons; saved to `path` if given.
         """
-        from tallyveil.figure import Curve, Panel, panels
+        from tallyveil.figures import Curve, Panel, panels
 
         parts = []
         for loss, prior in dict.fromkeys((row.loss, row.prior) for row in self.rows):
@@ -210,8 +210,8 @@ def compare(
     All figures are exact up to the rounding of doubles: nothing is sampled. Costs O(n m) per
     row, and O(n^2 m) for the best response.
 
-    >>> from tallyveil.closed_form.geometric import geometric
-    >>> from tallyveil.closed_form.fair import uniform
+    >>> from tallyveil.mechanisms.geometric import geometric
+    >>> from tallyveil.mechanisms.fair import uniform
     >>> from tallyveil.query import Query
     >>> q = Query.count(4)
     >>> c = compare([geometric(q, 1.0), uniform(q, 1.0)], ["absolute", "zero_one"])

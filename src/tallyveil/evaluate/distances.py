@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError
 from tallyveil.loss import law
 from tallyveil.mechanism import Mechanism
@@ -22,8 +23,6 @@ __all__ = [
     "total_variation",
     "wasserstein",
 ]
-
-Floats = NDArray[np.float64]
 
 
 def wasserstein(first: ArrayLike, second: ArrayLike) -> float:

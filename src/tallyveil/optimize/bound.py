@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tallyveil.arrays import Floats
 from tallyveil.optimize import fold
 from tallyveil.optimize.problem import Problem
 from tallyveil.optimize.program import Assembly, Multipliers, erased_columns, pair_numbers
@@ -25,8 +25,6 @@ from tallyveil.optimize.solver import UNIT, round_down
 from tallyveil.properties import Rows
 
 __all__ = ["certified_bound", "path_bound"]
-
-Floats = NDArray[np.float64]
 
 
 class _Sum:

@@ -8,8 +8,8 @@ the matrix is mixed with a little of the uniform law on its support, which has e
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tallyveil.arrays import Floats
 from tallyveil.mechanism import Mechanism
 from tallyveil.optimize.constraints import Block, property_rows
 from tallyveil.optimize.problem import Problem
@@ -18,7 +18,6 @@ from tallyveil.properties import Rows
 
 __all__ = ["LAW_TOLERANCE", "TOLERANCE", "above_underflow", "broken_rows", "clean"]
 
-Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-9
 """To this, absolutely, a design has the properties that were asked for."""

@@ -9,14 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tallyveil.arrays import Integers
 from tallyveil.optimize.problem import Problem
 from tallyveil.properties import IMPLIED, Rows, rows
 
 __all__ = ["Block", "minimum_trick", "privacy_rows", "property_rows"]
-
-Index = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ def property_rows(problem: Problem) -> list[Block]:
     return blocks
 
 
-def _nearest(problem: Problem) -> tuple[Index, Index]:
+def _nearest(problem: Problem) -> tuple[Integers, Integers]:
     """Each output with the true answer, or the two, nearest to it."""
     distance = np.abs(problem.query.inputs[:, None].astype(float) - problem.query.outputs[None, :])
     step = 1e-9 * float(problem.query.inputs[-1] - problem.query.inputs[0])
@@ -80,14 +78,14 @@ def privacy_rows(problem: Problem) -> list[Block]:
     return [Block("privacy", Rows((far, j), (near, j), factor=problem.grow))]
 
 
-def _all_pairs(problem: Problem) -> tuple[Index, Index, Index]:
+def _all_pairs(problem: Problem) -> tuple[Integers, Integers, Integers]:
     pairs, m = problem.query.neighbours.pairs, len(problem.query.outputs)
     first = np.concatenate([pairs[:, 0], pairs[:, 1]])
     second = np.concatenate([pairs[:, 1], pairs[:, 0]])
     return np.repeat(first, m), np.repeat(second, m), np.tile(np.arange(m), len(first))
 
 
-def _towards_the_peak(problem: Problem) -> tuple[Index, Index, Index]:
+def _towards_the_peak(problem: Problem) -> tuple[Integers, Integers, Integers]:
     """Under row monotonicity on a band: M[i, j] against the likeliest neighbour it has.
 
     Column j rises up to input `left` and falls from input `right` on (they cross where j has

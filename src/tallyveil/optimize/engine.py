@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tallyveil.closed_form.additive import staircase
-from tallyveil.closed_form.fair import fair, randomized_response
-from tallyveil.closed_form.geometric import geometric
+from tallyveil.arrays import Floats
 from tallyveil.errors import QueryError, TallyveilError
+from tallyveil.mechanisms.additive import staircase
+from tallyveil.mechanisms.fair import fair, randomized_response
+from tallyveil.mechanisms.geometric import geometric
 from tallyveil.optimize.bound import certified_bound
 from tallyveil.optimize.clean import LAW_TOLERANCE, broken_rows, clean
 from tallyveil.optimize.constraints import Block
@@ -22,7 +22,6 @@ from tallyveil.optimize.solver import Backend, Watch, round_down, solve
 
 __all__ = ["Found", "relative_gap", "solve_problem"]
 
-Floats = NDArray[np.float64]
 
 ENOUGH = 1e-7
 """A window is wide enough, and a solution good enough, at this relative gap."""

@@ -15,20 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from tallyveil.arrays import Floats, Integers
 from tallyveil.optimize.problem import Problem
 from tallyveil.properties import Rows
 
 __all__ = ["Substitution", "erase", "fair", "mirror", "nothing", "outside", "tails"]
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Substitution:
     """``M = scale * v[variable]``, with variables numbered 0..size-1."""
 
-    variable: Index
+    variable: Integers
     scale: Floats
     size: int
 
@@ -57,21 +55,21 @@ class Substitution:
         entries = (np.concatenate(value), (np.concatenate(at), np.concatenate(where)))
         return sparse.csr_array(entries, shape=(count, self.size))
 
-    def apply_row_sums(self, chosen: Index, weights: Floats) -> sparse.csr_array:
+    def apply_row_sums(self, chosen: Integers, weights: Floats) -> sparse.csr_array:
         """``(weights * M)[i].sum()`` for each chosen row i as a sparse matrix on v."""
         at = np.repeat(np.arange(len(chosen)), self.variable.shape[1])
         value = (weights * self.scale)[chosen].ravel()
         entries = (value, (at, self.variable[chosen].ravel()))
         return sparse.csr_array(entries, shape=(len(chosen), self.size))
 
-    def apply_column_sums(self, source: Floats, chosen: Index) -> sparse.csr_array:
+    def apply_column_sums(self, source: Floats, chosen: Integers) -> sparse.csr_array:
         """``(source @ M)[j]`` for each chosen column j as a sparse matrix on v."""
         at = np.tile(np.arange(len(chosen)), len(source))
         value = (source[:, None] * self.scale)[:, chosen].ravel()
         entries = (value, (at, self.variable[:, chosen].ravel()))
         return sparse.csr_array(entries, shape=(len(chosen), self.size))
 
-    def then(self, variable: Index, scale: Floats) -> Substitution:
+    def then(self, variable: Integers, scale: Floats) -> Substitution:
         """This substitution with its variables identified further, and renumbered."""
         merged = variable[self.variable]
         used, dense = np.unique(merged, return_inverse=True)
@@ -93,7 +91,7 @@ def mirror(before: Substitution) -> Substitution:
     return before.then(variable, np.ones(before.size))
 
 
-def fair(before: Substitution, home: Index) -> Substitution:
+def fair(before: Substitution, home: Integers) -> Substitution:
     """One variable for the probability of the truth, whatever the truth is.
 
     Apply it after `mirror`; the cells it joins must still have scale one.
@@ -138,7 +136,7 @@ def tails(problem: Problem, width: int) -> Substitution:
     return Substitution(variable.reshape(n, m), scale, len(used))
 
 
-def _nearest_range(problem: Problem) -> tuple[Index, Index]:
+def _nearest_range(problem: Problem) -> tuple[Integers, Integers]:
     """First and last input whose own output is nearest to each output, shapes (m,)."""
     home, m = problem.query.home, len(problem.query.outputs)
     n = len(home)

@@ -14,6 +14,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
 from tallyveil.loss import Loss, Prior, law, loss_name, loss_table, prior_law, side_mask
@@ -22,7 +23,6 @@ from tallyveil.query import Query, require_query
 
 __all__ = ["Law", "Problem", "pose"]
 
-Floats = NDArray[np.float64]
 
 LEAST_SHARE = 1e-3
 """With ``zero_outputs=False``: the least probability of an output when the truth is nearest

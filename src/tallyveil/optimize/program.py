@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from tallyveil.arrays import Floats, Integers
 from tallyveil.optimize import fold
 from tallyveil.optimize.constraints import Block, minimum_trick, privacy_rows, property_rows
 from tallyveil.optimize.fold import Substitution
@@ -22,9 +23,6 @@ from tallyveil.optimize.solver import Matrix, Program, Solution
 from tallyveil.properties import Rows
 
 __all__ = ["Assembly", "Multipliers", "assemble", "erased_columns", "pair_numbers"]
-
-Floats = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +35,11 @@ class Assembly:
     folded: bool
     width: int | None
     blocks: tuple[Block, ...]
-    sums: Index
+    sums: Integers
     scale: float
-    law_columns: tuple[tuple[Law, Index], ...]
-    worst_inputs: Index
-    trick_columns: Index
+    law_columns: tuple[tuple[Law, Integers], ...]
+    worst_inputs: Integers
+    trick_columns: Integers
 
     def matrix(self, solution: Solution) -> Floats:
         """The (nearly feasible) mechanism that the solver found."""
@@ -152,7 +150,7 @@ def _inequalities(
     problem: Problem,
     substitution: Substitution,
     blocks: list[Block],
-    chosen: tuple[Index, Index],
+    chosen: tuple[Integers, Integers],
     margin: float,
 ) -> _Stack:
     """Every inequality: the blocks', then complete graphs', the worst case's, delta's."""
@@ -253,18 +251,18 @@ def _first_of_neighbours(rows: Rows, n: int) -> NDArray[np.bool_]:
     return first
 
 
-def _independent(law: Law, columns: Index, problem: Problem) -> Index:
+def _independent(law: Law, columns: Integers, problem: Problem) -> Integers:
     """The outputs whose equations are kept: row sums already imply one of them."""
     kept = columns[~erased_columns(problem)[columns]]
-    spare: Index = kept[kept != kept[np.argmax(law.target[kept])]]
+    spare: Integers = kept[kept != kept[np.argmax(law.target[kept])]]
     return spare
 
 
 def _equations(
     problem: Problem,
     substitution: Substitution,
-    sums: Index,
-    laws: tuple[tuple[Law, Index], ...],
+    sums: Integers,
+    laws: tuple[tuple[Law, Integers], ...],
     size: int,
 ) -> tuple[Matrix, Floats]:
     ones = np.ones(problem.query.shape)
@@ -304,7 +302,9 @@ class _Stack:
         return sparse.vstack(self.parts, format="csr"), np.concatenate(self.right)
 
 
-def _add_trick(rows: _Stack, problem: Problem, substitution: Substitution, columns: Index) -> None:
+def _add_trick(
+    rows: _Stack, problem: Problem, substitution: Substitution, columns: Integers
+) -> None:
     """m_j <= M[i, j] and M[i, j] <= e^epsilon m_j."""
     if not len(columns):
         return
@@ -329,10 +329,10 @@ def _add_slack_sums(rows: _Stack, problem: Problem, blocks: list[Block], at: int
     rows.add(sparse.csr_array((sums.shape[0], 1)), -float(problem.delta), sums, at)
 
 
-def pair_numbers(rows: Rows, n: int) -> Index:
+def pair_numbers(rows: Rows, n: int) -> Integers:
     """For each privacy row, the number of its ordered pair of neighbours."""
     assert rows.smaller is not None
-    numbers: Index = np.unique(rows.larger[0] * n + rows.smaller[0], return_inverse=True)[1]
+    numbers: Integers = np.unique(rows.larger[0] * n + rows.smaller[0], return_inverse=True)[1]
     return numbers
 
 

@@ -10,10 +10,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.closed_form.fair import fair
-from tallyveil.closed_form.geometric import geometric
-from tallyveil.closed_form.transport import geometric_output_law, monotone_remap
+from tallyveil.arrays import Floats
 from tallyveil.mechanism import Mechanism
+from tallyveil.mechanisms.fair import fair
+from tallyveil.mechanisms.geometric import geometric
+from tallyveil.mechanisms.transport import geometric_output_law, monotone_remap
 from tallyveil.optimize.bound import path_bound
 from tallyveil.optimize.clean import above_underflow
 from tallyveil.optimize.engine import relative_gap
@@ -24,7 +25,6 @@ from tallyveil.query import Query
 
 __all__ = ["Shortcut", "shortcut"]
 
-Floats = NDArray[np.float64]
 Shortcut = tuple[str, str, Mechanism, float]
 """(method, reason, mechanism, lower bound)"""
 

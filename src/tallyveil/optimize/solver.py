@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from tallyveil.arrays import Floats
+
 __all__ = ["Program", "Solution", "lower_bound", "round_down", "solve"]
 
-Floats = NDArray[np.float64]
 Matrix: TypeAlias = Any  # a scipy.sparse matrix or array, whose stubs do not compose
 Backend = Literal["clarabel", "highs"]
 Watch: TypeAlias = Callable[[int, float], bool]

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tallyveil.arrays import Integers
+
 __all__ = ["Growth", "exp_lower", "exp_upper"]
 
-Integers = NDArray[np.int64]
 WORD = 64
 LARGEST = (1 << 63) - 1
 CELLS = 1 << 15  # cells handled at once: the temporaries stay in cache

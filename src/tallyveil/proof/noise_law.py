@@ -23,8 +23,8 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tallyveil.arrays import Integers
 from tallyveil.errors import CertificationError
 from tallyveil.exact import exact_epsilon
 from tallyveil.proof.certificate import read_rows, rows_text
@@ -32,7 +32,6 @@ from tallyveil.proof.exponent import Growth
 
 __all__ = ["GeometricLaw"]
 
-Integers = NDArray[np.int64]
 TOTAL = 1 << 62
 FAINT = 1 << 30  # a block ends where its weights would carry fewer digits than this
 LONGEST = 1 << 17

@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.loss import Loss, Prior, loss_name, prior_law
@@ -41,7 +42,6 @@ from tallyveil.query import Query
 
 __all__ = ["Repair", "closure", "components", "repair"]
 
-Floats = NDArray[np.float64]
 LARGEST_NOISE = 1e-6  # above this an entry is never taken for a solver's noise
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tallyveil.arrays import Integers
 from tallyveil.errors import ArgumentError, TallyveilError, VerificationError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
 from tallyveil.neighbours import Neighbours
@@ -41,7 +42,6 @@ __all__ = [
     "verify",
 ]
 
-Integers = NDArray[np.int64]
 TOTAL_BITS = 62
 TOTAL = 1 << TOTAL_BITS
 MALFORMED = (

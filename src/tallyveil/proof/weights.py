@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from tallyveil.arrays import Floats, Integers
 from tallyveil.errors import CertificationError
 from tallyveil.neighbours import Neighbours
 from tallyveil.proof.exponent import Growth
@@ -21,8 +22,6 @@ from tallyveil.query import Query
 
 __all__ = ["approximate_weights", "pure_weights"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 LARGEST_RESERVE = 1e-3  # of a row's mass may be spread to make the integers fit
 
 

@@ -1,0 +1,50 @@
+"""Public names that are fetched from their home on first use, listed once, in the type stub.
+
+The list is the stub beside the module (``__init__.pyi``), one line for each name:
+``from tallyveil.query import Query as Query``. So type checkers and the program read the same
+list, and a new name is one new line.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+__all__ = ["attach_stub", "read_stub"]
+
+
+def attach_stub(
+    name: str, file: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` of the module `name` in `file`.
+
+    >>> fetch, listing, names = attach_stub("tallyveil", import_module("tallyveil").__file__)
+    >>> "privatize" in names, fetch("Query").__name__
+    (True, 'Query')
+    """
+    homes = read_stub(file)
+    names = sorted(homes)
+
+    def fetch(wanted: str) -> Any:
+        if wanted not in homes:
+            raise AttributeError(f"module {name!r} has no attribute {wanted!r}")
+        home = import_module(homes[wanted])
+        is_module = hasattr(home, "__path__") and wanted not in vars(home)
+        value = import_module(f"{homes[wanted]}.{wanted}") if is_module else getattr(home, wanted)
+        setattr(sys.modules[name], wanted, value)
+        return value
+
+    return fetch, lambda: names, names
+
+
+def read_stub(file: str) -> dict[str, str]:
+    """The home module of every name in the stub that lies beside `file`."""
+    homes = {}
+    with open(file.removesuffix("c").removesuffix(".py") + ".pyi", encoding="utf-8") as stub:
+        for line in stub:
+            words = line.split()
+            if words[:1] == ["from"]:
+                homes[words[-1]] = words[1]
+    return homes

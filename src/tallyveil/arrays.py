@@ -1,0 +1,28 @@
+"""The array types of the package, and how an array is made read-only."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["BigIntegers", "Floats", "Integers", "Mask", "freeze"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+Mask: TypeAlias = NDArray[np.bool_]
+BigIntegers: TypeAlias = NDArray[np.object_]
+"""Arrays of Python integers, for numbers of more than 63 bits."""
+
+Array = TypeVar("Array", bound=NDArray[Any])
+
+
+def freeze(array: Array) -> Array:
+    """`array` itself, read-only from now on.
+
+    >>> freeze(np.zeros(2)).flags.writeable
+    False
+    """
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,1 @@
+"""What may release: integer weights, the certificate that proves them, exact draws."""

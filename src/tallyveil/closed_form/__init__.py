@@ -1,1 +1,0 @@
-"""Mechanisms that need no program: every closed form of the four papers."""

@@ -1,1 +1,0 @@
-"""Privatizing the distribution of counts: stage one of paper 002's framework."""

@@ -1,0 +1,1 @@
+"""Mechanisms with a formula: one closed form, one matrix."""

@@ -1,0 +1,1 @@
+"""Croft, Sack and Shi (2020), The Impact of Range Constraints on Utility."""

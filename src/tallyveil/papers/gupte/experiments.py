@@ -1,0 +1,308 @@
+"""Paper 003: geometric mechanism, minimax consumers, several privacy levels."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import partial
+from itertools import combinations, pairwise, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tallyveil.certified.ladder import Ladder
+from tallyveil.figures import Curve, Panel, heatmaps, panels
+from tallyveil.loss import Loss
+from tallyveil.mechanism import Mechanism
+from tallyveil.mechanisms.chain import exact_geometric, exact_step, remove_geometric
+from tallyveil.mechanisms.geometric import geometric
+from tallyveil.optimize.design import design
+from tallyveil.papers.gupte.oblivious import oblivious
+from tallyveil.papers.harness.experiment import (
+    Context,
+    Experiment,
+    Result,
+    Table,
+    holds,
+    number,
+    numbers,
+)
+from tallyveil.papers.harness.paper_terms import epsilon_at
+from tallyveil.query import Query
+from tallyveil.reading.consumer import Consumer
+from tallyveil.reading.derive import derivability
+from tallyveil.sampling.entropy import SeededNotPrivate
+from tallyveil.sampling.noise import geometric_noise
+
+__all__ = ["EXPERIMENTS"]
+
+CELLS = ("matrix", "row", "column", "value")
+LN4 = "1.3862943611198906188"
+
+
+def _floats(text: str) -> NDArray[np.float64]:
+    return np.array([[float(Fraction(cell)) for cell in row.split()] for row in text.split(";")])
+
+
+TABLE_1A = _floats("2/3 5/17 1/25 1/98; 1/6 7/11 7/44 2/49; 2/49 7/44 7/11 1/6; 1/98 1/25 5/17 2/3")
+TABLE_1B = _floats("4/3 1/4 1/16 1/48; 1/3 1 1/4 1/12; 1/12 1/4 1 1/3; 1/48 1/16 1/4 4/3")
+TABLE_1C = _floats("9/11 2/11 0 0; 0 1 0 0; 0 0 1 0; 0 0 2/11 9/11")
+EXACT_1A = _floats(
+    "272/415 489/1660 33/830 17/1660; 68/415 264/415 66/415 17/415;"
+    "17/415 66/415 264/415 68/415; 17/1660 33/830 489/1660 272/415"
+)
+EXACT_1C = _floats("68/83 15/83 0 0; 0 1 0 0; 0 0 1 0; 0 0 15/83 68/83")
+APPENDIX_B = _floats("1/9 2/9 4/9 2/9; 2/9 1/9 2/9 4/9; 4/9 2/9 1/9 2/9; 13/18 1/9 1/18 1/9")
+
+
+def _cells(named: dict[str, Any]) -> Table:
+    rows = [(k, i, j, float(v)) for k, m in named.items() for (i, j), v in np.ndenumerate(m)]
+    return Table.of(CELLS, rows)
+
+
+def figure_1(context: Context) -> Result:
+    """The unbounded geometric mechanism at a = 0.2, true count 5."""
+    a, times = 0.2, 20_000 if context.quick else 400_000
+    values = np.arange(-1, 12)
+    law = (1 - a) / (1 + a) * a ** np.abs(values - 5)
+    drawn = 5 + geometric_noise(times, repr(epsilon_at(a)), SeededNotPrivate(context.seed))
+    share = np.array([(drawn == v).mean() for v in values])
+    sd = np.sqrt(law * (1 - law) / times)
+    furthest = float((np.abs(share - law) / np.maximum(sd, 1 / times)).max())
+    findings = (
+        number("Pr(5), (1-a)/(1+a)", 2 / 3, float(law[6]), 1e-12),
+        number("each step away is less likely by", 0.2, float(law[8] / law[7]), 1e-12),
+        holds(
+            "draws follow it", f"{times:,} exact draws, furthest {furthest:.1f} sd", furthest < 5
+        ),
+    )
+    curves = [Curve("law", values, law), Curve("drawn", values, share)]
+    part = Panel("a = 0.2, true count 5", curves, "output", "probability", kind="bar")
+    table = Table.of(("output", "probability", "share drawn"), zip(values.tolist(), law.tolist(),
+                     share.tolist(), strict=True))  # fmt: skip
+    return Result({"data": table}, partial(panels, [part]), findings)
+
+
+def table_1(context: Context) -> Result:
+    """The optimal mechanism of a minimax consumer, and its two factors."""
+    query = Query.count(3)
+    g = geometric(query, LN4)
+    best = design(query, LN4, "absolute", worst_case=True)
+    response = Consumer("absolute").respond(g)
+    printed_loss = Mechanism(g.matrix @ TABLE_1C, query).worst_loss("absolute")
+    scaled = g.matrix * 5 / 3
+    findings = (
+        numbers("(a) the optimal mechanism, 16 entries", TABLE_1A.ravel().tolist(),
+                response.induced.matrix.ravel().tolist(), 1e-3,
+                "The printed fractions are rounded: its rows sum to 1.011 and 1.003."),
+        numbers("(a) corrected: 272/415, 489/1660, ...", EXACT_1A.ravel().tolist(),
+                response.induced.matrix.ravel().tolist(), 1e-7),
+        numbers("(b) is (1+a)/(1-a) times the geometric mechanism at a = 1/4",
+                TABLE_1B.ravel().tolist(), scaled.ravel().tolist(), 1e-12),
+        holds("(b) carries the label a = 1/2", "it is a = 1/4",
+              np.allclose(TABLE_1B, geometric(query, math.log(2)).matrix * 3),
+              "The label should read 1/4."),
+        numbers("(c) the consumer's remap", TABLE_1C.ravel().tolist(),
+                response.remap.ravel().tolist(), 1e-3, "9/11 is rounded: exactly 68/83."),
+        numbers("(c) corrected: 68/83, 15/83", EXACT_1C.ravel().tolist(),
+                response.remap.ravel().tolist(), 1e-7),
+        number("optimal loss, 168/415, over all mechanisms", 168 / 415, best.objective, 1e-7),
+        number("... and over remaps of the geometric mechanism", 168 / 415, response.loss, 1e-7),
+        number("loss of the printed remap, 357/880", 357 / 880, printed_loss, 1e-12),
+        holds("Lemma 5: between adjacent rows, columns fall by a, then at most one is free, then "
+              "rise by 1/a", "every pair of rows", _lemma_5(response.induced.matrix, 0.25)),
+    )  # fmt: skip
+    shown = {"optimum": response.induced.matrix, "geometric": g.matrix, "remap": response.remap}
+    return Result({"data": _cells(shown)}, partial(heatmaps, list(shown.values()), list(shown)),
+                  findings)  # fmt: skip
+
+
+def _lemma_5(matrix: NDArray[np.float64], a: float) -> bool:
+    """Whether adjacent rows have the pattern of Lemma 5."""
+    for above, below in pairwise(matrix):
+        falls, rises = np.isclose(below, a * above), np.isclose(above, a * below)
+        first = int(np.argmin(falls)) if not falls.all() else len(falls)
+        if not rises[first + 1 :].all():
+            return False
+    return True
+
+
+def table_2(context: Context) -> Result:
+    """The range-restricted geometric mechanism, its determinant and its inverse, in fractions."""
+    n, a = 6, Fraction(1, 3)
+    G = exact_geometric(n + 1, a)
+    scale = [(1 + a) if r in (0, n) else (1 + a) / (1 - a) for r in range(n + 1)]
+    stretched = G * np.array(scale, dtype=object)
+    powers = np.array([[a ** abs(i - j) for j in range(n + 1)] for i in range(n + 1)], dtype=object)
+    identity = remove_geometric(G, a)
+    det = _determinant(stretched)
+    findings = (
+        holds("G' holds the powers a^|i-j|", "equal as fractions", (stretched == powers).all()),
+        holds("det G' = (1 - a^2)^(n-1), n the size of the matrix", f"{det}",
+              det == (1 - a * a) ** n),
+        holds("det G > 0 (Lemma 1); with n+1 answers (1-a)^(2n-1)/(1+a)", "equal as fractions",
+              _determinant(G) == (1 - a) ** (2 * n - 1) / (1 + a)),
+        holds("the inverse is tridiagonal: applied to G it gives the identity", "exactly",
+              (identity == np.eye(n + 1, dtype=int)).all()),
+    )  # fmt: skip
+    shown = {"G": G.astype(float), "G'": stretched.astype(float)}
+    return Result({"data": _cells(shown)}, partial(heatmaps, list(shown.values()), list(shown)),
+                  findings)  # fmt: skip
+
+
+def _determinant(matrix: NDArray[Any]) -> Fraction:
+    """By exact elimination; the pivots of these matrices are positive."""
+    work, total = matrix.copy(), Fraction(1)
+    for k in range(len(work)):
+        total *= work[k, k]
+        for i in range(k + 1, len(work)):
+            work[i] = work[i] - work[i, k] / work[k, k] * work[k]
+    return total
+
+
+def theorem_1(context: Context) -> Result:
+    """Every minimax consumer does as well with the geometric mechanism as with their own."""
+    losses: dict[str, Loss] = {"absolute": "absolute", "squared": "squared",
+                               "zero-one": "zero_one", "beyond 1": ("beyond", 1)}  # fmt: skip
+    settings = (
+        [(3, 0.25), (5, 0.5)] if context.quick else [(3, 0.25), (5, 0.5), (8, 0.8), (12, 0.6)]
+    )
+    rows = []
+    for (n, a), (name, loss) in context.track(product(settings, losses.items())):
+        query, epsilon = Query.count(n), epsilon_at(a)
+        for start in (0, n // 3):
+            possible = range(start, n + 1)
+            own = design(query, epsilon, loss, worst_case=True, side_information=possible,
+                         method="lp")  # fmt: skip
+            answer = Consumer(loss, side_information=possible).respond(geometric(query, epsilon))
+            rows.append((n, a, name, start, own.objective, answer.loss))
+    worst = max(abs(row[4] - row[5]) for row in rows)
+    anchor = next(row for row in rows if row[:4] == (3, 0.25, "absolute", 0))
+    findings = (
+        number("tailored optimum minus remapped geometric; largest", 0.0, worst, 1e-6),
+        number("n = 3, a = 1/4, absolute loss", 168 / 415, anchor[5], 1e-7),
+    )
+    x = list(range(len(rows)))
+    part = Panel(f"{len(rows)} consumers", [
+        Curve("own optimal mechanism", x, [row[4] for row in rows]),
+        Curve("geometric, remapped", x, [row[5] for row in rows]),
+    ], "consumer", "worst-case loss")  # fmt: skip
+    columns = ("n", "a", "loss", "side information from", "own optimum", "remapped geometric")
+    return Result({"data": Table.of(columns, rows)}, partial(panels, [part]), findings)
+
+
+def bayesian(context: Context) -> Result:
+    """Bayesian consumers remap deterministically, minimax ones at random (section 2.7)."""
+    query = Query.count(3)
+    g = geometric(query, LN4)
+    minimax = Consumer("absolute").respond(g)
+    bayes = Consumer("absolute", prior="uniform").respond(g)
+    own = design(query, LN4, "absolute")
+    findings = (
+        holds("a Bayesian's remap is deterministic", "entries 0 and 1",
+              bool(np.isin(bayes.remap, (0, 1)).all())),
+        holds("a minimax consumer's is randomised", f"largest share {minimax.remap[0].max():.4f}",
+              minimax.remap[0].max() < 0.99),
+        number("the geometric mechanism is optimal for the Bayesian too", own.objective,
+               bayes.loss, 1e-7),
+    )  # fmt: skip
+    shown = {"Bayesian": bayes.remap, "minimax": minimax.remap}
+    return Result({"data": _cells(shown)}, partial(heatmaps, list(shown.values()), list(shown)),
+                  findings)  # fmt: skip
+
+
+def appendix_a(context: Context) -> Result:
+    """Averaging over databases with the same answer keeps privacy and loses nothing (Lemma 6)."""
+    bits = list(product((0, 1), repeat=3))
+    answers = [sum(b) for b in bits]
+    query, ratio = Query.count(3), 2.0
+    tilt = {b: ratio ** (0.5 * b[0]) for b in bits}  # looks at who, not only at how many
+    g = geometric(query, math.log(ratio) / 2).matrix
+    laws = []
+    for b, answer in zip(bits, answers, strict=True):
+        weights = g[answer] * np.array([1.0, 1.0, tilt[b], tilt[b]])
+        laws.append(weights / weights.sum())
+    law = np.array(laws)
+    pairs = [(i, j) for i, j in combinations(range(8), 2)
+             if sum(x != y for x, y in zip(bits[i], bits[j], strict=True)) == 1]  # fmt: skip
+    before = max(float(np.abs(np.log(law[i] / law[j])).max()) for i, j in pairs)
+    averaged = oblivious(law, answers, query)
+    loss = np.abs(np.subtract.outer(answers, np.arange(4)))
+    worst = float((law * loss).sum(axis=1).max())
+    findings = (
+        holds("the average is as private as what was averaged",
+              f"epsilon {averaged.realised_epsilon():.4f} <= {before:.4f}",
+              averaged.realised_epsilon() <= before + 1e-12),
+        holds("its worst loss is no higher",
+              f"{averaged.worst_loss('absolute'):.4f} <= {worst:.4f}",
+              averaged.worst_loss("absolute") <= worst + 1e-12),
+    )  # fmt: skip
+    shown = {"per database": law, "oblivious": averaged.matrix}
+    return Result({"data": _cells(shown)}, partial(heatmaps, list(shown.values()), list(shown)),
+                  findings)  # fmt: skip
+
+
+def appendix_b(context: Context) -> Result:
+    """A private mechanism that cannot be derived from the geometric one."""
+    query = Query.count(3)
+    m = Mechanism(APPENDIX_B, query)
+    answer = derivability(m, geometric(query, math.log(2)))
+    column = APPENDIX_B[:3, 1]
+    test = (1 + 0.25) * column[1] - 0.5 * (column[0] + column[2])
+    findings = (
+        number("it is 1/2-private: tightest ratio", 0.5, math.exp(-m.realised_epsilon()), 1e-9),
+        number("the three-term test on column 1", -1 / 12, float(test), 1e-12),
+        holds("not derivable from the geometric mechanism at a = 1/2", "no remap exists",
+              not answer),
+    )  # fmt: skip
+    raw = remove_geometric(APPENDIX_B, 0.5)
+    shown = {"M": APPENDIX_B, "inverse of G times M": raw}
+    return Result({"data": _cells(shown)}, partial(heatmaps, [APPENDIX_B], ["M"]), findings)
+
+
+def lemma_3(context: Context) -> Result:
+    """From less to more private, and releases at three levels that withstand collusion."""
+    a, b, size = Fraction(1, 4), Fraction(1, 2), 4
+    T = exact_step(size, a, b)
+    first = ("7/9", "1/9", "1/18", "1/18")
+    levels = [2.0, 1.0, 0.5]
+    ladder = Ladder(Query.count(5 if context.quick else 8), levels)
+    coalitions = ladder.verify_coalitions()
+    rows = [("+".join(str(levels[k]) for k in group), levels[group[0]], int(held))
+            for group, held in coalitions.items()]  # fmt: skip
+    independent = sum(levels)
+    findings = (
+        holds("G_b = G_a T with T stochastic (a = 1/4, b = 1/2)", "exactly, in fractions",
+              (exact_geometric(size, a) @ T == exact_geometric(size, b)).all()
+              and (T >= 0).all() and all(sum(row) == 1 for row in T)),
+        holds("first row of T: 7/9, 1/9, 1/18, 1/18", "equal as fractions",
+              tuple(str(x) for x in T[0]) == first),
+        holds("every level has its own epsilon", "in exact integers", all(ladder.verify())),
+        holds("every coalition is as private as its least private member",
+              f"{len(coalitions)} coalitions, independent releases would cost {independent:g}",
+              all(coalitions.values())),
+    )  # fmt: skip
+    shown = {"step from 1/4 to 1/2": T.astype(float)}
+    shown |= {f"epsilon = {float(r.epsilon):g}": r.mechanism.matrix for r in ladder.rungs}
+    tables = {"data": Table.of(("coalition", "epsilon", "holds"), rows), "matrices": _cells(shown)}
+    return Result(tables, partial(heatmaps, list(shown.values()), list(shown)), findings)
+
+
+EXPERIMENTS = (
+    Experiment("003-figure-1", "003", "Figure 1", "The geometric mechanism at a = 0.2", "2.1",
+               figure_1),
+    Experiment("003-table-1", "003", "Table 1", "Optimal mechanism and its factors, n = 3", "2.5",
+               table_1),
+    Experiment("003-table-2", "003", "Table 2", "G and G': determinant and inverse", "3", table_2),
+    Experiment("003-theorem-1", "003", "Theorem 1", "Optimal for every minimax consumer", "4.2",
+               theorem_1),
+    Experiment("003-section-2-7", "003", "Section 2.7", "Bayesian and minimax consumers", "2.7",
+               bayesian),
+    Experiment("003-lemma-3", "003", "Lemma 3", "Several privacy levels and collusion", "4.1",
+               lemma_3),
+    Experiment("003-appendix-a", "003", "Appendix A", "Oblivious mechanisms suffice", "A",
+               appendix_a),
+    Experiment("003-appendix-b", "003", "Appendix B", "A mechanism that is not derivable", "B",
+               appendix_b),
+)  # fmt: skip

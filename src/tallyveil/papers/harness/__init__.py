@@ -1,0 +1,1 @@
+"""Run the experiments and judge them against what the papers print."""

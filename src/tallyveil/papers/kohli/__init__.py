@@ -1,0 +1,1 @@
+"""Kohli and Laskowski (2026), Preserving Target Distributions."""

@@ -1,0 +1,256 @@
+"""The vertices of all private mechanisms, exactly, for small n (paper 002, sections 4.3, 4.4).
+
+Everything here is in Fractions. Since e^epsilon is rational for no rational epsilon but 0,
+functions take ``growth``, the value of e^epsilon itself: growth=2 is epsilon = ln 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tallyveil.errors import ArgumentError
+from tallyveil.papers.kohli.scales import patterns
+
+__all__ = [
+    "exact_scales",
+    "exposing_weights",
+    "extreme_mechanisms",
+    "extreme_representations",
+    "is_affinely_simplified",
+    "is_extreme",
+    "is_linearly_simplified",
+    "rank",
+]
+
+Matrix: TypeAlias = NDArray[Any]
+"""An array of Fractions (dtype object)."""
+
+MOST_ROWS = 4
+
+
+def exact_scales(n: int, growth: Fraction | int) -> Matrix:
+    """Psi in exact Fractions, columns in the order of `patterns`, shape (n, 2^(n-1)).
+
+    >>> [str(x) for x in exact_scales(2, 2)[:, 1]]
+    ['1/3', '2/3']
+    """
+    factor = _growth(growth)
+    columns = []
+    for pattern in patterns(n):
+        height = np.concatenate([[0], np.cumsum(pattern)])
+        values = [factor ** int(h) for h in height]
+        columns.append([value / sum(values) for value in values])
+    return np.array(columns, dtype=object).T
+
+
+def extreme_representations(
+    n: int, growth: Fraction | int, z: Sequence[Fraction] | None = None
+) -> list[Matrix]:
+    """Every vertex of R_U, or of R_F when `z` is given, each of shape (2^(n-1), n).
+
+    R_U holds the B >= 0 with Psi B 1 = 1; R_F adds z Psi B = z (002, Definitions 7 and 18).
+    Walks from vertex to vertex by exact pivots; n is at most 4, and 4 takes minutes.
+
+    >>> len(extreme_representations(2, 2))
+    4
+    """
+    if not 2 <= n <= MOST_ROWS:
+        raise ArgumentError("n", f"lie between 2 and {MOST_ROWS} for exact vertices", n)
+    scales = exact_scales(n, growth)
+    k = scales.shape[1]
+    rows, right = [], []
+    for i in range(n):
+        rows.append(np.repeat(scales[i], n))
+        right.append(Fraction(1))
+    for j in range(n - 1 if z is not None else 0):  # the last one follows from the others
+        column = np.full((k, n), Fraction(0), dtype=object)
+        column[:, j] = _law(z, n) @ scales
+        rows.append(column.ravel())
+        right.append(_law(z, n)[j])
+    points = _vertices(np.array(rows, dtype=object), np.array(right, dtype=object))
+    return [point.reshape(k, n) for point in points]
+
+
+def extreme_mechanisms(
+    n: int, growth: Fraction | int, z: Sequence[Fraction] | None = None
+) -> list[Matrix]:
+    """Every vertex of U, all private mechanisms, or of F, those with fixed point `z`.
+
+    Every one is Psi B for a vertex B of the representation (Propositions 1 and 3), so those
+    images that are vertices are all of them.
+
+    >>> len(extreme_mechanisms(2, 2))
+    4
+    """
+    scales = exact_scales(n, growth)
+    images = {tuple((scales @ B).ravel()) for B in extreme_representations(n, growth, z)}
+    found = [np.array(image, dtype=object).reshape(n, n) for image in sorted(images)]
+    return [T for T in found if is_extreme(T, growth, z)]
+
+
+def is_extreme(T: Matrix, growth: Fraction | int, z: Sequence[Fraction] | None = None) -> bool:
+    """Whether a private T is a vertex of U, or of F when `z` is given.
+
+    Rows joined by used-up bounds can only move together, so T can move in one direction per
+    block of each non-zero column; it is a vertex exactly when no such move keeps every row
+    sum (and z T). Theorem 2 of paper 002 is the special case of all-positive T in U.
+    """
+    factor, n = _growth(growth), len(T)
+    law = None if z is None else _law(z, n)
+    moves = []
+    for j in range(T.shape[1]):
+        for block in _blocks(T[:, j], factor):
+            effect = np.full(n + T.shape[1], Fraction(0), dtype=object)
+            effect[block] = T[block, j]
+            if law is not None:
+                effect[n + j] = law[block] @ T[block, j]
+            moves.append(effect)
+    return rank(np.array(moves, dtype=object)) == len(moves)
+
+
+def _blocks(column: Matrix, factor: Fraction) -> list[Any]:
+    """Slices of rows joined by used-up bounds; none for a column of zeros."""
+    if all(value == 0 for value in column):
+        return []
+    free = [
+        i + 1
+        for i in range(len(column) - 1)
+        if column[i + 1] not in (factor * column[i], column[i] / factor)
+    ]
+    edges = [0, *free, len(column)]
+    return [slice(low, high) for low, high in pairwise(edges)]
+
+
+def exposing_weights(
+    T: Matrix, growth: Fraction | int, z: Sequence[Fraction] | None = None
+) -> Matrix:
+    """Weights W under which <W, T> is the largest over U (or F): the sum of T's used-up bounds.
+
+    T is a vertex exactly when it is the only maximiser. Psi' W is then the D that Theorem 9
+    and Corollaries 3 and 4 ask for. Shape (n, n).
+    """
+    factor = _growth(growth)
+    W = np.full(T.shape, Fraction(0), dtype=object)
+    for j in range(T.shape[1]):
+        for i in range(len(T) - 1):
+            if T[i + 1, j] == factor * T[i, j]:
+                W[i + 1, j] += 1
+                W[i, j] -= factor
+            if T[i, j] == factor * T[i + 1, j]:
+                W[i, j] += 1
+                W[i + 1, j] -= factor
+    return W
+
+
+def is_linearly_simplified(B: Matrix, scales: Matrix) -> bool:
+    """Whether the scales B uses, counted per column, are linearly independent.
+
+    (002, Definition 19.) Exactly the vertices of R_U have this (Theorem 11).
+    """
+    used = [scales[:, u] for j in range(B.shape[1]) for u in np.flatnonzero(B[:, j] > 0)]
+    return rank(np.array(used, dtype=object)) == len(used)
+
+
+def is_affinely_simplified(B: Matrix, scales: Matrix, z: Sequence[Fraction]) -> bool:
+    """Whether the weighted differences of the scales in each column are independent.
+
+    (002, Definition 8.) Exactly the vertices of R_F have this (Theorem 4).
+    """
+    law = _law(z, len(scales))
+    differences = []
+    for j in range(B.shape[1]):
+        used = np.flatnonzero(B[:, j] > 0)
+        scaled = [scales[:, u] / (law @ scales[:, u]) for u in used]
+        differences += [vector - scaled[0] for vector in scaled[1:]]
+    return not differences or rank(np.array(differences, dtype=object)) == len(differences)
+
+
+def rank(vectors: Matrix) -> int:
+    """The rank of a matrix of Fractions, by exact elimination.
+
+    >>> rank(np.array([[Fraction(1), Fraction(2)], [Fraction(2), Fraction(4)]], dtype=object))
+    1
+    """
+    rows, found = vectors.copy(), 0
+    for j in range(rows.shape[1] if rows.ndim == 2 else 0):
+        pivot = next((i for i in range(found, len(rows)) if rows[i, j] != 0), None)
+        if pivot is None:
+            continue
+        rows[[found, pivot]] = rows[[pivot, found]]
+        for i in range(found + 1, len(rows)):
+            if rows[i, j] != 0:
+                rows[i] = rows[i] - rows[found] * (rows[i, j] / rows[found, j])
+        found += 1
+    return found
+
+
+def _vertices(A: Matrix, b: Matrix) -> list[Matrix]:
+    """Every vertex of {x >= 0, A x = b}, b > 0, by walking over feasible bases."""
+    tableau, start = _first_basis(np.column_stack([A, b]))
+    seen, todo = {frozenset(start)}, [(tableau, start)]
+    points: dict[tuple[Any, ...], Matrix] = {}
+    while todo:
+        current, basis = todo.pop()
+        point = np.full(A.shape[1], Fraction(0), dtype=object)
+        point[basis] = current[:, -1]
+        points[tuple(point)] = point
+        for entering in sorted(set(range(A.shape[1])) - set(basis)):
+            for row in _leaving(current, entering):
+                after = [*basis[:row], entering, *basis[row + 1 :]]
+                if frozenset(after) not in seen:
+                    seen.add(frozenset(after))
+                    todo.append((_pivot(current, row, entering), after))
+    return list(points.values())
+
+
+def _first_basis(tableau: Matrix) -> tuple[Matrix, list[int]]:
+    """A feasible basis by phase one of the simplex method with Bland's rule."""
+    m, width = tableau.shape
+    artificial = np.array([[Fraction(int(i == j)) for j in range(m)] for i in range(m)], object)
+    full = np.column_stack([tableau[:, :-1], artificial, tableau[:, -1]])
+    basis = list(range(width - 1, width - 1 + m))
+    while any(j >= width - 1 for j in basis):
+        cost = sum(full[i] for i in range(m) if basis[i] >= width - 1)
+        entering = next((j for j in range(width - 1) if cost[j] > 0), None)
+        if entering is None:
+            raise ArgumentError("z", "be a law of positive entries, as exact Fractions")
+        ties = _leaving(full, entering)
+        row = min(ties, key=lambda i: basis[i])
+        full, basis[row] = _pivot(full, row, entering), entering
+    return np.column_stack([full[:, : width - 1], full[:, -1]]), basis
+
+
+def _leaving(tableau: Matrix, entering: int) -> list[int]:
+    """Rows that keep the point feasible when `entering` comes in: all that tie."""
+    ratios = {i: row[-1] / row[entering] for i, row in enumerate(tableau) if row[entering] > 0}
+    least = min(ratios.values(), default=None)
+    return [i for i, ratio in ratios.items() if ratio == least]
+
+
+def _pivot(tableau: Matrix, row: int, column: int) -> Matrix:
+    after = tableau.copy()
+    after[row] = after[row] / after[row, column]
+    for i in range(len(after)):
+        if i != row and after[i, column] != 0:
+            after[i] = after[i] - after[row] * after[i, column]
+    return after
+
+
+def _growth(growth: Fraction | int) -> Fraction:
+    factor = Fraction(growth)
+    if factor <= 1:
+        raise ArgumentError("growth", "be greater than 1, as e^epsilon is", growth)
+    return factor
+
+
+def _law(z: Sequence[Fraction] | None, n: int) -> Matrix:
+    law = np.array([Fraction(value) for value in z or ()], dtype=object)
+    if len(law) != n or min(law) < 0 or sum(law) != 1:
+        raise ArgumentError("z", f"be {n} non-negative Fractions that sum to exactly one")
+    return law

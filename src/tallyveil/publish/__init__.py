@@ -1,0 +1,1 @@
+"""The road from a table to a release: options, plan, draws, release, folder."""

@@ -1,0 +1,135 @@
+"""How accurate a released column is, computed from public and released things only."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tallyveil.arrays import Floats, Integers
+from tallyveil.mechanism import Mechanism
+from tallyveil.mechanisms.transport import geometric_output_law, transport
+from tallyveil.query import Query
+
+__all__ = [
+    "CONFIDENCE",
+    "WIDEST_PICTURE",
+    "Accuracy",
+    "drawn_spread",
+    "estimated_spread",
+    "geometric_accuracy",
+    "matched_mechanism",
+]
+
+CONFIDENCE = 0.95
+WIDEST_PICTURE = 1001
+"""Up to this many possible counts the whole matrix is built, for figures and pictures."""
+
+
+@dataclass(frozen=True, eq=False)
+class Accuracy:
+    """How far released counts lie from true ones, for every true count 0..upper.
+
+    `interval` has shape (upper + 1, 2). `exact` says whether the figures are those of the
+    certified mechanism itself, or of the whole procedure with the released distribution
+    standing in for the true one.
+    """
+
+    bias: Floats
+    rmse: Floats
+    interval: Floats
+    exact: bool = True
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, exact: bool = True) -> Accuracy:
+        """The figures of one mechanism."""
+        return cls(mechanism.bias(), mechanism.rmse(), mechanism.interval(CONFIDENCE), exact)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready, rounded to six decimals."""
+        return {
+            "confidence": CONFIDENCE,
+            "exact": self.exact,
+            "bias": (np.round(self.bias, 6) + 0.0).tolist(),
+            "rmse": np.round(self.rmse, 6).tolist(),
+            "interval_low": self.interval[:, 0].astype(int).tolist(),
+            "interval_high": self.interval[:, 1].astype(int).tolist(),
+        }
+
+
+def geometric_accuracy(upper: int, epsilon: Fraction) -> Accuracy:
+    """The figures of clamped geometric noise, in O(upper) and without a matrix.
+
+    With a = exp(-epsilon), Z the noise and Pr(Z >= k) = a^k / (1 + a) for k >= 1, the part of
+    Z beyond m is E[(Z - m)+] = a^(m+1) / ((1 + a)(1 - a)), and
+    E[min(Z+, m)^2] = sum_{k<=m} (2k - 1) Pr(Z >= k).
+
+    >>> import tallyveil as tv
+    >>> m = tv.geometric(tv.Query.count(5), epsilon=1)
+    >>> figures = geometric_accuracy(5, Fraction(1))
+    >>> bool(np.allclose(figures.bias, m.bias()) and np.allclose(figures.rmse, m.rmse()))
+    True
+    """
+    a = math.exp(-float(epsilon))
+    gap = -math.expm1(-float(epsilon))
+    true = np.arange(upper + 1)
+    power = a ** np.arange(1, upper + 2)
+    bias = (power - power[::-1]) / ((1 + a) * gap)
+    steps = (2 * np.arange(1, upper + 1) - 1) * power[:-1] / (1 + a)
+    one_side = np.concatenate([[0.0], np.cumsum(steps)])
+    rmse = np.sqrt(one_side + one_side[::-1])
+    tail = (1 - CONFIDENCE) / 2
+    # Pr(Z > k) = a^(k+1) / (1 + a) is at most the tail from this k on
+    reach = max(0, math.ceil(math.log(tail * (1 + a)) / -float(epsilon) - 1 - 1e-9))
+    interval = np.column_stack([np.maximum(true - reach, 0), np.minimum(true + reach, upper)])
+    return Accuracy(bias, rmse, interval.astype(float))
+
+
+def matched_mechanism(upper: int, epsilon: Fraction, histogram: Integers) -> Mechanism | None:
+    """What ranking noisy counts and handing out `histogram` does to each true count.
+
+    In a large table, matching ranks is the monotone map of the noisy counts' law onto the
+    released distribution: the transport mechanism. None where the range is too wide.
+    """
+    if upper + 1 > WIDEST_PICTURE:
+        return None
+    law = histogram / histogram.sum()
+    return transport(Query.count(upper), epsilon, source=law, target=law)
+
+
+def drawn_spread(mechanism: Mechanism, histogram: Integers) -> Floats:
+    """Standard error of each released bin when every row is drawn by itself, shape (m,).
+
+    sqrt(sum_d h_d M[d, j] (1 - M[d, j])), the released histogram h standing in for the true.
+    """
+    chance = mechanism.matrix
+    spread: Floats = np.sqrt(histogram @ (chance * (1 - chance)))
+    return spread
+
+
+def estimated_spread(histogram: Integers, epsilon1: Fraction, epsilon2: Fraction) -> Floats:
+    """Standard error of each bin of a histogram estimated from both private draws, shape (n,).
+
+    Stage one gives every bin the variance 2 s^2, s^2 = 2a/(1-a)^2 (its two cumulative sums);
+    undoing the noise of stage two gives sum_k Ginv[k, j]^2 E[K_k] - h_j, with Ginv the
+    tridiagonal inverse of the geometric matrix. The two are independent and are weighted by
+    their precisions. Shape constraints only make the estimate better.
+    """
+    a = math.exp(-float(epsilon2))
+    gap = -math.expm1(-float(epsilon2))
+    records = float(histogram.sum())
+    drawn = geometric_output_law(histogram / records, float(epsilon2)) * records
+    own = np.full(len(histogram), ((1 + a * a) / gap**2) ** 2)
+    beside = np.full(len(histogram), (a / gap**2) ** 2)
+    own[[0, -1]], beside[[0, -1]] = gap**-2, (a / gap) ** 2
+    around = beside * drawn
+    variance = own * drawn + np.append(around[1:], 0.0) + np.append(0.0, around[:-1]) - histogram
+    variance = np.maximum(variance, 1e-12)
+    if epsilon1 > 0:
+        b = math.exp(-float(epsilon1))
+        variance = 1 / (1 / variance + 1 / (4 * b / math.expm1(-float(epsilon1)) ** 2))
+    spread: Floats = np.sqrt(variance)
+    return spread

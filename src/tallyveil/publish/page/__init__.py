@@ -1,0 +1,1 @@
+"""The pages of a release: the public methodology and the confidential comparison."""

@@ -1,0 +1,314 @@
+"""METHODOLOGY.html: what was done to a table, for the people who will use it.
+
+Built from the receipt and the certified mechanisms alone, so anyone who has the release
+folder can build it again, and nothing confidential can be in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from tallyveil.arrays import Floats
+from tallyveil.publish.page import svg
+from tallyveil.publish.page.html import figure, notes, page, paragraph, section, table
+
+__all__ = ["methodology"]
+
+
+METHOD_WORDS = {
+    "preserve": "The table's distribution of counts and its individual counts were both "
+    "protected with noise. Rows were then ranked by their noisy counts, and the published "
+    "counts handed out in that order so that the table follows the protected distribution.",
+    "geometric": "Every count was replaced by a random one near it (two-sided geometric noise, "
+    "kept inside the range).",
+    "fair": "Every count was replaced by a random one near it, with the same chance of "
+    "reporting the truth for every true count.",
+    "design": "Every count was replaced by a random one near it, drawn from a table of "
+    "probabilities computed to make the expected error as small as privacy allows.",
+}
+FILE_WORDS = (
+    "Every count was replaced by a random one, drawn from a table of probabilities that the "
+    "publisher supplied and that was certified for this release."
+)
+
+
+def methodology(receipt: dict[str, Any], matrices: Sequence[Floats | None]) -> str:
+    """The document for `receipt`; `matrices` holds each column's probabilities, for a picture."""
+    columns = receipt["columns"]
+    body = [
+        "<h1>How these counts were protected</h1>",
+        paragraph(
+            f"Methodology of a private release of {_list([c['name'] for c in columns])}, "
+            f"{receipt['created'][:10]}.",
+            "lead",
+        ),
+    ]
+    if not receipt["private"]:
+        body.append(paragraph(receipt["warning"], "warning"))
+    body += [
+        _facts(receipt),
+        section("The promise to a person", paragraph(receipt["promise"], "promise"),
+                *_promise_notes(receipt)),
+        section("What was done", *_what_was_done(receipt)),
+        section("What it cost", *_costs(receipt)),
+    ]  # fmt: skip
+    for column, matrix in zip(columns, matrices, strict=True):
+        body.append(_column_section(column, matrix, receipt))
+    body += [
+        section("Known limitations", notes(_limitations(receipt))),
+        section("How to check this release", *_how_to_check(receipt)),
+        section("Technical record", *_record(receipt)),
+        f"<footer>Release {escape(receipt['release'])}, made {escape(receipt['created'])} with "
+        f"Tallyveil {escape(receipt['program']['version'])}. Everything in this document is "
+        "computed from public or privatized values.</footer>",
+    ]
+    return page("How these counts were protected", "\n".join(body))
+
+
+def _facts(receipt: dict[str, Any]) -> str:
+    facts = [
+        (f"{receipt['epsilon']:.4g}", "epsilon in total"),
+        (f"{receipt['table']['rows']:,}", "rows published"),
+        (
+            str(len(receipt["columns"])),
+            "protected column" if len(receipt["columns"]) == 1 else "protected columns",
+        ),
+        ("certified" if receipt["private"] else "NOT PRIVATE", "proved in integers"),
+    ]
+    return (
+        '<div class="facts">'
+        + "".join(
+            f"<div><b>{escape(value)}</b><span>{escape(name)}</span></div>" for value, name in facts
+        )
+        + "</div>"
+    )
+
+
+def _promise_notes(receipt: dict[str, Any]) -> list[str]:
+    unit = receipt["privacy_loss"]
+    return [
+        paragraph(
+            f"The unit of protection is {unit['privacy_unit']}: {unit['privacy_unit_description']}."
+            " Smaller values of epsilon protect more; a value of 0 would reveal nothing at all."
+        ),
+        paragraph(
+            "A published count can differ from the true one for no reason but this protection. "
+            "It is not an error, and differences inside the intervals below mean nothing."
+        ),
+    ]
+
+
+def _what_was_done(receipt: dict[str, Any]) -> list[str]:
+    parts = []
+    facts = receipt["table"]
+    if facts["counted_by"]:
+        where = f" of those with {_list(facts['where'])}" if facts["where"] else ""
+        parts.append(
+            paragraph(
+                f"Rows of the confidential table{where} were counted by "
+                f"{_list(facts['counted_by'])}, for a public list of {facts['rows']:,} "
+                "categories. Categories that nobody is in are published too."
+            )
+        )
+    for column in receipt["columns"]:
+        words = METHOD_WORDS.get(column["method"], FILE_WORDS)
+        parts.append(section(f"Column {column['name']}", paragraph(words), level=3))
+        steps = [_range_step(column), *column["post_processing"]]
+        parts.append(notes(steps, ordered=True))
+    kept = facts["published_unchanged"]
+    parts.append(
+        paragraph(
+            f"Published unchanged, because they are public: {_list(kept)}."
+            if kept
+            else "No other column is published."
+        )
+    )
+    parts.append(paragraph(f"Row order: {facts['row_order']}."))
+    return parts
+
+
+def _range_step(column: dict[str, Any]) -> str:
+    upper = column["upper"]
+    source = (
+        f"The range 0 to {upper} was set from public knowledge"
+        if column["upper_source"] == "given"
+        else f"The upper end {upper} of the range was found with a private quantile"
+    )
+    larger = (
+        f"larger counts, if there were any, count as {upper} (top-coding)"
+        if column["above"] == "top_code"
+        else "a table with larger counts would have been refused"
+    )
+    return f"{source}; {larger}."
+
+
+def _costs(receipt: dict[str, Any]) -> list[str]:
+    rows = [(stage["name"], _amount(stage)) for stage in receipt["stages"]]
+    parts = [table(["stage", "epsilon"], [*rows, ("total", _amount(receipt))], numbers=(1,))]
+    if receipt["multiplier"] > 1:
+        parts.append(
+            paragraph(
+                f"Every epsilon is multiplied by {receipt['multiplier']}, because one person can "
+                f"move that many counts ({receipt['neighbours'].replace('_', ' or ')}, up to "
+                f"{receipt['contributions']} contributions)."
+            )
+        )
+    parts.append(paragraph(f"Composition: {receipt['composition']}."))
+    entry = receipt["ledger"]
+    parts.append(
+        paragraph(
+            f"Debited before publication as entry {entry['entry']} of the budget ledger for "
+            f"“{entry['dataset']}” (digest {entry['digest'][:16]}…)."
+            if entry
+            else "This release was not entered in a budget ledger. Further releases of the same "
+            "data add their epsilon to this one."
+        )
+    )
+    return parts
+
+
+def _column_section(column: dict[str, Any], matrix: Floats | None, receipt: dict[str, Any]) -> str:
+    accuracy = column["accuracy"]
+    true = np.arange(column["upper"] + 1)
+    interval = np.column_stack([accuracy["interval_low"], accuracy["interval_high"]])
+    source = (
+        "These figures are exact properties of the certified mechanism."
+        if accuracy["exact"]
+        else "These figures describe the whole procedure, with the published distribution "
+        "standing in for the true one, which stays secret."
+    )
+    share = f"{accuracy['confidence']:.0%}"
+    parts = [
+        paragraph(
+            f"How far published values of {column['name']} lie from true ones, by true count. "
+            f"{source} No method that stays inside a range can be unbiased at both its ends."
+        ),
+        _accuracy_table(accuracy, share),
+        figure(
+            svg.error_chart(true, accuracy["bias"], interval),
+            f"Error by true count. Band: {share} of published values lie inside it. "
+            "Line: the average error (bias).",
+        ),
+        figure(
+            svg.bar_chart(column["distribution"]["histogram"],
+                          column["distribution"]["spread"], "published count", "rows",
+                          "Distribution of published counts"),
+            "How many rows have each published count. Whiskers: twice the standard error that "
+            "the protection causes.",
+        ),
+    ]  # fmt: skip
+    if matrix is not None:
+        parts.append(
+            figure(
+                svg.heatmap(matrix, list(true), list(range(matrix.shape[1]))),
+                "The mechanism: each row shows where a true count ends up. Shades grow with the "
+                "square root of the probability.",
+                narrow=True,
+            )
+        )
+    return section(f"Accuracy of {column['name']}", *parts)
+
+
+def _accuracy_table(accuracy: dict[str, Any], share: str) -> str:
+    upper = len(accuracy["bias"]) - 1
+    wanted = sorted({0, 1, 2, 3, 5, *range(10, upper, max(10, round(upper / 50) * 10)), upper})
+    rows = [
+        (
+            f"{true}",
+            f"{accuracy['bias'][true]:+.2f}".replace("-", "−"),
+            f"{accuracy['rmse'][true]:.2f}",
+            f"{accuracy['interval_low'][true]} to {accuracy['interval_high'][true]}",
+        )
+        for true in wanted
+        if true <= upper
+    ]
+    header = ["true count", "bias", "root mean squared error", f"{share} interval"]
+    return table(header, rows, numbers=(0, 1, 2, 3))
+
+
+def _limitations(receipt: dict[str, Any]) -> list[str]:
+    facts = receipt["table"]
+    cells = "one cell" if receipt["contributions"] == 1 else f"{receipt['contributions']} cells"
+    found = [
+        f"The promise covers a person who is counted in at most {cells} of each column. Somebody "
+        "who is counted more often is protected less.",
+        "The number of rows and the columns published unchanged are not protected.",
+        "Other releases made from the same data add up with this one.",
+        "Facts about groups, such as a county having many cases, are meant to stay visible.",
+        "Counts near 0 and near the upper end are pushed inwards; totals of many small counts "
+        "carry that bias.",
+        "Random bits come from a cipher keyed by the operating system, so the promise is exact "
+        "for ideal random bits and holds in practice for anyone who cannot break AES-256.",
+    ]
+    if any(column["above"] == "top_code" for column in receipt["columns"]):
+        found.append("Counts above the upper end, if there were any, are understated.")
+    if facts["counted_by"]:
+        found.append("The conditions and the list of categories were chosen by the publisher.")
+    return found
+
+
+def _how_to_check(receipt: dict[str, Any]) -> list[str]:
+    return [
+        paragraph(
+            "Anyone can check this release offline, with the program that is free to install. It "
+            "compares the checksums, proves the certificate again in whole numbers, and checks "
+            "ranges and consistency:"
+        ),
+        "<pre>pip install tallyveil\ntallyveil check .</pre>",
+        paragraph("Without it, the checksums alone can be compared with:"),
+        "<pre>sha256sum --check SHA256SUMS</pre>",
+        paragraph(_reading(receipt)),
+    ]
+
+
+def _reading(receipt: dict[str, Any]) -> str:
+    """How to read one published count."""
+    if any(column["method"] == "preserve" for column in receipt["columns"]):
+        return (
+            "To read a single published count, use the accuracy table above. The mechanism file "
+            "describes the noisy counts before they were ranked and handed out again, and not "
+            "the published ones."
+        )
+    return (
+        "What a single published count says about the true one: "
+        "tallyveil interpret --released COUNT --mechanism mechanism.json"
+    )
+
+
+def _record(receipt: dict[str, Any]) -> list[str]:
+    parts = []
+    for column in receipt["columns"]:
+        held, mechanism = column["properties"], column["mechanism"]
+        achieved = column["certificate"]["achieved_epsilon"]
+        rows = [
+            ("method", f"{column['method']} ({column['why']})"),
+            ("mechanism", f"{mechanism['name']}, counts 0 to {column['upper']}"),
+            ("file", f"{mechanism['file']}, SHA-256 {mechanism['sha256']}"),
+            ("certificate", f"{column['certificate']['file']}, digest "
+             f"{column['certificate']['digest']}"),
+            ("epsilon certified", f"{mechanism['epsilon']}"
+             + ("" if achieved is None else f" (largest found {achieved:.6g})")),
+            ("loss, prior", f"{column['loss']}, {column['prior']}"),
+            ("properties", ", ".join(held) if held else "none of the named ones"),
+            ("made by", column["solver"]),
+        ]  # fmt: skip
+        parts.append(section(column["name"], table([], rows), level=3))
+    parts.append(paragraph(f"Randomness: {receipt['randomness']}."))
+    parts.append(paragraph(f"Floating point: {receipt['float_protection']}."))
+    return parts
+
+
+def _amount(stage: dict[str, Any]) -> str:
+    number, exact = f"{stage['epsilon']:.6g}", stage["epsilon_exact"]
+    return number if len(exact) > 24 or "/" not in exact else f"{number} ({exact})"
+
+
+def _list(names: Sequence[str]) -> str:
+    shown = [str(name) for name in names[:12]]
+    if len(names) > 12:
+        shown.append(f"{len(names) - 12} more")
+    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1]

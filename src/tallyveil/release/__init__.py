@@ -1,1 +1,0 @@
-"""Draw from what was proved, and keep account of what it cost."""

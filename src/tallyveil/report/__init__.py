@@ -1,1 +1,0 @@
-"""Documents about a release: the public methodology and the confidential comparison."""

@@ -1,1 +1,0 @@
-"""Every table and figure of the four papers, computed again and held against the print."""

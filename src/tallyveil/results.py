@@ -1,0 +1,5 @@
+"""The classes that public functions return, for annotations and for looking things up."""
+
+from tallyveil._lazy import attach_stub
+
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -1,0 +1,20 @@
+# The one list of these names: the program reads it, and so do type checkers.
+
+from tallyveil.audit import WorstPair as WorstPair
+from tallyveil.budget.ledger import Account as Account
+from tallyveil.budget.ledger import Entry as Entry
+from tallyveil.certified.ladder import Rung as Rung
+from tallyveil.certified.transport import ImplicitTransport as ImplicitTransport
+from tallyveil.evaluate.compare import Row as Row
+from tallyveil.evaluate.distances import CountErrors as CountErrors
+from tallyveil.publish.check import Finding as Finding
+from tallyveil.publish.upper import PrivateUpper as PrivateUpper
+from tallyveil.reading.confidence import ConfidenceSets as ConfidenceSets
+from tallyveil.reading.consumer import BoundCertificate as BoundCertificate
+from tallyveil.reading.consumer import Tie as Tie
+from tallyveil.reading.derive import Derivability as Derivability
+from tallyveil.reading.derive import Obstacle as Obstacle
+from tallyveil.reading.derive import Separation as Separation
+from tallyveil.reading.interpret import Interpretation as Interpretation
+from tallyveil.reading.unbiased import Estimate as Estimate
+from tallyveil.reading.unbiased import UnbiasedEstimator as UnbiasedEstimator

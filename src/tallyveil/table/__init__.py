@@ -1,1 +1,0 @@
-"""Tables of counts: reading them, privatizing them, packing the release."""

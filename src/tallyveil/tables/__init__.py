@@ -1,0 +1,1 @@
+"""Tables in and out, whatever library they come from."""

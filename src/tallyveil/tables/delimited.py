@@ -1,0 +1,216 @@
+"""CSV and TSV with the standard library: what is not a count is carried over word for word.
+
+Nothing is guessed. A file that mixes line endings, starts with a byte-order mark or has
+rows of unequal length is refused with what to do about it, because a column that is read
+wrongly would be published wrongly.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tallyveil.errors import TableError
+from tallyveil.tables.counts import Counts, counts_of_text
+
+__all__ = ["DelimitedTable", "delimiter_hint", "read_delimited", "text_type"]
+
+BOM = b"\xef\xbb\xbf"
+QUOTED = re.compile(rb'"[^"]*"')
+INTEGER = re.compile(r"[+-]?(0|[1-9][0-9]*)")
+OTHER_DELIMITERS = {";": "';'", "\t": "a tab", "|": "'|'", ",": "','"}
+
+
+@dataclass(frozen=True)
+class DelimitedTable:
+    """The cells of a text file by column, with the marks it was written with."""
+
+    names: tuple[str, ...]
+    columns: tuple[tuple[str, ...], ...]
+    delimiter: str = ","
+    line_end: str = "\n"
+    encoding: str = "utf-8"
+
+    @property
+    def kind(self) -> str:
+        """What it is, for the receipt."""
+        return "tsv" if self.delimiter == "\t" else "csv"
+
+    @property
+    def extension(self) -> str:
+        """The ending of the file it is written to."""
+        return self.kind
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(self.columns[0])
+
+    @property
+    def index_names(self) -> tuple[str, ...]:
+        """Text has no index beside its columns."""
+        return ()
+
+    def counts(self, name: str) -> Counts:
+        """Column `name` as counts, or a `TableError` that says which row is not one."""
+        return counts_of_text(self.labels(name), name)
+
+    def labels(self, name: str) -> tuple[str, ...]:
+        """Column `name` as text, for comparing categories."""
+        return self.columns[self.names.index(name)]
+
+    def type_of(self, name: str) -> str:
+        """The Frictionless type of column `name`."""
+        return text_type(self.labels(name))
+
+    def require_room(self, name: str, upper: int) -> None:
+        """Text has room for any number."""
+
+    def released(
+        self, counts: Mapping[str, Counts], keep: Sequence[str], order: NDArray[Any] | None = None
+    ) -> DelimitedTable:
+        """The columns `keep` in their order, with `counts` put in place of what they held."""
+        columns = []
+        for name in keep:
+            values: Sequence[str] = (
+                [str(count) for count in counts[name].tolist()]
+                if name in counts
+                else self.labels(name)
+            )
+            columns.append(tuple(values if order is None else [values[at] for at in order]))
+        return replace(self, names=tuple(keep), columns=tuple(columns))
+
+    def grouped(
+        self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, Counts]
+    ) -> DelimitedTable:
+        """A new table in the same writing: one row per category, its labels and its counts."""
+        columns = [tuple(label[at] for label in labels) for at in range(len(by))]
+        columns += [tuple(str(count) for count in values.tolist()) for values in counts.values()]
+        return replace(self, names=(*by, *counts), columns=tuple(columns))
+
+    def native(self) -> Any:
+        """A pyarrow table, which a path has no kind of its own for."""
+        from tallyveil.tables.arrow import arrow_from_delimited
+
+        return arrow_from_delimited(self)
+
+    def to_bytes(self) -> bytes:
+        """The file: the same delimiter, line ends and encoding as the one that was read."""
+        buffer = io.StringIO(newline="")
+        writer = csv.writer(buffer, delimiter=self.delimiter, lineterminator=self.line_end)
+        writer.writerow(self.names)
+        writer.writerows(zip(*self.columns, strict=True))
+        return buffer.getvalue().encode(self.encoding)
+
+
+def read_delimited(
+    source: str | Path | bytes, delimiter: str | None = None, encoding: str = "utf-8"
+) -> DelimitedTable:
+    """The table in a CSV or TSV file (or its bytes), or a `TableError` that says what is wrong."""
+    if isinstance(source, bytes):
+        raw, mark = source, delimiter or ","
+    else:
+        path = Path(source)
+        raw = path.read_bytes()
+        mark = delimiter or ("\t" if path.suffix.lower() in (".tsv", ".tab") else ",")
+    if len(mark) != 1:
+        raise TableError("A delimiter is one character, such as ',' or ';' or a tab.")
+    if not raw.strip():
+        raise TableError("The table is empty: the file holds no header and no rows.")
+    if raw.startswith(BOM) and encoding.lower().replace("_", "-") != "utf-8-sig":
+        raise TableError(
+            "The file starts with a byte-order mark, which would become part of the first "
+            "column's name. Read it with --encoding utf-8-sig, which also writes the mark back."
+        )
+    line_end = _line_end(raw)
+    try:
+        text = raw.decode(encoding)
+    except (UnicodeDecodeError, LookupError):
+        raise TableError(
+            f"The file cannot be read as {encoding} text. Name its encoding with --encoding, "
+            "for example latin-1 or cp1252."
+        ) from None
+    return _parsed(text, mark, line_end, encoding)
+
+
+def _line_end(raw: bytes) -> str:
+    """The one line ending that the file uses between rows; how the last one ends is no matter."""
+    bare = QUOTED.sub(b"", raw).rstrip(b"\r\n")
+    pairs = bare.count(b"\r\n")
+    found = {"\r\n": pairs, "\n": bare.count(b"\n") - pairs, "\r": bare.count(b"\r") - pairs}
+    used = [end for end, count in found.items() if count]
+    if len(used) > 1:
+        raise TableError(
+            "The file mixes line endings (Windows, Unix or old Mac), so rows may be cut in the "
+            "wrong place. Save it with one kind of line ending first."
+        )
+    return used[0] if used else "\n"
+
+
+def _parsed(text: str, delimiter: str, line_end: str, encoding: str) -> DelimitedTable:
+    try:
+        lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+    except csv.Error as problem:
+        raise TableError(f"The file is not well-formed text: {problem}.") from None
+    while lines and not lines[-1]:
+        lines.pop()
+    header, body = lines[0], lines[1:]
+    repeated = next((name for name, times in Counter(header).items() if times > 1), None)
+    if repeated is not None:
+        raise TableError(f"The header names the column {repeated!r} more than once.")
+    if not body:
+        raise TableError("The table has a header but no rows.")
+    for row, line in enumerate(body, start=1):
+        if len(line) != len(header):
+            raise TableError(
+                f"Row {row} has {len(line)} cells where the header has {len(header)}."
+                + delimiter_hint(header)
+            )
+    return DelimitedTable(
+        tuple(header), tuple(zip(*body, strict=True)), delimiter, line_end, encoding
+    )
+
+
+def delimiter_hint(header: Sequence[str]) -> str:
+    """What to try when a header of one name seems to be written with another delimiter."""
+    if len(header) != 1:
+        return ""
+    likely = [mark for mark in OTHER_DELIMITERS if mark in header[0]]
+    if not likely:
+        return ""
+    best = max(likely, key=header[0].count)
+    return (
+        f" The header seems to be separated by {OTHER_DELIMITERS[best]}: "
+        f"give --delimiter {'tab' if best == chr(9) else repr(best)}."
+    )
+
+
+def text_type(values: Sequence[str]) -> str:
+    """The Frictionless type that every cell fits: integer, number or string.
+
+    A leading zero makes a code, not a number, so it stays a string.
+
+    >>> text_type(["1", "20"]), text_type(["1.5", "2"]), text_type(["01", "02"])
+    ('integer', 'number', 'string')
+    """
+    filled = [value for value in values if value]
+    if not filled:
+        return "string"
+    if all(INTEGER.fullmatch(value) for value in filled):
+        return "integer"
+    if any(re.match(r"[+-]?0[0-9]", value) for value in filled):
+        return "string"
+    try:
+        finite = np.isfinite(np.array(filled, dtype=float)).all()
+    except ValueError:
+        return "string"
+    return "number" if finite else "string"

@@ -1,0 +1,177 @@
+"""The transport optimum against generic programs, and its pieces."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.optimize import linprog
+
+import tallyveil as tv
+from tallyveil.errors import ArgumentError, QueryError
+from tallyveil.loss import loss_table
+from tallyveil.mechanisms.transport import geometric_output_law, monotone_remap, transport
+
+LN2 = "0.693147180559945309417232121458"
+
+
+def best_cost(source, target, epsilon, cost):
+    """The least expected cost over every private mechanism with source T = target."""
+    n, m = cost.shape
+    rows = [np.kron(np.eye(n)[i], np.ones(m)) for i in range(n)]
+    columns = [np.kron(source, np.eye(m)[j]) for j in range(m - 1)]
+    grow = np.exp(epsilon)
+    private = []
+    for i in range(n - 1):
+        for j in range(m):
+            for one, other in ((i, i + 1), (i + 1, i)):
+                row = np.zeros((n, m))
+                row[one, j], row[other, j] = 1.0, -grow
+                private.append(row.ravel())
+    solved = linprog(
+        (source[:, None] * cost).ravel(),
+        A_ub=sparse.csr_array(np.array(private)),
+        b_ub=np.zeros(len(private)),
+        A_eq=np.array(rows + columns),
+        b_eq=np.concatenate([np.ones(n), target[:-1]]),
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    assert solved.status == 0
+    return solved.fun
+
+
+def random_law(rng, size, zeros):
+    law = rng.dirichlet(np.full(size, 0.5))
+    law[rng.random(size) < zeros] = 0.0
+    return law / law.sum() if law.sum() > 0 else np.eye(size)[0]
+
+
+LOSSES = {
+    "absolute": np.abs,
+    "squared": lambda error: error**2,
+    "asymmetric": lambda error: np.where(error > 0, 3 * error, -error),
+    "steep": lambda error: np.abs(error) ** 1.5 + np.maximum(error, 0) ** 2,
+}
+
+
+@pytest.mark.parametrize("case", range(24))
+def test_no_private_mechanism_is_cheaper_for_any_convex_loss(case):
+    rng = np.random.default_rng(case)
+    n, m = int(rng.integers(2, 9)), int(rng.integers(2, 9))
+    epsilon = float(np.round(rng.choice([0.05, 0.3, 1.0, 2.5]), 3))
+    source, target = random_law(rng, n, 0.2), random_law(rng, m, 0.2)
+    query = tv.Query.custom(np.arange(n), np.arange(m), "path")
+    found = transport(query, epsilon, source, target)
+    np.testing.assert_allclose(source @ found.matrix, target, atol=1e-14)
+    for loss in LOSSES.values():
+        cost = loss(np.arange(m)[None, :] - np.arange(n)[:, None].astype(float))
+        ours = source @ (found.matrix * cost).sum(axis=1)
+        best = best_cost(source, target, epsilon, cost)
+        assert ours <= best * (1 + 1e-7) + 1e-9
+        assert ours >= best * (1 - 1e-7) - 1e-9
+
+
+def test_one_seventh_matrix_of_three_equal_counts():
+    # 002, section 4, n = 3, epsilon = ln 2: the optimum over F is 4/7
+    third = np.full(3, 1 / 3)
+    found = tv.transport(tv.Query.count(2), LN2, source=third, target=third)
+    np.testing.assert_allclose(found.matrix * 7, [[4, 2, 1], [2, 3, 2], [1, 2, 4]], atol=1e-12)
+    assert found.expected_loss("absolute", third) == pytest.approx(4 / 7, abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("z", "epsilon", "absolute", "squared"),
+    [  # reference optima over F of paper 002, section 5.1, from a generic program
+        ([0.5, 0.25, 0.125, 0.0625, 0.0625], LN2, 0.6987037037037037, 1.2662962962962965),
+        ([0.5, 0.0, 0.2, 0.0, 0.3], 0.1, 1.6028312134049614, 5.153336161519453),
+        ([0.5, 0.0, 0.2, 0.0, 0.3], 1.5, 0.24888390239675703, 0.5418110828155356),
+        ([1 / 3, 1 / 3, 1 / 3], 0.1, 0.8437794651854326, 1.2445922723264022),
+    ],
+)
+def test_reference_optima(z, epsilon, absolute, squared):
+    found = tv.transport(tv.Query.count(len(z) - 1), epsilon, z)
+    assert found.expected_loss("absolute", z) == pytest.approx(absolute, abs=1e-12)
+    assert found.expected_loss("squared", z) == pytest.approx(squared, abs=1e-11)
+
+
+def test_zero_one_loss_is_not_covered_and_the_program_finds_better():
+    z = np.array([0.1, 0.5, 0.1, 0.3])
+    query = tv.Query.count(3)
+    cost = loss_table(query, "zero_one")
+    found = tv.transport(query, 0.7, z)
+    ours = z @ (found.matrix * cost).sum(axis=1)
+    assert best_cost(z, z, 0.7, cost) < ours - 1e-4
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.floats(0, 1), min_size=2, max_size=30),
+    st.floats(0.01, 5).map(lambda x: round(x, 3)),
+)
+@example([1.0, 0.0, 0.5, 0.0, 0.0, 2.2250738585e-313], 1.0)  # a subnormal mass
+@example([1.0, 0.5, 1e-200], 5.0)
+def test_private_and_on_target_for_any_law(weights, epsilon):
+    total = sum(weights)
+    source = np.array(weights) / total if total > 1e-3 else np.eye(len(weights))[0]
+    target = source[::-1]
+    found = tv.transport(tv.Query.count(len(source) - 1), epsilon, source, target)
+    np.testing.assert_allclose(source @ found.matrix, target, atol=1e-13)
+    assert found.realised_epsilon() <= epsilon * (1 + 1e-9)
+
+
+def test_underflowing_tails_still_reach_a_column():
+    z = np.zeros(2001)
+    z[:3] = [0.5, 0.3, 0.2]
+    found = tv.transport(tv.Query.count(2000), 1.0, z)
+    np.testing.assert_allclose(z @ found.matrix, z, atol=1e-15)
+    assert (found.matrix[:, 3:] == 0).all()
+    np.testing.assert_allclose(found.matrix.sum(axis=1), 1, atol=1e-14)
+    assert tv.certify(found).exact_epsilon == 1
+
+
+def test_underflowing_low_draws_go_to_the_first_wanted_column():
+    z = np.zeros(2001)
+    z[-3:] = [0.5, 0.3, 0.2]
+    found = tv.transport(tv.Query.count(2000), 1.0, z)
+    assert (found.matrix[:, :-3] == 0).all()
+    np.testing.assert_allclose(found.matrix.sum(axis=1), 1, atol=1e-14)
+    np.testing.assert_allclose(found.matrix[0, -3], 1, atol=1e-14)
+
+
+def test_output_law_is_the_product_with_the_matrix():
+    rng = np.random.default_rng(5)
+    source = random_law(rng, 40, 0.3)
+    expected = source @ tv.geometric(tv.Query.count(39), 0.3).matrix
+    np.testing.assert_allclose(geometric_output_law(source, 0.3), expected, rtol=1e-12)
+
+
+def test_remap_is_sparse_monotone_and_exact():
+    rng = np.random.default_rng(6)
+    before, after = random_law(rng, 50, 0.4), random_law(rng, 37, 0.4)
+    remap = monotone_remap(before, after)
+    assert len(remap.share) <= 50 + 37 - 1
+    assert (np.diff(remap.row) >= 0).all()
+    assert (np.diff(remap.column) >= 0).all()
+    assert (np.add.reduceat(remap.weights, remap.start[:-1]) == 2**62).all()
+    assert (remap.weights >= 0).all()
+    assert np.abs(remap.weights / 2.0**62 - remap.share).max() < 1e-15
+    np.testing.assert_allclose(remap.dense().sum(axis=1), 1)
+    np.testing.assert_allclose(before @ remap.dense(), after, atol=1e-15)
+    np.testing.assert_allclose(remap.apply(before), after, atol=1e-15)
+    matrix = rng.random((4, 50))
+    np.testing.assert_allclose(remap.after(matrix), matrix @ remap.dense(), rtol=1e-13)
+
+
+def test_refusals():
+    count, half = tv.Query.count(1), [0.5, 0.5]
+    with pytest.raises(ArgumentError, match=r"'source' must sum to one\. Got 'a sum of 0\.9'"):
+        tv.transport(count, 1.0, [0.5, 0.4])
+    with pytest.raises(ArgumentError, match="'target' must be finite and non-negative"):
+        tv.transport(count, 1.0, half, [1.5, -0.5])
+    with pytest.raises(ArgumentError, match="'source' must be a law with 2 entries"):
+        tv.transport(count, 1.0, [1.0])
+    with pytest.raises(QueryError, match="adjacent true answers"):
+        tv.transport(tv.Query.maximum(0, 3), 1.0, np.full(4, 0.25))
+    with pytest.raises(QueryError, match="same inputs and outputs"):
+        tv.transport(tv.Query.custom([0, 1], [0, 1, 2], "path"), 1.0, half)

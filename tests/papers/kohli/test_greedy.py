@@ -1,0 +1,239 @@
+"""Algorithm 1 of paper 002, against exact arithmetic, reference values and hard laws."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import tallyveil as tv
+from tallyveil.errors import ArgumentError
+from tallyveil.papers.kohli.greedy import greedy_run
+from tallyveil.papers.kohli.polytope import is_extreme
+from tallyveil.sampling.entropy import SeededNotPrivate
+
+LN2 = "0.693147180559945309417232121458"
+
+
+def exact_greedy(z, order, growth=Fraction(2)):
+    """Algorithm 1 as printed, in Fractions, with the equality test done exactly."""
+    n = len(z)
+    rows, lacking = [Fraction(1)] * n, list(z)
+    matrix = np.full((n, n), Fraction(0), dtype=object)
+    steps = 0
+    for j in order:
+        while lacking[j] > 0:
+            pattern = [1 if i < j else -1 for i in range(n - 1)]
+            for i in range(n - 1):
+                if rows[i + 1] == rows[i] * growth ** -pattern[i]:
+                    pattern[i] = -pattern[i]
+            scale = [Fraction(1)]
+            for step in pattern:
+                scale.append(scale[-1] * growth**step)
+            limits = [lacking[j] / sum(a * b for a, b in zip(z, scale, strict=True))]
+            for i, step in enumerate(pattern):
+                if step == 1:
+                    slack = growth * scale[i + 1] - scale[i]
+                    limits.append((growth * rows[i + 1] - rows[i]) / slack)
+                else:
+                    slack = scale[i] - scale[i + 1] / growth
+                    limits.append((rows[i] - rows[i + 1] / growth) / slack)
+            amount = min(limits)
+            for i in range(n):
+                matrix[i, j] += amount * scale[i]
+                rows[i] -= amount * scale[i]
+            lacking[j] -= amount * sum(a * b for a, b in zip(z, scale, strict=True))
+            steps += 1
+    assert all(row == 0 for row in rows)
+    return matrix, steps
+
+
+def sandwich(n):
+    return [j for pair in zip(range(n), range(n - 1, -1, -1), strict=True) for j in pair][:n]
+
+
+@pytest.mark.parametrize(
+    ("selector", "matrix"),
+    [  # exact rationals, n = 3, uniform law, epsilon = ln 2
+        ("max", [["4/7", "11/49", "10/49"], ["2/7", "22/49", "13/49"], ["1/7", "16/49", "26/49"]]),
+        ("min", [["4/7", "11/49", "10/49"], ["2/7", "22/49", "13/49"], ["1/7", "16/49", "26/49"]]),
+        ("sandwich", [["4/7", "2/7", "1/7"], ["2/7", "3/7", "2/7"], ["1/7", "2/7", "4/7"]]),
+    ],
+)
+def test_exact_matrices_for_three_counts(selector, matrix):
+    expected = [[float(Fraction(x)) for x in row] for row in matrix]
+    found = tv.papers.greedy_fixed_point([1 / 3] * 3, LN2, selector)
+    np.testing.assert_allclose(found.matrix, expected, atol=1e-14)
+
+
+BINOMIAL9 = np.array([1, 9, 36, 84, 126, 126, 84, 36, 9, 1]) / 512
+
+
+@pytest.mark.parametrize(
+    ("z", "epsilon", "costs", "scales"),
+    [  # (absolute, squared) for max, min, sandwich: reference values of 002, Algorithm 1
+        ([1 / 3] * 3, 1.5, [(0.30178439606122087, 0.3733991125479727)] * 2
+         + [(0.28587062054763224, 0.3380207182418822)], 5),
+        ([0.5, 0.25, 0.125, 0.0625, 0.0625], LN2,
+         [(0.6987037037037038, 1.2662962962962965), (0.8125812215724496, 1.7781026640675766),
+          (0.7195370370370371, 1.3357407407407407)], 9),
+        ([0.5, 0.0, 0.2, 0.0, 0.3], 0.1,
+         [(1.6028312134049614, 5.153336161519452), (1.6410480102554006, 5.338467787132572),
+          (1.6028312134049614, 5.153336161519452)], 7),
+        ([0.5, 0.0, 0.2, 0.0, 0.3], 1.5,
+         [(0.24888390239675712, 0.5418110828155358), (0.4105594946731109, 1.3566313737024536),
+          (0.24888390239675712, 0.5418110828155358)], 7),
+        (BINOMIAL9, LN2,
+         [(1.2701823115324975, 3.6365424486643665), (1.0835282403695419, 2.3336562410986366),
+          (1.0835282403695419, 2.3336562410986366)], 19),
+    ],
+)  # fmt: skip
+def test_reference_costs(z, epsilon, costs, scales):
+    for selector, (absolute, squared) in zip(("max", "min", "sandwich"), costs, strict=True):
+        run = greedy_run(z, epsilon, selector)
+        assert run.mechanism.expected_loss("absolute", z) == pytest.approx(absolute, abs=1e-12)
+        assert run.mechanism.expected_loss("squared", z) == pytest.approx(squared, abs=1e-11)
+        assert run.scales <= scales
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_agrees_with_exact_arithmetic(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 16))
+    weights = rng.integers(0, 50, size=n) * (rng.random(n) < 0.8)
+    weights[rng.integers(n)] += 1
+    z = [Fraction(int(w), int(weights.sum())) for w in weights]
+    for order, selector in ((sandwich(n), "sandwich"), (rng.permutation(n).tolist(), None)):
+        exact, steps = exact_greedy(z, order)
+        run = greedy_run([float(x) for x in z], LN2, selector or order)
+        np.testing.assert_allclose(run.mechanism.matrix, exact.astype(float), atol=1e-12)
+        assert steps <= 2 * n - 1  # Theorem 5
+        assert run.scales <= 2 * n - 1
+
+
+@pytest.mark.parametrize("order", ["sandwich", "upwards"])
+def test_returns_an_extreme_point(order):
+    # Theorem 6, on the exact matrix the float one was just shown to equal
+    z = [Fraction(w, 20) for w in (7, 1, 0, 4, 8)]
+    columns = sandwich(5) if order == "sandwich" else list(range(5))
+    exact, _ = exact_greedy(z, columns)
+    assert is_extreme(exact, 2, z)
+    run = greedy_run([float(x) for x in z], LN2, columns)
+    np.testing.assert_allclose(run.mechanism.matrix, exact.astype(float), atol=1e-13)
+
+
+def binomial(n):
+    from scipy.stats import binom
+
+    law = binom.pmf(np.arange(n), n - 1, 0.5)
+    return law / law.sum()
+
+
+def hard_laws():
+    rng = np.random.default_rng(0)
+    tail = np.zeros(300)
+    tail[:5] = 0.2
+    gaps = np.zeros(200)
+    gaps[[0, 80, 81, 199]] = [0.7, 1e-12, 0.3 - 2e-12, 1e-12]
+    return {
+        "binomial 100": (binomial(100), LN2),
+        "binomial 400": (binomial(400), LN2),
+        "long empty tail": (tail, 1.0),
+        "gaps": (gaps, 0.5),
+        "sparse": (rng.dirichlet(np.full(300, 0.05)), 2.0),
+        "flat, small epsilon": (np.full(300, 1 / 300), 0.001),
+        "one count": (np.eye(40)[17], 0.3),
+        "large epsilon": (rng.multinomial(3000, np.full(150, 1 / 150)) / 3000, 20),
+        "very large epsilon": (rng.multinomial(3000, np.full(150, 1 / 150)) / 3000, 36.7),
+    }
+
+
+@pytest.mark.parametrize("selector", ["max", "min", "sandwich"])
+@pytest.mark.parametrize("name", hard_laws())
+def test_feasible_and_certifiable_where_plain_floats_break(name, selector):
+    z, epsilon = hard_laws()[name]
+    found = tv.papers.greedy_fixed_point(z, epsilon, selector)
+    assert np.abs(found.matrix.sum(axis=1) - 1).max() <= 1e-9
+    assert np.abs(z @ found.matrix - z).max() <= 1e-9
+    certified = tv.certify(found, target=z, prior=z)
+    assert certified.verify().ok
+    assert certified.certificate["loss"]["mass_moved"] < 1e-9
+    best = tv.transport(found.query, found.exact_epsilon, z)
+    assert found.expected_loss("absolute", z) >= best.expected_loss("absolute", z) - 1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "epsilon"), [("binomial", 0.3), ("binomial", 1.0), ("sparse", 1.0), ("tail", 1.0)]
+)
+def test_two_thousand_counts(name, epsilon):
+    rng = np.random.default_rng(2)
+    tail = np.concatenate([np.full(5, 0.2), np.zeros(1995)])
+    laws = {"binomial": binomial(2000), "sparse": rng.dirichlet(np.full(2000, 0.2)), "tail": tail}
+    found = tv.papers.greedy_fixed_point(laws[name], epsilon)
+    assert np.abs(laws[name] @ found.matrix - laws[name]).max() <= 1e-9
+    assert tv.certify(found, target=laws[name]).verify().ok
+
+
+def test_realised_epsilon_is_kept_on_a_long_empty_tail():
+    # the case in which the code published with paper 002 gives epsilon 2 for a requested 1
+    z = np.concatenate([np.full(5, 0.2), np.zeros(295)])
+    assert tv.papers.greedy_fixed_point(z, 1.0).realised_epsilon() <= 1 + 1e-9
+
+
+def test_selectors_choose_the_columns():
+    z = [0.1, 0.4, 0.2, 0.3]
+    assert greedy_run(z, 1.0, "max").order[:2] == (1, 3)
+    assert greedy_run(z, 1.0, "min").order[:2] == (0, 2)
+    assert greedy_run(z, 1.0, "sandwich").order == (0, 3, 1, 2)
+    assert greedy_run(z, 1.0, [2, 0, 1, 3]).order == (2, 0, 1, 3)
+    assert greedy_run([0.5, 0.0, 0.5], 1.0, "sandwich").order == (0, 2)
+
+
+def test_random_selector_is_a_random_order():
+    z = np.full(30, 1 / 30)
+    run = greedy_run(z, 1.0, "random", entropy=SeededNotPrivate(3))
+    assert sorted(run.order) == list(range(30))
+    assert run.order == greedy_run(z, 1.0, "random", entropy=SeededNotPrivate(3)).order
+    assert run.order != tuple(range(30))
+
+
+def test_custom_selector_sees_what_is_lacking():
+    seen = []
+
+    def most_lacking(z, r, c, A):
+        seen.append((r.copy(), c.copy(), A.sum(axis=1)))
+        return int(c.argmax())
+
+    z = np.array([0.1, 0.4, 0.2, 0.3])
+    found = tv.papers.greedy_fixed_point(z, 1.0, most_lacking)
+    np.testing.assert_allclose(z @ found.matrix, z, atol=1e-14)
+    for lacking_rows, lacking_columns, filled in seen:
+        np.testing.assert_allclose(lacking_rows + filled, 1, atol=1e-12)
+        assert z @ lacking_rows == pytest.approx(lacking_columns.sum(), abs=1e-12)
+    with pytest.raises(ArgumentError, match=r"c\[j\] > 0"):
+        tv.papers.greedy_fixed_point([0.5, 0.0, 0.5], 1.0, lambda z, r, c, A: 1)
+
+
+def test_best_of_several_is_the_cheapest():
+    z = [0.5, 0.25, 0.125, 0.0625, 0.0625]
+    best = tv.papers.best_fixed_point(z, LN2)
+    costs = [
+        tv.papers.greedy_fixed_point(z, LN2, name).expected_loss("absolute", z)
+        for name in ("max", "min", "sandwich")
+    ]
+    assert best.expected_loss("absolute", z) == min(costs)
+
+
+def test_refusals():
+    with pytest.raises(ArgumentError, match="'z' must sum to one"):
+        tv.papers.greedy_fixed_point([0.5, 0.6], 1.0)
+    with pytest.raises(ArgumentError, match="'z' must be finite and non-negative"):
+        tv.papers.greedy_fixed_point([1.5, -0.5], 1.0)
+    with pytest.raises(ArgumentError, match="'selector' must be one of max, min"):
+        tv.papers.greedy_fixed_point([0.5, 0.5], 1.0, "median")
+    with pytest.raises(ArgumentError, match=r"list each of the columns 0\.\.1 once"):
+        tv.papers.greedy_fixed_point([0.5, 0.5], 1.0, [0, 0])
+    with pytest.raises(ArgumentError, match="at least 2 entries"):
+        tv.papers.greedy_fixed_point([1.0], 1.0)
+    with pytest.raises(ArgumentError, match="at least one selector"):
+        tv.papers.best_fixed_point([0.5, 0.5], 1.0, selectors=())

@@ -1,0 +1,147 @@
+"""The vertices of paper 002, exactly: Examples 1 and 2, Theorems 2, 4, 9 and 11."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tallyveil.errors import ArgumentError
+from tallyveil.papers.kohli import polytope
+
+THIRD = [Fraction(1, 3)] * 3
+
+
+def exact(rows):
+    return np.array([[Fraction(x) for x in row] for row in rows], dtype=object)
+
+
+@pytest.fixture(scope="module")
+def psi():
+    return polytope.exact_scales(3, 2)
+
+
+@pytest.fixture(scope="module")
+def fixed():
+    return polytope.extreme_representations(3, 2, THIRD)
+
+
+@pytest.fixture(scope="module")
+def unfixed():
+    return polytope.extreme_representations(3, 2)
+
+
+def keys(matrices):
+    return {tuple(matrix.ravel()) for matrix in matrices}
+
+
+def test_counts_of_the_paper(fixed, unfixed):
+    # 002, Examples 1 and 2: |ex(R_F)|, |ex(F)|, |ex(R_U)|, |ex(U)| for n = 3, epsilon = ln 2
+    assert len(fixed) == 78
+    assert len(polytope.extreme_mechanisms(3, 2, THIRD)) == 36
+    assert len(unfixed) == 36
+    assert len(polytope.extreme_mechanisms(3, 2)) == 27
+
+
+B1 = [["0", "0", "0"], ["1", "0", "2/3"], ["0", "1", "1/3"], ["0", "0", "0"]]
+B2 = [["0", "0", "7/15"], ["1", "0", "0"], ["0", "1", "1/15"], ["0", "0", "7/15"]]
+B3 = [["5/6", "0", "1/3"], ["0", "0", "0"], ["0", "0", "2/3"], ["1/6", "1", "0"]]
+
+
+def test_example_1(psi, fixed):
+    vertices = keys(fixed)
+    first, second, third = exact(B1), exact(B2), exact(B3)
+    assert {tuple(first.ravel()), tuple(second.ravel()), tuple(third.ravel())} <= vertices
+    assert ((psi @ first) == (psi @ second)).all()
+    expected = [["2/5", "1/4", "7/20"], ["1/5", "1/2", "3/10"], ["2/5", "1/4", "7/20"]]
+    assert ((psi @ first) == exact(expected)).all()
+    assert polytope.is_extreme(psi @ first, 2, THIRD)
+    assert not polytope.is_extreme(psi @ third, 2, THIRD)
+    assert sum(sum(row) for row in psi @ third) == 3
+
+
+B4 = [["7/6", "0", "0"], ["0", "0", "0"], ["2/3", "0", "0"], ["7/6", "0", "0"]]
+B5 = [["0", "0", "0"], ["5/3", "0", "0"], ["4/3", "0", "0"], ["0", "0", "0"]]
+B6 = [["7/6", "0", "0"], ["0", "0", "0"], ["0", "0", "2/3"], ["7/6", "0", "0"]]
+
+
+def test_example_2(psi, unfixed):
+    vertices = keys(unfixed)
+    for rows in (B4, B5, B6):
+        assert tuple(exact(rows).ravel()) in vertices
+    assert ((psi @ exact(B4)) == (psi @ exact(B5))).all()
+    assert polytope.is_extreme(psi @ exact(B4), 2)
+    image = psi @ exact(B6)
+    assert (image == exact([["5/6", "0", "1/6"], ["2/3", "0", "1/3"], ["5/6", "0", "1/6"]])).all()
+    assert not polytope.is_extreme(image, 2)
+
+
+def test_theorems_4_and_11_tell_vertices_from_midpoints(psi, fixed, unfixed):
+    assert all(polytope.is_affinely_simplified(B, psi, THIRD) for B in fixed)
+    assert all(polytope.is_linearly_simplified(B, psi) for B in unfixed)
+    rng = np.random.default_rng(0)
+    for points, simplified in (
+        (fixed, lambda B: polytope.is_affinely_simplified(B, psi, THIRD)),
+        (unfixed, lambda B: polytope.is_linearly_simplified(B, psi)),
+    ):
+        for _ in range(20):
+            i, k = rng.choice(len(points), size=2, replace=False)
+            assert not simplified((points[i] + points[k]) / 2)
+
+
+def test_corollary_2_on_positive_entries(fixed):
+    for B in fixed:
+        assert 3 <= np.count_nonzero(B) <= 5  # |P| and |P| + n - 1
+
+
+def test_theorem_2_positive_vertices_are_independent_multiples_of_scales():
+    for T in polytope.extreme_mechanisms(3, 2):
+        if not (T > 0).all():
+            continue
+        for column in T.T:
+            for i in range(2):
+                assert column[i + 1] in (2 * column[i], column[i] / 2)
+        assert polytope.rank(T) == 3
+
+
+def test_theorem_9_an_image_is_a_vertex_exactly_when_a_weight_exposes_it(psi, fixed):
+    # Corollary 3, with D = Psi' W and W the sum of the bounds that Psi B uses up
+    for B in fixed:
+        T = psi @ B
+        W = polytope.exposing_weights(T, 2, THIRD)
+        D = psi.T @ W
+        values = [(D * other).sum() for other in fixed]
+        assert (D * B).sum() == max(values)
+        images = {tuple((psi @ other).ravel()) for other, value in zip(fixed, values, strict=True)
+                  if value == max(values)}  # fmt: skip
+        assert (len(images) == 1) == polytope.is_extreme(T, 2, THIRD)
+
+
+def test_vertices_satisfy_their_constraints(psi, fixed):
+    z = np.array(THIRD, dtype=object)
+    for B in fixed:
+        T = psi @ B
+        assert (B >= 0).all()
+        assert (T.sum(axis=1) == 1).all()
+        assert (z @ T == z).all()
+
+
+def test_uneven_law_and_larger_growth():
+    z = [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)]
+    for T in polytope.extreme_mechanisms(3, 3, z):
+        assert (np.array(z, dtype=object) @ T == z).all()
+        assert (T[:-1] <= 3 * T[1:]).all()
+        assert (T[1:] <= 3 * T[:-1]).all()
+
+
+def test_geometric_is_a_vertex_of_all_private_mechanisms():
+    G = exact([["2/3", "1/6", "1/6"], ["1/3", "1/3", "1/3"], ["1/6", "1/6", "2/3"]])
+    assert tuple(G.ravel()) in keys(polytope.extreme_mechanisms(3, 2))
+
+
+def test_refusals():
+    with pytest.raises(ArgumentError, match="between 2 and 4"):
+        polytope.extreme_representations(5, 2)
+    with pytest.raises(ArgumentError, match="greater than 1"):
+        polytope.exact_scales(3, 1)
+    with pytest.raises(ArgumentError, match="sum to exactly one"):
+        polytope.extreme_representations(2, 2, [Fraction(1, 2), Fraction(1, 3)])

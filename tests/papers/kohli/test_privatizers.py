@@ -1,0 +1,161 @@
+"""Distribution privatizers: exact sensitivities, exact costs, what comes out."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import tallyveil as tv
+from tallyveil.errors import ArgumentError, TableError
+from tallyveil.papers.kohli import privatizers
+from tallyveil.papers.kohli.privatizers import PRIVATIZERS, gaussian_variance
+from tallyveil.proof.noise_law import GeometricLaw
+from tallyveil.sampling.entropy import SeededNotPrivate
+
+COUNTS = np.array([0, 0, 0, 1, 1, 3, 4, 4, 7, 9, 9, 12])
+PURE = [name for name in PRIVATIZERS if name != "cyclic_gaussian"]
+INDEPENDENT = [name for name in PURE if name != "cyclic_laplace"]
+
+
+@pytest.fixture
+def silent(monkeypatch):
+    """Noise replaced by zeros; returns the list of rates that were asked for."""
+    rates = []
+
+    def zeros(size, epsilon, entropy=None):
+        rates.append(Fraction(epsilon))
+        return np.zeros(size, dtype=np.int64)
+
+    monkeypatch.setattr(privatizers, "geometric_noise", zeros)
+    monkeypatch.setattr(privatizers, "discrete_gaussian_noise", zeros)
+    return rates
+
+
+def neighbours(counts, upper):
+    for row in range(len(counts)):
+        for step in (-1, 1):
+            if 0 <= counts[row] + step <= upper:
+                changed = counts.copy()
+                changed[row] += step
+                yield changed
+
+
+@pytest.mark.parametrize("name", INDEPENDENT)
+@pytest.mark.parametrize("upper", [12, 15, 16, 40])
+def test_noise_covers_the_largest_change_one_person_can_make(silent, name, upper):
+    # each draw gets independent noise of the same rate, so the cost is rate * L1 change
+    before = tv.papers.privatize_distribution(COUNTS, upper, "3/7", name)
+    worst = max(
+        int(
+            np.abs(
+                tv.papers.privatize_distribution(other, upper, "3/7", name).draws - before.draws
+            ).sum()
+        )
+        for other in neighbours(COUNTS, upper)
+    )
+    assert len(set(silent)) == 1
+    assert worst * silent[0] <= Fraction(3, 7)
+    if name in ("cumulative", "classic_laplace"):
+        assert worst * silent[0] == Fraction(3, 7)  # and no noise is wasted
+
+
+def test_the_tree_methods_waste_no_noise_in_the_worst_place(silent):
+    # counts beside the middle of the tree change every level
+    for name, upper in (("wavelet", 15), ("hierarchical", 255)):
+        middle = np.full(3, (upper + 1) // 2)
+        before = tv.papers.privatize_distribution(middle, upper, 1, name)
+        moved = tv.papers.privatize_distribution(middle - [1, 0, 0], upper, 1, name)
+        assert int(np.abs(moved.draws - before.draws).sum()) * silent[-1] == 1
+
+
+def test_cyclic_noise_absorbs_one_person_in_one_unit(silent):
+    # given the noise vector L, the neighbour's draws arise from L with one entry moved by one
+    upper = 12
+    before = tv.papers.privatize_distribution(COUNTS, upper, 1, "cyclic_laplace").draws
+    shift = np.eye(upper + 1, dtype=int)
+    single = {tuple(sign * (row - np.roll(row, -1))) for row in shift for sign in (-1, 1)}
+    for other in neighbours(COUNTS, upper):
+        after = tv.papers.privatize_distribution(other, upper, 1, "cyclic_laplace").draws
+        assert tuple(after - before) in single
+    assert set(silent) == {Fraction(1)}
+
+
+@pytest.mark.parametrize("name", PURE)
+@pytest.mark.parametrize("upper", [12, 31, 100])
+def test_without_noise_the_histogram_comes_back(silent, name, upper):
+    found = tv.papers.privatize_distribution(COUNTS, upper, 1, name)
+    np.testing.assert_allclose(
+        found.estimate, tv.papers.histogram_of_counts(COUNTS, upper), atol=1e-9
+    )
+    assert found.delta == 0
+    assert found.epsilon == 1
+
+
+@pytest.mark.parametrize("name", PRIVATIZERS)
+@pytest.mark.parametrize("method", ["isotonic", "clip", "simplex"])
+def test_every_privatizer_gives_a_law(name, method):
+    delta = "1e-6" if name == "cyclic_gaussian" else 0
+    found = tv.papers.privatize_distribution(
+        COUNTS, 20, "0.5", name, delta=delta, entropy=SeededNotPrivate(2)
+    )
+    assert np.issubdtype(found.draws.dtype, np.integer)
+    assert found.estimate.sum() == pytest.approx(12)
+    law = found.law(method)
+    assert law.shape == (21,)
+    assert (law >= 0).all()
+    assert law.sum() == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_the_certificate_names_a_law_that_checks(name, monkeypatch):
+    asked = []
+    true_noise = privatizers.geometric_noise
+    monkeypatch.setattr(
+        privatizers,
+        "geometric_noise",
+        lambda size, epsilon, entropy=None: (
+            asked.append(Fraction(epsilon)) or true_noise(size, epsilon, entropy)
+        ),
+    )
+    found = tv.papers.privatize_distribution(COUNTS, 20, "0.5", name)
+    assert GeometricLaw.of(asked[0]).check() is None
+    assert found.certificate == privatizers.noise_certificate(asked[0])
+
+
+def prefix_variance(name, repetitions=400):
+    source, histogram = SeededNotPrivate(4), np.full(33, 100)
+    totals = [np.cumsum(PRIVATIZERS[name](histogram, 1, source).estimate)[:-1]
+              for _ in range(repetitions)]  # fmt: skip
+    return np.array(totals).var(axis=0)
+
+
+def test_cumulative_noise_has_half_the_variance_of_cyclic_noise():
+    # 002, section 3 (errata 002.2); seeded, and 30 % is more than 8 standard errors
+    a = np.exp(-1.0)
+    single = 2 * a / (1 - a) ** 2
+    assert prefix_variance("cumulative").mean() == pytest.approx(single, rel=0.1)
+    assert prefix_variance("cyclic_laplace").mean() == pytest.approx(2 * single, rel=0.3)
+
+
+def test_classic_noise_grows_with_the_prefix():
+    variance = prefix_variance("classic_laplace")
+    assert variance[16] > 4 * prefix_variance("cumulative")[16]
+
+
+def test_gaussian_variance_meets_the_promise():
+    for epsilon, delta in ((0.1, 1e-4), (1.0, 1e-6), (5.0, 1e-9)):
+        rho = 1 / (2 * float(gaussian_variance(epsilon, delta)))
+        spent = rho + 2 * np.sqrt(rho * np.log(1 / delta))
+        assert spent <= epsilon
+        assert spent > 0.999 * epsilon
+    with pytest.raises(ArgumentError, match="'delta' must be greater than 0"):
+        gaussian_variance(1.0, 0)
+
+
+def test_refusals():
+    with pytest.raises(ArgumentError, match="'method' must be one of cumulative"):
+        tv.papers.privatize_distribution(COUNTS, 20, 1, "tree")
+    with pytest.raises(ArgumentError, match="'delta' must be 0 for cumulative"):
+        tv.papers.privatize_distribution(COUNTS, 20, 1, delta=0.1)
+    with pytest.raises(TableError, match="above upper=5"):
+        tv.papers.privatize_distribution(COUNTS, 5, 1)

@@ -1,0 +1,228 @@
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+import tallyveil as tv
+from tallyveil.loss import loss_table
+from tallyveil.mechanisms.chain import exact_geometric
+from tallyveil.reading.consumer import is_unimodal
+
+RATIOS = {"1/4": 0.25, "1/2": 0.5, "4/5": 0.8}
+SIDES = {
+    1: [(0, 1), (1,)],
+    2: [(0, 1, 2), (1, 2), (0, 2)],
+    3: [(0, 1, 2, 3), (1, 2, 3), (0, 3)],
+    4: [(0, 1, 2, 3, 4), (1, 2, 3, 4), (0, 4), (2, 3, 4)],
+    5: [(0, 1, 2, 3, 4, 5), (1, 2, 3, 4, 5), (0, 5), (2, 3, 4, 5)],
+    7: [tuple(range(8)), tuple(range(1, 8)), (0, 7), (3, 4, 5, 6, 7)],
+}
+GRID = [
+    (n, ratio, loss, side)
+    for n, sides in SIDES.items()
+    for ratio, loss, side in product(RATIOS, ("absolute", "squared", "zero_one"), sides)
+]
+# Reference optima for the absolute loss (paper 003, sections 2.4.3 and 2.5).
+REFERENCE = {
+    (1, "1/4", (0, 1)): "1/5",
+    (2, "1/4", (0, 1, 2)): "8/23",
+    (2, "1/2", (0, 2)): "1/2",
+    (3, "1/4", (0, 1, 2, 3)): "168/415",
+    (3, "4/5", (0, 1, 2, 3)): "2440/2169",
+    (4, "1/2", (0, 1, 2, 3, 4)): "36/43",
+    (4, "1/4", (0, 4)): "1/8",
+    (5, "1/4", (0, 1, 2, 3, 4, 5)): "3656/7655",
+    (5, "1/2", (0, 5)): "5/12",
+    (7, "1/2", tuple(range(8))): "1348/1299",
+    (7, "1/4", tuple(range(1, 8))): "3912/7847",
+    (7, "4/5", (0, 7)): "1792/1125",
+}
+
+
+def deployed(n, ratio):
+    return tv.geometric(tv.Query.count(n), repr(-math.log(ratio)))
+
+
+def test_the_grid_has_its_180_cases():
+    assert len(GRID) == 180
+
+
+def test_theorem_1_on_the_grid(best_private):
+    """A response to the geometric mechanism is as good as the mechanism made for the consumer."""
+    for n, ratio, loss, side in GRID:
+        agent = tv.Consumer(loss, side_information=side)
+        found = agent.respond(deployed(n, RATIOS[ratio]))
+        losses = loss_table(tv.Query.count(n), loss)
+        optimum, _ = best_private(RATIOS[ratio], losses, side)
+        assert found.loss == pytest.approx(optimum, abs=1e-8), (n, ratio, loss, side)
+        assert found.universal
+        best = agent.best_mechanism(tv.Query.count(n), repr(-math.log(RATIOS[ratio])))
+        assert best.worst_loss(loss, side) == pytest.approx(optimum, abs=1e-8)
+        assert best.realised_epsilon() <= -math.log(RATIOS[ratio]) + 1e-9
+
+
+@pytest.mark.parametrize(("case", "value"), REFERENCE.items())
+def test_reference_optima(case, value):
+    n, ratio, side = case
+    found = tv.Consumer("absolute", side_information=side).respond(deployed(n, RATIOS[ratio]))
+    assert found.loss == pytest.approx(float(Fraction(value)), abs=1e-12)
+
+
+def test_table_1_exactly():
+    """Paper 003, Table 1 with errata 003.2 and 003.3: proved in fractions from both sides."""
+    found = tv.Consumer("absolute").respond(deployed(3, 0.25))
+    T = np.array(
+        [[Fraction(x).limit_denominator(1000) for x in row] for row in found.remap], dtype=object
+    )
+    assert T.tolist() == [
+        [Fraction(68, 83), Fraction(15, 83), 0, 0],
+        [0, 1, 0, 0],
+        [0, 0, 1, 0],
+        [0, 0, Fraction(15, 83), Fraction(68, 83)],
+    ]
+    G, distance = exact_geometric(4, Fraction(1, 4)), np.abs(np.subtract.outer(range(4), range(4)))
+    induced = G @ T
+    assert induced[0].tolist() == [
+        Fraction(272, 415),
+        Fraction(489, 1660),
+        Fraction(33, 830),
+        Fraction(17, 1660),
+    ]
+    assert induced[1].tolist() == [
+        Fraction(68, 415),
+        Fraction(264, 415),
+        Fraction(66, 415),
+        Fraction(17, 415),
+    ]
+    assert ((induced * distance).sum(axis=1) == Fraction(168, 415)).all()
+    prior = np.array(
+        [Fraction(x).limit_denominator(1000) for x in found.certificate.prior], dtype=object
+    )
+    assert prior.sum() == 1
+    assert ((G * prior[:, None]).T @ distance).min(axis=1).sum() == Fraction(168, 415)
+
+
+def test_random_monotone_and_unimodal_losses(best_private, random_monotone, random_unimodal):
+    rng = np.random.default_rng(6)
+    for trial in range(40):
+        n = int(rng.integers(2, 8))
+        epsilon = round(float(rng.uniform(0.1, 2.0)), 3)
+        losses = (random_monotone if trial % 2 else random_unimodal)(rng, n)
+        assert is_unimodal(losses)
+        side = sorted(rng.choice(n, size=int(rng.integers(1, n + 1)), replace=False).tolist())
+        g = tv.geometric(tv.Query.count(n - 1), epsilon)
+        minimax = tv.Consumer(losses, side_information=side).respond(g)
+        optimum, _ = best_private(math.exp(-epsilon), losses, side)
+        assert minimax.loss == pytest.approx(optimum, abs=1e-8)
+        prior = rng.dirichlet(np.ones(n))
+        bayes = tv.Consumer(losses, prior).respond(g)
+        optimum, _ = best_private(math.exp(-epsilon), losses, prior=prior)
+        assert bayes.loss == pytest.approx(optimum, abs=1e-8)
+        assert minimax.universal
+        assert bayes.universal
+
+
+def test_certificates_can_be_checked_with_one_call():
+    """Weak duality: the mean under any prior bounds the worst case from below."""
+    rng = np.random.default_rng(7)
+    for name in ("geometric", "fair", "exponential"):
+        m = getattr(tv, name)(tv.Query.count(9), 0.6)
+        for loss in ("absolute", "squared", "zero_one", ("beyond", 2)):
+            r = tv.Consumer(loss).respond(m)
+            assert r.certificate.prior.sum() == pytest.approx(1)
+            assert r.certificate.prior.min() >= 0
+            proved = m.bayes_loss(loss, r.certificate.prior)
+            assert r.certificate.lower_bound <= proved + 1e-12
+            assert r.loss - proved <= 1e-8 * max(1, r.loss)
+            assert r.induced.worst_loss(loss) == pytest.approx(r.loss, abs=1e-12)
+            assert r.remap.min() >= 0
+            assert np.abs(r.remap.sum(axis=1) - 1).max() < 1e-12
+            for _ in range(5):  # no random remap does better than the proved bound
+                T = rng.dirichlet(np.full(10, 0.2), size=10)
+                losses = loss_table(m.query, loss)
+                assert ((m.matrix @ T) * losses).sum(axis=1).max() >= r.certificate.lower_bound
+
+
+def test_bayes_response_and_its_ties():
+    m = tv.Mechanism([[0.5, 0.5], [0.5, 0.5]], tv.Query.count(1), 1.0)
+    r = tv.Consumer("absolute", "uniform").respond(m)
+    assert r.loss == pytest.approx(0.5)
+    assert [(tie.released, tie.guesses) for tie in r.ties] == [(0.0, (0.0, 1.0)), (1.0, (0.0, 1.0))]
+    assert r.remap.tolist() == [[1.0, 0.0], [1.0, 0.0]]
+    skewed = tv.Consumer("absolute", [0.9, 0.1]).respond(m)
+    assert not skewed.ties
+    assert skewed.certificate.gap == pytest.approx(0, abs=1e-15)
+
+
+def test_bayes_agrees_with_the_mechanism_s_own_remap():
+    m = tv.fair(tv.Query.count(12), 0.4)
+    r = tv.Consumer("squared", ("binomial", 0.3)).respond(m)
+    assert r.remap.argmax(axis=1).tolist() == m.bayes_remap("squared", ("binomial", 0.3)).tolist()
+    assert r.loss == pytest.approx(m.bayes_loss("squared", ("binomial", 0.3)))
+    assert ((r.remap == 0) | (r.remap == 1)).all()
+
+
+def test_side_information_conditions_a_prior():
+    m = tv.geometric(tv.Query.count(5), 1.0)
+    r = tv.Consumer("absolute", "uniform", side_information=[2, 3]).respond(m)
+    assert r.certificate.prior.tolist() == [0, 0, 0.5, 0.5, 0, 0]
+    assert set(r.remap.argmax(axis=1)) == {2, 3}
+    with pytest.raises(tv.ArgumentError, match="side information"):
+        tv.Consumer("absolute", [1, 0, 0, 0, 0, 0], side_information=[2, 3]).respond(m)
+
+
+def test_rectangular_mechanisms_are_answered_over_the_true_answers():
+    q = tv.Query.maximum(0, 4, categories=2, extend=3)
+    m = tv.laplace(q, 1.0)
+    for prior in (None, "uniform"):
+        r = tv.Consumer("absolute", prior).respond(m)
+        assert r.remap.shape == (len(q.outputs), 5)
+        assert r.induced.query.outputs.tolist() == q.inputs.tolist()
+        assert r.certificate.gap <= 1e-8
+        assert not r.universal
+
+
+def test_a_loss_that_is_not_unimodal_says_what_that_means(best_private):
+    """The response stays the best response; another mechanism may be strictly better."""
+    rng = np.random.default_rng(11)
+    q = tv.Query.count(4)
+    improved = 0
+    for _ in range(10):
+        losses = rng.normal(size=(5, 5))
+        agent = tv.Consumer(losses)
+        r = agent.respond(tv.geometric(q, 1.0))
+        assert not r.universal
+        assert "best_mechanism" in r.note
+        optimum, _ = best_private(math.exp(-1), losses)
+        best = agent.best_mechanism(q, 1.0)
+        assert best.worst_loss(losses) == pytest.approx(optimum, abs=1e-7)
+        improved += r.loss > optimum + 1e-6
+    assert improved > 0
+
+
+def test_a_bayesian_with_any_loss_gets_the_full_program(best_private):
+    losses = np.random.default_rng(12).normal(size=(4, 4))
+    prior = np.array([0.1, 0.2, 0.3, 0.4])
+    best = tv.Consumer(losses, prior).best_mechanism(tv.Query.count(3), 0.5)
+    optimum, _ = best_private(math.exp(-0.5), losses, prior=prior)
+    assert best.expected_loss(losses, prior) == pytest.approx(optimum, abs=1e-7)
+
+
+def test_best_mechanism_where_all_pairs_are_neighbours():
+    q = tv.Query.maximum(0, 4)
+    best = tv.Consumer("absolute", "uniform").best_mechanism(q, 1.0)
+    assert best.realised_epsilon() <= 1.0 + 1e-6
+    assert best.expected_loss() <= tv.exponential(q, 1.0).expected_loss()
+
+
+@pytest.mark.parametrize("side", [[], [9], [-1], [1.5]])
+def test_bad_side_information(side):
+    with pytest.raises(tv.ArgumentError, match="side_information"):
+        tv.Consumer("absolute", side_information=side).respond(tv.geometric(tv.Query.count(4), 1))
+
+
+def test_a_mechanism_with_another_epsilon_than_it_states_is_not_called_universal():
+    m = tv.Mechanism(tv.geometric(tv.Query.count(4), 1.0).matrix, tv.Query.count(4), 2.0)
+    assert not tv.Consumer("absolute").respond(m).universal

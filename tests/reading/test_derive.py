@@ -1,0 +1,138 @@
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import tallyveil as tv
+from tallyveil.mechanisms.chain import exact_geometric
+from tallyveil.reading.derive import Separation
+
+# Paper 003, Appendix B: 1/2-private, not derivable from the geometric mechanism.
+APPENDIX_B = [
+    ["1/9", "2/9", "4/9", "2/9"],
+    ["2/9", "1/9", "2/9", "4/9"],
+    ["4/9", "2/9", "1/9", "2/9"],
+    ["13/18", "1/9", "1/18", "1/9"],
+]
+
+
+def appendix_b():
+    matrix = [[float(Fraction(cell)) for cell in row] for row in APPENDIX_B]
+    return tv.Mechanism(matrix, tv.Query.count(3), repr(math.log(2)), name="appendix B")
+
+
+def test_appendix_b_is_refused_with_its_three_entries_exactly():
+    with pytest.raises(tv.InfeasibleError, match=r"-1/12 is below 0") as refusal:
+        tv.papers.exact_derivation(APPENDIX_B, Fraction(1, 2))
+    assert refusal.value.conflict == ("(0, 1)", "(1, 1)", "(2, 1)")
+
+
+def test_appendix_b_is_refused_in_floats():
+    source = tv.geometric(tv.Query.count(3), repr(math.log(2)))
+    assert not tv.is_derivable(appendix_b(), source)
+    obstacle = tv.derivability(appendix_b(), source).obstacle
+    assert (obstacle.column, obstacle.rows) == (1, (0, 1, 2))
+    assert obstacle.entries == pytest.approx((2 / 9, 1 / 9, 2 / 9))
+    assert obstacle.value == pytest.approx(-1 / 12)
+    with pytest.raises(tv.InfeasibleError, match=r"appendix B cannot be derived") as refusal:
+        tv.derivation(appendix_b(), source)
+    assert refusal.value.conflict == ("(0, 1)", "(1, 1)", "(2, 1)")
+    assert appendix_b().realised_epsilon() == pytest.approx(math.log(2))
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 8, 15])
+@pytest.mark.parametrize("epsilon", [0.1, 0.7, 2.0])
+def test_the_fair_mechanism_is_not_derivable(n, epsilon):
+    """EM fails the test of paper 000, section 6.3, for every n > 1."""
+    q = tv.Query.count(n)
+    assert not tv.is_derivable(tv.fair(q, epsilon), source=tv.geometric(q, epsilon))
+
+
+def test_fair_for_one_person_is_geometric_and_derivable():
+    q = tv.Query.count(1)
+    T = tv.derivation(tv.fair(q, 0.7), source=tv.geometric(q, 0.7))
+    assert np.abs(T - np.eye(2)).max() < 1e-12
+
+
+def test_both_readings_of_wm():
+    """Errata 000.14: WH alone is GM once n >= 2a/(1-a); with column monotonicity it is not."""
+    q = tv.Query.count(6)
+    epsilon = -math.log(2 / 3)  # 2a/(1-a) = 4
+    g = tv.geometric(q, epsilon)
+    weak = tv.design(q, epsilon, "zero_one", properties=["weakly_honest", "row_monotone"])
+    assert tv.is_derivable(weak.mechanism, source=g, tolerance=1e-6)
+    demands = ["weakly_honest", "row_monotone", "column_monotone"]
+    monotone = tv.design(q, epsilon, "zero_one", properties=demands)
+    assert not tv.is_derivable(monotone.mechanism, source=g, tolerance=1e-6)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 60])
+def test_more_private_from_less_private_and_never_back(n):
+    q = tv.Query.count(n)
+    less, more = tv.geometric(q, 1.0), tv.geometric(q, 0.4)
+    T = tv.derivation(more, source=less)
+    assert T.min() >= 0
+    assert np.abs(T.sum(axis=1) - 1).max() < 1e-12
+    assert np.abs(less.matrix @ T - more.matrix).max() < 1e-12
+    obstacle = tv.derivability(less, source=more).obstacle
+    assert obstacle.value < 0
+
+
+def test_an_end_that_is_less_private_than_the_source_is_named():
+    q = tv.Query.count(1)
+    obstacle = tv.derivability(tv.geometric(q, 2.0), source=tv.geometric(q, 1.0)).obstacle
+    assert len(obstacle.rows) == 2
+
+
+def test_random_post_processing_is_found_again():
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        n = int(rng.integers(2, 12))
+        q = tv.Query.count(n)
+        g = tv.geometric(q, 0.8)
+        T = rng.dirichlet(np.full(n + 1, 0.3), size=n + 1)
+        found = tv.derivation(tv.Mechanism(g.matrix @ T, q, 0.8), source=g)
+        assert np.abs(found - T).max() < 1e-10
+
+
+def test_any_source_square_or_rectangular():
+    q = tv.Query.count(4)
+    wide = tv.geometric(tv.Query.count(4, extend=3), 1.0)
+    g, fair = tv.geometric(q, 1.0), tv.fair(q, 1.0)
+    for source, made in ((wide, g), (fair, tv.uniform(q, 1.0)), (fair, fair)):
+        T = tv.derivation(made, source=source)
+        assert np.abs(source.matrix @ T - made.matrix).max() < 1e-9
+        assert T.min() >= 0
+
+
+@pytest.mark.parametrize("source", ["fair", "wide"])
+def test_refusal_by_any_source_is_a_decision_problem_that_anyone_can_check(source):
+    q = tv.Query.count(4)
+    target = tv.geometric(q, 1.0) if source == "fair" else tv.fair(q, 1.0)
+    made = tv.fair(q, 1.0) if source == "fair" else tv.geometric(tv.Query.count(4, extend=3), 1.0)
+    problem = tv.derivability(target, source=made).obstacle
+    assert isinstance(problem, Separation)
+    assert (problem.losses * target.matrix).sum() == pytest.approx(problem.by_m)
+    best = (made.matrix.T @ problem.losses).min(axis=1).sum()
+    assert best == pytest.approx(problem.from_source, abs=1e-12)
+    assert problem.by_m < best - 1e-3
+    with pytest.raises(tv.InfeasibleError, match="decision problem"):
+        tv.derivation(target, source=made)
+
+
+def test_exact_derivation_of_a_step():
+    T = tv.papers.exact_derivation(exact_geometric(5, Fraction(1, 2)), Fraction(1, 4))
+    assert (exact_geometric(5, Fraction(1, 4)) @ T == exact_geometric(5, Fraction(1, 2))).all()
+
+
+def test_rows_that_do_not_sum_to_one_are_refused():
+    with pytest.raises(tv.ArgumentError, match="summing to exactly 1"):
+        tv.papers.exact_derivation([["1/2", "1/3"], ["1/2", "1/2"]], Fraction(1, 2))
+
+
+def test_different_true_answers_are_refused():
+    with pytest.raises(tv.ArgumentError, match="same true answers"):
+        tv.is_derivable(
+            tv.geometric(tv.Query.count(3), 1), source=tv.geometric(tv.Query.count(4), 1)
+        )

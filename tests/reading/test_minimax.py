@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+
+import tallyveil as tv
+from tallyveil.loss import loss_table
+from tallyveil.reading import minimax
+from tallyveil.reading.minimax import minimax_remap, price
+
+
+def gap(saddle):
+    return (saddle.loss - saddle.lower_bound) / saddle.loss
+
+
+@pytest.mark.parametrize("loss", ["absolute", "squared", "zero_one", ("power", 0.5)])
+@pytest.mark.parametrize("low", [0, 7])
+def test_growing_agrees_with_the_whole_program(monkeypatch, loss, low):
+    """Two ways to the same value: a vertex of the whole program, and column generation."""
+    q = tv.Query.count(24)
+    matrix, losses = tv.geometric(q, 0.3).matrix[low:], loss_table(q, loss)[low:]
+    vertex = minimax_remap(matrix, losses)
+    monkeypatch.setattr(minimax, "SMALL", 0)
+    grown = minimax_remap(matrix, losses)
+    assert grown.loss == pytest.approx(vertex.loss, rel=1e-7)
+    assert gap(grown) <= 2e-8
+    assert gap(vertex) <= 1e-8
+
+
+@pytest.mark.parametrize(("epsilon", "low"), [("0.02", 0), ("1", 3)])
+def test_larger_ranges_close_the_gap(epsilon, low):
+    q = tv.Query.count(150)
+    saddle = minimax_remap(tv.geometric(q, epsilon).matrix[low:], loss_table(q, "absolute")[low:])
+    assert gap(saddle) <= 2e-8
+
+
+def test_random_matrices_and_losses(monkeypatch):
+    rng = np.random.default_rng(5)
+    for _ in range(10):
+        k, m, g = rng.integers(2, 12, size=3)
+        matrix, losses = rng.dirichlet(np.ones(m), size=k), rng.normal(size=(k, g))
+        monkeypatch.setattr(minimax, "SMALL", 40_000)
+        vertex = minimax_remap(matrix, losses)
+        monkeypatch.setattr(minimax, "SMALL", 0)
+        grown = minimax_remap(matrix, losses)
+        scale = np.ptp(losses)
+        assert grown.loss == pytest.approx(vertex.loss, abs=1e-7 * scale)
+        assert vertex.loss - vertex.lower_bound <= 1e-7 * scale
+
+
+def test_the_bound_is_what_the_prior_proves():
+    q = tv.Query.count(9)
+    matrix, losses = tv.geometric(q, 0.5).matrix, loss_table(q, "squared")
+    saddle = minimax_remap(matrix, losses)
+    assert price(matrix, losses, saddle.prior).min(axis=1).sum() >= saddle.lower_bound
+
+
+def test_outputs_that_never_occur_still_get_a_guess():
+    matrix = np.array([[0.5, 0.5, 0.0], [0.2, 0.8, 0.0]])
+    saddle = minimax_remap(matrix, 1.0 - np.eye(2))
+    assert saddle.remap.sum(axis=1).tolist() == pytest.approx([1, 1, 1])
+
+
+def test_one_possible_answer_costs_nothing():
+    q = tv.Query.count(5)
+    saddle = minimax_remap(tv.geometric(q, 0.5).matrix[2:3], loss_table(q, "absolute")[2:3])
+    assert saddle.loss == 0
+    assert (saddle.remap[:, 2] == 1).all()
+
+
+@pytest.mark.slow
+def test_1001_answers_close_the_gap():
+    q = tv.Query.count(1000)
+    saddle = minimax_remap(tv.geometric(q, "0.1").matrix, loss_table(q, "absolute"))
+    assert gap(saddle) <= 2e-8

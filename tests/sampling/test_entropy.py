@@ -1,0 +1,149 @@
+"""Random bits: fresh after a fork, per thread and per release; seeded only by a loud name."""
+
+import itertools
+import json
+import subprocess
+import sys
+import threading
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import tallyveil as tv
+from tallyveil.sampling.entropy import PIECE
+
+FORK = """
+import json, os, sys
+import tallyveil as tv
+source = tv.Entropy()
+source.words(4)
+streams = []
+for _ in range(3):
+    read, write = os.pipe()
+    if os.fork() == 0:
+        os.write(write, json.dumps(source.words(8).tolist()).encode())
+        os._exit(0)
+    os.close(write)
+    os.wait()
+    streams.append(json.loads(os.read(read, 65536)))
+streams.append(source.words(8).tolist())
+print(json.dumps(streams))
+"""
+
+
+def test_children_never_repeat_each_other_or_their_parent():
+    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=True)
+    streams = json.loads(done.stdout)
+    words = list(itertools.chain.from_iterable(streams))
+    assert len(streams) == 4
+    assert len(set(words)) == len(words)
+
+
+RELEASE_FORK = FORK.replace("source.words(8)", "c.release([20] * 64, source)").replace(
+    "source.words(4)",
+    "c = tv.certify(tv.uniform(tv.Query.count(40), 1)); c.release([20] * 64, source)",
+)
+
+
+def test_children_release_different_noise():
+    done = subprocess.run(
+        [sys.executable, "-c", RELEASE_FORK], capture_output=True, text=True, check=True
+    )
+    streams = [tuple(stream) for stream in json.loads(done.stdout)]
+    assert len(set(streams)) == 4
+
+
+def test_threads_have_streams_of_their_own():
+    source, found = tv.Entropy(), []
+    threads = [
+        threading.Thread(target=lambda: found.append(source.words(1000).tolist())) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({word for words in found for word in words}) == 4000
+
+
+def test_rekeying_takes_a_new_key():
+    source = tv.Entropy()
+    source.words(1)
+    before = source._own.cipher
+    source.words(1)
+    assert source._own.cipher is before
+    source.rekey()
+    source.words(1)
+    assert source._own.cipher is not before
+
+
+def test_every_release_takes_a_new_key():
+    source = tv.Entropy()
+    certified = tv.certify(tv.uniform(tv.Query.count(3), 1.0))
+    certified.release([1, 2], source)
+    before = source._own.cipher
+    certified.release([1, 2], source)
+    assert source._own.cipher is not before
+
+
+def test_seeded_streams_repeat_and_say_they_are_not_private():
+    first, second = tv.SeededNotPrivate(5), tv.SeededNotPrivate(5)
+    assert np.array_equal(first.words(100), second.words(100))
+    assert not np.array_equal(first.words(100), tv.SeededNotPrivate(6).words(100))
+    assert not first.private
+    assert tv.Entropy().private
+
+
+def test_long_requests_are_one_stream():
+    """Crossing the cipher's pieces changes nothing: no bytes repeat or go missing."""
+    whole = tv.SeededNotPrivate(1).octets(2 * PIECE + 48)
+    source = tv.SeededNotPrivate(1)
+    parts = np.concatenate([source.octets(n) for n in (PIECE - 16, 32, PIECE + 32)])
+    assert np.array_equal(whole, parts)
+
+
+@pytest.mark.parametrize("bound", [1, 2, 3, 10, 2**62 + 1, 2**63])
+def test_below_is_in_range(bound):
+    values = tv.Entropy().below(bound, 1000)
+    assert values.min() >= 0
+    assert values.max() < bound
+    assert len(values) == 1000
+
+
+def test_below_throws_incomplete_multiples_away():
+    """With bound 2^63 - 1 the words 2^64 - 2 and 2^64 - 1 would favour 0 and 1."""
+
+    class Scripted(tv.Entropy):
+        script = iter([[2**64 - 1, 5], [7]])
+
+        def words(self, count):
+            return np.array(next(self.script), dtype=np.uint64)
+
+    assert Scripted().below(2**63 - 1, 2).tolist() == [5, 7]
+
+
+@pytest.mark.parametrize("bound", [0, -1, 2**63 + 1])
+def test_below_refuses_other_bounds(bound):
+    with pytest.raises(tv.ArgumentError, match="bound"):
+        tv.Entropy().below(bound, 1)
+
+
+def test_permutations_are_uniform():
+    """Chi-square over the 24 orders of four; false alarms once in 10^9 runs."""
+    from scipy.stats import chi2
+
+    source = tv.Entropy()
+    seen = Counter(tuple(source.permutation(4).tolist()) for _ in range(12_000))
+    assert len(seen) == 24
+    statistic = sum((count - 500) ** 2 / 500 for count in seen.values())
+    assert statistic < chi2.isf(1e-9, 23)
+
+
+def test_permutation_draws_again_on_ties():
+    class Scripted(tv.Entropy):
+        script = iter([[3, 3, 1], [9, 4, 7]])
+
+        def words(self, count):
+            return np.array(next(self.script), dtype=np.uint64)
+
+    assert Scripted().permutation(3).tolist() == [1, 2, 0]

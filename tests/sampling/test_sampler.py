@@ -1,0 +1,144 @@
+"""The sampler: every word is tried, and the counts of outputs equal the weights."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tallyveil as tv
+from tallyveil.sampling.sampler import CHUNK, Sampler
+
+
+class Scripted(tv.Entropy):
+    """Hands the sampler chosen words: first their leading bits, then the rest where asked."""
+
+    def __init__(self, sampler: Sampler, rows: np.ndarray, words: np.ndarray) -> None:
+        super().__init__()
+        self.sampler, self.rows, self.script, self.start = sampler, rows, words, 0
+        self.rest = sampler.bits - sampler.first_bits
+
+    def octets(self, count: int) -> np.ndarray:
+        part = slice(self.start, self.start + count // 2)
+        self.start += count // 2
+        self.now = self.script[part]
+        leading = self.now >> self.rest
+        place = (self.rows[part] << self.sampler.first_bits) + leading
+        self.asked = self.sampler._table[place] == self.sampler.mark
+        shift = 16 - self.sampler.first_bits
+        return (leading << shift).astype(np.uint16).view(np.uint8)
+
+    def words(self, count: int) -> np.ndarray:
+        ending = self.now[self.asked] & ((1 << self.rest) - 1)
+        assert len(ending) == count
+        return ending.astype(np.uint64) << np.uint64(64 - self.rest)
+
+
+def whole_weights(matrix: np.ndarray, bits: int) -> np.ndarray:
+    """Rows rounded down to a total of 2^bits, the rest on the largest."""
+    weights = np.floor(np.asarray(matrix) * 2**bits).astype(np.int64)
+    weights[np.arange(len(weights)), weights.argmax(axis=1)] += 2**bits - weights.sum(axis=1)
+    return weights
+
+
+def lp_made(query: tv.Query, epsilon: float) -> np.ndarray:
+    """The zero-one optimum with a skewed prior, from a linear program, zeros and all."""
+    from scipy.optimize import linprog
+
+    n = len(query.inputs)
+    cost = (1 - np.eye(n)) * np.arange(1, n + 1)[:, None]
+    rows = []
+    for i in range(n - 1):
+        for j in range(n):
+            for a, b in ((i, i + 1), (i + 1, i)):
+                row = np.zeros((n, n))
+                row[a, j], row[b, j] = 1, -np.exp(epsilon)
+                rows.append(row.ravel())
+    sums = np.kron(np.eye(n), np.ones(n))
+    solved = linprog(cost.ravel(), np.array(rows), np.zeros(len(rows)), sums, np.ones(n))
+    return np.maximum(solved.x.reshape(n, n), 0)
+
+
+def check_every_word(weights: np.ndarray, bits: int, first_bits: int | None) -> None:
+    n, m = weights.shape
+    sampler = Sampler(weights, bits)
+    if first_bits is not None:
+        sampler.first_bits = first_bits
+    rows = np.repeat(np.arange(n), 2**bits)
+    words = np.tile(np.arange(2**bits), n)
+    searched = sampler.outputs(rows, words)  # no table yet: the plain search
+    drawn = sampler.draw(rows, Scripted(sampler, rows, words))
+    assert np.array_equal(searched, drawn)
+    counts = np.bincount(rows * m + drawn, minlength=n * m).reshape(n, m)
+    assert np.array_equal(counts, weights)
+
+
+@pytest.mark.parametrize("bits", range(8, 15))
+@pytest.mark.parametrize("form", ["geometric", "fair", "uniform", "lp"])
+@pytest.mark.parametrize("first_bits", [None, 5])
+def test_every_word_of_every_form(form, bits, first_bits):
+    query = tv.Query.count(9)
+    matrix = lp_made(query, 0.8) if form == "lp" else getattr(tv, form)(query, 0.8).matrix
+    check_every_word(whole_weights(matrix, bits), bits, first_bits)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(8, 11), st.integers(1, 4), st.integers(1, 40), st.integers(2, 8), st.integers(0))
+def test_every_word_of_any_table(bits, n, m, first_bits, seed):
+    """Rows cut at random places: zero weights, single outputs and ties included."""
+    rng = np.random.default_rng(seed)
+    cuts = np.sort(rng.integers(0, 2**bits + 1, (n, m - 1)), axis=1)
+    ends = np.column_stack([np.zeros(n, np.int64), cuts, np.full(n, 2**bits)])
+    check_every_word(np.diff(ends, axis=1), bits, first_bits)
+
+
+def test_more_than_256_outputs_and_several_chunks():
+    weights = whole_weights(tv.geometric(tv.Query.count(299), 0.01).matrix, 12)
+    assert len(weights) << 12 > 2 * CHUNK
+    check_every_word(weights, 12, 6)
+
+
+def test_tables_stay_within_their_limit():
+    assert Sampler(np.full((1, 1), 2**62)).first_bits == 12
+    wide = Sampler(np.full((2048, 2048), 2**51))
+    assert wide.first_bits == 13
+    assert wide._table.nbytes <= 1 << 25
+
+
+def test_few_rows_need_no_table():
+    sampler = Sampler(tv.certify(tv.geometric(tv.Query.count(100), 1.0)).weights)
+    drawn = sampler.draw(np.full(10, 50), tv.Entropy())
+    assert "_table" not in sampler.__dict__
+    assert drawn.shape == (10,)
+
+
+def test_memory_beside_the_result_is_bounded():
+    import tracemalloc
+
+    sampler = Sampler(tv.certify(tv.geometric(tv.Query.count(80), 1.0)).weights)
+    rows = np.zeros(8_000_000, dtype=np.uint8)
+    sampler.draw(rows[:1_000_000], tv.Entropy())
+    tracemalloc.start()
+    drawn = sampler.draw(rows, tv.Entropy())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert drawn.nbytes == 8_000_000
+    assert peak < drawn.nbytes + 40 * CHUNK  # a chunk holds at most 40 bytes per row
+
+
+def test_ten_million_draws_follow_the_weights():
+    """Chi-square on 10 million draws from five rows; false alarms once in 10^9 runs."""
+    from scipy.stats import chi2
+
+    certified = tv.certify(tv.geometric(tv.Query.count(40), 0.5))
+    law = certified.mechanism.matrix
+    rows = np.array([0, 7, 20, 33, 40])
+    true = np.repeat(rows, 2_000_000)
+    drawn = certified.release(true)
+    seen = np.bincount(true * 41 + drawn, minlength=41 * 41).reshape(41, 41)[rows]
+    expected = law[rows] * 2_000_000
+    thick = expected >= 20  # thin cells are pooled, and left out where even that is thin
+    statistic = ((seen - expected) ** 2 / np.where(thick, expected, 1.0))[thick].sum()
+    pooled, thin = np.where(thick, 0, seen).sum(axis=1), np.where(thick, 0, expected).sum(axis=1)
+    statistic += ((pooled - thin) ** 2 / np.maximum(thin, 1e-9))[thin >= 20].sum()
+    freedom = thick.sum() + (thin >= 20).sum() - len(rows)
+    assert statistic < chi2.isf(1e-9, freedom)

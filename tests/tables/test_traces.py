@@ -1,0 +1,172 @@
+"""Nothing but the certified draws and the public columns leaves with a release.
+
+Each test is a way in which a table engine once carried something else along.
+"""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tallyveil as tv
+from tallyveil.publish.folder import checksums_text
+from tallyveil.publish.receipt import promise
+
+AREAS = ["f", "b", "d", "a", "c", "e"]  # as they came: in the order of the true counts
+COUNTS = [1, 2, 5, 9, 20, 41]
+OPTIONS = {"count": "cases", "upper": 60, "epsilon": "0.01", "order": "sorted"}
+
+
+def test_sorting_a_data_frame_drops_the_old_places():
+    frame = pd.DataFrame({"area": AREAS, "cases": COUNTS})
+    rel = tv.privatize(frame, **OPTIONS)
+    assert list(rel.table.columns) == ["area", "cases"]
+    assert rel.table.index.tolist() == list(range(6))
+    assert rel.receipt["table"]["published_unchanged"] == ["area"]
+
+
+def test_sorting_keeps_an_index_that_is_a_label():
+    frame = pd.DataFrame({"cases": COUNTS}, index=pd.Index(AREAS, name="area"))
+    assert tv.privatize(frame, **OPTIONS).table.index.tolist() == sorted(AREAS)
+
+
+def test_levels_of_a_category_come_from_the_public_list():
+    data = pd.DataFrame({"region": pd.Categorical(["N", "S", "Secret"]), "age": [3, 4, 90]})
+    rel = tv.privatize(data, by="region", where="age < 50", categories=["W", "N", "S"], upper=9,
+                       epsilon="0.01")  # fmt: skip
+    assert rel.table["region"].tolist() == ["W", "N", "S"]
+    assert rel.table["region"].cat.categories.tolist() == ["W", "N", "S"]
+
+
+def test_unused_levels_do_not_go_along():
+    areas = pd.Categorical(AREAS, categories=["ghost", *AREAS])
+    rel = tv.privatize(pd.DataFrame({"area": areas, "cases": COUNTS}), **OPTIONS)
+    assert rel.table["area"].cat.categories.tolist() == sorted(AREAS)
+    with_ghost = pl.Series("area", ["ghost", *AREAS], dtype=pl.Categorical)[1:]
+    frame = pl.DataFrame([with_ghost, pl.Series("cases", COUNTS)])
+    assert tv.privatize(frame, **OPTIONS).table["area"].to_list() == sorted(AREAS)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_arrow_dictionaries_and_metadata_are_made_again(tmp_path, ordered):
+    frame = pd.DataFrame({"area": AREAS, "cases": COUNTS, "secret": COUNTS})
+    frame.attrs["note"] = "the true maximum is 41"
+    table = pa.Table.from_pandas(frame)
+    codes = pa.array([1, 2, 3, 4, 5, 6], pa.int8())
+    coded = pa.DictionaryArray.from_arrays(codes, pa.array(["ghost", *AREAS]), ordered=ordered)
+    table = table.set_column(0, pa.field("area", coded.type, metadata={"who": "41"}), coded)
+    rel = tv.privatize(table, **OPTIONS, drop=["secret"])
+    assert rel.table.schema.metadata is None
+    assert rel.table.schema.field("area").metadata is None
+    assert rel.table.schema.field("area").type == coded.type
+    found = rel.table.column("area").combine_chunks()
+    levels = found.chunk(0).dictionary if isinstance(found, pa.ChunkedArray) else found.dictionary
+    assert levels.to_pylist() == (AREAS if ordered else sorted(AREAS))
+    assert rel.table.column("area").to_pylist() == sorted(AREAS)
+    rel.save(tmp_path / "release")
+    raw = (tmp_path / "release" / "data.parquet").read_bytes()
+    for word in (b"41", b"secret", b"ghost", b"note"):
+        assert word not in raw
+    assert pq.read_table(tmp_path / "release" / "data.parquet").num_rows == 6
+
+
+def test_sorting_looks_at_every_public_column_and_at_nothing_else():
+    rows = [("a", "y", 50), ("a", "x", 1), ("nan", "z", 3), ("3", "z", 4), ("1", "z", 5)]
+    seen = set()
+    for turn in (rows, rows[::-1], rows[2:] + rows[:2]):
+        frame = pd.DataFrame(turn, columns=["area", "note", "cases"])
+        rel = tv.privatize(frame, **OPTIONS, by="area", allow_duplicates=True)
+        seen.add(tuple(zip(rel.table["area"], rel.table["note"], strict=True)))
+    assert len(seen) == 1
+
+
+def test_rows_that_nothing_public_tells_apart_lose_their_order():
+    frame = pd.DataFrame({"area": ["a"] * 40, "cases": np.arange(40)})
+    rel = tv.privatize(frame, count="cases", upper=60, epsilon=50, order="sorted",
+                       allow_duplicates=True, method="geometric")  # fmt: skip
+    assert rel.table["cases"].tolist() != list(range(40))  # false alarm: 1 in 40!
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "message"),
+    [
+        ({"area": AREAS, "cases": COUNTS}, {"count": "cases", "by": "cases"}, "name public"),
+        (COUNTS, {"order": "sorted"}, "'order' must be 'input'"),
+        ({"area": ["a", "a"], "cases": [1, 2]},
+         {"count": "cases", "by": "area", "categories": ["a", "b"], "allow_duplicates": True},
+         "repeats the category"),
+    ],
+)  # fmt: skip
+def test_requests_that_would_leak_or_lose_rows_are_refused(table, options, message):
+    source = pd.DataFrame(table) if isinstance(table, dict) else table
+    with pytest.raises(tv.TallyveilError, match=message):
+        tv.privatize(source, upper=60, epsilon=1, **options)
+
+
+@pytest.mark.parametrize(
+    "people",
+    [
+        pd.DataFrame({"region": [1, 2, 2]}),
+        pl.DataFrame({"region": pl.Series(["1", "2", "2"], dtype=pl.Enum(["1", "2"]))}),
+        pa.table({"region": [1, 2, 2]}),
+    ],
+    ids=["pandas", "polars", "arrow"],
+)
+def test_labels_that_do_not_fit_cost_nothing(people, tmp_path):
+    book = tv.Ledger.create(tmp_path / "budget.db")
+    book.open("people", epsilon=1)
+    with pytest.raises(tv.TableError, match="cannot hold"):
+        tv.privatize(people, by="region", categories=["1", "2", "unknown"], upper=9, epsilon=1,
+                     ledger=book, dataset="people")  # fmt: skip
+    assert book.account("people").spent_epsilon == 0
+
+
+@pytest.mark.parametrize("forged", ["epsilon", "promise", "column", "stage"])
+def test_a_receipt_that_understates_its_epsilon_does_not_check(tmp_path, forged):
+    folder = tmp_path / "release"
+    tv.privatize([1, 2, 3] * 40, upper=5, epsilon=10).save(folder)
+    receipt = json.loads((folder / "receipt.json").read_text())
+    if forged == "promise":
+        receipt["promise"] = promise(Fraction(1, 100), 1, "add_remove")
+    else:
+        place = {"epsilon": receipt, "column": receipt["columns"][0], "stage": receipt["stages"][0]}
+        place[forged]["epsilon"] = 0.01
+    (folder / "receipt.json").write_text(json.dumps(receipt, indent=1) + "\n")
+    files = {p.name: p.read_bytes() for p in folder.iterdir() if p.name != "SHA256SUMS"}
+    (folder / "SHA256SUMS").write_text(checksums_text(files))
+    results = tv.check_package(folder)
+    assert [found.name for found in results if not found.ok] == ["budget"]
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "1", "9.3", "9.5", "13.2"])
+def test_the_factor_in_words_is_never_below_the_true_one(epsilon):
+    words = promise(Fraction(epsilon), 1, "add_remove")
+    factor = float(words.split("factor of ")[1].split(" ")[0])
+    assert np.exp(float(epsilon)) <= factor <= np.exp(float(epsilon)) + 0.011
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame([["a", 11, 22], ["b", 33, 39]], columns=["k", "cases", "cases"]),
+        pd.DataFrame({"cases": [17, 23], "k": ["a", "b"]}).set_index("cases", drop=False),
+        pa.table([["a", "b"], [11, 33], [22, 39]], names=["k", "cases", "cases"]),
+    ],
+    ids=["pandas columns", "pandas index", "arrow"],
+)
+def test_two_columns_of_one_name_are_refused(table):
+    with pytest.raises(tv.TableError, match="Two columns are called 'cases'"):
+        tv.privatize(table, count="cases", upper=60, epsilon="0.1")
+
+
+def test_an_array_may_be_given_a_name():
+    rel = tv.privatize(np.array([1, 2, 3]), count="cases", upper=9, epsilon=1)
+    assert isinstance(rel.table, np.ndarray)
+    assert rel.receipt["columns"][0]["name"] == "cases"
+    with pytest.raises(tv.ArgumentError, match="'count' must be one name"):
+        tv.privatize([1, 2], count=["a", "b"], upper=9, epsilon=1)
