@@ -10,7 +10,8 @@ import tallyveil
 LAYERS = [
     "_version", "_lazy", "arrays", "errors", "exact", "neighbours", "query", "loss", "properties",
     "audit", "formats", "figures", "mechanism", "mechanisms", "proof", "sampling", "certified",
-    "optimize", "reading", "evaluate", "budget", "tables", "publish", "papers", "results", "cli", "__main__",
+    "optimize", "reading", "evaluate", "budget", "tables", "publish", "papers", "results", "cli",
+    "__main__",
 ]  # fmt: skip
 HOMES = {  # the only modules that may import each heavy library
     "clarabel": {"optimize.solver"},
