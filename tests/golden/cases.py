@@ -91,10 +91,10 @@ def of_release(release):
         for name, content in sorted(release.files.items())
         if name.startswith(("data.", "mechanism", "certificate"))
     }
-    columns = release.receipt["columns"]
+    columns = release.receipt.to_dict()["columns"]
     return files | {
-        "epsilon": release.receipt["epsilon_exact"],
-        "stages": [[s["name"], s["epsilon_exact"]] for s in release.receipt["stages"]],
+        "epsilon": str(release.receipt.epsilon),
+        "stages": [[s.name, str(s.epsilon)] for s in release.receipt.stages],
         "histogram": digest(json.dumps([c["distribution"]["histogram"] for c in columns]).encode()),
     }
 
@@ -117,7 +117,7 @@ def compute(folder):
     count = tv.Query.count(12)
     ladder = tv.Ladder(count, ["2", "1", "1/2"])
     found["ladder"] = {
-        "document": digest(json.dumps(ladder.to_dict(), sort_keys=True).encode()),
+        "document": digest(json.dumps(ladder.body()["ladder"], sort_keys=True).encode()),
         "draws": digest(ladder.release([0, 5, 12] * 50, tv.SeededNotPrivate(3)).tobytes()),
     }
     certified = {

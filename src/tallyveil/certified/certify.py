@@ -1,237 +1,37 @@
-"""A certified mechanism: integer weights, the certificate that proves them, exact draws.
+"""From a matrix, or a rate of noise, to something that may release.
 
-Only what is certified can release. `certify` makes one from a matrix, `certify_geometric`
-one for ranges too wide for a matrix, `load` reads one back and verifies it on the way in.
+`certify` makes a certified mechanism from a matrix, `certify_geometric` one for ranges too
+wide for a matrix, `certify_noise` noise for whole numbers without a range.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from tallyveil._version import __version__
-from tallyveil.errors import ArgumentError, CertificationError, QueryError, VerificationError
+from tallyveil.certified.base import seal_claim
+from tallyveil.certified.mechanism import CertifiedGeometric, CertifiedMechanism, CertifiedNoise
+from tallyveil.errors import ArgumentError, CertificationError, QueryError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.loss import Loss, Prior, loss_name
 from tallyveil.mechanism import Mechanism, require_mechanism
 from tallyveil.proof import certificate as document
-from tallyveil.proof.exponent import Growth
 from tallyveil.proof.noise_law import GeometricLaw
+from tallyveil.proof.ratios import TOTAL, Verdict, check_weights
 from tallyveil.proof.repair import Repair, mass_moved, repair
-from tallyveil.proof.verify import (
-    TOTAL,
-    TOTAL_BITS,
-    Verdict,
-    check_weights,
-    found_by,
-    read_document,
-    verify,
-)
 from tallyveil.proof.weights import approximate_weights, pure_weights
-from tallyveil.query import Query
-from tallyveil.sampling.entropy import Entropy
-from tallyveil.sampling.noise import noise
-from tallyveil.sampling.positions import input_positions, released_values
-from tallyveil.sampling.sampler import Sampler
+from tallyveil.query import Query, require_query
 
-__all__ = [
-    "Certified",
-    "CertifiedGeometric",
-    "CertifiedMechanism",
-    "certify",
-    "certify_geometric",
-    "load",
-]
+__all__ = ["certify", "certify_geometric", "certify_noise"]
 
 LARGEST_REPAIR = 5e-3
 """How much of a row's probability `certify` moves at the very most before it refuses."""
 
 SOLVER_NOISE = 2e-6
 """The error of single entries that `certify` takes for a solver's round-off."""
-
-WIDEST_MATRIX = 4001  # a geometric law is shown as a matrix up to this many answers
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Certified(ABC):
-    """What every certified mechanism has: a query, a proved epsilon, exact releases.
-
-    Attributes
-    ----------
-    query : what is asked
-    certificate : the JSON-ready certificate; `docs/certificate.md` lists its fields
-    """
-
-    query: Query
-    certificate: Mapping[str, Any]
-
-    @property
-    def exact_epsilon(self) -> Fraction:
-        """The certified privacy loss as an exact rational."""
-        return Fraction(self.certificate["epsilon"])
-
-    @property
-    def epsilon(self) -> float:
-        """The certified privacy loss as a double, for display."""
-        return float(self.exact_epsilon)
-
-    @property
-    def exact_delta(self) -> Fraction:
-        """The certified slack, 0 for pure privacy."""
-        return Fraction(self.certificate["delta"])
-
-    @property
-    def delta(self) -> float:
-        """The certified slack as a double, for display."""
-        return float(self.exact_delta)
-
-    @property
-    def name(self) -> str:
-        """The mechanism's name, for captions."""
-        return str(self.certificate["name"])
-
-    @property
-    def total(self) -> int:
-        """What every row of weights sums to: 2^62."""
-        return TOTAL
-
-    def release(self, counts: Any, entropy: Entropy | None = None) -> Any:
-        """Released answers for true answers: exact draws from the certified weights.
-
-        Parameters
-        ----------
-        counts : one true answer, or a one-dimensional array of them in any integer type.
-            All of them are checked before anything is drawn; the error says which rule is
-            broken, never which count broke it.
-        entropy : None takes a fresh key from the operating system, as every release should;
-            `SeededNotPrivate` is for tests
-
-        Returns an array of the same length and integer type, wider if the outputs need it;
-        one number for one number. Each answer costs epsilon; draws are independent.
-        """
-        positions, one, kind = input_positions(counts, self.query)
-        source = Entropy() if entropy is None else entropy
-        source.rekey()
-        values = released_values(self._draw(positions, source), self.query, kind)
-        return values[0].item() if one else values
-
-    @abstractmethod
-    def _draw(self, positions: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
-        """Output positions for input positions."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The whole document, JSON-ready; `load` reads its file back."""
-        return {
-            "format": document.MECHANISM_FORMAT,
-            "version": document.VERSION,
-            "certificate": dict(self.certificate),
-        }
-
-    def to_json(self) -> str:
-        """The canonical text of the document."""
-        return document.canonical(self.to_dict())
-
-    def save(self, path: str | Path) -> Path:
-        """Write the document, by convention ``mechanism.json``; returns the path."""
-        file = Path(path)
-        file.write_text(self.to_json(), encoding="utf-8", newline="\n")
-        return file
-
-    def save_certificate(self, path: str | Path) -> Path:
-        """Write the certificate alone, to lie beside its ``mechanism.json``."""
-        file = Path(path)
-        file.write_text(document.canonical(self.certificate), encoding="utf-8", newline="\n")
-        return file
-
-    def verify(self) -> Verdict:
-        """`tallyveil.verify` on this mechanism, from scratch."""
-        return verify(self)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Certified) and self.certificate == other.certificate
-
-    def __hash__(self) -> int:
-        return hash(self.certificate["digest"])
-
-    def __repr__(self) -> str:
-        n, m = self.query.shape
-        slack = f", delta={self.exact_delta}" if self.exact_delta else ""
-        return f"<certified {self.name}: {n} x {m}, epsilon={self.exact_epsilon}{slack}>"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class CertifiedMechanism(Certified):
-    """A certified matrix: integer `weights`, shape (n, m), every row totalling 2^62.
-
-    >>> import tallyveil as tv
-    >>> c = tv.certify(tv.geometric(tv.Query.count(3), epsilon=1.0))
-    >>> c.weights.sum(axis=1).tolist() == [2**62] * 4, 0 <= c.release(2) <= 3
-    (True, True)
-    """
-
-    weights: NDArray[np.int64]
-
-    def __post_init__(self) -> None:
-        self.weights.setflags(write=False)
-
-    @cached_property
-    def mechanism(self) -> Mechanism:
-        """The law that is drawn from, as doubles weights / 2^62, for accuracy statements."""
-        return Mechanism(self.weights / TOTAL, self.query, self.exact_epsilon,
-                         delta=self.exact_delta, name=self.name)  # fmt: skip
-
-    @cached_property
-    def sampler(self) -> Sampler:
-        """The exact sampler of the weights, on input and output indices."""
-        return Sampler(self.weights)
-
-    def _draw(self, positions: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
-        return self.sampler.draw(positions, entropy)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The whole document, JSON-ready; `load` reads its file back."""
-        return {**super().to_dict(), "weights": document.rows_text(self.weights)}
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class CertifiedGeometric(Certified):
-    """Geometric noise and a clamp, certified without a matrix: any range, no weights table.
-
-    >>> import tallyveil as tv
-    >>> c = tv.certify_geometric(tv.Query.count(1_000_000), epsilon="0.1")
-    >>> bool(c.verify()), 0 <= c.release(999_999) <= 1_000_000
-    (True, True)
-    """
-
-    law: GeometricLaw
-
-    @cached_property
-    def mechanism(self) -> Mechanism:
-        """The law as a matrix of doubles, for accuracy statements on ranges up to 4001."""
-        if max(self.query.shape) > WIDEST_MATRIX:
-            raise ArgumentError("query", f"have at most {WIDEST_MATRIX} answers for a matrix",
-                                max(self.query.shape))  # fmt: skip
-        from tallyveil.mechanisms.geometric import geometric
-
-        return geometric(self.query, self.exact_epsilon)
-
-    def _draw(self, positions: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
-        noisy = noise(self.law, len(positions), entropy)
-        noisy += positions
-        noisy += self.query.home[0]
-        return np.clip(noisy, 0, self.query.shape[1] - 1, out=noisy)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The whole document, JSON-ready; `load` reads its file back."""
-        return {**super().to_dict(), "noise": self.law.to_dict()}
 
 
 def certify(
@@ -280,23 +80,32 @@ def certify(
         weights = approximate_weights(mechanism.matrix, query, exact, delta)
     else:
         mended = repair(mechanism, exact, target=target, loss=loss, prior=prior)
-        _refuse_large(mended, mechanism, exact, _allowed(query, exact))
+        _refuse_large_repair(mended, mechanism, exact, _largest_round_off(query, exact))
         weights = pure_weights(mended.mechanism.matrix, query, exact)
     verdict = check_weights(weights, query.neighbours, exact, delta)
     if not verdict.ok:
         raise CertificationError(verdict.reason)
-    law = Mechanism(weights / TOTAL, query, exact, delta=delta, name=mechanism.name)
-    moved = mass_moved(mechanism.matrix, law.matrix)
+    drawn = Mechanism(weights / TOTAL, query, exact, delta=delta, name=mechanism.name)
+    moved = mass_moved(mechanism.matrix, drawn.matrix)
     if moved > LARGEST_REPAIR:
         raise CertificationError(
             f"Certifying at epsilon {exact}, delta {delta} would move {moved:.3g} of a row's "
             f"probability; at most {LARGEST_REPAIR:g} is allowed. {_worst(mechanism)}"
         )
-    before, after = mechanism.expected_loss(loss, prior), law.expected_loss(loss, prior)
-    losses = Repair(law, moved, loss_name(loss), before, after)
+    before, after = mechanism.expected_loss(loss, prior), drawn.expected_loss(loss, prior)
+    losses = Repair(drawn, moved, loss_name(loss), before, after)
     sha256 = document.weights_sha256(weights)
-    claim = _claim(mechanism.name, query, verdict, law="weights", sha256=sha256, losses=losses)
-    return CertifiedMechanism(query, claim, weights)
+    claim = seal_claim(
+        mechanism.name,
+        verdict,
+        query=query.to_dict(),
+        neighbours=query.neighbours.to_dict(),
+        shape=query.shape,
+        kind="weights",
+        sha256=sha256,
+        loss=_describe_loss(losses),
+    )
+    return CertifiedMechanism(claim, query, weights)
 
 
 def certify_geometric(query: Query, epsilon: Epsilon) -> CertifiedGeometric:
@@ -315,75 +124,76 @@ def certify_geometric(query: Query, epsilon: Epsilon) -> CertifiedGeometric:
     >>> c.verify().ok, c.exact_epsilon
     (True, Fraction(1, 1))
     """
+    require_query(query)
     exact = exact_epsilon(epsilon)
     n = query.shape[0]
     if query.step is None or not np.array_equal(query.home, query.home[0] + np.arange(n)):
-        raise QueryError("query", "have consecutive outputs as inputs for geometric noise",
-                         repr(query), "Use certify on a matrix.")  # fmt: skip
-    law = GeometricLaw.of(exact / query.neighbours.width)
-    verdict = Verdict(True, exact, Fraction(0), float(exact), None, None, "")
-    sha256 = document.digest(law.to_dict())
-    claim = _claim("geometric", query, verdict, law="geometric", sha256=sha256)
-    made = CertifiedGeometric(query, claim, law)
-    checked = verify(made)
-    if not checked.ok:
-        raise CertificationError(checked.reason)
+        rule = "have consecutive outputs as inputs for geometric noise"
+        raise QueryError("query", rule, repr(query), "Use certify on a matrix.")
+    noise = GeometricLaw.of(exact / query.neighbours.width)
+    claim = seal_claim(
+        "geometric",
+        _proved(exact),
+        query=query.to_dict(),
+        neighbours=query.neighbours.to_dict(),
+        shape=query.shape,
+        kind="geometric",
+        sha256=document.digest(noise.to_dict()),
+    )
+    made = CertifiedGeometric(claim, query, noise)
+    _require_verified(made)
     return made
 
 
-def load(path: str | Path) -> CertifiedMechanism | CertifiedGeometric:
-    """The certified mechanism in a file, verified from scratch before it is returned.
+def certify_noise(epsilon: Epsilon) -> CertifiedNoise:
+    """Two-sided geometric noise for whole numbers of which one person moves one by one.
 
-    A file that does not hold raises a `VerificationError` that says why.
+    Pr(k) is close to (1 - a)/(1 + a) a^|k| with a = e^-epsilon, on all the whole numbers.
+    Adding it to every entry of a vector, one entry of which moves by one, is
+    epsilon-private: a cumulative histogram, group totals, sums of disjoint cells.
+
+    Parameters
+    ----------
+    epsilon : number
+        The privacy loss, at least 1e-9.
+
+    Returns
+    -------
+    CertifiedNoise
+        The noise with its certificate, verified.
+
+    Examples
+    --------
+    >>> certify_noise("1/2").exact_epsilon
+    Fraction(1, 2)
     """
-    try:
-        data = read_document(path)
-    except ValueError as problem:
-        raise VerificationError(f"{Path(path).name} is not JSON: {problem}") from None
-    verdict = verify(data)  # the very document that is returned: the file is read once
-    if not verdict.ok:
-        raise VerificationError(f"{Path(path).name}: {verdict.reason}")
-    query = Query.from_dict(data["certificate"]["query"])
-    if "noise" in data:
-        law = GeometricLaw.from_dict(data["noise"])
-        return CertifiedGeometric(query, data["certificate"], law)
-    return CertifiedMechanism(query, data["certificate"], document.read_rows(data["weights"]))
-
-
-def _claim(
-    name: str,
-    query: Query,
-    verdict: Verdict,
-    *,
-    law: str,
-    sha256: str,
-    losses: Repair | None = None,
-) -> dict[str, Any]:
-    """A sealed certificate of what `verdict` found."""
-    epsilon, delta = verdict.epsilon or Fraction(0), verdict.delta or Fraction(0)
-    growth = Growth.of(epsilon)
-    return document.sealed(
-        {
-            "format": document.CERTIFICATE_FORMAT,
-            "version": document.VERSION,
-            "program": f"tallyveil {__version__}",
-            "name": name,
-            "query": query.to_dict(),
-            "neighbours": query.neighbours.to_dict(),
-            "epsilon": str(epsilon),
-            "delta": str(delta),
-            "growth": {"numerator": str(growth.numerator), "shift": growth.shift},
-            "law": law,
-            "shape": list(query.shape),
-            "total_bits": TOTAL_BITS,
-            "weights_sha256": sha256,
-            "loss": None if losses is None else _cost(losses),
-            **found_by(verdict),
-        }
+    exact = exact_epsilon(epsilon)
+    noise = GeometricLaw.of(exact)
+    claim = seal_claim(
+        "geometric noise",
+        _proved(exact),
+        query=document.INTEGERS,
+        neighbours=document.ONE_STEP,
+        shape=(),
+        kind="noise",
+        sha256=document.digest(noise.to_dict()),
     )
+    made = CertifiedNoise(claim, noise)
+    _require_verified(made)
+    return made
 
 
-def _cost(losses: Repair) -> dict[str, Any]:
+def _proved(epsilon: Fraction) -> Verdict:
+    return Verdict(True, epsilon, Fraction(0), float(epsilon), None, None, "")
+
+
+def _require_verified(made: CertifiedGeometric | CertifiedNoise) -> None:
+    verdict = made.verify()
+    if not verdict.ok:
+        raise CertificationError(verdict.reason)
+
+
+def _describe_loss(losses: Repair) -> dict[str, Any]:
     return {
         "name": losses.loss,
         "before": losses.loss_before,
@@ -392,7 +202,7 @@ def _cost(losses: Repair) -> dict[str, Any]:
     }
 
 
-def _allowed(query: Query, epsilon: Fraction) -> float:
+def _largest_round_off(query: Query, epsilon: Fraction) -> float:
     """What round-off in every one of m entries can make it necessary to move.
 
     Rows must be brought level, and at a small epsilon level rows need 1/epsilon as much.
@@ -400,7 +210,9 @@ def _allowed(query: Query, epsilon: Fraction) -> float:
     return min(LARGEST_REPAIR, SOLVER_NOISE * query.shape[1] * float(1 + 1 / epsilon))
 
 
-def _refuse_large(mended: Repair, mechanism: Mechanism, epsilon: Fraction, allowed: float) -> None:
+def _refuse_large_repair(
+    mended: Repair, mechanism: Mechanism, epsilon: Fraction, allowed: float
+) -> None:
     if mended.mass_moved > allowed:
         raise CertificationError(
             f"Not private at epsilon {epsilon}: repairing it would move {mended.mass_moved:.3g} "

@@ -2,7 +2,7 @@
 
 The least private answer is drawn from the truth; every further one is drawn from the answer
 before it, never from the truth again. So whoever collects several of them knows no more than
-the least private one says (003, Algorithm 1 and Lemma 4).
+the least private one says (Gupte and Sundararajan 2010, Algorithm 1 and Lemma 4).
 """
 
 from __future__ import annotations
@@ -17,43 +17,52 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.arrays import BigIntegers, Integers
+from tallyveil.arrays import BigIntegers, Floats, Integers
+from tallyveil.certified.base import Certified, seal_claim
 from tallyveil.certified.certify import certify
-from tallyveil.errors import ArgumentError, CertificationError, VerificationError
+from tallyveil.errors import ArgumentError, CertificationError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.chain import step
 from tallyveil.mechanisms.geometric import geometric
-from tallyveil.proof.certificate import read_rows, rows_text
+from tallyveil.proof import certificate as document
 from tallyveil.proof.exponent import Growth
-from tallyveil.proof.products import exact_product, law_ratio_holds
-from tallyveil.proof.verify import TOTAL
-from tallyveil.query import Query
+from tallyveil.proof.products import exact_product, ratio_holds
+from tallyveil.proof.ratios import TOTAL, Verdict
+from tallyveil.query import Query, require_query
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sampling.positions import input_positions, released_values
 from tallyveil.sampling.sampler import Sampler
 
-__all__ = ["Ladder", "Rung"]
+__all__ = ["Ladder", "Rung", "check_levels"]
 
-FORMAT = "tallyveil-ladder"
+WIDEST_LADDER = 4001
+"""How many answers a ladder may have: its levels are whole tables."""
+
 TRIES = 12
 LARGEST_SLACK = 1e-6
+"""The largest relative change of epsilon, or share of a row, that rounding may cost a level."""
+
 MOST_CELLS = 3_000_000
-"""How many cells of a joint law `verify_coalitions` enumerates at most."""
+"""How many cells of a joint distribution `verify_coalitions` enumerates at most."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rung:
-    """One level: how it is drawn from the level before, and the law that results.
+    """One level: how it is drawn from the level before, and the distribution that results.
 
     Attributes
     ----------
-    epsilon : the exact privacy loss of this level on its own
-    weights : integers, rows totalling 2^62. On the first rung rows are true answers; on every
-        other they are what the rung before released.
-    mechanism : the law of this level given the truth, as doubles, for accuracy statements
-    distance : how far that law is from the exact geometric mechanism: the largest total
-        variation over true answers
+    epsilon : Fraction
+        The exact privacy loss of this level on its own.
+    weights : array of int, shape (n, n)
+        Rows total 2^62. On the first rung rows are true answers; on every other they are
+        what the rung before released.
+    mechanism : Mechanism
+        The distribution of this level given the truth, as doubles, for accuracy statements.
+    distance : float
+        How far it is from the exact geometric mechanism: the largest total variation over
+        true answers.
     """
 
     epsilon: Fraction
@@ -66,15 +75,13 @@ class Rung:
         """The exact sampler of the weights."""
         return Sampler(self.weights)
 
+    def __repr__(self) -> str:
+        return f"<Rung: epsilon={self.epsilon}, {len(self.weights)} answers>"
 
-@dataclass(frozen=True, init=False, eq=False)
-class Ladder:
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Ladder(Certified):
     """Releases of one count at several privacy levels, safe against collusion.
-
-    Parameters
-    ----------
-    query : a count, or another query whose answers are evenly spaced, released as they are
-    epsilons : strictly decreasing, least private first
 
     **What is guaranteed, exactly.** Level k on its own is epsilon_k-private. Any coalition
     is as private as its least private member, so the whole release costs epsilons[0]: given
@@ -82,78 +89,135 @@ class Ladder:
     the geometric mechanism at its epsilon up to `Rung.distance`, about 1e-9 or less.
 
     **Why each level keeps its promise although weights are rounded.** The first rung is
-    certified as any mechanism is. Each further remap is the closed form of Lemma 3 for an
+    certified as any mechanism is. Each further table is the closed form of Lemma 3 for an
     epsilon smaller by a relative 1e-12, rounded down to integers, the rest of each row spread
-    evenly over the outputs. The law of the level is then the product of integer tables; it is
-    computed in exact integers and compared, entry by entry, with a rational proved not to
-    exceed e^epsilon_k. If rounding broke a ratio anywhere, the slack and the even share are
+    evenly over the outputs. The level's distribution is then the product of integer tables;
+    it is computed in exact integers and compared, entry by entry, with a rational proved not
+    to exceed e^epsilon_k. If rounding broke a ratio anywhere, the slack and the even share are
     enlarged and the test repeated; nothing that has not passed it can be drawn.
 
     Building costs O(levels^2) exact n x n products: well under a second for 101 answers,
     about ten seconds for three levels of 1001.
 
+    Parameters
+    ----------
+    query : Query
+        A count, or another query whose answers are evenly spaced, released as they are.
+    epsilons : sequence of numbers
+        Strictly decreasing, least private first.
+
+    References
+    ----------
+    Gupte and Sundararajan (2010), Algorithm 1, Lemmas 3 and 4.
+
+    Examples
+    --------
     >>> ladder = Ladder(Query.count(20), epsilons=[2.0, 1.0, 0.5])
-    >>> len(ladder.release(17)), all(ladder.verify())
+    >>> len(ladder.release(17)), bool(ladder.verify())
     (3, True)
     """
 
     query: Query
-    epsilons: tuple[Fraction, ...]
     rungs: tuple[Rung, ...]
 
     def __init__(self, query: Query, epsilons: Sequence[Epsilon]) -> None:
-        levels = _levels(epsilons)
+        require_query(query)
         query.require_square("a ladder")
-        object.__setattr__(self, "query", query)
-        object.__setattr__(self, "epsilons", levels)
-        object.__setattr__(self, "rungs", tuple(_built(query, levels)))
+        if len(query.inputs) > WIDEST_LADDER:
+            rule = f"have at most {WIDEST_LADDER:,} answers for a ladder"
+            raise ArgumentError("query", rule, len(query.inputs))
+        rungs = tuple(_build_rungs(query, check_levels(epsilons)))
+        self._fill(query, rungs, "every level")
+
+    def _fill(self, query: Query, rungs: tuple[Rung, ...], published: str) -> None:
+        for name, value in (("query", query), ("rungs", rungs)):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "certificate", self._claim(published))
+
+    def _claim(self, published: str) -> dict[str, Any]:
+        ladder = self.body()["ladder"]
+        epsilon = self.epsilons[0 if published == "every level" else -1]
+        return seal_claim(
+            f"ladder of {len(self.rungs)} levels",
+            Verdict(True, epsilon, Fraction(0), None, None, None, ""),
+            query=self.query.to_dict(),
+            neighbours=self.query.neighbours.to_dict(),
+            shape=self.query.shape,
+            kind="ladder",
+            sha256=document.digest(ladder),
+            epsilons=ladder["epsilons"],
+            published=published,
+        )
+
+    @property
+    def epsilons(self) -> tuple[Fraction, ...]:
+        """The exact privacy loss of every level on its own, least private first."""
+        return tuple(rung.epsilon for rung in self.rungs)
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The distribution of the last level given the truth, as a matrix of doubles."""
+        return self.rungs[-1].mechanism
+
+    def level(self, number: int) -> Ladder:
+        """The ladder up to level `number` (from 1), certified for publishing that level alone.
+
+        What the readers of that level need to check it: how it was drawn, and the proof that
+        it is epsilon-private on its own.
+        """
+        if not 1 <= number <= len(self.rungs):
+            raise ArgumentError("number", f"lie between 1 and {len(self.rungs)}", number)
+        part = Ladder.__new__(Ladder)
+        part._fill(self.query, self.rungs[:number], "last level")
+        return part
 
     def release(self, counts: Any, entropy: Entropy | None = None) -> NDArray[Any]:
         """One answer per level, in the order of `epsilons`.
 
         Parameters
         ----------
-        counts : one true answer, or a column of them; checked before anything is drawn
-        entropy : None takes a fresh key from the operating system, as every release should
+        counts : int or array of int
+            One true answer, or a column of them; checked before anything is drawn.
+        entropy : Entropy, optional
+            None takes a fresh key from the operating system, as every release should.
 
-        Returns shape (levels,) for one answer and (levels, rows) for a column: row k of the
-        array is what level k's readers get. Exact draws from the verified integer weights;
-        different counts are drawn independently.
+        Returns
+        -------
+        array of int, shape (levels,) or (levels, rows)
+            Row k is what level k's readers get. Exact draws from the verified integer
+            weights; different counts are drawn independently.
         """
         positions, one, kind = input_positions(counts, self.query)
         source = Entropy() if entropy is None else entropy
         source.rekey()
-        levels = []
-        for rung in self.rungs:
-            positions = rung.sampler.draw(positions, source)
-            levels.append(released_values(positions, self.query, kind))
+        levels = [
+            released_values(drawn, self.query, kind)
+            for drawn in self.draw_positions(positions, source)
+        ]
         released = np.stack(levels)
         return released[:, 0] if one else released
 
-    def law(self, level: int) -> tuple[BigIntegers, int]:
-        """The exact law of one level given the truth: integers, and what each row totals."""
+    def draw_positions(self, positions: NDArray[Any], entropy: Entropy) -> list[NDArray[Any]]:
+        """Output positions of every level for input positions, which the caller has checked."""
+        levels = []
+        for rung in self.rungs:
+            positions = rung.sampler.draw(positions, entropy)
+            levels.append(positions)
+        return levels
+
+    def distribution(self, level: int) -> tuple[BigIntegers, int]:
+        """The exact distribution of one level given the truth: integers, and their row total."""
         product: BigIntegers = self.rungs[0].weights.astype(object)
         for rung in self.rungs[1 : level + 1]:
             product = exact_product(product, rung.weights)
         return product, TOTAL ** (level + 1)
 
-    def verify(self) -> list[bool]:
-        """For every level, whether its exact law is private at its epsilon: from scratch."""
-        found: list[bool] = []
-        law: BigIntegers = np.eye(len(self.query.inputs), dtype=np.int64).astype(object)
-        for rung in self.rungs:
-            rows = rung.weights.astype(object).sum(axis=1)
-            sound = int(rung.weights.min()) >= 0 and bool((rows == TOTAL).all())
-            law = exact_product(law, rung.weights) if sound else law
-            private = law_ratio_holds(law, self.query.neighbours, rung.epsilon)
-            found.append(sound and private and all(found))
-        return found
-
     def verify_coalitions(self) -> dict[tuple[int, ...], bool]:
-        """For every set of levels, whether their joint law has its least private epsilon.
+        """For every set of levels, whether their joint distribution has its least private epsilon.
 
         By enumeration of every joint outcome in exact integers, for ranges small enough: it
-        shows on the weights themselves what Lemma 4 of paper 003 proves for any range.
+        shows on the weights themselves what Lemma 4 of Gupte and Sundararajan (2010) proves
+        for any range.
         """
         joint = self._joint()
         held = {}
@@ -163,55 +227,45 @@ class Ladder:
                 view = joint.sum(axis=others) if others else joint
                 flat = view.reshape(len(view), -1)
                 epsilon = self.epsilons[group[0]]
-                held[group] = law_ratio_holds(flat, self.query.neighbours, epsilon)
+                held[group] = ratio_holds(flat, self.query.neighbours, epsilon)
         return held
 
     def _joint(self) -> BigIntegers:
         """Pr(all releases | truth) in units of TOTAL^-levels, one axis per level."""
         cells = len(self.query.inputs) ** (len(self.rungs) + 1)
         if cells > MOST_CELLS:
-            raise ArgumentError(
-                "query", f"have a joint law of at most {MOST_CELLS} cells to enumerate", cells,
-                "For wide ranges the argument of the class's documentation applies.",
-            )  # fmt: skip
+            rule = f"have a joint distribution of at most {MOST_CELLS:,} cells to enumerate"
+            hint = "For wide ranges the argument of the class's documentation applies."
+            raise ArgumentError("query", rule, cells, hint)
         joint: BigIntegers = self.rungs[0].weights.astype(object)
         for rung in self.rungs[1:]:
             joint = joint[..., None] * rung.weights.astype(object)
         return joint
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything needed to verify the ladder again, JSON-ready."""
+    def body(self) -> dict[str, Any]:
+        """The tables of all levels."""
         return {
-            "format": FORMAT,
-            "version": 1,
-            "query": self.query.to_dict(),
-            "epsilons": [str(epsilon) for epsilon in self.epsilons],
-            "weights": [rows_text(rung.weights) for rung in self.rungs],
+            "ladder": {
+                "format": document.LADDER_FORMAT,
+                "version": document.VERSION,
+                "query": self.query.to_dict(),
+                "epsilons": [str(epsilon) for epsilon in self.epsilons],
+                "weights": [document.rows_text(rung.weights) for rung in self.rungs],
+            }
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Ladder:
-        """The ladder that `to_dict` described, every level verified from scratch."""
-        if data.get("format") != FORMAT or data.get("version") != 1:
-            raise VerificationError(f"Not a {FORMAT} of version 1.")
-        query, levels = Query.from_dict(data["query"]), _levels(data["epsilons"])
-        tables = [read_rows(lines) for lines in data["weights"]]
-        size = len(query.inputs)
-        if len(tables) != len(levels) or any(table.shape != (size, size) for table in tables):
-            raise VerificationError("The weights do not have the shape of the query's answers.")
-        ladder = cls.__new__(cls)
-        law: BigIntegers = np.eye(size, dtype=np.int64).astype(object)
+    def from_verified(cls, data: Mapping[str, Any], published: str = "every level") -> Ladder:
+        """The ladder in a document that `tv.verify` has accepted; `tv.load` calls this."""
+        query = Query.from_dict(data["query"])
+        product: BigIntegers = np.eye(len(query.inputs), dtype=np.int64).astype(object)
         rungs = []
-        for power, (epsilon, weights) in enumerate(zip(levels, tables, strict=True), start=1):
-            law = exact_product(law, weights)
-            rungs.append(_rung(query, epsilon, weights, law, TOTAL**power))
-        for field, value in (("query", query), ("epsilons", levels), ("rungs", tuple(rungs))):
-            object.__setattr__(ladder, field, value)
-        for level, held in enumerate(ladder.verify(), start=1):
-            if not held:
-                raise VerificationError(
-                    f"Level {level} of the ladder is not as private as it says."
-                )
+        tables = [document.read_rows(lines) for lines in data["weights"]]
+        for power, (text, weights) in enumerate(zip(data["epsilons"], tables, strict=True), 1):
+            product = exact_product(product, weights)
+            rungs.append(_make_rung(query, exact_epsilon(text), weights, product, TOTAL**power))
+        ladder = cls.__new__(cls)
+        ladder._fill(query, tuple(rungs), published)
         return ladder
 
     def __repr__(self) -> str:
@@ -219,30 +273,35 @@ class Ladder:
         return f"<Ladder: {self.query!r}, epsilons {levels}>"
 
 
-def _levels(epsilons: Sequence[Epsilon]) -> tuple[Fraction, ...]:
+def check_levels(epsilons: Sequence[Epsilon]) -> tuple[Fraction, ...]:
+    """The levels of a ladder as exact rationals, strictly decreasing, or an `ArgumentError`."""
+    if isinstance(epsilons, (int, float)) or not hasattr(epsilons, "__iter__"):
+        raise ArgumentError("epsilons", "be a list of numbers, least private first", epsilons)
     levels = tuple(exact_epsilon(epsilon, "epsilons") for epsilon in epsilons)
     if not levels:
-        raise ArgumentError("epsilons", "hold at least one level", "nothing")
+        raise ArgumentError("epsilons", "hold at least one level", got="none")
     if any(after >= before for before, after in pairwise(levels)):
-        raise ArgumentError("epsilons", "be strictly decreasing, least private first",
-                            [float(level) for level in levels])  # fmt: skip
+        shown = ", ".join(f"{float(level):g}" for level in levels)
+        raise ArgumentError("epsilons", "be strictly decreasing, least private first", got=shown)
     return levels
 
 
-def _built(query: Query, levels: tuple[Fraction, ...]) -> list[Rung]:
+def _build_rungs(query: Query, levels: tuple[Fraction, ...]) -> list[Rung]:
     first = certify(geometric(query, levels[0]))
-    law: BigIntegers = first.weights.astype(object)
-    rungs = [_rung(query, levels[0], first.weights, law, TOTAL)]
+    product: BigIntegers = first.weights.astype(object)
+    rungs = [_make_rung(query, levels[0], first.weights, product, TOTAL)]
     for power, (before, epsilon) in enumerate(pairwise(levels), start=2):
-        weights, law = _certified_step(query, before, epsilon, law)
-        rungs.append(_rung(query, epsilon, weights, law, TOTAL**power))
+        weights, product = _certify_step(query, before, epsilon, product)
+        rungs.append(_make_rung(query, epsilon, weights, product, TOTAL**power))
     return rungs
 
 
-def _rung(query: Query, epsilon: Fraction, weights: Integers, law: BigIntegers, total: int) -> Rung:
+def _make_rung(
+    query: Query, epsilon: Fraction, weights: Integers, product: BigIntegers, total: int
+) -> Rung:
     weights.setflags(write=False)
     shift = max(0, total.bit_length() - 901)  # doubles end at 2^1023
-    matrix = (law >> shift).astype(float) / float(total >> shift)
+    matrix = (product >> shift).astype(float) / float(total >> shift)
     name = f"geometric, level epsilon {float(epsilon):g}"
     made = Mechanism(matrix / matrix.sum(axis=1, keepdims=True), query, epsilon, name=name)
     ideal = geometric(query, epsilon).matrix
@@ -250,10 +309,10 @@ def _rung(query: Query, epsilon: Fraction, weights: Integers, law: BigIntegers, 
     return Rung(epsilon, weights, made, distance)
 
 
-def _certified_step(
-    query: Query, before: Fraction, epsilon: Fraction, law: BigIntegers
+def _certify_step(
+    query: Query, before: Fraction, epsilon: Fraction, product: BigIntegers
 ) -> tuple[Integers, BigIntegers]:
-    """Weights from the rung before to this one, and the law they give, proved private."""
+    """Weights from the level before to this one, and their product, proved private."""
     size, width = len(query.inputs), query.neighbours.width
     slack = 1e-12
     # The even share must outweigh rounding: some n units against a factor of e^epsilon - 1,
@@ -261,10 +320,10 @@ def _certified_step(
     reserve = int(size * size / (Growth.of(epsilon).ratio - 1)) + size * 2**11
     for _ in range(TRIES):
         aim = float(epsilon) * (1 - slack) / width
-        weights = _rounded(step(size, float(before) / width, aim), reserve)
-        product = exact_product(law, weights)
-        if int(weights.min()) >= 0 and law_ratio_holds(product, query.neighbours, epsilon):
-            return weights, product
+        weights = _round_remap(step(size, float(before) / width, aim), reserve)
+        level = exact_product(product, weights)
+        if int(weights.min()) >= 0 and ratio_holds(level, query.neighbours, epsilon):
+            return weights, level
         slack, reserve = 4 * slack, 4 * reserve
         if slack > LARGEST_SLACK or reserve > LARGEST_SLACK * TOTAL:
             break
@@ -274,7 +333,7 @@ def _certified_step(
     )
 
 
-def _rounded(remap: NDArray[np.float64], reserve: int) -> Integers:
+def _round_remap(remap: Floats, reserve: int) -> Integers:
     """Integer weights, rows totalling 2^62: rounded down, the rest spread evenly."""
     size = len(remap)
     units: Integers = np.floor(remap * float(TOTAL - reserve)).astype(np.int64)

@@ -112,7 +112,7 @@ def _makers() -> dict[str, Callable[[Query, str], Mechanism]]:
 
 def _from_file(file: Path) -> Mechanism:
     """A certified mechanism, a plain one, or a matrix; named after its file."""
-    from tallyveil.certified.certify import load
+    from tallyveil.certified.load import load
     from tallyveil.mechanism import FORMAT, Mechanism
 
     if file.suffix != ".json":

@@ -42,15 +42,14 @@ def command(
     say(_indented(text_table(("mechanism", "mean error", "at 0", "says the truth"), compared)))
     say("\n3. Proved private in integers, debited from a ledger, drawn, packed:")
     release = _publish(folder)
-    for stage in release.receipt["stages"]:
-        say(f"   {stage['name']}: epsilon {stage['epsilon']:.6g}")
+    for stage in release.receipt.stages:
+        say(f"   {stage.name}: epsilon {float(stage.epsilon):.6g}")
     checks = _check(folder)
     say("\n4. A stranger checks the folder:")
     for finding in checks:
         say(f"   {'ok  ' if finding.ok else 'FAIL'} {finding.name}: {finding.detail}")
-    (_, drawn), *_ = release.columns
     say("\n5. Counties with each number of cases, before and after:\n")
-    say(_picture(true, drawn.counts))
+    say(_picture(true, release.published["cases"].counts))
     seconds = time.perf_counter() - start
     good = all(finding.ok for finding in checks)
     if as_json:
@@ -60,7 +59,7 @@ def command(
                 "release": str(folder / "release"),
                 "ok": good,
                 "seconds": round(seconds, 2),
-                "epsilon": release.receipt["epsilon"],
+                "epsilon": float(release.receipt.epsilon),
             }
         )
     say(f"\nThe package: {folder / 'release'}. Read {folder / 'release' / 'METHODOLOGY.html'}.")
@@ -106,15 +105,22 @@ def _compare() -> list[tuple[str, str, str, str]]:
 def _publish(folder: Path) -> Any:
     """The main job, as `tallyveil privatize` does it."""
     from tallyveil.budget.ledger import Ledger
-    from tallyveil.cli.privatize import publish
-    from tallyveil.publish.prepare import prepare
+    from tallyveil.publish.options import ReleaseOptions
+    from tallyveil.publish.transaction import publish_table
 
-    ledger = folder / "budget.db"
-    Ledger.create(ledger).open("cases", BUDGET)
-    options = {"count": "cases", "upper": UPPER, "epsilon": EPSILON}
-    prepared = prepare(folder / "cases.csv", options)
-    return publish(prepared, folder / "release", (str(ledger), "cases"),
-                   confidential=folder / "confidential.html")  # fmt: skip
+    ledger = Ledger.create(folder / "budget.db")
+    ledger.open("cases", BUDGET)
+    options = ReleaseOptions(
+        "cases",
+        upper=UPPER,
+        epsilon=EPSILON,
+        out=folder / "release",
+        ledger=ledger,
+        dataset="cases",
+        confidential_report=folder / "confidential.html",
+    )
+    (release,) = publish_table(folder / "cases.csv", options, command="tallyveil demo")
+    return release
 
 
 def _check(folder: Path) -> Any:

@@ -4,56 +4,64 @@ from __future__ import annotations
 
 import textwrap
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tallyveil.cli.common import out, print_json
 from tallyveil.cli.summary import accuracy_text
 
+if TYPE_CHECKING:
+    from tallyveil.publish.options import ReleaseOptions
+    from tallyveil.publish.request import ColumnRequest, Request
+
 __all__ = ["show_plan"]
 
 
-def show_plan(options: dict[str, Any], rows: int | None, as_json: bool) -> None:
+def show_plan(options: ReleaseOptions, rows: int | None, as_json: bool) -> None:
     """Plan from the public arguments alone: neither the table nor a ledger is opened."""
-    from tallyveil.budget.ledger import Stage, shown_rational
-    from tallyveil.publish.options import make_request
-    from tallyveil.publish.plan import plan_column
-    from tallyveil.publish.receipt import promise
+    from tallyveil.budget.ledger import shown_rational
+    from tallyveil.publish.receipt import amount, promise
+    from tallyveil.publish.request import check_options
 
-    request = make_request(**options)
+    request = check_options(options)
     size = len(request.categories) or rows
-    known: list[dict[str, Any]] = []
-    stages: list[Stage] = []
-    for column in request.columns:
-        if column.upper is None:
-            search = (request.upper_epsilon or Fraction(0)) * request.multiplier
-            stages.append(Stage(f"{column.name}: upper bound", search))
-            stages.append(Stage(f"{column.name}: counts", column.epsilon * request.multiplier))
-            known.append({"name": column.name, "method": request.method, "upper": "auto"})
-            continue
-        plan = plan_column(
-            request, column.name, upper=column.upper, epsilon=column.epsilon, rows=size
-        )
-        stages += plan.stages
-        accuracy = plan.expected_accuracy().to_dict()
-        known.append(
-            {"name": column.name, "method": plan.method, "why": plan.why, "upper": column.upper,
-             "accuracy": accuracy}
-        )  # fmt: skip
-    total = sum((stage.epsilon for stage in stages), Fraction(0))
+    stages: list[tuple[str, Fraction]] = []
+    known = [_plan(request, column, size, stages) for column in request.columns]
+    total = sum((epsilon for _, epsilon in stages), Fraction(0))
     if as_json:
-        listed = [{"name": s.name, "epsilon": float(s.epsilon), "epsilon_exact": str(s.epsilon)}
-                  for s in stages]  # fmt: skip
-        print_json({"dry_run": True, "epsilon": float(total), "epsilon_exact": str(total),
-                    "stages": listed, "columns": known})  # fmt: skip
+        listed = [{"name": name, **amount(epsilon)} for name, epsilon in stages]
+        print_json({"dry_run": True, **amount(total), "stages": listed, "columns": known})
         return
     lines = ["Dry run: neither the data nor a budget was touched.", ""]
     words = promise(total, request.contributions, request.neighbours)
     lines += [*textwrap.wrap(words, 88), ""]
     lines.append(f"cost  epsilon {shown_rational(total)} for one person")
-    lines += [f"      {stage.name} {shown_rational(stage.epsilon)}" for stage in stages]
-    for column_ in known:
-        lines += ["", *_column_lines(column_)]
+    lines += [f"      {name} {shown_rational(epsilon)}" for name, epsilon in stages]
+    for column in known:
+        lines += ["", *_column_lines(column)]
     out.print("\n".join(lines), markup=False)
+
+
+def _plan(
+    request: Request, column: ColumnRequest, rows: int | None, stages: list[tuple[str, Fraction]]
+) -> dict[str, Any]:
+    """What is known of one column; adds its stages to `stages`."""
+    from tallyveil.publish.accuracy import expected_accuracy
+    from tallyveil.publish.plan import plan_column, plan_search
+
+    if column.upper is None:
+        search = plan_search(request, column)
+        cost = column.epsilon * request.multiplier
+        stages += [(search.name, search.epsilon), (f"{column.name}: counts", cost)]
+        return {"name": column.name, "method": request.method, "upper": "auto"}
+    plan = plan_column(request, column, rows)
+    stages += [(stage.name, stage.epsilon) for stage in plan.stages]
+    return {
+        "name": column.name,
+        "method": plan.method_name,
+        "why": plan.why,
+        "upper": column.upper,
+        "accuracy": expected_accuracy(plan.counts_stage.certified, plan.upper).to_dict(),
+    }
 
 
 def _column_lines(column: dict[str, Any]) -> list[str]:

@@ -124,7 +124,7 @@ def read_mechanism(path: Path) -> Mechanism:
         raise ArgumentError("mechanism", "be a JSON or CSV file", str(path)) from None
     if isinstance(data, dict) and data.get("format") == FORMAT:
         return Mechanism.from_dict(data)
-    from tallyveil.certified.certify import load
+    from tallyveil.certified.load import load
 
     return load(path).mechanism
 

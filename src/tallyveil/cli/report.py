@@ -27,17 +27,16 @@ def command(
     """
     from tallyveil.cli.summary import receipt_lines
     from tallyveil.errors import PackageError
-    from tallyveil.publish.check import read_package
-    from tallyveil.publish.rebuild import rebuilt_methodology
+    from tallyveil.publish.reopen import read_receipt, rebuild_methodology
 
-    receipt = read_package(folder)
+    receipt = read_receipt(folder)
     if target is not None:
-        page = rebuilt_methodology(folder)
+        page = rebuild_methodology(folder)
         if target.exists():
             raise PackageError(f"{str(target)!r} exists already; name a new file.")
         target.write_text(page, encoding="utf-8", newline="\n")
     if as_json:
-        print_json(receipt)
+        print_json(receipt.to_dict())
         return
     out.print("\n".join(receipt_lines(receipt)), markup=False)
     where = target or folder / "METHODOLOGY.html"

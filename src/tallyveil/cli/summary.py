@@ -3,45 +3,48 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from tallyveil.cli.common import text_table
+
+if TYPE_CHECKING:
+    from tallyveil.publish.receipt import Receipt
 
 __all__ = ["accuracy_text", "receipt_lines"]
 
 
-def receipt_lines(receipt: dict[str, Any]) -> list[str]:
+def receipt_lines(receipt: Receipt) -> list[str]:
     """The promise, the cost, and how accurate each column is."""
-    lines = [] if receipt["private"] else [receipt["warning"], ""]
-    lines += [*textwrap.wrap(receipt["promise"], 88), ""]
-    stages = ", ".join(f"{stage['name']} {stage['epsilon']:.6g}" for stage in receipt["stages"])
-    lines.append(f"cost       epsilon {receipt['epsilon']:.6g} for one person ({stages})")
-    if receipt["multiplier"] > 1:
+    lines = [] if receipt.private else [receipt.warning, ""]
+    lines += [*textwrap.wrap(receipt.promise, 88), ""]
+    stages = ", ".join(f"{stage.name} {float(stage.epsilon):.6g}" for stage in receipt.stages)
+    lines.append(f"cost       epsilon {float(receipt.epsilon):.6g} for one person ({stages})")
+    if receipt.multiplier > 1:
         lines.append(
-            f"           {receipt['multiplier']} times the epsilon of a cell: "
-            f"{receipt['neighbours']}, contributions {receipt['contributions']}"
+            f"           {receipt.multiplier} times the epsilon of a cell: "
+            f"{receipt.neighbours}, contributions {receipt.contributions}"
         )
-    entry = receipt["ledger"]
+    entry = receipt.ledger
     lines.append(
-        f"ledger     entry {entry['entry']} of {entry['dataset']!r}, debited before the draw"
+        f"ledger     entry {entry.entry} of {entry.dataset!r}, debited before the draw"
         if entry
         else "ledger     none: nothing keeps count of further releases of these data"
     )
-    kept = receipt["table"]["published_unchanged"]
+    kept = receipt.table.published_unchanged
     shown = ", ".join(kept[:8]) + (f" and {len(kept) - 8} more" if len(kept) > 8 else "")
     lines.append(f"unchanged  {shown or 'no other column'}")
-    for column in receipt["columns"]:
+    for column in receipt.columns:
         lines += [
             "",
-            f"{column['name']}: {column['method']} ({column['why']}), counts 0 to "
-            f"{column['upper']}" + (", larger ones top-coded" * (column["above"] == "top_code")),
-            textwrap.indent(accuracy_text(column["accuracy"]), "  "),
+            f"{column.name}: {column.method} ({column.why}), counts 0 to "
+            f"{column.upper}" + (", larger ones top-coded" * (column.above == "top_code")),
+            textwrap.indent(accuracy_text(column.accuracy), "  "),
         ]
     return lines
 
 
-def accuracy_text(accuracy: dict[str, Any]) -> str:
+def accuracy_text(accuracy: Mapping[str, Any]) -> str:
     """Bias, error and interval for a handful of true counts."""
     upper = len(accuracy["bias"]) - 1
     wanted = sorted({at for at in (0, 1, 2, 5, 10, upper // 2, upper) if at <= upper})
@@ -51,7 +54,7 @@ def accuracy_text(accuracy: dict[str, Any]) -> str:
     )
 
 
-def _accuracy_row(accuracy: dict[str, Any], at: int) -> Sequence[str]:
+def _accuracy_row(accuracy: Mapping[str, Any], at: int) -> Sequence[str]:
     return (
         str(at),
         f"{accuracy['bias'][at]:+.2f}",

@@ -17,19 +17,29 @@ from numpy.typing import NDArray
 
 __all__ = [
     "CERTIFICATE_FORMAT",
+    "INTEGERS",
+    "LADDER_FORMAT",
     "MECHANISM_FORMAT",
+    "ONE_STEP",
     "VERSION",
     "canonical",
     "digest",
     "read_rows",
     "rows_text",
-    "sealed",
+    "seal",
     "weights_sha256",
 ]
 
 CERTIFICATE_FORMAT = "tallyveil-certificate"
 MECHANISM_FORMAT = "tallyveil-certified-mechanism"
+LADDER_FORMAT = "tallyveil-ladder"
 VERSION = 1
+
+INTEGERS = {"kind": "integers"}
+"""The query of noise that is added to whole numbers, none of them bounded."""
+
+ONE_STEP = {"kind": "step", "width": 1}
+"""What one person does to such numbers: moves one of them by one."""
 
 
 def canonical(document: Mapping[str, Any]) -> str:
@@ -47,7 +57,7 @@ def digest(certificate: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical(rest).encode()).hexdigest()
 
 
-def sealed(certificate: Mapping[str, Any]) -> dict[str, Any]:
+def seal(certificate: Mapping[str, Any]) -> dict[str, Any]:
     """The certificate with its `digest` filled in."""
     return {**certificate, "digest": digest(certificate)}
 

@@ -1,49 +1,35 @@
 """The trusted step: is what this file says private, checked from scratch in integers?
 
-This module, `exponent`, the reading of files in `certificate` and, for laws without a matrix,
-`GeometricLaw.check` are all that has to be right for a certified mechanism to be private.
-They import no solver, no design code and no source of randomness, decide nothing by
-comparing doubles, and believe nothing a file says about itself: epsilon's factor, hashes,
-totals, ratios and the worst cell are computed again and compared.
+This module, `ratios`, `exponent`, `products`, the reading of files in `certificate` and, for
+noise without a matrix, `GeometricLaw.check` are all that has to be right for a certified
+release to be private. They import no solver, no design code and no source of randomness,
+decide nothing by comparing doubles, and believe nothing a file says about itself: epsilon's
+factor, hashes, totals, ratios and the worst cell are computed again and compared.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tallyveil.arrays import Integers
 from tallyveil.errors import ArgumentError, TallyveilError, VerificationError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
-from tallyveil.neighbours import Neighbours
 from tallyveil.proof import certificate as document
 from tallyveil.proof.exponent import Growth
 from tallyveil.proof.noise_law import GeometricLaw
+from tallyveil.proof.products import find_broken_level
+from tallyveil.proof.ratios import TOTAL_BITS, Verdict, check_weights
 from tallyveil.query import Query
 
-__all__ = [
-    "TOTAL",
-    "TOTAL_BITS",
-    "Cell",
-    "Verdict",
-    "broken_cell",
-    "check_weights",
-    "found_by",
-    "hockey_stick",
-    "read_document",
-    "verify",
-]
+__all__ = ["describe_findings", "read_document", "verify"]
 
-TOTAL_BITS = 62
-TOTAL = 1 << TOTAL_BITS
 MALFORMED = (
     ValueError,
     TypeError,
@@ -55,78 +41,31 @@ MALFORMED = (
 )  # what reading a document of the wrong shape raises
 
 
-@dataclass(frozen=True)
-class Cell:
-    """The output that tells two neighbouring true answers apart best.
-
-    `likelier` and `rarer` are input indices, `output` an output index, `weights` their two
-    integer weights: the ratio is weights[0] / weights[1].
-    """
-
-    likelier: int
-    rarer: int
-    output: int
-    weights: tuple[int, int]
-
-    @property
-    def epsilon(self) -> float:
-        """ln of the ratio, in floating point; infinite beside a zero."""
-        first, second = self.weights
-        if second == 0:
-            return math.inf if first else 0.0
-        return math.log1p((first - second) / second)
-
-    def __str__(self) -> str:
-        first, second = self.weights
-        ratio = first / second if second else math.inf
-        return (
-            f"output {self.output}: inputs {self.likelier} and {self.rarer}, "
-            f"weights {first} and {second}, ratio {ratio:.12g}"
-        )
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a mechanism holds what it claims; true in a condition if it does.
-
-    Attributes
-    ----------
-    ok : every check passed
-    epsilon, delta : the exact privacy that was checked, None if nothing readable was claimed
-    achieved_epsilon : ln of the largest ratio found, in floating point, None if unknown
-    achieved_delta : the exact hockey-stick bound found, where delta > 0 is claimed
-    worst : the cell with the largest ratio
-    reason : one sentence, what failed or what was checked
-    """
-
-    ok: bool
-    epsilon: Fraction | None
-    delta: Fraction | None
-    achieved_epsilon: float | None
-    achieved_delta: Fraction | None
-    worst: Cell | None
-    reason: str
-
-    def __bool__(self) -> bool:
-        return self.ok
-
-
 def verify(source: str | Path | Mapping[str, Any] | Any, epsilon: Epsilon | None = None) -> Verdict:
-    """Check a certified mechanism from scratch, in exact integer arithmetic.
+    """Check a certified mechanism, noise or ladder from scratch, in exact integer arithmetic.
 
-    Every neighbour pair and every output satisfies w[i, j] <= e^epsilon w[k, j] as
-    integers (or, where delta > 0 is claimed, every hockey-stick sum is at most delta); every
-    row totals 2^62; the hashes match; the file is in canonical form byte by byte.
+    A mechanism holds if w[i, j] <= e^epsilon w[k, j] as integers for every pair of neighbours
+    i, k and every output j (or, where delta > 0 is claimed, every hockey-stick sum is at most
+    delta), every row totals 2^62, the hashes match and the file is canonical byte by byte.
+    Noise holds if its probabilities at whole numbers one apart keep that ratio, arbitrarily
+    far out. A ladder holds if the exact product of its tables does so at every level.
 
     Parameters
     ----------
-    source : path of a mechanism file or of a certificate that lies beside its
-        ``mechanism.json``; a parsed document; or a certified mechanism
-    epsilon : also require the certified epsilon to be at most this
+    source : str, Path, mapping or certified object
+        Path of a mechanism file or of a certificate beside its mechanism file; a parsed
+        document; or anything `tv.certify` and its kin made.
+    epsilon : number, optional
+        Also require the certified epsilon to be at most this.
 
-    Never raises for a file that does not hold: the verdict says why. Costs O(w n m) for a
-    band of width w.
+    Returns
+    -------
+    Verdict
+        Truthy if every check passed. Never raises for a file that does not hold: the verdict
+        says why. Costs O(w n m) for a band of width w.
 
+    Examples
+    --------
     >>> verify({"format": "something else"}).reason
     'Not a certified mechanism: its format is something else.'
     """
@@ -144,38 +83,6 @@ def verify(source: str | Path | Mapping[str, Any] | Any, epsilon: Epsilon | None
     return verdict
 
 
-def check_weights(
-    weights: Integers, neighbours: Neighbours, epsilon: Fraction, delta: Fraction = Fraction(0)
-) -> Verdict:
-    """Whether integer weights, shape (n, m), are (epsilon, delta)-private, exactly.
-
-    >>> half = np.array([[2**61, 2**61], [2**61, 2**61]])
-    >>> check_weights(half, Neighbours.path(2), Fraction(1)).achieved_epsilon
-    0.0
-    """
-    fault = _row_fault(weights)
-    if fault:
-        return Verdict(False, epsilon, delta, None, None, None, fault)
-    caps = Growth.of(epsilon).cap(weights)
-    worst = _worst_cell(weights, neighbours)
-    achieved = worst.epsilon
-    if delta:
-        units, likelier, rarer = hockey_stick(weights, caps, neighbours)
-        found = Fraction(units, TOTAL)
-        ok = found <= delta
-        reason = (
-            f"inputs {likelier} and {rarer} need delta {float(found):.6g} at epsilon "
-            f"{epsilon}; claimed {float(delta):.6g}"
-        )
-        return Verdict(ok, epsilon, delta, achieved, found, worst,
-                       "" if ok else f"Not private: {reason}.")  # fmt: skip
-    broken = broken_cell(weights, caps, neighbours)
-    if broken is None:
-        return Verdict(True, epsilon, delta, achieved, None, worst, "")
-    reason = f"Not private at epsilon {epsilon}: {broken}."
-    return Verdict(False, epsilon, delta, achieved, None, broken, reason)
-
-
 def read_document(source: Any) -> Mapping[str, Any]:
     """The mechanism document in `source`, which must be canonical if it is a file.
 
@@ -189,20 +96,19 @@ def read_document(source: Any) -> Mapping[str, Any]:
         return made
     if not isinstance(source, (str, Path)):
         rule = "be a path, a parsed document or a certified mechanism"
-        raise ArgumentError("source", rule, type(source).__name__)
-    data = _read(Path(source))
+        raise ArgumentError("source", rule, got=type(source).__name__)
+    path = Path(source)
+    data = _read(path)
     if data.get("format") != document.CERTIFICATE_FORMAT:
         return data
-    beside = Path(source).with_name("mechanism.json")
-    if not beside.exists():
+    beside = path.with_name(path.name.replace("certificate", "mechanism"))
+    if beside == path or not beside.exists():
         raise VerificationError(
-            "A certificate alone proves nothing: its mechanism.json is not beside it."
+            "A certificate alone proves nothing: its mechanism file is not beside it."
         )
     whole = _read(beside)
     if whole.get("certificate") != data:
-        raise VerificationError(
-            "The certificate is not the one inside the mechanism.json beside it."
-        )
+        raise VerificationError(f"The certificate is not the one inside {beside.name} beside it.")
     return whole
 
 
@@ -219,6 +125,9 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _judge(data: Mapping[str, Any]) -> Verdict:
+    """The verdict on a document; raises a `VerificationError` where it contradicts itself."""
+    if data.get("format") == document.LADDER_FORMAT:
+        return _judge_levels(data)
     if data.get("format") != document.MECHANISM_FORMAT:
         raise VerificationError(f"Not a certified mechanism: its format is {data.get('format')}.")
     claim = data["certificate"]
@@ -228,35 +137,114 @@ def _judge(data: Mapping[str, Any]) -> Verdict:
         raise VerificationError("The certificate's format or number of bits is not known.")
     if claim["digest"] != document.digest(claim):
         raise VerificationError("The certificate was changed: its digest does not match.")
-    query = Query.from_dict(claim["query"])
-    if claim["neighbours"] != query.neighbours.to_dict():
-        raise VerificationError("The neighbours are not those of the query.")
-    epsilon, delta = exact_epsilon(claim["epsilon"]), exact_delta(claim["delta"])
-    growth = Growth.of(epsilon)
+    growth = Growth.of(exact_epsilon(claim["epsilon"]))
     if claim["growth"] != {"numerator": str(growth.numerator), "shift": growth.shift}:
         raise VerificationError("The factor is not the lower bound of e^epsilon.")
-    if claim["law"] == "weights" and set(data) == {"format", "version", "certificate", "weights"}:
-        verdict = _judge_weights(data["weights"], claim, query, epsilon, delta)
-    elif claim["law"] == "geometric" and set(data) == {"format", "version", "certificate", "noise"}:
-        verdict = _judge_noise(data["noise"], claim, query, epsilon, delta)
-    else:
-        raise VerificationError("The file holds parts that do not belong to its kind of law.")
+    part, judge = JUDGES.get(claim["law"], ("", _judge_weights))
+    if set(data) != {"format", "version", "certificate", part}:
+        raise VerificationError("The file holds parts that do not belong to its kind.")
+    verdict = judge(data[part], claim)
+    if verdict.ok and not _same_findings(claim, describe_findings(verdict)):
+        return replace(verdict, ok=False, reason="What was achieved is not what it says.")
+    return verdict
+
+
+def _judge_weights(lines: Any, claim: Mapping[str, Any]) -> Verdict:
+    """A table of weights: hash, shape, row totals, every ratio."""
+    query = _read_query(claim)
+    weights = document.read_rows(lines)
+    if weights.shape != query.shape or claim["shape"] != list(query.shape):
+        raise VerificationError(
+            f"The weights' shape {weights.shape} is not the query's {query.shape}."
+        )
+    _require_hash(document.weights_sha256(weights), claim)
+    epsilon, delta = exact_epsilon(claim["epsilon"]), exact_delta(claim["delta"])
+    return _with_reason(check_weights(weights, query.neighbours, epsilon, delta), query)
+
+
+def _judge_geometric(data: Any, claim: Mapping[str, Any]) -> Verdict:
+    """Geometric noise on grid positions, then a clamp: `width` unit steps cost `width` times."""
+    query = _read_query(claim)
+    if claim["shape"] != list(query.shape):
+        raise VerificationError("The stated shape is not that of the query.")
+    if not np.array_equal(query.home, query.home[0] + np.arange(query.shape[0])):
+        raise VerificationError(
+            "The inputs are not consecutive outputs, so noise steps are not input steps."
+        )
+    return _with_reason(_check_noise(data, claim, query.neighbours.width), query)
+
+
+def _judge_noise(data: Any, claim: Mapping[str, Any]) -> Verdict:
+    """Geometric noise added to whole numbers of which one person moves one by one."""
+    if claim["query"] != document.INTEGERS or claim["neighbours"] != document.ONE_STEP:
+        raise VerificationError("Noise is certified for whole numbers and steps of one.")
+    reason = "Private: noise on whole numbers, one of which moves by one, checked in integers."
+    verdict = _check_noise(data, claim, 1)
+    return replace(verdict, reason=reason) if verdict.ok else verdict
+
+
+def _check_noise(data: Any, claim: Mapping[str, Any], steps: int) -> Verdict:
+    epsilon, delta = exact_epsilon(claim["epsilon"]), exact_delta(claim["delta"])
+    noise = GeometricLaw.from_dict(data)
+    if dict(data) != noise.to_dict():
+        raise VerificationError("The noise is not written in its one form.")
+    _require_hash(document.digest(data), claim)
+    if delta != 0:
+        raise VerificationError("Geometric noise has a delta of 0.")
+    if noise.epsilon * steps > epsilon:
+        raise VerificationError(f"Neighbours {steps} steps apart cost more than epsilon.")
+    problem = noise.check()
+    if problem is not None:
+        return Verdict(False, epsilon, delta, None, None, None, f"Not private: {problem}.")
+    return Verdict(True, epsilon, delta, float(epsilon), None, None, "")
+
+
+def _judge_ladder(data: Any, claim: Mapping[str, Any]) -> Verdict:
+    """A ladder and what is published of it: every level, or the last one alone."""
+    query = _read_query(claim)
+    if data["query"] != claim["query"] or data["epsilons"] != claim["epsilons"]:
+        raise VerificationError("The ladder is not the one its certificate describes.")
+    _require_hash(document.digest(data), claim)
+    verdict = _judge_levels(data)
     if not verdict.ok:
         return verdict
-    if not _same_findings(claim, found_by(verdict)):
-        return replace(verdict, ok=False, reason="What was achieved is not what it says.")
-    pairs, outputs = query.neighbours.count, query.shape[1]
-    reason = f"Private: {pairs} neighbour pairs and {outputs} outputs checked in integers."
-    return replace(verdict, reason=reason)
+    published = {"every level": claim["epsilons"][0], "last level": claim["epsilons"][-1]}
+    if claim["epsilon"] != published.get(claim["published"]) or claim["shape"] != list(query.shape):
+        raise VerificationError("The epsilon is not that of the levels that are published.")
+    return replace(verdict, epsilon=exact_epsilon(claim["epsilon"]))
 
 
-def found_by(verdict: Verdict) -> dict[str, Any]:
+def _judge_levels(data: Mapping[str, Any]) -> Verdict:
+    """The levels of a ladder, the whole of which costs its first and largest epsilon."""
+    if data["version"] != document.VERSION:
+        raise VerificationError(f"This program reads version {document.VERSION} only.")
+    query = Query.from_dict(data["query"])
+    epsilons = [exact_epsilon(text) for text in data["epsilons"]]
+    tables = [document.read_rows(lines) for lines in data["weights"]]
+    problem = find_broken_level(tables, query, epsilons)
+    if problem is not None:
+        return Verdict(False, epsilons[0], Fraction(0), None, None, None, problem)
+    reason = (
+        f"Private: {len(tables)} levels of {query.shape[0]} answers, each the exact product of "
+        "its tables, checked in integers."
+    )
+    return Verdict(True, epsilons[0], Fraction(0), None, None, None, reason)
+
+
+JUDGES: dict[str, tuple[str, Callable[[Any, Mapping[str, Any]], Verdict]]] = {
+    "weights": ("weights", _judge_weights),
+    "geometric": ("noise", _judge_geometric),
+    "noise": ("noise", _judge_noise),
+    "ladder": ("ladder", _judge_ladder),
+}
+"""For each kind of certificate the part of the file that it is about, and who judges it."""
+
+
+def describe_findings(verdict: Verdict) -> dict[str, Any]:
     """What the check found, as it stands in a certificate."""
-    worst = verdict.worst
+    worst, achieved = verdict.worst, verdict.achieved_epsilon
     return {
-        "achieved_epsilon": verdict.achieved_epsilon
-        if verdict.achieved_epsilon is not None and math.isfinite(verdict.achieved_epsilon)
-        else None,
+        "achieved_epsilon": achieved if achieved is not None and math.isfinite(achieved) else None,
         "achieved_delta": None if verdict.achieved_delta is None else str(verdict.achieved_delta),
         "worst": None
         if worst is None
@@ -279,115 +267,21 @@ def _same_findings(claim: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
     return same and all(claim[key] == found[key] for key in ("achieved_delta", "worst"))
 
 
-def _judge_weights(
-    lines: Any, claim: Mapping[str, Any], query: Query, epsilon: Fraction, delta: Fraction
-) -> Verdict:
-    weights = document.read_rows(lines)
-    if weights.shape != query.shape or claim["shape"] != list(query.shape):
-        raise VerificationError(
-            f"The weights' shape {weights.shape} is not the query's {query.shape}."
-        )
-    if document.weights_sha256(weights) != claim["weights_sha256"]:
+def _read_query(claim: Mapping[str, Any]) -> Query:
+    query = Query.from_dict(claim["query"])
+    if claim["neighbours"] != query.neighbours.to_dict():
+        raise VerificationError("The neighbours are not those of the query.")
+    return query
+
+
+def _require_hash(found: str, claim: Mapping[str, Any]) -> None:
+    if found != claim["weights_sha256"]:
         raise VerificationError("The weights were changed: their hash does not match.")
-    return check_weights(weights, query.neighbours, epsilon, delta)
 
 
-def _judge_noise(
-    data: Any, claim: Mapping[str, Any], query: Query, epsilon: Fraction, delta: Fraction
-) -> Verdict:
-    """Geometric noise on grid positions, then a clamp: `width` unit steps cost `width` times."""
-    law = GeometricLaw.from_dict(data)
-    if dict(data) != law.to_dict() or document.digest(data) != claim["weights_sha256"]:
-        raise VerificationError("The weights were changed: their hash does not match.")
-    if claim["shape"] != list(query.shape) or delta != 0:
-        raise VerificationError("A geometric law has the query's shape and a delta of 0.")
-    if not np.array_equal(query.home, query.home[0] + np.arange(query.shape[0])):
-        raise VerificationError(
-            "The inputs are not consecutive outputs, so noise steps are not input steps."
-        )
-    if law.epsilon * query.neighbours.width > epsilon:
-        raise VerificationError(
-            f"Neighbours {query.neighbours.width} steps apart cost more than epsilon."
-        )
-    problem = law.check()
-    if problem is not None:
-        return Verdict(False, epsilon, delta, None, None, None, f"Not private: {problem}.")
-    return Verdict(True, epsilon, delta, float(epsilon), None, None, "")
-
-
-def _row_fault(weights: Integers) -> str | None:
-    if weights.ndim != 2 or weights.dtype != np.int64:
-        return "Weights must be a table of 64-bit integers."
-    if weights.min() < 0 or weights.max() > TOTAL:
-        row = int(np.argmax(((weights < 0) | (weights > TOTAL)).any(axis=1)))
-        return f"Row {row} has a weight outside 0..2^{TOTAL_BITS}."
-    # Two halves, because a sum of many large weights could wrap around 2^64.
-    high, low = (weights >> 31).sum(axis=1), (weights & 0x7FFFFFFF).sum(axis=1)
-    carry = low >> 31
-    wrong = (high + carry != TOTAL >> 31) | (low & 0x7FFFFFFF != 0)
-    if wrong.any():
-        return f"Row {int(wrong.argmax())} does not total 2^{TOTAL_BITS}."
-    return None
-
-
-def broken_cell(weights: Integers, caps: Integers, neighbours: Neighbours) -> Cell | None:
-    """The cell with w[i, j] > floor(ratio w[k, j]) by most in the first block that has one."""
-    for i, k, top, cap in _comparisons(weights, caps, neighbours):
-        excess = top - cap
-        if (excess > 0).any():
-            return _cell(weights, i, k, excess)
-    return None
-
-
-def _worst_cell(weights: Integers, neighbours: Neighbours) -> Cell:
-    """The largest ratio, compared exactly among each block's float maxima."""
-    floats = weights.astype(float)
-    best: Cell | None = None
-    for i, k, top, bottom in _comparisons(floats, floats, neighbours):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(top == bottom, 1.0, top / bottom)
-        cell = _cell(weights, i, k, ratio)
-        if best is None or (cell.weights[0] * best.weights[1] > best.weights[0] * cell.weights[1]):
-            best = cell
-    if best is None:
-        raise VerificationError("The query has no neighbours.")
-    return best
-
-
-def _comparisons(upper: Any, lower: Any, neighbours: Neighbours) -> Iterator[tuple[Any, ...]]:
-    """Blocks (i, k, upper[i], lower[k]) that together hold every ordered neighbour pair.
-
-    Where all pairs are neighbours, the largest of each column against the smallest decides.
-    """
-    if neighbours.kind == "complete":
-        yield (upper.argmax(axis=0)[None, :], lower.argmin(axis=0)[None, :],
-               upper.max(axis=0)[None, :], lower.min(axis=0)[None, :])  # fmt: skip
-        return
-    index = np.arange(len(upper))
-    for low, high in neighbours.blocks():
-        for first, second in ((low, high), (high, low)):
-            yield index[first][:, None], index[second][:, None], upper[first], lower[second]
-
-
-def _cell(weights: Integers, i: Integers, k: Integers, measure: NDArray[Any]) -> Cell:
-    """The cell of a block where `measure` is largest."""
-    at, j = np.unravel_index(int(measure.argmax()), measure.shape)
-    likelier = int(np.broadcast_to(i, measure.shape)[at, j])
-    rarer = int(np.broadcast_to(k, measure.shape)[at, j])
-    return Cell(likelier, rarer, int(j), (int(weights[likelier, j]), int(weights[rarer, j])))
-
-
-def hockey_stick(weights: Integers, caps: Integers, neighbours: Neighbours) -> tuple[int, int, int]:
-    """The largest sum_j max(0, w[i, j] - floor(ratio w[k, j])) in units of 2^-62, and where.
-
-    Rounding the cap down can only raise the sum, so it bounds the true one from above.
-    """
-    index = np.arange(len(weights))
-    worst = (-1, 0, 0)
-    for low, high in neighbours.blocks():
-        for first, second in ((low, high), (high, low)):
-            sums = np.maximum(weights[first] - caps[second], 0).sum(axis=1)
-            at = int(sums.argmax())
-            if sums[at] > worst[0]:
-                worst = (int(sums[at]), int(index[first][at]), int(index[second][at]))
-    return worst
+def _with_reason(verdict: Verdict, query: Query) -> Verdict:
+    if not verdict.ok:
+        return verdict
+    pairs, outputs = query.neighbours.count, query.shape[1]
+    reason = f"Private: {pairs} neighbour pairs and {outputs} outputs checked in integers."
+    return replace(verdict, reason=reason)

@@ -16,8 +16,8 @@ from tallyveil.arrays import Floats, Integers
 from tallyveil.errors import CertificationError
 from tallyveil.neighbours import Neighbours
 from tallyveil.proof.exponent import Growth
+from tallyveil.proof.ratios import TOTAL, TOTAL_BITS, find_broken_cell, hockey_stick
 from tallyveil.proof.repair import closure, components
-from tallyveil.proof.verify import TOTAL, TOTAL_BITS, broken_cell, hockey_stick
 from tallyveil.query import Query
 
 __all__ = ["approximate_weights", "pure_weights"]
@@ -51,7 +51,10 @@ def pure_weights(matrix: Floats, query: Query, epsilon: Fraction) -> Integers:
             share, rest = np.divmod(left, outputs)
             spread = np.where(support, share[:, None], 0)
             spread[np.arange(len(spread)), _seat(matrix, support, query)] += rest
-            if left.max() == 0 or broken_cell(spread, growth.cap(spread), query.neighbours) is None:
+            if (
+                left.max() == 0
+                or find_broken_cell(spread, growth.cap(spread), query.neighbours) is None
+            ):
                 return units + spread
         reserve += max(reserve, int(int(np.ptp(left)) / surplus))
     raise CertificationError(

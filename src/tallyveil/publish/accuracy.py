@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 
 from tallyveil.arrays import Floats, Integers
-from tallyveil.mechanism import Mechanism
+from tallyveil.certified.base import Certified
+from tallyveil.certified.ladder import Ladder
+from tallyveil.certified.mechanism import CertifiedGeometric, CertifiedMechanism
+from tallyveil.errors import ArgumentError
+from tallyveil.mechanism import Mechanism, as_mechanism
 from tallyveil.mechanisms.transport import geometric_output_law, transport
 from tallyveil.query import Query
 
@@ -18,8 +22,11 @@ __all__ = [
     "CONFIDENCE",
     "WIDEST_PICTURE",
     "Accuracy",
+    "Figures",
+    "describe_published",
     "drawn_spread",
     "estimated_spread",
+    "expected_accuracy",
     "geometric_accuracy",
     "matched_mechanism",
 ]
@@ -58,6 +65,73 @@ class Accuracy:
             "interval_low": self.interval[:, 0].astype(int).tolist(),
             "interval_high": self.interval[:, 1].astype(int).tolist(),
         }
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """What can be said of a published column from its certificates and its own histogram.
+
+    Attributes
+    ----------
+    accuracy : Accuracy
+        Errors by true count.
+    spread : array of float or None
+        Standard error of each bin of the histogram, where the range is not too wide.
+    mechanism : Mechanism or None
+        Probabilities of published counts given true ones, for pictures.
+    properties : tuple of str
+        The named properties that the certified mechanism has.
+    """
+
+    accuracy: Accuracy
+    spread: Floats | None
+    mechanism: Mechanism | None
+    properties: tuple[str, ...]
+
+
+def expected_accuracy(certified: Certified, upper: int) -> Accuracy:
+    """What can be said before anything is drawn: the accuracy of the certified draw."""
+    if isinstance(certified, CertifiedGeometric):
+        return geometric_accuracy(upper, certified.exact_epsilon)
+    if isinstance(certified, (CertifiedMechanism, Ladder)):
+        return Accuracy.of(certified.mechanism)
+    raise ArgumentError("certified", "answer a count", got=type(certified).__name__)
+
+
+def describe_published(
+    method: str,
+    certified: Certified,
+    distribution: Certified | None,
+    upper: int,
+    histogram: Integers,
+) -> Figures:
+    """The figures of a column; the same for who publishes it and for who checks it.
+
+    Parameters
+    ----------
+    method : str
+        The method's name; ``"preserve"`` matched ranks after drawing.
+    certified : Certified
+        What the counts were drawn from.
+    distribution : Certified or None
+        What the cumulative histogram's noise was drawn from, if there was any.
+    upper : int
+        The largest count.
+    histogram : array of int, shape (upper + 1,)
+        How many rows have each published count.
+    """
+    expected = expected_accuracy(certified, upper)
+    narrow = upper + 1 <= WIDEST_PICTURE
+    drawn = as_mechanism(certified) if narrow else None
+    held = () if drawn is None else tuple(sorted(n for n, has in drawn.properties().items() if has))
+    if method != "preserve":
+        spread = None if drawn is None else drawn_spread(drawn, histogram)
+        return Figures(expected, spread, drawn, held)
+    epsilon1 = Fraction(0) if distribution is None else distribution.exact_epsilon
+    spread = estimated_spread(histogram, epsilon1, certified.exact_epsilon)
+    matched = matched_mechanism(upper, certified.exact_epsilon, histogram)
+    accuracy = expected if matched is None else Accuracy.of(matched, exact=False)
+    return Figures(accuracy, spread, matched, held)
 
 
 def geometric_accuracy(upper: int, epsilon: Fraction) -> Accuracy:

@@ -1,9 +1,14 @@
-"""Check a release folder offline, trusting nothing that it says about itself."""
+"""Check a release folder offline, trusting nothing that it says about itself.
+
+The receipt's few facts are read, everything that follows from them is worked out again, and
+whole documents are compared. What no check can show is that the draws were honest.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import json
+import os
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,17 +17,27 @@ from typing import Any
 
 import numpy as np
 
+from tallyveil.certified.base import Certified
+from tallyveil.certified.ladder import Ladder
+from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedNoise
 from tallyveil.errors import PackageError, TallyveilError
-from tallyveil.proof.noise_law import GeometricLaw
-from tallyveil.proof.verify import verify
+from tallyveil.publish.budget_split import split_budget
+from tallyveil.publish.files import DATAPACKAGE, METHODOLOGY, RECEIPT, describe_data
 from tallyveil.publish.folder import CHECKSUMS
-from tallyveil.publish.receipt import RECEIPT_FORMAT, promise
-from tallyveil.tables.source import Table, read_table
+from tallyveil.publish.page.methodology import methodology
+from tallyveil.publish.plan import COUNTS, DISTRIBUTION, UPPER_BOUND
+from tallyveil.publish.receipt import ColumnRecord, Receipt
+from tallyveil.publish.reopen import describe_again, load_stage, plain_name, read_receipt
+from tallyveil.query import Query
+from tallyveil.tables.base import Table
+from tallyveil.tables.source import read_table
 
-__all__ = ["Finding", "check_package", "read_package"]
+__all__ = ["Finding", "check_package"]
 
-REQUIRED = ("datapackage.json", "mechanism.json", "certificate.json", "receipt.json",
-            "METHODOLOGY.html", CHECKSUMS)  # fmt: skip
+FIGURE_SLACK = 2e-6
+"""How far a stated figure, printed with six decimals, may be from the one worked out here."""
+
+UNREADABLE = (TallyveilError, OSError, ValueError, KeyError, TypeError, IndexError, AttributeError)
 
 
 @dataclass(frozen=True)
@@ -43,181 +58,264 @@ class _FailedError(Exception):
 
 
 def check_package(folder: str | Path) -> list[Finding]:
-    """Every check of the release in `folder`, in order; later ones need the earlier.
+    """Check the release in `folder`, or every level of the ladder in it.
 
-    Checksums and completeness; certificates proved again in integers; budgets that add up;
-    published counts inside their ranges; the published distribution; the data description.
+    Parameters
+    ----------
+    folder : str or Path
+        A release folder, or the folder of a ladder with a release folder for each level.
+
+    Returns
+    -------
+    list of Finding
+        Files and checksums; the receipt, worked out again from its facts; every certificate,
+        proved again in integers; the amount of every stage; published counts and figures; the
+        data description and the methodology page, built again and compared byte for byte.
     """
     root = Path(folder)
     if not root.is_dir():
         raise PackageError(f"There is no release folder {str(folder)!r}.")
-    checks: list[tuple[str, Callable[[Path], str]]] = [
-        ("files and checksums", _checksums),
-        ("receipt", _receipt_holds),
-        ("certificates", _certificates),
-        ("budget", _budget),
-        ("published counts", _counts),
-        ("data description", _description),
-    ]
-    findings: list[Finding] = []
-    for name, check in checks:
-        try:
-            findings.append(Finding(name, True, check(root)))
-        except _FailedError as problem:
-            findings.append(Finding(name, False, str(problem)))
-        except (TallyveilError, OSError, ValueError, KeyError, TypeError, IndexError) as problem:
-            detail = f"cannot be checked: {type(problem).__name__}: {problem}"
-            findings.append(Finding(name, False, detail))
-    return findings
+    levels = sorted(path for path in root.iterdir() if path.name.startswith("level-"))
+    if levels and not (root / RECEIPT).exists():
+        return _check_levels(root, levels)
+    return _check_release(root)
 
 
-def read_package(folder: str | Path) -> dict[str, Any]:
-    """The receipt of the release in `folder`, or a `PackageError`."""
-    path = Path(folder) / "receipt.json"
+def _check_release(root: Path) -> list[Finding]:
+    findings = [_try("files and checksums", lambda: _check_files(root))]
     try:
-        receipt = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise PackageError(f"{str(folder)!r} holds no readable receipt.json.") from None
-    if not isinstance(receipt, dict) or receipt.get("format") != RECEIPT_FORMAT:
-        raise PackageError(f"{str(folder)!r} is not a Tallyveil release.")
-    return receipt
+        receipt = read_receipt(root)
+    except PackageError as problem:
+        return [*findings, Finding("receipt", False, str(problem))]
+    if receipt.version == 1:
+        from tallyveil.publish.check_version_1 import CHECKS
+
+        return findings + [_try(name, lambda check=check: check(root)) for name, check in CHECKS]
+    certified: list[list[Certified]] = []
+    checks: list[tuple[str, Callable[[], str]]] = [
+        ("receipt", lambda: _check_receipt(root, receipt)),
+        ("certificates", lambda: _check_certificates(root, receipt, certified)),
+        ("budget", lambda: _check_budget(receipt)),
+        ("published counts", lambda: _check_counts(root, receipt)),
+        ("figures and pages", lambda: _check_pages(root, receipt, certified)),
+        ("data description", lambda: _check_description(root, receipt)),
+    ]
+    return findings + [_try(name, check) for name, check in checks]
 
 
-def _checksums(root: Path) -> str:
+def _try(name: str, check: Callable[[], str]) -> Finding:
+    try:
+        return Finding(name, True, check())
+    except _FailedError as problem:
+        return Finding(name, False, str(problem))
+    except UNREADABLE as problem:
+        return Finding(name, False, f"cannot be checked: {type(problem).__name__}: {problem}")
+
+
+def _require(holds: bool, problem: str) -> None:
+    if not holds:
+        raise _FailedError(problem)
+
+
+def _check_files(root: Path) -> str:
     present = {path.name for path in root.iterdir()}
-    for name in REQUIRED:
-        if name not in present:
-            raise _FailedError(f"{name} is missing")
-    listed = {}
+    _require(CHECKSUMS in present, f"{CHECKSUMS} is missing")
+    for name in present:
+        regular = stat.S_ISREG(os.lstat(root / name).st_mode)
+        _require(regular, f"{name} is not a plain file")
+    listed: dict[str, str] = {}
     for line in (root / CHECKSUMS).read_text(encoding="utf-8").splitlines():
         value, _, name = line.partition("  ")
-        if "/" in name or "\\" in name or name in listed:
-            raise _FailedError(f"{CHECKSUMS} has a line that is not a plain file name")
+        plain = "/" not in name and "\\" not in name and name not in listed
+        _require(plain, f"{CHECKSUMS} has a line that is not a plain file name")
         listed[name] = value
-    if set(listed) != present - {CHECKSUMS}:
-        odd = sorted(set(listed) ^ (present - {CHECKSUMS}))[0]
-        raise _FailedError(f"{odd} is in the folder or in {CHECKSUMS}, but not in both")
+    odd = sorted(set(listed) ^ (present - {CHECKSUMS}))
+    _require(not odd, f"{odd[:1]} is in the folder or in {CHECKSUMS}, but not in both")
     for name, value in listed.items():
-        if hashlib.sha256((root / name).read_bytes()).hexdigest() != value:
-            raise _FailedError(f"{name} was changed: its checksum does not match")
+        found = hashlib.sha256((root / name).read_bytes()).hexdigest()
+        _require(found == value, f"{name} was changed: its checksum does not match")
     return f"{len(listed)} files, none missing, none changed, none added"
 
 
-def _receipt_holds(root: Path) -> str:
-    receipt = read_package(root)
-    if receipt["version"] != 1:
-        raise _FailedError("the receipt has a version that this program does not read")
-    if receipt["private"] is not True:
-        raise _FailedError("the release says of itself that it is NOT PRIVATE")
-    return f"release {receipt['release']} of {receipt['created']}"
+def _check_receipt(root: Path, receipt: Receipt) -> str:
+    """The receipt is the one document that follows from its facts, and names all the files."""
+    _require(receipt.private is True, "the release says of itself that it is NOT PRIVATE")
+    _require(
+        (root / RECEIPT).read_bytes() == receipt.to_json().encode(),
+        "the receipt contradicts itself, or is not written in its one form",
+    )
+    expected = {receipt.table.file, DATAPACKAGE, RECEIPT, METHODOLOGY, CHECKSUMS}
+    for stage in receipt.stages:
+        expected |= {stage.file, stage.certificate_file}
+    odd = sorted({path.name for path in root.iterdir()} ^ expected)
+    _require(not odd, f"{', '.join(odd[:3])}: in the folder or in the receipt, but not in both")
+    return f"release {receipt.release} of {receipt.created}"
 
 
-def _certificates(root: Path) -> str:
-    receipt = read_package(root)
-    epsilons = []
-    for column in receipt["columns"]:
-        mechanism, claim = column["mechanism"], column["certificate"]
-        path = root / _plain(mechanism["file"])
-        if hashlib.sha256(path.read_bytes()).hexdigest() != mechanism["sha256"]:
-            raise _FailedError(f"{mechanism['file']} is not the mechanism the receipt names")
-        document = json.loads(path.read_text(encoding="utf-8"))
-        beside = json.loads((root / _plain(claim["file"])).read_text(encoding="utf-8"))
-        if document["certificate"] != beside or beside["digest"] != claim["digest"]:
-            raise _FailedError(f"{claim['file']} is not the certificate of {mechanism['file']}")
-        verdict = verify(path, epsilon=mechanism["epsilon"])
-        if not verdict:
-            raise _FailedError(f"{mechanism['file']}: {verdict.reason}")
-        outputs = beside["query"]
-        if outputs.get("kind") != "count" or outputs.get("upper") != column["upper"]:
-            raise _FailedError(f"{mechanism['file']} is not for counts from 0 to {column['upper']}")
-        _noise_laws(column, receipt["multiplier"])
-        epsilons.append(f"{column['name']}: {verdict.epsilon}")
-    return "proved again in integers at epsilon " + ", ".join(epsilons)
+def _check_certificates(root: Path, receipt: Receipt, certified: list[list[Certified]]) -> str:
+    """Every stage's file is the one the receipt names, and holds at the epsilon it states."""
+    proved = []
+    for column in receipt.columns:
+        made = []
+        for stage in column.stages:
+            path = root / plain_name(stage.file)
+            found = hashlib.sha256(path.read_bytes()).hexdigest()
+            _require(found == stage.sha256, f"{stage.file} is not the file the receipt names")
+            loaded = load_stage(root, stage)  # verifies it from scratch
+            beside = (root / plain_name(stage.certificate_file)).read_bytes()
+            same = beside == loaded.certificate_json().encode()
+            _require(same, f"{stage.certificate_file} is not the certificate of {stage.file}")
+            claim = loaded.certificate
+            stated = (stage.digest, stage.mechanism, stage.achieved_epsilon)
+            own = (claim["digest"], loaded.name, claim["achieved_epsilon"])
+            _require(stated == own, f"the receipt misstates the certificate of {stage.file}")
+            _require(loaded.exact_delta == 0, f"{stage.file} has a delta")
+            holds = loaded.exact_epsilon == stage.certified_epsilon
+            _require(holds, f"{stage.file} is certified at another epsilon than the receipt says")
+            made.append(loaded)
+            proved.append(f"{stage.name} {stage.certified_epsilon}")
+        _check_kinds(column, made, receipt)
+        certified.append(made)
+    return "proved again in integers: " + ", ".join(proved)
 
 
-def _noise_laws(column: dict[str, Any], multiplier: int) -> None:
-    """Prove again the noise of the stages that have no mechanism file of their own."""
-    drawn = Fraction(column["mechanism"]["epsilon"]) * multiplier
-    for amount in _amounts(column["stages"]):
-        if amount != drawn:
-            problem = GeometricLaw.of(amount / multiplier).check()
-            if problem is not None:
-                raise _FailedError(f"the noise of a stage of {column['name']}: {problem}")
+def _check_kinds(column: ColumnRecord, made: list[Certified], receipt: Receipt) -> None:
+    """The counts were drawn for 0..upper, everything else was noise on whole numbers."""
+    *others, last = made
+    fits = all(isinstance(other, CertifiedNoise) for other in others)
+    _require(fits, f"a stage of {column.name} is not noise on whole numbers")
+    _require(isinstance(last, (CertifiedAnswers, Ladder)), f"{column.name} was not drawn as counts")
+    asked = getattr(last, "query", None)
+    _require(
+        asked == Query.count(column.upper),
+        f"the mechanism of {column.name} is not for counts from 0 to {column.upper}",
+    )
+    is_ladder = isinstance(last, Ladder)
+    _require(is_ladder == (column.method == "ladder"), f"{column.name} has another method")
+    level = receipt.ladder
+    _require(is_ladder == (level is not None), "the receipt's ladder is not that of its columns")
+    if isinstance(last, Ladder) and level is not None:
+        right = last.epsilons == level.epsilons[: level.level]
+        _require(right, f"{column.name} was drawn at other levels than the receipt says")
 
 
-def _budget(root: Path) -> str:
-    receipt = read_package(root)
-    total, multiplier = Fraction(receipt["epsilon_exact"]), receipt["multiplier"]
-    doubled = 2 if receipt["neighbours"] == "change_one" else 1
-    if multiplier != receipt["contributions"] * doubled:
-        raise _FailedError("the multiplier is not that of the neighbours and contributions")
-    within = [stage for column in receipt["columns"] for stage in column["stages"]]
-    for stated in (receipt, *receipt["stages"], *receipt["columns"], *within):
-        if stated["epsilon"] != float(Fraction(stated["epsilon_exact"])):
-            raise _FailedError("an epsilon is not the exact one beside it")
-    said = promise(total, receipt["contributions"], receipt["neighbours"])
-    if receipt["promise"] != said or receipt["delta"] != 0:
-        raise _FailedError("the promise in words is not that of the total epsilon")
-    if sum(_amounts(receipt["stages"])) != total:
-        raise _FailedError("the stages do not add up to the total epsilon")
-    own = sum((sum(_amounts(column["stages"])) for column in receipt["columns"]), Fraction(0))
-    if own != total:
-        raise _FailedError("the columns do not add up to the total epsilon")
-    for column in receipt["columns"]:
-        drawn = Fraction(column["mechanism"]["epsilon"]) * multiplier
-        if drawn not in _amounts(column["stages"]):
-            raise _FailedError(f"no stage of {column['name']} pays for its mechanism")
-        if abs(float(total) - receipt["privacy_loss"]["privacy_parameters"]["epsilon"]) > 1e-12:
-            raise _FailedError("the stated privacy parameters differ from the total")
-    return f"stages and columns add up to epsilon {total}"
+def _check_budget(receipt: Receipt) -> str:
+    """Every stage that the method needs is there, and costs what its certificate says."""
+    for column in receipt.columns:
+        expected = _expected_stages(column, receipt.table.rows)
+        stated = [(stage.name, stage.certified_epsilon) for stage in column.stages]
+        if column.upper_source == "private" and stated:
+            name, epsilon = stated.pop(0)
+            paid = name == f"{column.name}: {UPPER_BOUND}" and epsilon > 0
+            _require(paid, f"no stage of {column.name} pays for finding the upper bound")
+        else:
+            _require(column.upper_source == "given", f"{column.name} has an unknown upper bound")
+        _require(stated == expected, f"the stages of {column.name} are not those of its method")
+        for stage in column.stages:
+            cost = stage.certified_epsilon * receipt.multiplier
+            _require(stage.epsilon == cost, f"{stage.name} costs another amount than it says")
+    return f"stages and columns add up to epsilon {receipt.epsilon}"
 
 
-def _amounts(stages: list[dict[str, Any]]) -> list[Fraction]:
-    amounts = [Fraction(stage["epsilon_exact"]) for stage in stages]
-    if any(amount <= 0 for amount in amounts):
-        raise _FailedError("a stage spends nothing or less")
-    return amounts
+def _expected_stages(column: ColumnRecord, rows: int) -> list[tuple[str, Fraction]]:
+    """Name and certified epsilon of the stages that a method needs."""
+    counts = (f"{column.name}: {COUNTS}", column.epsilon)
+    if column.method != "preserve":
+        known = column.method in ("geometric", "fair", "design", "file", "ladder")
+        _require(known, f"{column.name} has a method that does not exist")
+        return [counts]
+    split = split_budget(column.epsilon, records=rows, size=column.upper + 1)
+    drawn = (counts[0], split.epsilon2)
+    first = (f"{column.name}: {DISTRIBUTION}", split.epsilon1)
+    return [first, drawn] if split.epsilon1 else [drawn]
 
 
-def _counts(root: Path) -> str:
-    receipt = read_package(root)
-    table = _data(root, receipt)
-    if table.rows != receipt["table"]["rows"]:
-        raise _FailedError("the data have another number of rows than the receipt says")
-    for column in receipt["columns"]:
-        counts = table.counts(column["name"])
-        if counts.max() > column["upper"]:
-            raise _FailedError(f"a count of {column['name']} lies outside 0..{column['upper']}")
-        histogram = np.bincount(counts, minlength=column["upper"] + 1).tolist()
-        if histogram != column["distribution"]["histogram"]:
-            raise _FailedError(
-                f"the distribution of {column['name']} is not the one in the receipt"
-            )
+def _check_counts(root: Path, receipt: Receipt) -> str:
+    table = _read_data(root, receipt)
+    facts = receipt.table
+    _require(table.rows == facts.rows, "the data have another number of rows than stated")
+    # a file keeps the labels of a pandas index as its first columns
+    _require(tuple(table.names) == facts.columns, "the data have other columns than stated")
+    counted = {column.name for column in receipt.columns}
+    rest = tuple(name for name in facts.columns if name not in counted)
+    _require(facts.published_unchanged == rest, "the columns published unchanged are others")
+    _require(len(counted) == len(receipt.columns), "a column is listed twice")
+    for column in receipt.columns:
+        counts = table.counts(column.name)
+        inside = counts.max() <= column.upper
+        _require(bool(inside), f"a count of {column.name} lies outside 0..{column.upper}")
+        histogram = np.bincount(counts, minlength=column.upper + 1)
+        same = tuple(histogram.tolist()) == column.histogram
+        _require(same, f"the distribution of {column.name} is not the one in the receipt")
     return f"{table.rows:,} rows, every count inside its range, distributions as stated"
 
 
-def _data(root: Path, receipt: dict[str, Any]) -> Table:
-    facts = receipt["table"]
-    path = root / _plain(facts["file"])
-    return read_table(path, facts["delimiter"], facts["encoding"])
+def _read_data(root: Path, receipt: Receipt) -> Table:
+    facts = receipt.table
+    return read_table(root / plain_name(facts.file), facts.delimiter, facts.encoding)
 
 
-def _description(root: Path) -> str:
-    receipt = read_package(root)
-    package = json.loads((root / "datapackage.json").read_text(encoding="utf-8"))
-    (resource,) = package["resources"]
-    content = (root / _plain(resource["path"])).read_bytes()
-    digest = hashlib.sha256(content).hexdigest()
-    if resource["bytes"] != len(content) or resource["hash"] != f"sha256:{digest}":
-        raise _FailedError("datapackage.json does not describe the data that is here")
-    fields = [field["name"] for field in resource["schema"]["fields"]]
-    if fields != list(_data(root, receipt).names):
-        raise _FailedError("datapackage.json names other columns than the data have")
-    return f"{len(fields)} columns as described"
+def _check_pages(root: Path, receipt: Receipt, certified: list[list[Certified]]) -> str:
+    """Stated figures and the methodology page, worked out again."""
+    matrices = []
+    for column, made in zip(receipt.columns, certified, strict=True):
+        figures = describe_again(column, made)
+        _require(figures.properties == column.properties, f"{column.name} has other properties")
+        stated, found = column.accuracy, figures.accuracy.to_dict()
+        fits = stated.keys() == found.keys() and all(_close(stated[k], found[k]) for k in found)
+        _require(fits, f"the stated accuracy of {column.name} is not that of its mechanism")
+        spread = figures.spread
+        same = (column.spread is None) == (spread is None)
+        if spread is not None and column.spread is not None:
+            same = len(spread) == len(column.spread) and bool(
+                np.allclose(column.spread, 2 * spread, rtol=1e-9, atol=1e-3)
+            )
+        _require(same, f"the stated spread of {column.name} is not that of its distribution")
+        matrices.append(None if figures.mechanism is None else figures.mechanism.matrix)
+    same = (root / METHODOLOGY).read_bytes() == methodology(receipt, matrices).encode()
+    _require(same, f"{METHODOLOGY} is not the page of this receipt")
+    return f"{METHODOLOGY} and every figure as worked out again"
 
 
-def _plain(name: str) -> str:
-    """`name` if it names a file in the folder itself."""
-    if not name or "/" in name or "\\" in name or name in (".", ".."):
-        raise _FailedError("a file name in the receipt points outside the folder")
-    return name
+def _close(stated: Any, found: Any) -> bool:
+    if type(stated) is not type(found):
+        return False
+    if isinstance(found, (bool, str)):
+        return bool(stated == found)
+    first, second = np.asarray(stated, dtype=float), np.asarray(found, dtype=float)
+    return first.shape == second.shape and bool(
+        np.allclose(first, second, rtol=FIGURE_SLACK, atol=FIGURE_SLACK)
+    )
+
+
+def _check_description(root: Path, receipt: Receipt) -> str:
+    content = (root / plain_name(receipt.table.file)).read_bytes()
+    expected = describe_data(_read_data(root, receipt), content, receipt)
+    same = (root / DATAPACKAGE).read_bytes() == expected
+    _require(same, f"{DATAPACKAGE} does not describe the data that is here")
+    return f"{len(receipt.table.columns)} columns as described"
+
+
+def _check_levels(root: Path, levels: list[Path]) -> list[Finding]:
+    """Every level by itself, and then that they belong together."""
+    findings = [
+        Finding(f"{level.name}: {found.name}", found.ok, found.detail)
+        for level in levels
+        for found in _check_release(level)
+    ]
+    return [*findings, _try("levels", lambda: _check_together(root, levels))]
+
+
+def _check_together(root: Path, levels: list[Path]) -> str:
+    odd = sorted({path.name for path in root.iterdir()} - {path.name for path in levels})
+    _require(not odd, f"{odd[:1]} does not belong to a ladder")
+    receipts = [read_receipt(level) for level in levels]
+    first = receipts[0]
+    ladders = [receipt.ladder for receipt in receipts]
+    numbers = [ladder.level for ladder in ladders if ladder is not None]
+    _require(numbers == list(range(1, len(levels) + 1)), "the levels are not 1, 2, 3, ...")
+    together = [(r.release, r.created, r.ledger, r.table.rows) for r in receipts]
+    _require(len(set(together)) == 1, "the levels are not of one release")
+    shared = {ladder.epsilons for ladder in ladders if ladder is not None}
+    _require(len(shared) == 1, "the levels state different ladders")
+    return f"{len(levels)} levels of release {first.release}; together they cost the first"

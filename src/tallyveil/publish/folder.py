@@ -23,7 +23,7 @@ try:
 except ImportError:  # not on Windows: abandoned folders are then left for the user to delete
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["CHECKSUMS", "Staging", "checksums_text", "staging"]
+__all__ = ["CHECKSUMS", "Staging", "checksums_text", "reserve_folder"]
 
 CHECKSUMS = "SHA256SUMS"
 RESERVE = "reserve"
@@ -42,23 +42,38 @@ class Staging:
     target: Path
     hidden: Path
 
-    def commit(self, files: Mapping[str, bytes]) -> Path:
-        """Write `files` and their checksums, force them to disk, and show the folder."""
+    def commit(self, folders: Mapping[str, Mapping[str, bytes]]) -> Path:
+        """Write everything, force it to disk, and show the folder.
+
+        Parameters
+        ----------
+        folders : mapping of str to mapping of str to bytes
+            The files of each folder inside the release, ``""`` for the release itself; every
+            one gets its own checksums.
+        """
         (self.hidden / RESERVE).unlink()
-        for name in sorted(files):
-            _write(self.hidden / name, files[name])
-        _write(self.hidden / CHECKSUMS, checksums_text(files).encode())
-        _force(self.hidden)
-        os.chmod(self.hidden, 0o777 & ~_umask())
+        mode = 0o777 & ~_umask()
+        for inner, files in folders.items():
+            folder = self.hidden / inner
+            if inner:
+                folder.mkdir(mode=0o700)
+            for name in sorted(files):
+                _write(folder / name, files[name])
+            _write(folder / CHECKSUMS, checksums_text(files).encode())
+            _force_names(folder)
+            if inner:
+                os.chmod(folder, mode)
+        _force_names(self.hidden)
+        os.chmod(self.hidden, mode)
         if os.path.lexists(self.target):
             raise _exists(self.target)
         os.rename(self.hidden, self.target)
-        _force(self.target.parent)
+        _force_names(self.target.parent)
         return self.target
 
 
 @contextmanager
-def staging(folder: str | Path, room: int) -> Iterator[Staging]:
+def reserve_folder(folder: str | Path, room: int) -> Iterator[Staging]:
     """A `Staging` for `folder` with `room` bytes reserved; removed again unless committed.
 
     Raises `PackageError` before anything is written if the folder exists, cannot be made, or
@@ -68,7 +83,7 @@ def staging(folder: str | Path, room: int) -> Iterator[Staging]:
     if os.path.lexists(target):
         raise _exists(target)
     made: list[Path] = []
-    lock, done = -1, False
+    lock, committed = -1, False
     hidden = target
     try:
         made = _make_parents(target.parent)
@@ -76,7 +91,7 @@ def staging(folder: str | Path, room: int) -> Iterator[Staging]:
         hidden, lock = _hidden_folder(target)
         _reserve(hidden / RESERVE, room)
         yield Staging(target, hidden)
-        done = not hidden.exists()
+        committed = not hidden.exists()
     except PermissionError as problem:
         raise PackageError(
             f"There is no permission to write in {str(target.parent)!r}."
@@ -89,7 +104,7 @@ def staging(folder: str | Path, room: int) -> Iterator[Staging]:
             ) from problem
         raise PackageError(f"{str(target)!r} cannot be written: {problem.strerror}.") from problem
     finally:
-        if not done:
+        if not committed:
             if hidden != target:
                 shutil.rmtree(hidden, ignore_errors=True)
             for parent in reversed(made):
@@ -161,7 +176,7 @@ def _write(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _force(folder: Path) -> None:
+def _force_names(folder: Path) -> None:
     """Force the folder's own list of names to disk, where the system allows it."""
     if os.name != "posix":
         return

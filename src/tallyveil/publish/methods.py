@@ -1,60 +1,124 @@
-"""How a column is released: private draws first, then post-processing that sees only them."""
+"""How a column is released: private draws first, then post-processing that sees only them.
+
+Each method holds the very certified objects that it draws from. `draw` is the only step that
+sees true counts; `publish` gets its draws and nothing else.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tallyveil.arrays import Integers
-from tallyveil.certified.certify import certify_geometric
-from tallyveil.publish.budget_split import Split
+from tallyveil.arrays import Integers, freeze
+from tallyveil.certified.ladder import Ladder
+from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric, CertifiedNoise
 from tallyveil.publish.estimate import (
     PrivateDraws,
     estimate_histogram,
     match_ranks,
     round_histogram,
 )
-from tallyveil.query import Query
 from tallyveil.sampling.entropy import Entropy
-from tallyveil.sampling.noise import geometric_noise
 
-__all__ = ["draw_privately", "match_counts", "noisy_cumulative"]
+__all__ = ["Independent", "Levels", "Method", "Preserve", "PublishedCounts", "noisy_cumulative"]
+
+Counts: TypeAlias = NDArray[Any]
+"""True counts of one column, in 0..upper, in any integer type."""
 
 
-def draw_privately(table: Integers, upper: int, budget: Split, entropy: Entropy) -> PrivateDraws:
-    """The only step that sees the table: every random choice here has a certified law.
+@dataclass(frozen=True, eq=False)
+class PublishedCounts:
+    """A column as it is published, and how many rows have each count."""
 
-    Costs epsilon1 for the cumulative histogram and epsilon2 for the rows' clamped geometric
-    draws; each row is one person's only row, so all rows together cost epsilon2 once.
+    counts: Integers
+    histogram: Integers
+
+
+class Method(Protocol):
+    """A way to release a column; the two steps cannot be mixed up."""
+
+    def draw(self, counts: Counts, entropy: Entropy) -> Any:
+        """Private draws: the only step that sees `counts`, which lie in 0..upper."""
+
+    def publish(self, draws: Any, entropy: Entropy) -> tuple[PublishedCounts, ...]:
+        """The published column, or one for each level; post-processing of the draws."""
+
+
+@dataclass(frozen=True, eq=False)
+class Independent:
+    """Every row is drawn by itself from a certified mechanism, and published as drawn."""
+
+    certified: CertifiedAnswers
+
+    def draw(self, counts: Counts, entropy: Entropy) -> NDArray[Any]:
+        """One certified draw per row; each row is one person's only row."""
+        entropy.rekey()
+        return self.certified.draw_positions(counts, entropy)
+
+    def publish(self, draws: NDArray[Any], entropy: Entropy) -> tuple[PublishedCounts, ...]:
+        """The draws themselves."""
+        return (_count_published(draws, self.certified.query.shape[1]),)
+
+
+@dataclass(frozen=True, eq=False)
+class Preserve:
+    """Noisy rows are ranked, and counts with the estimated distribution handed out in order.
+
+    Costs the epsilon of `distribution` for the cumulative histogram and that of `certified`
+    for the rows, once for all of them: each row is one person's only row.
     """
-    values = certify_geometric(Query.count(upper), budget.epsilon2).release(table, entropy)
-    totals = None
-    if budget.epsilon1:
-        histogram = np.bincount(table, minlength=int(upper) + 1)
-        totals = noisy_cumulative(histogram, budget.epsilon1, entropy)
-    drawn = np.asarray(values, dtype=np.int64)
-    drawn.setflags(write=False)
-    return PrivateDraws(drawn, budget.epsilon2, totals, budget.epsilon1, int(upper) + 1)
+
+    certified: CertifiedGeometric
+    distribution: CertifiedNoise | None
+
+    def draw(self, counts: Counts, entropy: Entropy) -> PrivateDraws:
+        """A clamped geometric draw per row, and a noisy cumulative histogram."""
+        size = self.certified.query.shape[1]
+        entropy.rekey()
+        values = freeze(np.asarray(self.certified.draw_positions(counts, entropy), np.int64))
+        if self.distribution is None:
+            return PrivateDraws(values, self.certified.exact_epsilon, None, Fraction(0), size)
+        totals = noisy_cumulative(np.bincount(counts, minlength=size), self.distribution, entropy)
+        epsilon1 = self.distribution.exact_epsilon
+        return PrivateDraws(values, self.certified.exact_epsilon, totals, epsilon1, size)
+
+    def publish(self, draws: PrivateDraws, entropy: Entropy) -> tuple[PublishedCounts, ...]:
+        """Estimate the histogram, round it, and match ranks."""
+        histogram = round_histogram(estimate_histogram(draws), draws.records)
+        counts = match_ranks(draws, histogram, entropy.permutation(draws.records))
+        return (PublishedCounts(freeze(counts), freeze(histogram)),)
 
 
-def noisy_cumulative(histogram: Integers, epsilon: Fraction, entropy: Any) -> Integers:
-    """Geometric noise on the cumulative histogram C_j = #{rows with count <= j}, j = 0..n-2.
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Several privacy levels, each drawn from the one before."""
 
-    Sensitivity: a count that goes from i to i+1 lowers C_i by one and leaves every other C_j
-    as it was. So noise with Pr(k) ~ e^(-epsilon |k|) on each entry is epsilon-private.
+    ladder: Ladder
+
+    def draw(self, counts: Counts, entropy: Entropy) -> list[NDArray[Any]]:
+        """One draw per row and level; only the first looks at the counts."""
+        entropy.rekey()
+        return self.ladder.draw_positions(counts, entropy)
+
+    def publish(self, draws: list[NDArray[Any]], entropy: Entropy) -> tuple[PublishedCounts, ...]:
+        """The draws themselves, one column per level."""
+        return tuple(_count_published(level, self.ladder.query.shape[1]) for level in draws)
+
+
+def noisy_cumulative(histogram: Integers, noise: CertifiedNoise, entropy: Entropy) -> Integers:
+    """Certified noise on the cumulative histogram C_j = #{rows with count <= j}, j = 0..n-2.
+
+    A count that goes from i to i+1 lowers C_i by one and leaves every other C_j as it was. So
+    one person moves one entry by one, which is what the noise is certified for.
     """
     totals = np.cumsum(histogram)[:-1]
-    if not len(totals):
-        return totals
-    noise = np.asarray(geometric_noise(len(totals), epsilon, entropy=entropy), dtype=np.int64)
-    draws: Integers = totals + noise
-    draws.setflags(write=False)
-    return draws
+    return freeze(noise.release(totals, entropy)) if len(totals) else totals
 
 
-def match_counts(draws: PrivateDraws, entropy: Entropy) -> tuple[Integers, Integers]:
-    """Released counts and their histogram: estimate, round, match ranks; sees `draws` only."""
-    histogram = round_histogram(estimate_histogram(draws), draws.records)
-    return match_ranks(draws, histogram, entropy.permutation(draws.records)), histogram
+def _count_published(drawn: NDArray[Any], size: int) -> PublishedCounts:
+    counts = freeze(drawn.astype(np.int64))
+    return PublishedCounts(counts, freeze(np.bincount(counts, minlength=size)))

@@ -1,85 +1,63 @@
 """What will be drawn, from what, and what it costs: decided before any count is touched.
 
 A plan depends on the request and on the number of rows, which are public. The same plan is
-made for a dry run and for a release.
+made for a dry run and for a release, and it holds the very certified objects that draw, that
+the ledger hashes and that the folder ships.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from tallyveil.arrays import Floats, Integers
 from tallyveil.budget.ledger import Stage
-from tallyveil.certified.certify import (
-    CertifiedGeometric,
-    CertifiedMechanism,
-    certify,
-    certify_geometric,
-    load,
-)
+from tallyveil.certified.base import Certified
+from tallyveil.certified.certify import certify, certify_geometric, certify_noise
+from tallyveil.certified.ladder import Ladder
+from tallyveil.certified.mechanism import CertifiedAnswers
 from tallyveil.errors import ArgumentError
 from tallyveil.loss import loss_name
-from tallyveil.mechanism import Mechanism
-from tallyveil.proof.certificate import MECHANISM_FORMAT, canonical
-from tallyveil.publish.accuracy import (
-    WIDEST_PICTURE,
-    Accuracy,
-    drawn_spread,
-    estimated_spread,
-    geometric_accuracy,
-    matched_mechanism,
-)
-from tallyveil.publish.budget_split import Split, split_budget
-from tallyveil.publish.methods import draw_privately, match_counts
-from tallyveil.publish.options import Request
+from tallyveil.publish.budget_split import split_budget
+from tallyveil.publish.methods import Independent, Levels, Method, Preserve
+from tallyveil.publish.request import ColumnRequest, Request
 from tallyveil.query import Query
-from tallyveil.sampling.entropy import Entropy
 
-__all__ = ["ROWS_PER_COUNT", "ColumnPlan", "Drawn", "choose_method", "plan_column"]
-
+__all__ = ["ColumnPlan", "PlannedStage", "choose_method", "plan_column", "plan_search"]
 
 ROWS_PER_COUNT = 5
 """`auto` preserves the distribution if there are this many rows for each possible count."""
 
-
-@dataclass(frozen=True, eq=False)
-class Drawn:
-    """A released column: nothing in it is confidential any more."""
-
-    counts: Integers
-    histogram: Integers
-    spread: Floats | None
-    accuracy: Accuracy
-    picture: Floats | None
+UPPER_BOUND, DISTRIBUTION, COUNTS = "upper bound", "distribution", "counts"
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnPlan:
-    """One count column: its mechanism, its certificate, its stages.
+class PlannedStage:
+    """One step that spends: what it draws from, and what it costs a person.
 
-    `stages` holds what each step costs a person, the request's multiplier included.
+    Attributes
+    ----------
+    column : str
+        The count column it is about.
+    kind : str
+        ``"upper bound"``, ``"distribution"`` or ``"counts"``.
+    certified : Certified
+        What is drawn from. Its file and certificate go into the release folder.
+    epsilon : Fraction
+        The cost to one person: the certified epsilon times the moves one person can make.
     """
 
-    name: str
-    upper: int
-    upper_source: str
+    column: str
+    kind: str
+    certified: Certified
     epsilon: Fraction
-    method: str
-    why: str
-    certified: CertifiedMechanism | CertifiedGeometric
-    split: Split | None
-    stages: tuple[Stage, ...]
-    solver: str
-    loss: str
-    steps: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The stage as receipts and ledgers call it."""
+        return f"{self.column}: {self.kind}"
 
     @cached_property
     def mechanism_bytes(self) -> bytes:
@@ -89,44 +67,41 @@ class ColumnPlan:
     @cached_property
     def certificate_bytes(self) -> bytes:
         """The content of the certificate's file."""
-        return canonical(self.certified.certificate).encode()
+        return self.certified.certificate_json().encode()
 
-    @property
-    def mechanism_hash(self) -> str:
+    @cached_property
+    def sha256(self) -> str:
         """SHA-256 of the mechanism's file."""
         return hashlib.sha256(self.mechanism_bytes).hexdigest()
 
-    @cached_property
-    def mechanism(self) -> Mechanism | None:
-        """The certified law as a matrix; None where the range is too wide for one."""
-        return self.certified.mechanism if self.upper + 1 <= WIDEST_PICTURE else None
+    def spend(self) -> Stage:
+        """What the ledger is asked for."""
+        return Stage(self.name, self.epsilon)
 
-    def expected_accuracy(self) -> Accuracy:
-        """What can be said before anything is drawn: the accuracy of the certified draw."""
-        if isinstance(self.certified, CertifiedGeometric):
-            return geometric_accuracy(self.upper, self.certified.exact_epsilon)
-        return Accuracy.of(self.certified.mechanism)
 
-    def draw(self, counts: Integers, entropy: Entropy | None) -> Drawn:
-        """Release the column; `counts` lie in 0..upper."""
-        if self.split is not None:
-            return self._preserve(counts, self.split, entropy)
-        released = np.asarray(self.certified.release(counts, entropy), dtype=np.int64)
-        histogram = np.bincount(released, minlength=self.upper + 1)
-        spread = None if self.mechanism is None else drawn_spread(self.mechanism, histogram)
-        picture = None if self.mechanism is None else self.mechanism.matrix
-        return Drawn(released, histogram, spread, self.expected_accuracy(), picture)
+@dataclass(frozen=True, eq=False)
+class ColumnPlan:
+    """One count column: how it is drawn, from what, and what that costs.
 
-    def _preserve(self, counts: Integers, split: Split, entropy: Entropy | None) -> Drawn:
-        source = Entropy() if entropy is None else entropy
-        released, histogram = match_counts(
-            draw_privately(counts, self.upper, split, source), source
-        )
-        spread = estimated_spread(histogram, split.epsilon1, split.epsilon2)
-        matched = matched_mechanism(self.upper, split.epsilon2, histogram)
-        if matched is None:
-            return Drawn(released, histogram, spread, self.expected_accuracy(), None)
-        return Drawn(released, histogram, spread, Accuracy.of(matched, False), matched.matrix)
+    `stages` are in the order in which they draw, what found a private upper bound first and
+    what draws the counts last.
+    """
+
+    name: str
+    upper: int
+    upper_source: str
+    epsilon: Fraction
+    method_name: str
+    why: str
+    method: Method
+    stages: tuple[PlannedStage, ...]
+    solver: str = "closed form"
+    loss: str = "not used"
+
+    @property
+    def counts_stage(self) -> PlannedStage:
+        """The stage that draws the counts themselves."""
+        return self.stages[-1]
 
 
 def choose_method(rows: int | None, upper: int) -> tuple[str, str]:
@@ -143,90 +118,111 @@ def choose_method(rows: int | None, upper: int) -> tuple[str, str]:
     return "geometric", f"{rows:,} rows are fewer than {ROWS_PER_COUNT} per possible count"
 
 
+def plan_search(request: Request, column: ColumnRequest) -> PlannedStage:
+    """The search for a private upper bound, as a stage."""
+    noise = certify_noise(request.upper_epsilon)
+    cost = request.upper_epsilon * request.multiplier
+    return PlannedStage(column.name, UPPER_BOUND, noise, cost)
+
+
 def plan_column(
     request: Request,
-    name: str,
-    *,
-    upper: int,
-    epsilon: Fraction,
+    column: ColumnRequest,
     rows: int | None,
-    found_upper: bool = False,
+    *,
+    search: PlannedStage | None = None,
+    found: int | None = None,
 ) -> ColumnPlan:
-    """The plan for one column; `rows` is None in a dry run that does not know it."""
+    """The plan for one column.
+
+    Parameters
+    ----------
+    request, column : Request, ColumnRequest
+        What was asked for.
+    rows : int or None
+        The public number of rows; None in a dry run that does not know it.
+    search, found : PlannedStage and int, optional
+        Where no upper bound is public: the stage that searched, and the bound it found.
+
+    Returns
+    -------
+    ColumnPlan
+        Everything certified, nothing drawn.
+    """
+    upper = column.upper if found is None else found
+    if upper is None:
+        raise ArgumentError("upper", "be found before a column is planned")
     method, why = request.method, request.why
     if method == "auto":
         method, why = choose_method(rows, upper)
-    query = Query.count(upper)
-    split: Split | None = None
-    steps: tuple[str, ...] = ()
-    loss = "not used"
-    solver = "closed form"
-    if method in ("preserve", "geometric"):
-        if method == "preserve":
-            records = ROWS_PER_COUNT * (upper + 1) if rows is None else rows
-            split = split_budget(epsilon, records=records, size=upper + 1)
-            steps = PRESERVE_STEPS if split.epsilon1 else PRESERVE_STEPS[1:]
-        drawn_at = epsilon if split is None else split.epsilon2
-        certified: CertifiedMechanism | CertifiedGeometric = certify_geometric(query, drawn_at)
-    elif method == "fair":
+    query, epsilon, solver, loss = Query.count(upper), column.epsilon, "closed form", "not used"
+    made: Method
+    distribution = None
+    if method == "ladder":
+        ladder = Ladder(query, request.levels)
+        made, certified = Levels(ladder), ladder
+    elif method == "preserve":
+        made = _plan_preserve(query, epsilon, rows)
+        certified, distribution = made.certified, made.distribution
+    else:
+        certified, method, solver, loss = _certify_method(request, method, query, epsilon)
+        made, epsilon = Independent(certified), certified.exact_epsilon
+    stages = [PlannedStage(column.name, COUNTS, certified, _cost(certified, request))]
+    if distribution is not None:
+        cost = _cost(distribution, request)
+        stages.insert(0, PlannedStage(column.name, DISTRIBUTION, distribution, cost))
+    source = "given" if search is None else "private"
+    searched = () if search is None else (search,)
+    return ColumnPlan(
+        column.name, upper, source, epsilon, method, why, made, (*searched, *stages), solver, loss
+    )
+
+
+def _cost(certified: Certified, request: Request) -> Fraction:
+    return certified.exact_epsilon * request.multiplier
+
+
+def _plan_preserve(query: Query, epsilon: Fraction, rows: int | None) -> Preserve:
+    size = query.shape[1]
+    records = ROWS_PER_COUNT * size if rows is None else rows
+    split = split_budget(epsilon, records=records, size=size)
+    noise = certify_noise(split.epsilon1) if split.epsilon1 else None
+    return Preserve(certify_geometric(query, split.epsilon2), noise)
+
+
+def _certify_method(
+    request: Request, method: str, query: Query, epsilon: Fraction
+) -> tuple[CertifiedAnswers, str, str, str]:
+    """What rows are drawn from one by one, with the method's name, its maker and its loss."""
+    if method == "geometric":
+        return certify_geometric(query, epsilon), method, "closed form", "not used"
+    if method == "fair":
         from tallyveil.mechanisms.fair import fair
 
-        certified = certify(fair(query, epsilon))
-    elif method == "design":
+        return certify(fair(query, epsilon)), method, "closed form", "not used"
+    if method == "design":
         from tallyveil.optimize.design import design
 
         made = design(query, epsilon, loss=request.loss, properties=request.properties)
+        maker = f"{made.method}, {made.solver}; within {made.gap:.1e} of the best possible"
         certified = certify(made.mechanism, loss=request.loss)
-        solver = f"{made.method}, {made.solver}; within {made.gap:.1e} of the best possible"
-        loss = loss_name(request.loss)
-    else:
-        certified, solver, method = _from_file(Path(method), query, epsilon), "supplied", "file"
-        epsilon = certified.exact_epsilon
-    _require_pure(certified)
-    return ColumnPlan(
-        name, upper, "private" if found_upper else "given", epsilon, method, why, certified,
-        split, _stages(name, epsilon, split, request.multiplier), solver, loss, steps,
-    )  # fmt: skip
+        return certified, method, maker, loss_name(request.loss)
+    return _read_supplied(Path(method), query, epsilon), "file", "supplied", "not used"
 
 
-PRESERVE_STEPS = (
-    "Noise was added to the table's cumulative histogram (how many rows have at most j).",
-    "Noise was added to every count, and the result kept inside the range.",
-    "From what was drawn, and nothing else, the distribution of counts was estimated.",
-    "Rows were ranked by their noisy counts, ties in random order, and counts with exactly that "
-    "distribution were handed out in this order. This step looks at no confidential value.",
-)
-
-
-def _stages(
-    name: str, epsilon: Fraction, split: Split | None, multiplier: int
-) -> tuple[Stage, ...]:
-    if split is None:
-        return (Stage(f"{name}: counts", epsilon * multiplier),)
-    stages = [Stage(f"{name}: counts", split.epsilon2 * multiplier)]
-    if split.epsilon1:
-        stages.insert(0, Stage(f"{name}: distribution", split.epsilon1 * multiplier))
-    return tuple(stages)
-
-
-def _from_file(
-    path: Path, query: Query, epsilon: Fraction
-) -> CertifiedMechanism | CertifiedGeometric:
+def _read_supplied(path: Path, query: Query, epsilon: Fraction) -> CertifiedAnswers:
     """A mechanism the publisher supplies: certified already, or certified here."""
-    text = path.read_text(encoding="utf-8")
-    if path.suffix.lower() == ".csv":
-        certified: Any = certify(Mechanism.from_csv(path, query, epsilon))
-    elif json.loads(text).get("format") == MECHANISM_FORMAT:
-        certified = load(path)
-    else:
-        certified = certify(Mechanism.from_json(text), epsilon)
+    from tallyveil.certified.files import read_mechanism
+
+    read = read_mechanism(path, query, epsilon)
+    is_certified = isinstance(read, CertifiedAnswers)
+    certified = read if is_certified else certify(read, epsilon)
     if certified.query != query:
-        raise ArgumentError("method", f"be a mechanism for {query!r}", repr(certified.query))
+        raise ArgumentError("method", f"be a mechanism for {query!r}", got=repr(certified.query))
     if certified.exact_epsilon > epsilon:
-        raise ArgumentError("method", f"hold at epsilon {epsilon}", str(certified.exact_epsilon))
-    return certified  # type: ignore[no-any-return]
-
-
-def _require_pure(certified: Any) -> None:
+        got = f"a mechanism with epsilon {certified.exact_epsilon}"
+        raise ArgumentError("method", f"hold at epsilon {epsilon}", got=got)
     if certified.exact_delta:
-        raise ArgumentError("method", "be a mechanism with a delta of 0", certified.delta)
+        got = f"a delta of {certified.exact_delta}"
+        raise ArgumentError("method", "be a mechanism with a delta of 0", got=got)
+    return certified

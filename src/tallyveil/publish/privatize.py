@@ -2,89 +2,153 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from tallyveil.budget.ledger import Ledger
-from tallyveil.exact import Epsilon
-from tallyveil.loss import Loss
-from tallyveil.publish.prepare import prepare
+from tallyveil.errors import UsageError
+from tallyveil.publish.options import ReleaseOptions
 from tallyveil.publish.release import Release
-from tallyveil.sampling.entropy import Entropy
+from tallyveil.publish.transaction import publish_table
 
-__all__ = ["privatize"]
+__all__ = ["privatize", "privatize_levels"]
+
+Options = ParamSpec("Options")
+Result = TypeVar("Result")
 
 
-def privatize(
-    table: Any,
-    count: str | Sequence[str] | None = None,
-    *,
-    upper: Any,
-    epsilon: Any = None,
-    within: float | None = None,
-    confidence: float = 0.95,
-    method: str | Path = "auto",
-    loss: Loss = "absolute",
-    properties: Sequence[str] | str = (),
-    neighbours: str = "add_remove",
-    contributions: int = 1,
-    above: str = "top_code",
-    upper_epsilon: Epsilon | None = None,
-    by: str | Sequence[str] | None = None,
-    where: str | Sequence[str] = (),
-    categories: Any = None,
-    order: str = "input",
-    keep: Sequence[str] | None = None,
-    drop: Sequence[str] = (),
-    allow_duplicates: bool = False,
-    delimiter: str | None = None,
-    encoding: str = "utf-8",
-    ledger: str | Path | Ledger | None = None,
-    dataset: str | None = None,
-    entropy: Entropy | None = None,
-) -> Release:
+def _takes(
+    make: Callable[Options, ReleaseOptions],
+) -> Callable[
+    [Callable[[Any, ReleaseOptions], Result]], Callable[Concatenate[Any, Options], Result]
+]:
+    """Let a function of (table, options) be called with the options as arguments.
+
+    So the list of options is written once, in `ReleaseOptions`, and type checkers, `help` and
+    the command line all read it there.
+    """
+
+    def decorate(
+        run: Callable[[Any, ReleaseOptions], Result],
+    ) -> Callable[Concatenate[Any, Options], Result]:
+        @wraps(run)
+        def call(table: Any, *args: Options.args, **kwargs: Options.kwargs) -> Result:
+            return run(table, make(*args, **kwargs))
+
+        first = inspect.Parameter("table", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Any)
+        signature = inspect.signature(make)
+        call.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[first, *signature.parameters.values()],
+            return_annotation=inspect.signature(run).return_annotation,
+        )
+        return call
+
+    return decorate
+
+
+@_takes(ReleaseOptions)
+def privatize(table: Any, options: ReleaseOptions) -> Release:
     """A private version of a table of counts, of the kind that came in, with its receipt.
 
     Parameters
     ----------
-    table : a path (CSV, TSV, Parquet, Arrow), an Arrow, pandas or Polars table, or a
-        one-dimensional array of counts
-    count : the column of counts, or several; not needed for an array, nor for microdata
-    upper : the largest count that can be published. It must be public; "auto" finds it with a
-        private quantile for `upper_epsilon`
-    epsilon : the privacy loss of each count column; exact (0.1 means 1/10)
-    within, confidence : instead of epsilon: released counts lie within this many of the true
-        ones with this probability
-    method : "preserve" (keeps the distribution of counts), "geometric", "fair", "design" (uses
-        `loss` and `properties`), a mechanism file, or "auto", which looks at sizes only
-    neighbours : "add_remove" one person, or "change_one" record (moves two cells: costs twice)
-    contributions : in how many cells one person may be counted (costs that many times)
-    above : "top_code" counts above `upper`, or "refuse" the table
-    by, where, categories : microdata, one row per person: the columns to count by, conditions
-        such as "age >= 18", and the public list of categories. With `count`, `by` names the
-        category columns of a table that is already aggregated
-    order : "input" keeps the rows' order, "sorted" sorts by the other columns
-    keep, drop : which other columns are published, unchanged
-    allow_duplicates : two rows may carry the same labels
-    ledger, dataset : a budget to debit before anything is drawn
+    table : path, table or array
+        A path (CSV, TSV, Parquet, Arrow), an Arrow, pandas or Polars table, or a
+        one-dimensional array of counts.
+    count : str or sequence of str
+        The column of counts, or several; not needed for an array, nor for microdata.
+    upper : int or "auto"
+        The largest count that can be published. It must be public; "auto" finds it with a
+        private quantile for `upper_epsilon`.
+    epsilon : number
+        The privacy loss of each count column; exact (0.1 means 1/10).
+    within, confidence : float
+        Instead of epsilon: released counts lie within this many of the true ones with this
+        probability.
+    method : str or Path
+        "preserve" (keeps the distribution of counts), "geometric", "fair", "design" (uses
+        `loss` and `properties`), a mechanism file, or "auto", which looks at sizes only.
+    neighbours : str
+        "add_remove" one person, or "change_one" record (moves two cells: costs twice).
+    contributions : int
+        In how many cells one person may be counted (costs that many times).
+    above : str
+        "top_code" counts above `upper`, or "refuse" the table.
+    by, where, categories
+        Microdata, one row per person: the columns to count by, conditions such as
+        "age >= 18", and the public list of categories. With `count`, `by` names the category
+        columns of a table that is already aggregated.
+    order : str
+        "input" keeps the rows' order, "sorted" sorts by the other columns.
+    keep, drop : str or sequence of str
+        Which other columns are published, unchanged.
+    allow_duplicates : bool
+        Two rows may carry the same labels.
+    delimiter, encoding : str
+        How a text file is written.
+    out : path
+        Write the release folder here, complete or not at all; must not exist yet.
+    ledger, dataset : Ledger or path, and str
+        A budget to debit before anything is drawn; needs `out`, so that nothing is paid for
+        that cannot be written.
+    confidential_report : path
+        Also write the comparison with the truth, for your eyes only.
+    entropy : Entropy
+        `SeededNotPrivate` for tests; None takes random bits from the operating system.
 
     `upper` and `epsilon` may be given per count column, as a sequence or a mapping.
 
-    Guaranteed: differential privacy with the epsilon of the receipt for one person, proved in
-    integers; everything returned depends on the confidential table through the certified
-    draws alone. Costs O(rows) plus the estimate of the distribution.
+    Returns
+    -------
+    Release
+        The released table with its receipt. Guaranteed: differential privacy with the epsilon
+        of the receipt for one person, proved in integers; everything returned depends on the
+        confidential table through the certified draws alone. Costs O(rows) plus the estimate
+        of the distribution.
 
+    Examples
+    --------
     >>> rel = privatize([0, 3, 0, 7, 1] * 100, upper=9, epsilon=1)
-    >>> len(rel.table), 0 <= min(rel.table) <= max(rel.table) <= 9, rel.receipt["epsilon"]
+    >>> len(rel.table), 0 <= min(rel.table) <= max(rel.table) <= 9, float(rel.receipt.epsilon)
     (500, True, 1.0)
     """
-    options = {
-        "count": count, "upper": upper, "epsilon": epsilon, "within": within,
-        "confidence": confidence, "method": method, "loss": loss, "properties": properties,
-        "neighbours": neighbours, "contributions": contributions, "above": above,
-        "upper_epsilon": upper_epsilon, "by": by, "where": where, "categories": categories,
-        "order": order, "keep": keep, "drop": drop, "allow_duplicates": allow_duplicates,
-    }  # fmt: skip
-    prepared = prepare(table, options, delimiter=delimiter, encoding=encoding)
-    return prepared.release(ledger, dataset, entropy=entropy)
+    if options.levels is not None:
+        raise UsageError("Several levels give several releases: call tv.privatize_levels.")
+    (release,) = publish_table(table, options, command="tv.privatize")
+    return release
+
+
+@_takes(ReleaseOptions)
+def privatize_levels(table: Any, options: ReleaseOptions) -> tuple[Release, ...]:
+    """Releases of one table at several privacy levels, for readers trusted differently.
+
+    Whoever collects several levels learns no more than the least private one says, so all of
+    them together cost its epsilon and not the sum. With `out`, every level gets a complete
+    release folder of its own inside that folder, to be handed to its readers.
+
+    Parameters
+    ----------
+    table : path, table or array
+        As for `tv.privatize`, which also explains all other arguments.
+    levels : sequence of numbers
+        The epsilon of each level, strictly decreasing, least private first.
+
+    Returns
+    -------
+    tuple of Release
+        One release for each level, in the order of `levels`.
+
+    References
+    ----------
+    Gupte and Sundararajan (2010), Algorithm 1.
+
+    Examples
+    --------
+    >>> near, far = privatize_levels([0, 3, 0, 7, 1] * 20, upper=9, levels=[2, "1/2"])
+    >>> float(near.receipt.epsilon), float(far.receipt.epsilon)
+    (2.0, 0.5)
+    """
+    if options.levels is None:
+        raise UsageError("Give the levels, such as levels=[2, 1, 0.5].")
+    return publish_table(table, options, command="tv.privatize_levels")

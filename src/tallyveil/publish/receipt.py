@@ -1,27 +1,59 @@
 """The receipt of a release: what was promised, spent and done, from public things only.
 
-Field names follow the OpenDP deployments registry where it has them. Nothing here may depend
-on a confidential value: a test publishes two different tables whose released data agree and
-compares the bytes.
+A `Receipt` holds the few facts that do not follow from one another; everything else in the
+document follows from them and is written by `to_dict`, so a reader who has read a receipt can
+write it again and compare. Field names follow the OpenDP deployments registry where it has
+them. Nothing here may depend on a confidential value.
 """
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from tallyveil._version import __version__
-from tallyveil.budget.ledger import Entry, Stage, shown_rational
-from tallyveil.publish.options import Request
-from tallyveil.publish.plan import ColumnPlan, Drawn
-from tallyveil.tables.source import Table
+from tallyveil.budget.ledger import Entry, shown_rational
+from tallyveil.errors import PackageError
+from tallyveil.publish.request import ABOVE, NEIGHBOURS, count_moves
 
-__all__ = ["RECEIPT_FORMAT", "column_record", "make_receipt", "promise", "table_record"]
+__all__ = [
+    "FLOAT_PROTECTION",
+    "RECEIPT_FORMAT",
+    "ColumnRecord",
+    "LedgerRecord",
+    "LevelRecord",
+    "Receipt",
+    "StageRecord",
+    "TableRecord",
+    "promise",
+]
 
 RECEIPT_FORMAT = "tallyveil-receipt"
+VERSION = 2
 NOT_PRIVATE = "NOT PRIVATE: drawn from a test seed. Do not publish."
+
+PRESERVE_STEPS = (
+    "Noise was added to every count, and the result kept inside the range.",
+    "From what was drawn, and nothing else, the distribution of counts was estimated.",
+    "Rows were ranked by their noisy counts, ties in random order, and counts with exactly that "
+    "distribution were handed out in this order. This step looks at no confidential value.",
+)
+DISTRIBUTION_STEP = (
+    "Noise was added to the table's cumulative histogram (how many rows have at most j)."
+)
+LADDER_STEP = (
+    "Counts of the least private level were drawn from the true ones, and those of every further "
+    "level from the level before, never from the true ones again."
+)
+FLOAT_PROTECTION = "privacy is proved and drawn in integers; no float decides it"
+MOVES = {
+    "add_remove": "adding or removing one person moves one count by one",
+    "change_one": "changing one person's record moves two counts by one",
+}
 
 
 def amount(value: Fraction) -> dict[str, Any]:
@@ -29,21 +61,16 @@ def amount(value: Fraction) -> dict[str, Any]:
     return {"epsilon": float(value), "epsilon_exact": str(value)}
 
 
-def stages_dict(stages: tuple[Stage, ...]) -> list[dict[str, Any]]:
-    """Stages as they stand in a receipt."""
-    return [{"name": stage.name, **amount(stage.epsilon)} for stage in stages]
-
-
 def promise(epsilon: Fraction, contributions: int, neighbours: str) -> str:
     """The guarantee as a sentence about a person.
 
     The factor is e^epsilon, rounded up so that the sentence never promises too much.
     """
-    factor = np.exp(float(epsilon))
-    cents = f"{np.ceil(factor * 100) / 100:.2f}".rstrip("0").rstrip(".")
-    shown = cents if factor < 1e6 else "a very large number"
-    who = "one person" if contributions == 1 else (
-        f"one person, who may be counted in up to {contributions} cells")  # fmt: skip
+    factor = math.exp(float(epsilon))
+    cents = f"{math.ceil(factor * 100) / 100:.2f}".rstrip("0").rstrip(".") if factor < 1e6 else ""
+    shown = cents or "a very large number"
+    many = f", who may be counted in up to {contributions} cells"
+    who = "one person" + (many if contributions > 1 else "")
     what = "was counted or not" if neighbours == "add_remove" else "were counted elsewhere"
     return (
         f"Whether {who} {what}, every possible outcome of this release stays as likely as "
@@ -53,123 +80,353 @@ def promise(epsilon: Fraction, contributions: int, neighbours: str) -> str:
     )
 
 
-def column_record(
-    plan: ColumnPlan, drawn: Drawn, stages: tuple[Stage, ...], number: str, above: str
-) -> dict[str, Any]:
-    """What the receipt says of one column; `number` tells its files from those of others."""
-    held = {} if plan.mechanism is None else plan.mechanism.properties()
-    certificate = plan.certified.certificate
-    return {
-        "name": plan.name,
-        "upper": plan.upper,
-        "upper_source": plan.upper_source,
-        "above": above,
-        "method": plan.method,
-        "why": plan.why,
-        **amount(plan.epsilon),
-        "stages": stages_dict(stages),
-        "mechanism": {
-            "file": f"mechanism{number}.json",
-            "sha256": plan.mechanism_hash,
-            "name": plan.certified.name,
-            "epsilon": str(plan.certified.exact_epsilon),
-        },
-        "certificate": {
-            "file": f"certificate{number}.json",
-            "digest": certificate["digest"],
-            "achieved_epsilon": certificate["achieved_epsilon"],
-        },
-        "loss": plan.loss,
-        "prior": "uniform" if plan.method == "design" else "not used",
-        "properties": sorted(name for name, holds in held.items() if holds),
-        "solver": plan.solver,
-        "accuracy": drawn.accuracy.to_dict(),
-        "distribution": {
-            "histogram": drawn.histogram.tolist(),
-            "spread": None if drawn.spread is None else np.round(2 * drawn.spread, 3).tolist(),
-        },
-        "post_processing": list(plan.steps),
-    }
+@dataclass(frozen=True)
+class StageRecord:
+    """One step that spent, and the files that prove it; old receipts name files for counts only."""
+
+    name: str
+    epsilon: Fraction
+    file: str
+    sha256: str
+    mechanism: str
+    certified_epsilon: Fraction
+    certificate_file: str
+    digest: str
+    achieved_epsilon: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"name": self.name, **amount(self.epsilon), **self.files()}
+
+    def files(self) -> dict[str, Any]:
+        """The mechanism's file and the certificate's, JSON-ready."""
+        return {
+            "mechanism": {
+                "file": self.file,
+                "sha256": self.sha256,
+                "name": self.mechanism,
+                "epsilon": str(self.certified_epsilon),
+            },
+            "certificate": {
+                "file": self.certificate_file,
+                "digest": self.digest,
+                "achieved_epsilon": self.achieved_epsilon,
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], files: Mapping[str, Any]) -> StageRecord:
+        """The stage in `data` with the files in `files`, which is `data` in new receipts."""
+        mechanism, certificate = files["mechanism"], files["certificate"]
+        return cls(
+            data["name"],
+            Fraction(data["epsilon_exact"]),
+            mechanism["file"],
+            mechanism["sha256"],
+            mechanism["name"],
+            Fraction(mechanism["epsilon"]),
+            certificate["file"],
+            certificate["digest"],
+            certificate["achieved_epsilon"],
+        )
 
 
-def table_record(data: Table, request: Request, row_order: str) -> dict[str, Any]:
+@dataclass(frozen=True)
+class ColumnRecord:
+    """What the receipt says of one column; `accuracy` is that of `Accuracy.to_dict`."""
+
+    name: str
+    upper: int
+    upper_source: str
+    above: str
+    method: str
+    why: str
+    epsilon: Fraction
+    stages: tuple[StageRecord, ...]
+    loss: str
+    properties: tuple[str, ...]
+    solver: str
+    accuracy: Mapping[str, Any]
+    histogram: tuple[int, ...]
+    spread: tuple[float, ...] | None
+
+    @property
+    def counts_stage(self) -> StageRecord:
+        """The stage that drew the counts."""
+        return self.stages[-1]
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """What was done to the column, in sentences."""
+        if self.method == "ladder":
+            return (LADDER_STEP,)
+        if self.method != "preserve":
+            return ()
+        first = any(stage.name.endswith(": distribution") for stage in self.stages)
+        return (DISTRIBUTION_STEP, *PRESERVE_STEPS) if first else PRESERVE_STEPS
+
+    @property
+    def prior(self) -> str:
+        """The prior that a design minimised the loss under."""
+        return "uniform" if self.method == "design" else "not used"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "name": self.name,
+            "upper": self.upper,
+            "upper_source": self.upper_source,
+            "above": self.above,
+            "method": self.method,
+            "why": self.why,
+            **amount(self.epsilon),
+            "stages": [stage.to_dict() for stage in self.stages],
+            **self.counts_stage.files(),
+            "loss": self.loss,
+            "prior": self.prior,
+            "properties": list(self.properties),
+            "solver": self.solver,
+            "accuracy": dict(self.accuracy),
+            "distribution": {
+                "histogram": list(self.histogram),
+                "spread": None if self.spread is None else list(self.spread),
+            },
+            "post_processing": list(self.steps),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], version: int) -> ColumnRecord:
+        """The record that `to_dict` wrote, in this version or in version 1."""
+        spread = data["distribution"]["spread"]
+        return cls(
+            data["name"],
+            data["upper"],
+            data["upper_source"],
+            data["above"],
+            data["method"],
+            data["why"],
+            Fraction(data["epsilon_exact"]),
+            tuple(StageRecord.from_dict(s, data if version == 1 else s) for s in data["stages"]),
+            data["loss"],
+            tuple(data["properties"]),
+            data["solver"],
+            data["accuracy"],
+            tuple(data["distribution"]["histogram"]),
+            None if spread is None else tuple(spread),
+        )
+
+
+@dataclass(frozen=True)
+class TableRecord:
     """What the receipt says of the released table as a whole."""
-    columns = [*data.index_names, *data.names]
-    counted = {column.name for column in request.columns}
-    return {
-        "rows": data.rows,
-        "kind": data.kind,
-        "file": f"data.{data.extension}",
-        "delimiter": getattr(data, "delimiter", ","),
-        "encoding": getattr(data, "encoding", "utf-8"),
-        "columns": columns,
-        "published_unchanged": [name for name in columns if name not in counted],
-        "row_order": row_order,
-        "counted_by": list(request.by) if request.microdata else [],
-        "where": [str(condition) for condition in request.where],
-    }
+
+    rows: int
+    kind: str
+    file: str
+    delimiter: str
+    encoding: str
+    columns: tuple[str, ...]
+    published_unchanged: tuple[str, ...]
+    row_order: str
+    counted_by: tuple[str, ...]
+    where: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {name: _plain(value) for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> TableRecord:
+        """The record that `to_dict` wrote."""
+        return cls(**{name: _frozen(value) for name, value in data.items()})
 
 
-def make_receipt(
-    *,
-    release: str,
-    created: str,
-    request: Request,
-    columns: list[dict[str, Any]],
-    table: dict[str, Any],
-    private: bool,
-    ledger: Entry | None,
-) -> dict[str, Any]:
-    """The whole receipt, JSON-ready."""
-    stages = [stage for column in columns for stage in column["stages"]]
-    epsilon = sum((Fraction(stage["epsilon_exact"]) for stage in stages), Fraction(0))
-    unit = "one person" if not request.microdata else "one row of the confidential table"
-    neighbours = {
-        "add_remove": "adding or removing one person moves one count by one",
-        "change_one": "changing one person's record moves two counts by one",
-    }[request.neighbours]
-    if request.contributions > 1:
-        neighbours += f", and one person may do so in up to {request.contributions} cells"
-    receipt: dict[str, Any] = {
-        "format": RECEIPT_FORMAT,
-        "version": 1,
-        "release": release,
-        "created": created,
-        "program": {"name": "tallyveil", "version": __version__},
-        "private": private,
-        **amount(epsilon),
-        "delta": 0.0,
-        "promise": promise(epsilon, request.contributions, request.neighbours),
-        "stages": stages,
-        "neighbours": request.neighbours,
-        "contributions": request.contributions,
-        "multiplier": request.multiplier,
-        "dp_flavor": {
-            "name": "Pure DP",
-            "data_domain": "tables with these rows and columns and any whole counts of at least 0",
-            "unprotected_quantities": "the number of rows and every column published unchanged",
-        },
-        "privacy_loss": {
-            "privacy_unit": unit,
-            "privacy_unit_description": neighbours,
-            "privacy_parameters": {"epsilon": float(epsilon), "delta": 0.0},
-        },
-        "model": {
-            "model_type": "Central",
-            "release_type": "One-shot",
-            "interactivity": "Non-interactive",
-        },
-        "composition": "sequential over count columns and stages, parallel over the rows of each",
-        "randomness": "AES-256 in counter mode, keyed by the operating system"
-        if private
-        else "a test seed",
-        "float_protection": "privacy is proved and drawn in integers; no float decides it",
-        "table": table,
-        "columns": columns,
-        "ledger": None
-        if ledger is None
-        else {"dataset": ledger.dataset, "entry": ledger.sequence, "digest": ledger.digest},
-    }
-    if not private:
-        receipt["warning"] = NOT_PRIVATE
-    return receipt
+@dataclass(frozen=True)
+class LevelRecord:
+    """Which level of a ladder this is, and what the levels are, least private first."""
+
+    level: int
+    epsilons: tuple[Fraction, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"level": self.level, "epsilons": [str(epsilon) for epsilon in self.epsilons]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> LevelRecord:
+        """The record that `to_dict` wrote."""
+        return cls(data["level"], tuple(Fraction(text) for text in data["epsilons"]))
+
+
+@dataclass(frozen=True)
+class LedgerRecord:
+    """The ledger's entry that paid for the release."""
+
+    dataset: str
+    entry: int
+    digest: str
+
+    @classmethod
+    def of(cls, entry: Entry) -> LedgerRecord:
+        """What a receipt says of a ledger's entry."""
+        return cls(entry.dataset, entry.sequence, entry.digest)
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """The facts of a release from which its whole document follows.
+
+    >>> import tallyveil as tv
+    >>> rel = tv.privatize([0, 3, 0, 7, 1] * 100, upper=9, epsilon=1)
+    >>> Receipt.from_dict(rel.receipt.to_dict()) == rel.receipt, rel.receipt.epsilon
+    (True, Fraction(1, 1))
+    """
+
+    release: str
+    created: str
+    private: bool
+    neighbours: str
+    contributions: int
+    table: TableRecord
+    columns: tuple[ColumnRecord, ...]
+    ledger: LedgerRecord | None
+    ladder: LevelRecord | None = None
+    program: str = __version__
+    version: int = VERSION
+
+    @property
+    def stages(self) -> tuple[StageRecord, ...]:
+        """Every step that spent, column by column."""
+        return tuple(stage for column in self.columns for stage in column.stages)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What the release costs one person, exactly."""
+        return sum((stage.epsilon for stage in self.stages), Fraction(0))
+
+    @property
+    def multiplier(self) -> int:
+        """How many counts one person can move by one."""
+        return count_moves(self.contributions, self.neighbours)
+
+    @property
+    def promise(self) -> str:
+        """The guarantee as a sentence about a person."""
+        return promise(self.epsilon, self.contributions, self.neighbours)
+
+    @property
+    def warning(self) -> str:
+        """What must be said of a release that is not private; empty for one that is."""
+        return "" if self.private else NOT_PRIVATE
+
+    @property
+    def randomness(self) -> str:
+        """Where the random bits came from."""
+        private = "AES-256 in counter mode, keyed by the operating system"
+        return private if self.private else "a test seed"
+
+    @property
+    def unit(self) -> tuple[str, str]:
+        """The unit of privacy, and what one unit can change, in words."""
+        words = MOVES[self.neighbours]
+        if self.contributions > 1:
+            words += f", and one person may do so in up to {self.contributions} cells"
+        counted = self.table.counted_by
+        return ("one row of the confidential table" if counted else "one person"), words
+
+    @property
+    def composition(self) -> str:
+        """How the amounts of the stages add up."""
+        if self.ladder is not None:
+            return "every level is drawn from the one before; together they cost the first"
+        return "sequential over count columns and stages, parallel over the rows of each"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole document, JSON-ready."""
+        epsilon, (unit, moves) = self.epsilon, self.unit
+        document = {
+            "format": RECEIPT_FORMAT,
+            "version": VERSION,
+            "release": self.release,
+            "created": self.created,
+            "program": {"name": "tallyveil", "version": self.program},
+            "private": self.private,
+            **amount(epsilon),
+            "delta": 0.0,
+            "promise": self.promise,
+            "stages": [stage.to_dict() for stage in self.stages],
+            "neighbours": self.neighbours,
+            "contributions": self.contributions,
+            "multiplier": self.multiplier,
+            "dp_flavor": {
+                "name": "Pure DP",
+                "data_domain": "tables with these rows and columns and any whole counts of at "
+                "least 0",
+                "unprotected_quantities": "the number of rows and every column published unchanged",
+            },
+            "privacy_loss": {
+                "privacy_unit": unit,
+                "privacy_unit_description": moves,
+                "privacy_parameters": {"epsilon": float(epsilon), "delta": 0.0},
+            },
+            "model": {
+                "model_type": "Central",
+                "release_type": "One-shot",
+                "interactivity": "Non-interactive",
+            },
+            "composition": self.composition,
+            "randomness": self.randomness,
+            "float_protection": FLOAT_PROTECTION,
+            "table": self.table.to_dict(),
+            "columns": [column.to_dict() for column in self.columns],
+            "ladder": None if self.ladder is None else self.ladder.to_dict(),
+            "ledger": None if self.ledger is None else asdict(self.ledger),
+        }
+        return document if self.private else {**document, "warning": self.warning}
+
+    def to_json(self) -> str:
+        """The text of ``receipt.json``."""
+        return json.dumps(self.to_dict(), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Receipt:
+        """The receipt in a document of this version or of version 1, or a `PackageError`."""
+        if not isinstance(data, Mapping) or data.get("format") != RECEIPT_FORMAT:
+            raise PackageError("This is not the receipt of a Tallyveil release.")
+        version = data.get("version")
+        if version not in (1, VERSION) or isinstance(version, bool):
+            raise PackageError("The receipt has a version that this program does not read.")
+        try:
+            return cls._read(data, version)
+        except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError):
+            raise PackageError("The receipt lacks a part, or a part has the wrong form.") from None
+
+    @classmethod
+    def _read(cls, data: Mapping[str, Any], version: int) -> Receipt:
+        ledger, ladder = data["ledger"], data.get("ladder")
+        columns = tuple(ColumnRecord.from_dict(column, version) for column in data["columns"])
+        contributions = data["contributions"]
+        known = data["neighbours"] in NEIGHBOURS and all(c.above in ABOVE for c in columns)
+        if not known or type(contributions) is not int or contributions < 1 or not columns:
+            raise PackageError("The receipt states a relation or a bound that does not exist.")
+        return cls(
+            data["release"],
+            data["created"],
+            data["private"],
+            data["neighbours"],
+            contributions,
+            TableRecord.from_dict(data["table"]),
+            columns,
+            None if ledger is None else LedgerRecord(**ledger),
+            None if ladder is None else LevelRecord.from_dict(ladder),
+            data["program"]["version"],
+            version,
+        )
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value

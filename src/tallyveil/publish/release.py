@@ -4,24 +4,46 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Any
 
-from tallyveil.publish.bundle import bundle
-from tallyveil.publish.folder import staging
-from tallyveil.publish.plan import ColumnPlan, Drawn
-from tallyveil.tables.source import Table
+import numpy as np
+
+from tallyveil.arrays import Floats
+from tallyveil.publish.accuracy import Figures
+from tallyveil.publish.files import build_files
+from tallyveil.publish.folder import reserve_folder
+from tallyveil.publish.methods import PublishedCounts
+from tallyveil.publish.receipt import Receipt
+from tallyveil.tables.base import Table
 
 __all__ = ["Release"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Release:
-    """A released table and everything that goes with it; nothing in it is confidential."""
+    """A released table and everything that goes with it; nothing in it is confidential.
+
+    Attributes
+    ----------
+    data : Table
+        The released table.
+    receipt : Receipt
+        What was promised, spent and done; ``receipt.to_dict()`` is the JSON document.
+    published : dict of str to PublishedCounts
+        The counts of every count column and their histogram.
+    figures : tuple of Figures
+        Accuracy, spread and matrix of every count column, in the receipt's order.
+    proofs : dict of str to bytes
+        The mechanism and certificate files by name.
+    """
 
     data: Table
-    columns: tuple[tuple[ColumnPlan, Drawn], ...]
-    receipt: dict[str, Any]
+    receipt: Receipt
+    published: dict[str, PublishedCounts]
+    figures: tuple[Figures, ...]
+    proofs: dict[str, bytes]
 
     @cached_property
     def table(self) -> Any:
@@ -31,18 +53,46 @@ class Release:
     @property
     def distribution(self) -> Any:
         """The share of rows with each count, shape (upper + 1,); by name for several columns."""
-        shares = {
-            plan.name: drawn.histogram / drawn.histogram.sum() for plan, drawn in self.columns
+        shares: dict[str, Floats] = {
+            name: column.histogram / column.histogram.sum()
+            for name, column in self.published.items()
         }
         return shares if len(shares) > 1 else next(iter(shares.values()))
 
     @cached_property
     def files(self) -> dict[str, bytes]:
         """The content of every file of the release folder but the checksums."""
-        return bundle(self.data, self.columns, self.receipt)
+        matrices = [f.mechanism.matrix if f.mechanism else None for f in self.figures]
+        return build_files(self.data, self.receipt, matrices, self.proofs)
 
     def save(self, folder: str | Path) -> Path:
         """Write the release folder, complete or not at all; `folder` must not exist yet."""
         files = self.files
-        with staging(folder, sum(map(len, files.values())) + 4096 * len(files)) as place:
-            return place.commit(files)
+        room = sum(map(len, files.values())) + 4096 * len(files)
+        with reserve_folder(folder, room) as place:
+            return place.commit({"": files})
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.published)
+        mark = "" if self.receipt.private else ", NOT PRIVATE"
+        epsilon = float(self.receipt.epsilon)
+        return f"<Release of {names}: {self.data.rows:,} rows, epsilon={epsilon:g}{mark}>"
+
+    def _repr_html_(self) -> str:
+        """The promise, the cost and a bar chart per column, for notebooks."""
+        from tallyveil.publish.page import svg
+
+        receipt = self.receipt
+        parts = [f"<p><b>{escape(repr(self)[1:-1])}</b></p>"]
+        if receipt.warning:
+            parts.append(f"<p><b>{escape(receipt.warning)}</b></p>")
+        parts.append(f"<p>{escape(receipt.promise)}</p>")
+        for column in receipt.columns:
+            last = int(np.flatnonzero(column.histogram)[-1]) + 1
+            spread = None if column.spread is None else list(column.spread[:last])
+            parts.append(
+                svg.bar_chart(
+                    list(column.histogram[:last]), spread, "published count", "rows", column.name
+                )
+            )
+        return f'<div style="max-width:44rem">{"".join(parts)}</div>'

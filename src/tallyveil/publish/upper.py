@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tallyveil.errors import ArgumentError
-from tallyveil.exact import Epsilon, exact_epsilon
+from tallyveil.certified.certify import certify_noise
+from tallyveil.certified.mechanism import CertifiedNoise
+from tallyveil.errors import ArgumentError, TableError
+from tallyveil.exact import Epsilon
 from tallyveil.publish.isotonic import monotone
-from tallyveil.publish.methods import noisy_cumulative
+from tallyveil.publish.methods import Counts, noisy_cumulative
+from tallyveil.sampling.entropy import Entropy
 
-__all__ = ["PrivateUpper", "private_upper"]
+__all__ = ["CEILING", "PrivateUpper", "find_upper", "private_upper"]
+
+CEILING = 10_000
+"""No private upper bound lies above this."""
+
+QUANTILE = 0.99
 
 
 @dataclass(frozen=True)
@@ -30,30 +37,61 @@ def private_upper(
     counts: ArrayLike,
     epsilon: Epsilon,
     *,
-    ceiling: int,
-    quantile: float = 0.99,
-    entropy: Any = None,
+    ceiling: int = CEILING,
+    quantile: float = QUANTILE,
+    entropy: Entropy | None = None,
 ) -> PrivateUpper:
     """A count that about `quantile` of the rows do not exceed, for a budget of `epsilon`.
 
     The first j at which the private cumulative histogram, made monotone, reaches
-    quantile * rows (002, section 1, suggests the 99th percentile). One person moves one entry
-    of the cumulative histogram by one, so the cost is `epsilon` for all quantiles at once;
-    add it to what `privatize_counts` spends, and top-code at the result.
+    quantile * rows. One person moves one entry of the cumulative histogram by one, so the cost
+    is `epsilon` for all quantiles at once; top-code at the result.
 
     Parameters
     ----------
-    counts : whole numbers, shape (N,)
-    epsilon : the budget reserved for the bound
-    ceiling : a public number that no bound exceeds; larger counts are top-coded there. The
-        cost in time is O(ceiling)
-    quantile : in (0, 1]
+    counts : array of int, shape (N,)
+        Whole numbers of at least 0.
+    epsilon : number
+        The budget reserved for the bound.
+    ceiling : int
+        A public number that no bound exceeds; larger counts are top-coded there. The cost in
+        time is O(ceiling).
+    quantile : float
+        In (0, 1].
+    entropy : Entropy, optional
+        None takes a fresh key from the operating system.
+
+    Returns
+    -------
+    PrivateUpper
+        The bound, at least 1, and what it cost.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), section 1, suggest the 99th percentile.
     """
-    if not 0 < quantile <= 1:
+    if not isinstance(quantile, (int, float)) or not 0 < quantile <= 1:
         raise ArgumentError("quantile", "lie in (0, 1]", quantile)
-    exact = exact_epsilon(epsilon)
-    column = np.minimum(np.asarray(counts), ceiling).astype(np.int64)
-    draws = noisy_cumulative(np.bincount(column, minlength=ceiling + 1), exact, entropy)
-    totals = np.append(monotone(draws, len(column)), float(len(column)))
-    first = int(np.flatnonzero(totals >= quantile * len(column) - 1e-9)[0])
-    return PrivateUpper(max(first, 1), exact, quantile)
+    column = np.asarray(counts)
+    if column.ndim != 1 or column.dtype.kind not in "iu" or (column.size and column.min() < 0):
+        raise TableError("The counts must be one column of whole numbers of at least 0.")
+    if len(column) == 0:
+        raise TableError("The table has no rows: there is nothing to privatize.")
+    noise = certify_noise(epsilon)
+    source = Entropy() if entropy is None else entropy
+    found = find_upper(np.minimum(column, ceiling), noise, ceiling, source, quantile)
+    return PrivateUpper(found, noise.exact_epsilon, quantile)
+
+
+def find_upper(
+    counts: Counts,
+    noise: CertifiedNoise,
+    ceiling: int,
+    entropy: Entropy,
+    quantile: float = QUANTILE,
+) -> int:
+    """The bound itself; `counts` lie in 0..ceiling, and the noise is certified already."""
+    draws = noisy_cumulative(np.bincount(counts, minlength=ceiling + 1), noise, entropy)
+    totals = np.append(monotone(draws, len(counts)), float(len(counts)))
+    first = int(np.flatnonzero(totals >= quantile * len(counts) - 1e-9)[0])
+    return max(first, 1)

@@ -8,24 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
-from typing import Any
 
 import numpy as np
 
 from tallyveil.arrays import Integers
+from tallyveil.evaluate.distances import kolmogorov_smirnov, wasserstein
 from tallyveil.publish.page import svg
 from tallyveil.publish.page.html import figure, page, paragraph, section, table
+from tallyveil.publish.receipt import ColumnRecord, Receipt
 
 __all__ = ["confidential_report"]
 
 
 def confidential_report(
-    receipt: dict[str, Any], true: Mapping[str, Integers], released: Mapping[str, Integers]
+    receipt: Receipt, true: Mapping[str, Integers], released: Mapping[str, Integers]
 ) -> str:
     """True against released counts of every column, in row order; shapes (rows,)."""
     body = [
         "<h1>True against released counts</h1>",
-        paragraph(f"Release {receipt['release']}, {receipt['created'][:10]}.", "lead"),
+        paragraph(f"Release {receipt.release}, {receipt.created[:10]}.", "lead"),
         paragraph(
             "CONFIDENTIAL. This document compares the release with the confidential table. "
             "Anyone who sees it learns true counts. Do not publish it, and do not store it "
@@ -33,35 +34,35 @@ def confidential_report(
             "warning",
         ),
     ]
-    body += [_column(column, true[column["name"]], released[column["name"]])
-             for column in receipt["columns"]]  # fmt: skip
-    body.append(f"<footer>CONFIDENTIAL. Release {escape(receipt['release'])}.</footer>")
+    body += [
+        _column(column, true[column.name], released[column.name]) for column in receipt.columns
+    ]
+    body.append(f"<footer>CONFIDENTIAL. Release {escape(receipt.release)}.</footer>")
     return page("CONFIDENTIAL: true against released counts", "\n".join(body), confidential=True)
 
 
-def _column(column: dict[str, Any], true: Integers, released: Integers) -> str:
-    upper = column["upper"]
+def _column(column: ColumnRecord, true: Integers, released: Integers) -> str:
+    upper = column.upper
     kept = np.minimum(true, upper)
     error = (released - kept).astype(float)
     inside = np.mean(
-        (released >= np.array(column["accuracy"]["interval_low"])[kept])
-        & (released <= np.array(column["accuracy"]["interval_high"])[kept])
+        (released >= np.array(column.accuracy["interval_low"])[kept])
+        & (released <= np.array(column.accuracy["interval_high"])[kept])
     )
     shares = [np.bincount(x, minlength=upper + 1) / len(x) for x in (kept, released)]
-    gap = np.cumsum(shares[1] - shares[0])
     rows = [
         ("mean absolute error", f"{np.abs(error).mean():.4f}"),
         ("root mean squared error", f"{np.sqrt((error**2).mean()):.4f}"),
         ("mean error", f"{error.mean():+.4f}".replace("-", "−")),
         ("rows reported exactly", f"{(error == 0).mean():.1%}"),
-        (f"rows inside their {column['accuracy']['confidence']:.0%} interval", f"{inside:.1%}"),
+        (f"rows inside their {column.accuracy['confidence']:.0%} interval", f"{inside:.1%}"),
         ("rows top-coded", f"{(true > upper).sum():,}"),
         ("true total, released total", f"{true.sum():,}, {released.sum():,}"),
-        ("distance of the distributions (W1)", f"{np.abs(gap).sum():.4f}"),
-        ("largest gap of the cumulative shares (KS)", f"{np.abs(gap).max():.4f}"),
+        ("distance of the distributions (W1)", f"{wasserstein(*shares):.4f}"),
+        ("largest gap of the cumulative shares (KS)", f"{kolmogorov_smirnov(*shares):.4f}"),
     ]
     return section(
-        column["name"],
+        column.name,
         table([], rows, numbers=(1,)),
         figure(
             svg.scatter(kept, released, "true count", "released count", "True against released"),

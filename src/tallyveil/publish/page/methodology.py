@@ -6,7 +6,8 @@ folder can build it again, and nothing confidential can be in it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from html import escape
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from tallyveil.arrays import Floats
 from tallyveil.publish.page import svg
 from tallyveil.publish.page.html import figure, notes, page, paragraph, section, table
+from tallyveil.publish.receipt import FLOAT_PROTECTION, ColumnRecord, Receipt
 
 __all__ = ["methodology"]
 
@@ -27,6 +29,8 @@ METHOD_WORDS = {
     "kept inside the range).",
     "fair": "Every count was replaced by a random one near it, with the same chance of "
     "reporting the truth for every true count.",
+    "ladder": "Every count was replaced by a random one near it, at several levels of privacy at "
+    "once, each drawn from the one before. These are the counts of one level.",
     "design": "Every count was replaced by a random one near it, drawn from a table of "
     "probabilities computed to make the expected error as small as privacy allows.",
 }
@@ -36,22 +40,22 @@ FILE_WORDS = (
 )
 
 
-def methodology(receipt: dict[str, Any], matrices: Sequence[Floats | None]) -> str:
+def methodology(receipt: Receipt, matrices: Sequence[Floats | None]) -> str:
     """The document for `receipt`; `matrices` holds each column's probabilities, for a picture."""
-    columns = receipt["columns"]
+    columns = receipt.columns
     body = [
         "<h1>How these counts were protected</h1>",
         paragraph(
-            f"Methodology of a private release of {_list([c['name'] for c in columns])}, "
-            f"{receipt['created'][:10]}.",
+            f"Methodology of a private release of {_list([c.name for c in columns])}, "
+            f"{receipt.created[:10]}.",
             "lead",
         ),
     ]
-    if not receipt["private"]:
-        body.append(paragraph(receipt["warning"], "warning"))
+    if not receipt.private:
+        body.append(paragraph(receipt.warning, "warning"))
     body += [
         _facts(receipt),
-        section("The promise to a person", paragraph(receipt["promise"], "promise"),
+        section("The promise to a person", paragraph(receipt.promise, "promise"),
                 *_promise_notes(receipt)),
         section("What was done", *_what_was_done(receipt)),
         section("What it cost", *_costs(receipt)),
@@ -62,22 +66,22 @@ def methodology(receipt: dict[str, Any], matrices: Sequence[Floats | None]) -> s
         section("Known limitations", notes(_limitations(receipt))),
         section("How to check this release", *_how_to_check(receipt)),
         section("Technical record", *_record(receipt)),
-        f"<footer>Release {escape(receipt['release'])}, made {escape(receipt['created'])} with "
-        f"Tallyveil {escape(receipt['program']['version'])}. Everything in this document is "
+        f"<footer>Release {escape(receipt.release)}, made {escape(receipt.created)} with "
+        f"Tallyveil {escape(receipt.program)}. Everything in this document is "
         "computed from public or privatized values.</footer>",
     ]
     return page("How these counts were protected", "\n".join(body))
 
 
-def _facts(receipt: dict[str, Any]) -> str:
+def _facts(receipt: Receipt) -> str:
     facts = [
-        (f"{receipt['epsilon']:.4g}", "epsilon in total"),
-        (f"{receipt['table']['rows']:,}", "rows published"),
+        (f"{float(receipt.epsilon):.4g}", "epsilon in total"),
+        (f"{receipt.table.rows:,}", "rows published"),
         (
-            str(len(receipt["columns"])),
-            "protected column" if len(receipt["columns"]) == 1 else "protected columns",
+            str(len(receipt.columns)),
+            "protected column" if len(receipt.columns) == 1 else "protected columns",
         ),
-        ("certified" if receipt["private"] else "NOT PRIVATE", "proved in integers"),
+        ("certified" if receipt.private else "NOT PRIVATE", "proved in integers"),
     ]
     return (
         '<div class="facts">'
@@ -88,11 +92,11 @@ def _facts(receipt: dict[str, Any]) -> str:
     )
 
 
-def _promise_notes(receipt: dict[str, Any]) -> list[str]:
-    unit = receipt["privacy_loss"]
+def _promise_notes(receipt: Receipt) -> list[str]:
+    unit, moves = receipt.unit
     return [
         paragraph(
-            f"The unit of protection is {unit['privacy_unit']}: {unit['privacy_unit_description']}."
+            f"The unit of protection is {unit}: {moves}."
             " Smaller values of epsilon protect more; a value of 0 would reveal nothing at all."
         ),
         paragraph(
@@ -102,24 +106,24 @@ def _promise_notes(receipt: dict[str, Any]) -> list[str]:
     ]
 
 
-def _what_was_done(receipt: dict[str, Any]) -> list[str]:
+def _what_was_done(receipt: Receipt) -> list[str]:
     parts = []
-    facts = receipt["table"]
-    if facts["counted_by"]:
-        where = f" of those with {_list(facts['where'])}" if facts["where"] else ""
+    facts = receipt.table
+    if facts.counted_by:
+        where = f" of those with {_list(facts.where)}" if facts.where else ""
         parts.append(
             paragraph(
                 f"Rows of the confidential table{where} were counted by "
-                f"{_list(facts['counted_by'])}, for a public list of {facts['rows']:,} "
+                f"{_list(facts.counted_by)}, for a public list of {facts.rows:,} "
                 "categories. Categories that nobody is in are published too."
             )
         )
-    for column in receipt["columns"]:
-        words = METHOD_WORDS.get(column["method"], FILE_WORDS)
-        parts.append(section(f"Column {column['name']}", paragraph(words), level=3))
-        steps = [_range_step(column), *column["post_processing"]]
+    for column in receipt.columns:
+        words = METHOD_WORDS.get(column.method, FILE_WORDS)
+        parts.append(section(f"Column {column.name}", paragraph(words), level=3))
+        steps = [_range_step(column), *column.steps]
         parts.append(notes(steps, ordered=True))
-    kept = facts["published_unchanged"]
+    kept = facts.published_unchanged
     parts.append(
         paragraph(
             f"Published unchanged, because they are public: {_list(kept)}."
@@ -127,42 +131,44 @@ def _what_was_done(receipt: dict[str, Any]) -> list[str]:
             else "No other column is published."
         )
     )
-    parts.append(paragraph(f"Row order: {facts['row_order']}."))
+    parts.append(paragraph(f"Row order: {facts.row_order}."))
     return parts
 
 
-def _range_step(column: dict[str, Any]) -> str:
-    upper = column["upper"]
+def _range_step(column: ColumnRecord) -> str:
+    upper = column.upper
     source = (
         f"The range 0 to {upper} was set from public knowledge"
-        if column["upper_source"] == "given"
+        if column.upper_source == "given"
         else f"The upper end {upper} of the range was found with a private quantile"
     )
     larger = (
         f"larger counts, if there were any, count as {upper} (top-coding)"
-        if column["above"] == "top_code"
+        if column.above == "top_code"
         else "a table with larger counts would have been refused"
     )
     return f"{source}; {larger}."
 
 
-def _costs(receipt: dict[str, Any]) -> list[str]:
-    rows = [(stage["name"], _amount(stage)) for stage in receipt["stages"]]
-    parts = [table(["stage", "epsilon"], [*rows, ("total", _amount(receipt))], numbers=(1,))]
-    if receipt["multiplier"] > 1:
+def _costs(receipt: Receipt) -> list[str]:
+    rows = [(stage.name, _amount(stage.epsilon)) for stage in receipt.stages]
+    parts = [
+        table(["stage", "epsilon"], [*rows, ("total", _amount(receipt.epsilon))], numbers=(1,))
+    ]
+    if receipt.multiplier > 1:
         parts.append(
             paragraph(
-                f"Every epsilon is multiplied by {receipt['multiplier']}, because one person can "
-                f"move that many counts ({receipt['neighbours'].replace('_', ' or ')}, up to "
-                f"{receipt['contributions']} contributions)."
+                f"Every epsilon is multiplied by {receipt.multiplier}, because one person can "
+                f"move that many counts ({receipt.neighbours.replace('_', ' or ')}, up to "
+                f"{receipt.contributions} contributions)."
             )
         )
-    parts.append(paragraph(f"Composition: {receipt['composition']}."))
-    entry = receipt["ledger"]
+    parts.append(paragraph(f"Composition: {receipt.composition}."))
+    entry = receipt.ledger
     parts.append(
         paragraph(
-            f"Debited before publication as entry {entry['entry']} of the budget ledger for "
-            f"“{entry['dataset']}” (digest {entry['digest'][:16]}…)."
+            f"Debited before publication as entry {entry.entry} of the budget ledger for "
+            f"“{entry.dataset}” (digest {entry.digest[:16]}…)."
             if entry
             else "This release was not entered in a budget ledger. Further releases of the same "
             "data add their epsilon to this one."
@@ -171,9 +177,9 @@ def _costs(receipt: dict[str, Any]) -> list[str]:
     return parts
 
 
-def _column_section(column: dict[str, Any], matrix: Floats | None, receipt: dict[str, Any]) -> str:
-    accuracy = column["accuracy"]
-    true = np.arange(column["upper"] + 1)
+def _column_section(column: ColumnRecord, matrix: Floats | None, receipt: Receipt) -> str:
+    accuracy = column.accuracy
+    true = np.arange(column.upper + 1)
     interval = np.column_stack([accuracy["interval_low"], accuracy["interval_high"]])
     source = (
         "These figures are exact properties of the certified mechanism."
@@ -184,7 +190,7 @@ def _column_section(column: dict[str, Any], matrix: Floats | None, receipt: dict
     share = f"{accuracy['confidence']:.0%}"
     parts = [
         paragraph(
-            f"How far published values of {column['name']} lie from true ones, by true count. "
+            f"How far published values of {column.name} lie from true ones, by true count. "
             f"{source} No method that stays inside a range can be unbiased at both its ends."
         ),
         _accuracy_table(accuracy, share),
@@ -194,8 +200,8 @@ def _column_section(column: dict[str, Any], matrix: Floats | None, receipt: dict
             "Line: the average error (bias).",
         ),
         figure(
-            svg.bar_chart(column["distribution"]["histogram"],
-                          column["distribution"]["spread"], "published count", "rows",
+            svg.bar_chart(column.histogram,
+                          column.spread, "published count", "rows",
                           "Distribution of published counts"),
             "How many rows have each published count. Whiskers: twice the standard error that "
             "the protection causes.",
@@ -210,10 +216,10 @@ def _column_section(column: dict[str, Any], matrix: Floats | None, receipt: dict
                 narrow=True,
             )
         )
-    return section(f"Accuracy of {column['name']}", *parts)
+    return section(f"Accuracy of {column.name}", *parts)
 
 
-def _accuracy_table(accuracy: dict[str, Any], share: str) -> str:
+def _accuracy_table(accuracy: Mapping[str, Any], share: str) -> str:
     upper = len(accuracy["bias"]) - 1
     wanted = sorted({0, 1, 2, 3, 5, *range(10, upper, max(10, round(upper / 50) * 10)), upper})
     rows = [
@@ -230,9 +236,9 @@ def _accuracy_table(accuracy: dict[str, Any], share: str) -> str:
     return table(header, rows, numbers=(0, 1, 2, 3))
 
 
-def _limitations(receipt: dict[str, Any]) -> list[str]:
-    facts = receipt["table"]
-    cells = "one cell" if receipt["contributions"] == 1 else f"{receipt['contributions']} cells"
+def _limitations(receipt: Receipt) -> list[str]:
+    facts = receipt.table
+    cells = "one cell" if receipt.contributions == 1 else f"{receipt.contributions} cells"
     found = [
         f"The promise covers a person who is counted in at most {cells} of each column. Somebody "
         "who is counted more often is protected less.",
@@ -244,14 +250,14 @@ def _limitations(receipt: dict[str, Any]) -> list[str]:
         "Random bits come from a cipher keyed by the operating system, so the promise is exact "
         "for ideal random bits and holds in practice for anyone who cannot break AES-256.",
     ]
-    if any(column["above"] == "top_code" for column in receipt["columns"]):
+    if any(column.above == "top_code" for column in receipt.columns):
         found.append("Counts above the upper end, if there were any, are understated.")
-    if facts["counted_by"]:
+    if facts.counted_by:
         found.append("The conditions and the list of categories were chosen by the publisher.")
     return found
 
 
-def _how_to_check(receipt: dict[str, Any]) -> list[str]:
+def _how_to_check(receipt: Receipt) -> list[str]:
     return [
         paragraph(
             "Anyone can check this release offline, with the program that is free to install. It "
@@ -265,9 +271,9 @@ def _how_to_check(receipt: dict[str, Any]) -> list[str]:
     ]
 
 
-def _reading(receipt: dict[str, Any]) -> str:
+def _reading(receipt: Receipt) -> str:
     """How to read one published count."""
-    if any(column["method"] == "preserve" for column in receipt["columns"]):
+    if any(column.method == "preserve" for column in receipt.columns):
         return (
             "To read a single published count, use the accuracy table above. The mechanism file "
             "describes the noisy counts before they were ranked and handed out again, and not "
@@ -279,31 +285,31 @@ def _reading(receipt: dict[str, Any]) -> str:
     )
 
 
-def _record(receipt: dict[str, Any]) -> list[str]:
+def _record(receipt: Receipt) -> list[str]:
     parts = []
-    for column in receipt["columns"]:
-        held, mechanism = column["properties"], column["mechanism"]
-        achieved = column["certificate"]["achieved_epsilon"]
+    for column in receipt.columns:
+        held, stage = column.properties, column.counts_stage
+        achieved = stage.achieved_epsilon
         rows = [
-            ("method", f"{column['method']} ({column['why']})"),
-            ("mechanism", f"{mechanism['name']}, counts 0 to {column['upper']}"),
-            ("file", f"{mechanism['file']}, SHA-256 {mechanism['sha256']}"),
-            ("certificate", f"{column['certificate']['file']}, digest "
-             f"{column['certificate']['digest']}"),
-            ("epsilon certified", f"{mechanism['epsilon']}"
+            ("method", f"{column.method} ({column.why})"),
+            ("mechanism", f"{stage.mechanism}, counts 0 to {column.upper}"),
+            ("file", f"{stage.file}, SHA-256 {stage.sha256}"),
+            ("certificate", f"{stage.certificate_file}, digest "
+             f"{stage.digest}"),
+            ("epsilon certified", f"{stage.certified_epsilon}"
              + ("" if achieved is None else f" (largest found {achieved:.6g})")),
-            ("loss, prior", f"{column['loss']}, {column['prior']}"),
+            ("loss, prior", f"{column.loss}, {column.prior}"),
             ("properties", ", ".join(held) if held else "none of the named ones"),
-            ("made by", column["solver"]),
+            ("made by", column.solver),
         ]  # fmt: skip
-        parts.append(section(column["name"], table([], rows), level=3))
-    parts.append(paragraph(f"Randomness: {receipt['randomness']}."))
-    parts.append(paragraph(f"Floating point: {receipt['float_protection']}."))
+        parts.append(section(column.name, table([], rows), level=3))
+    parts.append(paragraph(f"Randomness: {receipt.randomness}."))
+    parts.append(paragraph(f"Floating point: {FLOAT_PROTECTION}."))
     return parts
 
 
-def _amount(stage: dict[str, Any]) -> str:
-    number, exact = f"{stage['epsilon']:.6g}", stage["epsilon_exact"]
+def _amount(epsilon: Fraction) -> str:
+    number, exact = f"{float(epsilon):.6g}", str(epsilon)
     return number if len(exact) > 24 or "/" not in exact else f"{number} ({exact})"
 
 

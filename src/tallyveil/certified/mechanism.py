@@ -1,0 +1,209 @@
+"""Certified answers to a query, and certified noise: exact draws from proved integers."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tallyveil.arrays import Integers
+from tallyveil.certified.base import Certified
+from tallyveil.errors import ArgumentError
+from tallyveil.mechanism import Mechanism
+from tallyveil.proof import certificate as document
+from tallyveil.proof.noise_law import GeometricLaw
+from tallyveil.proof.ratios import TOTAL
+from tallyveil.query import Query
+from tallyveil.sampling.entropy import Entropy
+from tallyveil.sampling.noise import noise
+from tallyveil.sampling.positions import input_positions, released_values
+from tallyveil.sampling.sampler import Sampler
+
+__all__ = ["CertifiedAnswers", "CertifiedGeometric", "CertifiedMechanism", "CertifiedNoise"]
+
+WIDEST_MATRIX = 4001  # geometric noise is shown as a matrix up to this many answers
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CertifiedAnswers(Certified):
+    """A certified mechanism that answers a query.
+
+    Attributes
+    ----------
+    certificate : mapping
+        The JSON-ready certificate.
+    query : Query
+        What is asked.
+    """
+
+    query: Query
+
+    @property
+    @abstractmethod
+    def mechanism(self) -> Mechanism:
+        """The probabilities as a matrix of doubles, for accuracy statements."""
+
+    @property
+    def total(self) -> int:
+        """What every row of weights sums to: 2^62."""
+        return TOTAL
+
+    def release(self, counts: Any, entropy: Entropy | None = None) -> Any:
+        """Released answers for true answers: exact draws from the certified weights.
+
+        Parameters
+        ----------
+        counts : int or array of int
+            One true answer, or a one-dimensional array of them in any integer type. All of
+            them are checked before anything is drawn; the error says which rule is broken,
+            never which count broke it.
+        entropy : Entropy, optional
+            None takes a fresh key from the operating system, as every release should;
+            `SeededNotPrivate` is for tests.
+
+        Returns
+        -------
+        int or array of int
+            Of the same length and integer type, wider if the outputs need it; one number for
+            one number. Each answer costs epsilon; draws are independent.
+        """
+        positions, one, kind = input_positions(counts, self.query)
+        source = Entropy() if entropy is None else entropy
+        source.rekey()
+        values = released_values(self.draw_positions(positions, source), self.query, kind)
+        return values[0].item() if one else values
+
+    @abstractmethod
+    def draw_positions(self, positions: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
+        """Output positions for input positions, which the caller has checked."""
+
+    def __repr__(self) -> str:
+        n, m = self.query.shape
+        slack = f", delta={self.exact_delta}" if self.exact_delta else ""
+        return f"<certified {self.name}: {n} x {m}, epsilon={self.exact_epsilon}{slack}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CertifiedMechanism(CertifiedAnswers):
+    """A certified matrix: integer `weights`, shape (n, m), every row totalling 2^62.
+
+    >>> import tallyveil as tv
+    >>> c = tv.certify(tv.geometric(tv.Query.count(3), epsilon=1.0))
+    >>> c.weights.sum(axis=1).tolist() == [2**62] * 4, 0 <= c.release(2) <= 3
+    (True, True)
+    """
+
+    weights: Integers
+
+    def __post_init__(self) -> None:
+        self.weights.setflags(write=False)
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The probabilities weights / 2^62 as doubles, for accuracy statements."""
+        return Mechanism(
+            self.weights / TOTAL,
+            self.query,
+            self.exact_epsilon,
+            delta=self.exact_delta,
+            name=self.name,
+        )
+
+    @cached_property
+    def sampler(self) -> Sampler:
+        """The exact sampler of the weights, on input and output indices."""
+        return Sampler(self.weights)
+
+    def draw_positions(self, positions: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
+        """Output positions for input positions, which the caller has checked."""
+        return self.sampler.draw(positions, entropy)
+
+    def body(self) -> dict[str, Any]:
+        """The weights, one line of decimals per row."""
+        return {"weights": document.rows_text(self.weights)}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CertifiedGeometric(CertifiedAnswers):
+    """Geometric noise and a clamp, certified without a matrix: any range, no weights table.
+
+    >>> import tallyveil as tv
+    >>> c = tv.certify_geometric(tv.Query.count(1_000_000), epsilon="0.1")
+    >>> bool(c.verify()), 0 <= c.release(999_999) <= 1_000_000
+    (True, True)
+    """
+
+    noise: GeometricLaw
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The probabilities as a matrix of doubles, for ranges of up to 4001 answers."""
+        if max(self.query.shape) > WIDEST_MATRIX:
+            rule = f"have at most {WIDEST_MATRIX} answers for a matrix"
+            raise ArgumentError("query", rule, max(self.query.shape))
+        from tallyveil.mechanisms.geometric import geometric
+
+        return geometric(self.query, self.exact_epsilon)
+
+    def draw_positions(self, positions: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
+        """Output positions for input positions, which the caller has checked."""
+        noisy = noise(self.noise, len(positions), entropy)
+        noisy += positions
+        noisy += self.query.home[0]
+        return np.clip(noisy, 0, self.query.shape[1] - 1, out=noisy)
+
+    def body(self) -> dict[str, Any]:
+        """The integers of the noise."""
+        return {"noise": self.noise.to_dict()}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CertifiedNoise(Certified):
+    """Geometric noise for whole numbers without bounds, one of which a person moves by one.
+
+    >>> import tallyveil as tv
+    >>> c = tv.certify_noise(epsilon=50)
+    >>> bool(c.verify()), c.release([3, 14]).tolist()
+    (True, [3, 14])
+    """
+
+    noise: GeometricLaw
+
+    def release(self, values: Any, entropy: Entropy | None = None) -> Any:
+        """`values` with independent noise added to each: epsilon-private as a whole.
+
+        Parameters
+        ----------
+        values : int or array of int
+            Whole numbers. Adding or removing one person may move one of them by one.
+        entropy : Entropy, optional
+            None takes a fresh key from the operating system, as every release should.
+
+        Returns
+        -------
+        int or array of int
+            Whole numbers of any sign, of the same shape.
+        """
+        array = np.asarray(values)
+        if array.dtype.kind not in "iu" or array.ndim > 1:
+            raise ArgumentError(
+                "values",
+                "be a whole number or a one-dimensional array of them",
+                got=array.dtype.name,
+            )
+        source = Entropy() if entropy is None else entropy
+        source.rekey()
+        noisy = noise(self.noise, array.size, source)
+        noisy += array.reshape(-1)
+        return int(noisy[0]) if array.ndim == 0 else noisy
+
+    def body(self) -> dict[str, Any]:
+        """The integers of the noise."""
+        return {"noise": self.noise.to_dict()}
+
+    def __repr__(self) -> str:
+        return f"<certified noise on whole numbers: epsilon={self.exact_epsilon}>"

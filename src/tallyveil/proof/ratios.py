@@ -1,0 +1,202 @@
+"""Whether a table of integer weights is private: every ratio compared exactly.
+
+This module and `exponent` are the heart of what has to be right. They compare integers with
+integers; no double decides anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tallyveil.arrays import Integers
+from tallyveil.errors import VerificationError
+from tallyveil.neighbours import Neighbours
+from tallyveil.proof.exponent import Growth
+
+__all__ = [
+    "TOTAL",
+    "TOTAL_BITS",
+    "Cell",
+    "Verdict",
+    "check_weights",
+    "find_broken_cell",
+    "find_row_fault",
+    "hockey_stick",
+]
+
+TOTAL_BITS = 62
+TOTAL = 1 << TOTAL_BITS
+"""What every row of certified weights sums to."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The output that tells two neighbouring true answers apart best.
+
+    `likelier` and `rarer` are input indices, `output` an output index, `weights` their two
+    integer weights: the ratio is weights[0] / weights[1].
+    """
+
+    likelier: int
+    rarer: int
+    output: int
+    weights: tuple[int, int]
+
+    @property
+    def epsilon(self) -> float:
+        """ln of the ratio, in floating point; infinite beside a zero."""
+        first, second = self.weights
+        if second == 0:
+            return math.inf if first else 0.0
+        return math.log1p((first - second) / second)
+
+    def __str__(self) -> str:
+        first, second = self.weights
+        ratio = first / second if second else math.inf
+        return (
+            f"output {self.output}: inputs {self.likelier} and {self.rarer}, "
+            f"weights {first} and {second}, ratio {ratio:.12g}"
+        )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a mechanism holds what it claims; true in a condition if it does.
+
+    Attributes
+    ----------
+    ok : every check passed
+    epsilon, delta : the exact privacy that was checked, None if nothing readable was claimed
+    achieved_epsilon : ln of the largest ratio found, in floating point, None if unknown
+    achieved_delta : the exact hockey-stick bound found, where delta > 0 is claimed
+    worst : the cell with the largest ratio
+    reason : one sentence, what failed or what was checked
+    """
+
+    ok: bool
+    epsilon: Fraction | None
+    delta: Fraction | None
+    achieved_epsilon: float | None
+    achieved_delta: Fraction | None
+    worst: Cell | None
+    reason: str
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
+def check_weights(
+    weights: Integers, neighbours: Neighbours, epsilon: Fraction, delta: Fraction = Fraction(0)
+) -> Verdict:
+    """Whether integer weights, shape (n, m), are (epsilon, delta)-private, exactly.
+
+    >>> half = np.array([[2**61, 2**61], [2**61, 2**61]])
+    >>> check_weights(half, Neighbours.path(2), Fraction(1)).achieved_epsilon
+    0.0
+    """
+    fault = find_row_fault(weights)
+    if fault:
+        return Verdict(False, epsilon, delta, None, None, None, fault)
+    caps = Growth.of(epsilon).cap(weights)
+    worst = _find_worst_cell(weights, neighbours)
+    achieved = worst.epsilon
+    if delta:
+        units, likelier, rarer = hockey_stick(weights, caps, neighbours)
+        found = Fraction(units, TOTAL)
+        ok = found <= delta
+        reason = (
+            f"inputs {likelier} and {rarer} need delta {float(found):.6g} at epsilon "
+            f"{epsilon}; claimed {float(delta):.6g}"
+        )
+        return Verdict(ok, epsilon, delta, achieved, found, worst,
+                       "" if ok else f"Not private: {reason}.")  # fmt: skip
+    broken = find_broken_cell(weights, caps, neighbours)
+    if broken is None:
+        return Verdict(True, epsilon, delta, achieved, None, worst, "")
+    reason = f"Not private at epsilon {epsilon}: {broken}."
+    return Verdict(False, epsilon, delta, achieved, None, broken, reason)
+
+
+def find_row_fault(weights: Integers) -> str | None:
+    if weights.ndim != 2 or weights.dtype != np.int64:
+        return "Weights must be a table of 64-bit integers."
+    if weights.min() < 0 or weights.max() > TOTAL:
+        row = int(np.argmax(((weights < 0) | (weights > TOTAL)).any(axis=1)))
+        return f"Row {row} has a weight outside 0..2^{TOTAL_BITS}."
+    # Two halves, because a sum of many large weights could wrap around 2^64.
+    high, low = (weights >> 31).sum(axis=1), (weights & 0x7FFFFFFF).sum(axis=1)
+    carry = low >> 31
+    wrong = (high + carry != TOTAL >> 31) | (low & 0x7FFFFFFF != 0)
+    if wrong.any():
+        return f"Row {int(wrong.argmax())} does not total 2^{TOTAL_BITS}."
+    return None
+
+
+def find_broken_cell(weights: Integers, caps: Integers, neighbours: Neighbours) -> Cell | None:
+    """The cell with w[i, j] > floor(ratio w[k, j]) by most in the first block that has one."""
+    for i, k, top, cap in _comparisons(weights, caps, neighbours):
+        excess = top - cap
+        if (excess > 0).any():
+            return _cell(weights, i, k, excess)
+    return None
+
+
+def _find_worst_cell(weights: Integers, neighbours: Neighbours) -> Cell:
+    """The largest ratio, compared exactly among each block's float maxima."""
+    floats = weights.astype(float)
+    best: Cell | None = None
+    for i, k, top, bottom in _comparisons(floats, floats, neighbours):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(top == bottom, 1.0, top / bottom)
+        cell = _cell(weights, i, k, ratio)
+        if best is None or (cell.weights[0] * best.weights[1] > best.weights[0] * cell.weights[1]):
+            best = cell
+    if best is None:
+        raise VerificationError("The query has no neighbours.")
+    return best
+
+
+def _comparisons(upper: Any, lower: Any, neighbours: Neighbours) -> Iterator[tuple[Any, ...]]:
+    """Blocks (i, k, upper[i], lower[k]) that together hold every ordered neighbour pair.
+
+    Where all pairs are neighbours, the largest of each column against the smallest decides.
+    """
+    if neighbours.kind == "complete":
+        yield (upper.argmax(axis=0)[None, :], lower.argmin(axis=0)[None, :],
+               upper.max(axis=0)[None, :], lower.min(axis=0)[None, :])  # fmt: skip
+        return
+    index = np.arange(len(upper))
+    for low, high in neighbours.blocks():
+        for first, second in ((low, high), (high, low)):
+            yield index[first][:, None], index[second][:, None], upper[first], lower[second]
+
+
+def _cell(weights: Integers, i: Integers, k: Integers, measure: NDArray[Any]) -> Cell:
+    """The cell of a block where `measure` is largest."""
+    at, j = np.unravel_index(int(measure.argmax()), measure.shape)
+    likelier = int(np.broadcast_to(i, measure.shape)[at, j])
+    rarer = int(np.broadcast_to(k, measure.shape)[at, j])
+    return Cell(likelier, rarer, int(j), (int(weights[likelier, j]), int(weights[rarer, j])))
+
+
+def hockey_stick(weights: Integers, caps: Integers, neighbours: Neighbours) -> tuple[int, int, int]:
+    """The largest sum_j max(0, w[i, j] - floor(ratio w[k, j])) in units of 2^-62, and where.
+
+    Rounding the cap down can only raise the sum, so it bounds the true one from above.
+    """
+    index = np.arange(len(weights))
+    worst = (-1, 0, 0)
+    for low, high in neighbours.blocks():
+        for first, second in ((low, high), (high, low)):
+            sums = np.maximum(weights[first] - caps[second], 0).sum(axis=1)
+            at = int(sums.argmax())
+            if sums[at] > worst[0]:
+                worst = (int(sums[at]), int(index[first][at]), int(index[second][at]))
+    return worst

@@ -1,0 +1,81 @@
+"""The files of a release folder, as bytes, from the released table and its receipt alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tallyveil.arrays import Floats
+from tallyveil.publish.page.methodology import methodology
+from tallyveil.publish.receipt import Receipt
+from tallyveil.tables.base import Table
+
+__all__ = ["DATAPACKAGE", "METHODOLOGY", "RECEIPT", "build_files", "describe_data"]
+
+DATAPACKAGE, RECEIPT, METHODOLOGY = "datapackage.json", "receipt.json", "METHODOLOGY.html"
+MEDIA_TYPES = {
+    "csv": "text/csv",
+    "tsv": "text/tab-separated-values",
+    "parquet": "application/vnd.apache.parquet",
+    "arrow": "application/vnd.apache.arrow.file",
+}
+
+
+def build_files(
+    data: Table,
+    receipt: Receipt,
+    matrices: Sequence[Floats | None],
+    proofs: Mapping[str, bytes],
+) -> dict[str, bytes]:
+    """Name and content of every file but the checksums."""
+    content = data.to_bytes()
+    return {
+        receipt.table.file: content,
+        DATAPACKAGE: describe_data(data, content, receipt),
+        RECEIPT: receipt.to_json().encode(),
+        METHODOLOGY: methodology(receipt, matrices).encode(),
+        **proofs,
+    }
+
+
+def describe_data(data: Table, content: bytes, receipt: Receipt) -> bytes:
+    """A Frictionless description of the data file, whose bytes are `content`."""
+    uppers = {column.name: column.upper for column in receipt.columns}
+    fields: list[dict[str, Any]] = [{"name": name, "type": "string"} for name in data.index_names]
+    for name in data.names:
+        if name not in uppers:
+            fields.append({"name": name, "type": data.type_of(name)})
+            continue
+        fields.append(
+            {
+                "name": name,
+                "type": "integer",
+                "description": "a privatized count; see METHODOLOGY.html",
+                "constraints": {"required": True, "minimum": 0, "maximum": uppers[name]},
+            }
+        )
+    is_text = data.extension in ("csv", "tsv")
+    resource: dict[str, Any] = {
+        "profile": "tabular-data-resource" if is_text else "data-resource",
+        "name": "data",
+        "path": receipt.table.file,
+        "format": data.extension,
+        "mediatype": MEDIA_TYPES[data.extension],
+        "encoding": receipt.table.encoding,
+        "bytes": len(content),
+        "hash": f"sha256:{hashlib.sha256(content).hexdigest()}",
+        "schema": {"fields": fields},
+    }
+    if is_text:
+        resource["dialect"] = {"delimiter": receipt.table.delimiter, "header": True}
+    package = {
+        "profile": "data-package",
+        "name": f"private-release-{receipt.release}",
+        "title": "Privatized counts",
+        "description": receipt.promise,
+        "created": receipt.created,
+        "resources": [resource],
+    }
+    return (json.dumps(package, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()

@@ -1,0 +1,108 @@
+"""A release folder read back: its receipt, its certified objects, its pages made again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tallyveil.certified.base import Certified
+from tallyveil.certified.load import load
+from tallyveil.errors import PackageError
+from tallyveil.mechanism import Mechanism, as_mechanism
+from tallyveil.publish.accuracy import (
+    WIDEST_PICTURE,
+    Figures,
+    describe_published,
+    matched_mechanism,
+)
+from tallyveil.publish.files import RECEIPT
+from tallyveil.publish.page.methodology import methodology
+from tallyveil.publish.receipt import ColumnRecord, Receipt, StageRecord
+
+__all__ = [
+    "describe_again",
+    "load_stage",
+    "published_mechanism",
+    "read_json",
+    "read_receipt",
+    "rebuild_methodology",
+]
+
+
+def read_receipt(folder: str | Path) -> Receipt:
+    """The receipt of the release in `folder`, or a `PackageError`."""
+    path = Path(folder) / RECEIPT
+    try:
+        data = read_json(path)
+    except (OSError, ValueError, RecursionError):
+        raise PackageError(f"{str(folder)!r} holds no readable {RECEIPT}.") from None
+    return Receipt.from_dict(data)
+
+
+def read_json(path: Path) -> Any:
+    """The JSON in a file, which may name no key twice and hold no NaN."""
+    text = path.read_bytes().decode("utf-8")
+    return json.loads(text, object_pairs_hook=_refuse_repeats, parse_constant=_refuse_constant)
+
+
+def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return found
+
+
+def _refuse_constant(word: str) -> Any:
+    raise ValueError(f"{word} is not a number of JSON")
+
+
+def plain_name(name: Any) -> str:
+    """`name` if it names a file in the folder itself, else a `PackageError`."""
+    if not isinstance(name, str) or not name or "/" in name or "\\" in name or name in (".", ".."):
+        raise PackageError("A file name in the receipt points outside the folder.")
+    return name
+
+
+def load_stage(folder: str | Path, stage: StageRecord) -> Certified:
+    """What a stage drew from, proved again on the way in."""
+    return load(Path(folder) / plain_name(stage.file))
+
+
+def describe_again(column: ColumnRecord, certified: Sequence[Certified]) -> Figures:
+    """The figures of a column from what its stages drew from and its published histogram."""
+    distribution = next(
+        (
+            found
+            for stage, found in zip(column.stages, certified, strict=True)
+            if stage.name == f"{column.name}: distribution"
+        ),
+        None,
+    )
+    histogram = np.array(column.histogram, dtype=np.int64)
+    return describe_published(column.method, certified[-1], distribution, column.upper, histogram)
+
+
+def published_mechanism(folder: str | Path, column: ColumnRecord) -> Mechanism | None:
+    """Probabilities of published counts given true ones, for one column of a receipt.
+
+    Those of the certified mechanism itself, unless ranks were matched afterwards: then those
+    of the transport mechanism that the whole procedure amounts to in a large table. None where
+    the range is too wide for a matrix.
+    """
+    if column.upper + 1 > WIDEST_PICTURE:
+        return None
+    stage = column.counts_stage
+    if column.method == "preserve":
+        return matched_mechanism(column.upper, stage.certified_epsilon, np.array(column.histogram))
+    return as_mechanism(load_stage(folder, stage))
+
+
+def rebuild_methodology(folder: str | Path) -> str:
+    """The text of METHODOLOGY.html; byte for byte the one in the folder."""
+    receipt = read_receipt(folder)
+    made = [published_mechanism(folder, column) for column in receipt.columns]
+    return methodology(receipt, [None if found is None else found.matrix for found in made])

@@ -1,0 +1,285 @@
+"""A request, checked and made definite before the table is opened. Every word of it is public."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+from tallyveil.certified.ladder import check_levels
+from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.exact import exact_epsilon
+from tallyveil.loss import Loss
+from tallyveil.properties import check_names
+from tallyveil.publish.options import ReleaseOptions
+from tallyveil.query import Query
+from tallyveil.tables.categories import Condition, Label, parse_conditions, public_categories
+
+__all__ = ["ABOVE", "METHODS", "NEIGHBOURS", "ColumnRequest", "Request", "check_options"]
+
+METHODS = ("auto", "preserve", "geometric", "fair", "design")
+NEIGHBOURS = ("add_remove", "change_one")
+ABOVE = ("top_code", "refuse")
+ORDERS = ("input", "sorted")
+COUNT_OF_ROWS = "count"
+"""The name of the column that microdata are counted into, and of a plain array."""
+
+LARGEST_UPPER = 10**6
+
+
+@dataclass(frozen=True)
+class ColumnRequest:
+    """One count column: its public range (None: to be found privately) and its epsilon."""
+
+    name: str
+    upper: int | None
+    epsilon: Fraction
+
+
+@dataclass(frozen=True)
+class Request:
+    """A checked request; `tv.privatize` says what each part means."""
+
+    columns: tuple[ColumnRequest, ...]
+    levels: tuple[Fraction, ...]
+    method: str
+    why: str
+    loss: Loss
+    properties: tuple[str, ...]
+    neighbours: str
+    contributions: int
+    above: str
+    upper_epsilon: Fraction
+    by: tuple[str, ...]
+    where: tuple[Condition, ...]
+    categories: tuple[Label, ...]
+    order: str
+    keep: tuple[str, ...] | None
+    drop: tuple[str, ...]
+    allow_duplicates: bool
+    microdata: bool
+
+    @property
+    def multiplier(self) -> int:
+        """How many cell changes one person can make: what every epsilon is multiplied with."""
+        return count_moves(self.contributions, self.neighbours)
+
+
+def count_moves(contributions: int, neighbours: str) -> int:
+    """How many counts one person can move by one.
+
+    A person in up to k cells moves k of them (group privacy); changing one record instead of
+    adding or removing it moves two cells for each.
+
+    >>> count_moves(3, "add_remove"), count_moves(3, "change_one")
+    (3, 6)
+    """
+    return contributions * (2 if neighbours == "change_one" else 1)
+
+
+def check_options(options: ReleaseOptions, array: bool = False) -> Request:
+    """Check everything that can be checked without the table.
+
+    Parameters
+    ----------
+    options : ReleaseOptions
+        What was asked for.
+    array : bool
+        Whether the table is a plain array of counts, which needs no column name.
+
+    Returns
+    -------
+    Request
+        One upper bound and one epsilon per count column, whichever way they were given.
+    """
+    neighbours, above = _underscored(options.neighbours), _underscored(options.above)
+    _require_one_of("neighbours", neighbours, NEIGHBOURS)
+    _require_one_of("above", above, ABOVE)
+    _require_one_of("order", options.order, ORDERS)
+    by, counted = _names(options.by, "by"), _names(options.count, "count")
+    microdata = bool(by) and not counted
+    _check_columns(options, by, counted, microdata or array)
+    names = counted or (COUNT_OF_ROWS,)
+    uppers = _per_column(options.upper, names, "upper", _check_upper)
+    method, why = _check_method(options)
+    levels = () if options.levels is None else _check_levels(options, uppers)
+    epsilons = (levels[0],) * len(names) if levels else _find_epsilons(options, method, uppers)
+    return Request(
+        tuple(map(ColumnRequest, names, uppers, epsilons)),
+        levels,
+        method,
+        why,
+        options.loss,
+        _check_properties(options, method),
+        neighbours,
+        _check_contributions(options.contributions),
+        above,
+        _check_upper_epsilon(options, uppers, above),
+        by,
+        parse_conditions(_listed(options.where)),
+        () if options.categories is None else public_categories(options.categories, by),
+        options.order,
+        None if options.keep is None else _names(options.keep, "keep"),
+        _names(options.drop, "drop"),
+        options.allow_duplicates,
+        microdata,
+    )
+
+
+def _check_columns(
+    options: ReleaseOptions, by: tuple[str, ...], counted: tuple[str, ...], unnamed: bool
+) -> None:
+    """Which columns are counts and which are categories must fit together."""
+    if not counted and not unnamed:
+        hint = "For microdata, one row per person, name the columns to count by."
+        raise ArgumentError("count", "name the column of counts", hint=hint)
+    if set(by) & set(counted):
+        raise ArgumentError("by", "name public columns, not a column of counts")
+    if by and not counted and options.categories is None:
+        hint = "A category that appears only because somebody is in it gives that person away."
+        rule = "list the public categories when microdata are counted"
+        raise ArgumentError("categories", rule, hint=hint)
+    if (options.where or options.categories is not None) and not by:
+        raise ArgumentError("by", "name the category columns that the other options refer to")
+    if options.where and counted:
+        raise UsageError("'where' is for microdata: rows are counted with 'by' and no 'count'.")
+
+
+def _check_method(options: ReleaseOptions) -> tuple[str, str]:
+    """The method asked for, and why it is used."""
+    text = str(options.method)
+    if text not in METHODS and not Path(text).is_file():
+        rule = f"be one of {', '.join(METHODS)}, or the path of a mechanism file"
+        raise ArgumentError("method", rule, text)
+    if options.levels is not None:
+        if text != "auto":
+            raise UsageError("Levels are drawn one from the other: leave 'method' out.")
+        return "ladder", "several privacy levels were asked for"
+    if options.within is not None and text == "auto":
+        return "geometric", "it keeps the wanted accuracy for every true count"
+    return text, "asked for"
+
+
+def _check_levels(options: ReleaseOptions, uppers: tuple[int | None, ...]) -> tuple[Fraction, ...]:
+    given = options.levels
+    parts = given.split(",") if isinstance(given, str) else given
+    if options.epsilon is not None or options.within is not None:
+        raise UsageError("Give either one epsilon (or accuracy), or several levels.")
+    if None in uppers:
+        raise UsageError("Levels need a public upper bound: 'auto' is not possible with them.")
+    return check_levels([part.strip() if isinstance(part, str) else part for part in parts or ()])
+
+
+def _check_properties(options: ReleaseOptions, method: str) -> tuple[str, ...]:
+    properties = check_names(options.properties)
+    if properties and method != "design":
+        raise UsageError("Properties are kept by the method 'design' only: ask for it as well.")
+    return properties
+
+
+def _check_upper_epsilon(
+    options: ReleaseOptions, uppers: tuple[int | None, ...], above: str
+) -> Fraction:
+    """What the search for each private upper bound may cost; 0 where none is searched."""
+    if None not in uppers:
+        if options.upper_epsilon is not None:
+            raise UsageError("'upper_epsilon' pays for finding a bound: it goes with upper 'auto'.")
+        return Fraction(0)
+    if above == "refuse":
+        raise ArgumentError("above", "be 'top_code' when upper is 'auto'", above)
+    if options.upper_epsilon is None:
+        hint = "For example 0.1; or give upper, if a bound is publicly known."
+        rule = "say how much finding the upper bound may cost"
+        raise ArgumentError("upper_epsilon", rule, hint=hint)
+    return exact_epsilon(options.upper_epsilon, "upper_epsilon")
+
+
+def _find_epsilons(
+    options: ReleaseOptions, method: str, uppers: tuple[int | None, ...]
+) -> tuple[Fraction, ...]:
+    """The epsilon of each column, as given or as the wanted accuracy needs it."""
+    if options.within is None:
+        if options.epsilon is None:
+            hint = "Smaller is more private; 1.0 is a usual start."
+            raise ArgumentError("epsilon", "be given, or 'within' instead of it", hint=hint)
+        names = _names(options.count, "count") or (COUNT_OF_ROWS,)
+        return _per_column(options.epsilon, names, "epsilon", exact_epsilon)
+    if options.epsilon is not None:
+        raise UsageError("Give either 'epsilon' or 'within'.")
+    if method not in ("geometric", "fair"):
+        hint = "They alone can promise an accuracy for every true count beforehand."
+        raise ArgumentError("within", "be used with the methods geometric or fair", method, hint)
+    return tuple(_solve_epsilon(options, method, upper) for upper in uppers)
+
+
+def _solve_epsilon(options: ReleaseOptions, method: str, upper: int | None) -> Fraction:
+    """The smallest epsilon that is accurate enough, whatever the true count."""
+    from tallyveil.reading.precision import epsilon_for
+
+    if upper is None or options.within is None:
+        raise ArgumentError("upper", "be a number when 'within' is given", "auto")
+    query = Query.count(upper)
+    wanted = epsilon_for(query, options.within, options.confidence, mechanism=method)
+    return exact_epsilon(wanted)
+
+
+def _per_column(
+    given: Any, names: tuple[str, ...], argument: str, check: Callable[[Any, str], Any]
+) -> tuple[Any, ...]:
+    """`given` for every count column: one for all, a sequence, or a mapping by name."""
+    if isinstance(given, Mapping):
+        if set(given) != set(names):
+            raise ArgumentError(argument, f"name exactly the columns {', '.join(names)}")
+        return tuple(check(given[name], argument) for name in names)
+    if isinstance(given, (list, tuple)):
+        if len(given) == 1:
+            return (check(given[0], argument),) * len(names)
+        if len(given) != len(names):
+            rule = f"be one value, or one for each of the {len(names)} count columns"
+            raise ArgumentError(argument, rule, got=f"{len(given)} values")
+        return tuple(check(value, argument) for value in given)
+    return (check(given, argument),) * len(names)
+
+
+def _check_upper(value: Any, argument: str) -> int | None:
+    if isinstance(value, str) and value == "auto":
+        return None
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
+        hint = "It is the largest count that can be published, and it must be publicly known."
+        raise ArgumentError(argument, "be a whole number of at least 1, or 'auto'", value, hint)
+    if int(value) > LARGEST_UPPER:
+        raise ArgumentError(argument, f"be at most {LARGEST_UPPER:,}", value)
+    return int(value)
+
+
+def _names(given: str | Sequence[str] | None, argument: str) -> tuple[str, ...]:
+    names = tuple(str(name) for name in _listed(given))
+    if len(set(names)) != len(names):
+        raise ArgumentError(argument, "name every column once", got=", ".join(names))
+    return names
+
+
+def _listed(given: Any) -> Sequence[Any]:
+    if given is None:
+        return ()
+    return given if isinstance(given, (list, tuple)) else (given,)
+
+
+def _underscored(word: str) -> str:
+    return str(word).replace("-", "_")
+
+
+def _check_contributions(value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ArgumentError("contributions", "be a whole number of at least 1", value)
+    return int(value)
+
+
+def _require_one_of(argument: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise ArgumentError(argument, f"be one of: {', '.join(known)}", value)

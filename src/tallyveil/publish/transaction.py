@@ -1,0 +1,312 @@
+"""One transaction for every caller: reserve room, debit, draw, write, in this order.
+
+A full disk costs no budget, nothing is drawn before it is paid for, and a folder appears whole
+or not at all. What is drawn is what was certified, hashed into the ledger and shipped.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tallyveil.budget.ledger import Debit, Entry, Ledger, Stage, shown_rational
+from tallyveil.certified.ladder import Ladder
+from tallyveil.errors import UsageError
+from tallyveil.publish.accuracy import Figures, describe_published
+from tallyveil.publish.folder import Staging, reserve_folder
+from tallyveil.publish.methods import PublishedCounts
+from tallyveil.publish.options import ReleaseOptions
+from tallyveil.publish.plan import DISTRIBUTION, ColumnPlan, PlannedStage
+from tallyveil.publish.prepare import Prepared, prepare
+from tallyveil.publish.receipt import (
+    ColumnRecord,
+    LedgerRecord,
+    LevelRecord,
+    Receipt,
+    StageRecord,
+    TableRecord,
+)
+from tallyveil.publish.release import Release
+from tallyveil.sampling.entropy import Entropy
+from tallyveil.tables.base import Table
+
+__all__ = ["name_level_folder", "publish_table"]
+
+Say = Callable[[str], None]
+
+
+def publish_table(
+    table: Any,
+    options: ReleaseOptions,
+    *,
+    command: str,
+    say: Say = lambda _: None,
+    remark: Callable[[Prepared], None] = lambda _: None,
+) -> tuple[Release, ...]:
+    """Publish a table as `options` ask: the one road to a release.
+
+    Parameters
+    ----------
+    table : path, table or array
+        See `tv.privatize`.
+    options : ReleaseOptions
+        What is asked for.
+    command : str
+        What called, for the ledger.
+    say : callable
+        Told the name of every step as it begins.
+    remark : callable
+        Shown what was prepared, before anything is spent; for the publisher's eyes.
+
+    Returns
+    -------
+    tuple of Release
+        One release, or one for each level of a ladder, least private first.
+    """
+    _check_targets(options)
+    account = _open_account(options)
+    say("reading and checking the table")
+    prepared = prepare(table, options)
+    remark(prepared)
+    say("reserving room")
+    with _reserve(options, prepared) as place:
+        name = str(uuid.uuid4())
+        say("debiting the ledger")
+        entry = None if account is None else _debit(account, prepared, command, name)
+        say("drawing")
+        entropy = Entropy() if options.entropy is None else options.entropy
+        plans = prepared.complete_plans(entropy)
+        published = []
+        for plan in plans:
+            draws = plan.method.draw(prepared.counts[plan.name].values, entropy)
+            published.append(plan.method.publish(draws, entropy))
+        say("packing")
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        builder = _Builder(prepared, plans, name, created, entry, entropy.private)
+        releases = tuple(
+            builder.build(level, {p.name: c[level] for p, c in zip(plans, published, strict=True)})
+            for level in range(len(published[0]))
+        )
+        if place is not None:
+            place.commit(_arrange_folders(releases))
+    if options.confidential_report is not None:
+        _write_confidential(Path(options.confidential_report), prepared, releases[0])
+    return releases
+
+
+def name_level_folder(level: int, epsilon: Fraction) -> str:
+    """The folder of one level inside a ladder's folder.
+
+    >>> name_level_folder(2, Fraction(1, 2))
+    'level-2-epsilon-0.5'
+    """
+    return f"level-{level}-epsilon-{shown_rational(epsilon).replace('/', '_')}"
+
+
+def _check_targets(options: ReleaseOptions) -> None:
+    """Refuse targets that cannot be written, before the table is read."""
+    if options.ledger is not None and options.out is None:
+        raise UsageError(
+            "A ledger is debited before anything is drawn, so the release folder must be "
+            "reserved first: give 'out' as well."
+        )
+    if options.confidential_report is None:
+        return
+    report = Path(options.confidential_report).absolute()
+    if options.out is not None and Path(options.out).absolute() in (report, *report.parents):
+        raise UsageError("The confidential report must lie outside the release folder.")
+    if report.exists() or not report.parent.is_dir():
+        raise UsageError(
+            f"The confidential report must be a new file in a folder that exists. Got "
+            f"{str(options.confidential_report)!r}."
+        )
+
+
+def _open_account(options: ReleaseOptions) -> tuple[Ledger, str] | None:
+    given = options.ledger
+    if given is None and options.dataset is None:
+        return None
+    if given is None or options.dataset is None:
+        missing = "ledger" if given is None else "dataset"
+        raise UsageError(f"A ledger and a dataset belong together: give the {missing} as well.")
+    ledger = given if isinstance(given, Ledger) else Ledger(given)
+    ledger.account(options.dataset)  # an unknown dataset is refused before the table is read
+    return ledger, options.dataset
+
+
+def _reserve(options: ReleaseOptions, prepared: Prepared) -> AbstractContextManager[Staging | None]:
+    if options.out is None:
+        return nullcontext()
+    return reserve_folder(options.out, prepared.count_bytes())
+
+
+def _debit(account: tuple[Ledger, str], prepared: Prepared, command: str, release: str) -> Entry:
+    """Spend the whole cost in one entry, which names everything certified so far."""
+    certified = prepared.certified
+    debit = Debit(
+        tuple(column.name for column in prepared.request.columns),
+        tuple(Stage(name, epsilon) for name, epsilon in prepared.stages),
+        mechanism=tuple(stage.sha256 for stage in certified),
+        certificate=tuple(str(stage.certified.certificate["digest"]) for stage in certified),
+        command=command,
+        release=release,
+    )
+    ledger, dataset = account
+    return ledger.debit(dataset, debit)
+
+
+@dataclass(frozen=True, eq=False)
+class _Builder:
+    """What the releases of all levels have in common."""
+
+    prepared: Prepared
+    plans: tuple[ColumnPlan, ...]
+    release: str
+    created: str
+    entry: Entry | None
+    private: bool
+
+    def build(self, level: int, columns: Mapping[str, PublishedCounts]) -> Release:
+        """The release of one level (the only one, 0, unless there is a ladder)."""
+        request = self.prepared.request
+        data = self.prepared.build_table({name: c.counts for name, c in columns.items()})
+        files = _ProofFiles()
+        records, figures = [], []
+        for plan in self.plans:
+            stages = self._stages_of(plan, level)
+            record, figure = _describe(plan, stages, columns[plan.name], files, request.above)
+            records.append(record)
+            figures.append(figure)
+        receipt = Receipt(
+            self.release,
+            self.created,
+            self.private,
+            request.neighbours,
+            request.contributions,
+            _describe_table(data, self.prepared),
+            tuple(records),
+            None if self.entry is None else LedgerRecord.of(self.entry),
+            LevelRecord(level + 1, request.levels) if request.levels else None,
+        )
+        return Release(data, receipt, dict(columns), tuple(figures), files.content)
+
+    def _stages_of(self, plan: ColumnPlan, level: int) -> tuple[PlannedStage, ...]:
+        """The stages behind one level: of a ladder, only what its readers may see."""
+        ladder = plan.counts_stage.certified
+        if not isinstance(ladder, Ladder):
+            return plan.stages
+        part = ladder.level(level + 1)
+        cost = part.exact_epsilon * self.prepared.request.multiplier
+        return (PlannedStage(plan.name, plan.counts_stage.kind, part, cost),)
+
+
+class _ProofFiles:
+    """Mechanism and certificate files by name; equal ones share one file."""
+
+    def __init__(self) -> None:
+        self.content: dict[str, bytes] = {}
+        self._suffixes: dict[str, str] = {}
+        self._numbers: dict[str, int] = {}
+
+    def add(self, stage: PlannedStage) -> StageRecord:
+        """Keep the files of a stage and describe them."""
+        kind = "" if stage.kind == "counts" else "-" + stage.kind.replace(" ", "-")
+        if stage.sha256 not in self._suffixes:
+            number = self._numbers[kind] = self._numbers.get(kind, 0) + 1
+            self._suffixes[stage.sha256] = kind + (f"-{number}" if number > 1 else "")
+        suffix = self._suffixes[stage.sha256]
+        file, certificate_file = f"mechanism{suffix}.json", f"certificate{suffix}.json"
+        self.content[file] = stage.mechanism_bytes
+        self.content[certificate_file] = stage.certificate_bytes
+        certificate = stage.certified.certificate
+        return StageRecord(
+            stage.name,
+            stage.epsilon,
+            file,
+            stage.sha256,
+            stage.certified.name,
+            stage.certified.exact_epsilon,
+            certificate_file,
+            certificate["digest"],
+            certificate["achieved_epsilon"],
+        )
+
+
+def _describe(
+    plan: ColumnPlan,
+    stages: tuple[PlannedStage, ...],
+    published: PublishedCounts,
+    files: _ProofFiles,
+    above: str,
+) -> tuple[ColumnRecord, Figures]:
+    certified = stages[-1].certified
+    distribution = next((s.certified for s in stages if s.kind == DISTRIBUTION), None)
+    figures = describe_published(
+        plan.method_name, certified, distribution, plan.upper, published.histogram
+    )
+    spread = figures.spread
+    record = ColumnRecord(
+        plan.name,
+        plan.upper,
+        plan.upper_source,
+        above,
+        plan.method_name,
+        plan.why,
+        certified.exact_epsilon if isinstance(certified, Ladder) else plan.epsilon,
+        tuple(files.add(stage) for stage in stages),
+        plan.loss,
+        figures.properties,
+        plan.solver,
+        figures.accuracy.to_dict(),
+        tuple(published.histogram.tolist()),
+        None if spread is None else tuple(np.round(2 * spread, 3).tolist()),
+    )
+    return record, figures
+
+
+def _describe_table(data: Table, prepared: Prepared) -> TableRecord:
+    request = prepared.request
+    columns = (*data.index_names, *data.names)
+    counted = {column.name for column in request.columns}
+    return TableRecord(
+        data.rows,
+        data.kind,
+        f"data.{data.extension}",
+        getattr(data, "delimiter", ","),
+        getattr(data, "encoding", "utf-8"),
+        columns,
+        tuple(name for name in columns if name not in counted),
+        prepared.layout.row_order,
+        request.by if request.microdata else (),
+        tuple(str(condition) for condition in request.where),
+    )
+
+
+def _arrange_folders(releases: tuple[Release, ...]) -> dict[str, dict[str, bytes]]:
+    """The files of the release folder, or of a folder for each level inside it."""
+    if releases[0].receipt.ladder is None:
+        return {"": releases[0].files}
+    return {
+        name_level_folder(level, release.receipt.columns[0].epsilon): release.files
+        for level, release in enumerate(releases, start=1)
+    }
+
+
+def _write_confidential(path: Path, prepared: Prepared, release: Release) -> None:
+    """Write the comparison with the truth, readable by its owner only."""
+    from tallyveil.publish.page.confidential import confidential_report
+
+    released = {name: column.counts for name, column in release.published.items()}
+    page = confidential_report(release.receipt, prepared.read_truth(), released)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(handle, "w", encoding="utf-8", newline="\n") as file:
+        file.write(page)

@@ -1,0 +1,4 @@
+"""Shim."""
+from tallyveil.tables.source import ArrayTable
+
+__all__ = ["ArrayTable"]
