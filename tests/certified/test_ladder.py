@@ -9,7 +9,7 @@ from scipy.stats import chi2
 import tallyveil as tv
 from tallyveil.certified import ladder as module
 from tallyveil.proof.exponent import exp_lower
-from tallyveil.proof.verify import TOTAL
+from tallyveil.proof.ratios import TOTAL
 
 
 @pytest.mark.parametrize(
@@ -79,36 +79,71 @@ def test_independent_levels_would_not_be_safe():
 
 def test_a_corrupted_weight_is_found():
     ladder = tv.Ladder(tv.Query.count(5), [1, "1/2"])
-    for level, row, moved in ((0, 2, 10**12), (1, 5, -(10**16))):
-        data = ladder.to_dict()
+    for level, row, moved in ((0, 2, 10**12), (1, 5, 10**16)):
+        data = ladder.body()["ladder"]
         cells = [int(cell) for cell in data["weights"][level][row].split()]
         cells[0], cells[5] = cells[0] + moved, cells[5] - moved
         data["weights"][level][row] = " ".join(map(str, cells))
-        with pytest.raises(tv.VerificationError, match=f"Level {level + 1}"):
-            module.Ladder.from_dict(data)
+        verdict = tv.verify(data)
+        assert not verdict
+        assert f"Level {level + 1}" in verdict.reason
 
 
-def test_rows_that_do_not_total_are_found():
-    data = tv.Ladder(tv.Query.count(2), [1, "1/2"]).to_dict()
-    data["weights"][1][0] = "1 1 1"
-    with pytest.raises(tv.VerificationError, match="Level 2"):
-        module.Ladder.from_dict(data)
+@pytest.mark.parametrize("line", ["1 1 1", "-1 1 4611686018427387904"])
+def test_rows_that_do_not_total_or_are_negative_are_found(line):
+    data = tv.Ladder(tv.Query.count(2), [1, "1/2"]).body()["ladder"]
+    data["weights"][1][0] = line
+    assert "Level 2" in tv.verify(data).reason
 
 
-def test_round_trip_through_json():
+def test_a_file_is_verified_and_read_back(tmp_path):
     ladder = tv.Ladder(tv.Query.count(6), [1, "1/2", "1/3"])
-    back = module.Ladder.from_dict(json.loads(json.dumps(ladder.to_dict())))
-    assert back.epsilons == ladder.epsilons
-    for one, other in zip(ladder.rungs, back.rungs, strict=True):
-        assert np.array_equal(one.weights, other.weights)
-        assert one.mechanism.isclose(other.mechanism, 1e-15)
-    with pytest.raises(tv.VerificationError, match="version 1"):
-        module.Ladder.from_dict({"format": "other"})
+    for made in (ladder, ladder.level(2)):
+        back = tv.load(made.save(tmp_path / "mechanism.json"))
+        assert back == made
+        assert back.epsilons == made.epsilons
+        for one, other in zip(made.rungs, back.rungs, strict=True):
+            assert np.array_equal(one.weights, other.weights)
+            assert one.mechanism.isclose(other.mechanism, 1e-15)
+        made.save_certificate(tmp_path / "certificate.json")
+        assert tv.verify(tmp_path / "certificate.json")
+    bare = tmp_path / "ladder.json"
+    bare.write_text(json.dumps(ladder.body()["ladder"]))
+    assert tv.verify(bare).epsilon == 1
+    assert tv.load(bare) == ladder
+
+
+def test_a_level_is_certified_for_its_own_epsilon():
+    ladder = tv.Ladder(tv.Query.count(6), [1, "1/2", "1/3"])
+    assert ladder.exact_epsilon == 1
+    assert [ladder.level(k).exact_epsilon for k in (1, 2, 3)] == list(ladder.epsilons)
+    assert ladder.level(2).mechanism.isclose(ladder.rungs[1].mechanism)
+    with pytest.raises(tv.ArgumentError, match="between 1 and 3"):
+        ladder.level(4)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda claim: claim.update(published="every level"),
+        lambda claim: claim.update(published="nothing"),
+        lambda claim: claim.update(epsilon="1/100"),
+        lambda claim: claim.update(epsilons=["1", "1/3"]),
+    ],
+)
+def test_a_forged_claim_is_found_even_when_sealed_again(change):
+    from tallyveil.proof.certificate import seal
+
+    data = tv.Ladder(tv.Query.count(4), [1, "1/2"]).level(2).to_dict()
+    claim = dict(data["certificate"])
+    change(claim)
+    del claim["digest"]
+    assert not tv.verify({**data, "certificate": seal(claim)})
 
 
 def test_exact_laws_are_the_products_of_the_weights():
     ladder = tv.Ladder(tv.Query.count(3), [1, "1/2"])
-    law, total = ladder.law(1)
+    law, total = ladder.distribution(1)
     weights = [rung.weights.astype(object) for rung in ladder.rungs]
     assert (law == weights[0] @ weights[1]).all()
     assert (law.sum(axis=1) == total).all()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tallyveil.neighbours import Neighbours
-from tallyveil.proof.products import exact_product, law_ratio_holds
+from tallyveil.proof.products import exact_product, ratio_holds
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (2, 3, 4), (20, 33, 7), (5, 300, 5)])
@@ -34,11 +34,11 @@ def test_one_unit_too_much_is_seen():
     small = 10**18
     for top, holds in ((2718281828459045235, True), (2718281828459045236, False)):
         law = np.array([[top, 1], [small, 1]], dtype=object)
-        assert law_ratio_holds(law, Neighbours.path(2), Fraction(1)) is holds
-        assert law_ratio_holds(law[::-1], Neighbours.path(2), Fraction(1)) is holds
-        assert law_ratio_holds(law, Neighbours.complete(2), Fraction(1)) is holds
+        assert ratio_holds(law, Neighbours.path(2), Fraction(1)) is holds
+        assert ratio_holds(law[::-1], Neighbours.path(2), Fraction(1)) is holds
+        assert ratio_holds(law, Neighbours.complete(2), Fraction(1)) is holds
 
 
 def test_a_zero_beside_a_positive_is_not_private():
     law = np.array([[0, 2], [1, 1]], dtype=object)
-    assert not law_ratio_holds(law, Neighbours.path(2), Fraction(100))
+    assert not ratio_holds(law, Neighbours.path(2), Fraction(100))

@@ -11,7 +11,8 @@ import pytest
 import tallyveil as tv
 from tallyveil.proof import certificate as document
 from tallyveil.proof.exponent import Growth
-from tallyveil.proof.verify import check_weights, found_by
+from tallyveil.proof.ratios import check_weights
+from tallyveil.proof.verify import describe_findings
 
 QUERIES = [
     tv.Query.count(6),
@@ -32,9 +33,9 @@ def resealed(certified, weights: np.ndarray) -> dict:
     claim["weights_sha256"] = document.weights_sha256(weights)
     query = certified.query
     found = check_weights(weights, query.neighbours, certified.exact_epsilon)
-    claim |= found_by(found)
+    claim |= describe_findings(found)
     data = certified.to_dict()
-    return {**data, "certificate": document.sealed(claim), "weights": document.rows_text(weights)}
+    return {**data, "certificate": document.seal(claim), "weights": document.rows_text(weights)}
 
 
 def test_holds_as_object_document_and_file(certified, tmp_path):
@@ -197,7 +198,7 @@ def test_a_zero_beside_a_positive_fails(certified):
     ],
 )
 def test_resealed_lies_are_found(certified, field, value, reason):
-    claim = document.sealed({**certified.certificate, field: value})
+    claim = document.seal({**certified.certificate, field: value})
     verdict = tv.verify({**certified.to_dict(), "certificate": claim})
     assert not verdict.ok
     assert reason in verdict.reason
@@ -207,7 +208,7 @@ def test_a_smaller_epsilon_with_its_own_factor_is_refused(certified):
     growth = Growth.of(Fraction(1, 2))
     claim = {**certified.certificate, "epsilon": "1/2"}
     claim["growth"] = {"numerator": str(growth.numerator), "shift": growth.shift}
-    verdict = tv.verify({**certified.to_dict(), "certificate": document.sealed(claim)})
+    verdict = tv.verify({**certified.to_dict(), "certificate": document.seal(claim)})
     assert "Not private at epsilon 1/2: output" in verdict.reason
 
 
@@ -251,7 +252,7 @@ def test_an_uncertified_mechanism_does_not_verify(tmp_path):
 def test_delta_certificates_check_the_hockey_stick():
     certified = tv.certify(tv.discrete_gaussian(tv.Query.count(12), 1.0, 1e-4))
     assert tv.verify(certified)
-    claim = document.sealed({**certified.certificate, "delta": "1/20000"})
+    claim = document.seal({**certified.certificate, "delta": "1/20000"})
     verdict = tv.verify({**certified.to_dict(), "certificate": claim})
     assert "need delta" in verdict.reason
 
@@ -262,7 +263,7 @@ def test_geometric_law_lies_are_found():
     data = certified.to_dict()
     noise = {**data["noise"], "epsilon": "1"}  # five steps apart would cost 5
     claim = {**data["certificate"], "weights_sha256": document.digest(noise)}
-    verdict = tv.verify({**data, "noise": noise, "certificate": document.sealed(claim)})
+    verdict = tv.verify({**data, "noise": noise, "certificate": document.seal(claim)})
     assert "5 steps apart" in verdict.reason
 
 

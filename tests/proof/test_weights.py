@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tallyveil as tv
-from tallyveil.proof.verify import check_weights
+from tallyveil.proof.ratios import check_weights
 from tallyveil.proof.weights import approximate_weights, pure_weights
 
 FORMS = {

@@ -36,7 +36,7 @@ def test_intervals_cover_what_they_say(method):
     inside = []
     for seed in range(8):
         rel = tv.privatize(true, upper=40, epsilon=1, method=method, entropy=SeededNotPrivate(seed))
-        figures = rel.receipt["columns"][0]["accuracy"]
+        figures = rel.receipt.columns[0].accuracy
         low, high = (np.array(figures[f"interval_{end}"])[true] for end in ("low", "high"))
         inside.append(((rel.table >= low) & (rel.table <= high)).mean())
     assert np.mean(inside) > 0.935
@@ -49,7 +49,7 @@ def test_stated_bias_and_error_are_seen_in_preserved_tables():
         errors, bias, rmse = [], [], []
         for seed in range(8):
             rel = tv.privatize(true, upper=40, epsilon=1, entropy=SeededNotPrivate(seed))
-            figures = rel.receipt["columns"][0]["accuracy"]
+            figures = rel.receipt.columns[0].accuracy
             errors.append((rel.table - true)[true == at])
             bias.append(figures["bias"][at])
             rmse.append(figures["rmse"][at])
@@ -66,7 +66,7 @@ def test_the_stated_spread_of_the_distribution_holds():
     held = []
     for seed in range(8):
         rel = tv.privatize(true, upper=40, epsilon=1, entropy=SeededNotPrivate(seed))
-        found = rel.receipt["columns"][0]["distribution"]
+        found = rel.receipt.to_dict()["columns"][0]["distribution"]
         gap = np.abs(np.array(found["histogram"]) - histogram)
         held.append((gap <= np.array(found["spread"]) + 0.5).mean())
     assert np.mean(held) > 0.90

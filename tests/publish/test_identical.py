@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.publish.plan import ColumnPlan
+from tallyveil.publish import methods
 from tallyveil.sampling.entropy import SeededNotPrivate
 
 N = 400
@@ -46,17 +46,24 @@ def test_a_mechanism_that_ignores_the_truth_gives_identical_packages(tmp_path):
     assert len(made[0]) == 6
 
 
+def draw_from(draw, counts):
+    """`draw` with other counts and a seed."""
+    return lambda self, _, entropy: draw(self, counts, SeededNotPrivate(3))
+
+
+def seed(publish):
+    """`publish` with a seed."""
+    return lambda self, draws, entropy: publish(self, draws, SeededNotPrivate(4))
+
+
 @pytest.mark.parametrize("method", ["preserve", "geometric", "fair"])
 @pytest.mark.parametrize("kind", ["csv", "parquet", "pandas"])
 def test_the_same_draws_give_identical_packages(tmp_path, monkeypatch, method, kind):
     """The draw is fixed from outside; all the rest must not have looked at the truth."""
-    draw = ColumnPlan.draw
-    fixed = np.array(ONE)
-
-    def same_draw(self, counts, entropy):
-        return draw(self, fixed, SeededNotPrivate(3))
-
-    monkeypatch.setattr(ColumnPlan, "draw", same_draw)
+    fixed = np.array(ONE, dtype=np.uint8)
+    for kind_of_method in (methods.Preserve, methods.Independent):
+        monkeypatch.setattr(kind_of_method, "draw", draw_from(kind_of_method.draw, fixed))
+        monkeypatch.setattr(kind_of_method, "publish", seed(kind_of_method.publish))
     made = []
     for at, counts in enumerate((ONE, OTHER)):
         table = csv_table(tmp_path / f"{at}.csv", counts, quote=at == 1)
@@ -123,11 +130,11 @@ def reached(start):
 
 def test_a_seed_is_marked_everywhere(tmp_path):
     rel = tv.privatize(ONE, upper=9, epsilon=1, entropy=SeededNotPrivate(1))
-    assert rel.receipt["private"] is False
-    assert "NOT PRIVATE" in rel.receipt["warning"]
+    assert rel.receipt.private is False
+    assert "NOT PRIVATE" in rel.receipt.warning
     rel.save(tmp_path / "out")
     assert "NOT PRIVATE" in (tmp_path / "out" / "METHODOLOGY.html").read_text()
     assert not all(finding.ok for finding in tv.check_package(tmp_path / "out"))
     again = tv.privatize(ONE, upper=9, epsilon=1, entropy=SeededNotPrivate(1))
     assert rel.table == again.table
-    assert tv.privatize(ONE, upper=9, epsilon=1).receipt["private"] is True
+    assert tv.privatize(ONE, upper=9, epsilon=1).receipt.private is True

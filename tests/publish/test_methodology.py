@@ -59,9 +59,9 @@ def test_names_are_escaped():
 
 def test_the_receipt_and_the_page_tell_the_multiplier():
     rel, text = page(neighbours="change_one", contributions=3)
-    assert rel.receipt["epsilon"] == 6
+    assert rel.receipt.epsilon == 6
     assert "multiplied by 6" in text
-    assert "up to 3 cells" in rel.receipt["promise"]
+    assert "up to 3 cells" in rel.receipt.promise
 
 
 @pytest.mark.parametrize("upper", [1, 2, 300, 1500])

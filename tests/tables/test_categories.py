@@ -102,8 +102,8 @@ def test_an_aggregated_table_follows_the_public_list():
 def test_microdata_end_to_end():
     rel = tv.privatize(PEOPLE, by="region", categories=["s", "n", "w"], upper=9, epsilon=60)
     assert rel.table.to_dict("list") == {"region": ["s", "n", "w"], "count": [1, 3, 0]}
-    assert rel.receipt["table"]["counted_by"] == ["region"]
-    assert rel.receipt["privacy_loss"]["privacy_unit"] == "one row of the confidential table"
+    assert rel.receipt.table.counted_by == ("region",)
+    assert rel.receipt.unit[0] == "one row of the confidential table"
 
 
 @settings(max_examples=25, deadline=None)

@@ -27,7 +27,7 @@ def test_sorting_a_data_frame_drops_the_old_places():
     rel = tv.privatize(frame, **OPTIONS)
     assert list(rel.table.columns) == ["area", "cases"]
     assert rel.table.index.tolist() == list(range(6))
-    assert rel.receipt["table"]["published_unchanged"] == ["area"]
+    assert rel.receipt.table.published_unchanged == ("area",)
 
 
 def test_sorting_keeps_an_index_that_is_a_label():
@@ -167,6 +167,6 @@ def test_two_columns_of_one_name_are_refused(table):
 def test_an_array_may_be_given_a_name():
     rel = tv.privatize(np.array([1, 2, 3]), count="cases", upper=9, epsilon=1)
     assert isinstance(rel.table, np.ndarray)
-    assert rel.receipt["columns"][0]["name"] == "cases"
+    assert rel.receipt.columns[0].name == "cases"
     with pytest.raises(tv.ArgumentError, match="'count' must be one name"):
         tv.privatize([1, 2], count=["a", "b"], upper=9, epsilon=1)

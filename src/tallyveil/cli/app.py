@@ -62,7 +62,7 @@ def root(
 
 def run() -> None:
     """Run the program; errors are one paragraph unless --debug is given."""
-    from tallyveil.errors import TallyveilError
+    from tallyveil.errors import ArgumentError, MechanismError, TallyveilError
 
     debug = "--debug" in sys.argv
     sys.argv = [word for word in sys.argv if word != "--debug"]
@@ -75,7 +75,8 @@ def run() -> None:
     except (TallyveilError, OSError) as problem:
         if debug:
             raise
-        sys.exit(fail(_sentence(problem)))
+        is_usage = isinstance(problem, ArgumentError) and not isinstance(problem, MechanismError)
+        sys.exit(fail(_sentence(problem), code=2 if is_usage else 1))
     except Exception as problem:
         if debug:
             raise

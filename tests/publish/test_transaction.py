@@ -1,0 +1,184 @@
+"""Reserve, debit, draw, write: in this order, and what is proved is what is drawn."""
+
+import hashlib
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import tallyveil as tv
+from tallyveil.certified.mechanism import CertifiedGeometric, CertifiedNoise
+from tallyveil.publish import methods, transaction
+
+COUNTS = [i % 7 for i in range(400)]
+
+
+@pytest.fixture
+def book(tmp_path):
+    ledger = tv.Ledger.create(tmp_path / "budget.db")
+    ledger.open("cases", 2)
+    return ledger
+
+
+def test_a_folder_that_exists_costs_nothing(book, tmp_path):
+    (tmp_path / "out").mkdir()
+    with pytest.raises(tv.PackageError, match="exists already"):
+        tv.privatize(
+            COUNTS, upper=9, epsilon=1, out=tmp_path / "out", ledger=book, dataset="cases"
+        )
+    assert book.account("cases").remaining_epsilon == 2
+
+
+def test_a_ledger_needs_a_folder(book):
+    with pytest.raises(tv.UsageError, match="must be reserved first"):
+        tv.privatize(COUNTS, upper=9, epsilon=1, ledger=book, dataset="cases")
+    assert book.account("cases").remaining_epsilon == 2
+
+
+def test_a_full_disk_costs_nothing(book, tmp_path, monkeypatch):
+    def no_room(path, room):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tallyveil.publish.folder._reserve", no_room)
+    with pytest.raises(tv.PackageError, match="no room"):
+        tv.privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "o", ledger=book, dataset="cases")
+    assert book.account("cases").remaining_epsilon == 2
+    assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize("levels", [None, [1, "1/2"]])
+def test_the_steps_come_in_order(book, tmp_path, monkeypatch, levels):
+    """Room, then debit, then the first draw, then the folder."""
+    seen = []
+
+    def watch(home, name, word):
+        real = getattr(home, name)
+
+        def watched(*args, **kwargs):
+            seen.append(word)
+            return real(*args, **kwargs)
+
+        monkeypatch.setattr(home, name, watched)
+
+    watch(transaction, "reserve_folder", "room")
+    watch(tv.Ledger, "debit", "debit")
+    watch(methods.Preserve, "draw", "draw")
+    watch(methods.Levels, "draw", "draw")
+    watch(transaction.Staging, "commit", "folder")
+    run = tv.privatize if levels is None else tv.privatize_levels
+    cost = {"epsilon": 1} if levels is None else {"levels": levels}
+    run(COUNTS, upper=9, out=tmp_path / "out", ledger=book, dataset="cases", **cost)
+    assert seen == ["room", "debit", "draw", "folder"]
+
+
+def test_what_is_proved_is_what_is_drawn_hashed_and_shipped(book, tmp_path, monkeypatch):
+    drawn = []
+
+    def keep(home, name):
+        real = getattr(home, name)
+
+        def watched(self, *args, **kwargs):
+            drawn.append(self)
+            return real(self, *args, **kwargs)
+
+        monkeypatch.setattr(home, name, watched)
+
+    keep(CertifiedGeometric, "draw_positions")
+    keep(CertifiedNoise, "release")
+    out = tmp_path / "out"
+    tv.privatize(COUNTS, upper=9, epsilon=1, out=out, ledger=book, dataset="cases")
+    hashes = {hashlib.sha256(made.to_json().encode()).hexdigest() for made in drawn}
+    shipped = {
+        hashlib.sha256(path.read_bytes()).hexdigest() for path in out.glob("mechanism*.json")
+    }
+    (entry,) = book.history("cases")
+    assert len(drawn) == 2
+    assert hashes == shipped == set(entry.body["mechanism"])
+    digests = {json.loads(p.read_text())["digest"] for p in out.glob("certificate*.json")}
+    assert digests == set(entry.body["certificate"])
+    for path in out.glob("*.json"):
+        if path.name.startswith(("mechanism", "certificate")):
+            assert tv.verify(path), path.name
+
+
+@pytest.mark.parametrize(
+    ("options", "stages"),
+    [
+        ({"epsilon": 1}, ["distribution", "counts"]),
+        ({"epsilon": 1, "method": "geometric"}, ["counts"]),
+        ({"epsilon": 1, "upper": "auto", "upper_epsilon": "1/2"},
+         ["upper bound", "distribution", "counts"]),
+    ],
+)  # fmt: skip
+def test_every_stage_that_spends_has_a_certificate(tmp_path, options, stages):
+    rel = tv.privatize(COUNTS, **{"upper": 9, "out": tmp_path / "out", **options})
+    assert [stage.name for stage in rel.receipt.stages] == [f"count: {kind}" for kind in stages]
+    for stage in rel.receipt.stages:
+        made = tv.load(tmp_path / "out" / stage.file)
+        assert made.exact_epsilon == stage.epsilon
+    assert sum(stage.epsilon for stage in rel.receipt.stages) == rel.receipt.epsilon
+
+
+def test_a_private_upper_bound_is_paid_for_together_with_the_rest(book, tmp_path):
+    """One debit for the whole: nothing can come between the search and the release."""
+    tv.privatize(
+        COUNTS, upper="auto", upper_epsilon="1/2", epsilon=1, out=tmp_path / "out",
+        ledger=book, dataset="cases",
+    )  # fmt: skip
+    (entry,) = book.history("cases")
+    assert str(entry.epsilon) == "3/2"
+    with pytest.raises(tv.BudgetError, match="does not cover"):
+        tv.privatize(
+            COUNTS, upper="auto", upper_epsilon="1/4", epsilon=1, out=tmp_path / "again",
+            ledger=book, dataset="cases",
+        )  # fmt: skip
+    assert len(book.history("cases")) == 1
+
+
+def test_a_private_upper_bound_that_fails_is_refused_before_the_debit(book, tmp_path):
+    with pytest.raises(tv.TallyveilError):
+        tv.privatize(
+            COUNTS, upper="auto", upper_epsilon="1e-10", epsilon=1, out=tmp_path / "out",
+            ledger=book, dataset="cases",
+        )  # fmt: skip
+    assert book.history("cases") == []
+
+
+@pytest.mark.parametrize("upper", [9, 255, 256, 70_000])
+def test_counts_travel_as_one_compact_array(monkeypatch, upper):
+    seen = []
+    real = methods.Independent.draw
+
+    def watched(self, counts, entropy):
+        seen.append(counts)
+        return real(self, counts, entropy)
+
+    monkeypatch.setattr(methods.Independent, "draw", watched)
+    tv.privatize(np.array([3, 10**9, 0]), upper=upper, epsilon=1, method="geometric")
+    (counts,) = seen
+    assert counts.dtype == np.min_scalar_type(upper)
+    assert counts.tolist() == [3, upper, 0]
+
+
+def test_a_release_is_short_to_look_at_and_can_be_pickled():
+    rel = tv.privatize(COUNTS, upper=9, epsilon=1)
+    assert repr(rel) == "<Release of count: 400 rows, epsilon=1>"
+    assert "<svg" in rel._repr_html_()
+    again = pickle.loads(pickle.dumps(rel))
+    assert again.table == rel.table
+    assert again.receipt == rel.receipt
+    assert again.files == rel.files
+
+
+def test_levels_and_single_releases_have_their_own_functions():
+    with pytest.raises(tv.UsageError, match="privatize_levels"):
+        tv.privatize(COUNTS, upper=9, levels=[2, 1])
+    with pytest.raises(tv.UsageError, match="levels="):
+        tv.privatize_levels(COUNTS, upper=9, epsilon=1)
+    with pytest.raises(tv.ArgumentError, match="strictly decreasing"):
+        tv.privatize_levels(COUNTS, upper=9, levels=[1, 2])
+    with pytest.raises(tv.UsageError, match="one epsilon"):
+        tv.privatize_levels(COUNTS, upper=9, levels=[2, 1], epsilon=1)
+    with pytest.raises(tv.UsageError, match="public upper bound"):
+        tv.privatize_levels(COUNTS, upper="auto", levels=[2, 1])
