@@ -235,13 +235,3 @@ def _number(text: str) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) else None
-
-
-def locate_categories(table, keys, categories):
-    labels = list(zip(*(table.labels(name) for name in keys), strict=True))
-    place = {label: row for row, label in enumerate(labels)}
-    listed = set(categories)
-    for row, label in enumerate(labels, start=1):
-        if label not in listed:
-            raise TableError(f"Row {row} has a category that is not in the public list.")
-    return np.array([place.get(x, -1) for x in categories])

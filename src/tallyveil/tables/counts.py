@@ -146,26 +146,3 @@ def letter_type(letter: str) -> str:
     return {"i": "integer", "u": "integer", "f": "number", "b": "boolean", "M": "datetime"}.get(
         letter, "string"
     )
-
-
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnCounts:
-    values: NDArray[Any]
-    above: int
-
-    def take(self, place):
-        v = np.where(place < 0, 0, self.values[place]).astype(self.values.dtype)
-        v.setflags(write=False)
-        return ColumnCounts(v, self.above)
-
-
-def clip_counts(counts, upper):
-    t = np.min_scalar_type(upper)
-    return ColumnCounts(np.minimum(counts, upper).astype(t), int((counts > upper).sum()))
-
-
-def read_counts(table, name, upper):
-    return clip_counts(table.counts(name), upper)

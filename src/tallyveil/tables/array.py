@@ -1,4 +1,0 @@
-"""Shim."""
-from tallyveil.tables.source import ArrayTable
-
-__all__ = ["ArrayTable"]
