@@ -9,7 +9,7 @@ from typing import Any
 
 from tallyveil.publish.page.methodology import methodology
 from tallyveil.publish.plan import ColumnPlan, Drawn
-from tallyveil.tables.source import Table
+from tallyveil.tables.base import Table
 
 __all__ = ["bundle"]
 

@@ -17,7 +17,8 @@ from tallyveil.proof.noise_law import GeometricLaw
 from tallyveil.proof.verify import verify
 from tallyveil.publish.folder import CHECKSUMS
 from tallyveil.publish.receipt import RECEIPT_FORMAT, promise
-from tallyveil.tables.source import Table, read_table
+from tallyveil.tables.base import Table
+from tallyveil.tables.source import read_table
 
 __all__ = ["Finding", "check_package", "read_package"]
 

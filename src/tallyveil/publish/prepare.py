@@ -25,9 +25,11 @@ from tallyveil.publish.receipt import column_record, make_receipt, table_record
 from tallyveil.publish.release import Release
 from tallyveil.publish.upper import private_upper
 from tallyveil.sampling.entropy import Entropy
+from tallyveil.tables.array import ArrayTable
+from tallyveil.tables.base import Table
 from tallyveil.tables.categories import Label, count_rows, require_distinct, sorted_order
 from tallyveil.tables.delimited import delimiter_hint
-from tallyveil.tables.source import ArrayTable, Table, read_table
+from tallyveil.tables.source import read_table
 
 __all__ = ["Prepared", "order_remark", "prepare"]
 

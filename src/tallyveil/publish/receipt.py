@@ -16,7 +16,7 @@ from tallyveil._version import __version__
 from tallyveil.budget.ledger import Entry, Stage, shown_rational
 from tallyveil.publish.options import Request
 from tallyveil.publish.plan import ColumnPlan, Drawn
-from tallyveil.tables.source import Table
+from tallyveil.tables.base import Table
 
 __all__ = ["RECEIPT_FORMAT", "column_record", "make_receipt", "promise", "table_record"]
 

@@ -10,7 +10,7 @@ from typing import Any
 from tallyveil.publish.bundle import bundle
 from tallyveil.publish.folder import staging
 from tallyveil.publish.plan import ColumnPlan, Drawn
-from tallyveil.tables.source import Table
+from tallyveil.tables.base import Table
 
 __all__ = ["Release"]
 
