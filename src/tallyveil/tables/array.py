@@ -51,7 +51,9 @@ def wrap_array(source: Any) -> ArrayTable:
         raise _unknown_kind(source)
     if len(values) == 0:
         raise TableError("The table is empty: the array holds no counts.")
-    return ArrayTable(values, _choose_rebuild(source))
+    is_pandas = type(source).__module__.partition(".")[0] == "pandas"
+    index = source.index if is_pandas and type(source).__name__ == "Series" else None
+    return ArrayTable(values, _choose_rebuild(source), index=index)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +69,14 @@ class ArrayTable(Engine):
         no count.
     name : str
         The name of the column.
+    index : pandas.Index or None
+        The index of a pandas Series, which goes along.
     """
 
     values: NDArray[Any]
-    rebuild: Callable[[CountArray], Any]
+    rebuild: Callable[[CountArray, Any], Any]
     name: str = "count"
+    index: Any = None
     kind: str = "array"
     extension: str = "csv"
 
@@ -87,7 +92,8 @@ class ArrayTable(Engine):
 
     def slice(self, start: int, stop: int) -> ArrayTable:
         """Give the rows `start` to `stop` as a view."""
-        return replace(self, values=self.values[start:stop])
+        index = None if self.index is None else self.index[start:stop]
+        return replace(self, values=self.values[start:stop], index=index)
 
     def counts(self, name: str) -> Integers:
         """Read the array as counts."""
@@ -119,7 +125,10 @@ class ArrayTable(Engine):
     ) -> ArrayTable:
         """Give the released counts in place of the old ones."""
         values = counts[self.name]
-        return ArrayTable(values if order is None else values[order], self.rebuild, self.name)
+        if order is None:
+            return replace(self, values=values)
+        index = None if self.index is None else self.index[order]
+        return replace(self, values=values[order], index=index)
 
     def grouped(
         self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, CountArray]
@@ -129,14 +138,14 @@ class ArrayTable(Engine):
 
     def native(self) -> Any:
         """Give the counts as the kind of object that came in."""
-        return self.rebuild(self.values)
+        return self.rebuild(self.values, self.index)
 
     def to_bytes(self) -> bytes:
         """Write a file of one column."""
         return ("\n".join([self.name, *map(str, self.values.tolist())]) + "\n").encode()
 
 
-def _choose_rebuild(source: Any) -> Callable[[CountArray], Any]:
+def _choose_rebuild(source: Any) -> Callable[[CountArray, Any], Any]:
     """Choose what turns released counts into the kind of `source`."""
     library, kind = type(source).__module__.partition(".")[0], type(source)
     if kind in (list, tuple):
@@ -146,7 +155,7 @@ def _choose_rebuild(source: Any) -> Callable[[CountArray], Any]:
     if library == "pandas" and kind.__name__ == "Series":
         from tallyveil.tables.pandas import build_pandas_series
 
-        return partial(build_pandas_series, source.index, source.name, source.dtype)
+        return partial(build_pandas_series, source.name, source.dtype)
     if library == "polars" and kind.__name__ == "Series":
         from tallyveil.tables.polars import build_polars_series
 
@@ -154,11 +163,11 @@ def _choose_rebuild(source: Any) -> Callable[[CountArray], Any]:
     return partial(_build_array, np.int64)
 
 
-def _build_sequence(kind: Callable[[list[int]], Any], values: CountArray) -> Any:
+def _build_sequence(kind: Callable[[list[int]], Any], values: CountArray, _index: None) -> Any:
     return kind(values.tolist())
 
 
-def _build_array(dtype: DTypeLike, values: CountArray) -> NDArray[Any]:
+def _build_array(dtype: DTypeLike, values: CountArray, _index: None) -> NDArray[Any]:
     return values.astype(dtype)
 
 

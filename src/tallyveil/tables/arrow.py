@@ -184,7 +184,9 @@ class ArrowTable(Engine):
         if is_text and has_null:
             column = column.fill_null("")
         try:
-            encoded = column.dictionary_encode().unify_dictionaries()
+            encoded = column.dictionary_encode()
+            if pa.types.is_dictionary(kind):  # else the chunks share one already
+                encoded = encoded.unify_dictionaries()
         except pa.ArrowException:  # a type that Arrow cannot encode, or null in a dictionary
             return encode_objects(column.to_pylist(), np.asarray(column.is_null()))
         codes, values = _join_chunks(encoded)
@@ -298,12 +300,16 @@ def _join_chunks(encoded: Any) -> tuple[CodeArray, Any]:
 
     if not encoded.num_chunks:
         return np.zeros(0, dtype=np.int64), pa.array([], encoded.type.value_type)
-    pieces = [chunk.indices.cast(pa.int64()).fill_null(-1) for chunk in encoded.chunks]
+    pieces = [
+        piece.cast(pa.int64()).fill_null(-1) if piece.null_count else piece
+        for piece in (chunk.indices for chunk in encoded.chunks)
+    ]
     return np.concatenate([piece.to_numpy() for piece in pieces]), encoded.chunk(0).dictionary
 
 
 def _encode_used(codes: CodeArray, values: list[Any]) -> Codes:
     """Encode by the part of a dictionary that occurs; the code -1 stands for no value."""
+    codes = codes.astype(np.int64)
     occurs = np.bincount(codes + 1, minlength=len(values) + 1) > 0
     used = [value for value, found in zip([None, *values], occurs.tolist(), strict=True) if found]
     return encode_values((np.cumsum(occurs) - 1)[codes + 1], used)

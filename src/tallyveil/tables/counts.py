@@ -278,7 +278,8 @@ def _convert_plain(values: Sequence[Any]) -> Integers | None:
 
 def _describe_object(value: Any) -> str:
     """Say why `value` is not a count; nothing if it is one."""
-    if value is None or (isinstance(value, Real) and math.isnan(value)):
+    is_real = isinstance(value, Real) and not isinstance(value, Integral)
+    if value is None or (is_real and math.isnan(value)):
         return "no value"
     if isinstance(value, str):
         return "text"

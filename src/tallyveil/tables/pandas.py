@@ -150,19 +150,19 @@ class PandasTable(Engine):
         return pd.Series(values, index=index).astype(dtype)
 
 
-def build_pandas_series(index: Any, name: Any, dtype: Any, values: CountArray) -> Any:
+def build_pandas_series(name: Any, dtype: Any, values: CountArray, index: Any) -> Any:
     """Build a Series of counts.
 
     Parameters
     ----------
-    index : pandas.Index
-        The labels of the rows.
     name : hashable
         The name of the Series.
     dtype : pandas or NumPy data type
         Its type.
     values : array of int, shape (rows,)
         The counts.
+    index : pandas.Index
+        The labels of the rows.
 
     Returns
     -------

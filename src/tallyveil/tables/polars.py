@@ -153,7 +153,7 @@ class PolarsTable(Engine):
         return text.encode()
 
 
-def build_polars_series(name: str, dtype: Any, values: CountArray) -> Any:
+def build_polars_series(name: str, dtype: Any, values: CountArray, _index: None = None) -> Any:
     """Build a Series of counts.
 
     Parameters
