@@ -82,6 +82,12 @@ def test_decimals(scale):
             read_counts(read_table(source), "n", 9)
 
 
+def test_integers_wider_than_any_of_numpy():
+    table = read_table(pl.DataFrame({"n": pl.Series([0, 7, 2**70], dtype=pl.Int128)}))
+    assert read_counts(table, "n", 9).values.tolist() == [0, 7, 9]
+    assert table.labels("n") == ["0", "7", str(2**70)]
+
+
 @pytest.mark.parametrize("row", [1, BATCH_ROWS, BATCH_ROWS + 1, ACROSS])
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table, None])
 def test_errors_name_the_row_of_the_whole_table(row, library):

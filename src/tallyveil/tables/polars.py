@@ -65,7 +65,7 @@ class PolarsTable(Engine):
         import polars as pl
 
         series = self.frame.get_column(name)
-        if series.dtype.is_integer() or series.dtype.is_float():
+        if _is_machine_integer(series.dtype) or series.dtype.is_float():
             missing = series.is_null().to_numpy()
             return convert_numbers(series.fill_null(0).to_numpy(), name, missing)
         if series.dtype.is_decimal():
@@ -87,7 +87,7 @@ class PolarsTable(Engine):
             return encode_floats(series.to_numpy())
         if dtype.is_integer() or dtype.is_temporal() or dtype.is_decimal():
             codes, values = _rank(series)
-            if dtype.is_integer() and not missing:
+            if _is_machine_integer(dtype) and not missing:
                 return Codes(codes, values.to_numpy())
             return encode_values(codes, values.to_list())
         return encode_objects(series.to_list(), series.is_null().to_numpy())
@@ -173,6 +173,11 @@ def build_polars_series(name: str, dtype: Any, values: CountArray, _index: None 
     import polars as pl
 
     return pl.Series(name, values).cast(dtype)
+
+
+def _is_machine_integer(dtype: Any) -> bool:
+    """Whether NumPy has an integer type of the same width."""
+    return bool(dtype.is_integer()) and not str(dtype).endswith("128")
 
 
 def _rank(series: Any) -> tuple[Any, Any]:
