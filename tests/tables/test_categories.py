@@ -1,20 +1,36 @@
 """Public categories decide the rows: nobody's presence adds one, nobody's absence removes one."""
 
+from datetime import date
+
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tallyveil as tv
 from tallyveil.errors import ArgumentError, TableError
-from tallyveil.tables.categories import count_rows, parse_conditions, public_categories
+from tallyveil.tables.base import BATCH_ROWS
+from tallyveil.tables.categories import (
+    count_rows,
+    locate_categories,
+    parse_conditions,
+    public_categories,
+    require_distinct,
+    sorted_order,
+)
 from tallyveil.tables.source import read_table
 
 PEOPLE = pd.DataFrame(
-    {"region": ["n", "s", "n", "n"], "sex": ["f", "m", "m", "f"], "age": [70, 12, 65, 5],
-     "seen": ["2026-01-01", "2026-02-01", None, "2026-03-01"]}
-)  # fmt: skip
+    {
+        "region": ["n", "s", "n", "n"],
+        "sex": ["f", "m", "m", "f"],
+        "age": [70, 12, 65, 5],
+        "seen": ["2026-01-01", "2026-02-01", None, "2026-03-01"],
+    }
+)
 
 
 def counted(by, categories, *where):
@@ -115,3 +131,149 @@ def test_one_person_more_or_less_moves_one_cell_by_one(people):
         less = count_rows(read_table(pd.DataFrame({"x": people[1:]})), by, labels, ())
         assert np.abs(whole - less).sum() == 1
     assert whole.sum() == len(people)
+
+
+def test_rows_of_several_batches_are_counted_and_numbered():
+    rows = BATCH_ROWS + 2
+    table = read_table(pd.DataFrame({"x": ["a", "b"] * (rows // 2)}))
+    assert count_rows(table, ["x"], [("b",), ("c",), ("a",)], ()).tolist() == [
+        rows // 2,
+        0,
+        rows // 2,
+    ]
+    late = read_table(pd.DataFrame({"x": ["a"] * (rows - 1) + ["secret"]}))
+    with pytest.raises(TableError, match=f"Row {rows} has a category") as caught:
+        count_rows(late, ["x"], [("a",)], ())
+    assert "secret" not in str(caught.value)
+    assert count_rows(late, ["x"], [("a",)], parse_conditions(["x != secret"])) == [rows - 1]
+
+
+def test_every_category_has_its_row_or_none(build):
+    table = read_table(build({"area": ["n", "s", "w"], "sex": ["f", "f", "m"], "cases": [1, 2, 3]}))
+    listed = [("w", "m"), ("n", "m"), ("n", "f"), ("s", "f"), ("w", "f")]
+    assert locate_categories(table, ["area", "sex"], listed).tolist() == [2, -1, 0, 1, -1]
+    with pytest.raises(TableError, match="Row 2 has a category that is not in the public list"):
+        locate_categories(table, ["area", "sex"], listed[:3])
+    with pytest.raises(TableError, match="Row 3 has a category"):
+        locate_categories(table, ["area", "sex"], [("n", "f"), ("s", "f"), ("w", "x")])
+
+
+def test_the_first_row_that_repeats_is_named(build):
+    columns = {"area": ["n", "s", "n", "s", "n"], "sex": ["f", "f", "m", "f", "f"]}
+    table = read_table(build({**columns, "cases": [1, 2, 3, 4, 5]}))
+    with pytest.raises(TableError, match=r"Row 4 repeats .* \(area, sex\)"):
+        require_distinct(table, ["area", "sex"])
+    require_distinct(table, ["area", "sex", "cases"])
+    require_distinct(table, [])
+
+
+def test_many_columns_together_tell_rows_apart():
+    rng = np.random.default_rng(7)
+    frame = pd.DataFrame({f"c{at}": rng.integers(0, 900, 1000) for at in range(12)})
+    require_distinct(read_table(frame), list(frame))
+    again = pd.concat([frame, frame.iloc[[17]]], ignore_index=True)
+    with pytest.raises(TableError, match=r"Row 1001 repeats .* \(c0, c1, c2, c3, ...\)"):
+        require_distinct(read_table(again), list(frame))
+
+
+LIBRARIES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
+LABELS = {  # what a column holds, what it is compared as
+    "integers": ([3, 10, -4], ["3", "10", "-4"]),
+    "numbers": ([0.0, -0.0, 1.5], ["0.0", "-0.0", "1.5"]),
+    "large": ([2**53 + 1, 2**53, 7], ["9007199254740993", "9007199254740992", "7"]),
+    "truth": ([True, False], ["True", "False"]),
+    "dates": ([date(2026, 1, 2), None], ["2026-01-02", ""]),
+    "text": (["b", "", "B", "é"], ["b", "", "B", "é"]),
+    "no value": (["b", None, ""], ["b", "", ""]),
+    "text of numbers": (["10", "9", "1e1", " 9"], ["10", "9", "1e1", " 9"]),
+}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("name", LABELS)
+def test_labels_compare_as_their_text(library, name):
+    held, labels = LABELS[name]
+    table = read_table(LIBRARIES[library]({"x": [*held, held[0]]}))
+    labels = [*labels, labels[0]]
+    assert list(table.labels("x")) == labels
+    codes = table.codes("x")
+    assert sorted(codes.labels) == sorted(set(labels))
+    assert [codes.labels[code] for code in codes.codes] == labels
+    listed = [(label,) for label in dict.fromkeys(reversed(labels))]
+    expected = [labels.count(label) for (label,) in listed]
+    assert count_rows(table, ["x"], listed, ()).tolist() == expected
+    assert sorted_order(table, ["x"]).tolist() == sort_plainly([labels])
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(["b", "a", None, "b"], dtype="category").cat.add_categories(["1", "ghost"]),
+        pd.Series([1.5, np.nan, 1.5, 2.0]),
+        pd.Series([1, None, 1, 2], dtype="Int64"),
+        pd.Series([1, 1.0, True, "1", None, np.nan], dtype=object),
+        pd.Series(["b", None, ""], dtype="string"),
+        pd.Series(["2026-01-01", None], dtype="datetime64[ns]"),
+        pd.Series([0.5, None], dtype="double[pyarrow]"),
+    ],
+    ids=lambda column: str(column.dtype),
+)
+def test_labels_of_pandas_types(column):
+    expected = ["" if gone else str(v) for v, gone in zip(column, column.isna(), strict=True)]
+    table = read_table(column.to_frame("x"))
+    assert table.labels("x") == expected
+    assert sorted(table.codes("x").labels) == sorted(set(expected))
+    in_index = read_table(pd.DataFrame({"n": range(len(column))}, index=pd.Index(column, name="x")))
+    assert in_index.labels("x") == [str(value) for value in pd.Index(column)]
+
+
+def test_labels_of_arrow_dictionaries():
+    pieces = [
+        pa.DictionaryArray.from_arrays(pa.array([1, None, 0]), pa.array(["b", "a", "ghost"])),
+        pa.DictionaryArray.from_arrays(pa.array([2, 1, 1]), pa.array(["c", "a", ""])),
+    ]
+    table = read_table(pa.table({"x": pa.chunked_array(pieces)}))
+    assert table.labels("x") == ["a", "", "b", "", "a", "a"]
+    assert sorted(table.codes("x").labels) == ["", "a", "b"]
+
+
+def sort_plainly(columns, first=None):
+    """Sort row by row: a column whose labels are all finite numbers by size, others as text."""
+
+    def key(labels):
+        try:
+            numbers = [float(label) for label in labels]
+        except ValueError:
+            return labels
+        return numbers if np.isfinite(numbers).all() else labels
+
+    rows = list(zip(*map(key, columns), strict=True))
+    return sorted(range(len(rows)) if first is None else first, key=rows.__getitem__)
+
+
+WORDS = st.sampled_from(["1", "1.0", "02", "10", "9", "nan", "inf", "b", "B", "é", "", " 1"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=12), st.randoms())
+def test_codes_give_what_rows_give(rows, random):
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    frame = pd.DataFrame(dict(zip("xy", columns, strict=True)))
+    ties = list(range(len(rows)))
+    random.shuffle(ties)
+    for source in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        table = read_table(source)
+        assert sorted_order(table, "xy").tolist() == sort_plainly(columns)
+        shuffled = sorted_order(table, "xy", np.array(ties))
+        assert shuffled.tolist() == sort_plainly(columns, ties)
+        listed = list(dict.fromkeys(rows))
+        counted = count_rows(table, "xy", listed, ())
+        assert counted.tolist() == [rows.count(label) for label in listed]
+        repeat = next((at for at, row in enumerate(rows) if row in rows[:at]), None)
+        if repeat is None:
+            require_distinct(table, "xy")
+            found = locate_categories(table, "xy", listed[::-1])
+            assert found.tolist() == [rows.index(label) for label in listed[::-1]]
+        else:
+            with pytest.raises(TableError, match=f"Row {repeat + 1} repeats"):
+                require_distinct(table, "xy")

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallyveil.errors import TableError
-from tallyveil.tables.counts import LARGEST, counts_of_text
-from tallyveil.tables.delimited import read_delimited, text_type
+from tallyveil.tables.counts import LARGEST, convert_text
+from tallyveil.tables.delimited import infer_type, read_delimited
 
 CELLS = st.text(st.characters(blacklist_characters="\r\n\0", blacklist_categories=("Cs",)))
 
@@ -58,7 +58,7 @@ def test_only_the_last_line_may_end_otherwise():
     ],
 )
 def test_types(values, kind):
-    assert text_type(values) == kind
+    assert infer_type(values) == kind
 
 
 @pytest.mark.parametrize(
@@ -66,13 +66,13 @@ def test_types(values, kind):
 )
 def test_only_plain_digits_are_counts(value):
     with pytest.raises(TableError) as caught:
-        counts_of_text(["1", value], "n")
+        convert_text(["1", value], "n")
     assert "Row 2" in str(caught.value)
     assert value not in str(caught.value)
 
 
 def test_huge_counts_are_cut_and_never_overflow():
-    assert counts_of_text(["9" * 40, "1.000"], "n").tolist() == [LARGEST, 1]
+    assert convert_text(["9" * 40, "1.000"], "n").tolist() == [LARGEST, 1]
 
 
 @pytest.mark.parametrize(

@@ -21,13 +21,18 @@ def release(table, **options):
     return tv.privatize(table, **{"count": "cases", "upper": 9, "epsilon": 1, **options})
 
 
-@pytest.mark.parametrize("dtype", ["int64", "int8", "uint16", "float64", "Int64", "Float32",
-                                   "object", "int64[pyarrow]"])  # fmt: skip
+@pytest.mark.parametrize(
+    "dtype", ["int64", "int8", "uint16", "float64", "Int64", "Float32", "object", "int64[pyarrow]"]
+)
 def test_pandas(dtype):
     frame = pd.DataFrame(
-        {"name": NAMES, "cases": pd.Series(COUNTS).astype(dtype),
-         "kind": pd.Categorical(["a", "b"] * (N // 2)), "when": pd.Timestamp("2026-01-01")}
-    )  # fmt: skip
+        {
+            "name": NAMES,
+            "cases": pd.Series(COUNTS).astype(dtype),
+            "kind": pd.Categorical(["a", "b"] * (N // 2)),
+            "when": pd.Timestamp("2026-01-01"),
+        }
+    )
     frame.index = pd.Index(range(100, 100 + N), name="id")
     before = frame.copy(deep=True)
     table = release(frame).table
@@ -154,7 +159,12 @@ def test_an_index_is_written_and_checked(tmp_path):
 def test_column_types_in_words():
     table = read_table(pa.table({"i": [1], "f": [0.5], "b": [True], "s": ["x"], "l": [[1]]}))
     assert [table.type_of(name) for name in table.names] == [
-        "integer", "number", "boolean", "string", "any"]  # fmt: skip
+        "integer",
+        "number",
+        "boolean",
+        "string",
+        "any",
+    ]
 
 
 def test_unknown_arguments_are_refused_before_the_table_is_read():

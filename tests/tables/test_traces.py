@@ -37,8 +37,9 @@ def test_sorting_keeps_an_index_that_is_a_label():
 
 def test_levels_of_a_category_come_from_the_public_list():
     data = pd.DataFrame({"region": pd.Categorical(["N", "S", "Secret"]), "age": [3, 4, 90]})
-    rel = tv.privatize(data, by="region", where="age < 50", categories=["W", "N", "S"], upper=9,
-                       epsilon="0.01")  # fmt: skip
+    rel = tv.privatize(
+        data, by="region", where="age < 50", categories=["W", "N", "S"], upper=9, epsilon="0.01"
+    )
     assert rel.table["region"].tolist() == ["W", "N", "S"]
     assert rel.table["region"].cat.categories.tolist() == ["W", "N", "S"]
 
@@ -87,8 +88,15 @@ def test_sorting_looks_at_every_public_column_and_at_nothing_else():
 
 def test_rows_that_nothing_public_tells_apart_lose_their_order():
     frame = pd.DataFrame({"area": ["a"] * 40, "cases": np.arange(40)})
-    rel = tv.privatize(frame, count="cases", upper=60, epsilon=50, order="sorted",
-                       allow_duplicates=True, method="geometric")  # fmt: skip
+    rel = tv.privatize(
+        frame,
+        count="cases",
+        upper=60,
+        epsilon=50,
+        order="sorted",
+        allow_duplicates=True,
+        method="geometric",
+    )
     assert rel.table["cases"].tolist() != list(range(40))  # false alarm: 1 in 40!
 
 
@@ -97,11 +105,13 @@ def test_rows_that_nothing_public_tells_apart_lose_their_order():
     [
         ({"area": AREAS, "cases": COUNTS}, {"count": "cases", "by": "cases"}, "name public"),
         (COUNTS, {"order": "sorted"}, "'order' must be 'input'"),
-        ({"area": ["a", "a"], "cases": [1, 2]},
-         {"count": "cases", "by": "area", "categories": ["a", "b"], "allow_duplicates": True},
-         "repeats the category"),
+        (
+            {"area": ["a", "a"], "cases": [1, 2]},
+            {"count": "cases", "by": "area", "categories": ["a", "b"], "allow_duplicates": True},
+            "repeats the category",
+        ),
     ],
-)  # fmt: skip
+)
 def test_requests_that_would_leak_or_lose_rows_are_refused(table, options, message):
     source = pd.DataFrame(table) if isinstance(table, dict) else table
     with pytest.raises(tv.TallyveilError, match=message):
@@ -121,8 +131,15 @@ def test_labels_that_do_not_fit_cost_nothing(people, tmp_path):
     book = tv.Ledger.create(tmp_path / "budget.db")
     book.open("people", epsilon=1)
     with pytest.raises(tv.TableError, match="cannot hold"):
-        tv.privatize(people, by="region", categories=["1", "2", "unknown"], upper=9, epsilon=1,
-                     ledger=book, dataset="people")  # fmt: skip
+        tv.privatize(
+            people,
+            by="region",
+            categories=["1", "2", "unknown"],
+            upper=9,
+            epsilon=1,
+            ledger=book,
+            dataset="people",
+        )
     assert book.account("people").spent_epsilon == 0
 
 

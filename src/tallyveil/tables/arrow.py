@@ -4,35 +4,71 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tallyveil.arrays import Integers
 from tallyveil.errors import MissingExtraError, TableError
-from tallyveil.tables.counts import Counts, counts_of_numbers, counts_of_objects, require_fits
-from tallyveil.tables.delimited import DelimitedTable
+from tallyveil.tables.base import CountArray, Engine, Order
+from tallyveil.tables.codes import (
+    CodeArray,
+    Codes,
+    encode_floats,
+    encode_objects,
+    encode_values,
+)
+from tallyveil.tables.counts import convert_numbers, convert_objects, require_fits
 
-__all__ = ["arrow_from_delimited", "arrow_table", "read_arrow"]
+__all__ = ["ArrowTable", "build_arrow", "read_arrow", "wrap_arrow"]
 
-Order = NDArray[Any] | None
+WIDE_DECIMAL = (19, 0)
+"""Precision and scale of the narrowest decimal that Arrow converts 64-bit integers to."""
 
 
-def arrow_table(source: Any) -> ArrowTable:
-    """A pyarrow Table or RecordBatch from memory."""
+def wrap_arrow(source: Any) -> ArrowTable:
+    """Wrap an Arrow table.
+
+    Parameters
+    ----------
+    source : pyarrow.Table or pyarrow.RecordBatch
+        The data.
+
+    Returns
+    -------
+    ArrowTable
+        The table.
+    """
     import pyarrow as pa
 
-    return ArrowTable(
-        pa.Table.from_batches([source]) if isinstance(source, pa.RecordBatch) else source, "arrow"
-    )
+    if isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
+    return ArrowTable(source, "arrow")
 
 
 def read_arrow(path: Path, kind: str) -> ArrowTable:
-    """The Parquet or Feather file at `path`, or a `TableError` where it is damaged."""
-    pa = _pyarrow()
+    """Read a Parquet or Feather file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    kind : str
+        "parquet" or "arrow".
+
+    Returns
+    -------
+    ArrowTable
+        The table.
+
+    Raises
+    ------
+    TableError
+        If the file is empty or damaged.
+    """
+    pa = _import_pyarrow()
     if path.stat().st_size == 0:
         raise TableError("The table is empty: the file holds no bytes.")
     try:
@@ -51,31 +87,47 @@ def read_arrow(path: Path, kind: str) -> ArrowTable:
     return ArrowTable(table, kind, from_file=True)
 
 
-def arrow_from_delimited(table: DelimitedTable) -> Any:
-    """A pyarrow table of a CSV, integers and numbers typed, codes and text left as text."""
-    pa = _pyarrow()
-    types = {"integer": pa.int64(), "number": pa.float64(), "string": pa.string()}
-    columns = {}
-    for name in table.names:
-        wanted = table.type_of(name)
-        cells = [None if wanted != "string" and not cell else cell for cell in table.labels(name)]
-        convert = {"integer": int, "number": float, "string": str}[wanted]
-        typed = [None if cell is None else convert(cell) for cell in cells]
-        columns[name] = pa.array(typed, types[wanted])
-    return pa.table(columns)
+def build_arrow(columns: Mapping[str, Sequence[str]], types: Mapping[str, str]) -> Any:
+    """Build a pyarrow table from columns of text.
 
+    Parameters
+    ----------
+    columns : mapping of str to sequence of str
+        The cells by column.
+    types : mapping of str to str
+        The type by column: "integer", "number" or "string". An empty cell of a column of
+        numbers becomes null.
 
-def _pyarrow() -> Any:
-    try:
-        import pyarrow as pa
-    except ImportError as missing:
-        raise MissingExtraError("pyarrow", "tables") from missing
-    return pa
+    Returns
+    -------
+    pyarrow.Table
+        The table, its numbers as int64 and float64.
+    """
+    pa = _import_pyarrow()
+    convert = {"integer": (int, pa.int64()), "number": (float, pa.float64())}
+    arrays = {}
+    for name, cells in columns.items():
+        if types[name] == "string":
+            arrays[name] = pa.array(cells, pa.string())
+            continue
+        read, wanted = convert[types[name]]
+        arrays[name] = pa.array([read(cell) if cell else None for cell in cells], wanted)
+    return pa.table(arrays)
 
 
 @dataclass(frozen=True, eq=False)
-class ArrowTable:
-    """A pyarrow table, from memory or from a Parquet or Feather file."""
+class ArrowTable(Engine):
+    """A pyarrow table, from memory or from a Parquet or Feather file.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        The data.
+    kind : str
+        "arrow" or "parquet".
+    from_file : bool
+        Whether it was read from a file.
+    """
 
     table: Any
     kind: str
@@ -83,36 +135,69 @@ class ArrowTable:
 
     @property
     def extension(self) -> str:
+        """The ending of the file: arrow for what came from a Feather file, else parquet."""
         return "arrow" if self.kind == "arrow" and self.from_file else "parquet"
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The columns in order."""
         return tuple(self.table.column_names)
 
     @property
-    def index_names(self) -> tuple[str, ...]:
-        return ()
-
-    @property
     def rows(self) -> int:
+        """How many rows there are."""
         return int(self.table.num_rows)
 
-    def counts(self, name: str) -> Counts:
+    def slice(self, start: int, stop: int) -> ArrowTable:
+        """Give the rows `start` to `stop` as a view."""
+        return replace(self, table=self.table.slice(start, stop - start))
+
+    def counts(self, name: str) -> Integers:
+        """Read a column as counts."""
         import pyarrow as pa
 
         column = self.table.column(name)
         if pa.types.is_dictionary(column.type):
-            column = column.combine_chunks().dictionary_decode()
-        missing = np.asarray(column.is_null())
+            column = column.cast(column.type.value_type)
         if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+            missing = np.asarray(column.is_null())
             filled = column.fill_null(0) if missing.any() else column
-            return counts_of_numbers(filled.to_numpy(), name, missing)
-        return counts_of_objects(column.to_pylist(), name)
+            return convert_numbers(filled.to_numpy(), name, missing)
+        if pa.types.is_decimal(column.type) and column.null_count == 0:
+            try:
+                whole = column.cast(pa.int64()).to_numpy()
+            except pa.ArrowInvalid:  # a fraction, or too large
+                whole = np.array([-1])
+            if (whole >= 0).all():
+                return convert_numbers(whole, name)
+        return convert_objects(column.to_pylist(), name)
 
-    def labels(self, name: str) -> Sequence[str]:
-        return ["" if v is None else str(v) for v in self.table.column(name).to_pylist()]
+    def codes(self, name: str) -> Codes:
+        """Encode the labels of a column."""
+        import pyarrow as pa
+
+        column = self.table.column(name)
+        kind, has_null = column.type, column.null_count > 0
+        if kind in (pa.float32(), pa.float64()) and not has_null:
+            return encode_floats(column.to_numpy())
+        is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        if is_text and has_null:
+            column = column.fill_null("")
+        try:
+            encoded = column.dictionary_encode()
+            if pa.types.is_dictionary(kind):  # else the chunks share one already
+                encoded = encoded.unify_dictionaries()
+        except pa.ArrowException:  # a type that Arrow cannot encode, or null in a dictionary
+            return encode_objects(column.to_pylist(), np.asarray(column.is_null()))
+        codes, values = _join_chunks(encoded)
+        if is_text:
+            return Codes(codes, values)
+        if pa.types.is_integer(kind) and not has_null:
+            return Codes(codes, values.to_numpy())
+        return _encode_used(codes, values.to_pylist())
 
     def type_of(self, name: str) -> str:
+        """Give the Frictionless type of a column."""
         import pyarrow as pa
 
         found = self.table.schema.field(name).type
@@ -130,37 +215,33 @@ class ArrowTable:
         return "string"
 
     def require_room(self, name: str, upper: int) -> None:
+        """Raise a `TableError` unless the column's type can hold every count up to `upper`."""
         import pyarrow as pa
 
         wanted = self._value_type(name)
         try:
-            held = _as_type([0, upper], wanted).cast(pa.int64()).to_numpy()
+            held = _convert(np.array([0, upper]), wanted).cast(pa.int64()).to_numpy()
         except pa.ArrowException:
             held = np.zeros(1, dtype=np.int64)
         require_fits(held, name, str(wanted), upper)
 
-    def _value_type(self, name: str) -> Any:
-        import pyarrow as pa
-
-        found = self.table.schema.field(name).type
-        return found.value_type if pa.types.is_dictionary(found) else found
-
     def released(
-        self, counts: Mapping[str, Counts], keep: Sequence[str], order: Order = None
+        self, counts: Mapping[str, CountArray], keep: Sequence[str], order: Order = None
     ) -> ArrowTable:
-
+        """Build the table that is published."""
         table = self.table.select(list(keep))
         for name, values in counts.items():
             at = table.schema.get_field_index(name)
             field = table.schema.field(at).with_type(self._value_type(name))
-            table = table.set_column(at, field, _as_type(values.tolist(), field.type))
+            table = table.set_column(at, field, _convert(values, field.type))
         if order is not None:
             table = table.take(order)
-        return ArrowTable(_bare(table), self.kind, self.from_file)
+        return ArrowTable(_drop_traces(table), self.kind, self.from_file)
 
     def grouped(
-        self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, Counts]
+        self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, CountArray]
     ) -> ArrowTable:
+        """Build a table with one row for each category."""
         import pyarrow as pa
 
         columns: dict[str, Any] = {}
@@ -171,9 +252,11 @@ class ArrowTable:
         return ArrowTable(pa.table(columns), self.kind, self.from_file)
 
     def native(self) -> Any:
+        """Give the pyarrow table."""
         return self.table
 
     def to_bytes(self) -> bytes:
+        """Write the table as Parquet or Feather."""
         buffer = io.BytesIO()
         if self.extension == "parquet":
             import pyarrow.parquet as pq
@@ -185,18 +268,55 @@ class ArrowTable:
             feather.write_feather(self.table, buffer)
         return buffer.getvalue()
 
+    def _value_type(self, name: str) -> Any:
+        """Give the type of a column's values, behind a dictionary if there is one."""
+        import pyarrow as pa
 
-def _as_type(values: Sequence[int], wanted: Any) -> Any:
-    """Whole numbers as an Arrow array of any type that can hold them."""
+        found = self.table.schema.field(name).type
+        return found.value_type if pa.types.is_dictionary(found) else found
+
+
+def _import_pyarrow() -> Any:
+    try:
+        import pyarrow as pa
+    except ImportError as missing:
+        raise MissingExtraError("pyarrow", "tables") from missing
+    return pa
+
+
+def _convert(values: CountArray, wanted: Any) -> Any:
+    """Convert whole numbers to an Arrow array of any type that can hold them."""
     import pyarrow as pa
 
-    if pa.types.is_decimal(wanted):  # Arrow casts only 64-bit widths of decimals directly
-        return pa.array([Decimal(value) for value in values], wanted)
-    return pa.array(values, pa.int64()).cast(wanted)
+    whole = pa.array(values, pa.int64())
+    if pa.types.is_decimal(wanted):
+        whole = whole.cast(pa.decimal128(*WIDE_DECIMAL))
+    return whole.cast(wanted)
 
 
-def _bare(table: Any) -> Any:
-    """`table` in one chunk, without metadata, dictionaries made again from what is in it.
+def _join_chunks(encoded: Any) -> tuple[CodeArray, Any]:
+    """Join chunks that share a dictionary: the code of each row (-1 for null), the dictionary."""
+    import pyarrow as pa
+
+    if not encoded.num_chunks:
+        return np.zeros(0, dtype=np.int64), pa.array([], encoded.type.value_type)
+    pieces = [
+        piece.cast(pa.int64()).fill_null(-1) if piece.null_count else piece
+        for piece in (chunk.indices for chunk in encoded.chunks)
+    ]
+    return np.concatenate([piece.to_numpy() for piece in pieces]), encoded.chunk(0).dictionary
+
+
+def _encode_used(codes: CodeArray, values: list[Any]) -> Codes:
+    """Encode by the part of a dictionary that occurs; the code -1 stands for no value."""
+    codes = codes.astype(np.int64)
+    occurs = np.bincount(codes + 1, minlength=len(values) + 1) > 0
+    used = [value for value, found in zip([None, *values], occurs.tolist(), strict=True) if found]
+    return encode_values((np.cumsum(occurs) - 1)[codes + 1], used)
+
+
+def _drop_traces(table: Any) -> Any:
+    """Put `table` in one chunk, without metadata, with dictionaries of what is in it only.
 
     Chunks, metadata (pandas keeps notes and names of dropped columns there) and dictionaries
     (unused values, order of first appearance) may tell of the confidential table.
@@ -204,13 +324,13 @@ def _bare(table: Any) -> Any:
     import pyarrow as pa
 
     whole = table.combine_chunks()
-    columns = [_recoded(whole.column(name)) for name in whole.column_names]
+    columns = [_rebuild_dictionary(whole.column(name)) for name in whole.column_names]
     fields = [field.remove_metadata() for field in whole.schema]
     return pa.table(columns, schema=pa.schema(fields))
 
 
-def _recoded(column: Any) -> Any:
-    """A column whose dictionary, if it has one, holds only what occurs, in order of value.
+def _rebuild_dictionary(column: Any) -> Any:
+    """Rebuild a column's dictionary, if it has one, from what occurs, in order of value.
 
     An ordered dictionary keeps its own order, which means something.
     """

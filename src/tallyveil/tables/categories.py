@@ -9,24 +9,26 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tallyveil.arrays import Integers, Mask
 from tallyveil.errors import ArgumentError, TableError
-from tallyveil.tables.counts import Counts
+from tallyveil.tables.base import Table
+from tallyveil.tables.codes import Codes
 from tallyveil.tables.delimited import read_delimited
-from tallyveil.tables.source import Table
 
 __all__ = [
     "Condition",
     "Label",
     "count_rows",
+    "locate_categories",
     "parse_conditions",
     "public_categories",
     "require_distinct",
@@ -34,14 +36,36 @@ __all__ = [
 ]
 
 Label = tuple[str, ...]
+"""One category: a label for each column."""
+
 CONDITION = re.compile(
     r"\s*(?P<column>[^\s<>=!].*?)\s*(?P<sign>==|!=|>=|<=|=|>|<)\s*(?P<value>.*?)\s*"
 )
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+LARGEST_CODE = 2**62
+"""Codes of several columns together stay below this."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One public condition on a row of microdata, such as ``age >= 18``."""
+    """One public condition on a row of microdata, such as ``age >= 18``.
+
+    Attributes
+    ----------
+    column : str
+        The column to compare.
+    sign : str
+        One of == != < <= > >=.
+    value : str
+        What to compare it with.
+    """
 
     column: str
     sign: str
@@ -50,40 +74,64 @@ class Condition:
     def __str__(self) -> str:
         return f"{self.column} {self.sign} {self.value}"
 
-    def holds(self, table: Table) -> NDArray[np.bool_]:
-        """Which rows meet it; a row without a value meets only ``!=``.
+    def holds(self, table: Table) -> Mask:
+        """Find the rows that meet the condition; a row without a value meets only ``!=``.
 
         Numbers are compared as numbers where both sides are numbers, everything else as
         text (so ISO dates compare as dates).
+
+        Parameters
+        ----------
+        table : Table
+            The microdata.
+
+        Returns
+        -------
+        array of bool, shape (rows,)
+            Whether each row meets the condition.
         """
+        self.require_column(table)
+        column = table.codes(self.column)
+        right = _parse_number(self.value)
+        if column.numbers is not None and right is not None:
+            met = COMPARE[self.sign](column.numbers, right)
+        else:
+            met = np.array([self._compare(label.strip()) for label in column.labels], dtype=bool)
+        rows: Mask = met[column.codes]
+        return rows
+
+    def require_column(self, table: Table) -> None:
+        """Raise a `TableError` unless the table has the column."""
         if self.column not in table.names:
             raise TableError(f"The condition {str(self)!r} names a column that is not there.")
-        return np.array([self._met(label.strip()) for label in table.labels(self.column)])
 
-    def _met(self, label: str) -> bool:
+    def _compare(self, label: str) -> bool:
+        """Compare one label."""
         if not label:
             return self.sign == "!="
-        left, right = _number(label), _number(self.value)
-        pair: tuple[Any, Any] = (label, self.value)
+        left, right = _parse_number(label), _parse_number(self.value)
         if left is not None and right is not None:
-            pair = (left, right)
-        elif right is not None and self.sign in ("<", "<=", ">", ">="):
+            return bool(COMPARE[self.sign](left, right))
+        if right is not None and self.sign not in ("==", "!="):
             return False
-        first, second = pair
-        answers: dict[str, bool] = {
-            "==": first == second,
-            "!=": first != second,
-            "<": first < second,
-            "<=": first <= second,
-            ">": first > second,
-            ">=": first >= second,
-        }
-        return answers[self.sign]
+        return bool(COMPARE[self.sign](label, self.value))
 
 
 def parse_conditions(texts: Iterable[str]) -> tuple[Condition, ...]:
-    """Conditions written as ``column sign value``; all of them must hold.
+    """Parse conditions written as ``column sign value``.
 
+    Parameters
+    ----------
+    texts : iterable of str
+        The conditions; all of them must hold.
+
+    Returns
+    -------
+    tuple of Condition
+        The conditions in the same order.
+
+    Examples
+    --------
     >>> [str(condition) for condition in parse_conditions(["age>=18", "result = 'positive'"])]
     ['age >= 18', 'result == positive']
     """
@@ -92,9 +140,11 @@ def parse_conditions(texts: Iterable[str]) -> tuple[Condition, ...]:
         match = CONDITION.fullmatch(text)
         if match is None or not match["value"]:
             raise ArgumentError(
-                "where", "be a condition such as 'age >= 18'", text,
+                "where",
+                "be a condition such as 'age >= 18'",
+                text,
                 "Known signs: == != < <= > >=. Repeat the option for more conditions.",
-            )  # fmt: skip
+            )
         value = match["value"]
         if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
             value = value[1:-1]
@@ -104,26 +154,35 @@ def parse_conditions(texts: Iterable[str]) -> tuple[Condition, ...]:
 
 
 def public_categories(categories: Any, by: Sequence[str]) -> tuple[Label, ...]:
-    """The public list as one label per category, in its own order.
+    """Read the public list of categories, in its own order.
 
     Parameters
     ----------
-    categories : for one column a sequence of values, "a,b,c", or a file with one value per
-        line; for several columns a mapping of column to values (every combination), a
-        sequence of tuples, or a CSV file whose header names the columns.
-    by : the columns that the labels belong to
+    categories : sequence, mapping, str or Path
+        For one column a sequence of values, "a,b,c", or a file with one value per line; for
+        several columns a mapping of column to values (every combination), a sequence of
+        tuples, or a CSV file whose header names the columns.
+    by : sequence of str
+        The columns that the labels belong to.
 
+    Returns
+    -------
+    tuple of tuple of str
+        One label for each category and column, no category twice.
+
+    Examples
+    --------
     >>> public_categories(["N", "S"], ["region"])
     (('N',), ('S',))
     >>> public_categories({"sex": ["f", "m"], "region": ["N"]}, ["region", "sex"])
     (('N', 'f'), ('N', 'm'))
     """
     if isinstance(categories, Path) or (isinstance(categories, str) and "," not in categories):
-        labels = _from_file(Path(categories), by)
+        labels = _read_list(Path(categories), by)
     elif isinstance(categories, str):
         labels = [(part.strip(),) for part in categories.split(",")]
     elif isinstance(categories, Mapping):
-        labels = _crossed(categories, by)
+        labels = _cross_values(categories, by)
     else:
         labels = [
             tuple(str(part) for part in one) if isinstance(one, (tuple, list)) else (str(one),)
@@ -131,20 +190,204 @@ def public_categories(categories: Any, by: Sequence[str]) -> tuple[Label, ...]:
         ]
     if not labels or any(len(label) != len(by) for label in labels):
         raise ArgumentError("categories", f"give a value for each of: {', '.join(by)}")
-    repeated = _first_repeat(labels)
-    if repeated is not None:
-        named = ", ".join(labels[repeated])
-        raise ArgumentError("categories", "name every category once", named)
+    seen: set[Label] = set()
+    for label in labels:
+        if label in seen:
+            raise ArgumentError("categories", "name every category once", ", ".join(label))
+        seen.add(label)
     return tuple(labels)
 
 
-def _crossed(categories: Mapping[Any, Any], by: Sequence[str]) -> list[Label]:
+def require_distinct(table: Table, names: Sequence[str]) -> None:
+    """Raise a `TableError` if two rows carry the same public labels.
+
+    Takes O(rows log rows) time, and O(rows) if one column tells all rows apart.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    names : sequence of str
+        The public columns and index levels; with none of them nothing is required.
+
+    Raises
+    ------
+    TableError
+        Names the first row that repeats an earlier one.
+    """
+    if not names:
+        return
+    rows, size = np.zeros(table.rows, dtype=np.int64), 1
+    for name in names:
+        column = table.codes(name)
+        if len(column.values) == table.rows:
+            return
+        if size * len(column.values) > LARGEST_CODE:
+            found, rows = np.unique(rows, return_inverse=True)
+            size = len(found)
+        size *= len(column.values)
+        rows *= len(column.values)
+        rows += column.codes
+    ordered = np.sort(rows)
+    if (ordered[1:] != ordered[:-1]).all():
+        return
+    repeats = np.ones(table.rows, dtype=bool)
+    repeats[np.unique(rows, return_index=True)[1]] = False
+    raise TableError(
+        f"Row {repeats.argmax() + 1} repeats the category of an earlier row "
+        f"({', '.join(names[:4])}{', ...' if len(names) > 4 else ''}): one person could be in "
+        "both. Merge the rows, or allow duplicates if every row is a unit of its own."
+    )
+
+
+def sorted_order(table: Table, names: Sequence[str], ties: Integers | None = None) -> Integers:
+    """Sort the rows by public columns: numbers by size, text by letter.
+
+    A column is compared as numbers if every label in it is a finite number.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    names : sequence of str
+        The public columns and index levels, the first of them deciding first.
+    ties : array of int, shape (rows,), optional
+        The order of rows with the same labels; by default that of the table.
+
+    Returns
+    -------
+    array of int, shape (rows,)
+        The row numbers, from 0, in sorted order.
+    """
+    start = np.arange(table.rows) if ties is None else ties
+    ranks = [_rank_rows(table.codes(name))[start] for name in names]
+    return start[np.lexsort(ranks[::-1])] if ranks else start
+
+
+def count_rows(
+    table: Table, by: Sequence[str], categories: Sequence[Label], where: Sequence[Condition]
+) -> Integers:
+    """Count the rows of microdata in each category, in batches.
+
+    Parameters
+    ----------
+    table : Table
+        The microdata, one row for each unit.
+    by : sequence of str
+        The columns that categories are made of.
+    categories : sequence of tuple of str
+        The public list, one label for each column of `by`.
+    where : sequence of Condition
+        Only rows that meet all of these are counted.
+
+    Returns
+    -------
+    array of int, shape (categories,)
+        The number of rows in each category.
+
+    Raises
+    ------
+    TableError
+        If a column is not there, or a row that is counted has a category that is not listed.
+    """
+    for name in by:
+        if name not in (*table.names, *table.index_names):
+            raise TableError(f"There is no column {name!r} to count by.")
+    for condition in where:
+        condition.require_column(table)
+    counts, start = np.zeros(len(categories), dtype=np.int64), 0
+    for batch in table.batches():
+        kept = np.ones(batch.rows, dtype=bool)
+        for condition in where:
+            kept &= condition.holds(batch)
+        places = _place_rows(batch, by, categories)
+        unlisted = kept & (places < 0)
+        if unlisted.any():
+            raise TableError(
+                f"Row {start + unlisted.argmax() + 1} has a category that is not in the public "
+                "list. Extend the list, or leave such rows out with a condition (--where)."
+            )
+        counts += np.bincount(places[kept], minlength=len(categories))
+        start += batch.rows
+    return counts
+
+
+def locate_categories(table: Table, keys: Sequence[str], categories: Sequence[Label]) -> Integers:
+    """Find the row of an aggregated table that holds each public category.
+
+    Parameters
+    ----------
+    table : Table
+        The table; `require_distinct` says whether its categories are distinct.
+    keys : sequence of str
+        The columns and index levels that categories are made of.
+    categories : sequence of tuple of str
+        The public list, one label for each of `keys`.
+
+    Returns
+    -------
+    array of int, shape (categories,)
+        The row number, from 0, of each category; -1 for one that has no row.
+
+    Raises
+    ------
+    TableError
+        If a row has a category that is not listed.
+    """
+    places = _place_rows(table, keys, categories)
+    if (places < 0).any():
+        row = (places < 0).argmax() + 1
+        raise TableError(f"Row {row} has a category that is not in the public list.")
+    rows = np.full(len(categories), -1, dtype=np.int64)
+    rows[places] = np.arange(table.rows)
+    return rows
+
+
+def _place_rows(table: Table, by: Sequence[str], categories: Sequence[Label]) -> Integers:
+    """Find the position of every row's category in the public list; -1 if it is not there.
+
+    Column by column: `known` numbers the beginnings of the public categories so far, and
+    `places` says which of them each row begins with.
+    """
+    known = np.zeros(len(categories), dtype=np.int64)
+    places = np.zeros(table.rows, dtype=np.int64)
+    for at, name in enumerate(by):
+        code_of = {part: code for code, part in enumerate(dict.fromkeys(c[at] for c in categories))}
+        column = table.codes(name)
+        listed = np.array([code_of.get(label, -1) for label in column.labels], dtype=np.int64)
+        found = listed[column.codes]
+        pairs = known * len(code_of) + [code_of[category[at]] for category in categories]
+        beginnings, known = np.unique(pairs, return_inverse=True)
+        wanted = places * len(code_of) + found
+        nearest = np.minimum(np.searchsorted(beginnings, wanted), len(beginnings) - 1)
+        is_listed = (places >= 0) & (found >= 0) & (beginnings[nearest] == wanted)
+        places = np.where(is_listed, nearest, -1)
+    position = np.empty(len(categories), dtype=np.int64)
+    position[known] = np.arange(len(categories))
+    return np.where(places >= 0, position[places], -1)
+
+
+def _rank_rows(column: Codes) -> Integers:
+    """Rank every row by its label: as a number if all labels are numbers, else as text."""
+    if column.numbers is not None:
+        ranks = np.unique(column.numbers, return_inverse=True)[1]
+    else:
+        order = sorted(range(len(column.labels)), key=column.labels.__getitem__)
+        ranks = np.empty(len(order), dtype=np.int64)
+        ranks[order] = np.arange(len(order))
+    rows: Integers = ranks[column.codes]
+    return rows
+
+
+def _cross_values(categories: Mapping[Any, Any], by: Sequence[str]) -> list[Label]:
+    """Combine every value of each column with every value of the others."""
     if set(categories) != set(by):
         raise ArgumentError("categories", f"name exactly the columns {', '.join(by)}")
     return list(itertools.product(*([str(value) for value in categories[name]] for name in by)))
 
 
-def _from_file(path: Path, by: Sequence[str]) -> list[Label]:
+def _read_list(path: Path, by: Sequence[str]) -> list[Label]:
+    """Read the public list from a file."""
     if not path.is_file():
         raise ArgumentError(
             "categories", "be a file that exists, or values separated by commas", str(path)
@@ -159,77 +402,8 @@ def _from_file(path: Path, by: Sequence[str]) -> list[Label]:
     return [(line.strip(),) for line in lines if line.strip() and line.strip() != by[0]]
 
 
-def count_rows(
-    table: Table, by: Sequence[str], categories: Sequence[Label], where: Sequence[Condition]
-) -> Counts:
-    """How many rows of the microdata fall into each category; shape (categories,)."""
-    _require_columns(table, by)
-    at = {label: index for index, label in enumerate(categories)}
-    kept = np.ones(table.rows, dtype=bool)
-    for condition in where:
-        kept &= condition.holds(table)
-    labels = zip(*(table.labels(name) for name in by), strict=True)
-    index = np.zeros(table.rows, dtype=np.int64)
-    for row, label in enumerate(labels):
-        if not kept[row]:
-            continue
-        found = at.get(label)
-        if found is None:
-            raise TableError(
-                f"Row {row + 1} has a category that is not in the public list. Extend the list, "
-                "or leave such rows out with a condition (--where)."
-            )
-        index[row] = found
-    return np.bincount(index[kept], minlength=len(categories)).astype(np.int64)
-
-
-def require_distinct(table: Table, keys: Sequence[str]) -> None:
-    """Raise a `TableError` if two rows carry the same public labels."""
-    if not keys:
-        return
-    repeat = _first_repeat(list(zip(*(table.labels(name) for name in keys), strict=True)))
-    if repeat is not None:
-        raise TableError(
-            f"Row {repeat + 1} repeats the category of an earlier row ({', '.join(keys[:4])}"
-            f"{', ...' if len(keys) > 4 else ''}): one person could be in both. Merge the rows, "
-            "or allow duplicates if every row is a unit of its own."
-        )
-
-
-def sorted_order(
-    table: Table, keys: Sequence[str], start: NDArray[np.int64] | None = None
-) -> NDArray[np.int64]:
-    """The row order by the public columns `keys`: numbers by size, text by letter.
-
-    Rows with the same labels stand as in `start`, by default as in the table.
-    """
-    columns = []
-    for name in keys:
-        labels = table.labels(name)
-        numbers = [_number(label) for label in labels]
-        numeric = all(number is not None for number in numbers)
-        columns.append(numbers if numeric else list(labels))
-    rows = list(zip(*columns, strict=True))
-    first = range(table.rows) if start is None else start.tolist()
-    return np.array(sorted(first, key=rows.__getitem__), dtype=np.int64)
-
-
-def _first_repeat(labels: Sequence[Label]) -> int | None:
-    seen: set[Label] = set()
-    for row, label in enumerate(labels):
-        if label in seen:
-            return row
-        seen.add(label)
-    return None
-
-
-def _require_columns(table: Table, names: Sequence[str]) -> None:
-    for name in names:
-        if name not in (*table.names, *table.index_names):
-            raise TableError(f"There is no column {name!r} to count by.")
-
-
-def _number(text: str) -> float | None:
+def _parse_number(text: str) -> float | None:
+    """Parse a finite number; None for anything else."""
     try:
         number = float(text)
     except ValueError:

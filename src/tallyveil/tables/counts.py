@@ -7,89 +7,300 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tallyveil.arrays import Integers, Mask, freeze
 from tallyveil.errors import TableError
+from tallyveil.tables.base import CountArray, Table
 
 __all__ = [
-    "Counts",
-    "counts_of_numbers",
-    "counts_of_objects",
-    "counts_of_text",
-    "letter_type",
+    "ColumnCounts",
+    "RowError",
+    "clip_counts",
+    "convert_numbers",
+    "convert_objects",
+    "convert_text",
+    "name_type",
+    "read_counts",
     "require_fits",
 ]
 
-Counts = NDArray[np.int64]
 LARGEST = 2**62
 """Larger counts are cut to this; every upper bound lies far below it."""
+
+SAFE_DIGITS = 18
+"""A number of at most this many digits is below `LARGEST`."""
+
+LARGEST_EXACT = 2**53
+"""Whole numbers up to this are held exactly in floating point."""
 
 MISSING = frozenset({"", "na", "nan", "n/a", "null", "none", "-", "."})
 
 
-def counts_of_text(values: Sequence[str], column: str) -> Counts:
-    """The whole numbers written in `values`: digits, with nothing but zeros after a point.
+class RowError(TableError):
+    """A row that holds no count: says which row of which column, never what it holds."""
 
-    >>> counts_of_text(["3", " 0 ", "12.0"], "cases").tolist()
+    def __init__(self, column: str, row: int, what: str) -> None:
+        self.column, self.row, self.what = column, row, what
+        super().__init__(
+            f"Column {column!r} must hold a whole number of at least 0 in every row. "
+            f"Row {row} holds {what}."
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.column, self.row, self.what)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnCounts:
+    """A column of confidential counts in one compact array.
+
+    Attributes
+    ----------
+    values : array of unsigned int, shape (rows,)
+        The counts, those above the upper bound cut to it. Read-only, of the smallest of the
+        types uint8, uint16, uint32 and uint64 that holds the upper bound.
+    above : int
+        How many rows were above the upper bound.
+    """
+
+    values: CountArray
+    above: int
+
+    def take(self, rows: Integers) -> ColumnCounts:
+        """The counts of some rows in this order, 0 for a row of -1."""
+        taken = np.where(rows < 0, 0, self.values[rows]).astype(self.values.dtype)
+        return ColumnCounts(freeze(taken), self.above)
+
+
+def clip_counts(counts: Integers, upper: int) -> ColumnCounts:
+    """Cut counts that are whole numbers already to 0..upper.
+
+    >>> clip_counts(np.array([3, 300]), 9).values.tolist()
+    [3, 9]
+    """
+    compact = np.minimum(counts, upper).astype(np.min_scalar_type(upper))
+    return ColumnCounts(freeze(compact), int((counts > upper).sum()))
+
+
+def read_counts(table: Table, name: str, upper: int) -> ColumnCounts:
+    """Read a column of counts, cut to 0..upper, in batches.
+
+    Takes O(rows) time, one compact array and one batch of memory; nothing else of the table
+    is copied.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    name : str
+        A column of it.
+    upper : int
+        The largest count that is told apart, at least 0.
+
+    Returns
+    -------
+    ColumnCounts
+        The counts and how many of them were above `upper`.
+
+    Raises
+    ------
+    TableError
+        If a row holds no count. Names the row in the whole table, never what it holds.
+
+    Examples
+    --------
+    >>> from tallyveil.tables.source import read_table
+    >>> read_counts(read_table([3, 0, 12]), "count", 9)
+    ColumnCounts(values=array([3, 0, 9], dtype=uint8), above=1)
+    """
+    bound = min(upper, LARGEST)
+    values = np.empty(table.rows, dtype=np.min_scalar_type(upper))
+    above = start = 0
+    for batch in table.batches():
+        try:
+            counts = batch.counts(name)
+        except RowError as error:
+            raise RowError(name, start + error.row, error.what) from None
+        stop = start + len(counts)
+        np.minimum(counts, bound, out=values[start:stop], casting="unsafe")
+        above += int(np.count_nonzero(counts > bound))
+        start = stop
+    return ColumnCounts(freeze(values), above)
+
+
+def convert_text(values: Sequence[str], column: str) -> Integers:
+    """Convert text to counts: digits, with nothing but zeros after a point.
+
+    Parameters
+    ----------
+    values : sequence of str
+        The cells.
+    column : str
+        The name of the column, for messages.
+
+    Returns
+    -------
+    array of int64, shape (rows,)
+        The counts, cut to `LARGEST`.
+
+    Examples
+    --------
+    >>> convert_text(["3", " 0 ", "12.0"], "cases").tolist()
     [3, 0, 12]
     """
-    plain = [value.strip() for value in values]
-    if all(value.isascii() and value.isdigit() for value in plain):
-        return _cut([int(value) for value in plain])
-    counts = []
-    for row, value in enumerate(plain, start=1):
-        head, _, tail = value.partition(".")
-        whole = head.isascii() and head.isdigit() and (not tail or set(tail) <= {"0"})
-        if not whole:
-            raise _refusal(column, row, _what_text_is(value))
-        counts.append(int(head))
-    return _cut(counts)
+    cells = list(map(str.strip, values))
+    joined = "".join(cells)
+    if joined.isascii() and joined.isdigit() and all(cells):
+        if max(map(len, cells)) <= SAFE_DIGITS:
+            return np.fromiter(map(int, cells), np.int64, len(cells))
+        return np.fromiter(map(_read_digits, cells), np.int64, len(cells))
+    counts = np.empty(len(cells), dtype=np.int64)
+    for row, cell in enumerate(cells):
+        head, _, tail = cell.partition(".")
+        if not (head.isascii() and head.isdigit() and not tail.strip("0")):
+            raise RowError(column, row + 1, _describe_text(cell))
+        counts[row] = _read_digits(head)
+    return counts
 
 
-def counts_of_numbers(values: NDArray[Any], column: str, missing: NDArray[np.bool_]) -> Counts:
-    """The whole numbers in a numeric array; `missing` marks rows without a value."""
-    if missing.any():
-        raise _refusal(column, int(missing.argmax()) + 1, "no value")
+def convert_numbers(values: NDArray[Any], column: str, missing: Mask | None = None) -> Integers:
+    """Convert a numeric array to counts.
+
+    Parameters
+    ----------
+    values : array of a number type, shape (rows,)
+        The cells.
+    column : str
+        The name of the column, for messages.
+    missing : array of bool, shape (rows,), or None
+        The rows without a value; None if every row has one.
+
+    Returns
+    -------
+    array of int64, shape (rows,)
+        The counts, cut to `LARGEST`.
+    """
+    if missing is not None:
+        _require_none(missing, column, "no value")
     if values.dtype.kind == "u":
-        whole: Counts = np.minimum(values, np.uint64(LARGEST)).astype(np.int64)
-        return whole
+        small: Integers = np.minimum(values, np.uint64(LARGEST)).astype(np.int64)
+        return small
     if values.dtype.kind == "i":
         _require_none(values < 0, column, "a negative number")
-        return np.minimum(values.astype(np.int64), LARGEST)
+        whole: Integers = np.minimum(values, np.int64(LARGEST))
+        return whole
     if values.dtype.kind != "f":
-        raise TableError(f"Column {column!r} must hold whole numbers; it holds {_kind(values)}.")
+        raise TableError(
+            f"Column {column!r} must hold whole numbers; it holds {_describe_type(values)}."
+        )
     _require_none(~np.isfinite(values), column, "no finite number")
     _require_none(values < 0, column, "a negative number")
     _require_none(values != np.floor(values), column, "a fraction")
-    rounded: Counts = np.minimum(values, float(LARGEST)).astype(np.int64)
-    return rounded
+    counts: Integers = np.minimum(values, np.float64(LARGEST)).astype(np.int64)
+    return counts
 
 
-def counts_of_objects(values: Sequence[Any], column: str) -> Counts:
-    """The whole numbers among Python objects (a column of mixed type)."""
-    counts = []
-    for row, value in enumerate(values, start=1):
-        what = _what_it_is(value)
+def convert_objects(values: Sequence[Any], column: str) -> Integers:
+    """Convert Python objects, the cells of a column of mixed type, to counts.
+
+    Parameters
+    ----------
+    values : sequence
+        The cells; None stands for no value.
+    column : str
+        The name of the column, for messages.
+
+    Returns
+    -------
+    array of int64, shape (rows,)
+        The counts, cut to `LARGEST`.
+    """
+    quick = _convert_plain(values)
+    if quick is not None:
+        return quick
+    counts = np.empty(len(values), dtype=np.int64)
+    for row, value in enumerate(values):
+        what = _describe_object(value)
         if what:
-            raise _refusal(column, row, what)
-        counts.append(int(value))
-    return _cut(counts)
+            raise RowError(column, row + 1, what)
+        counts[row] = min(int(value), LARGEST)
+    return counts
 
 
-def _what_it_is(value: Any) -> str:
-    """Why `value` is not a count, or nothing."""
-    if value is None or (isinstance(value, Real) and math.isnan(value)):
+def require_fits(values: NDArray[Any], column: str, type_name: str, upper: int) -> None:
+    """Raise a `TableError` unless [0, upper] came through the column's type unchanged.
+
+    Parameters
+    ----------
+    values : array
+        What [0, upper] became in the column's type.
+    column : str
+        The name of the column, for the message.
+    type_name : str
+        The name of its type, for the message.
+    upper : int
+        The largest count that may be released.
+    """
+    if values.tolist() != [0, upper]:
+        raise TableError(
+            f"Column {column!r} has the type {type_name}, which cannot hold {upper}. "
+            "Give the column a wider type first."
+        )
+
+
+def name_type(letter: str) -> str:
+    """Name the Frictionless type that fits a NumPy kind letter.
+
+    Parameters
+    ----------
+    letter : str
+        The `kind` of a NumPy data type.
+
+    Returns
+    -------
+    str
+        integer, number, boolean, datetime or string.
+
+    Examples
+    --------
+    >>> name_type("u")
+    'integer'
+    """
+    return {"i": "integer", "u": "integer", "f": "number", "b": "boolean", "M": "datetime"}.get(
+        letter, "string"
+    )
+
+
+def _convert_plain(values: Sequence[Any]) -> Integers | None:
+    """Convert ints and floats at once; None if there is anything else or a bad or large one."""
+    kinds = set(map(type, values))
+    if kinds == {int} and min(values) >= 0 and max(values) <= LARGEST:
+        return np.fromiter(values, np.int64, len(values))
+    if not kinds or not kinds <= {int, float}:
+        return None
+    try:
+        numbers = np.fromiter(values, np.float64, len(values))
+    except OverflowError:
+        return None
+    exact = (numbers >= 0) & (numbers <= LARGEST_EXACT) & (numbers == np.floor(numbers))
+    return numbers.astype(np.int64) if exact.all() else None
+
+
+def _describe_object(value: Any) -> str:
+    """Say why `value` is not a count; nothing if it is one."""
+    is_real = isinstance(value, Real) and not isinstance(value, Integral)
+    if value is None or (is_real and math.isnan(value)):
         return "no value"
-    if (
-        isinstance(value, (bool, np.bool_))
-        or not hasattr(value, "__int__")
-        or isinstance(value, str)
-    ):
-        return "text" if isinstance(value, str) else "something other than a number"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__int__"):
+        return "something other than a number"
     if not isinstance(value, Integral):
         if not math.isfinite(value):
             return "no finite number"
@@ -98,11 +309,12 @@ def _what_it_is(value: Any) -> str:
     return "a negative number" if value < 0 else ""
 
 
-def _what_text_is(value: str) -> str:
-    if value.lower() in MISSING:
+def _describe_text(cell: str) -> str:
+    """Say why a cell that is not a count is not one."""
+    if cell.lower() in MISSING:
         return "no value"
     try:
-        number = float(value)
+        number = float(cell)
     except ValueError:
         return "text"
     if not math.isfinite(number):
@@ -110,39 +322,19 @@ def _what_text_is(value: str) -> str:
     return "a negative number" if number < 0 else "a fraction"
 
 
-def _refusal(column: str, row: int, what: str) -> TableError:
-    return TableError(
-        f"Column {column!r} must hold a whole number of at least 0 in every row. "
-        f"Row {row} holds {what}."
-    )
-
-
-def _require_none(broken: NDArray[np.bool_], column: str, what: str) -> None:
-    if broken.any():
-        raise _refusal(column, int(broken.argmax()) + 1, what)
-
-
-def _cut(counts: list[int]) -> Counts:
-    return np.array([min(count, LARGEST) for count in counts], dtype=np.int64)
-
-
-def _kind(values: NDArray[Any]) -> str:
+def _describe_type(values: NDArray[Any]) -> str:
     return {"b": "true and false", "O": "text", "U": "text", "M": "dates"}.get(
         values.dtype.kind, "no numbers"
     )
 
 
-def require_fits(values: NDArray[Any], column: str, type_name: str, upper: int) -> None:
-    """Raise a `TableError` unless [0, upper] came through the column's type unchanged."""
-    if values.tolist() != [0, upper]:
-        raise TableError(
-            f"Column {column!r} has the type {type_name}, which cannot hold {upper}. "
-            "Give the column a wider type first."
-        )
+def _read_digits(digits: str) -> int:
+    """Read a number of any length, cut to `LARGEST`."""
+    significant = digits.lstrip("0")
+    return LARGEST if len(significant) > 19 else min(int(significant or "0"), LARGEST)
 
 
-def letter_type(letter: str) -> str:
-    """The Frictionless type of a NumPy kind letter."""
-    return {"i": "integer", "u": "integer", "f": "number", "b": "boolean", "M": "datetime"}.get(
-        letter, "string"
-    )
+def _require_none(broken: Mask, column: str, what: str) -> None:
+    """Raise a `RowError` about the first row that is `broken`."""
+    if broken.any():
+        raise RowError(column, int(broken.argmax()) + 1, what)

@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
-from tallyveil.tables.counts import Counts, counts_of_text
+from tallyveil.tables.base import CountArray, Engine, Order
+from tallyveil.tables.codes import Codes, encode_text
+from tallyveil.tables.counts import convert_text
 
-__all__ = ["DelimitedTable", "delimiter_hint", "read_delimited", "text_type"]
+__all__ = ["DelimitedTable", "delimiter_hint", "infer_type", "read_delimited"]
 
 BOM = b"\xef\xbb\xbf"
 QUOTED = re.compile(rb'"[^"]*"')
@@ -31,8 +33,22 @@ OTHER_DELIMITERS = {";": "';'", "\t": "a tab", "|": "'|'", ",": "','"}
 
 
 @dataclass(frozen=True)
-class DelimitedTable:
-    """The cells of a text file by column, with the marks it was written with."""
+class DelimitedTable(Engine):
+    """The cells of a text file by column, and how the file was written.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The header.
+    columns : tuple of tuple of str
+        The cells of each column.
+    delimiter : str
+        What separates cells.
+    line_end : str
+        What ends a line.
+    encoding : str
+        The encoding of the file.
+    """
 
     names: tuple[str, ...]
     columns: tuple[tuple[str, ...], ...]
@@ -42,7 +58,7 @@ class DelimitedTable:
 
     @property
     def kind(self) -> str:
-        """What it is, for the receipt."""
+        """tsv if a tab separates cells, else csv."""
         return "tsv" if self.delimiter == "\t" else "csv"
 
     @property
@@ -55,56 +71,58 @@ class DelimitedTable:
         """How many rows there are."""
         return len(self.columns[0])
 
-    @property
-    def index_names(self) -> tuple[str, ...]:
-        """Text has no index beside its columns."""
-        return ()
+    def slice(self, start: int, stop: int) -> DelimitedTable:
+        """Give the rows `start` to `stop`; cells are shared, not copied."""
+        return replace(self, columns=tuple(column[start:stop] for column in self.columns))
 
-    def counts(self, name: str) -> Counts:
-        """Column `name` as counts, or a `TableError` that says which row is not one."""
-        return counts_of_text(self.labels(name), name)
+    def counts(self, name: str) -> Integers:
+        """Read a column as counts."""
+        return convert_text(self.labels(name), name)
+
+    def codes(self, name: str) -> Codes:
+        """Encode the cells of a column."""
+        return encode_text(self.labels(name))
 
     def labels(self, name: str) -> tuple[str, ...]:
-        """Column `name` as text, for comparing categories."""
+        """Give the cells of a column."""
         return self.columns[self.names.index(name)]
 
     def type_of(self, name: str) -> str:
-        """The Frictionless type of column `name`."""
-        return text_type(self.labels(name))
+        """Give the Frictionless type of a column."""
+        return infer_type(self.labels(name))
 
     def require_room(self, name: str, upper: int) -> None:
-        """Text has room for any number."""
+        """Do nothing: text has room for any number."""
 
     def released(
-        self, counts: Mapping[str, Counts], keep: Sequence[str], order: NDArray[Any] | None = None
+        self, counts: Mapping[str, CountArray], keep: Sequence[str], order: Order = None
     ) -> DelimitedTable:
-        """The columns `keep` in their order, with `counts` put in place of what they held."""
+        """Build the table that is published, written as this one is."""
         columns = []
         for name in keep:
-            values: Sequence[str] = (
-                [str(count) for count in counts[name].tolist()]
-                if name in counts
-                else self.labels(name)
+            cells = tuple(map(str, counts[name].tolist())) if name in counts else self.labels(name)
+            columns.append(
+                cells if order is None else tuple(map(cells.__getitem__, order.tolist()))
             )
-            columns.append(tuple(values if order is None else [values[at] for at in order]))
         return replace(self, names=tuple(keep), columns=tuple(columns))
 
     def grouped(
-        self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, Counts]
+        self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, CountArray]
     ) -> DelimitedTable:
-        """A new table in the same writing: one row per category, its labels and its counts."""
+        """Build a table with one row for each category, written as this one is."""
         columns = [tuple(label[at] for label in labels) for at in range(len(by))]
-        columns += [tuple(str(count) for count in values.tolist()) for values in counts.values()]
+        columns += [tuple(map(str, values.tolist())) for values in counts.values()]
         return replace(self, names=(*by, *counts), columns=tuple(columns))
 
     def native(self) -> Any:
-        """A pyarrow table, which a path has no kind of its own for."""
-        from tallyveil.tables.arrow import arrow_from_delimited
+        """Give a pyarrow table: numbers as numbers, codes such as 007 and text as text."""
+        from tallyveil.tables.arrow import build_arrow
 
-        return arrow_from_delimited(self)
+        columns = dict(zip(self.names, self.columns, strict=True))
+        return build_arrow(columns, {name: self.type_of(name) for name in self.names})
 
     def to_bytes(self) -> bytes:
-        """The file: the same delimiter, line ends and encoding as the one that was read."""
+        """Write the file with the same delimiter, line ends and encoding as it was read."""
         buffer = io.StringIO(newline="")
         writer = csv.writer(buffer, delimiter=self.delimiter, lineterminator=self.line_end)
         writer.writerow(self.names)
@@ -115,7 +133,27 @@ class DelimitedTable:
 def read_delimited(
     source: str | Path | bytes, delimiter: str | None = None, encoding: str = "utf-8"
 ) -> DelimitedTable:
-    """The table in a CSV or TSV file (or its bytes), or a `TableError` that says what is wrong."""
+    """Read a CSV or TSV file.
+
+    Parameters
+    ----------
+    source : path or bytes
+        The file, or what it holds.
+    delimiter : str, optional
+        What separates cells; by default a comma, or a tab for .tsv and .tab.
+    encoding : str
+        The encoding of the file.
+
+    Returns
+    -------
+    DelimitedTable
+        The table.
+
+    Raises
+    ------
+    TableError
+        If the file is not well-formed; says what is wrong and what to do.
+    """
     if isinstance(source, bytes):
         raw, mark = source, delimiter or ","
     else:
@@ -131,7 +169,7 @@ def read_delimited(
             "The file starts with a byte-order mark, which would become part of the first "
             "column's name. Read it with --encoding utf-8-sig, which also writes the mark back."
         )
-    line_end = _line_end(raw)
+    line_end = _find_line_end(raw)
     try:
         text = raw.decode(encoding)
     except (UnicodeDecodeError, LookupError):
@@ -139,11 +177,11 @@ def read_delimited(
             f"The file cannot be read as {encoding} text. Name its encoding with --encoding, "
             "for example latin-1 or cp1252."
         ) from None
-    return _parsed(text, mark, line_end, encoding)
+    return _parse(text, mark, line_end, encoding)
 
 
-def _line_end(raw: bytes) -> str:
-    """The one line ending that the file uses between rows; how the last one ends is no matter."""
+def _find_line_end(raw: bytes) -> str:
+    """Find the one line ending between rows; the end of the last row does not matter."""
     bare = QUOTED.sub(b"", raw).rstrip(b"\r\n")
     pairs = bare.count(b"\r\n")
     found = {"\r\n": pairs, "\n": bare.count(b"\n") - pairs, "\r": bare.count(b"\r") - pairs}
@@ -156,7 +194,8 @@ def _line_end(raw: bytes) -> str:
     return used[0] if used else "\n"
 
 
-def _parsed(text: str, delimiter: str, line_end: str, encoding: str) -> DelimitedTable:
+def _parse(text: str, delimiter: str, line_end: str, encoding: str) -> DelimitedTable:
+    """Split text into cells; every row must have as many as the header."""
     try:
         lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
     except csv.Error as problem:
@@ -181,7 +220,18 @@ def _parsed(text: str, delimiter: str, line_end: str, encoding: str) -> Delimite
 
 
 def delimiter_hint(header: Sequence[str]) -> str:
-    """What to try when a header of one name seems to be written with another delimiter."""
+    """Say what to try if a header of one name seems to be written with another delimiter.
+
+    Parameters
+    ----------
+    header : sequence of str
+        The names of the columns.
+
+    Returns
+    -------
+    str
+        A sentence that starts with a space, or nothing.
+    """
     if len(header) != 1:
         return ""
     likely = [mark for mark in OTHER_DELIMITERS if mark in header[0]]
@@ -194,12 +244,24 @@ def delimiter_hint(header: Sequence[str]) -> str:
     )
 
 
-def text_type(values: Sequence[str]) -> str:
-    """The Frictionless type that every cell fits: integer, number or string.
+def infer_type(values: Sequence[str]) -> str:
+    """Infer the Frictionless type that every cell fits.
 
     A leading zero makes a code, not a number, so it stays a string.
 
-    >>> text_type(["1", "20"]), text_type(["1.5", "2"]), text_type(["01", "02"])
+    Parameters
+    ----------
+    values : sequence of str
+        The cells; empty ones fit any type.
+
+    Returns
+    -------
+    str
+        integer, number or string.
+
+    Examples
+    --------
+    >>> infer_type(["1", "20"]), infer_type(["1.5", "2"]), infer_type(["01", "02"])
     ('integer', 'number', 'string')
     """
     filled = [value for value in values if value]

@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tallyveil.tables.counts import (
-    Counts,
-    counts_of_numbers,
-    counts_of_objects,
-    letter_type,
-    require_fits,
-)
+from tallyveil.arrays import Integers
+from tallyveil.tables.base import CountArray, Engine, Order
+from tallyveil.tables.codes import Codes, encode_floats, encode_objects, encode_values
+from tallyveil.tables.counts import convert_numbers, convert_objects, name_type, require_fits
 
-__all__ = ["pandas_series", "pandas_table"]
-
-Order = NDArray[Any] | None
-
-
-def pandas_table(source: Any) -> PandasTable:
-    """A pandas DataFrame as a table."""
-    return PandasTable(source)
+__all__ = ["PandasTable", "build_pandas_series"]
 
 
 @dataclass(frozen=True, eq=False)
-class PandasTable:
-    """A pandas DataFrame; its index goes along."""
+class PandasTable(Engine):
+    """A pandas DataFrame; its index goes along.
+
+    Attributes
+    ----------
+    frame : pandas.DataFrame
+        The data.
+    """
 
     frame: Any
     kind: str = "pandas"
@@ -37,10 +32,12 @@ class PandasTable:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The columns in order."""
         return tuple(str(name) for name in self.frame.columns)
 
     @property
     def index_names(self) -> tuple[str, ...]:
+        """The levels of the index, unless it only numbers the rows."""
         import pandas as pd
 
         if isinstance(self.frame.index, pd.RangeIndex):
@@ -49,76 +46,90 @@ class PandasTable:
 
     @property
     def rows(self) -> int:
+        """How many rows there are."""
         return len(self.frame)
 
-    def _series(self, name: str) -> Any:
-        return self.frame.iloc[:, self.names.index(name)]
+    def slice(self, start: int, stop: int) -> PandasTable:
+        """Give the rows `start` to `stop` as a view."""
+        return PandasTable(self.frame.iloc[start:stop])
 
-    def counts(self, name: str) -> Counts:
-        return _series_counts(self._series(name), name)
+    def counts(self, name: str) -> Integers:
+        """Read a column as counts."""
+        series = self._column(name)
+        missing = series.isna().to_numpy()
+        dtype = series.dtype
+        if not missing.any() and dtype.kind != "O" and hasattr(dtype, "numpy_dtype"):
+            return convert_numbers(series.to_numpy(dtype.numpy_dtype), name)
+        values = series.to_numpy()
+        if values.dtype.kind in "iuf":
+            return convert_numbers(values, name, missing)
+        cells = list(values)
+        if missing.any():
+            cells[int(missing.argmax())] = None  # reported as the first row without a value
+        return convert_objects(cells, name)
 
-    def labels(self, name: str) -> Sequence[str]:
+    def codes(self, name: str) -> Codes:
+        """Encode the labels of a column or index level."""
         if name in self.names:
-            series = self._series(name)
-            return ["" if gone else str(v) for v, gone in zip(series, series.isna(), strict=True)]
+            return _encode(self._column(name), is_index=False)
         level = self.index_names.index(name)
-        return [str(value) for value in self.frame.index.get_level_values(level)]
+        return _encode(self.frame.index.get_level_values(level), is_index=True)
 
     def type_of(self, name: str) -> str:
-        return letter_type(self._series(name).dtype.kind)
+        """Give the Frictionless type of a column."""
+        return name_type(self._column(name).dtype.kind)
 
     def require_room(self, name: str, upper: int) -> None:
-        dtype = self._series(name).dtype
+        """Raise a `TableError` unless the column's type can hold every count up to `upper`."""
         try:
             with np.errstate(all="ignore"):
-                held = self._as_column(np.array([0, upper]), name).to_numpy()
+                held = self._convert(np.array([0, upper]), name).to_numpy()
         except (TypeError, ValueError, OverflowError):
             held = np.zeros(1)
-        require_fits(np.asarray(held), name, str(dtype), upper)
-
-    def _as_column(self, values: NDArray[Any], name: str, index: Any = None) -> Any:
-        import pandas as pd
-
-        dtype = self._series(name).dtype
-        if dtype.kind == "O":
-            return pd.Series(values.tolist(), index=index, dtype=object)
-        return pd.Series(values, index=index).astype(dtype)
+        require_fits(np.asarray(held), name, str(self._column(name).dtype), upper)
 
     def released(
-        self, counts: Mapping[str, Counts], keep: Sequence[str], order: Order = None
+        self, counts: Mapping[str, CountArray], keep: Sequence[str], order: Order = None
     ) -> PandasTable:
-        where = [self.names.index(name) for name in keep]
-        frame = self.frame.iloc[:, where].copy()
+        """Build the frame that is published."""
+        import pandas as pd
+
+        places = [self.names.index(name) for name in keep]
+        frame = self.frame.iloc[:, places].copy()
         for name, values in counts.items():
-            at = list(keep).index(name)
-            frame.isetitem(at, self._as_column(values, name, self.frame.index))
+            frame.isetitem(list(keep).index(name), self._convert(values, name, frame.index))
         frame.attrs = {}  # free-form notes may be confidential
         if order is not None:
             frame = frame.iloc[order]
             if not self.index_names:  # else the index would tell the rows' old places
                 frame = frame.reset_index(drop=True)
-        for at in range(frame.shape[1]):
-            frame.isetitem(at, _without_traces(frame.iloc[:, at]))
+        for at, dtype in enumerate(frame.dtypes):
+            if isinstance(dtype, pd.CategoricalDtype):
+                frame.isetitem(at, _drop_traces(frame.iloc[:, at]))
         return PandasTable(frame)
 
     def grouped(
-        self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, Counts]
+        self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, CountArray]
     ) -> PandasTable:
+        """Build a frame with one row for each category."""
         import pandas as pd
 
         columns: dict[str, Any] = {}
         for at, name in enumerate(by):
-            text, dtype = pd.Series([label[at] for label in labels]), self._series(name).dtype
+            text, dtype = pd.Series([label[at] for label in labels]), self._column(name).dtype
             if isinstance(dtype, pd.CategoricalDtype):
                 # the column's own levels say which categories occur; the public list does not
                 dtype = pd.CategoricalDtype(list(dict.fromkeys(text)), ordered=dtype.ordered)
             columns[name] = text.astype(dtype)
-        return PandasTable(pd.DataFrame(columns | dict(counts)))
+        columns |= {name: np.asarray(values, dtype=np.int64) for name, values in counts.items()}
+        return PandasTable(pd.DataFrame(columns))
 
     def native(self) -> Any:
+        """Give the frame."""
         return self.frame
 
     def to_bytes(self) -> bytes:
+        """Write the frame as CSV, its index first unless it only numbers the rows."""
         text: str = self.frame.to_csv(
             index=bool(self.index_names),
             index_label=list(self.index_names) or None,
@@ -126,34 +137,72 @@ class PandasTable:
         )
         return text.encode()
 
+    def _column(self, name: str) -> Any:
+        return self.frame.iloc[:, self.names.index(name)]
 
-def _without_traces(series: Any) -> Any:
-    """A column whose levels, if it has any, are only those that occur, in no telling order."""
+    def _convert(self, values: CountArray, name: str, index: Any = None) -> Any:
+        """Convert counts to a Series of the type of column `name`."""
+        import pandas as pd
+
+        dtype = self._column(name).dtype
+        if dtype.kind == "O":
+            return pd.Series(values.tolist(), index=index, dtype=object)
+        return pd.Series(values, index=index).astype(dtype)
+
+
+def build_pandas_series(name: Any, dtype: Any, values: CountArray, index: Any) -> Any:
+    """Build a Series of counts.
+
+    Parameters
+    ----------
+    name : hashable
+        The name of the Series.
+    dtype : pandas or NumPy data type
+        Its type.
+    values : array of int, shape (rows,)
+        The counts.
+    index : pandas.Index
+        The labels of the rows.
+
+    Returns
+    -------
+    pandas.Series
+        The counts.
+    """
     import pandas as pd
 
-    if not isinstance(series.dtype, pd.CategoricalDtype):
-        return series
+    return pd.Series(values, index=index, name=name).astype(dtype)
+
+
+def _encode(column: Any, *, is_index: bool) -> Codes:
+    """Encode a Series or an index level.
+
+    A cell without a value has the empty label; an index entry without one is labelled by
+    what it prints.
+    """
+    import pandas as pd
+
+    dtype, missing = column.dtype, np.asarray(column.isna())
+    if isinstance(dtype, np.dtype) and dtype.kind == "f":
+        return encode_floats(column.to_numpy(), nan_is_missing=not is_index)
+    if is_index and missing.any():
+        return encode_objects(column, np.zeros_like(missing))
+    if dtype.kind == "O" and pd.api.types.infer_dtype(column, skipna=True) == "string":
+        filled = column.fillna("") if missing.any() else column
+        codes, texts = pd.factorize(filled)
+        return Codes(codes, np.asarray(texts, dtype=object))
+    if dtype.kind not in "iubmM" and not isinstance(dtype, pd.CategoricalDtype):
+        return encode_objects(column, missing)
+    codes, found = pd.factorize(column)
+    if dtype.kind in "iu" and not missing.any():
+        return Codes(codes, np.asarray(found, dtype=np.int64 if dtype.kind == "i" else np.uint64))
+    values = [*found, None] if missing.any() else list(found)
+    return encode_values(np.where(missing, len(found), codes), values)
+
+
+def _drop_traces(series: Any) -> Any:
+    """Drop unused categories and sort unordered ones, so that they reveal nothing of the input."""
     kept = series.cat.remove_unused_categories()
     if kept.cat.ordered:
         return kept
     return kept.cat.reorder_categories(sorted(kept.cat.categories, key=str))
-
-
-def _series_counts(series: Any, name: str) -> Counts:
-    """Counts of a pandas Series of any type."""
-    missing = series.isna().to_numpy()
-    if missing.any() or series.dtype.kind == "O" or not hasattr(series.dtype, "numpy_dtype"):
-        values = series.to_numpy()
-        if values.dtype.kind in "iuf":
-            return counts_of_numbers(values, name, missing)
-        return counts_of_objects([None if m else v for v, m in zip(values, missing, strict=True)],
-                                 name)  # fmt: skip
-    return counts_of_numbers(series.to_numpy(series.dtype.numpy_dtype), name, missing)
-
-
-def pandas_series(like: Any) -> Callable[[NDArray[Any]], Any]:
-    """What turns an array into a Series with the index, name and type of `like`."""
-    import pandas as pd
-
-    index, name, dtype = like.index, like.name, like.dtype
-    return lambda values: pd.Series(values, index=index, name=name).astype(dtype)

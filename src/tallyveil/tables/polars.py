@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tallyveil.tables.counts import Counts, counts_of_numbers, counts_of_objects, require_fits
+from tallyveil.arrays import Integers
+from tallyveil.tables.base import CountArray, Engine, Order
+from tallyveil.tables.codes import Codes, encode_floats, encode_objects, encode_values
+from tallyveil.tables.counts import convert_numbers, convert_objects, require_fits
 
-__all__ = ["polars_series", "polars_table"]
-
-Order = NDArray[Any] | None
+__all__ = ["PolarsTable", "build_polars_series", "wrap_polars"]
 
 
-def polars_table(source: Any) -> PolarsTable:
-    """A Polars DataFrame, or a LazyFrame once it is collected, as a table."""
+def wrap_polars(source: Any) -> PolarsTable:
+    """Wrap a Polars table.
+
+    Parameters
+    ----------
+    source : polars.DataFrame or polars.LazyFrame
+        The data; a LazyFrame is collected.
+
+    Returns
+    -------
+    PolarsTable
+        The table.
+    """
     return PolarsTable(source.collect() if hasattr(source, "collect") else source)
 
 
 @dataclass(frozen=True, eq=False)
-class PolarsTable:
-    """A Polars DataFrame."""
+class PolarsTable(Engine):
+    """A Polars DataFrame.
+
+    Attributes
+    ----------
+    frame : polars.DataFrame
+        The data.
+    """
 
     frame: Any
     kind: str = "polars"
@@ -31,27 +48,52 @@ class PolarsTable:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The columns in order."""
         return tuple(self.frame.columns)
 
     @property
-    def index_names(self) -> tuple[str, ...]:
-        return ()
-
-    @property
     def rows(self) -> int:
+        """How many rows there are."""
         return int(self.frame.height)
 
-    def counts(self, name: str) -> Counts:
-        series = self.frame.get_column(name)
-        missing = series.is_null().to_numpy()
-        if series.dtype.is_integer() or series.dtype.is_float():
-            return counts_of_numbers(series.fill_null(0).to_numpy(), name, missing)
-        return counts_of_objects(series.to_list(), name)
+    def slice(self, start: int, stop: int) -> PolarsTable:
+        """Give the rows `start` to `stop` as a view."""
+        return PolarsTable(self.frame.slice(start, stop - start))
 
-    def labels(self, name: str) -> Sequence[str]:
-        return ["" if v is None else str(v) for v in self.frame.get_column(name).to_list()]
+    def counts(self, name: str) -> Integers:
+        """Read a column as counts."""
+        import polars as pl
+
+        series = self.frame.get_column(name)
+        if _is_machine_integer(series.dtype) or series.dtype.is_float():
+            missing = series.is_null().to_numpy()
+            return convert_numbers(series.fill_null(0).to_numpy(), name, missing)
+        if series.dtype.is_decimal():
+            whole = series.cast(pl.Int64, strict=False)
+            if whole.null_count() == 0 and (whole.cast(series.dtype, strict=False) == series).all():
+                return convert_numbers(whole.to_numpy(), name)
+        return convert_objects(series.to_list(), name)
+
+    def codes(self, name: str) -> Codes:
+        """Encode the labels of a column."""
+        import polars as pl
+
+        series = self.frame.get_column(name)
+        missing, dtype = series.null_count() > 0, series.dtype
+        if dtype in (pl.String, pl.Categorical, pl.Enum):
+            codes, values = _rank(series.cast(pl.String).fill_null(""))
+            return Codes(codes, np.array(values.to_list(), dtype=object))
+        if dtype.is_float() and not missing:
+            return encode_floats(series.to_numpy())
+        if dtype.is_integer() or dtype.is_temporal() or dtype.is_decimal():
+            codes, values = _rank(series)
+            if _is_machine_integer(dtype) and not missing:
+                return Codes(codes, values.to_numpy())
+            return encode_values(codes, values.to_list())
+        return encode_objects(series.to_list(), series.is_null().to_numpy())
 
     def type_of(self, name: str) -> str:
+        """Give the Frictionless type of a column."""
         dtype = self.frame.schema[name]
         if dtype.is_integer():
             return "integer"
@@ -62,6 +104,7 @@ class PolarsTable:
         )
 
     def require_room(self, name: str, upper: int) -> None:
+        """Raise a `TableError` unless the column's type can hold every count up to `upper`."""
         import polars as pl
 
         dtype = self.frame.schema[name]
@@ -72,41 +115,75 @@ class PolarsTable:
         require_fits(held, name, str(dtype), upper)
 
     def released(
-        self, counts: Mapping[str, Counts], keep: Sequence[str], order: Order = None
+        self, counts: Mapping[str, CountArray], keep: Sequence[str], order: Order = None
     ) -> PolarsTable:
+        """Build the frame that is published."""
         import polars as pl
 
-        new = [
-            pl.Series(name, values).cast(self.frame.schema[name]) for name, values in counts.items()
+        columns = [
+            build_polars_series(name, self.frame.schema[name], values)
+            for name, values in counts.items()
         ]
-        frame = self.frame.select(list(keep)).with_columns(new)
+        frame = self.frame.select(list(keep)).with_columns(columns)
         frame = frame if order is None else frame[order]
         coded = [name for name, dtype in frame.schema.items() if dtype == pl.Categorical]
         again = [pl.col(name).cast(pl.String).cast(pl.Categorical) for name in coded]
         return PolarsTable(frame.with_columns(again))  # no level that does not occur
 
     def grouped(
-        self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, Counts]
+        self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, CountArray]
     ) -> PolarsTable:
+        """Build a frame with one row for each category."""
         import polars as pl
 
         keys = [
             pl.Series(name, [label[at] for label in labels]).cast(self.frame.schema[name])
             for at, name in enumerate(by)
         ]
-        return PolarsTable(pl.DataFrame([*keys, *(pl.Series(n, v) for n, v in counts.items())]))
+        columns = [build_polars_series(name, pl.Int64, values) for name, values in counts.items()]
+        return PolarsTable(pl.DataFrame([*keys, *columns]))
 
     def native(self) -> Any:
+        """Give the frame."""
         return self.frame
 
     def to_bytes(self) -> bytes:
+        """Write the frame as CSV."""
         text: str = self.frame.write_csv()
         return text.encode()
 
 
-def polars_series(like: Any) -> Callable[[NDArray[Any]], Any]:
-    """What turns an array into a Series with the name and type of `like`."""
+def build_polars_series(name: str, dtype: Any, values: CountArray, _index: None = None) -> Any:
+    """Build a Series of counts.
+
+    Parameters
+    ----------
+    name : str
+        The name of the Series.
+    dtype : polars data type
+        Its type.
+    values : array of int, shape (rows,)
+        The counts.
+
+    Returns
+    -------
+    polars.Series
+        The counts.
+    """
     import polars as pl
 
-    name, dtype = like.name, like.dtype
-    return lambda values: pl.Series(name, values).cast(dtype)
+    return pl.Series(name, values).cast(dtype)
+
+
+def _is_machine_integer(dtype: Any) -> bool:
+    """Whether NumPy has an integer type of the same width."""
+    return bool(dtype.is_integer()) and not str(dtype).endswith("128")
+
+
+def _rank(series: Any) -> tuple[Any, Any]:
+    """Give the position of every row in the sorted distinct values, and those values."""
+    import polars as pl
+
+    ranks = series.rank("dense").cast(pl.Int64)  # from 1, null for a row without a value
+    codes = ranks.fill_null(0) if series.null_count() else ranks - 1
+    return codes.to_numpy(), series.unique().sort()  # null comes first

@@ -1,0 +1,178 @@
+"""Plain arrays, lists and series of counts: one column without a table around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from tallyveil.arrays import Integers
+from tallyveil.errors import TableError
+from tallyveil.tables.base import CountArray, Engine, Order
+from tallyveil.tables.codes import Codes, encode_text
+from tallyveil.tables.counts import (
+    convert_numbers,
+    convert_objects,
+    convert_text,
+    name_type,
+    require_fits,
+)
+
+__all__ = ["ArrayTable", "wrap_array"]
+
+
+def wrap_array(source: Any) -> ArrayTable:
+    """Wrap a one-dimensional array, a list or a series of counts as a table of one column.
+
+    Parameters
+    ----------
+    source : array-like, shape (rows,)
+        The counts.
+
+    Returns
+    -------
+    ArrayTable
+        The counts under the name "count".
+
+    Raises
+    ------
+    TableError
+        If `source` is empty or not one-dimensional.
+    """
+    try:
+        values = np.asarray(source)
+    except (TypeError, ValueError):
+        raise _unknown_kind(source) from None
+    if values.ndim != 1:
+        raise _unknown_kind(source)
+    if len(values) == 0:
+        raise TableError("The table is empty: the array holds no counts.")
+    is_pandas = type(source).__module__.partition(".")[0] == "pandas"
+    index = source.index if is_pandas and type(source).__name__ == "Series" else None
+    return ArrayTable(values, _choose_rebuild(source), index=index)
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayTable(Engine):
+    """A plain array of counts (or a Series), under one name.
+
+    Attributes
+    ----------
+    values : array, shape (rows,)
+        The counts as they came.
+    rebuild : callable
+        Turns released counts into the kind of object that came in. Can be pickled, and holds
+        no count.
+    name : str
+        The name of the column.
+    index : pandas.Index or None
+        The index of a pandas Series, which goes along.
+    """
+
+    values: NDArray[Any]
+    rebuild: Callable[[CountArray, Any], Any]
+    name: str = "count"
+    index: Any = None
+    kind: str = "array"
+    extension: str = "csv"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The one column."""
+        return (self.name,)
+
+    @property
+    def rows(self) -> int:
+        """How many counts there are."""
+        return len(self.values)
+
+    def slice(self, start: int, stop: int) -> ArrayTable:
+        """Give the rows `start` to `stop` as a view."""
+        index = None if self.index is None else self.index[start:stop]
+        return replace(self, values=self.values[start:stop], index=index)
+
+    def counts(self, name: str) -> Integers:
+        """Read the array as counts."""
+        if self.values.dtype.kind in "iuf":
+            return convert_numbers(self.values, name)
+        if self.values.dtype.kind == "U":
+            return convert_text(self.values.tolist(), name)
+        return convert_objects(self.values.tolist(), name)
+
+    def codes(self, name: str) -> Codes:
+        """Encode the text of the values."""
+        if self.values.dtype.kind in "iu":
+            values, codes = np.unique(self.values, return_inverse=True)
+            return Codes(codes, values)
+        return encode_text(list(map(str, self.values.tolist())))
+
+    def type_of(self, name: str) -> str:
+        """Give the Frictionless type of the array."""
+        return name_type(self.values.dtype.kind)
+
+    def require_room(self, name: str, upper: int) -> None:
+        """Raise a `TableError` unless the array's type can hold every count up to `upper`."""
+        if self.values.dtype.kind in "iuf":
+            held = np.array([0, upper]).astype(self.values.dtype)
+            require_fits(held, name, str(self.values.dtype), upper)
+
+    def released(
+        self, counts: Mapping[str, CountArray], keep: Sequence[str], order: Order = None
+    ) -> ArrayTable:
+        """Give the released counts in place of the old ones."""
+        values = counts[self.name]
+        if order is None:
+            return replace(self, values=values)
+        index = None if self.index is None else self.index[order]
+        return replace(self, values=values[order], index=index)
+
+    def grouped(
+        self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, CountArray]
+    ) -> ArrayTable:
+        """Refuse: an array has no categories."""
+        raise TableError("An array of counts has no categories; give a table for that.")
+
+    def native(self) -> Any:
+        """Give the counts as the kind of object that came in."""
+        return self.rebuild(self.values, self.index)
+
+    def to_bytes(self) -> bytes:
+        """Write a file of one column."""
+        return ("\n".join([self.name, *map(str, self.values.tolist())]) + "\n").encode()
+
+
+def _choose_rebuild(source: Any) -> Callable[[CountArray, Any], Any]:
+    """Choose what turns released counts into the kind of `source`."""
+    library, kind = type(source).__module__.partition(".")[0], type(source)
+    if kind in (list, tuple):
+        return partial(_build_sequence, kind)
+    if isinstance(source, np.ndarray):
+        return partial(_build_array, source.dtype if source.dtype.kind in "iuf" else np.int64)
+    if library == "pandas" and kind.__name__ == "Series":
+        from tallyveil.tables.pandas import build_pandas_series
+
+        return partial(build_pandas_series, source.name, source.dtype)
+    if library == "polars" and kind.__name__ == "Series":
+        from tallyveil.tables.polars import build_polars_series
+
+        return partial(build_polars_series, source.name, source.dtype)
+    return partial(_build_array, np.int64)
+
+
+def _build_sequence(kind: Callable[[list[int]], Any], values: CountArray, _index: None) -> Any:
+    return kind(values.tolist())
+
+
+def _build_array(dtype: DTypeLike, values: CountArray, _index: None) -> NDArray[Any]:
+    return values.astype(dtype)
+
+
+def _unknown_kind(source: Any) -> TableError:
+    return TableError(
+        f"A table is a path, an Arrow, pandas or Polars table, or a one-dimensional array of "
+        f"counts. Got {type(source).__name__}."
+    )

@@ -1,0 +1,160 @@
+"""Columns as integer codes, so that labels are compared as integers and not row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tallyveil.arrays import Floats, Mask
+
+__all__ = ["Codes", "encode_floats", "encode_objects", "encode_text", "encode_values"]
+
+CodeArray: TypeAlias = NDArray[np.signedinteger[Any]]
+
+
+class Values(Protocol):
+    """A NumPy or Arrow array of distinct values."""
+
+    def __len__(self) -> int: ...
+
+    def tolist(self) -> list[Any]:
+        """Give the values as Python objects."""
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """A column as integers: two rows have the same code exactly if they have the same label.
+
+    Attributes
+    ----------
+    codes : array of int, shape (rows,)
+        The position in `values` of what each row holds.
+    values : array, shape (distinct,)
+        What occurs in the column, each label once: numbers, or the labels themselves.
+    """
+
+    codes: CodeArray
+    values: Values
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The label of each code, as text."""
+        return list(map(str, self.values.tolist()))
+
+    @cached_property
+    def numbers(self) -> Floats | None:
+        """The label of each code as a number, or None unless every label is a finite number."""
+        if isinstance(self.values, np.ndarray) and self.values.dtype.kind in "iuf":
+            numbers = self.values.astype(np.float64)
+        else:
+            try:
+                numbers = np.fromiter(map(float, self.labels), np.float64, len(self.values))
+            except ValueError:
+                return None
+        return numbers if np.isfinite(numbers).all() else None
+
+    def spread(self) -> list[str]:
+        """Give the label of every row."""
+        spread: list[str] = np.array(self.labels, dtype=object)[self.codes].tolist()
+        return spread
+
+
+def encode_text(labels: Sequence[str]) -> Codes:
+    """Encode the label of every row.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        One label for each row.
+
+    Returns
+    -------
+    Codes
+        Codes in the order in which the labels first occur.
+
+    Examples
+    --------
+    >>> encode_text(["n", "s", "n"]).codes.tolist()
+    [0, 1, 0]
+    """
+    code_of = {label: code for code, label in enumerate(dict.fromkeys(labels))}
+    codes = np.fromiter(map(code_of.__getitem__, labels), np.int64, len(labels))
+    return Codes(codes, np.array(list(code_of), dtype=object))
+
+
+def encode_values(codes: CodeArray, values: Sequence[Any]) -> Codes:
+    """Label codes by the text of their values, and merge codes whose labels are the same.
+
+    Parameters
+    ----------
+    codes : array of int, shape (rows,)
+        The position in `values` of what each row holds.
+    values : sequence
+        What occurs in the column. None stands for no value and has the empty label.
+
+    Returns
+    -------
+    Codes
+        Codes with distinct labels.
+
+    Examples
+    --------
+    >>> encode_values(np.array([0, 1, 2]), [None, "", "x"]).codes.tolist()
+    [0, 0, 1]
+    """
+    merged = encode_text(["" if value is None else str(value) for value in values])
+    return Codes(merged.codes[codes], merged.values)
+
+
+def encode_objects(values: Sequence[Any], missing: Mask) -> Codes:
+    """Encode Python objects by their text; for columns that no library can encode by value.
+
+    Parameters
+    ----------
+    values : sequence
+        One object for each row.
+    missing : array of bool, shape (rows,)
+        Rows without a value, which have the empty label.
+
+    Returns
+    -------
+    Codes
+        Codes in the order in which the labels first occur.
+    """
+    labels = np.array(list(map(str, values)), dtype=object)
+    labels[missing] = ""
+    return encode_text(labels.tolist())
+
+
+def encode_floats(values: NDArray[Any], *, nan_is_missing: bool = False) -> Codes:
+    """Encode floating-point numbers by their bits: 0.0 and -0.0 have different labels.
+
+    Parameters
+    ----------
+    values : array of float, shape (rows,)
+        One number for each row. All NaN are one value.
+    nan_is_missing : bool
+        Whether NaN stands for no value, which has the empty label.
+
+    Returns
+    -------
+    Codes
+        Codes of the numbers widened to 64 bits.
+
+    Examples
+    --------
+    >>> encode_floats(np.array([0.5, 2.0, 0.5])).labels
+    ['0.5', '2.0']
+    """
+    wide = values.astype(np.float64)
+    wide[np.isnan(wide)] = np.nan
+    bits, codes = np.unique(wide.view(np.int64), return_inverse=True)
+    numbers = bits.view(np.float64)
+    if nan_is_missing and np.isnan(numbers).any():
+        return encode_values(codes, [None if np.isnan(n) else n for n in numbers.tolist()])
+    return Codes(codes, numbers)

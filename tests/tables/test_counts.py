@@ -1,0 +1,174 @@
+"""Counts are read once, in batches, into one compact array."""
+
+import pickle
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from tallyveil.errors import TableError
+from tallyveil.tables.base import BATCH_ROWS
+from tallyveil.tables.counts import LARGEST, convert_objects, convert_text, read_counts
+from tallyveil.tables.source import read_table
+
+ACROSS = BATCH_ROWS + 3
+"""More rows than one batch has."""
+
+
+@pytest.mark.parametrize(
+    ("upper", "dtype"),
+    [
+        (0, np.uint8),
+        (255, np.uint8),
+        (256, np.uint16),
+        (65_535, np.uint16),
+        (65_536, np.uint32),
+        (2**32 - 1, np.uint32),
+        (2**32, np.uint64),
+        (2**63, np.uint64),
+    ],
+)
+def test_counts_take_the_smallest_type_that_holds_the_range(upper, dtype):
+    given = [0, max(upper - 1, 0), upper, upper + 1, 10**30]
+    read = read_counts(read_table(np.array([str(count) for count in given])), "count", upper)
+    assert read.values.dtype == dtype
+    assert read.values.tolist() == [min(count, upper, LARGEST) for count in given]
+    assert read.above == (2 if upper < LARGEST else 0)
+    with pytest.raises(ValueError, match="read-only"):
+        read.values[0] = 1
+
+
+def test_every_library_gives_the_same_counts(build):
+    table = read_table(build({"area": ["a", "b", "c", "d"], "cases": [0, 7, 300, 255]}))
+    read = read_counts(table, "cases", 255)
+    assert read.values.tolist() == [0, 7, 255, 255]
+    assert read.values.dtype == np.uint8
+    assert read.above == 1
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([0, 7, 300], dtype=object),
+        pd.Series([0, 7.0, 300], dtype=object),
+        pd.Series([0, Decimal(7), np.int64(300)], dtype=object),
+        pd.Series([0, 7, 300]).astype("category"),
+        pd.Series([0, 7, 300], dtype="UInt16"),
+        pd.Series([0, 7, 300], dtype="double[pyarrow]"),
+        pd.Series([0, 7, 300], dtype="float32"),
+    ],
+    ids=lambda column: str(column.dtype),
+)
+def test_column_types_of_pandas(column):
+    read = read_counts(read_table(pd.DataFrame({"n": column})), "n", 9)
+    assert (read.values.tolist(), read.above) == ([0, 7, 9], 1)
+
+
+@pytest.mark.parametrize("scale", [0, 2])
+def test_decimals(scale):
+    values = [Decimal(0), Decimal(7), Decimal(300)]
+    arrow = pa.table({"n": pa.array(values, pa.decimal128(20, scale))})
+    coded = pa.table({"n": arrow.column("n").combine_chunks().dictionary_encode()})
+    frame = pl.DataFrame({"n": pl.Series(values, dtype=pl.Decimal(20, scale))})
+    for source in (arrow, coded, frame):
+        read = read_counts(read_table(source), "n", 9)
+        assert (read.values.tolist(), read.above) == ([0, 7, 9], 1)
+    bad = [Decimal(1), Decimal("2.5")]
+    for source in (pa.table({"n": bad}), pl.DataFrame({"n": bad})):
+        with pytest.raises(TableError, match="Row 2 holds a fraction"):
+            read_counts(read_table(source), "n", 9)
+
+
+def test_integers_wider_than_any_of_numpy():
+    table = read_table(pl.DataFrame({"n": pl.Series([0, 7, 2**70], dtype=pl.Int128)}))
+    assert read_counts(table, "n", 9).values.tolist() == [0, 7, 9]
+    assert table.labels("n") == ["0", "7", str(2**70)]
+
+
+@pytest.mark.parametrize("row", [1, BATCH_ROWS, BATCH_ROWS + 1, ACROSS])
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table, None])
+def test_errors_name_the_row_of_the_whole_table(row, library):
+    values = np.ones(ACROSS, dtype=np.int64)
+    values[row - 1] = -4711
+    source = values if library is None else library({"count": values})
+    with pytest.raises(TableError, match=f"Row {row} holds a negative number") as caught:
+        read_counts(read_table(source), "count", 9)
+    assert "4711" not in str(caught.value)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("cell", "what"), [("", "no value"), ("x47", "text"), ("4.7", "a fraction")]
+)
+def test_errors_name_the_row_of_the_whole_file(tmp_path, cell, what):
+    path = tmp_path / "t.csv"
+    path.write_text("id,n\n" + "1,2\n" * (ACROSS - 1) + f"1,{cell}\n")
+    with pytest.raises(TableError, match=f"Row {ACROSS} holds {what}"):
+        read_counts(read_table(path), "n", 9)
+
+
+def test_counts_of_several_batches_are_joined():
+    values = np.arange(2 * BATCH_ROWS + 5)
+    read = read_counts(read_table(pd.DataFrame({"n": values})), "n", 2 * BATCH_ROWS)
+    assert (read.values == np.minimum(values, 2 * BATCH_ROWS)).all()
+    assert read.above == 4
+
+
+def test_text_of_any_length_is_a_count():
+    assert convert_text(["9" * 5000, "0" * 5000 + "7", "9" * 18], "n").tolist() == [
+        LARGEST,
+        7,
+        10**18 - 1,
+    ]
+    assert convert_text([str(LARGEST), str(LARGEST + 1), "3.0"], "n").tolist() == [
+        LARGEST,
+        LARGEST,
+        3,
+    ]
+
+
+def test_objects_of_any_size_are_counts():
+    assert convert_objects([10**400, 1], "n").tolist() == [LARGEST, 1]
+    assert convert_objects([10**400, 1.0], "n").tolist() == [LARGEST, 1]
+    assert convert_objects([2.0**60, 3], "n").tolist() == [2**60, 3]
+    assert convert_objects([], "n").tolist() == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        [3, 1, 2],
+        (3, 1, 2),
+        np.array([3, 1, 2], dtype=np.int16),
+        pd.Series([3, 1, 2], index=["a", "b", "c"], name="n"),
+        pl.Series("n", [3, 1, 2]),
+        range(3),
+        pd.DataFrame({"n": [3, 1, 2]}),
+        pl.DataFrame({"n": [3, 1, 2]}),
+        pa.table({"n": [3, 1, 2]}),
+    ],
+    ids=lambda source: f"{type(source).__module__}.{type(source).__name__}",
+)
+def test_released_tables_can_be_pickled(source):
+    table = read_table(source)
+    name = table.names[0]
+    released = table.released({name: np.array([5, 0, 6], dtype=np.uint8)}, [name])
+    again = pickle.loads(pickle.dumps(released))
+    assert type(again.native()) is type(released.native())
+    assert again.to_bytes() == released.to_bytes()
+
+
+def test_compact_counts_leave_as_the_types_of_the_table(build):
+    table = read_table(build({"area": ["a", "b"], "cases": [1, 2]}))
+    wide, small = np.array([200, 0]), np.array([200, 0], dtype=np.uint8)
+    for build_table in (
+        lambda counts: table.released({"cases": counts}, table.names),
+        lambda counts: table.grouped((), [(), ()], {"cases": counts}),
+    ):
+        expected, found = build_table(wide), build_table(small)
+        assert found.type_of("cases") == expected.type_of("cases")
+        assert found.to_bytes() == expected.to_bytes()
+        assert str(found.native()) == str(expected.native())
