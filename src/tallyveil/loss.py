@@ -239,8 +239,3 @@ def paper_loss(query: Query, name: str) -> Floats:
     table: Floats = np.where(far, distance**power, 0.0)
     size = len(query.inputs)
     return table * (size / (size - 1)) if power == 0 else table
-
-
-def parse_loss(text):
-    n, c, v = text.partition(":")
-    return (n, float(v)) if c else text

@@ -414,9 +414,3 @@ def _plain_query(inputs: NDArray[Any], outputs: NDArray[Any]) -> Query:
     if len(inputs) > 1 and np.array_equal(inputs, counts) and np.array_equal(outputs, counts):
         return Query.count(len(inputs) - 1)
     return Query.custom(inputs, outputs, "path")
-
-
-def as_mechanism(given, argument="mechanism"):
-    if isinstance(given, Mechanism):
-        return given
-    return given.mechanism
