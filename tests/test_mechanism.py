@@ -21,8 +21,8 @@ M = tv.Mechanism(
     [
         (np.eye(3), r"have shape \(4, 4\)"),
         (np.full((4, 4), np.nan), "be finite"),
-        (np.array([[1.1, -0.1, 0, 0]] * 4), r"non-negative. Got '-0.1 at \(0, 1\)'"),
-        (np.array([[0.5, 0.4, 0, 0]] * 4), "rows that sum to 1. Got '0.9 in row 0'"),
+        (np.array([[1.1, -0.1, 0, 0]] * 4), r"non-negative. Got -0.1 at \(0, 1\)"),
+        (np.array([[0.5, 0.4, 0, 0]] * 4), "rows that sum to 1. Got 0.9 in row 0"),
         ([["a"] * 4] * 4, "be a table of numbers"),
     ],
 )
@@ -187,7 +187,7 @@ def test_json_round_trip_without_loss():
         assert again == m
         assert hash(again) == hash(m)
         assert again.name == m.name
-    with pytest.raises(tv.MechanismError, match="'file' must be a tallyveil-mechanism"):
+    with pytest.raises(tv.MechanismError, match="'data' must be a tallyveil-mechanism"):
         tv.Mechanism.from_json(json.dumps({"format": "other"}))
 
 

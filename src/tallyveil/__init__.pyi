@@ -31,10 +31,10 @@ from tallyveil.errors import TableError as TableError
 from tallyveil.errors import TallyveilError as TallyveilError
 from tallyveil.errors import UsageError as UsageError
 from tallyveil.errors import VerificationError as VerificationError
-from tallyveil.evaluate.compare import Comparison as Comparison
 
 # Compare
 from tallyveil.evaluate.compare import compare as compare
+from tallyveil.evaluate.comparison import Comparison as Comparison
 from tallyveil.evaluate.distances import count_errors as count_errors
 from tallyveil.evaluate.distances import kolmogorov_smirnov as kolmogorov_smirnov
 from tallyveil.evaluate.distances import total_variation as total_variation

@@ -92,7 +92,7 @@ def test_rectangular_queries_and_tables_of_losses():
     ("arguments", "message"),
     [
         (([],), "at least one mechanism"),
-        ((["geometric"],), "mechanisms or designs"),
+        ((["geometric"],), "a design or a certified mechanism"),
         (([GEOMETRIC], []), "at least one loss"),
         (([GEOMETRIC], ["absolute"], []), "at least one prior"),
         (([GEOMETRIC, tv.geometric(tv.Query.count(3), 1)],), "same true answers"),

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.reading.interpret import reading
+from tallyveil.reading.interpret import describe_release
 
 
 def test_columns_agree_with_single_values():
@@ -20,7 +20,7 @@ def test_columns_agree_with_single_values():
 
 
 def test_a_reading_holds_every_number_it_speaks_of():
-    found = reading(tv.geometric(tv.Query.count(20), 1.0), 0, ("binomial", 0.2))
+    found = describe_release(tv.geometric(tv.Query.count(20), 1.0), 0, ("binomial", 0.2))
     assert found["unbiased_estimate"] < 0
     assert "may be negative or fractional" in found["words"]
     assert (
@@ -28,7 +28,7 @@ def test_a_reading_holds_every_number_it_speaks_of():
     )
     assert found["least_coverage"] >= 0.95
     assert found["credible_probability"] >= 0.95
-    silent = reading(tv.uniform(tv.Query.count(4), 1.0), 2)
+    silent = describe_release(tv.uniform(tv.Query.count(4), 1.0), 2)
     assert silent["unbiased_estimate"] is None
     assert "no unbiased estimate" in silent["words"]
 

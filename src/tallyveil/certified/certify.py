@@ -21,7 +21,7 @@ from tallyveil._version import __version__
 from tallyveil.errors import ArgumentError, CertificationError, QueryError, VerificationError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.loss import Loss, Prior, loss_name
-from tallyveil.mechanism import Mechanism, require_mechanism
+from tallyveil.mechanism import Mechanism, MechanismLike, as_mechanism
 from tallyveil.proof import certificate as document
 from tallyveil.proof.exponent import Growth
 from tallyveil.proof.noise_law import GeometricLaw
@@ -161,6 +161,21 @@ class Certified(ABC):
     def __hash__(self) -> int:
         return hash(self.certificate["digest"])
 
+    def _repr_html_(self) -> str:
+        """The mechanism as a heatmap, with what its certificate proves, for notebooks."""
+        from tallyveil.notebook import show_table
+
+        facts = [
+            ("query", repr(self.query)),
+            ("certified ε", str(self.exact_epsilon)),
+            ("certified δ", str(self.exact_delta)),
+            ("weights per row", f"2^{TOTAL_BITS}"),
+            ("certificate", str(self.certificate["digest"])[:16]),
+        ]
+        drawn = max(self.query.shape) <= WIDEST_MATRIX
+        picture = as_mechanism(self)._repr_html_() if drawn else ""  # type: ignore[arg-type]
+        return picture + show_table((f"certified {self.name}", ""), facts)
+
     def __repr__(self) -> str:
         n, m = self.query.shape
         slack = f", delta={self.exact_delta}" if self.exact_delta else ""
@@ -235,7 +250,7 @@ class CertifiedGeometric(Certified):
 
 
 def certify(
-    mechanism: Mechanism,
+    mechanism: MechanismLike,
     epsilon: Epsilon | None = None,
     *,
     target: ArrayLike | None = None,
@@ -271,7 +286,7 @@ def certify(
     >>> c.exact_epsilon, round(c.certificate["achieved_epsilon"], 12)
     (Fraction(1, 1), 1.0)
     """
-    require_mechanism(mechanism)
+    mechanism = as_mechanism(mechanism)
     exact = mechanism.exact_epsilon if epsilon is None else exact_epsilon(epsilon)
     if exact is None:
         raise ArgumentError("epsilon", "be given, because the mechanism states none")
