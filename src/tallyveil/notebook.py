@@ -73,8 +73,8 @@ def show_matrix(
         'fill-opacity="0.04"/>',
         *_draw_cells(cells, highest, side, left, top),
         *_draw_numbers(cells, highest, side, left, top),
-        *_label_columns(outputs[across], side, left, top + height + 14),
-        *_label_rows(inputs[down], side, left - 6, top),
+        *_label_columns(outputs, width, left, top + height + 14),
+        *_label_rows(inputs, height, left - 6, top),
         _text(left + width / 2, top + height + 30, "released answer"),
         f'<g transform="translate(14,{top + height / 2:g}) rotate(-90)">'
         + _text(0, 0, "true answer")
@@ -145,7 +145,7 @@ def show_distribution(
         'stroke-opacity="0.5"/>'
     )
     parts += _draw_release(shown, released, step, (left, top, height))
-    parts += _label_columns(shown, step, left, top + height + 14)
+    parts += _label_columns(shown, width, left, top + height + 14)
     parts.append(_text(left + width / 2, top + height + 30, "true answer"))
     parts.append(
         f'<g transform="translate(12,{top + height / 2:g}) rotate(-90)">'
@@ -234,7 +234,7 @@ def _group_starts(size: int) -> Integers:
 
 def _opacity(chance: Any, highest: float) -> Any:
     """Opacity of a cell; the exponent makes the tails visible."""
-    return (chance / highest) ** 0.6
+    return (chance / highest) ** 0.55
 
 
 def _draw_cells(cells: Floats, highest: float, side: float, left: float, top: float) -> list[str]:
@@ -258,8 +258,9 @@ def _draw_numbers(cells: Floats, highest: float, side: float, left: float, top: 
         return []
     texts = []
     for (i, j), chance in np.ndenumerate(cells):
-        colour = "#fff" if _opacity(chance, highest) > 0.55 else "currentColor"
+        colour = "#fff" if _opacity(chance, highest) > 0.7 else "currentColor"
         number = "1" if chance >= 0.995 else f"{chance:.2f}".removeprefix("0")
+        number = "·" if chance < 0.005 else number
         texts.append(
             _text(left + side * (j + 0.5), top + side * (i + 0.5) + 4, number, fill=colour)
         )
@@ -282,41 +283,49 @@ def _draw_scale(highest: float, x: float, top: float, height: float) -> list[str
 def _draw_release(
     shown: Floats, released: float, step: float, frame: tuple[float, float, float]
 ) -> list[str]:
-    """A dashed line at the released value, if it lies in the part that is drawn."""
+    """A triangle above the released value, if it lies in the part that is drawn."""
     left, top, height = frame
     if not shown[0] <= released <= shown[-1]:
         return []
     x = left + step * (float(np.interp(released, shown, np.arange(len(shown)))) + 0.5)
     anchor = "start" if x < left + step * len(shown) / 2 else "end"
     return [
-        f'<path d="M{x:.5g} {top - 8:g}V{top + height:g}" stroke="{MARK}" stroke-width="1.5" '
-        'stroke-dasharray="4 3"/>',
-        _text(x + (5 if anchor == "start" else -5), top - 4, "released", anchor=anchor, fill=MARK),
+        f'<path d="M{x - 5:.5g} {top - 12:g}h10l-5 8z" fill="{MARK}"/>',
+        f'<path d="M{x:.5g} {top - 4:g}v{height + 4:g}" stroke="{MARK}" stroke-opacity="0.5" '
+        'stroke-dasharray="3 3"/>',
+        _text(x + (9 if anchor == "start" else -9), top - 4, "released", anchor=anchor, fill=MARK),
     ]
 
 
-def _label_columns(labels: NDArray[Any], step: float, left: float, y: float) -> list[str]:
-    wide = max(len(f"{label:g}") for label in labels) * 7 + 8
+def _label_columns(labels: NDArray[Any], width: float, left: float, y: float) -> list[str]:
+    """Labels of as many of the columns as have room side by side."""
+    longest = max(len(f"{label:g}") for label in labels) * 7 + 8
+    step = width / len(labels)
     return [
         _text(left + step * (at + 0.5), y, f"{labels[at]:g}")
-        for at in _ticks(len(labels), int(step * len(labels) / wide))
+        for at in _ticks(len(labels), int(width / longest))
     ]
 
 
-def _label_rows(labels: NDArray[Any], step: float, x: float, top: float) -> list[str]:
+def _label_rows(labels: NDArray[Any], height: float, x: float, top: float) -> list[str]:
+    """Labels of as many of the rows as have room one below the other."""
+    step = height / len(labels)
     return [
         _text(x, top + step * (at + 0.5) + 4, f"{labels[at]:g}", anchor="end")
-        for at in _ticks(len(labels), int(step * len(labels) / 18))
+        for at in _ticks(len(labels), int(height / 18))
     ]
 
 
-def _ticks(count: int, room: int) -> list[int]:
-    """Evenly spaced indices below `count`, at most `room` of them, starting with the first."""
-    room = max(2, min(room, 13))
-    for step in (1, 2, 5, 10, 20, 50, 100):
-        if (count - 1) // step + 1 <= room:
-            return list(range(0, count, step))
-    return [0, count - 1]
+def _ticks(count: int, room: int) -> range:
+    """Evenly spaced indices below `count`, a round number apart, at most `room` of them."""
+    room = max(1, min(room, 13))
+    step = next(
+        factor * 10**power
+        for power in range(10)
+        for factor in (1, 2, 5)
+        if (count - 1) // (factor * 10**power) + 1 <= room
+    )
+    return range(0, count, step)
 
 
 def _text(
