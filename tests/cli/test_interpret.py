@@ -207,7 +207,7 @@ def test_a_release_that_matched_ranks_is_read_as_a_whole(tallyveil, tmp_path):
         assert "by rank after the draw" in done.stderr
         seen[mechanism] = json.loads(done.stdout)["standard_error"]
     receipt = json.loads((folder / "receipt.json").read_text())["columns"][0]
-    law = [rows / 200 for rows in receipt["distribution"]["histogram"]]
-    whole = tv.transport(tv.Query.count(8), receipt["mechanism"]["epsilon"], law, law)
+    shares = [rows / 200 for rows in receipt["distribution"]["histogram"]]
+    whole = tv.transport(tv.Query.count(8), receipt["mechanism"]["epsilon"], shares, shares)
     expected = tv.posterior(whole, released).standard_deviation
     assert list(seen.values()) == pytest.approx([expected] * 2)

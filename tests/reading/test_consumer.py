@@ -25,7 +25,7 @@ GRID = [
     for n, sides in SIDES.items()
     for ratio, loss, side in product(RATIOS, ("absolute", "squared", "zero_one"), sides)
 ]
-# Reference optima for the absolute loss (paper 003, sections 2.4.3 and 2.5).
+# Reference optima for the absolute loss (Gupte and Sundararajan 2010, sections 2.4.3 and 2.5).
 REFERENCE = {
     (1, "1/4", (0, 1)): "1/5",
     (2, "1/4", (0, 1, 2)): "8/23",
@@ -72,7 +72,7 @@ def test_reference_optima(case, value):
 
 
 def test_table_1_exactly():
-    """Paper 003, Table 1 with errata 003.2 and 003.3: proved in fractions from both sides."""
+    """Table 1 of Gupte (2010) with errata 2 and 3: proved in fractions from both sides."""
     found = tv.Consumer("absolute").respond(deployed(3, 0.25))
     T = np.array(
         [[Fraction(x).limit_denominator(1000) for x in row] for row in found.remap], dtype=object

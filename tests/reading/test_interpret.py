@@ -12,11 +12,11 @@ def test_columns_agree_with_single_values():
     sets = tv.confidence_sets(m)
     assert (plain.kind, believed.kind) == ("confidence", "credible")
     for k, value in enumerate(released):
-        law = tv.posterior(m, value)
+        belief = tv.posterior(m, value)
         assert (plain.low[k], plain.high[k]) == sets.of(value)
-        assert (believed.low[k], believed.high[k]) == law.interval(0.8)
-        assert believed.standard_error[k] == pytest.approx(law.standard_deviation)
-        assert plain.standard_error[k] == pytest.approx(law.standard_deviation)
+        assert (believed.low[k], believed.high[k]) == belief.interval(0.8)
+        assert believed.standard_error[k] == pytest.approx(belief.standard_deviation)
+        assert plain.standard_error[k] == pytest.approx(belief.standard_deviation)
 
 
 def test_a_reading_holds_every_number_it_speaks_of():

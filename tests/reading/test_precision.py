@@ -7,7 +7,7 @@ import tallyveil as tv
 
 
 def geometric_failure(n, d, epsilon):
-    """Pr(|released - true| > d) for the worst truth, from the noise law by hand."""
+    """Pr(|released - true| > d) for the worst truth, from the noise distribution by hand."""
     a = math.exp(-epsilon)
     sides = (n >= d + 1) + (n >= 2 * d + 2)
     return sides * a ** (d + 1) / (1 + a)

@@ -74,9 +74,18 @@ def test_frozen(name):
 @pytest.mark.parametrize("again", [False, True], ids=["made", "unpickled"])
 @pytest.mark.parametrize(
     "name",
-    ["Mechanism", "Posterior", "Interpretation", "ConfidenceSets", "UnbiasedEstimator", "Response",
-     "BoundCertificate", "Derivability", "Separation"],
-)  # fmt: skip
+    [
+        "Mechanism",
+        "Posterior",
+        "Interpretation",
+        "ConfidenceSets",
+        "UnbiasedEstimator",
+        "Response",
+        "BoundCertificate",
+        "Derivability",
+        "Separation",
+    ],
+)
 def test_arrays_are_read_only(name, again):
     value = pickle.loads(pickle.dumps(VALUES[name])) if again else VALUES[name]
     arrays = [held for held in vars(value).values() if isinstance(held, np.ndarray)]

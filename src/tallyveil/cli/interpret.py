@@ -59,7 +59,6 @@ def command(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE or FOLDER]",
             help="A released table, or the folder of a release.",
             show_default=False,
         ),
