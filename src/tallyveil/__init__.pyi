@@ -43,7 +43,7 @@ from tallyveil.optimize.design import Design as Design
 
 # Compare
 from tallyveil.evaluate.compare import compare as compare
-from tallyveil.evaluate.compare import Comparison as Comparison
+from tallyveil.evaluate.comparison import Comparison as Comparison
 from tallyveil.reading.precision import accuracy as accuracy
 from tallyveil.reading.precision import chance_within as chance_within
 from tallyveil.reading.precision import epsilon_for as epsilon_for

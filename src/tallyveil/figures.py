@@ -1,7 +1,7 @@
-"""Pictures: the only module that imports matplotlib.
+"""Figures: the only module that imports matplotlib.
 
-Each function draws arrays that the caller already has, on a figure that belongs to no
-window system, and saves it where asked (PNG, SVG or PDF by the file's ending).
+Each function draws arrays that the caller already has, on a figure without a window, and saves
+it where asked (PNG, SVG or PDF by the file's ending).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Curve",
     "Panel",
+    "distribution_bars",
     "heatmap",
     "heatmaps",
-    "law_bars",
     "new_figure",
     "panels",
     "save",
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def new_figure(width: float = 6.0, height: float = 4.0) -> Figure:
-    """An empty figure in the house style."""
+    """Make an empty figure of the given size in inches."""
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:
@@ -42,7 +42,7 @@ def new_figure(width: float = 6.0, height: float = 4.0) -> Figure:
 
 
 def save(figure: Figure, path: str | Path | None) -> Figure:
-    """`figure`, written to `path` if there is one; the same data gives the same bytes."""
+    """Write `figure` to `path` if there is one, and return it; equal data gives equal bytes."""
     if path is not None:
         from matplotlib import rc_context
 
@@ -59,9 +59,23 @@ def heatmap(
     title: str,
     path: str | Path | None = None,
 ) -> Figure:
-    """The matrix as coloured cells, true answers down, released answers across.
+    """Draw a matrix as coloured cells, true answers down, released answers across.
 
-    Small matrices carry their probabilities as text.
+    Parameters
+    ----------
+    matrix : array of float, shape (n, m)
+        Probabilities. Up to nine answers they are also written as text.
+    inputs, outputs : array, shapes (n,) and (m,)
+        Labels of rows and columns.
+    title : str
+        Above the figure.
+    path : str or Path, optional
+        Where to save it.
+
+    Returns
+    -------
+    Figure
+        The figure.
     """
     n, m = matrix.shape
     figure = new_figure(1.6 + min(8.0, max(2.6, 0.42 * m)), 1.1 + min(8.0, max(2.2, 0.42 * n)))
@@ -89,7 +103,7 @@ def heatmap(
 def heatmaps(
     matrices: Sequence[Floats], titles: Sequence[str], path: str | Path | None = None
 ) -> Figure:
-    """Several matrices side by side on one colour scale."""
+    """Draw several matrices side by side on one colour scale."""
     figure = new_figure(2.6 * len(matrices) + 0.8, 2.9)
     highest = max(float(matrix.max()) for matrix in matrices)
     panels = figure.subplots(1, len(matrices), squeeze=False)[0]
@@ -104,10 +118,10 @@ def heatmaps(
 
 @dataclass(frozen=True)
 class Curve:
-    """One line (or one colour of bars): points, half-lengths of error bars, how it is drawn.
+    """One line, or one colour of bars.
 
-    `strong` draws it thicker, for what the picture is about. Curves of one label have one
-    colour in every panel.
+    `error` holds half-lengths of error bars. `strong` draws a thicker line. Curves of one
+    label have one colour in every panel.
     """
 
     label: str
@@ -119,7 +133,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes: its curves and what stands beside them.
+    """One pair of axes: its curves, title and labels.
 
     `kind` is "line" or "bar"; `log` holds the axes on a logarithmic scale ("", "x", "y" or
     "xy"); `marks` are dotted vertical lines.
@@ -137,7 +151,7 @@ class Panel:
 def panels(
     parts: Sequence[Panel], path: str | Path | None = None, *, columns: int = 3, title: str = ""
 ) -> Figure:
-    """Panels of lines or grouped bars in a grid, with one legend for all of them."""
+    """Draw panels of lines or grouped bars in a grid, with one legend for all of them."""
     columns = min(columns, len(parts))
     rows = -(-len(parts) // columns)
     labels = list(dict.fromkeys(curve.label for part in parts for curve in part.curves))
@@ -166,8 +180,14 @@ def panels(
     if title:
         figure.suptitle(title, fontsize=10)
     if len(labels) > 1:
-        figure.legend(list(handles.values()), list(handles), loc="outside lower center",
-                      ncols=min(len(labels), 2 * columns), fontsize=7, frameon=False)  # fmt: skip
+        figure.legend(
+            list(handles.values()),
+            list(handles),
+            loc="outside lower center",
+            ncols=min(len(labels), 2 * columns),
+            fontsize=7,
+            frameon=False,
+        )
     return save(figure, path)
 
 
@@ -194,18 +214,36 @@ def _draw_curve(axes: Any, part: Panel, curve: Curve, labels: Sequence[str]) -> 
     )
 
 
-def law_bars(
+def distribution_bars(
     answers: Floats,
-    law: Floats,
+    distribution: Floats,
     interval: tuple[float, float],
     released: float,
     *,
     title: str,
     path: str | Path | None = None,
 ) -> Figure:
-    """A law on the true answers as bars: those in `interval` dark, the release marked.
+    """Draw a distribution as bars, those in `interval` dark, with the released value marked.
 
     Only the part of the range that carries visible probability is drawn.
+
+    Parameters
+    ----------
+    answers, distribution : array of float, shape (n,)
+        True answers and their probabilities.
+    interval : (float, float)
+        First and last answer of the interval.
+    released : float
+        The released value.
+    title : str
+        Above the figure.
+    path : str or Path, optional
+        Where to save it.
+
+    Returns
+    -------
+    Figure
+        The figure.
     """
     figure = new_figure(5.6, 2.8)
     from matplotlib.ticker import MaxNLocator
@@ -213,16 +251,23 @@ def law_bars(
     axes = figure.subplots()
     inside = (answers >= interval[0]) & (answers <= interval[1])
     step = float(np.diff(answers).min())
-    axes.bar(answers, law, 0.86 * step, color=np.where(inside, "#4b2e83", "#c9bfe0"))
+    axes.bar(answers, distribution, 0.86 * step, color=np.where(inside, "#4b2e83", "#c9bfe0"))
     axes.axvline(released, color="#d1495b", linewidth=1.2, linestyle="--")
-    shown = np.flatnonzero(law >= 2e-3 * law.max())
+    shown = np.flatnonzero(distribution >= 2e-3 * distribution.max())
     low = min(answers[shown[0]], released, interval[0])
     high = max(answers[shown[-1]], released, interval[1])
     axes.set_xlim(low - step, high + step)
-    top = 1.16 * float(law.max())
+    top = 1.16 * float(distribution.max())
     axes.set_ylim(0, top)
-    axes.annotate("released", (released, top), xytext=(4, -2), textcoords="offset points",
-                  fontsize=7, color="#d1495b", va="top")  # fmt: skip
+    axes.annotate(
+        "released",
+        (released, top),
+        xytext=(4, -2),
+        textcoords="offset points",
+        fontsize=7,
+        color="#d1495b",
+        va="top",
+    )
     if (answers == np.rint(answers)).all():
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("true answer", fontsize=8)

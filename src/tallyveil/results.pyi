@@ -5,7 +5,7 @@ from tallyveil.budget.ledger import Account as Account
 from tallyveil.budget.ledger import Entry as Entry
 from tallyveil.certified.ladder import Rung as Rung
 from tallyveil.certified.transport import ImplicitTransport as ImplicitTransport
-from tallyveil.evaluate.compare import Row as Row
+from tallyveil.evaluate.comparison import Row as Row
 from tallyveil.evaluate.distances import CountErrors as CountErrors
 from tallyveil.publish.check import Finding as Finding
 from tallyveil.publish.upper import PrivateUpper as PrivateUpper

@@ -34,8 +34,8 @@ def test_plain_json_csv_and_priors(tallyveil, tmp_path, prior):
     m.to_csv(matrix)
     seen = []
     for file in (plain, matrix):
-        done = tallyveil("interpret", "--released", 7, "--mechanism", file, "--prior", prior,
-                         "--json", check=0)  # fmt: skip
+        words = ("--released", 7, "--mechanism", file, "--prior", prior, "--json")
+        done = tallyveil("interpret", *words, check=0)
         seen.append(json.loads(done.stdout))
     assert seen[0] == seen[1]
     expected = tv.posterior(m, 7, ("binomial", 0.2) if prior != "uniform" else None)
@@ -50,8 +50,10 @@ def test_a_whole_column(tallyveil, certified, tmp_path):
     rows = list(csv.DictReader(target.read_text().splitlines()))
     assert [row["county"] for row in rows] == ["A, upper", "B", "C"]
     assert [(row["cases_low"], row["cases_high"]) for row in rows] == [
-        ("4", "10"), ("0", "3"), ("37", "40"),
-    ]  # fmt: skip
+        ("4", "10"),
+        ("0", "3"),
+        ("37", "40"),
+    ]
     assert [row["cases_standard_error"] for row in rows] == ["1.35037", "0.959517", "0.959517"]
     assert "The total of the true answers is about 47" in done.stdout
     assert tallyveil(*words, check=0).stdout == target.read_text()
@@ -69,26 +71,39 @@ def test_accuracy_and_epsilon_both_ways(tallyveil):
     assert json.loads(back.stdout)["within"] == tv.accuracy(tv.Query.count(40), "1/2")
 
 
+@pytest.mark.parametrize("value", ["41", "nan"])
+def test_a_value_that_cannot_have_been_released(tallyveil, certified, value):
+    done = tallyveil("interpret", "--mechanism", certified, "--released", value, check=1)
+    assert "a value this mechanism can report" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--released", "41"), "a value this mechanism can report"),
-        (("--released", "nan"), "a value this mechanism can report"),
         ((), "either --released or a FILE"),
         (("--query", "count:4"), "either --within or --epsilon"),
         (("--query", "count:4", "--within", "1", "--epsilon", "1"), "either --within"),
+        (("t.csv", "--released", "7"), "either --released or a FILE"),
+        ((".",), "leave out --mechanism"),
     ],
 )
-def test_bad_requests_say_what_is_wrong(tallyveil, certified, words, said):
-    done = tallyveil("interpret", "--mechanism", certified, *words, check=1)
+def test_options_that_do_not_go_together(tallyveil, certified, tmp_path, words, said):
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    done = tallyveil("interpret", "--mechanism", certified, *words, cwd=tmp_path)
+    assert done.returncode in (1, 2)
     assert said in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_bad_tables_and_mechanisms(tallyveil, certified, tmp_path):
     table = tmp_path / "t.csv"
-    for text, said in (("a,b\n1,x\n", "one released number"), ("a,b\n", "at least one row"),
-                       ("", "header")):  # fmt: skip
+    for text, said in (
+        ("a,b\n1,x\n", "one released number"),
+        ("a,b\n1,\n", "one released number"),
+        ("a,b\n", "no rows"),
+        ("", "header"),
+        ("a,b\n1\n", "Row 1 has 1 cells"),
+    ):
         table.write_text(text)
         words = ("interpret", table, "--column", "b", "--mechanism", certified)
         assert said in tallyveil(*words, check=1).stderr
@@ -103,8 +118,77 @@ def test_bad_tables_and_mechanisms(tallyveil, certified, tmp_path):
     assert broken.read_text() != text
     tallyveil("interpret", "--released", 7, "--mechanism", broken, check=1)
     broken.write_text("not json")
-    assert "JSON or CSV" in tallyveil("interpret", "--released", 7, "--mechanism", broken,
-                                      check=1).stderr  # fmt: skip
+    done = tallyveil("interpret", "--released", 7, "--mechanism", broken, check=1)
+    assert "'broken.json' must be a JSON document" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["interpret", "compare"])
+def test_a_table_given_for_a_mechanism_is_not_printed(tallyveil, tmp_path, command):
+    table = tmp_path / "cases.csv"
+    table.write_text("county,cases\nAdams,31337\n")
+    words = {
+        "interpret": ("--released", 7, "--mechanism", table),
+        "compare": (table,),
+    }[command]
+    done = tallyveil(command, *words, check=1)
+    assert "cases.csv" in done.stderr
+    assert "numbers only" in done.stderr
+    assert "Adams" not in done.stderr + done.stdout
+    assert "31337" not in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize("mark", [";", "\t", ","])
+def test_separators_and_byte_order_marks_of_a_released_table(tallyveil, certified, tmp_path, mark):
+    table = tmp_path / "released.csv"
+    table.write_text(f"area{mark}cases\nA{mark}7\n", encoding="utf-8-sig")
+    words = ("interpret", table, "--column", "cases", "--mechanism", certified)
+    expected = [
+        ["area", "cases", "cases_low", "cases_high", "cases_standard_error"],
+        ["A", "7", "4", "10", "1.35037"],
+    ]
+    lines = tallyveil(*words, check=0).stdout.splitlines()
+    assert [line.split(mark) for line in lines] == expected
+
+
+def test_other_encodings_and_delimiters_are_named(tallyveil, certified, tmp_path):
+    table = tmp_path / "released.csv"
+    table.write_bytes("Größe|cases\nÄ|7\n".encode("latin-1"))
+    words = ("interpret", table, "--column", "cases", "--mechanism", certified)
+    done = tallyveil(*words, "--delimiter", "|", "--encoding", "latin-1", check=0)
+    assert done.stdout.splitlines()[1] == "Ä|7|4|10|1.35037"
+    assert "latin-1" in tallyveil(*words, check=1).stderr
+
+
+def test_released_answers_need_not_be_whole(tallyveil, tmp_path):
+    m = tv.geometric(tv.Query.mean(records=2, lower=0, upper=2), 1.0)
+    (tmp_path / "mean.json").write_text(m.to_json())
+    (tmp_path / "means.csv").write_text("mean\n0.5\n2\n")
+    words = ("--column", "mean", "--mechanism", tmp_path / "mean.json")
+    done = tallyveil("interpret", tmp_path / "means.csv", *words, check=0)
+    assert done.stdout.splitlines()[1].startswith("0.5,")
+
+
+def test_a_release_folder_is_read_by_itself(tallyveil, tmp_path):
+    table = tmp_path / "cases.csv"
+    rows = [f"area {i},{i % 5},{i % 3}" for i in range(60)]
+    table.write_text("area,cases,deaths\n" + "\n".join(rows) + "\n")
+    folder = tmp_path / "release"
+    words = ("--count", "cases", "--count", "deaths", "--upper", 8, "--epsilon", 2)
+    tallyveil("privatize", table, *words, "--method", "geometric", "--out", folder, check=0)
+    whole = tallyveil("interpret", folder, "--column", "deaths", check=0)
+    with (folder / "data.csv").open() as file:
+        released = [row["deaths"] for row in csv.DictReader(file)]
+    found = list(csv.DictReader(whole.stdout.splitlines()))
+    assert [row["deaths"] for row in found] == released
+    assert all(int(row["deaths_low"]) <= int(row["deaths"]) for row in found)
+    one = tallyveil(
+        "interpret", folder, "--column", "deaths", "--released", released[0], "--json", check=0
+    )
+    low, high = json.loads(one.stdout)["confidence_set"]
+    assert (f"{low:g}", f"{high:g}") == (found[0]["deaths_low"], found[0]["deaths_high"])
+    several = tallyveil("interpret", folder)
+    assert several.returncode in (1, 2)
+    assert "give --column (cases, deaths)" in several.stderr
 
 
 def test_a_release_that_matched_ranks_is_read_as_a_whole(tallyveil, tmp_path):
@@ -112,18 +196,18 @@ def test_a_release_that_matched_ranks_is_read_as_a_whole(tallyveil, tmp_path):
     rows = [f"area {i},{i * i % 11 % 7}" for i in range(200)]
     table.write_text("area,cases\n" + "\n".join(rows) + "\n")
     folder = tmp_path / "release"
-    tallyveil("privatize", table, "--count", "cases", "--upper", 8, "--epsilon", 1,
-              "--method", "preserve", "--out", folder, check=0)  # fmt: skip
+    words = ("--count", "cases", "--upper", 8, "--epsilon", 1, "--method", "preserve")
+    tallyveil("privatize", table, *words, "--out", folder, check=0)
     with (folder / "data.csv").open() as file:
         released = int(next(csv.DictReader(file))["cases"])
     seen = {}
     for mechanism in (folder, folder / "mechanism.json"):
-        done = tallyveil("interpret", "--released", released, "--mechanism", mechanism,
-                         "--json", check=0)  # fmt: skip
+        words = ("--released", released, "--mechanism", mechanism, "--json")
+        done = tallyveil("interpret", *words, check=0)
         assert "by rank after the draw" in done.stderr
         seen[mechanism] = json.loads(done.stdout)["standard_error"]
     receipt = json.loads((folder / "receipt.json").read_text())["columns"][0]
-    law = [rows / 200 for rows in receipt["distribution"]["histogram"]]
-    whole = tv.transport(tv.Query.count(8), receipt["mechanism"]["epsilon"], law, law)
+    shares = [rows / 200 for rows in receipt["distribution"]["histogram"]]
+    whole = tv.transport(tv.Query.count(8), receipt["mechanism"]["epsilon"], shares, shares)
     expected = tv.posterior(whole, released).standard_deviation
     assert list(seen.values()) == pytest.approx([expected] * 2)

@@ -14,24 +14,27 @@ GEOMETRIC, FAIR = tv.geometric(Q, 0.5), tv.fair(Q, 0.5)
 
 
 def test_figures_are_those_of_the_mechanism():
-    law = np.arange(1, 10)
-    view = tv.compare({"g": GEOMETRIC}, ["squared"], {"rising": law}, confidence=0.9)
+    rising = np.arange(1, 10)
+    view = tv.compare({"g": GEOMETRIC}, ["squared"], {"rising": rising}, confidence=0.9)
     (row,) = view.rows
     width = np.diff(GEOMETRIC.interval(0.9), axis=1)[:, 0]
-    assert row.expected_loss == GEOMETRIC.expected_loss("squared", law)
+    assert row.expected_loss == GEOMETRIC.expected_loss("squared", rising)
     assert row.worst_loss == GEOMETRIC.worst_loss("squared")
-    assert row.response_loss == GEOMETRIC.bayes_loss("squared", law)
+    assert row.response_loss == GEOMETRIC.bayes_loss("squared", rising)
     assert abs(row.largest_bias) == pytest.approx(np.abs(GEOMETRIC.bias()).max())
-    assert row.error_probability == GEOMETRIC.error_probability(law)
-    assert row.interval_width == pytest.approx(law @ width / law.sum())
+    assert row.error_probability == GEOMETRIC.error_probability(rising)
+    assert row.interval_width == pytest.approx(rising @ width / rising.sum())
     assert row.realised_epsilon == pytest.approx(0.5)
     assert set(row.properties) >= {"row_monotone", "symmetric"}
     assert (row.mechanism, row.loss, row.prior) == ("g", "squared", "rising")
 
 
 def test_a_row_for_every_mechanism_loss_and_prior():
-    view = tv.compare([GEOMETRIC, tv.papers.variant2(Q, 0.5)], ["absolute", ("beyond", 1)],
-                      [None, ("binomial", 0.3)])  # fmt: skip
+    view = tv.compare(
+        [GEOMETRIC, tv.papers.variant2(Q, 0.5)],
+        ["absolute", ("beyond", 1)],
+        [None, ("binomial", 0.3)],
+    )
     assert len(view.rows) == 8
     assert {row.prior for row in view.rows} == {"uniform", "binomial 0.3"}
     assert {row.loss for row in view.rows} == {"absolute", "beyond 1"}
@@ -92,7 +95,7 @@ def test_rectangular_queries_and_tables_of_losses():
     ("arguments", "message"),
     [
         (([],), "at least one mechanism"),
-        ((["geometric"],), "mechanisms or designs"),
+        ((["geometric"],), "a design or a certified mechanism"),
         (([GEOMETRIC], []), "at least one loss"),
         (([GEOMETRIC], ["absolute"], []), "at least one prior"),
         (([GEOMETRIC, tv.geometric(tv.Query.count(3), 1)],), "same true answers"),

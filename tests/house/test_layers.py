@@ -9,7 +9,8 @@ import tallyveil
 
 LAYERS = [
     "_version", "_lazy", "arrays", "errors", "exact", "neighbours", "query", "loss", "properties",
-    "audit", "formats", "figures", "mechanism", "mechanisms", "proof", "sampling", "certified",
+    "audit", "formats", "figures", "notebook", "matrix", "measures", "mechanism",
+    "mechanisms", "proof", "sampling", "certified",
     "optimize", "reading", "evaluate", "budget", "tables", "publish", "papers", "results", "cli",
     "__main__",
 ]  # fmt: skip
@@ -23,7 +24,7 @@ HOMES = {  # the only modules that may import each heavy library
     "pandas": {"tables.pandas"},
     "polars": {"tables.polars"},
     "typer": {"cli"},
-    "rich": {"cli", "optimize.progress", "evaluate.compare"},
+    "rich": {"cli", "optimize.progress", "evaluate.comparison"},
 }
 PACKAGE = Path(tallyveil.__file__).parent
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")

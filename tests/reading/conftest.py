@@ -7,7 +7,7 @@ from scipy.optimize import linprog
 
 
 def best_private(ratio, losses, possible=None, prior=None):
-    """Optimum over all mechanisms of a count (003, section 2.5): minimax, or Bayes by prior."""
+    """Optimum over all mechanisms of a count (Gupte 2010, 2.5): minimax, or Bayes by prior."""
     n = len(losses)
     cells = n * n
     index = np.arange(cells).reshape(n, n)
@@ -35,8 +35,8 @@ def best_private(ratio, losses, possible=None, prior=None):
     above = sparse.csr_matrix((values, (rows, columns)), shape=(count, cells + 1))
     sums = sparse.kron(sparse.eye(n), np.ones((1, n)), format="csr")
     sums = sparse.hstack([sums, sparse.csr_matrix((n, 1))], format="csr")
-    found = linprog(cost, above, np.zeros(count), sums, np.ones(n),
-                    bounds=[(0, None)] * cells + [(None, None)], method="highs")  # fmt: skip
+    bounds = [(0, None)] * cells + [(None, None)]
+    found = linprog(cost, above, np.zeros(count), sums, np.ones(n), bounds=bounds, method="highs")
     assert found.status == 0
     return found.fun, found.x[:cells].reshape(n, n)
 
@@ -53,7 +53,7 @@ def random_unimodal(rng, n):
 
 
 def random_monotone(rng, n):
-    """A loss non-decreasing in the distance, row by row (003, section 2.3)."""
+    """A loss non-decreasing in the distance, row by row (Gupte 2010, section 2.3)."""
     distance = np.abs(np.arange(n)[:, None] - np.arange(n)[None, :])
     steps = np.cumsum(rng.exponential(size=(n, n)), axis=1)
     return np.take_along_axis(np.hstack([np.zeros((n, 1)), steps]), distance, axis=1)

@@ -21,13 +21,21 @@ def test_coverage_summed_exactly_is_never_below_the_level(m, confidence):
     sets = tv.confidence_sets(m, confidence)
     for i, row in enumerate(m.matrix):
         exact = [Fraction(x) for x in row]
-        covered = sum((p for p, inside in zip(exact, sets.members[i], strict=True) if inside),
-                      start=Fraction(0))  # fmt: skip
+        covered = sum(
+            (p for p, inside in zip(exact, sets.members[i], strict=True) if inside),
+            start=Fraction(0),
+        )
         assert covered >= Fraction(confidence) * sum(exact)
         assert sets.coverage[i] == pytest.approx(float(covered))
         truth = m.query.inputs[i]
-        hull = sum((p for p, low, high in zip(exact, sets.low, sets.high, strict=True)
-                    if low <= truth <= high), start=Fraction(0))  # fmt: skip
+        hull = sum(
+            (
+                p
+                for p, low, high in zip(exact, sets.low, sets.high, strict=True)
+                if low <= truth <= high
+            ),
+            start=Fraction(0),
+        )
         assert hull >= covered
         assert sets.interval_coverage[i] == pytest.approx(float(hull))
 

@@ -10,6 +10,7 @@ from tallyveil.loss import loss_table
 from tallyveil.mechanisms.chain import exact_geometric
 from tallyveil.reading.consumer import is_unimodal
 
+Q3 = tv.Query.count(3)
 RATIOS = {"1/4": 0.25, "1/2": 0.5, "4/5": 0.8}
 SIDES = {
     1: [(0, 1), (1,)],
@@ -24,7 +25,7 @@ GRID = [
     for n, sides in SIDES.items()
     for ratio, loss, side in product(RATIOS, ("absolute", "squared", "zero_one"), sides)
 ]
-# Reference optima for the absolute loss (paper 003, sections 2.4.3 and 2.5).
+# Reference optima for the absolute loss (Gupte and Sundararajan 2010, sections 2.4.3 and 2.5).
 REFERENCE = {
     (1, "1/4", (0, 1)): "1/5",
     (2, "1/4", (0, 1, 2)): "8/23",
@@ -71,7 +72,7 @@ def test_reference_optima(case, value):
 
 
 def test_table_1_exactly():
-    """Paper 003, Table 1 with errata 003.2 and 003.3: proved in fractions from both sides."""
+    """Table 1 of Gupte (2010) with errata 2 and 3: proved in fractions from both sides."""
     found = tv.Consumer("absolute").respond(deployed(3, 0.25))
     T = np.array(
         [[Fraction(x).limit_denominator(1000) for x in row] for row in found.remap], dtype=object
@@ -226,3 +227,17 @@ def test_bad_side_information(side):
 def test_a_mechanism_with_another_epsilon_than_it_states_is_not_called_universal():
     m = tv.Mechanism(tv.geometric(tv.Query.count(4), 1.0).matrix, tv.Query.count(4), 2.0)
     assert not tv.Consumer("absolute").respond(m).universal
+
+
+def test_a_path_stated_as_pairs_is_a_path():
+    q = tv.Query.custom(range(4), range(4), [(0, 1), (1, 2), (2, 3)])
+    agent = tv.Consumer("absolute")
+    found, count = agent.respond(tv.geometric(q, 1)), agent.respond(tv.geometric(Q3, 1))
+    assert found.universal
+    assert found.note == count.note
+    assert found.loss == pytest.approx(count.loss, abs=1e-12)
+    best = agent.best_mechanism(q, 1.0)
+    assert best.worst_loss() == pytest.approx(found.loss, abs=1e-9)
+    branched = tv.Query.custom(range(4), range(4), [(0, 1), (1, 2), (1, 3)])
+    other = tv.Mechanism(tv.geometric(q, 1).matrix, branched, 1)
+    assert not agent.respond(other).universal

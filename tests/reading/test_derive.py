@@ -8,7 +8,7 @@ import tallyveil as tv
 from tallyveil.mechanisms.chain import exact_geometric
 from tallyveil.reading.derive import Separation
 
-# Paper 003, Appendix B: 1/2-private, not derivable from the geometric mechanism.
+# Gupte and Sundararajan (2010), Appendix B: 1/2-private, not derivable from the geometric one.
 APPENDIX_B = [
     ["1/9", "2/9", "4/9", "2/9"],
     ["2/9", "1/9", "2/9", "4/9"],
@@ -44,7 +44,7 @@ def test_appendix_b_is_refused_in_floats():
 @pytest.mark.parametrize("n", [2, 3, 4, 8, 15])
 @pytest.mark.parametrize("epsilon", [0.1, 0.7, 2.0])
 def test_the_fair_mechanism_is_not_derivable(n, epsilon):
-    """EM fails the test of paper 000, section 6.3, for every n > 1."""
+    """EM fails the test of Cormode et al. (2018), section 6.3, for every n > 1."""
     q = tv.Query.count(n)
     assert not tv.is_derivable(tv.fair(q, epsilon), source=tv.geometric(q, epsilon))
 
@@ -56,7 +56,7 @@ def test_fair_for_one_person_is_geometric_and_derivable():
 
 
 def test_both_readings_of_wm():
-    """Errata 000.14: WH alone is GM once n >= 2a/(1-a); with column monotonicity it is not."""
+    """Errata, Cormode 14: WH alone is GM once n >= 2a/(1-a); with column monotonicity it is not."""
     q = tv.Query.count(6)
     epsilon = -math.log(2 / 3)  # 2a/(1-a) = 4
     g = tv.geometric(q, epsilon)

@@ -40,3 +40,12 @@ def test_what_is_not_private_enough_is_refused():
         tv.dominating_remap(tv.exponential(tv.Query.maximum(0, 4), 1.0))
     with pytest.raises(tv.ArgumentError, match="states none"):
         tv.dominating_remap(tv.Mechanism(np.eye(2), tv.Query.count(1)))
+
+
+def test_a_path_stated_as_pairs_is_a_path():
+    q = tv.Query.custom(range(4), range(4), [(0, 1), (1, 2), (2, 3)])
+    stated, count = tv.fair(q, 1.0), tv.fair(tv.Query.count(3), 1.0)
+    assert tv.dominating_remap(stated).tolist() == tv.dominating_remap(count).tolist()
+    branched = tv.Query.custom(range(4), range(4), [(0, 1), (1, 2), (1, 3)])
+    with pytest.raises(tv.ArgumentError, match="one apart"):
+        tv.dominating_remap(tv.Mechanism(stated.matrix, branched, 1.0))

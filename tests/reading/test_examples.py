@@ -65,6 +65,10 @@ def test_the_adult_file_is_read_when_its_path_is_given(monkeypatch, tmp_path):
     data, source = example("group_marginals", monkeypatch).people(file)
     assert "STAND-IN" not in source
     assert {name: values.tolist() for name, values in data.items()} == {
-        "income": [0, 1], "age": [0, 3], "education": [0, 3], "marital": [1, 0],
-        "hours": [0, 2], "sex": [1, 0],
-    }  # fmt: skip
+        "income": [0, 1],
+        "age": [0, 3],
+        "education": [0, 3],
+        "marital": [1, 0],
+        "hours": [0, 2],
+        "sex": [1, 0],
+    }

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.reading.interpret import reading
+from tallyveil.reading.interpret import describe_release
 
 
 def test_columns_agree_with_single_values():
@@ -12,15 +12,15 @@ def test_columns_agree_with_single_values():
     sets = tv.confidence_sets(m)
     assert (plain.kind, believed.kind) == ("confidence", "credible")
     for k, value in enumerate(released):
-        law = tv.posterior(m, value)
+        belief = tv.posterior(m, value)
         assert (plain.low[k], plain.high[k]) == sets.of(value)
-        assert (believed.low[k], believed.high[k]) == law.interval(0.8)
-        assert believed.standard_error[k] == pytest.approx(law.standard_deviation)
-        assert plain.standard_error[k] == pytest.approx(law.standard_deviation)
+        assert (believed.low[k], believed.high[k]) == belief.interval(0.8)
+        assert believed.standard_error[k] == pytest.approx(belief.standard_deviation)
+        assert plain.standard_error[k] == pytest.approx(belief.standard_deviation)
 
 
 def test_a_reading_holds_every_number_it_speaks_of():
-    found = reading(tv.geometric(tv.Query.count(20), 1.0), 0, ("binomial", 0.2))
+    found = describe_release(tv.geometric(tv.Query.count(20), 1.0), 0, ("binomial", 0.2))
     assert found["unbiased_estimate"] < 0
     assert "may be negative or fractional" in found["words"]
     assert (
@@ -28,7 +28,7 @@ def test_a_reading_holds_every_number_it_speaks_of():
     )
     assert found["least_coverage"] >= 0.95
     assert found["credible_probability"] >= 0.95
-    silent = reading(tv.uniform(tv.Query.count(4), 1.0), 2)
+    silent = describe_release(tv.uniform(tv.Query.count(4), 1.0), 2)
     assert silent["unbiased_estimate"] is None
     assert "no unbiased estimate" in silent["words"]
 

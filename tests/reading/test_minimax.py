@@ -3,8 +3,9 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.loss import loss_table
+from tallyveil.matrix import posterior_costs
 from tallyveil.reading import minimax
-from tallyveil.reading.minimax import minimax_remap, price
+from tallyveil.reading.minimax import minimax_remap
 
 
 def gap(saddle):
@@ -50,7 +51,7 @@ def test_the_bound_is_what_the_prior_proves():
     q = tv.Query.count(9)
     matrix, losses = tv.geometric(q, 0.5).matrix, loss_table(q, "squared")
     saddle = minimax_remap(matrix, losses)
-    assert price(matrix, losses, saddle.prior).min(axis=1).sum() >= saddle.lower_bound
+    assert posterior_costs(matrix, losses, saddle.prior).min(axis=1).sum() >= saddle.lower_bound
 
 
 def test_outputs_that_never_occur_still_get_a_guess():

@@ -20,17 +20,17 @@ def test_bayes_rule_in_fractions(name):
     m = MECHANISMS[name]()
     prior = np.arange(1.0, len(m.matrix) + 1)
     at = len(m.query.outputs) // 2
-    law = tv.posterior(m, m.query.outputs[at], prior).law
+    found = tv.posterior(m, m.query.outputs[at], prior).distribution
     joint = [Fraction(p) * Fraction(x) for p, x in zip(prior, m.matrix[:, at], strict=True)]
-    assert law == pytest.approx([float(j / sum(joint)) for j in joint], abs=1e-14)
+    assert found == pytest.approx([float(j / sum(joint)) for j in joint], abs=1e-14)
 
 
-def test_summaries_of_a_known_law():
+def test_summaries_of_a_known_distribution():
     m = tv.Mechanism(
         [[0.6, 0.4], [0.3, 0.7], [0.1, 0.9]], tv.Query.custom([0, 1, 2], [0, 1], "path")
     )
     found = tv.posterior(m, released=0)
-    assert found.law == pytest.approx([0.6, 0.3, 0.1])
+    assert found.distribution == pytest.approx([0.6, 0.3, 0.1])
     assert (found.mode, found.median) == (0, 0)
     assert found.mean == pytest.approx(0.5)
     assert found.standard_deviation == pytest.approx(np.sqrt(0.3 + 0.4 - 0.25))
@@ -49,7 +49,7 @@ def test_summaries_of_a_known_law():
 def test_credible_sets_never_hold_less_than_they_say(name, confidence, which):
     m = MECHANISMS[name]()
     found = tv.posterior(m, m.query.outputs[which % len(m.query.outputs)])
-    exact = {a: Fraction(p) for a, p in zip(found.answers, found.law, strict=True)}
+    exact = {a: Fraction(p) for a, p in zip(found.answers, found.distribution, strict=True)}
     total = sum(exact.values())
     low, high = found.interval(confidence)
     assert sum(p for a, p in exact.items() if low <= a <= high) >= Fraction(confidence) * total
@@ -80,9 +80,9 @@ def test_confidence_outside_0_1_is_refused(confidence):
 
 def test_one_output_is_enough():
     m = tv.Mechanism([[1.0], [1.0]], tv.Query.custom([0, 1], [7], "path"))
-    assert tv.posterior(m, 7).law.tolist() == [0.5, 0.5]
+    assert tv.posterior(m, 7).distribution.tolist() == [0.5, 0.5]
 
 
 def test_the_picture_is_written(tmp_path):
-    tv.posterior(tv.geometric(tv.Query.count(9), 1.0), 0).plot(path=tmp_path / "law.png")
-    assert (tmp_path / "law.png").read_bytes().startswith(b"\x89PNG")
+    tv.posterior(tv.geometric(tv.Query.count(9), 1.0), 0).plot(path=tmp_path / "bars.png")
+    assert (tmp_path / "bars.png").read_bytes().startswith(b"\x89PNG")

@@ -17,7 +17,7 @@ from tallyveil.certified.mechanism import CertifiedGeometric, CertifiedMechanism
 from tallyveil.errors import ArgumentError, CertificationError, QueryError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.loss import Loss, Prior, loss_name
-from tallyveil.mechanism import Mechanism, require_mechanism
+from tallyveil.mechanism import Mechanism, MechanismLike, as_mechanism
 from tallyveil.proof import certificate as document
 from tallyveil.proof.noise_law import GeometricLaw
 from tallyveil.proof.ratios import TOTAL, Verdict, check_weights
@@ -35,7 +35,7 @@ SOLVER_NOISE = 2e-6
 
 
 def certify(
-    mechanism: Mechanism,
+    mechanism: MechanismLike,
     epsilon: Epsilon | None = None,
     *,
     target: ArrayLike | None = None,
@@ -71,7 +71,7 @@ def certify(
     >>> c.exact_epsilon, round(c.certificate["achieved_epsilon"], 12)
     (Fraction(1, 1), 1.0)
     """
-    require_mechanism(mechanism)
+    mechanism = as_mechanism(mechanism)
     exact = mechanism.exact_epsilon if epsilon is None else exact_epsilon(epsilon)
     if exact is None:
         raise ArgumentError("epsilon", "be given, because the mechanism states none")

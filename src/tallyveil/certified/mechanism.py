@@ -16,7 +16,7 @@ from tallyveil.errors import ArgumentError
 from tallyveil.mechanism import Mechanism
 from tallyveil.proof import certificate as document
 from tallyveil.proof.noise_law import GeometricLaw
-from tallyveil.proof.ratios import TOTAL
+from tallyveil.proof.ratios import TOTAL, TOTAL_BITS
 from tallyveil.query import Query
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sampling.noise import noise
@@ -80,6 +80,21 @@ class CertifiedAnswers(Certified):
     @abstractmethod
     def draw_positions(self, positions: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
         """Output positions for input positions, which the caller has checked."""
+
+    def _repr_html_(self) -> str:
+        """The mechanism as a heatmap, with what its certificate proves, for notebooks."""
+        from tallyveil.notebook import show_table
+
+        facts = [
+            ("query", repr(self.query)),
+            ("certified ε", str(self.exact_epsilon)),
+            ("certified δ", str(self.exact_delta)),
+            ("weights per row", f"2^{TOTAL_BITS}"),
+            ("certificate", str(self.certificate["digest"])[:16]),
+        ]
+        narrow = max(self.query.shape) <= WIDEST_MATRIX
+        picture = self.mechanism._repr_html_() if narrow else ""
+        return picture + show_table((f"certified {self.name}", ""), facts)
 
     def __repr__(self) -> str:
         n, m = self.query.shape

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tallyveil.arrays import Floats, Integers
-from tallyveil.certified.certify import CertifiedGeometric, certify_geometric
+from tallyveil.certified.certify import certify_geometric
+from tallyveil.certified.mechanism import CertifiedGeometric
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon
 from tallyveil.loss import law
@@ -27,7 +28,7 @@ from tallyveil.sampling.entropy import Entropy
 __all__ = ["ImplicitTransport", "draw_remap", "implicit_transport"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ImplicitTransport:
     """What `implicit_transport` builds: releases counts without ever holding a matrix.
 
@@ -62,6 +63,12 @@ class ImplicitTransport:
     def mechanism(self) -> Mechanism:
         """The same law as a dense matrix, O(n^2)."""
         return transport(self.certified.query, self.exact_epsilon, self.source, self.target)
+
+    def __repr__(self) -> str:
+        return (
+            f"<ImplicitTransport: {len(self.source)} answers, epsilon={self.exact_epsilon}, "
+            f"{len(self.remap.share)} remap entries>"
+        )
 
 
 def implicit_transport(

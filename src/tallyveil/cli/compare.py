@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,12 +11,13 @@ from tallyveil.cli.common import example, pictures
 from tallyveil.cli.design import parse_loss, parse_prior, parse_query
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tallyveil.mechanism import Mechanism
     from tallyveil.query import Query
 
 __all__ = ["EXAMPLE", "command"]
+
+CLOSED_FORMS = ("geometric", "fair", "uniform", "exponential", "laplace", "staircase")
+DESIGNED = ("variant1", "variant2", "ucm", "wm", "fm", "am")
 
 EXAMPLE = example(
     "tallyveil compare geometric fair variant2 --query count:40 --epsilon 0.5 --out view"
@@ -58,7 +58,7 @@ def command(
     from tallyveil.evaluate.compare import compare
 
     query = None if question is None else parse_query(question)
-    chosen = [m for text in candidates for m in _candidates(text, query, epsilon or [])]
+    chosen = [m for text in candidates for m in _read_candidate(text, query, epsilon or [])]
     losses = [parse_loss(text) for text in loss or ["absolute"]]
     priors = {text: parse_prior(text) for text in prior or ["uniform"]}
     view = compare(chosen, losses, priors, confidence=confidence)
@@ -77,50 +77,36 @@ def command(
             out.print(f"Written to {out_folder}", markup=False)
 
 
-def _candidates(text: str, query: Query | None, epsilons: list[str]) -> list[Mechanism]:
+def _read_candidate(text: str, query: Query | None, epsilons: list[str]) -> list[Mechanism]:
     """The mechanism in a file, or the named one at every epsilon."""
-    from tallyveil.errors import ArgumentError
+    from tallyveil.errors import ArgumentError, UsageError
 
-    if Path(text).is_file():
-        return [_from_file(Path(text))]
-    makers = _makers()
-    if text not in makers:
-        known = f"Known names: {', '.join(makers)}."
+    if Path(text).exists():
+        return [_read_file(Path(text))]
+    if text not in (*CLOSED_FORMS, *DESIGNED):
+        known = f"Known names: {', '.join((*CLOSED_FORMS, *DESIGNED))}."
         raise ArgumentError("MECHANISM", "be a file or a known name", text, known)
     if query is None or not epsilons:
-        raise ArgumentError("MECHANISM", "come with --query and --epsilon when it is a name", text)
-    return [makers[text](query, value) for value in epsilons]
+        raise UsageError(f"{text} is the name of a mechanism: give --query and --epsilon with it.")
+    return [_make_named(text, query, epsilon) for epsilon in epsilons]
 
 
-def _makers() -> dict[str, Callable[[Query, str], Mechanism]]:
+def _make_named(name: str, query: Query, epsilon: str) -> Mechanism:
+    """The mechanism called `name` for `query` at `epsilon`."""
     import tallyveil as tv
-    from tallyveil.mechanism import Mechanism
+    from tallyveil.mechanism import Mechanism, as_mechanism
 
-    closed = ("geometric", "fair", "uniform", "exponential", "laplace", "staircase")
-    designed = ("variant1", "variant2", "ucm", "wm", "fm", "am")
-
-    def named(name: str) -> Callable[[Query, str], Mechanism]:
-        def make(query: Query, epsilon: str) -> Mechanism:
-            made = getattr(tv if name in closed else tv.papers, name)(query, epsilon)
-            found = made if isinstance(made, Mechanism) else made.mechanism
-            return Mechanism(found.matrix, query, epsilon, delta=found.exact_delta, name=name)
-
-        return make
-
-    return {name: named(name) for name in (*closed, *designed)}
+    home = tv if name in CLOSED_FORMS else tv.papers
+    made = as_mechanism(getattr(home, name)(query, epsilon))
+    return Mechanism(made.matrix, query, epsilon, delta=made.exact_delta, name=name)
 
 
-def _from_file(file: Path) -> Mechanism:
-    """A certified mechanism, a plain one, or a matrix; named after its file."""
-    from tallyveil.certified.load import load
-    from tallyveil.mechanism import FORMAT, Mechanism
+def _read_file(file: Path) -> Mechanism:
+    """The mechanism in `file`, named after it."""
+    from tallyveil.certified.files import read_mechanism
+    from tallyveil.mechanism import as_mechanism
 
-    if file.suffix != ".json":
-        found = Mechanism.from_csv(file)
-    else:
-        data = json.loads(file.read_text(encoding="utf-8"))
-        plain = isinstance(data, dict) and data.get("format") == FORMAT
-        found = Mechanism.from_dict(data) if plain else load(file).mechanism
-    name = file.stem if file.stem != "mechanism" else file.resolve().parent.name
-    return Mechanism(found.matrix, found.query, found.exact_epsilon, delta=found.exact_delta,
-                     name=name)  # fmt: skip
+    named_by_folder = file.is_dir() or file.stem == "mechanism"
+    folder = file.resolve() if file.is_dir() else file.resolve().parent
+    name = folder.name if named_by_folder else file.stem
+    return as_mechanism(read_mechanism(file)).renamed(name)

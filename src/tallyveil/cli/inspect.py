@@ -1,4 +1,4 @@
-"""`tallyveil inspect`."""
+"""`tallyveil inspect`: the columns of a table and their types, never a value."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ __all__ = ["EXAMPLE", "command"]
 
 EXAMPLE = example("tallyveil inspect cases.csv")
 MOST_SHOWN = 60
+"""Columns listed at the most."""
 
 
 def command(
@@ -25,8 +26,8 @@ def command(
 ) -> None:
     """Show a table's columns and types; never a value.
 
-    The largest count is not shown either: a range that is read off the data gives the data
-    away. Name one that is publicly known.
+    The largest count is not shown either: a range that is taken from the data reveals it.
+    Choose one that is publicly known.
     """
     from tallyveil.tables.source import read_table
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,33 +18,59 @@ if TYPE_CHECKING:
     from tallyveil.loss import Prior
     from tallyveil.mechanism import Mechanism
 
-__all__ = ["EXAMPLE", "command", "read_mechanism"]
+__all__ = ["EXAMPLE", "command"]
 
 EXAMPLE = example(
+    "tallyveil interpret release/ --column cases --out read.csv",
     "tallyveil interpret --released 7 --mechanism mechanism.json --plot seven.png",
     "tallyveil interpret released.csv --column cases --mechanism mechanism.json --out read.csv",
     "tallyveil interpret --query count:40 --within 3 --confidence 0.95",
     "tallyveil interpret --query count:40 --epsilon 1",
 )
 
+USAGE = (
+    "Give --mechanism and either --released or a FILE; or the FOLDER of a release; or --query with "
+    "--within or --epsilon. See: tallyveil interpret --help"
+)
 MATCHED = (
     "note: this release handed out counts by rank after the draw. The figures describe the whole "
     "procedure as it is in a large table, with the released distribution taken for the true one."
 )
+TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt")
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """A table as text: the cells of every column, and what separates them."""
+
+    columns: dict[str, Sequence[str]]
+    delimiter: str
+
+    def to_text(self) -> str:
+        """The table as CSV with one line ending."""
+        text = io.StringIO()
+        writer = csv.writer(text, delimiter=self.delimiter, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(zip(*self.columns.values(), strict=True))
+        return text.getvalue()
 
 
 def command(
     file: Annotated[
-        Path | None, typer.Argument(help="A released CSV or TSV table.", show_default=False)
+        Path | None,
+        typer.Argument(
+            help="A released table, or the folder of a release.",
+            show_default=False,
+        ),
     ] = None,
     *,
     released: Annotated[float | None, typer.Option(help="One released answer.")] = None,
     column: Annotated[
-        str | None, typer.Option(help="With a file: the column of released answers.")
+        str | None, typer.Option(help="With a file or folder: the column of released answers.")
     ] = None,
     mechanism: Annotated[
         Path | None,
-        typer.Option(help="What released it: mechanism.json, or a matrix as CSV."),
+        typer.Option(help="What released it: mechanism.json, a matrix as CSV, or a release."),
     ] = None,
     prior: Annotated[
         str | None,
@@ -51,7 +78,7 @@ def command(
     ] = None,
     confidence: Annotated[float, typer.Option(help="The level of every interval.")] = 0.95,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw the law of the true answer (PNG, SVG, PDF).")
+        Path | None, typer.Option(help="Draw the probable true answers (PNG, SVG, PDF).")
     ] = None,
     target: Annotated[
         Path | None, typer.Option("--out", help="With a file: where the new table goes.")
@@ -69,90 +96,115 @@ def command(
     method: Annotated[
         str, typer.Option(help="For --within or --epsilon: the mechanism.")
     ] = "geometric",
+    delimiter: Annotated[
+        str | None,
+        typer.Option(help="With a file: what separates cells; by default the header tells."),
+    ] = None,
+    encoding: Annotated[str, typer.Option(help="With a file: its encoding.")] = "utf-8",
     as_json: JsonOption = False,
 ) -> None:
     """Say in words and numbers what a released answer tells about the truth.
 
-    One answer with --released, a whole column with FILE and --column, or, before anything is
-    released, what accuracy costs with --query and --within or --epsilon.
+    One answer with --released, a whole column with FILE or FOLDER and --column, or, before
+    anything is released, what accuracy costs with --query and --within or --epsilon.
     """
-    from tallyveil.errors import ArgumentError
+    from tallyveil.errors import UsageError
 
     if question is not None:
-        _accuracy(question, within, epsilon, confidence, method, as_json=as_json)
+        _print_accuracy(question, within, epsilon, confidence, method, as_json=as_json)
         return
-    if mechanism is None or (released is None) == (file is None):
-        raise ArgumentError(
-            "interpret", "be told --mechanism and either --released or a FILE",
-            hint="Or --query with --within or --epsilon. See: tallyveil interpret --help",
-        )  # fmt: skip
-    made, belief = _matched(mechanism) or read_mechanism(mechanism), _prior(prior)
-    if file is not None:
-        _column(file, column, made, prior=belief, confidence=confidence, target=target,
-                as_json=as_json)  # fmt: skip
+    folder = file if file is not None and file.is_dir() else None
+    source = mechanism or folder
+    if source is None or (folder is None and (released is None) == (file is None)):
+        raise UsageError(USAGE)
+    if mechanism is not None and folder is not None:
+        raise UsageError("A release FOLDER holds its own mechanism: leave out --mechanism.")
+    table, column, made = _read_source(source, column)
+    belief = _read_prior(prior)
+    if released is not None:
+        _print_answer(made, released, belief, confidence, plot, as_json=as_json)
         return
-    if released is None:
-        return
-    from tallyveil.reading.interpret import reading
+    file = table if folder is not None else file
+    if file is None:
+        raise UsageError(USAGE)
+    cells = _read_cells(file, delimiter, encoding)
+    _interpret_column(
+        cells,
+        column,
+        made,
+        prior=belief,
+        confidence=confidence,
+        target=target,
+        as_json=as_json,
+    )
+
+
+def _print_answer(
+    mechanism: Mechanism,
+    released: float,
+    prior: Prior,
+    confidence: float,
+    plot: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """What one released answer says, in words and bars or as JSON."""
+    from tallyveil.reading.interpret import describe_release
     from tallyveil.reading.posterior import posterior
 
-    found = reading(made, released, belief, confidence)
-    law = posterior(made, released, belief)
+    found = describe_release(mechanism, released, prior, confidence)
+    belief = posterior(mechanism, released, prior)
     if plot is not None:
-        law.plot(confidence, plot)
+        belief.plot(confidence, plot)
     if as_json:
         print_json(found)
         return
     out.print(found["words"], markup=False)
-    out.print(_bars(law.answers.tolist(), law.law.tolist()), markup=False)
+    out.print(_draw_bars(belief.answers.tolist(), belief.distribution.tolist()), markup=False)
     if plot is not None:
         out.print(f"Drawn in {plot}", markup=False)
 
 
-def read_mechanism(path: Path) -> Mechanism:
-    """A mechanism from a certified file (verified on the way in), plain JSON, or a CSV matrix."""
-    from tallyveil.errors import ArgumentError
-    from tallyveil.mechanism import FORMAT, Mechanism
+def _read_source(path: Path, column: str | None) -> tuple[Path | None, str | None, Mechanism]:
+    """The data file if `path` is in a release, the column, and the mechanism it went through.
 
-    if path.is_dir():
-        path = path / "mechanism.json"
-    if path.suffix.lower() == ".csv":
-        return Mechanism.from_csv(path)
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        raise ArgumentError("mechanism", "be a JSON or CSV file", str(path)) from None
-    if isinstance(data, dict) and data.get("format") == FORMAT:
-        return Mechanism.from_dict(data)
-    from tallyveil.certified.load import load
-
-    return load(path).mechanism
-
-
-def _matched(path: Path) -> Mechanism | None:
-    """What counts went through as a whole in a release that matched ranks after its draw.
-
-    There the certified file tells only of the draw, and would mislead.
+    In a release that matched ranks after its draw, the certified file describes the draw
+    alone; there the whole procedure is returned. The only place that knows release folders.
     """
+    from tallyveil.certified.files import read_mechanism
+    from tallyveil.errors import UsageError
+    from tallyveil.mechanism import as_mechanism
+
     folder = path if path.is_dir() else path.parent
     if not (folder / "receipt.json").is_file():
-        return None
-    from tallyveil.errors import ArgumentError
-    from tallyveil.publish.check import read_package
-    from tallyveil.publish.rebuild import published_mechanism
+        return None, column, as_mechanism(read_mechanism(path))
+    from tallyveil.publish.accuracy import WIDEST_PICTURE
+    from tallyveil.publish.reopen import published_mechanism, read_receipt
 
-    file = "mechanism.json" if path.is_dir() else path.name
-    for column in read_package(folder)["columns"]:
-        if column["mechanism"]["file"] == file and column["method"] == "preserve":
-            whole = published_mechanism(folder, column)
-            if whole is None:
-                raise ArgumentError("mechanism", "have at most 1001 possible counts", file)
-            errors.print(MATCHED, markup=False)
-            return whole
-    return None
+    receipt = read_receipt(folder)
+    table = folder / Path(receipt.table.file).name
+    columns = receipt.columns
+    if not path.is_dir():
+        columns = tuple(c for c in columns if c.counts_stage.file == path.name)
+    if not columns:
+        return table, column, as_mechanism(read_mechanism(path))
+    named = [record for record in columns if record.name == column]
+    if len(columns) > 1 and not named:
+        names = ", ".join(record.name for record in columns)
+        raise UsageError(f"The release has several columns of counts: give --column ({names}).")
+    record = (named or list(columns))[0]
+    whole = published_mechanism(folder, record)
+    if whole is None:
+        raise UsageError(
+            f"Column {record.name} has more than {WIDEST_PICTURE} possible counts, too many to read."
+        )
+    if record.method == "preserve":
+        errors.print(MATCHED, markup=False)
+    return table, column or record.name, whole
 
 
-def _prior(text: str | None) -> Prior:
+def _read_prior(text: str | None) -> Prior:
+    """The prior named on the command line; None for confidence sets without one."""
     from tallyveil.cli.design import parse_prior
 
     if text == "none":
@@ -160,11 +212,11 @@ def _prior(text: str | None) -> Prior:
     return "uniform" if text == "uniform" else parse_prior(text)
 
 
-def _bars(answers: list[float], law: list[float], width: int = 40) -> str:
+def _draw_bars(answers: list[float], distribution: list[float], width: int = 40) -> str:
     """The likely answers as lines of blocks, for the terminal."""
-    top = max(law)
-    shown = [(answer, chance) for answer, chance in zip(answers, law, strict=True)
-             if chance >= 0.01 * top]  # fmt: skip
+    top = max(distribution)
+    pairs = zip(answers, distribution, strict=True)
+    shown = [(answer, chance) for answer, chance in pairs if chance >= 0.01 * top]
     label = max(len(f"{answer:g}") for answer, _ in shown)
     lines = [
         f"{answer:>{label}g}  {chance:6.3f}  {'█' * max(1, round(width * chance / top))}"
@@ -173,8 +225,8 @@ def _bars(answers: list[float], law: list[float], width: int = 40) -> str:
     return "\n".join(["", "true answer, probability", *lines])
 
 
-def _column(
-    file: Path,
+def _interpret_column(
+    cells: _Cells,
     column: str | None,
     mechanism: Mechanism,
     *,
@@ -183,60 +235,72 @@ def _column(
     target: Path | None,
     as_json: bool,
 ) -> None:
+    """Add low, high and standard error of one column to the table, and its total."""
     from tallyveil.errors import ArgumentError
     from tallyveil.reading.interpret import interpret
 
-    header, rows, separator = _read_rows(file)
-    if column is None or column not in header:
-        raise ArgumentError("--column", "name a column of the table", column,
-                            "Columns: " + ", ".join(header) + ".")  # fmt: skip
-    at = header.index(column)
+    if column is None or column not in cells.columns:
+        known = "Columns: " + ", ".join(cells.columns) + "."
+        raise ArgumentError("--column", "name a column of the table", column, known)
     try:
-        values = [float(row[at]) for row in rows]
-    except (ValueError, IndexError):
+        values = [float(cell) for cell in cells.columns[column]]
+    except ValueError:
         raise ArgumentError("--column", "hold one released number in every row", column) from None
-    if not values:
-        raise ArgumentError("FILE", "hold at least one row", str(file))
     found = interpret(mechanism, values, prior, confidence)
-    added = [f"{column}_low", f"{column}_high", f"{column}_standard_error"]
-    text = io.StringIO()
-    writer = csv.writer(text, delimiter=separator, lineterminator="\n")
-    writer.writerow([*header, *added])
-    for row, low, high, error in zip(rows, found.low, found.high, found.standard_error,
-                                     strict=True):  # fmt: skip
-        writer.writerow([*row, f"{low:g}", f"{high:g}", f"{error:.6g}"])
+    added = {
+        f"{column}_low": [f"{value:g}" for value in found.low],
+        f"{column}_high": [f"{value:g}" for value in found.high],
+        f"{column}_standard_error": [f"{value:.6g}" for value in found.standard_error],
+    }
+    text = _Cells({**cells.columns, **added}, cells.delimiter).to_text()
     if target is not None:
-        target.write_text(text.getvalue(), encoding="utf-8", newline="\n")
-    summary = {"rows": len(values), "kind": found.kind, "confidence": confidence,
-               **_totals(mechanism, values, confidence)}  # fmt: skip
+        target.write_text(text, encoding="utf-8", newline="\n")
+    summary = {
+        "rows": len(values),
+        "kind": found.kind,
+        "confidence": confidence,
+        **_estimate_totals(mechanism, values, confidence),
+    }
     if as_json:
         print_json({**summary, "out": None if target is None else str(target)})
     elif target is None:
-        sys.stdout.write(text.getvalue())
+        sys.stdout.write(text)
     else:
         out.print(f"Written to {target}: {len(values)} rows with {', '.join(added)}.", markup=False)
         out.print(_totals_in_words(summary), markup=False)
 
 
-def _read_rows(file: Path) -> tuple[list[str], list[list[str]], str]:
-    from tallyveil.errors import ArgumentError
+def _read_cells(file: Path, delimiter: str | None, encoding: str) -> _Cells:
+    """The cells of a released table by column, as text."""
+    from tallyveil.tables.source import read_table
 
-    text = file.read_text(encoding="utf-8-sig")
-    first = text.split("\n", 1)[0]
-    separator = max(",;\t", key=first.count)
-    lines = [line for line in csv.reader(io.StringIO(text), delimiter=separator) if line]
-    if not lines:
-        raise ArgumentError("FILE", "hold a header line", str(file))
-    return lines[0], lines[1:], separator
+    encoding = "utf-8-sig" if encoding == "utf-8" else encoding  # reads a byte-order mark too
+    mark = "\t" if delimiter == "tab" else delimiter or _guess_delimiter(file)
+    table = read_table(file, mark, encoding)
+    return _Cells({name: table.labels(name) for name in table.names}, mark)
 
 
-def _totals(mechanism: Mechanism, values: list[float], confidence: float) -> dict[str, Any]:
+def _guess_delimiter(file: Path) -> str:
+    """The mark that the header holds most often; safe to guess, because a release is public."""
+    if file.suffix.lower() not in TEXT_ENDINGS or not file.is_file():
+        return ","
+    with file.open("rb") as text:
+        header = text.readline()
+    return max(",;\t", key=lambda mark: header.count(mark.encode()))
+
+
+def _estimate_totals(
+    mechanism: Mechanism, values: list[float], confidence: float
+) -> dict[str, Any]:
+    """Total and mean of the true answers, None where there is no unbiased estimate."""
     from tallyveil.errors import InfeasibleError
     from tallyveil.reading.unbiased import estimate_mean, estimate_total
 
     try:
-        return {"total": vars(estimate_total(mechanism, values, confidence)),
-                "mean": vars(estimate_mean(mechanism, values, confidence))}  # fmt: skip
+        return {
+            "total": asdict(estimate_total(mechanism, values, confidence)),
+            "mean": asdict(estimate_mean(mechanism, values, confidence)),
+        }
     except InfeasibleError:
         return {"total": None, "mean": None}
 
@@ -252,7 +316,7 @@ def _totals_in_words(summary: dict[str, Any]) -> str:
     )
 
 
-def _accuracy(
+def _print_accuracy(
     question: str,
     within: float | None,
     epsilon: str | None,
@@ -262,13 +326,13 @@ def _accuracy(
     as_json: bool,
 ) -> None:
     from tallyveil.cli.design import parse_query
-    from tallyveil.errors import ArgumentError
+    from tallyveil.errors import UsageError
     from tallyveil.exact import exact_rational
     from tallyveil.reading.precision import accuracy, chance_within, epsilon_for
 
     query = parse_query(question)
     if (within is None) == (epsilon is None):
-        raise ArgumentError("--query", "come with either --within or --epsilon")
+        raise UsageError("Give either --within or --epsilon with --query.")
     if epsilon is None and within is not None:
         needed = epsilon_for(query, within, confidence, method)
         chance = chance_within(query, needed, within, method)

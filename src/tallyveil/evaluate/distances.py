@@ -26,10 +26,26 @@ __all__ = [
 
 
 def wasserstein(first: ArrayLike, second: ArrayLike) -> float:
-    """Wasserstein-1: how many counts up or down rows must move, on average.
+    """Compute the Wasserstein-1 distance: how far rows must move, on average.
 
-    sum_j |F(j) - G(j)| over the cumulative distributions (002, section 6.1).
+    sum_j |F(j) - G(j)| over the cumulative distributions F and G.
 
+    Parameters
+    ----------
+    first, second : array of float, shape (n,)
+        Two distributions over the same counts.
+
+    Returns
+    -------
+    float
+        The distance, 0 for equal distributions.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), section 6.1.
+
+    Examples
+    --------
     >>> wasserstein([1.0, 0.0, 0.0], [0.0, 0.0, 1.0])
     2.0
     """
@@ -38,8 +54,22 @@ def wasserstein(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def total_variation(first: ArrayLike, second: ArrayLike) -> float:
-    """Half the sum of absolute differences: the share of rows that must move.
+    """Compute the total variation distance: the share of rows that must move.
 
+    Half the sum of absolute differences.
+
+    Parameters
+    ----------
+    first, second : array of float, shape (n,)
+        Two distributions over the same counts.
+
+    Returns
+    -------
+    float
+        The distance, 0 for equal distributions.
+
+    Examples
+    --------
     >>> total_variation([1.0, 0.0], [0.5, 0.5])
     0.5
     """
@@ -48,8 +78,22 @@ def total_variation(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def kolmogorov_smirnov(first: ArrayLike, second: ArrayLike) -> float:
-    """The largest difference between the cumulative distributions.
+    """Compute the Kolmogorov-Smirnov distance.
 
+    The largest difference between the cumulative distributions.
+
+    Parameters
+    ----------
+    first, second : array of float, shape (n,)
+        Two distributions over the same counts.
+
+    Returns
+    -------
+    float
+        The distance, 0 for equal distributions.
+
+    Examples
+    --------
     >>> kolmogorov_smirnov([1.0, 0.0], [0.5, 0.5])
     0.5
     """
@@ -66,14 +110,31 @@ class CountErrors:
 
 
 def count_errors(true: ArrayLike, released: ArrayLike) -> CountErrors:
-    """How far released counts are from the true ones, row by row (002, section 6.2).
+    """Compute how far released counts are from the true ones, row by row.
 
+    Parameters
+    ----------
+    true, released : array of int, shape (rows,)
+        True and released counts. The result is confidential.
+
+    Returns
+    -------
+    CountErrors
+        Mean absolute and mean squared error.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), section 6.2.
+
+    Examples
+    --------
     >>> count_errors([0, 4], [1, 1])
     CountErrors(absolute=2.0, squared=5.0)
     """
-    before, after = np.asarray(true, dtype=float), np.asarray(released, dtype=float)
+    before, after = _read_numbers(true, "true"), _read_numbers(released, "released")
     if before.shape != after.shape or before.ndim != 1 or len(before) == 0:
-        raise ArgumentError("released", "have one count for every true one", after.shape)
+        got = f"shape {after.shape}"
+        raise ArgumentError("released", "have one count for every true one", got=got)
     error = after - before
     return CountErrors(float(np.abs(error).mean()), float((error**2).mean()))
 
@@ -96,8 +157,18 @@ def released_share_variance(mechanism: Mechanism, source: ArrayLike, records: in
     return np.maximum(variance, 0.0)
 
 
+def _read_numbers(values: ArrayLike, argument: str) -> Floats:
+    """`values` as floats; the error says what kind they were, never what they hold."""
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        got = f"an object of type {type(values).__name__}"
+        raise ArgumentError(argument, "be numbers", got=got) from None
+
+
 def _pair(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
-    shape = np.shape(first)
+    """Both as distributions of one length."""
+    shape = _read_numbers(first, "first").shape
     if len(shape) != 1 or shape[0] == 0:
-        raise ArgumentError("first", "be a law", f"shape {shape}")
+        raise ArgumentError("first", "be a distribution", got=f"shape {shape}")
     return law(first, shape[0], "first"), law(second, shape[0], "second")

@@ -62,6 +62,19 @@ class Design:
         """The design that `to_dict` described."""
         return cls(**{**data, "mechanism": Mechanism.from_dict(data["mechanism"])})
 
+    def _repr_html_(self) -> str:
+        """The mechanism as a heatmap, with its objective and proof, for notebooks."""
+        from tallyveil.notebook import show_table
+
+        facts = [
+            ("objective", f"{self.objective:.9g}"),
+            ("proved lower bound", f"{self.lower_bound:.9g}"),
+            ("relative gap", f"{self.gap:.1e}"),
+            ("method", self.method),
+            ("solver", self.solver),
+        ]
+        return self.mechanism._repr_html_() + show_table(("design", ""), facts)
+
     def __str__(self) -> str:
         return (
             f"{self.mechanism!r}: objective {self.objective:.9g}, "

@@ -36,7 +36,7 @@ from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.loss import Loss, Prior, loss_name, prior_law
-from tallyveil.mechanism import Mechanism
+from tallyveil.mechanism import Mechanism, MechanismLike, as_mechanism
 from tallyveil.neighbours import Neighbours
 from tallyveil.query import Query
 
@@ -70,7 +70,7 @@ class Repair:
 
 
 def repair(
-    mechanism: Mechanism,
+    mechanism: MechanismLike,
     epsilon: Epsilon | None = None,
     *,
     target: ArrayLike | None = None,
@@ -100,6 +100,7 @@ def repair(
     >>> broken.realised_epsilon(), mended.mechanism.realised_epsilon() < 1 + 1e-12
     (inf, True)
     """
+    mechanism = as_mechanism(mechanism)
     exact = mechanism.exact_epsilon if epsilon is None else exact_epsilon(epsilon)
     if exact is None:
         raise ArgumentError("epsilon", "be given, because the mechanism states none")

@@ -6,28 +6,48 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError, InfeasibleError
 from tallyveil.exact import Epsilon
-from tallyveil.mechanism import Mechanism, require_mechanism
+from tallyveil.matrix import FrozenArrays
+from tallyveil.mechanism import MechanismLike, as_mechanism
 from tallyveil.mechanisms.chain import Fractions, checked_ratio, geometric_rate, remove_geometric
 
-__all__ = ["Derivability", "Obstacle", "Separation", "derivability", "derivation",
-           "exact_derivation", "is_derivable"]  # fmt: skip
+__all__ = [
+    "Derivability",
+    "Obstacle",
+    "Separation",
+    "derivability",
+    "derivation",
+    "exact_derivation",
+    "is_derivable",
+]
 
 TOLERANCE = 1e-9
+"""How far source T may differ from m on any probability."""
 
 
 @dataclass(frozen=True)
 class Obstacle:
     """Entries of one column that no post-processing of a geometric mechanism can produce.
 
-    Three neighbours x1, x2, x3 in a column with (1 + a^2) x2 < a (x1 + x3) (003, Theorem 2),
-    or two at an end with x0 < a x1: there the mechanism is less private than its source
-    (errata 003.5). `value` is the sum of `weights` times `entries`: below 0, where every
-    post-processing has 0 or more.
+    Three neighbours x1, x2, x3 in a column with (1 + a^2) x2 < a (x1 + x3), or two at an end
+    with x0 < a x1: there the mechanism is less private than its source (errata, Gupte 5).
+
+    Attributes
+    ----------
+    column : int
+        Index of the released answer.
+    rows : tuple of int
+        Indices of the true answers.
+    entries, weights : tuple of float or Fraction
+        The entries and the factors of the broken inequality.
+
+    References
+    ----------
+    Gupte and Sundararajan (2010), Theorem 2.
     """
 
     column: int
@@ -37,25 +57,36 @@ class Obstacle:
 
     @property
     def value(self) -> float | Fraction:
-        """The weighted sum of the entries."""
+        """The sum of weights times entries: below 0, where post-processing has 0 or more."""
         products = (w * x for w, x in zip(self.weights, self.entries, strict=True))
         return sum(products, start=self.entries[0] * 0)
 
     def __str__(self) -> str:
         terms = " + ".join(
-            f"{_shown(w)}·{_shown(x)}" for w, x in zip(self.weights, self.entries, strict=True)
+            f"{_format(w)}·{_format(x)}" for w, x in zip(self.weights, self.entries, strict=True)
         )
         places = ", ".join(f"({row}, {self.column})" for row in self.rows)
-        return f"entries {places}: {terms} = {_shown(self.value)} is below 0 (003, Theorem 2)"
+        return (
+            f"entries {places}: {terms} = {_format(self.value)} is below 0 "
+            "(Gupte and Sundararajan 2010, Theorem 2)"
+        )
 
 
-@dataclass(frozen=True, eq=False)
-class Separation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Separation(FrozenArrays):
     """A decision problem in which m is worth more than anything derived from the source.
 
-    With `losses[true, reported]`, m's expected loss (summed over true answers) is `by_m`; the
-    best response to the source cannot get below `from_source` = sum_r min_j (source' losses)
-    [r, j], which is larger. By Blackwell's theorem one exists whenever m is not derivable.
+    By Blackwell's theorem one exists whenever m is not derivable.
+
+    Attributes
+    ----------
+    losses : array of float, shape (n, m)
+        ``losses[true, reported]`` of the decision problem.
+    by_m : float
+        The expected loss of m, summed over true answers.
+    from_source : float
+        What the best response to the source cannot get below, sum_r min_j (source' losses)
+        [r, j]; larger than `by_m`.
     """
 
     losses: Floats
@@ -68,10 +99,21 @@ class Separation:
             f"the source loses less than {self.from_source:.6g}"
         )
 
+    def __repr__(self) -> str:
+        return f"<Separation: {self}>"
 
-@dataclass(frozen=True, eq=False)
-class Derivability:
-    """The answer to "is m post-processing of source?": a remap, or what stands in the way."""
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Derivability(FrozenArrays):
+    """The answer to "is m post-processing of source?": a remap, or an obstacle.
+
+    Attributes
+    ----------
+    remap : array of float, shape (released by source, released by m), or None
+        The post-processing.
+    obstacle : Obstacle, Separation or None
+        Why there is none.
+    """
 
     remap: Floats | None
     obstacle: Obstacle | Separation | None
@@ -79,10 +121,33 @@ class Derivability:
     def __bool__(self) -> bool:
         return self.remap is not None
 
+    def __repr__(self) -> str:
+        if self.remap is not None:
+            return "<Derivability: derivable, remap {} x {}>".format(*self.remap.shape)
+        return f"<Derivability: not derivable, {self.obstacle}>"
 
-def is_derivable(m: Mechanism, source: Mechanism, tolerance: float = TOLERANCE) -> bool:
-    """Whether somebody who sees only `source`'s release can produce `m`'s (003, Definition 3).
 
+def is_derivable(m: MechanismLike, source: MechanismLike, tolerance: float = TOLERANCE) -> bool:
+    """Decide whether somebody who sees only `source`'s release can produce `m`'s.
+
+    Parameters
+    ----------
+    m, source : Mechanism, Design or certified mechanism
+        Two mechanisms with the same true answers.
+    tolerance : float
+        How far source T may differ from m on any probability.
+
+    Returns
+    -------
+    bool
+        True if m is post-processing of source.
+
+    References
+    ----------
+    Gupte and Sundararajan (2010), Definition 3.
+
+    Examples
+    --------
     >>> from tallyveil import Query, geometric
     >>> q = Query.count(3)
     >>> is_derivable(geometric(q, 0.5), source=geometric(q, 1.0))
@@ -93,20 +158,38 @@ def is_derivable(m: Mechanism, source: Mechanism, tolerance: float = TOLERANCE) 
     return bool(derivability(m, source, tolerance))
 
 
-def derivation(m: Mechanism, source: Mechanism, tolerance: float = TOLERANCE) -> Floats:
-    """The stochastic matrix T with ``m.matrix = source.matrix @ T``.
+def derivation(m: MechanismLike, source: MechanismLike, tolerance: float = TOLERANCE) -> Floats:
+    """Find the stochastic matrix T with ``m.matrix = source.matrix @ T``.
 
-    Row = what `source` released, column = what to release instead. For a geometric source
-    it comes from the tridiagonal inverse in O(n^2) and is the only one (003, Theorem 2);
-    for any other source a least-squares solve or a linear program finds one.
+    For a geometric source it comes from the tridiagonal inverse in O(n^2) and is the only
+    one; for any other source a least-squares solve or a linear program finds one.
 
-    Guaranteed in floats: T is non-negative, its rows sum to one, and source T equals m to
-    within `tolerance` on every probability. `exact_derivation` works in fractions.
+    Parameters
+    ----------
+    m, source : Mechanism, Design or certified mechanism
+        Two mechanisms with the same true answers.
+    tolerance : float
+        How far source T may differ from m on any probability.
 
-    Raises `InfeasibleError` where there is none. Over a geometric source its message and
-    ``conflict`` name the three entries of a column that stand in the way; over any other, a
-    decision problem in which m is worth more than the source.
+    Returns
+    -------
+    array of float, shape (released by source, released by m)
+        T, non-negative with rows that sum to one. Row = what `source` released, column =
+        what to release instead. `exact_derivation` works in fractions.
 
+    Raises
+    ------
+    InfeasibleError
+        Where there is none. Over a geometric source its message and ``conflict`` name the
+        three entries of a column that stand in the way; over any other, a decision problem
+        in which m is worth more than the source.
+
+    References
+    ----------
+    Gupte and Sundararajan (2010), Theorem 2.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from tallyveil import Query, geometric
     >>> q = Query.count(1)
@@ -114,61 +197,74 @@ def derivation(m: Mechanism, source: Mechanism, tolerance: float = TOLERANCE) ->
     >>> np.round(9 * T, 9).tolist()
     [[7.0, 2.0], [2.0, 7.0]]
     """
-    answer = derivability(m, source, tolerance)
+    target, origin = as_mechanism(m, "m"), as_mechanism(source, "source")
+    answer = derivability(target, origin, tolerance)
     if answer.remap is None:
-        raise _refusal(f"{m.name} cannot be derived from {source.name}", answer.obstacle)
+        raise _refusal(f"{target.name} cannot be derived from {origin.name}", answer.obstacle)
     return answer.remap
 
 
-def derivability(m: Mechanism, source: Mechanism, tolerance: float = TOLERANCE) -> Derivability:
-    """The remap from `source` to `m`, or the obstacle; see `derivation`."""
-    require_mechanism(m, "m")
-    require_mechanism(source, "source")
-    if len(m.matrix) != len(source.matrix) or not np.array_equal(
-        m.query.inputs, source.query.inputs
-    ):
-        raise ArgumentError("source", "have the same true answers as m", repr(source.query))
+def derivability(
+    m: MechanismLike, source: MechanismLike, tolerance: float = TOLERANCE
+) -> Derivability:
+    """Find the remap from `source` to `m`, or the obstacle; see `derivation`."""
+    m, source = as_mechanism(m, "m"), as_mechanism(source, "source")
+    if not np.array_equal(m.query.inputs, source.query.inputs):
+        raise ArgumentError("source", "have the same true answers as m", got=repr(source.query))
     rate = geometric_rate(source)
     if rate is None:
-        return _from_any(m.matrix, source.matrix, tolerance)
+        return _derive_from_any(m.matrix, source.matrix, tolerance)
     ratio = float(np.exp(-rate))
     raw = remove_geometric(m.matrix, ratio)
-    remap = _stochastic(raw)
+    remap = _make_stochastic(raw)
     if remap is not None and np.abs(source.matrix @ remap - m.matrix).max() <= tolerance:
         return Derivability(remap, None)
     row, column = (int(at) for at in np.unravel_index(int(raw.argmin()), raw.shape))
-    return Derivability(None, _three_entries(m.matrix, row, column, ratio))
+    return Derivability(None, _find_obstacle(m.matrix, row, column, ratio))
 
 
 def exact_derivation(matrix: ArrayLike, ratio: Epsilon) -> Fractions:
-    """The exact T with ``matrix = G T`` for the geometric G with exp(-epsilon) = `ratio`.
+    """Find the exact T with ``matrix = G T`` for the geometric G with exp(-epsilon) = `ratio`.
+
+    Exact throughout. Costs O(n m) fraction operations.
 
     Parameters
     ----------
-    matrix : fractions (or strings such as "1/9"), shape (n, m), rows summing to one
-    ratio : a rational strictly between 0 and 1, the papers' alpha
+    matrix : array of Fraction or str such as "1/9", shape (n, m)
+        At least two rows, each summing to exactly one.
+    ratio : exact number
+        Strictly between 0 and 1, the papers' alpha.
 
-    Exact throughout. Raises `InfeasibleError` with the three entries that break Theorem 2
-    of paper 003 where there is no such T. Costs O(n m) fraction operations.
+    Returns
+    -------
+    array of Fraction, shape (n, m)
+        T. `InfeasibleError`, with the entries that break Theorem 2 of Gupte and Sundararajan
+        (2010), is raised where there is none.
 
+    Examples
+    --------
     >>> T = exact_derivation([["2/3", "1/3"], ["1/3", "2/3"]], "1/4")
     >>> T.tolist()
     [[Fraction(7, 9), Fraction(2, 9)], [Fraction(2, 9), Fraction(7, 9)]]
     """
     a = checked_ratio(ratio)
-    rows = [[Fraction(cell) for cell in row] for row in np.asarray(matrix, dtype=object)]
+    try:
+        rows = [[Fraction(cell) for cell in row] for row in np.asarray(matrix, dtype=object)]
+    except (TypeError, ValueError, ZeroDivisionError):
+        got = "something else"
+        raise ArgumentError("matrix", "be a table of exact numbers", got=got) from None
     if len(rows) < 2 or any(sum(row) != 1 for row in rows):
         raise ArgumentError("matrix", "have at least two rows, each summing to exactly 1")
     table = np.array(rows, dtype=object)
     T = remove_geometric(table, a)
     row, column = divmod(int(T.argmin()), T.shape[1])
     if T[row, column] < 0:
-        raise _refusal("The matrix cannot be derived", _three_entries(table, row, column, a))
+        raise _refusal("The matrix cannot be derived", _find_obstacle(table, row, column, a))
     return T
 
 
-def _three_entries(
-    table: NDArray[np.float64] | Fractions, row: int, column: int, a: float | Fraction
+def _find_obstacle(
+    table: Floats | Fractions, row: int, column: int, a: float | Fraction
 ) -> Obstacle:
     """The entries whose combination makes T[row, column] negative."""
     last = len(table) - 1
@@ -183,7 +279,7 @@ def _three_entries(
     return Obstacle(column, rows, entries, weights)
 
 
-def _stochastic(raw: Floats) -> Floats | None:
+def _make_stochastic(raw: Floats) -> Floats | None:
     """`raw` without its negative round-off and with rows summing to one."""
     clipped = np.maximum(raw, 0.0)
     sums = clipped.sum(axis=1, keepdims=True)
@@ -191,32 +287,33 @@ def _stochastic(raw: Floats) -> Floats | None:
 
 
 def _refusal(what: str, obstacle: Obstacle | Separation | None) -> InfeasibleError:
+    """The error that says why there is no derivation."""
     places: tuple[str, ...] = ()
     if isinstance(obstacle, Obstacle):
         places = tuple(f"({row}, {obstacle.column})" for row in obstacle.rows)
     return InfeasibleError(f"{what}: {obstacle}.", places)
 
 
-def _shown(number: float | Fraction) -> str:
+def _format(number: float | Fraction) -> str:
     return str(number) if isinstance(number, Fraction) else f"{number:.6g}"
 
 
-def _from_any(target: Floats, source: Floats, tolerance: float) -> Derivability:
+def _derive_from_any(target: Floats, source: Floats, tolerance: float) -> Derivability:
     """Any source: the only candidate where the source is invertible, else a program."""
     inverse = np.linalg.pinv(source)
     raw = inverse @ target
-    remap = _stochastic(raw)
+    remap = _make_stochastic(raw)
     if remap is not None and np.abs(source @ remap - target).max() <= tolerance:
         return Derivability(remap, None)
     if source.shape[0] == source.shape[1] == np.linalg.matrix_rank(source):
         row, column = (int(at) for at in np.unravel_index(int(raw.argmin()), raw.shape))
         losses = np.zeros_like(target)
         losses[:, column] = inverse[row]  # any post-processing has T[row, column] >= 0 here
-        return Derivability(None, _separation(losses, target, source))
-    return _by_program(target, source, tolerance)
+        return Derivability(None, _make_separation(losses, target, source))
+    return _derive_by_program(target, source, tolerance)
 
 
-def _by_program(target: Floats, source: Floats, tolerance: float) -> Derivability:
+def _derive_by_program(target: Floats, source: Floats, tolerance: float) -> Derivability:
     """Minimise the largest |source T - target|; its multipliers are the decision problem."""
     from scipy import sparse
 
@@ -235,13 +332,13 @@ def _by_program(target: Floats, source: Floats, tolerance: float) -> Derivabilit
     cost = np.zeros(m * k + 1)
     cost[-1] = 1.0
     found = solve(Program(cost, sums, np.ones(m), above, right), backend="highs")
-    remap = _stochastic(found.x[:-1].reshape(m, k))
+    remap = _make_stochastic(found.x[:-1].reshape(m, k))
     if remap is not None and np.abs(source @ remap - target).max() <= tolerance:
         return Derivability(remap, None)
     losses = (found.y_ub[: n * k] - found.y_ub[n * k :]).reshape(n, k)
-    return Derivability(None, _separation(losses, target, source))
+    return Derivability(None, _make_separation(losses, target, source))
 
 
-def _separation(losses: Floats, target: Floats, source: Floats) -> Separation:
+def _make_separation(losses: Floats, target: Floats, source: Floats) -> Separation:
     by_m, best = float((losses * target).sum()), float((source.T @ losses).min(axis=1).sum())
     return Separation(losses, by_m, best)

@@ -8,36 +8,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tallyveil.arrays import Floats
+from tallyveil.arrays import Floats, Mask
 from tallyveil.errors import ArgumentError, InfeasibleError
 from tallyveil.loss import Prior
-from tallyveil.mechanism import Mechanism
+from tallyveil.matrix import FrozenArrays
+from tallyveil.mechanism import MechanismLike, as_mechanism
 from tallyveil.reading.confidence import confidence_sets
 from tallyveil.reading.posterior import (
-    central_interval,
-    output_positions,
+    find_column,
+    find_outputs,
     posterior,
-    posterior_laws,
+    posterior_distributions,
+    safe_interval,
 )
 from tallyveil.reading.unbiased import unbiased
 
-__all__ = ["Interpretation", "interpret", "reading"]
+__all__ = ["Interpretation", "describe_release", "interpret"]
 
 
-@dataclass(frozen=True, eq=False)
-class Interpretation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Interpretation(FrozenArrays):
     """What each released value of a column says about its true answer.
 
     Attributes
     ----------
-    released : the values, shape (rows,)
-    low, high : without a prior, the lowest and highest true answer that the value does not
+    released : array of float, shape (rows,)
+        The released values.
+    low, high : array of float, shape (rows,)
+        Without a prior, the lowest and highest true answer that the value does not
         contradict (`confidence_sets`: right at least `confidence` of the time whatever the
-        truth is); with a prior, the central credible interval
-    standard_error : standard deviation of the true answer given the value, under the prior
-        (uniform if none was given)
-    confidence : the level of low and high
-    kind : "confidence" without a prior, "credible" with one
+        truth is). With a prior, the central credible interval.
+    standard_error : array of float, shape (rows,)
+        Standard deviation of the true answer given the value, under the prior (uniform if
+        none was given).
+    confidence : float
+        The level of `low` and `high`.
+    kind : str
+        "confidence" without a prior, "credible" with one.
     """
 
     released: Floats
@@ -47,58 +54,102 @@ class Interpretation:
     confidence: float
     kind: str
 
+    def __repr__(self) -> str:
+        return (
+            f"<Interpretation: {len(self.released)} released answers, "
+            f"{100 * self.confidence:g} % {self.kind} intervals>"
+        )
+
 
 def interpret(
-    mechanism: Mechanism, released: ArrayLike, prior: Prior = None, confidence: float = 0.95
+    mechanism: MechanismLike, released: ArrayLike, prior: Prior = None, confidence: float = 0.95
 ) -> Interpretation:
-    """Low, high and standard error for every released value, by one lookup per value.
+    """Find an interval and a standard error for every released value.
 
-    Costs O(n m) for the tables, then O(1) per value. A value the mechanism cannot report,
-    or not under the prior, is an error.
+    Costs O(n m) for the tables, then one lookup per value.
 
+    Parameters
+    ----------
+    mechanism : Mechanism, Design or certified mechanism
+        What released the values.
+    released : float or array of float, shape (rows,)
+        A value the mechanism cannot report, or not under the prior, is an `ArgumentError`.
+    prior : None, "uniform", ("binomial", p) or array of float, shape (n,)
+        None gives confidence intervals, which need no prior; anything else credible ones.
+    confidence : float
+        The level, strictly between 0 and 1.
+
+    Returns
+    -------
+    Interpretation
+        Low, high and standard error of every row.
+
+    Examples
+    --------
     >>> from tallyveil import Query, geometric
-    >>> reading = interpret(geometric(Query.count(20), epsilon=1.0), [7, 0])
-    >>> reading.low.tolist(), reading.high.tolist(), round(float(reading.standard_error[0]), 2)
+    >>> found = interpret(geometric(Query.count(20), epsilon=1.0), [7, 0])
+    >>> found.low.tolist(), found.high.tolist(), round(float(found.standard_error[0]), 2)
     ([4.0, 0.0], [10.0, 3.0], 1.35)
     """
-    values = np.atleast_1d(np.asarray(released))
-    at = output_positions(mechanism, values)
-    laws = posterior_laws(mechanism, prior)
-    if not np.isfinite(laws[at]).all():
-        impossible = values[~np.isfinite(laws[at]).all(axis=1)][0]
-        raise ArgumentError("released", "be possible under the prior", float(impossible))
+    mechanism = as_mechanism(mechanism)
+    values, at = find_column(mechanism, released)
+    conditional = posterior_distributions(mechanism, prior)
+    possible: Mask = np.isfinite(conditional.sum(axis=1))
+    if not possible[at].all():
+        impossible = float(values[~possible[at]][0])
+        raise ArgumentError("released", "be possible under the prior", impossible)
     answers = mechanism.query.inputs.astype(float)
-    laws = np.nan_to_num(laws)
-    mean = laws @ answers
-    spread = np.sqrt(np.maximum(0.0, (laws * (answers - mean[:, None]) ** 2).sum(axis=1)))
+    conditional = np.nan_to_num(conditional)
+    mean = conditional @ answers
+    variance = (conditional * (answers - mean[:, None]) ** 2).sum(axis=1)
+    spread = np.sqrt(np.maximum(0.0, variance))
     if prior is None:
         sets = confidence_sets(mechanism, confidence)
         low, high, kind = sets.low, sets.high, "confidence"
     else:
-        first, last = central_interval(laws, confidence)
+        first, last = safe_interval(conditional, confidence)
         last = np.minimum(last, len(answers) - 1)
         first = np.minimum(first, last)
         low, high, kind = answers[first], answers[last], "credible"
-    return Interpretation(values.astype(float), low[at], high[at], spread[at], confidence, kind)
+    return Interpretation(values, low[at], high[at], spread[at], confidence, kind)
 
 
-def reading(
-    mechanism: Mechanism, released: float, prior: Prior = None, confidence: float = 0.95
+def describe_release(
+    mechanism: MechanismLike, released: float, prior: Prior = None, confidence: float = 0.95
 ) -> dict[str, Any]:
-    """Everything about one released value, JSON-ready, with a paragraph in plain words.
+    """Describe one released value in numbers, JSON-ready, and in a paragraph of plain words.
 
+    Parameters
+    ----------
+    mechanism : Mechanism, Design or certified mechanism
+        What released the value.
+    released : float
+        One of the mechanism's outputs.
+    prior : None, "uniform", ("binomial", p) or array of float, shape (n,)
+        For the credible interval; None is uniform.
+    confidence : float
+        The level of both intervals.
+
+    Returns
+    -------
+    dict
+        Intervals, most probable answer, standard error, unbiased estimate; "words" holds the
+        paragraph.
+
+    Examples
+    --------
     >>> from tallyveil import Query, geometric
-    >>> text = reading(geometric(Query.count(20), epsilon=1.0), 7)["words"]
+    >>> text = describe_release(geometric(Query.count(20), epsilon=1.0), 7)["words"]
     >>> text.split(". ")[0]
     'The released answer 7 fits true answers from 4 to 10'
     """
+    mechanism = as_mechanism(mechanism)
     belief = posterior(mechanism, released, prior)
     sets = confidence_sets(mechanism, confidence)
-    low, high = sets.of(released)
     credible = belief.interval(confidence)
     try:
         estimator = unbiased(mechanism, None)
-        at = int(output_positions(mechanism, [released])[0])
+        at = int(find_outputs(mechanism, [released])[0])
         estimate: float | None = float(estimator.values[at])
         variance: float | None = float(estimator.variance_estimates[at])
     except InfeasibleError:
@@ -106,22 +157,23 @@ def reading(
     found = {
         "released": belief.released,
         "confidence": confidence,
-        "confidence_set": [low, high],
+        "confidence_set": list(sets.of(released)),
         "least_coverage": float(sets.coverage.min()),
         "credible_interval": list(credible),
         "credible_probability": belief.probability(*credible),
         "most_probable": belief.mode,
-        "most_probable_probability": float(belief.law.max()),
+        "most_probable_probability": float(belief.distribution.max()),
         "posterior_mean": belief.mean,
         "standard_error": belief.standard_deviation,
         "unbiased_estimate": estimate,
         "unbiased_variance": variance,
         "prior": "uniform" if prior is None else "given",
     }
-    return {**found, "words": _words(found)}
+    return {**found, "words": _describe_in_words(found)}
 
 
-def _words(found: dict[str, Any]) -> str:
+def _describe_in_words(found: dict[str, Any]) -> str:
+    """Write the figures of `describe_release` as a paragraph."""
     (low, high), level = found["confidence_set"], 100 * found["confidence"]
     inner = found["credible_interval"]
     prior = "all answers equally likely beforehand" if found["prior"] == "uniform" else "the prior"

@@ -1,4 +1,4 @@
-"""What a released number says about the truth: the law of the true answer, given it."""
+"""What a released number says about the truth: the distribution of the true answer given it."""
 
 from __future__ import annotations
 
@@ -6,155 +6,219 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from tallyveil.arrays import Floats
+from tallyveil.arrays import Floats, Integers
 from tallyveil.errors import ArgumentError
 from tallyveil.loss import Prior, prior_law
-from tallyveil.mechanism import Mechanism, check_confidence
+from tallyveil.matrix import FrozenArrays, central_interval, joint_distribution
+from tallyveil.measures import check_confidence, check_number
+from tallyveil.mechanism import Mechanism, MechanismLike, as_mechanism
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.figure import Figure
 
-__all__ = ["Posterior", "output_positions", "posterior", "posterior_laws"]
+__all__ = [
+    "Posterior",
+    "find_outputs",
+    "posterior",
+    "posterior_distributions",
+    "safe_interval",
+]
 
 MARGIN = 1e-12
-"""Kept on the safe side of every level, so that round-off never costs coverage."""
+"""Probability kept in reserve at every level, so that round-off never costs coverage."""
 
 
-@dataclass(frozen=True, eq=False)
-class Posterior:
-    """The law of the true answer after one release.
+@dataclass(frozen=True, eq=False, repr=False)
+class Posterior(FrozenArrays):
+    """The distribution of the true answer after one release.
 
     Attributes
     ----------
-    answers : the true answers, shape (n,)
-    law : their probabilities given the release and the prior, shape (n,), summing to one
-    released : the released value
+    answers : array of float, shape (n,)
+        The true answers.
+    distribution : array of float, shape (n,)
+        Their probabilities given the release and the prior, summing to one.
+    released : float
+        The released value.
     """
 
-    answers: NDArray[np.float64]
-    law: Floats
+    answers: Floats
+    distribution: Floats
     released: float
 
     @property
     def mode(self) -> float:
         """The most probable true answer; the lowest of several."""
-        return float(self.answers[self.law.argmax()])
+        return float(self.answers[self.distribution.argmax()])
 
     @property
     def mean(self) -> float:
         """The expected true answer, which need not be a whole number."""
-        return float(self.law @ self.answers)
+        return float(self.distribution @ self.answers)
 
     @property
     def median(self) -> float:
         """The lowest true answer with at least half of the probability up to it."""
-        return float(self.answers[np.searchsorted(np.cumsum(self.law), 0.5 - MARGIN)])
+        reached = np.searchsorted(np.cumsum(self.distribution), 0.5 - MARGIN)
+        return float(self.answers[reached])
 
     @property
     def standard_deviation(self) -> float:
         """How far the true answer typically lies from the posterior mean."""
-        return float(np.sqrt(self.law @ (self.answers - self.mean) ** 2))
+        return float(np.sqrt(self.distribution @ (self.answers - self.mean) ** 2))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """The central credible interval: at most (1 - confidence)/2 on either side of it.
 
-        Its probability is never below `confidence`; discrete laws make it somewhat more.
+        Its probability is never below `confidence`, and usually somewhat above it because
+        the distribution is discrete.
         """
-        low, high = central_interval(self.law[None, :], confidence)
+        low, high = safe_interval(self.distribution[None, :], confidence)
         return float(self.answers[low[0]]), float(self.answers[high[0]])
 
-    def highest(self, confidence: float = 0.95) -> NDArray[np.float64]:
+    def highest(self, confidence: float = 0.95) -> Floats:
         """The fewest true answers that together have at least `confidence`, in order."""
         check_confidence(confidence)
-        order = np.argsort(-self.law, kind="stable")
-        enough = int(np.searchsorted(np.cumsum(self.law[order]), confidence + MARGIN)) + 1
-        kept: NDArray[np.float64] = np.sort(self.answers[order[:enough]])
+        order = np.argsort(-self.distribution, kind="stable")
+        reached = np.cumsum(self.distribution[order])
+        enough = int(np.searchsorted(reached, confidence + MARGIN)) + 1
+        kept: Floats = np.sort(self.answers[order[:enough]])
         return kept
 
     def probability(self, low: float, high: float) -> float:
         """Chance that the true answer lies between `low` and `high`, both included."""
-        inside = (self.answers >= low) & (self.answers <= high)
-        return float(self.law[inside].sum())
+        first, last = check_number(low, "low"), check_number(high, "high")
+        inside = (self.answers >= first) & (self.answers <= last)
+        return float(self.distribution[inside].sum())
 
     def plot(self, confidence: float = 0.95, path: str | Path | None = None) -> Figure:
-        """Bars of the law with the credible interval marked; saved to `path` if given."""
-        from tallyveil.figures import law_bars
+        """Bars with the credible interval marked; saved to `path` if given."""
+        from tallyveil.figures import distribution_bars
 
-        low, high = self.interval(confidence)
-        title = f"released {self.released:g}: the true answer is probably {low:g} to {high:g}"
-        return law_bars(self.answers, self.law, (low, high), self.released, title=title,
-                        path=path)  # fmt: skip
+        interval = self.interval(confidence)
+        return distribution_bars(
+            self.answers,
+            self.distribution,
+            interval,
+            self.released,
+            title=self._title(interval),
+            path=path,
+        )
+
+    def _title(self, interval: tuple[float, float]) -> str:
+        low, high = interval
+        return f"released {self.released:g}: the true answer is probably {low:g} to {high:g}"
+
+    def _repr_html_(self) -> str:
+        """Bars with the 95 % credible interval marked, for notebooks."""
+        from tallyveil.notebook import show_distribution
+
+        interval = self.interval()
+        about = (
+            f"95 % credible interval {interval[0]:g} to {interval[1]:g} · most probable "
+            f"{self.mode:g} · standard error {self.standard_deviation:.3g}"
+        )
+        return show_distribution(
+            self.answers,
+            self.distribution,
+            interval,
+            self.released,
+            title=f"True answer, given that {self.released:g} was released",
+            about=about,
+        )
+
+    def __repr__(self) -> str:
+        low, high = self.interval()
+        return (
+            f"<Posterior: released {self.released:g}, most probable {self.mode:g}, "
+            f"95 % between {low:g} and {high:g}>"
+        )
 
 
-def posterior(mechanism: Mechanism, released: float, prior: Prior = None) -> Posterior:
-    """Bayes' rule: Pr(true = i | released) is proportional to prior[i] M[i, released].
+def posterior(mechanism: MechanismLike, released: float, prior: Prior = None) -> Posterior:
+    """Apply Bayes' rule to one released value.
+
+    Pr(true = i | released) is proportional to prior[i] M[i, released]. Exact up to the
+    rounding of doubles; costs O(n m).
 
     Parameters
     ----------
-    mechanism : what released the value
-    released : one of the mechanism's outputs
-    prior : None or "uniform", ("binomial", p), or weights, shape (n,)
+    mechanism : Mechanism, Design or certified mechanism
+        What released the value.
+    released : float
+        One of the mechanism's outputs. A value that the mechanism never releases, or not
+        under this prior, is an `ArgumentError`.
+    prior : None, "uniform", ("binomial", p) or array of float, shape (n,)
+        What was believed before; None is uniform.
 
-    A value that the mechanism never releases, or not under this prior, is an error. Exact up
-    to rounding in floats; costs O(n).
+    Returns
+    -------
+    Posterior
+        The distribution of the true answer, with its mode, mean and intervals.
 
+    Examples
+    --------
     >>> from tallyveil import Query
     >>> m = Mechanism([[0.75, 0.25], [0.25, 0.75]], Query.count(1))
-    >>> posterior(m, released=1).law.tolist()
+    >>> posterior(m, released=1).distribution.tolist()
     [0.25, 0.75]
     """
-    at = int(output_positions(mechanism, [released])[0])
-    law = posterior_laws(mechanism, prior)[at]
-    if not np.isfinite(law).all():
+    mechanism = as_mechanism(mechanism)
+    at = int(find_outputs(mechanism, [check_number(released, "released")])[0])
+    distribution = posterior_distributions(mechanism, prior)[at]
+    if not np.isfinite(distribution).all():
         raise ArgumentError("released", "be possible under the prior", released)
     answers = mechanism.query.inputs.astype(float)
-    return Posterior(answers, law, float(mechanism.query.outputs[at]))
+    return Posterior(answers, distribution, float(mechanism.query.outputs[at]))
 
 
-def posterior_laws(mechanism: Mechanism, prior: Prior = None) -> Floats:
+def posterior_distributions(mechanism: Mechanism, prior: Prior = None) -> Floats:
     """The posterior for every output, shape (m, n); NaN where the prior rules an output out."""
-    joint = (mechanism.matrix * prior_law(prior, len(mechanism.matrix))[:, None]).T
-    total = joint.sum(axis=1, keepdims=True)
+    joint = joint_distribution(mechanism.matrix, prior_law(prior, len(mechanism.matrix)))
     with np.errstate(invalid="ignore", divide="ignore"):
-        laws: Floats = joint / total
-    return laws
+        conditional: Floats = joint / joint.sum(axis=1, keepdims=True)
+    return conditional
 
 
-def output_positions(mechanism: Mechanism, released: ArrayLike) -> NDArray[np.int64]:
-    """Index of each released value among the outputs the mechanism can report.
+def find_outputs(mechanism: Mechanism, released: ArrayLike) -> Integers:
+    """Index of each released value among the outputs that the mechanism can report.
 
     Released values are public, so the error names the one that cannot have been released.
     """
     try:
         values = np.asarray(released, dtype=float)
     except (TypeError, ValueError):
-        raise ArgumentError("released", "be numbers", type(released).__name__) from None
+        got = f"an object of type {type(released).__name__}"
+        raise ArgumentError("released", "be numbers", got=got) from None
     outputs = mechanism.query.outputs.astype(float)
-    at = np.clip(np.searchsorted(outputs, values), 1, max(1, len(outputs) - 1))
-    left = at - 1
-    at = np.where(np.abs(outputs[left] - values) <= np.abs(outputs[at % len(outputs)] - values),
-                  left, at % len(outputs)).astype(np.int64)  # fmt: skip
+    reportable = mechanism.matrix.max(axis=0) > 0
+    above = np.clip(np.searchsorted(outputs, values), 1, max(1, len(outputs) - 1))
+    below, above = above - 1, above % len(outputs)
+    nearer_below = np.abs(outputs[below] - values) <= np.abs(outputs[above] - values)
+    at: Integers = np.where(nearer_below, below, above).astype(np.int64)
     spacing = float(np.diff(outputs).min()) if len(outputs) > 1 else 1.0
-    known = np.isfinite(values) & (np.abs(outputs[at] - values) <= 1e-9 * spacing)
-    known &= (mechanism.matrix.max(axis=0) > 0)[at]
+    known = np.isfinite(values) & (np.abs(outputs[at] - values) <= 1e-9 * spacing) & reportable[at]
     if not known.all():
-        stranger = float(np.atleast_1d(values)[~np.atleast_1d(known)][0])
-        able = outputs[mechanism.matrix.max(axis=0) > 0]
+        unknown = float(np.atleast_1d(values)[~np.atleast_1d(known)][0])
+        able = outputs[reportable]
         hint = f"It reports {len(able)} values between {able[0]:g} and {able[-1]:g}."
-        raise ArgumentError("released", "be a value this mechanism can report", stranger, hint)
+        raise ArgumentError("released", "be a value this mechanism can report", unknown, hint)
     return at
 
 
-def central_interval(
-    laws: Floats, confidence: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def find_column(mechanism: Mechanism, released: ArrayLike) -> tuple[Floats, Integers]:
+    """One number or a list of them as an array of values, and their output indices."""
+    at = np.atleast_1d(find_outputs(mechanism, released))
+    if at.ndim != 1:
+        raise ArgumentError("released", "be a number or a list of numbers", got=f"{at.ndim} axes")
+    return np.atleast_1d(np.asarray(released, dtype=float)), at
+
+
+def safe_interval(rows: Floats, confidence: float) -> tuple[Integers, Integers]:
     """First and last index of each row's central interval; never less than `confidence`."""
     check_confidence(confidence)
-    tail = (1 - confidence) / 2 - MARGIN
-    low = (np.cumsum(laws, axis=1) <= tail).sum(axis=1)
-    high = laws.shape[1] - 1 - (np.cumsum(laws[:, ::-1], axis=1) <= tail).sum(axis=1)
-    return low.astype(np.int64), np.maximum(low, high).astype(np.int64)
+    return central_interval(rows, (1 - confidence) / 2 - MARGIN)

@@ -1,4 +1,4 @@
-"""From a wanted accuracy to epsilon and back, exactly on the discrete law."""
+"""From a wanted accuracy to epsilon and back, exactly on the discrete distribution."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError, InfeasibleError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.loss import loss_table
-from tallyveil.mechanism import Mechanism, check_confidence
+from tallyveil.measures import check_confidence, check_number
+from tallyveil.mechanism import Mechanism, MechanismLike, as_mechanism
 from tallyveil.mechanisms.additive import laplace, staircase
 from tallyveil.mechanisms.exponential import exponential
 from tallyveil.mechanisms.fair import fair, uniform
 from tallyveil.mechanisms.geometric import geometric
-from tallyveil.query import Query
+from tallyveil.query import Query, require_query
 from tallyveil.reading.posterior import MARGIN
 
 __all__ = ["accuracy", "chance_within", "epsilon_for"]
 
-Maker: TypeAlias = str | Callable[[Query, Epsilon], Mechanism]
+Maker: TypeAlias = str | Callable[[Query, Epsilon], MechanismLike]
 CLOSED_FORMS: dict[str, Callable[[Query, Epsilon], Mechanism]] = {
     "geometric": geometric,
     "fair": fair,
@@ -33,75 +34,134 @@ CLOSED_FORMS: dict[str, Callable[[Query, Epsilon], Mechanism]] = {
     "uniform": uniform,
 }
 DIGITS = 6
+"""Significant digits of the epsilon that `epsilon_for` returns."""
+
 SMALLEST, LARGEST = Fraction(1, 10**6), Fraction(500)
+"""The range in which `epsilon_for` searches."""
 
 
 def accuracy(
-    query: Query, epsilon: Epsilon, confidence: float = 0.95, mechanism: Maker = "geometric"
+    query: Query,
+    epsilon: Epsilon,
+    confidence: float = 0.95,
+    mechanism: Maker | MechanismLike = "geometric",
 ) -> float:
-    """The smallest d with Pr(|released - true| <= d) >= confidence for every true answer.
+    """Find the smallest d with Pr(|released - true| <= d) >= confidence for every true answer.
+
+    A statement about the worst true answer, from the discrete distribution itself: no
+    continuous approximation, and a probability that falls short by round-off does not count.
+    Costs one matrix.
 
     Parameters
     ----------
-    query, epsilon : what is asked, and the privacy loss
-    confidence : strictly between 0 and 1
-    mechanism : the name of a closed form ("geometric", "fair", "exponential", ...) or a
-        function of (query, epsilon)
+    query : Query
+        What is asked.
+    epsilon : exact number
+        The privacy loss.
+    confidence : float
+        Strictly between 0 and 1.
+    mechanism : str, callable, Mechanism, Design or certified mechanism
+        The name of a closed form ("geometric", "fair", "exponential", "laplace",
+        "staircase", "uniform"), a function of (query, epsilon), or a mechanism for this
+        query and epsilon.
 
-    A statement about the worst true answer, from the discrete law itself: no continuous
-    approximation, and a probability that falls short by round-off does not count. Costs one
-    matrix.
+    Returns
+    -------
+    float
+        The distance d.
 
+    Examples
+    --------
     >>> accuracy(Query.count(40), epsilon=1.0, confidence=0.95)
     3.0
     """
     check_confidence(confidence)
-    return _radius(_made(mechanism, query, exact_epsilon(epsilon)), confidence)
+    return _radius(_make_mechanism(mechanism, query, exact_epsilon(epsilon)), confidence)
 
 
 def chance_within(
-    query: Query, epsilon: Epsilon, within: float, mechanism: Maker = "geometric"
+    query: Query,
+    epsilon: Epsilon,
+    within: float,
+    mechanism: Maker | MechanismLike = "geometric",
 ) -> float:
-    """Pr(|released - true| <= within) for the true answer where it is smallest.
+    """Find Pr(|released - true| <= within) for the true answer where it is smallest.
 
+    Parameters
+    ----------
+    query, epsilon, mechanism : see `accuracy`
+        What is asked, the privacy loss, and how it is released.
+    within : float
+        A distance of at least 0.
+
+    Returns
+    -------
+    float
+        The probability.
+
+    Examples
+    --------
     >>> round(chance_within(Query.count(1), epsilon="1.0986122886681098", within=0), 9)
     0.75
     """
-    _check_within(within)
-    return _chance(_made(mechanism, query, exact_epsilon(epsilon)), within)
+    distance = _check_distance(within)
+    return _chance(_make_mechanism(mechanism, query, exact_epsilon(epsilon)), distance)
 
 
 def epsilon_for(
     query: Query, within: float, confidence: float = 0.95, mechanism: Maker = "geometric"
 ) -> float:
-    """The smallest epsilon that releases within `within` of the truth with `confidence`.
+    """Find the smallest epsilon that releases within `within` of the truth with `confidence`.
 
     Whatever the true answer. The result is rounded up to six significant digits and checked:
     it holds at the returned epsilon and fails one unit of the sixth digit below it (for a
-    mechanism that gets closer as epsilon grows, as all closed forms do). Some 30 matrices.
+    mechanism that gets closer as epsilon grows, as all closed forms do). Costs some 30
+    matrices.
 
-    Raises `InfeasibleError` where even epsilon 500 does not reach it, and an `ArgumentError`
-    where every release is that close anyway.
+    Parameters
+    ----------
+    query : Query
+        What is asked.
+    within : float
+        A distance of at least 0.
+    confidence : float
+        Strictly between 0 and 1.
+    mechanism : str or callable
+        The name of a closed form, or a function of (query, epsilon).
 
+    Returns
+    -------
+    float
+        Epsilon. `InfeasibleError` is raised where even epsilon 500 does not reach it, and an
+        `ArgumentError` where every release is that close anyway.
+
+    Examples
+    --------
     >>> epsilon_for(Query.count(40), within=3, confidence=0.95)
     0.83189
     """
     check_confidence(confidence)
-    _check_within(within)
+    distance = _check_distance(within)
+    if not isinstance(mechanism, str) and not callable(mechanism):
+        raise _unknown_maker(mechanism, "be the name of a closed form or a function")
 
-    def enough(epsilon: Fraction) -> bool:
-        return _chance(_made(mechanism, query, epsilon), within) >= confidence + MARGIN
+    def reaches(epsilon: Fraction) -> bool:
+        made = _make_mechanism(mechanism, query, epsilon)
+        return _chance(made, distance) >= confidence + MARGIN
 
-    if enough(SMALLEST):
+    if reaches(SMALLEST):
         raise ArgumentError(
-            "within", "ask for something", within,
+            "within",
+            "be a smaller distance",
+            within,
             f"At any epsilon {confidence:.6g} of the releases are that close.",
-        )  # fmt: skip
+        )
     low, high = SMALLEST, SMALLEST
-    while not enough(high):
+    while not reaches(high):
         if high >= LARGEST:
+            name = mechanism if isinstance(mechanism, str) else "the mechanism"
             raise InfeasibleError(
-                f"Even epsilon {float(LARGEST):g} does not bring {mechanism} within {within:g} "
+                f"Even epsilon {float(LARGEST):g} does not bring {name} within {distance:g} "
                 f"with probability {confidence:g}."
             )
         low, high = high, min(high * 10, LARGEST)
@@ -110,43 +170,61 @@ def epsilon_for(
         middle = math.floor((low + high) / 2 / unit) * unit
         if middle <= low:
             return float(high)
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        low, high = (low, middle) if reaches(middle) else (middle, high)
 
 
-def _made(mechanism: Maker, query: Query, epsilon: Fraction) -> Mechanism:
+def _make_mechanism(mechanism: Maker | MechanismLike, query: Query, epsilon: Fraction) -> Mechanism:
+    """The named or given mechanism for `query` at `epsilon`."""
+    require_query(query)
+    if isinstance(mechanism, str):
+        if mechanism not in CLOSED_FORMS:
+            raise _unknown_maker(mechanism, "be a closed form or a function of (query, epsilon)")
+        return CLOSED_FORMS[mechanism](query, epsilon)
     if callable(mechanism):
-        return mechanism(query, epsilon)
-    if mechanism not in CLOSED_FORMS:
-        known = "Closed forms: " + ", ".join(CLOSED_FORMS) + "."
-        rule = "be a closed form or a function of (query, epsilon)"
-        raise ArgumentError("mechanism", rule, mechanism, known)
-    return CLOSED_FORMS[mechanism](query, epsilon)
+        return as_mechanism(mechanism(query, epsilon))
+    made = as_mechanism(mechanism)
+    if made.query != query:
+        raise ArgumentError("mechanism", "answer the query", got=repr(made.query))
+    if made.exact_epsilon != epsilon:
+        got = "no epsilon" if made.epsilon is None else f"epsilon {made.epsilon:g}"
+        raise ArgumentError("mechanism", f"state epsilon {float(epsilon):g}", got=got)
+    return made
 
 
-def _errors(mechanism: Mechanism) -> NDArray[np.float64]:
-    distance: NDArray[np.float64] = loss_table(mechanism.query, "absolute")
-    return distance.round(9)
+def _unknown_maker(given: object, rule: str) -> ArgumentError:
+    known = "Closed forms: " + ", ".join(CLOSED_FORMS) + "."
+    if isinstance(given, str):
+        return ArgumentError("mechanism", rule, given, known)
+    got = f"an object of type {type(given).__name__}"
+    return ArgumentError("mechanism", rule, hint=known, got=got)
+
+
+def _distances(mechanism: Mechanism) -> Floats:
+    distances: Floats = loss_table(mechanism.query, "absolute").round(9)
+    return distances
 
 
 def _chance(mechanism: Mechanism, within: float) -> float:
-    close = _errors(mechanism) <= within * (1 + 1e-12)
+    close = _distances(mechanism) <= within * (1 + 1e-12)
     return float(np.where(close, mechanism.matrix, 0.0).sum(axis=1).min())
 
 
 def _radius(mechanism: Mechanism, confidence: float) -> float:
     """The largest over true answers of the distance at which the chance is reached."""
-    distance = _errors(mechanism)
-    order = np.argsort(distance, axis=1, kind="stable")
-    ranked = np.take_along_axis(distance, order, axis=1)
+    distances = _distances(mechanism)
+    order = np.argsort(distances, axis=1, kind="stable")
+    ranked = np.take_along_axis(distances, order, axis=1)
     reached = np.cumsum(np.take_along_axis(mechanism.matrix, order, axis=1), axis=1)
     at = (reached < confidence + MARGIN).sum(axis=1)
     at = np.minimum(at, ranked.shape[1] - 1)
     return float(np.take_along_axis(ranked, at[:, None], axis=1).max())
 
 
-def _check_within(within: float) -> None:
-    if not (math.isfinite(within) and within >= 0):
+def _check_distance(within: float) -> float:
+    distance = check_number(within, "within")
+    if not (math.isfinite(distance) and distance >= 0):
         raise ArgumentError("within", "be a distance of at least 0", within)
+    return distance
 
 
 def _unit(epsilon: Fraction) -> Fraction:

@@ -12,18 +12,20 @@ from numpy.typing import ArrayLike
 from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError, InfeasibleError
 from tallyveil.loss import Prior, prior_law
-from tallyveil.mechanism import Mechanism, check_confidence
+from tallyveil.matrix import FrozenArrays
+from tallyveil.measures import check_confidence
+from tallyveil.mechanism import Mechanism, MechanismLike, as_mechanism
 from tallyveil.mechanisms.chain import geometric_rate
-from tallyveil.reading.posterior import output_positions
+from tallyveil.reading.posterior import find_column, find_outputs
 
 __all__ = ["Estimate", "UnbiasedEstimator", "estimate_mean", "estimate_total", "unbiased"]
 
-RESIDUAL = 1e-7
-"""How exactly, relative to the range, an estimator must reproduce every true answer."""
+LARGEST_RESIDUAL = 1e-7
+"""How far, relative to the range, an estimator's expectation may miss a true answer."""
 
 
-@dataclass(frozen=True, eq=False)
-class UnbiasedEstimator:
+@dataclass(frozen=True, eq=False, repr=False)
+class UnbiasedEstimator(FrozenArrays):
     """A number for every released value whose expectation is the true answer, whatever it is.
 
     **It may be negative, fractional or beyond the range**: that is the price of being right
@@ -31,10 +33,15 @@ class UnbiasedEstimator:
 
     Attributes
     ----------
-    values : the estimate for each output, shape (m,)
-    variance : of the estimate, for each true answer, shape (n,)
-    variance_estimates : a number for each output whose expectation is that variance, shape
-        (m,); single ones may be negative, their sum over many groups is what counts
+    mechanism : Mechanism
+        What releases the values.
+    values : array of float, shape (m,)
+        The estimate for each output.
+    variance : array of float, shape (n,)
+        Variance of the estimate, for each true answer.
+    variance_estimates : array of float, shape (m,)
+        A number for each output whose expectation is that variance. Single ones may be
+        negative; use their sum over many groups.
     """
 
     mechanism: Mechanism
@@ -44,12 +51,28 @@ class UnbiasedEstimator:
 
     def __call__(self, released: ArrayLike) -> Any:
         """The estimates for released values, in the same shape."""
-        return self.values[output_positions(self.mechanism, released)]
+        return self.values[find_outputs(self.mechanism, released)]
+
+    def __repr__(self) -> str:
+        return (
+            f"<UnbiasedEstimator: {len(self.values)} released answers, estimates from "
+            f"{self.values.min():.4g} to {self.values.max():.4g}>"
+        )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Estimate:
-    """A total or mean over groups: value, standard error and a normal interval."""
+    """A total or mean over groups.
+
+    Attributes
+    ----------
+    value, standard_error : float
+        The estimate and its standard error.
+    low, high : float
+        A normal interval around it.
+    groups : int
+        How many groups it is over.
+    """
 
     value: float
     standard_error: float
@@ -57,35 +80,55 @@ class Estimate:
     high: float
     groups: int
 
+    def __repr__(self) -> str:
+        return (
+            f"<Estimate: {self.value:.6g}, standard error {self.standard_error:.3g}, interval "
+            f"{self.low:.6g} to {self.high:.6g}, {self.groups} groups>"
+        )
 
-def unbiased(mechanism: Mechanism, prior: Prior = None) -> UnbiasedEstimator:
+
+def unbiased(mechanism: MechanismLike, prior: Prior = None) -> UnbiasedEstimator:
     """Solve sum_r M[i, r] u[r] = i for every true answer i.
 
-    For the geometric mechanism with a = exp(-epsilon) it only corrects the ends:
+    For the geometric mechanism with a = exp(-epsilon) only the ends are corrected:
     u = -a/(1-a), 1, 2, ..., n-1, n + a/(1-a), with variance estimates 2a/(1-a)^2 inside and
-    half of that at the ends. For any other matrix it is a linear solve, of least mean
-    variance under `prior` where there are more outputs than true answers.
+    half of that at the ends. For any other matrix it is a linear solve. Costs O(n^3), O(n)
+    if geometric.
 
-    Raises `InfeasibleError` where no unbiased estimator exists (the rows say too little, as
-    for the uniform mechanism) or rounding would spoil it. Costs O(n^3), O(n) if geometric.
+    Parameters
+    ----------
+    mechanism : Mechanism, Design or certified mechanism
+        What releases the values.
+    prior : None, "uniform", ("binomial", p) or array of float, shape (n,)
+        Where there are more outputs than true answers, the estimator of least mean variance
+        under this prior is taken.
 
+    Returns
+    -------
+    UnbiasedEstimator
+        The estimate of every output, with its variance. `InfeasibleError` is raised where no
+        unbiased estimator exists (the rows say too little, as for the uniform mechanism) or
+        rounding would spoil it.
+
+    Examples
+    --------
     >>> from tallyveil import Query
     >>> m = Mechanism([[0.75, 0.25], [0.25, 0.75]], Query.count(1))
     >>> np.round(unbiased(m).values, 9).tolist()
     [-0.5, 1.5]
     """
+    mechanism = as_mechanism(mechanism)
     matrix = mechanism.matrix
     true = mechanism.query.inputs.astype(float)
     rate = geometric_rate(mechanism)
     step = mechanism.query.step
     if rate is not None and step is not None:
-        values, noise = _geometric(true, rate, step)
+        values, noise = _estimate_geometric(true, rate, step)
     else:
         centred = true - true.mean()
-        first, second = _solved(matrix, np.column_stack([centred, centred**2]), prior).T
+        first, second = _solve_rows(matrix, np.column_stack([centred, centred**2]), prior).T
         values, noise = first + true.mean(), first**2 - second
-        spread = float(np.ptp(true))
-        if np.abs(matrix @ values - true).max() > RESIDUAL * spread:
+        if np.abs(matrix @ values - true).max() > LARGEST_RESIDUAL * float(np.ptp(true)):
             raise InfeasibleError(
                 f"{mechanism.name} has no unbiased estimator that floats can express: its rows "
                 "are too much alike."
@@ -95,7 +138,8 @@ def unbiased(mechanism: Mechanism, prior: Prior = None) -> UnbiasedEstimator:
     return UnbiasedEstimator(mechanism, values, variance, noise)
 
 
-def _geometric(true: Floats, rate: float, step: float) -> tuple[Floats, Floats]:
+def _estimate_geometric(true: Floats, rate: float, step: float) -> tuple[Floats, Floats]:
+    """Estimates and variance estimates of the truncated geometric mechanism."""
     shrink = -np.expm1(-rate)
     a = np.exp(-rate)
     values, noise = true.copy(), np.full(len(true), 2 * a / shrink**2)
@@ -105,49 +149,68 @@ def _geometric(true: Floats, rate: float, step: float) -> tuple[Floats, Floats]:
     return values, step**2 * noise
 
 
-def _solved(matrix: Floats, right: Floats, prior: Prior) -> Floats:
+def _solve_rows(matrix: Floats, right: Floats, prior: Prior) -> Floats:
     """The solution of matrix @ u = right with the least prior mean of u^2."""
     reach = prior_law(prior, len(matrix)) @ matrix
     if not (reach[matrix.max(axis=0) > 0] > 0).all():
-        raise ArgumentError("prior", "make every output possible", "an output it rules out")
+        got = "one that rules an output out"
+        raise ArgumentError("prior", "make every output possible", got=got)
     scale = np.where(reach > 0, 1 / np.sqrt(np.where(reach > 0, reach, 1.0)), 0.0)
     solution: Floats = scale[:, None] * np.linalg.lstsq(matrix * scale, right, rcond=1e-13)[0]
     return solution
 
 
 def estimate_total(
-    mechanism: Mechanism, released: ArrayLike, confidence: float = 0.95, prior: Prior = None
+    mechanism: MechanismLike, released: ArrayLike, confidence: float = 0.95, prior: Prior = None
 ) -> Estimate:
-    """The sum of the true answers of many groups, each released on its own.
+    """Estimate the sum of the true answers of many groups, each released on its own.
 
     The unbiased estimates are added, and so are the estimates of their variances: the
-    standard error is unbiased (in the square) whatever the true answers are. The interval is
+    squared standard error is unbiased whatever the true answers are. The interval is
     value -/+ z standard errors, a normal approximation: good for dozens of groups, not for
     three.
 
+    Parameters
+    ----------
+    mechanism : Mechanism, Design or certified mechanism
+        What released every group.
+    released : array of float, shape (groups,)
+        The released values, at least one.
+    confidence : float
+        The level of the interval, strictly between 0 and 1.
+    prior : None, "uniform", ("binomial", p) or array of float, shape (n,)
+        See `unbiased`.
+
+    Returns
+    -------
+    Estimate
+        Value, standard error and interval.
+
+    Examples
+    --------
     >>> from tallyveil import Query, geometric
     >>> estimate_total(geometric(Query.count(9), epsilon=1.0), [3, 4, 5]).value
     12.0
     """
-    return _sum(mechanism, released, confidence, prior, scale=False)
+    return _add_estimates(as_mechanism(mechanism), released, confidence, prior, divide=False)
 
 
 def estimate_mean(
-    mechanism: Mechanism, released: ArrayLike, confidence: float = 0.95, prior: Prior = None
+    mechanism: MechanismLike, released: ArrayLike, confidence: float = 0.95, prior: Prior = None
 ) -> Estimate:
-    """The mean of the true answers over groups; see `estimate_total`."""
-    return _sum(mechanism, released, confidence, prior, scale=True)
+    """Estimate the mean of the true answers over groups; see `estimate_total`."""
+    return _add_estimates(as_mechanism(mechanism), released, confidence, prior, divide=True)
 
 
-def _sum(
-    mechanism: Mechanism, released: ArrayLike, confidence: float, prior: Prior, scale: bool
+def _add_estimates(
+    mechanism: Mechanism, released: ArrayLike, confidence: float, prior: Prior, *, divide: bool
 ) -> Estimate:
     check_confidence(confidence)
-    at = output_positions(mechanism, np.atleast_1d(np.asarray(released)))
+    at = find_column(mechanism, released)[1]
     if len(at) == 0:
-        raise ArgumentError("released", "hold at least one released value", "nothing")
+        raise ArgumentError("released", "hold at least one released value", got="nothing")
     estimator = unbiased(mechanism, prior)
-    divisor = len(at) if scale else 1
+    divisor = len(at) if divide else 1
     value = float(estimator.values[at].sum()) / divisor
     variance = max(0.0, float(estimator.variance_estimates[at].sum()))
     error = float(np.sqrt(variance)) / divisor
