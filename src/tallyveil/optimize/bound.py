@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from tallyveil.arrays import Floats
-from tallyveil.optimize import fold
+from tallyveil.optimize import reductions as fold
 from tallyveil.optimize.problem import Problem
 from tallyveil.optimize.program import Assembly, Multipliers, erased_columns, pair_numbers
 from tallyveil.optimize.solver import UNIT, round_down

@@ -17,10 +17,10 @@ from tallyveil.errors import ArgumentError, TallyveilError
 from tallyveil.exact import Epsilon
 from tallyveil.loss import Loss, Prior
 from tallyveil.mechanism import Mechanism
-from tallyveil.optimize.engine import relative_gap, solve_problem
+from tallyveil.optimize.search import relative_gap, solve_problem
 from tallyveil.optimize.problem import Problem, pose
 from tallyveil.optimize.progress import Progress, watching
-from tallyveil.optimize.shortcut import shortcut
+from tallyveil.optimize.closed_forms import shortcut
 from tallyveil.query import Query
 
 __all__ = ["Design", "design"]

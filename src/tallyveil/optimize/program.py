@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tallyveil.arrays import Floats, Integers
-from tallyveil.optimize import fold
+from tallyveil.optimize import reductions as fold
 from tallyveil.optimize.constraints import Block, minimum_trick, privacy_rows, property_rows
-from tallyveil.optimize.fold import Substitution
+from tallyveil.optimize.reductions import Substitution
 from tallyveil.optimize.problem import Law, Problem
 from tallyveil.optimize.solver import Matrix, Program, Solution
 from tallyveil.properties import Rows

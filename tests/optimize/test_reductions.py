@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.optimize import fold
+from tallyveil.optimize import reductions as fold
 from tallyveil.optimize.constraints import privacy_rows, property_rows
 from tallyveil.optimize.problem import pose
 from tallyveil.optimize.program import assemble

@@ -13,9 +13,9 @@ from tallyveil.mechanisms.additive import staircase
 from tallyveil.mechanisms.fair import fair, randomized_response
 from tallyveil.mechanisms.geometric import geometric
 from tallyveil.optimize.bound import certified_bound
-from tallyveil.optimize.clean import LAW_TOLERANCE, broken_rows, clean
+from tallyveil.optimize.polish import LAW_TOLERANCE, broken_rows, clean
 from tallyveil.optimize.constraints import Block
-from tallyveil.optimize.infeasible import explain
+from tallyveil.optimize.conflicts import explain
 from tallyveil.optimize.problem import Problem
 from tallyveil.optimize.program import assemble
 from tallyveil.optimize.solver import Backend, Watch, round_down, solve

@@ -16,8 +16,8 @@ from tallyveil.mechanisms.fair import fair
 from tallyveil.mechanisms.geometric import geometric
 from tallyveil.mechanisms.transport import geometric_output_law, monotone_remap
 from tallyveil.optimize.bound import path_bound
-from tallyveil.optimize.clean import above_underflow
-from tallyveil.optimize.engine import relative_gap
+from tallyveil.optimize.polish import above_underflow
+from tallyveil.optimize.search import relative_gap
 from tallyveil.optimize.problem import Problem
 from tallyveil.optimize.program import erased_columns
 from tallyveil.optimize.solver import UNIT, round_down
