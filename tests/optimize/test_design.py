@@ -170,7 +170,7 @@ def test_conflicts_are_named_and_irreducible(options, conflict):
         ({"delta": 1}, "lie in \\[0, 1\\)"),
         ({"delta": -0.1}, "lie in \\[0, 1\\)"),
         ({"prior": [1, 2]}, "13 entries"),
-        ({"worst_case": True, "prior": LAW}, "None when worst_case"),
+        ({"worst_case": True, "prior": LAW}, "A worst case has no prior"),
         ({"method": "simplex"}, "'auto' or 'lp'"),
         ({"zero_outputs": 0.5}, "least probability"),
         ({"target": [1, 2]}, "'target' must be a law with 13 entries"),

@@ -1,176 +1,229 @@
-"""Cases that a theorem answers without a program, each with a bound computed from its dual.
+"""Answer by a closed form where a theorem covers the case.
 
-The theorem says what to build; the bound, which trusts no theorem, says that it is optimal.
+The theorem says what to build; a bound computed from its dual solution, which relies on no
+theorem, confirms that it is optimal.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from tallyveil.arrays import Floats
+from tallyveil.arrays import Floats, Integers
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.fair import fair
 from tallyveil.mechanisms.geometric import geometric
 from tallyveil.mechanisms.transport import geometric_output_law, monotone_remap
-from tallyveil.optimize.bound import path_bound
-from tallyveil.optimize.polish import above_underflow
-from tallyveil.optimize.search import relative_gap
+from tallyveil.optimize.bound import bound_path, measure_gap
+from tallyveil.optimize.polish import lift_underflow
 from tallyveil.optimize.problem import Problem
-from tallyveil.optimize.program import erased_columns
+from tallyveil.optimize.program import mark_erased
 from tallyveil.optimize.solver import UNIT, round_down
+from tallyveil.optimize.tolerances import SUFFICIENT_GAP
 from tallyveil.query import Query
 
-__all__ = ["Shortcut", "shortcut"]
-
-Shortcut = tuple[str, str, Mechanism, float]
-"""(method, reason, mechanism, lower bound)"""
-
-PROVED = 1e-7
-"""A closed form is taken where its own bound comes within this, relatively."""
+__all__ = ["ClosedForm", "find_closed_form", "is_monge"]
 
 
-def shortcut(problem: Problem) -> Shortcut | None:
-    """The closed form that solves `problem`, or None where only a program will do.
+@dataclass(frozen=True, eq=False)
+class ClosedForm:
+    """A mechanism that a theorem calls optimal, and a bound that does not rely on the theorem.
 
-    Properties that are asked for must hold for the closed form as it stands; then adding
-    them as constraints changes nothing.
+    Attributes
+    ----------
+    method : str
+        "geometric", "geometric+remap", "fair" or "transport".
+    reason : str
+        The theorem, in a sentence.
+    mechanism : Mechanism
+        The mechanism.
+    bound : float
+        A certified bound below every feasible objective.
+    """
+
+    method: str
+    reason: str
+    mechanism: Mechanism
+    bound: float
+
+
+def find_closed_form(problem: Problem) -> ClosedForm | None:
+    """Return the closed form that solves `problem`, or None where only a program will do.
+
+    The properties that are asked for must hold for the closed form as it stands; then adding
+    them as constraints changes nothing. Costs O(n m).
     """
     if (
         not problem.query.neighbours.is_path
         or problem.worst_case
         or problem.delta
-        or problem.least > 0
+        or problem.least_probability > 0
     ):
         return None
-    for attempt in (_fair, _transport, _geometric):
-        found = attempt(problem)
+    for build in (_build_fair, _build_transport, _build_geometric):
+        found = build(problem)
         if found is None:
             continue
-        _, _, mechanism, bound = found
-        holds = all(mechanism.has(name) for name in problem.properties)
-        if holds and relative_gap(problem.value(mechanism.matrix), bound) <= PROVED:
+        holds = all(found.mechanism.has(name) for name in problem.properties)
+        objective = problem.objective(found.mechanism.matrix)
+        if holds and measure_gap(objective, found.bound) <= SUFFICIENT_GAP:
             return found
     return None
 
 
-def _fair(problem: Problem) -> Shortcut | None:
-    """Fairness, zero-one loss, any prior: the explicit fair mechanism (000, section 6.2).
+def is_monge(costs: ArrayLike, tolerance: float = 1e-12) -> bool:
+    """Whether c(i,j) + c(i+1,j+1) <= c(i,j+1) + c(i+1,j) everywhere.
+
+    Straight pairs then never cost more than crossed ones, and monotone transport is optimal.
+    Every convex function of i - j is Monge.
+
+    Parameters
+    ----------
+    costs : array of float, shape (n, m)
+        The costs.
+    tolerance : float
+        Violations up to this, relative to the largest cost, count as none.
+
+    Returns
+    -------
+    bool
+        Whether the costs are Monge.
+
+    Examples
+    --------
+    >>> is_monge([[0, 1], [1, 0]]), is_monge([[1, 0], [0, 1]])
+    (True, False)
+    """
+    table = np.asarray(costs, dtype=float)
+    crossed = table[:-1, 1:] + table[1:, :-1] - table[:-1, :-1] - table[1:, 1:]
+    return bool((crossed >= -tolerance * np.abs(table).max()).all())
+
+
+def _build_fair(problem: Problem) -> ClosedForm | None:
+    """Fairness, zero-one loss, any prior: the explicit fair mechanism.
 
     With y the probability of the truth, row c gives 1 >= y sum_j e^(-epsilon |c-j|), so the
-    loss 1 - y is at least 1 - 1/sum for every c (000, Lemma 5).
+    loss 1 - y is at least 1 - 1/sum for every c (Cormode, Kulkarni and Srivastava 2018,
+    section 6.2 and Lemma 5). The sum of n exponentials, each off by 3 u + 2 epsilon n u at
+    most, is taken from below.
     """
     zero_one = np.ones(problem.query.shape)
     np.fill_diagonal(zero_one, 0.0)
-    if problem.laws or not problem.query.is_square or "fair" not in problem.properties:
+    if problem.marginals or not problem.query.is_square or "fair" not in problem.properties:
         return None
-    if not np.array_equal(problem.table, zero_one):
+    if not np.array_equal(problem.loss_table, zero_one):
         return None
     n = len(problem.query.inputs)
     decay = np.exp(-float(problem.epsilon) * np.abs(np.arange(n) - n // 2))
     total = math.fsum(decay) * (1 - (8 + 2 * float(problem.epsilon) * n) * UNIT)
     reason = (
         "Fairness under the zero-one loss: the explicit fair mechanism is optimal and has all "
-        "seven properties (paper 000, section 6.2 and Figure 5)."
+        "seven properties (Cormode, Kulkarni and Srivastava 2018, section 6.2 and Figure 5)."
     )
     matrix = fair(problem.query, problem.epsilon).matrix
-    return "fair", reason, _named(problem, matrix, "fair"), round_down(1 - 1 / total)
+    bound = round_down(1 - 1 / total)
+    return ClosedForm("fair", reason, _make_mechanism(problem, matrix, "fair"), bound)
 
 
-def _transport(problem: Problem) -> Shortcut | None:
-    """One output law, prior equal to its source, a Monge loss: geometric, then transport."""
-    if len(problem.laws) != 1 or not _is_monge(problem.table):
+def _build_transport(problem: Problem) -> ClosedForm | None:
+    """One marginal, prior equal to its source, a Monge loss: geometric, then transport."""
+    if len(problem.marginals) != 1 or not is_monge(problem.loss_table):
         return None
-    (law,) = problem.laws
-    if not np.array_equal(law.source, problem.prior):
+    (marginal,) = problem.marginals
+    if not np.array_equal(marginal.source, problem.prior):
         return None
-    drawn = _drawn(problem)
-    before = geometric_output_law(law.source, float(problem.epsilon))
-    remap = monotone_remap(before, law.target)
-    matrix = remap.after(drawn)
+    drawn = _draw_geometric(problem)
+    before = geometric_output_law(marginal.source, float(problem.epsilon))
+    remap = monotone_remap(before, marginal.target)
     costs = drawn.T @ problem.weights
-    level, price = _staircase(costs, before, remap.row, remap.column)
-    price[erased_columns(problem)] = 0.0
-    bound = path_bound(problem, _unmixed(level, float(problem.epsilon)), (-price,))
+    level, price = _price_coupling(costs, before, remap.row, remap.column)
+    price[mark_erased(problem)] = 0.0
+    potential = _invert_geometric(level, float(problem.epsilon))
     reason = (
-        "An output law under a convex loss on a path: geometric noise followed by monotone "
-        "transport is optimal (the transport theorem)."
+        "An output distribution under a convex loss on a path: geometric noise followed by "
+        "monotone transport is optimal (the transport theorem)."
     )
-    return "transport", reason, _named(problem, matrix, "transport"), bound
+    return ClosedForm(
+        "transport",
+        reason,
+        _make_mechanism(problem, remap.after(drawn), "transport"),
+        bound_path(problem, potential, (-price,)),
+    )
 
 
-def _staircase(
-    costs: Floats, mass: Floats, row: NDArray[np.int64], column: NDArray[np.int64]
+def _price_coupling(
+    costs: Floats, mass: Floats, row: Integers, column: Integers
 ) -> tuple[Floats, Floats]:
     """Dual prices of a monotone coupling: costs = level_r + mass_r price_j on its entries."""
     level, price = np.zeros(len(mass)), np.zeros(costs.shape[1])
     level[0] = costs[0, column[0]]
     for at in range(1, len(row)):
-        r, j, before, last = row[at], column[at], row[at - 1], column[at - 1]
-        if j != last:
-            share = max(float(mass[before]), 1e-300)
-            price[j] = (costs[before, j] - level[before]) / share
-        if r != before:
+        r, j, last_r, last_j = row[at], column[at], row[at - 1], column[at - 1]
+        if j != last_j:
+            share = max(float(mass[last_r]), 1e-300)  # mass may underflow
+            price[j] = (costs[last_r, j] - level[last_r]) / share
+        if r != last_r:
             level[r] = costs[r, j] - mass[r] * price[j]
     return level, price
 
 
-def _geometric(problem: Problem) -> Shortcut | None:
+def _build_geometric(problem: Problem) -> ClosedForm | None:
     """A prior and a loss that grows with the error: geometric, then the best guess.
 
-    Ghosh, Roughgarden and Sundararajan (2009), restated in paper 003, section 2.7. With
-    D = G'W the remap sends r to argmin_j D[r, j], and the potentials are G^-T min_j D.
+    With D = G'W the remap sends r to argmin_j D[r, j], and the potentials are G^-T min_j D
+    (Ghosh, Roughgarden and Sundararajan 2012; Gupte and Sundararajan 2010, section 2.7).
     """
-    if problem.laws:
+    if problem.marginals:
         return None
-    drawn = _drawn(problem)
+    drawn = _draw_geometric(problem)
     costs = drawn.T @ problem.weights
     guess = costs.argmin(axis=1)
-    bound = path_bound(problem, _unmixed(costs.min(axis=1), float(problem.epsilon)))
-    plain = problem.query.is_square and np.array_equal(guess, np.arange(len(guess)))
-    if plain:
+    potential = _invert_geometric(costs.min(axis=1), float(problem.epsilon))
+    bound = bound_path(problem, potential)
+    if problem.query.is_square and np.array_equal(guess, np.arange(len(guess))):
         reason = (
             "The geometric mechanism as it is: no remap of its output lowers this loss "
-            "(paper 000, Theorem 5 and Figure 5, for the zero-one loss)."
+            "(Cormode, Kulkarni and Srivastava 2018, Theorem 5 and Figure 5, for the zero-one "
+            "loss)."
         )
-        return "geometric", reason, _named(problem, drawn, "geometric"), bound
+        mechanism = _make_mechanism(problem, drawn, "geometric")
+        return ClosedForm("geometric", reason, mechanism, bound)
     matrix = np.zeros(problem.query.shape)
     np.add.at(matrix.T, guess, drawn.T)
     if problem.is_mirrored:
         matrix = (matrix + matrix[::-1, ::-1]) / 2
     reason = (
         "A prior on a path and properties that cost nothing: geometric noise followed by the "
-        "best guess is optimal (Ghosh et al.; paper 003, section 2.7)."
+        "best guess is optimal (Ghosh, Roughgarden and Sundararajan 2012; Gupte and "
+        "Sundararajan 2010, section 2.7)."
     )
-    return "geometric+remap", reason, _named(problem, matrix, "geometric with remap"), bound
+    mechanism = _make_mechanism(problem, matrix, "geometric with remap")
+    return ClosedForm("geometric+remap", reason, mechanism, bound)
 
 
-def _drawn(problem: Problem) -> Floats:
-    n = len(problem.query.inputs)
-    return geometric(Query.count(n - 1), problem.epsilon).matrix
+def _draw_geometric(problem: Problem) -> Floats:
+    """The geometric mechanism G from the inputs to themselves, shape (n, n)."""
+    return geometric(Query.count(len(problem.query.inputs) - 1), problem.epsilon).matrix
 
 
-def _unmixed(values: Floats, epsilon: float) -> Floats:
-    """G^-T values, from the tridiagonal inverse of the geometric matrix (003, Lemma 1)."""
-    a, gap = math.exp(-epsilon), -math.expm1(-epsilon)
-    scaled = values / gap**2
-    scaled[[0, -1]] *= gap
+def _invert_geometric(values: Floats, epsilon: float) -> Floats:
+    """G^-T values, from the tridiagonal inverse of the geometric matrix.
+
+    Gupte and Sundararajan (2010), Lemma 1.
+    """
+    a, complement = math.exp(-epsilon), -math.expm1(-epsilon)
+    scaled = values / complement**2
+    scaled[[0, -1]] *= complement
     centre = np.full(len(values), 1 + a * a)
     centre[[0, -1]] = 1.0
-    mixed: Floats = centre * scaled
-    mixed[1:] -= a * scaled[:-1]
-    mixed[:-1] -= a * scaled[1:]
-    return mixed
+    product: Floats = centre * scaled
+    product[1:] -= a * scaled[:-1]
+    product[:-1] -= a * scaled[1:]
+    return product
 
 
-def _is_monge(table: Floats) -> bool:
-    """Whether straight pairs never cost more than crossed ones, as for convex losses."""
-    crossed = table[:-1, 1:] + table[1:, :-1] - table[:-1, :-1] - table[1:, 1:]
-    return bool((crossed >= -1e-12 * np.abs(table).max()).all())
-
-
-def _named(problem: Problem, matrix: Floats, name: str) -> Mechanism:
-    lifted = above_underflow(matrix)
-    return Mechanism(lifted, problem.query, problem.epsilon, name=name)
+def _make_mechanism(problem: Problem, matrix: Floats, name: str) -> Mechanism:
+    return Mechanism(lift_underflow(matrix), problem.query, problem.epsilon, name=name)

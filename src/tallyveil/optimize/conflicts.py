@@ -1,7 +1,7 @@
-"""Which constraints clash: a proof that they do, then the fewest that still do.
+"""Find which demands conflict: prove that they do, then drop all that need not be there.
 
-Rows of probabilities, privacy and every property can always be met together (by the uniform
-mechanism), so only output laws can be out of reach. Let them be missed: the least total miss,
+Row sums, privacy and every property can always be met together (by the uniform mechanism), so
+only output distributions can be out of reach. Allow them to be missed: the least total miss,
 bounded from below like any objective, is positive exactly when the demands conflict. Dropping
 demands one by one while that stays so leaves an irreducible set.
 """
@@ -15,77 +15,83 @@ import numpy as np
 from scipy import sparse
 
 from tallyveil.errors import InfeasibleError
+from tallyveil.optimize.matrix_program import ColumnSums, Constraint, OtherVariables
 from tallyveil.optimize.problem import Problem
-from tallyveil.optimize.program import assemble
-from tallyveil.optimize.solver import Program, Watch, lower_bound, solve
+from tallyveil.optimize.program import choose_substitution, select, write_program
+from tallyveil.optimize.reductions import MatrixScaling
+from tallyveil.optimize.solver import Watch, lower_bound, solve
+from tallyveil.optimize.tolerances import CONFLICT_MISS
 
-__all__ = ["explain", "least_miss"]
+__all__ = ["bound_miss", "raise_conflict"]
 
-REACHED = 1e-7
-"""A least total miss proved to be above this is a conflict."""
+SHORT, EXCESS = "short", "excess"
+"""Names of the variables by which outputs miss their demanded probability."""
 
 
-def explain(problem: Problem, watch: Watch | None = None) -> None:
-    """Raise `InfeasibleError` with an irreducible conflict, or return if there is none."""
-    miss = least_miss(problem, watch)
-    if miss <= REACHED:
+def raise_conflict(problem: Problem, watch: Watch | None = None) -> None:
+    """Raise `InfeasibleError` with an irreducible conflict; return if none is proved.
+
+    Parameters
+    ----------
+    problem : Problem
+        The demands.
+    watch : callable or None
+        Called by the solver with (iteration, objective); returning True stops the solve.
+    """
+    miss = bound_miss(problem, watch)
+    if miss <= CONFLICT_MISS:
         return
-    demands = _demands(problem)
+    demands = _list_demands(problem)
     for name in list(demands):
         fewer = [other for other in demands if other != name]
-        if least_miss(_with_only(problem, fewer), watch) > REACHED:
+        if bound_miss(_keep_demands(problem, fewer), watch) > CONFLICT_MISS:
             demands = fewer
     listed = ", ".join(demands)
     raise InfeasibleError(
         f"No mechanism at epsilon = {float(problem.epsilon):g} meets all of: {listed}. "
-        f"The output laws are missed by at least {miss:.3g} in total. Leave any one of these "
-        "out and the others can be met.",
+        f"The output distributions are missed by at least {miss:.3g} in total. Leave any one of "
+        "these out and the others can be met.",
         tuple(demands),
     )
 
 
-def _demands(problem: Problem) -> list[str]:
-    least = ["zero_outputs"] if problem.least > 0 else []
-    return ["privacy", *problem.properties, *least, *(law.name for law in problem.laws)]
+def _list_demands(problem: Problem) -> list[str]:
+    least = ["zero_outputs"] if problem.least_probability > 0 else []
+    return ["privacy", *problem.properties, *least, *(one.name for one in problem.marginals)]
 
 
-def _with_only(problem: Problem, names: list[str]) -> Problem:
+def _keep_demands(problem: Problem, names: list[str]) -> Problem:
+    private = "privacy" in names
     return replace(
         problem,
-        private="privacy" in names,
-        delta=problem.delta if "privacy" in names else Fraction(0),
+        private=private,
+        delta=problem.delta if private else Fraction(0),
         properties=tuple(name for name in problem.properties if name in names),
-        laws=tuple(law for law in problem.laws if law.name in names),
-        least=problem.least if "zero_outputs" in names else 0.0,
+        marginals=tuple(one for one in problem.marginals if one.name in names),
+        least_probability=problem.least_probability if "zero_outputs" in names else 0.0,
     )
 
 
-def least_miss(problem: Problem, watch: Watch | None = None) -> float:
-    """A lower bound on sum_j |(source M)_j - target_j| over all laws and private M."""
-    if not problem.laws:
+def bound_miss(problem: Problem, watch: Watch | None = None) -> float:
+    """Bound sum_j |(source M)_j - target_j| from below, over all marginals and private M.
+
+    The program minimises short + excess subject to source M + short - excess = target.
+    """
+    if not problem.marginals:
         return 0.0
-    plain = replace(problem, laws=(), worst_case=False, table=np.zeros(problem.query.shape))
-    assembly = assemble(plain, fold_if_even=False)
-    base, substitution = assembly.program, assembly.substitution
-    size = len(problem.query.outputs)  # the variables are probabilities times this
-    columns = np.arange(size)
-    forms = sparse.vstack([substitution.apply_column_sums(law.source, columns)
-                           for law in problem.laws], format="csr")  # fmt: skip
-    count = forms.shape[0]
-    forms.resize((count, base.size))
-    sides = sparse.hstack([sparse.eye_array(count), -sparse.eye_array(count)])
-    equations = sparse.vstack(
-        [sparse.hstack([base.A_eq, sparse.csr_array((base.A_eq.shape[0], 2 * count))]),
-         sparse.hstack([forms, sides])]
-    )  # fmt: skip
-    rows = sparse.hstack([base.A_ub, sparse.csr_array((base.A_ub.shape[0], 2 * count))])
-    program = Program(
-        np.concatenate([np.zeros(base.size), np.ones(2 * count)]),
-        equations,
-        np.concatenate([base.b_eq, *(size * law.target for law in problem.laws)]),
-        rows,
-        base.b_ub,
-        free=np.concatenate([~base.signed(), np.zeros(2 * count, dtype=bool)]),
-    )
+    n, m = problem.query.shape
+    relaxed = replace(problem, marginals=(), worst_case=False, loss_table=np.zeros((n, m)))
+    selection = select(relaxed, fold_if_mirrored=False)
+    written = write_program(relaxed, selection)
+    count = m * len(problem.marginals)
+    equations = dict(written.equations)
+    for number, marginal in enumerate(problem.marginals):
+        own = sparse.eye_array(m, count, k=m * number, format="csr")
+        form = ColumnSums(marginal.source, np.arange(m))
+        equations[marginal] = Constraint(form, marginal.target, {SHORT: own, EXCESS: -own})
+    miss = {name: OtherVariables(count, cost=1.0) for name in (SHORT, EXCESS)}
+    measured = replace(written, equations=equations, others={**written.others, **miss})
+    scaled = MatrixScaling(m).apply(measured)
+    program = choose_substitution(relaxed, selection).apply(scaled)
     solution = solve(program, watch=watch)
-    return lower_bound(program, solution.y_eq, solution.y_ub, upper=float(size)) / size
+    return lower_bound(program, solution.y_eq, solution.y_ub, upper=float(m)) / m

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from tallyveil.optimize.solver import Watch
 
-__all__ = ["Progress", "watching"]
+__all__ = ["Progress", "watch_solver"]
 
 Progress: TypeAlias = bool | Callable[[int, float], object] | None
 """True shows a line, False nothing, None a line if standard error is a terminal and the solve
@@ -21,7 +21,7 @@ PATIENCE = 1.0
 
 
 @contextmanager
-def watching(progress: Progress, title: str) -> Iterator[Watch | None]:
+def watch_solver(progress: Progress, title: str) -> Iterator[Watch | None]:
     """What the solver should call at every iteration, for the time of the block."""
     if callable(progress):
         report = progress
