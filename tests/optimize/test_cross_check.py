@@ -75,8 +75,14 @@ def plain_program(problem: Problem) -> Program:
         cost[:size] = problem.weights.ravel()
     free = np.zeros(total, dtype=bool)
     free[size : size + int(problem.worst_case)] = True
-    return Program(cost, sparse.vstack(equations), np.array(values), sparse.vstack(lines),
-                   np.array(right), free)  # fmt: skip
+    return Program(
+        cost,
+        sparse.vstack(equations),
+        np.array(values),
+        sparse.vstack(lines),
+        np.array(right),
+        free,
+    )
 
 
 def random_query(rng) -> tv.Query:
@@ -101,9 +107,16 @@ def random_query(rng) -> tv.Query:
 def random_problem(rng) -> Problem:
     query = random_query(rng)
     n, m = query.shape
-    losses = ["absolute", "squared", "zero_one", ("beyond", 1), ("power", 0.5),
-              rng.random((n, m)), np.maximum(query.outputs[None, :] - query.inputs[:, None], 0)
-              + 3.0 * np.maximum(query.inputs[:, None] - query.outputs[None, :], 0)]  # fmt: skip
+    losses = [
+        "absolute",
+        "squared",
+        "zero_one",
+        ("beyond", 1),
+        ("power", 0.5),
+        rng.random((n, m)),
+        np.maximum(query.outputs[None, :] - query.inputs[:, None], 0)
+        + 3.0 * np.maximum(query.inputs[:, None] - query.outputs[None, :], 0),
+    ]
     options = {"loss": losses[rng.integers(len(losses))]}
     names = PROPERTIES if rng.random() < 0.2 else SEVEN
     options["properties"] = [name for name in names if rng.random() < rng.choice([0.1, 0.4])]
@@ -113,9 +126,9 @@ def random_problem(rng) -> Problem:
         if rng.random() < 0.5:
             options["side_information"] = query.inputs[rng.random(n) < 0.7].tolist() or None
     elif style < 0.7:
-        law = rng.dirichlet(np.ones(n))
-        law[rng.random(n) < 0.2] = 0
-        options["prior"] = law if law.sum() > 0 else None
+        prior = rng.dirichlet(np.ones(n))
+        prior[rng.random(n) < 0.2] = 0
+        options["prior"] = prior if prior.sum() > 0 else None
     if rng.random() < 0.15:
         options["delta"] = round(float(rng.choice([1e-3, 0.05, 0.3])), 3)
     if rng.random() < 0.15 and not options.get("worst_case"):

@@ -59,10 +59,12 @@ def command(
     ] = None,
     delta: Annotated[str, typer.Option(help="Slack of (epsilon, delta)-privacy.")] = "0",
     fixed_point: Annotated[
-        str | None, typer.Option(help="Distribution that must come out as it goes in.")
+        str | None,
+        typer.Option(help="Distribution that must come out as it goes in: numbers or file."),
     ] = None,
     target: Annotated[
-        str | None, typer.Option(help="Distribution of the outputs that must come out.")
+        str | None,
+        typer.Option(help="Distribution of outputs that must come out: numbers or file."),
     ] = None,
     zero_outputs: Annotated[
         bool, typer.Option(help="Whether outputs may have probability zero.")

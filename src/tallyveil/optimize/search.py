@@ -50,6 +50,8 @@ __all__ = ["Attempt", "Found", "solve_problem"]
 class Attempt:
     """One program, or one closed form, that a search tried.
 
+    A closed form has no window, no margin and no scaling; its outcome names it.
+
     Attributes
     ----------
     window : int or None
