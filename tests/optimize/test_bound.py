@@ -14,6 +14,7 @@ from tallyveil.optimize.options import DesignOptions
 from tallyveil.optimize.problem import pose
 from tallyveil.optimize.program import WORST_CASE, assemble
 from tallyveil.optimize.solver import solve
+from tallyveil.properties import Rows
 
 FIXED = [0.05, 0.1, 0.2, 0.3, 0.2, 0.1, 0.05]
 CASES = {
@@ -63,6 +64,18 @@ def test_spoilt_multipliers_never_exceed_the_optimum(name):
                 y_ub=np.abs(solution.y_ub + size * rng.normal(size=len(solution.y_ub))),
             )
             assert bound_objective(assembly, assembly.invert(spoilt).multipliers) <= optimum + 1e-8
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_inflated_multipliers_of_one_group_never_exceed_the_optimum(name):
+    problem = posed(name)
+    assembly = assemble(problem)
+    found = assembly.invert(solve(assembly.program, tolerance=1e-11))
+    optimum = problem.objective(found.matrix)
+    for key, group in found.multipliers.items():
+        for factor in (0.0, 0.99, 1.01, 1.5):
+            inflated = {**found.multipliers, key: factor * group}
+            assert bound_objective(assembly, inflated) <= optimum + 1e-8
 
 
 @pytest.mark.parametrize("width", [1, 3, 8])
@@ -126,6 +139,24 @@ def bound_exactly(assembly, multipliers):
         costs = costs + exact(marginal.source)[:, None] * price
         constant -= (price * exact(marginal.target)).sum()
     return (constant + sum(min(row) for row in costs.tolist())) / total
+
+
+def test_reduced_costs_are_rounded_down_where_large_terms_cancel():
+    rng = np.random.default_rng(2)
+    start = rng.normal(size=(4, 3))
+    costs, exact = bounds._ReducedCosts(start), np.vectorize(Fraction, otypes=[object])(start)
+    for _ in range(30):
+        larger, smaller = ((rng.integers(0, 4, 9), rng.integers(0, 3, 9)) for _ in range(2))
+        multiplier = rng.normal(size=9) * 10.0 ** rng.integers(0, 8, 9)
+        for sign in (1, -1):  # nearly cancels: the factors differ in the last digits
+            factor = 1.7 * (1 + sign * 1e-15)
+            costs.subtract_rows(Rows(larger, smaller), sign * multiplier, factor)
+            for at, one in enumerate(multiplier.tolist()):
+                exact[larger[0][at], larger[1][at]] -= sign * Fraction(factor) * Fraction(one)
+                exact[smaller[0][at], smaller[1][at]] += sign * Fraction(one)
+    assert (costs.value > exact).any()  # rounding alone would not do
+    assert (costs.lower_limits() <= exact).all()
+    assert (exact - costs.lower_limits() <= 1e-3).all()
 
 
 @pytest.mark.parametrize("size", [0.0, 1e-3, 1e6])
