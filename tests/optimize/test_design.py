@@ -259,7 +259,7 @@ def test_progress_line_on_a_terminal(monkeypatch):
     from tallyveil.optimize import progress
 
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "SECONDS_BEFORE_SHOWN", 0.0)
     for shown, asked in ((True, None), (True, True), (False, False)):
         monkeypatch.setattr("sys.stderr", Terminal())
         tv.design(Q, 0.5, method="lp", progress=asked)

@@ -15,12 +15,14 @@ most `ACCEPTABLE_GAP` ends it after the first choice of cost scaling.
   asked for 1e-11, so a column whose largest entry is below 1e-8 (`NEGLIGIBLE_OUTPUTS`) is an
   output that the optimum never releases. Whether dropping it is harmless is checked against the
   objective (`MAX_DROP_COST`), and properties must survive.
-- `tallyveil.proof.repair` mends *ratios* of any matrix, from any source, and knows no objective.
-  It measures the error of the ratios and drops entries below four times that error, never
-  above its own limit of 1e-6. For a matrix that comes out of `polish` the measured error is
-  round-off, so there the second repair changes the last digits only.
+- `tallyveil.proof.repair` mends *ratios* of any matrix, from any source, and knows neither an
+  objective nor properties. It measures the error of the ratios and drops entries below four
+  times that error, up to a limit of its own. For a matrix that comes out of `polish` the
+  measured error is round-off, so repairing it again before certification changes the last
+  digits only.
 
-`polish` calls `proof.repair` where no property is asked for: mending ratios has one home.
+`polish` leaves ratios to `proof.repair` wherever it can. It mends them itself, by mixing with a
+constant mechanism, only where properties, delta or a least probability must survive.
 """
 
 from __future__ import annotations
