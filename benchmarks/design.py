@@ -80,10 +80,14 @@ def plain(question: tv.Query, epsilon: float, properties: tuple[str, ...], limit
     cost = (loss_table(question, "absolute") / n).ravel()
     start = time.process_time()
     found = linprog(
-        cost, A_ub=sparse.vstack(upper, format="csc"), b_ub=np.concatenate(right),
-        A_eq=sparse.vstack(equal, format="csc"), b_eq=np.concatenate(values),
-        method="highs", options={"time_limit": limit},
-    )  # fmt: skip
+        cost,
+        A_ub=sparse.vstack(upper, format="csc"),
+        b_ub=np.concatenate(right),
+        A_eq=sparse.vstack(equal, format="csc"),
+        b_eq=np.concatenate(values),
+        method="highs",
+        options={"time_limit": limit},
+    )
     return time.process_time() - start, found.fun, found.status != 0
 
 
@@ -106,13 +110,26 @@ def measure(
             for name, properties in SETS.items():
                 question = query(graph, size)
                 seconds, design = ours(question, epsilon, properties)
-                row = {"graph": graph, "size": size, "epsilon": epsilon, "set": name,
-                       "seconds": seconds, "objective": design.objective, "gap": design.gap,
-                       "scipy": None, "stopped": False, "ratio": None}  # fmt: skip
+                row = {
+                    "graph": graph,
+                    "size": size,
+                    "epsilon": epsilon,
+                    "set": name,
+                    "seconds": seconds,
+                    "objective": design.objective,
+                    "gap": design.gap,
+                    "scipy": None,
+                    "stopped": False,
+                    "ratio": None,
+                }
                 if size <= scipy_up_to:
                     taken, value, stopped = plain(question, epsilon, properties, limit)
-                    row |= {"scipy": taken, "stopped": stopped, "ratio": taken / seconds,
-                            "scipy_objective": value}  # fmt: skip
+                    row |= {
+                        "scipy": taken,
+                        "stopped": stopped,
+                        "ratio": taken / seconds,
+                        "scipy_objective": value,
+                    }
                 found.append(row)
                 print(_cells(row), file=sys.stderr, flush=True)  # these runs are long
     return found
@@ -123,8 +140,15 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     if row["scipy"] is not None:
         mark = "> " if row["stopped"] else ""
         scipy = (f"{mark}{row['scipy']:.3f}", f"{mark}{row['ratio']:.1f}")
-    return (row["graph"], str(row["size"]), f"{row['epsilon']:g}", row["set"],
-            f"{row['seconds']:.4f}", *scipy, f"{row['gap']:.0e}")  # fmt: skip
+    return (
+        row["graph"],
+        str(row["size"]),
+        f"{row['epsilon']:g}",
+        row["set"],
+        f"{row['seconds']:.4f}",
+        *scipy,
+        f"{row['gap']:.0e}",
+    )
 
 
 def curves(found: list[dict[str, Any]], key: str, graph: str, epsilon: float) -> dict[str, Any]:
@@ -168,13 +192,23 @@ def bars(found: list[dict[str, Any]]) -> list[Bar]:
     kept = []
     faster = [row["ratio"] for row in path if row["size"] == 81 and row["ratio"] is not None]
     if faster:
-        kept.append(Bar("path, 81 answers: 10 times faster than SciPy for every set",
-                        f"at least {min(faster):.1f} times", min(faster) >= 10))  # fmt: skip
+        kept.append(
+            Bar(
+                "path, 81 answers: 10 times faster than SciPy for every set",
+                f"at least {min(faster):.1f} times",
+                min(faster) >= 10,
+            )
+        )
     for graph, size, limit in (("path", 161, 2), ("path", 321, 10), ("complete", 101, 1)):
         taken = [row["seconds"] for row in found if (row["graph"], row["size"]) == (graph, size)]
         if taken:
-            kept.append(Bar(f"{graph}, {size} answers: under {limit} s for every set",
-                            f"at most {max(taken):.2f} s", max(taken) < limit))  # fmt: skip
+            kept.append(
+                Bar(
+                    f"{graph}, {size} answers: under {limit} s for every set",
+                    f"at most {max(taken):.2f} s",
+                    max(taken) < limit,
+                )
+            )
     gap = max(row["gap"] for row in found if row["size"] <= 161)
     kept.append(Bar("certified gap below 1e-6 up to 161 answers", f"{gap:.1e}", gap < 1e-6))
     return kept
@@ -205,9 +239,18 @@ def against_qif(qif: Peer, sizes: tuple[int, ...], epsilons: tuple[float, ...]) 
                 continue
             taken, objective, realised = numbers
             seconds, design = ours(query("path", size), epsilon, ())
-            found.append({"size": size, "epsilon": epsilon, "seconds": seconds, "qif": taken,
-                          "ratio": taken / seconds, "objective": design.objective,
-                          "qif_objective": objective, "qif_realised": f"{realised:g}"})  # fmt: skip
+            found.append(
+                {
+                    "size": size,
+                    "epsilon": epsilon,
+                    "seconds": seconds,
+                    "qif": taken,
+                    "ratio": taken / seconds,
+                    "objective": design.objective,
+                    "qif_objective": objective,
+                    "qif_realised": f"{realised:g}",
+                }
+            )
     return found
 
 
@@ -217,8 +260,11 @@ def summary(found: list[dict[str, Any]]) -> Table:
     for graph, size in dict.fromkeys((row["graph"], row["size"]) for row in found):
         cells = []
         for name in SETS:
-            own = [row for row in found
-                   if (row["graph"], row["size"], row["set"]) == (graph, size, name)]  # fmt: skip
+            own = [
+                row
+                for row in found
+                if (row["graph"], row["size"], row["set"]) == (graph, size, name)
+            ]
             slowest = f"{max(row['seconds'] for row in own):.3f} s"
             ratios = [row["ratio"] for row in own if row["ratio"] is not None]
             cells.append(f"{slowest} ({min(ratios):.0f} times)" if ratios else slowest)
@@ -228,15 +274,41 @@ def summary(found: list[dict[str, Any]]) -> Table:
 
 
 def tables(found: list[dict[str, Any]], qif: list[dict[str, Any]]) -> list[Table]:
-    columns = ("neighbours", "answers", "epsilon", "properties", "tallyveil s", "SciPy s",
-               "ratio", "certified gap")  # fmt: skip
+    columns = (
+        "neighbours",
+        "answers",
+        "epsilon",
+        "properties",
+        "tallyveil s",
+        "SciPy s",
+        "ratio",
+        "certified gap",
+    )
     made = [summary(found), Table("Every design", columns, [_cells(row) for row in found])]
     if qif:
-        lines = [(str(row["size"]), f"{row['epsilon']:g}", f"{row['seconds']:.4f}",
-                  f"{row['qif']:.3f}", f"{row['ratio']:.0f}", f"{row['objective']:.7g}",
-                  f"{row['qif_objective']:.7g}", row["qif_realised"]) for row in qif]  # fmt: skip
-        heads = ("answers", "epsilon", "tallyveil s", "qif s", "ratio", "objective",
-                 "qif's objective", "qif's realised epsilon")  # fmt: skip
+        lines = [
+            (
+                str(row["size"]),
+                f"{row['epsilon']:g}",
+                f"{row['seconds']:.4f}",
+                f"{row['qif']:.3f}",
+                f"{row['ratio']:.0f}",
+                f"{row['objective']:.7g}",
+                f"{row['qif_objective']:.7g}",
+                row["qif_realised"],
+            )
+            for row in qif
+        ]
+        heads = (
+            "answers",
+            "epsilon",
+            "tallyveil s",
+            "qif s",
+            "ratio",
+            "objective",
+            "qif's objective",
+            "qif's realised epsilon",
+        )
         made.append(Table("Against qif: path, no properties", heads, lines))
     return made
 
@@ -260,15 +332,15 @@ def run(given: argparse.Namespace) -> Result:
         method="The best mechanism for the mean absolute error. Processor seconds, one thread; "
         "ours is posing, solving, repairing and the certified bound, SciPy's only the solver on "
         f"the plain program, stopped after {limit:g} s (then marked >). Properties: WH weakly "
-        "honest, F fair, CM column monotone, all: the seven of paper 000. Neighbours: path (a "
-        "count), band (a mean), complete (a maximum).",
+        "honest, F fair, CM column monotone, all: the seven of Cormode et al. (2018). "
+        "Neighbours: path (a count), band (a mean), complete (a maximum).",
         tables=tables(found, beside),
         bars=bars(found),
         plots=plots(found),
         exponents=exponents(found),
         peers={"qif": qif.state},
         raw={"rows": found, "qif": beside},
-    )  # fmt: skip
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:

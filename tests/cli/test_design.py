@@ -1,6 +1,8 @@
 """`tallyveil design` and `tallyveil compare`: files, pictures, JSON, errors."""
 
 import csv
+import dataclasses
+import inspect
 import json
 import sys
 
@@ -9,6 +11,8 @@ from typer.testing import CliRunner
 
 import tallyveil as tv
 from tallyveil.cli.app import app
+from tallyveil.cli.design import command
+from tallyveil.optimize.options import DesignOptions
 
 
 def inside(*words):
@@ -18,12 +22,26 @@ def inside(*words):
 
 def test_design_writes_a_certified_mechanism_and_a_picture(tallyveil, tmp_path):
     out = tmp_path / "d"
-    done = tallyveil("design", "count:6", "--epsilon", "0.5", "--property", "fair",
-                     "--property", "column-monotone", "--out", out, check=0)  # fmt: skip
+    done = tallyveil(
+        "design",
+        "count:6",
+        "--epsilon",
+        "0.5",
+        "--property",
+        "fair",
+        "--property",
+        "column-monotone",
+        "--out",
+        out,
+        check=0,
+    )
     assert "optimal for absolute loss" in done.stdout
     assert {file.name for file in out.iterdir()} == {
-        "mechanism.json", "matrix.csv", "heatmap.png", "design.json"
-    }  # fmt: skip
+        "mechanism.json",
+        "matrix.csv",
+        "heatmap.png",
+        "design.json",
+    }
     assert tv.verify(out / "mechanism.json")
     found = tv.design(tv.Query.count(6), 0.5, properties=["fair", "column_monotone"])
     assert json.loads((out / "design.json").read_text())["objective"] == found.objective
@@ -34,8 +52,20 @@ def test_design_writes_a_certified_mechanism_and_a_picture(tallyveil, tmp_path):
 
 def test_several_epsilons_give_the_trade_off(tallyveil, tmp_path):
     out = tmp_path / "d"
-    done = tallyveil("design", "maximum:0:5", "--epsilon", "0.5", "--epsilon", "1/4",
-                     "--property", "all", "--json", "--out", out, check=0)  # fmt: skip
+    done = tallyveil(
+        "design",
+        "maximum:0:5",
+        "--epsilon",
+        "0.5",
+        "--epsilon",
+        "1/4",
+        "--property",
+        "all",
+        "--json",
+        "--out",
+        out,
+        check=0,
+    )
     summaries = json.loads(done.stdout)
     assert [one["epsilon"] for one in summaries] == ["1/2", "1/4"]
     assert all(one["gap"] < 1e-6 for one in summaries)
@@ -49,16 +79,24 @@ def test_several_epsilons_give_the_trade_off(tallyveil, tmp_path):
 @pytest.mark.parametrize(
     ("words", "objective"),
     [
-        (["count:5", "--worst-case", "--side-information", "2:5"],
-         lambda q: tv.design(q, 1, worst_case=True, side_information=range(2, 6))),
-        (["count:5", "--loss", "beyond:1", "--prior", "binomial:0.3"],
-         lambda q: tv.design(q, 1, ("beyond", 1), prior=("binomial", 0.3))),
-        (["count:5", "--fixed-point", "0.1,0.15,0.25,0.25,0.15,0.1", "--method", "lp"],
-         lambda q: tv.design(q, 1, fixed_point=[0.1, 0.15, 0.25, 0.25, 0.15, 0.1])),
-        (["count:5", "--delta", "0.01", "--no-zero-outputs"],
-         lambda q: tv.design(q, 1, delta="0.01", zero_outputs=False)),
+        (
+            ["count:5", "--worst-case", "--side-information", "2:5"],
+            lambda q: tv.design(q, 1, worst_case=True, side_information=range(2, 6)),
+        ),
+        (
+            ["count:5", "--loss", "beyond:1", "--prior", "binomial:0.3"],
+            lambda q: tv.design(q, 1, ("beyond", 1), prior=("binomial", 0.3)),
+        ),
+        (
+            ["count:5", "--fixed-point", "0.1,0.15,0.25,0.25,0.15,0.1", "--method", "lp"],
+            lambda q: tv.design(q, 1, fixed_point=[0.1, 0.15, 0.25, 0.25, 0.15, 0.1]),
+        ),
+        (
+            ["count:5", "--delta", "0.01", "--no-zero-outputs"],
+            lambda q: tv.design(q, 1, delta="0.01", zero_outputs=False),
+        ),
     ],
-)  # fmt: skip
+)
 def test_options_mean_what_they_mean_in_python(tmp_path, words, objective):
     done = inside("design", *words, "--epsilon", "1", "--json", "--out", tmp_path / "d")
     wanted = objective(tv.Query.count(5)).objective
@@ -72,10 +110,30 @@ def test_options_mean_what_they_mean_in_python(tmp_path, words, objective):
         (["count:3", "--epsilon", "0"], "greater than 0"),
         (["count:3", "--epsilon", "1", "--property", "honest"], "Known properties"),
         (["count:3", "--epsilon", "1", "--loss", "cubic"], "Known losses"),
-        (["count:2", "--epsilon", ".5", "--fixed-point", ".9,.05,.05", "--property",
-          "weakly_honest"], "privacy, weakly_honest, fixed_point"),
+        (
+            [
+                "count:2",
+                "--epsilon",
+                ".5",
+                "--fixed-point",
+                ".9,.05,.05",
+                "--property",
+                "weakly_honest",
+            ],
+            "privacy, weakly_honest, fixed_point",
+        ),
+        (["count:3", "--epsilon", "1", "--loss", "beyond:x"], "'loss' must give 'beyond' a number"),
+        (["count:3", "--epsilon", "1", "--prior", "binomial:x"], "give the binomial a probability"),
+        (["count:3", "--epsilon", "1", "--prior", "1,2,x,4"], "'prior' must be numbers separated"),
+        (["count:3", "--epsilon", "1", "--target", "no"], "'target' must be numbers separated"),
+        (["count:3", "--epsilon", "1", "--side-information", "1.5:3"], "FIRST:LAST in whole"),
+        (["count:3", "--epsilon", "1", "--method", "simplex"], "'auto' or 'lp'"),
+        (
+            ["count:3", "--epsilon", "1", "--worst-case", "--prior", "1,2,3,4"],
+            "A worst case has no prior",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_requests_are_explained_and_write_nothing(tmp_path, words, message):
     done = inside("design", *words, "--out", tmp_path / "d")
     assert isinstance(done.exception, tv.TallyveilError)
@@ -83,23 +141,81 @@ def test_bad_requests_are_explained_and_write_nothing(tmp_path, words, message):
     assert not (tmp_path / "d").exists()
 
 
+@pytest.mark.parametrize("text", ["{", "[]", '{"kind": "count"}', '{"kind": "count", "up": 1}'])
+def test_a_file_that_describes_no_query_is_refused(tmp_path, text):
+    file = tmp_path / "query.json"
+    file.write_text(text)
+    done = inside("design", file, "--epsilon", "1", "--out", tmp_path / "d")
+    assert isinstance(done.exception, tv.ArgumentError)
+    assert "a JSON file that describes a query" in str(done.exception)
+
+
+def test_a_query_may_come_from_a_file(tmp_path):
+    file = tmp_path / "query.json"
+    file.write_text(json.dumps(tv.Query.count(3).to_dict()))
+    done = inside("design", file, "--epsilon", "1", "--json", "--out", tmp_path / "d")
+    assert json.loads(done.stdout)["query"] == tv.Query.count(3).to_dict()
+
+
+def test_the_summary_says_what_was_tried(tmp_path):
+    words = ("design", "count:4", "--epsilon", "1", "--method", "lp", "--json")
+    done = inside(*words, "--out", tmp_path / "d")
+    (attempt,) = json.loads(done.stdout)["attempts"]
+    assert attempt["outcome"].startswith("meets the demands")
+
+
+def test_options_have_the_names_they_have_in_python():
+    """`DesignOptions` is the one list; the function and the command follow it."""
+    names = {field.name for field in dataclasses.fields(DesignOptions)}
+    given = set(inspect.signature(command).parameters)
+    assert names - {"progress"} <= given
+    assert given - names == {"question", "epsilon", "categories", "extend", "out_folder", "as_json"}
+
+
 def test_compare_files_and_names(tallyveil, tmp_path):
     tallyveil("design", "count:6", "--epsilon", "1", "--out", tmp_path / "mine", check=0)
-    done = tallyveil("compare", tmp_path / "mine" / "mechanism.json",
-                     tmp_path / "mine" / "matrix.csv", "geometric", "--query", "count:6",
-                     "--epsilon", "1", "--loss", "absolute", "--loss", "zero_one", "--json",
-                     "--out", tmp_path / "view", check=0)  # fmt: skip
+    done = tallyveil(
+        "compare",
+        tmp_path / "mine" / "mechanism.json",
+        tmp_path / "mine" / "matrix.csv",
+        "geometric",
+        "--query",
+        "count:6",
+        "--epsilon",
+        "1",
+        "--loss",
+        "absolute",
+        "--loss",
+        "zero_one",
+        "--json",
+        "--out",
+        tmp_path / "view",
+        check=0,
+    )
     rows = json.loads(done.stdout)
     assert [row["mechanism"] for row in rows[::2]] == ["mine", "matrix", "geometric"]
     assert rows[0]["expected_loss"] <= rows[4]["expected_loss"] + 1e-12
     assert {file.name for file in (tmp_path / "view").iterdir()} == {
-        "comparison.csv", "comparison.png"
-    }  # fmt: skip
+        "comparison.csv",
+        "comparison.png",
+    }
 
 
 def test_compare_shows_a_table_and_the_trade_off(tallyveil, tmp_path):
-    done = tallyveil("compare", "geometric", "variant2", "--query", "count:6", "--epsilon", "0.5",
-                     "--epsilon", "2", "--out", tmp_path, check=0)  # fmt: skip
+    done = tallyveil(
+        "compare",
+        "geometric",
+        "variant2",
+        "--query",
+        "count:6",
+        "--epsilon",
+        "0.5",
+        "--epsilon",
+        "2",
+        "--out",
+        tmp_path,
+        check=0,
+    )
     assert "absolute loss, uniform prior" in done.stdout
     assert (tmp_path / "tradeoff.png").is_file()
 
@@ -128,6 +244,8 @@ def test_without_the_plotting_library_everything_else_is_written(tmp_path, monke
     done = inside("design", "count:4", "--epsilon", "1", "--out", tmp_path / "d")
     assert done.exit_code == 0
     assert {path.name for path in (tmp_path / "d").iterdir()} == {
-        "mechanism.json", "matrix.csv", "design.json"
-    }  # fmt: skip
+        "mechanism.json",
+        "matrix.csv",
+        "design.json",
+    }
     assert tv.verify(tmp_path / "d" / "mechanism.json")

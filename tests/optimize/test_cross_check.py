@@ -10,8 +10,9 @@ from scipy import sparse
 
 import tallyveil as tv
 from tallyveil.errors import InfeasibleError
-from tallyveil.optimize.engine import solve_problem
+from tallyveil.optimize.options import DesignOptions
 from tallyveil.optimize.problem import Problem, pose
+from tallyveil.optimize.search import solve_problem
 from tallyveil.optimize.solver import Program, solve
 from tallyveil.properties import PROPERTIES, SEVEN, rows
 
@@ -36,7 +37,7 @@ def plain_program(problem: Problem) -> Program:
     for number, (i, k) in enumerate(ordered):
         block = size + int(problem.worst_case) + number * m
         for j in range(m):
-            entries = [(i * m + j, 1.0), (k * m + j, -problem.grow)]
+            entries = [(i * m + j, 1.0), (k * m + j, -problem.growth)]
             lines.append(row(entries + ([(block + j, -1.0)] if slacks else [])))
             right.append(0.0)
         if slacks:
@@ -51,31 +52,37 @@ def plain_program(problem: Problem) -> Program:
                     entries.append((part.smaller[0][at] * m + part.smaller[1][at], 1.0))
                 (equations if part.equal else lines).append(row(entries))
                 (values if part.equal else right).append(-part.floor)
-    if problem.least:
+    if problem.least_probability:
         distance = np.abs(problem.query.inputs[:, None] - problem.query.outputs[None, :])
         for i, j in np.argwhere(distance <= distance.min(axis=0) + 1e-9):
             lines.append(row([(i * m + j, -1.0)]))
-            right.append(-problem.least)
+            right.append(-problem.least_probability)
     for i in range(n):
         equations.append(row([(i * m + j, 1.0) for j in range(m)]))
         values.append(1.0)
-    for law in problem.laws:
+    for marginal in problem.marginals:
         for j in range(m):
-            equations.append(row([(i * m + j, law.source[i]) for i in range(n)]))
-            values.append(law.target[j])
+            equations.append(row([(i * m + j, marginal.source[i]) for i in range(n)]))
+            values.append(marginal.target[j])
     cost = np.zeros(total)
     if problem.worst_case:
         cost[size] = 1.0
         for i in np.flatnonzero(problem.possible):
-            entries = [(i * m + j, problem.table[i, j]) for j in range(m)]
+            entries = [(i * m + j, problem.loss_table[i, j]) for j in range(m)]
             lines.append(row([*entries, (size, -1.0)]))
             right.append(0.0)
     else:
         cost[:size] = problem.weights.ravel()
     free = np.zeros(total, dtype=bool)
     free[size : size + int(problem.worst_case)] = True
-    return Program(cost, sparse.vstack(equations), np.array(values), sparse.vstack(lines),
-                   np.array(right), free)  # fmt: skip
+    return Program(
+        cost,
+        sparse.vstack(equations),
+        np.array(values),
+        sparse.vstack(lines),
+        np.array(right),
+        free,
+    )
 
 
 def random_query(rng) -> tv.Query:
@@ -100,9 +107,16 @@ def random_query(rng) -> tv.Query:
 def random_problem(rng) -> Problem:
     query = random_query(rng)
     n, m = query.shape
-    losses = ["absolute", "squared", "zero_one", ("beyond", 1), ("power", 0.5),
-              rng.random((n, m)), np.maximum(query.outputs[None, :] - query.inputs[:, None], 0)
-              + 3.0 * np.maximum(query.inputs[:, None] - query.outputs[None, :], 0)]  # fmt: skip
+    losses = [
+        "absolute",
+        "squared",
+        "zero_one",
+        ("beyond", 1),
+        ("power", 0.5),
+        rng.random((n, m)),
+        np.maximum(query.outputs[None, :] - query.inputs[:, None], 0)
+        + 3.0 * np.maximum(query.inputs[:, None] - query.outputs[None, :], 0),
+    ]
     options = {"loss": losses[rng.integers(len(losses))]}
     names = PROPERTIES if rng.random() < 0.2 else SEVEN
     options["properties"] = [name for name in names if rng.random() < rng.choice([0.1, 0.4])]
@@ -112,9 +126,9 @@ def random_problem(rng) -> Problem:
         if rng.random() < 0.5:
             options["side_information"] = query.inputs[rng.random(n) < 0.7].tolist() or None
     elif style < 0.7:
-        law = rng.dirichlet(np.ones(n))
-        law[rng.random(n) < 0.2] = 0
-        options["prior"] = law if law.sum() > 0 else None
+        prior = rng.dirichlet(np.ones(n))
+        prior[rng.random(n) < 0.2] = 0
+        options["prior"] = prior if prior.sum() > 0 else None
     if rng.random() < 0.15:
         options["delta"] = round(float(rng.choice([1e-3, 0.05, 0.3])), 3)
     if rng.random() < 0.15 and not options.get("worst_case"):
@@ -123,7 +137,8 @@ def random_problem(rng) -> Problem:
         options["fixed_point"] = rng.dirichlet(np.ones(n))
     if rng.random() < 0.1:
         options["zero_outputs"] = False
-    return pose(query, float(rng.choice([0.05, 0.3, 1.0, 2.5])), **options)
+    epsilon = float(rng.choice([0.05, 0.3, 1.0, 2.5]))
+    return pose(query, epsilon, DesignOptions(**options))
 
 
 def check(seed: int) -> None:
@@ -152,8 +167,8 @@ def check(seed: int) -> None:
         assert mechanism.realised_epsilon() <= float(problem.epsilon) + 1e-10
     for name in problem.properties:
         assert mechanism.has(name), mechanism.witness(name)
-    for law in problem.laws:
-        assert np.abs(law.source @ found.matrix - law.target).max() < 1e-8
+    for marginal in problem.marginals:
+        assert np.abs(marginal.source @ found.matrix - marginal.target).max() < 1e-8
 
 
 @pytest.mark.parametrize("seed", range(NORMAL_RUN))

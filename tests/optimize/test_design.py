@@ -1,5 +1,7 @@
-"""tv.design: methods, laws, errors, infeasibility, cache, progress, certification."""
+"""tv.design: methods, marginals, errors, infeasibility, cache, progress, certification."""
 
+import dataclasses
+import inspect
 import io
 import json
 import os
@@ -10,11 +12,12 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
+from tallyveil.optimize.options import DesignOptions
 from tallyveil.properties import SEVEN
 
 Q = tv.Query.count(12)
 RNG = np.random.default_rng(11)
-LAW = RNG.dirichlet(np.ones(13))
+SKEWED = RNG.dirichlet(np.ones(13))
 
 
 @pytest.mark.parametrize(
@@ -22,12 +25,12 @@ LAW = RNG.dirichlet(np.ones(13))
     [
         ("geometric", {"loss": "zero_one", "properties": ["row_monotone", "symmetric"]}),
         ("geometric+remap", {}),
-        ("geometric+remap", {"prior": LAW, "loss": "squared"}),
-        ("geometric+remap", {"prior": LAW, "side_information": range(3, 9)}),
+        ("geometric+remap", {"prior": SKEWED, "loss": "squared"}),
+        ("geometric+remap", {"prior": SKEWED, "side_information": range(3, 9)}),
         ("fair", {"loss": "zero_one", "properties": SEVEN}),
-        ("fair", {"loss": "zero_one", "properties": ["fair"], "prior": LAW}),
-        ("transport", {"fixed_point": LAW}),
-        ("transport", {"prior": LAW, "target": LAW[::-1], "loss": "squared"}),
+        ("fair", {"loss": "zero_one", "properties": ["fair"], "prior": SKEWED}),
+        ("transport", {"fixed_point": SKEWED}),
+        ("transport", {"prior": SKEWED, "target": SKEWED[::-1], "loss": "squared"}),
     ],
 )
 def test_closed_forms_equal_the_program(method, options):
@@ -44,9 +47,9 @@ def test_closed_forms_equal_the_program(method, options):
 @pytest.mark.parametrize(
     "options",
     [
-        {"loss": "zero_one", "fixed_point": LAW},  # transport is not optimal there
-        {"fixed_point": LAW, "prior": LAW[::-1]},  # nor for other weights
-        {"loss": ("power", 0.3), "fixed_point": LAW},  # nor for concave losses
+        {"loss": "zero_one", "fixed_point": SKEWED},  # transport is not optimal there
+        {"fixed_point": SKEWED, "prior": SKEWED[::-1]},  # nor for other weights
+        {"loss": ("power", 0.3), "fixed_point": SKEWED},  # nor for concave losses
         {"loss": RNG.random((13, 13))},  # geometric plus remap needs a monotone loss
         {"properties": ["fair"]},
         {"delta": 0.01},
@@ -66,8 +69,8 @@ def test_cases_without_a_theorem_go_to_the_program(options):
     [
         {},
         {"properties": SEVEN},
-        {"properties": ["column_monotone"], "prior": LAW},
-        {"fixed_point": LAW, "method": "lp"},
+        {"properties": ["column_monotone"], "prior": SKEWED},
+        {"fixed_point": SKEWED, "method": "lp"},
         {"worst_case": True},
         {"delta": 0.001},
         {"query": tv.Query.maximum(0, 12), "properties": ["fair"]},
@@ -103,7 +106,7 @@ def test_delta_buys_accuracy():
 
 
 def test_zero_outputs():
-    """Table 3 of paper 001 never releases the ends; without zeros every output can come."""
+    """Croft, Sack and Shi (2020), Table 3, never releases the ends; without zeros all can come."""
     query = tv.Query.count(5)
     free = tv.design(query, 0.5)
     assert free.mechanism.matrix[:, 0].max() == 0
@@ -114,38 +117,52 @@ def test_zero_outputs():
     assert tv.design(query, 0.5, zero_outputs=0.1).mechanism.matrix[5, 5] >= 0.1 - 1e-12
 
 
-def test_two_laws_at_once():
+def test_two_marginals_at_once():
     """A prior may have its own target beside a fixed point."""
     z, other = np.full(4, 0.25), np.array([0.3, 0.2, 0.2, 0.3])
-    found = tv.design(tv.Query.count(3), 1.0, prior=other, target=[0.27, 0.23, 0.23, 0.27],
-                      fixed_point=z)  # fmt: skip
+    found = tv.design(
+        tv.Query.count(3), 1.0, prior=other, target=[0.27, 0.23, 0.23, 0.27], fixed_point=z
+    )
     assert np.abs(z @ found.mechanism.matrix - z).max() < 1e-8
     assert np.abs(other @ found.mechanism.matrix - [0.27, 0.23, 0.23, 0.27]).max() < 1e-8
 
 
 def test_side_information_conditions_a_prior():
     found = tv.design(Q, 1.0, side_information=[4, 5, 6])
-    law = np.zeros(13)
-    law[4:7] = 1 / 3
-    assert found.objective == pytest.approx(tv.design(Q, 1.0, prior=law).objective)
-    assert found.objective == pytest.approx(found.mechanism.expected_loss(prior=law))
+    prior = np.zeros(13)
+    prior[4:7] = 1 / 3
+    assert found.objective == pytest.approx(tv.design(Q, 1.0, prior=prior).objective)
+    assert found.objective == pytest.approx(found.mechanism.expected_loss(prior=prior))
 
 
 @pytest.mark.parametrize(
     ("options", "conflict"),
     [
-        ({"properties": ["weakly_honest"], "fixed_point": [0.9, 0.05, 0.05]},
-         {"privacy", "weakly_honest", "fixed_point"}),
-        ({"properties": ["fair", "row_monotone", "column_monotone"],
-          "fixed_point": [0.9, 0.05, 0.05]}, {"privacy", "fair", "fixed_point"}),
-        ({"prior": [0.5, 0.3, 0.2], "target": [0.2, 0.3, 0.5], "fixed_point": [0.5, 0.25, 0.25]},
-         {"fixed_point", "target"}),
-        ({"prior": [0.8, 0.1, 0.1], "target": [0.8, 0.1, 0.1], "fixed_point": [0.1, 0.1, 0.8]},
-         {"privacy", "fixed_point", "target"}),
-        ({"prior": [1, 0, 0], "target": [0, 1, 0], "properties": ["weakly_honest"]},
-         {"weakly_honest", "target"}),
+        (
+            {"properties": ["weakly_honest"], "fixed_point": [0.9, 0.05, 0.05]},
+            {"privacy", "weakly_honest", "fixed_point"},
+        ),
+        (
+            {
+                "properties": ["fair", "row_monotone", "column_monotone"],
+                "fixed_point": [0.9, 0.05, 0.05],
+            },
+            {"privacy", "fair", "fixed_point"},
+        ),
+        (
+            {"prior": [0.5, 0.3, 0.2], "target": [0.2, 0.3, 0.5], "fixed_point": [0.5, 0.25, 0.25]},
+            {"fixed_point", "target"},
+        ),
+        (
+            {"prior": [0.8, 0.1, 0.1], "target": [0.8, 0.1, 0.1], "fixed_point": [0.1, 0.1, 0.8]},
+            {"privacy", "fixed_point", "target"},
+        ),
+        (
+            {"prior": [1, 0, 0], "target": [0, 1, 0], "properties": ["weakly_honest"]},
+            {"weakly_honest", "target"},
+        ),
     ],
-)  # fmt: skip
+)
 def test_conflicts_are_named_and_irreducible(options, conflict):
     query = tv.Query.count(2)
     with pytest.raises(tv.InfeasibleError) as caught:
@@ -170,10 +187,10 @@ def test_conflicts_are_named_and_irreducible(options, conflict):
         ({"delta": 1}, "lie in \\[0, 1\\)"),
         ({"delta": -0.1}, "lie in \\[0, 1\\)"),
         ({"prior": [1, 2]}, "13 entries"),
-        ({"worst_case": True, "prior": LAW}, "None when worst_case"),
+        ({"worst_case": True, "prior": SKEWED}, "A worst case has no prior"),
         ({"method": "simplex"}, "'auto' or 'lp'"),
         ({"zero_outputs": 0.5}, "least probability"),
-        ({"target": [1, 2]}, "'target' must be a law with 13 entries"),
+        ({"target": [1, 2]}, "'target' must .* 13 entries"),
         ({"target": np.ones(13)}, "'target' must sum to one"),
         ({"fixed_point": np.ones(13)}, "'fixed_point' must sum to one"),
         ({"fixed_point": [1.0]}, "13 entries"),
@@ -209,7 +226,7 @@ def test_results_are_kept_and_looked_up(tmp_path):
     data["objective"] = 0.125
     file.write_text(json.dumps(data))
     assert tv.design(Q, 0.5, properties=["fair"], cache=tmp_path).objective == 0.125
-    tv.design(Q, 0.5, properties=["fair"], prior=LAW, cache=tmp_path)
+    tv.design(Q, 0.5, properties=["fair"], prior=SKEWED, cache=tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
 
 
@@ -242,19 +259,67 @@ def test_progress_line_on_a_terminal(monkeypatch):
     from tallyveil.optimize import progress
 
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "SECONDS_BEFORE_SHOWN", 0.0)
     for shown, asked in ((True, None), (True, True), (False, False)):
         monkeypatch.setattr("sys.stderr", Terminal())
         tv.design(Q, 0.5, method="lp", progress=asked)
         assert ("Designing for Query.count(upper=12): iter" in sys.stderr.getvalue()) == shown
 
 
-def test_a_design_is_frozen_and_tells_about_itself():
-    found = tv.design(Q, 0.5)
+@pytest.mark.parametrize("method", ["auto", "lp"])
+def test_a_design_is_frozen_and_tells_about_itself(method):
+    found = tv.design(Q, 0.5, method=method)
     with pytest.raises(AttributeError):
         found.objective = 0
     assert "proved within" in str(found)
+    assert repr(found).startswith("Design(Query.count(upper=12), objective=")
+    assert len(repr(found)) < 100
+    assert "\n" not in repr(found)
     assert tv.Design.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+
+
+def test_options_are_listed_once():
+    """The signature of `design` follows `DesignOptions`, in names and in defaults."""
+    given = inspect.signature(tv.design).parameters
+    listed = {field.name: field.default for field in dataclasses.fields(DesignOptions)}
+    assert {name: one.default for name, one in given.items() if name in listed} == listed
+    assert set(given) - set(listed) == {"query", "epsilon"}
+
+
+# -- the record of a search -----------------------------------------------------------------------
+
+
+def test_closed_forms_need_no_attempt():
+    assert tv.design(Q, 0.5).attempts == ()
+
+
+def test_attempts_say_what_was_tried():
+    found = tv.design(tv.Query.count(40), 1.0, properties=["fair"])
+    (attempt,) = found.attempts
+    assert attempt.window == 4
+    assert (attempt.margin, attempt.scaling) == (0.0, True)
+    assert attempt.gap == pytest.approx(found.gap)
+    assert 0 < attempt.seconds <= found.seconds
+    assert attempt.outcome == "meets the demands, and the gap is sufficient"
+
+
+def test_attempts_show_windows_that_were_too_narrow():
+    """Weights over many orders of magnitude: geometric tails are not optimal near the truth."""
+    prior = 0.5 ** np.arange(41)
+    found = tv.design(tv.Query.count(40), 0.5, prior=prior, properties=["row_honest"])
+    windows = [attempt.window for attempt in found.attempts if attempt.scaling]
+    assert windows == sorted(windows, key=lambda window: 1e9 if window is None else window)
+    assert len(windows) > 1
+    assert all("could be smaller" in one.outcome for one in found.attempts[:-1])
+
+
+def test_attempts_show_broken_properties_and_closed_forms():
+    """At epsilon = 20 the solver runs out of digits, and closed forms are considered."""
+    query = tv.Query.mean(records=3, lower=0, upper=2)
+    found = tv.design(query, 20, properties=["fair"])
+    outcomes = [attempt.outcome for attempt in found.attempts]
+    assert any(outcome.startswith("closed form") for outcome in outcomes)
+    assert {attempt.scaling for attempt in found.attempts} == {True, False}
 
 
 @pytest.mark.parametrize(

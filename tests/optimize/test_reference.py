@@ -1,5 +1,6 @@
 """Values recomputed independently from the papers' programs, typed in; none is fitted."""
 
+# The tables of numbers keep their layout.
 # fmt: off
 import math
 from fractions import Fraction
@@ -29,8 +30,9 @@ def optimum(n: int, alpha: float, loss: str, properties=(), method="auto") -> tv
     return found
 
 
-# Paper 000, section 4: all 128 property sets. Subset number b has property p iff bit p of b is
-# set, in the order RH RM CH CM F WH S; its character is the index of its optimum.
+# Cormode, Kulkarni and Srivastava (2018), section 4: all 128 property sets. Subset number b has
+# property p iff bit p of b is set, in the order RH RM CH CM F WH S; its character is the index of
+# its optimum.
 ALL_128 = [
     (4, 0.62, "L0", [0.7654320988, 0.7881322182, 0.8345519809],
      "0000111111111111222222222222222200001111111111112222222222222222"
@@ -103,7 +105,7 @@ def test_weak_honesty_combinations(n, alpha, plain, columns):
             assert optimum(n, alpha, "L0", names).objective == pytest.approx(wanted, rel=CLOSE)
 
 
-# Section 6.3 and errata 14: WM in both readings over alpha (n, alpha, weak, monotone).
+# The same, section 6.3 (errata, Cormode 14): WM in both readings (n, alpha, weak, monotone).
 BOTH_READINGS = [
     (5, 0.5, 0.6666666666666666, 0.6666666666666669),
     (5, 0.6, 0.75, 0.7666666666666664),
@@ -192,7 +194,7 @@ def test_closed_forms_of_the_zero_one_cost():
             assert optimum(n, a, "L0", names).objective == pytest.approx(wanted, rel=CLOSE)
 
 
-# Paper 001, Tables 3 and 4: a count from 0 to 5 at epsilon 0.5, in the paper's layout.
+# Croft, Sack and Shi (2020), Tables 3 and 4: a count up to 5 at epsilon 0.5, in the paper's layout.
 TABLE_3 = [[0, 0, 0, 0, 0, 0],
            [0.771010, 0.622459, 0.377541, 0.228990, 0.138889, 0.084241],
            [0.090101, 0.148551, 0.244919, 0.148551, 0.090101, 0.054649],
@@ -208,7 +210,7 @@ TABLE_4 = [[0.315263, 0.191217, 0.115979, 0.070345, 0.042666, 0.025878],
 
 
 def test_table_2_by_value():
-    """Its matrix is one of several optima (errata 001.7), so only the value is compared."""
+    """Its matrix is one of several optima (errata, Croft 7), so only the value is compared."""
     found = tv.papers.variant2(tv.Query.maximum(1, 5), 1.0)
     assert found.objective == pytest.approx(1.151924198484525, rel=CLOSE)
 
@@ -228,7 +230,7 @@ def test_table_4_entry_by_entry():
     assert np.abs(found.mechanism.papers_matrix() - TABLE_4).max() < 1e-6
 
 
-# Paper 001, section 4.3, max query over 0..9 (epsilon, Variant 1, Variant 2).
+# Croft, Sack and Shi (2020), section 4.3, max query over 0..9 (epsilon, Variant 1, Variant 2).
 MAXIMUM = [
     (0.05, 2.4875026035157894, 3.25250989336),
     (0.1, 2.47502081252106, 3.2050790875800272),
@@ -255,8 +257,8 @@ def test_a_wider_range_changes_nothing():
     assert tv.papers.variant2(wide, 0.2).objective == pytest.approx(3.1106308102125824, rel=CLOSE)
 
 
-# Paper 002, section 5: (law z, epsilon, then least absolute and squared count error without and
-# with the fixed point).
+# Kohli and Laskowski (2026), section 5: (distribution z, epsilon, then least absolute and squared
+# count error without and with the fixed point).
 FIXED_POINTS = [
     ([0.3333333333333333, 0.3333333333333333, 0.3333333333333333],
      0.1, 0.6666666666666666, 0.6666666666666666, 0.8437794651854326, 1.2445922723264022),
@@ -301,18 +303,19 @@ FIXED_POINTS = [
 @pytest.mark.parametrize("method", ["auto", "lp"])
 @pytest.mark.parametrize("case", FIXED_POINTS)
 def test_count_error_with_and_without_the_fixed_point(case, method):
-    law, level, *wanted = case
-    query = tv.Query.count(len(law) - 1)
+    z, level, *wanted = case
+    query = tv.Query.count(len(z) - 1)
     for loss, free, fixed in zip(("absolute", "squared"), wanted[:2], wanted[2:], strict=True):
-        without = tv.design(query, level, loss, prior=law, method=method)
+        without = tv.design(query, level, loss, prior=z, method=method)
         assert without.objective == pytest.approx(free, rel=CLOSE)
-        held = tv.design(query, level, loss, fixed_point=law, method=method)
+        held = tv.design(query, level, loss, fixed_point=z, method=method)
         assert held.objective == pytest.approx(fixed, rel=CLOSE)
-        assert np.abs(np.asarray(law) @ held.mechanism.matrix - law).max() < 1e-8
+        assert np.abs(np.asarray(z) @ held.mechanism.matrix - z).max() < 1e-8
         assert held.method == ("transport" if method == "auto" else "lp")
 
 
-# Paper 003, section 2.5: minimax optima (n, alpha, side information, least worst absolute loss).
+# Gupte and Sundararajan (2010), section 2.5: minimax optima (n, alpha, side information,
+# least worst absolute loss).
 MINIMAX = [
     (1, "1/4", [0, 1], 0.2),
     (1, "1/4", [1], 0.0),
@@ -387,8 +390,8 @@ def test_minimax(n, alpha, side, wanted):
     assert found.gap < 1e-6
 
 
-def test_table_1_of_paper_003():
-    """n = 3, alpha = 1/4: the optimal loss is 168/415, whatever the truth (errata 003.2)."""
+def test_table_1_of_gupte_and_sundararajan():
+    """n = 3, alpha = 1/4: the optimal loss is 168/415, whatever the truth (errata, Gupte 2)."""
     found = tv.design(tv.Query.count(3), epsilon(Fraction(1, 4)), worst_case=True)
     losses = found.mechanism.loss_by_input("absolute")
     assert found.objective == pytest.approx(168 / 415, rel=CLOSE)

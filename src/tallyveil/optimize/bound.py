@@ -1,34 +1,99 @@
-"""A true lower bound on the loss of every mechanism that meets the constraints.
+"""A certified lower bound on the loss of every mechanism that meets the constraints.
 
-Let each constraint be <A_r, M> >= b_r and take multipliers l_r >= 0, good or bad. Put
+Let each constraint be <A_r, M> >= b_r and take any multipliers l_r >= 0. Put
 C = sum_r l_r A_r and W = prior * loss. Every feasible M has stochastic rows, so::
 
     <W, M> = <C, M> + <W - C, M>  >=  sum_r l_r b_r + sum_i min_j (W - C)[i, j]
 
-The right side is what is computed, with every rounding error bounded and taken off. Nothing
-about the solver is trusted: poor multipliers only make a poor bound. Equations have
+The right side is what is computed, with every rounding error bounded and taken off. The bound
+does not rely on the solver: poor multipliers only make a poor bound. Equations have
 multipliers of either sign; a worst case is the same with W = w_i * loss for multipliers w of
 the true answers, divided by their sum.
+
+Error analysis
+--------------
+Let u = 2^-53 (`UNIT`), so that every operation on doubles is exact up to a factor 1 + d with
+|d| <= u. Terms in u^2 are covered by the factors of two below as long as the number of terms is
+below 2^50.
+
+*Reduced costs* (`_ReducedCosts`). An entry of W - C is a sum of K exact terms t_k. Each is
+stored as one rounded product, t'_k = t_k (1 + d), and the K terms are added up in some order
+with at most K - 1 roundings each, so the computed sum v satisfies::
+
+    |v - sum t_k|  <=  u sum |t'_k| + (K - 1) u sum |t'_k|  =  K u sum |t'_k|
+
+The sum of absolute values is itself computed, as s, and s >= (1 - K u) sum |t'_k|. Subtracting
+the error rounds twice more. So ``v - 2 (K + 2) u s`` is at most the exact entry: K for the sum,
+2 for the last roundings, and the factor 2 for s being rounded and for u^2.
+
+*Constants* l_r b_r. A product of a correctly rounded sum (`math.fsum`, one rounding), a floor
+or delta (one) and the safety factor itself (one) has a relative error of at most 3 u, so
+`_SAFE_DOWN` = 1 - 4 u and `_SAFE_UP` = 1 + 4 u keep it on the safe side. The constants of
+marginals are single products. Together ``8 u sum |constants|`` covers one rounding of each, one of
+their sum, and leaves room for the roundings that follow.
+
+*Fair entries* (`_bound_rows`). The slope is a correctly rounded sum of entries and of products
+k_i o_i with one rounding each, then divided by an integer: 3 u times the sum of absolute values.
+``8 u`` covers that.
+
+*Coefficients*. e^epsilon is only known as a double g. `float(epsilon)` is off by a factor 1 + u,
+which changes the exponential by a factor 1 + epsilon u; `math.exp` is within 2 u; forming and
+multiplying by the safety factor rounds twice. So ``g (1 + (4 + 2 epsilon) u)`` is not below
+e^epsilon, and a privacy row written with it is implied by the true one.
+
+*The last step* has at most five roundings: the sum, the subtraction of the error, the sum of the
+weights of a worst case, the division by it, and `round_down` itself, which takes 4 u off. The
+fifth is covered because the factor 2 above leaves more than 4 u times the sizes, and no result
+is larger than the sizes that go into it.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Mapping
 
 import numpy as np
 
-from tallyveil.arrays import Floats
-from tallyveil.optimize import fold
+from tallyveil.arrays import Floats, Mask
+from tallyveil.optimize.constraints import PRIVACY, number_pairs
 from tallyveil.optimize.problem import Problem
-from tallyveil.optimize.program import Assembly, Multipliers, erased_columns, pair_numbers
+from tallyveil.optimize.program import (
+    ABOVE_MINIMUM,
+    BELOW_MINIMUM,
+    ROW_SUMS,
+    WORST_CASE,
+    Assembly,
+    mark_erased,
+)
+from tallyveil.optimize.reductions import mark_tails
 from tallyveil.optimize.solver import UNIT, round_down
+from tallyveil.optimize.tolerances import SMALLEST_OBJECTIVE
 from tallyveil.properties import Rows
 
-__all__ = ["certified_bound", "path_bound"]
+__all__ = ["bound_objective", "bound_path", "measure_gap"]
+
+_SAFE_DOWN = 1 - 4 * UNIT
+"""Makes a non-negative product of three roundings not larger than the exact one."""
+
+_SAFE_UP = 1 + 4 * UNIT
+"""Makes a non-negative product of three roundings not smaller than the exact one."""
+
+_SUM_ERROR = 8 * UNIT
+"""Error of a correctly rounded sum of rounded products, relative to the sum of their sizes."""
 
 
-class _Sum:
-    """A matrix of running sums with a bound on the rounding error of each."""
+class _ReducedCosts:
+    """The matrix W - C while terms are added, with what bounds the rounding of each entry.
+
+    Attributes
+    ----------
+    value : array of float, shape (n, m)
+        The computed sums.
+    size : array of float, shape (n, m)
+        The computed sums of the terms' absolute values.
+    terms : int
+        The most terms any entry has.
+    """
 
     def __init__(self, start: Floats) -> None:
         self.value = start.copy()
@@ -36,117 +101,155 @@ class _Sum:
         self.terms = 2
 
     def add(self, part: Floats, size: Floats | None = None, terms: int = 1) -> None:
+        """Add a matrix whose entries are sums of `terms` terms of the given total size."""
         self.value += part
         self.size += np.abs(part) if size is None else size
         self.terms += terms
 
-    def add_rows(self, rows: Rows, multiplier: Floats, factor: float) -> None:
-        """Take the rows ``factor M[larger] - M[smaller]``, times their multipliers, off."""
+    def subtract_rows(self, rows: Rows, multiplier: Floats, factor: float) -> None:
+        """Subtract ``factor M[larger] - M[smaller]`` times the multiplier of each row."""
         m = self.value.shape[1]
         cells = [rows.larger[0] * m + rows.larger[1]]
         parts = [-factor * multiplier]
         if rows.smaller is not None:
             cells.append(rows.smaller[0] * m + rows.smaller[1])
             parts.append(multiplier)
-        where, part = np.concatenate(cells), np.concatenate(parts)
-        count = self.value.size
-        total = np.bincount(where, part, minlength=count).astype(float)
-        size = np.bincount(where, np.abs(part), minlength=count).astype(float)
-        shape = self.value.shape
-        self.add(
-            total.reshape(shape),
-            size.reshape(shape),
-            1 + int(np.bincount(where, minlength=1).max(initial=0)),
-        )
+        cell, part = np.concatenate(cells), np.concatenate(parts)
+        count, shape = self.value.size, self.value.shape
+        total = np.bincount(cell, part, minlength=count).astype(float)
+        size = np.bincount(cell, np.abs(part), minlength=count).astype(float)
+        most = int(np.bincount(cell, minlength=1).max(initial=0))
+        self.add(total.reshape(shape), size.reshape(shape), 1 + most)
 
-    def fold(self) -> None:
-        """The mean with the mirror image: allowed where the constraints are symmetric."""
+    def shift_inwards(
+        self, outer: int, inner: int, columns: Mask, multiplier: Floats, factor: float
+    ) -> None:
+        """Subtract ``factor M[outer] - M[inner]`` times the multiplier of each marked column.
+
+        The caller counts the terms.
+        """
+        self.value[outer, columns] -= factor * multiplier
+        self.size[outer, columns] += factor * multiplier
+        self.value[inner, columns] += multiplier
+        self.size[inner, columns] += multiplier
+
+    def average_with_mirror(self) -> None:
+        """Take the mean with the mirror image: allowed where the constraints are symmetric."""
         self.value = (self.value + self.value[::-1, ::-1]) / 2
         self.size = (self.size + self.size[::-1, ::-1]) / 2
         self.terms += 1
 
-    def floor(self) -> Floats:
+    def lower_limits(self) -> Floats:
         """Values that the exact sums do not fall below."""
-        down: Floats = self.value - 2 * (self.terms + 2) * UNIT * self.size
-        return down
+        limits: Floats = self.value - 2 * (self.terms + 2) * UNIT * self.size
+        return limits
 
 
-def certified_bound(assembly: Assembly, multipliers: Multipliers) -> float:
-    """The largest number proved by `multipliers` to be below every feasible objective.
+def measure_gap(objective: float, bound: float) -> float:
+    """Return (objective - bound) / |objective|; absolute where the objective is nearly zero.
 
-    It is a bound for the whole problem, also when the program was windowed: multipliers of
-    the geometric tails are completed by the recursion of `_tail_multipliers`. Costs O(n m)
-    and one pass over the rows.
+    >>> measure_gap(2.0, 1.5)
+    0.25
     """
-    problem = assembly.problem
-    share = 1.0
+    if not math.isfinite(bound):
+        return math.inf
+    size = abs(objective) if abs(objective) > SMALLEST_OBJECTIVE else 1.0
+    return max(0.0, objective - bound) / size
+
+
+def bound_objective(assembly: Assembly, multipliers: Mapping[Hashable, Floats]) -> float:
+    """Compute the largest number that `multipliers` prove to be below every feasible objective.
+
+    It is a bound for the whole problem, also where the program has geometric tails: the
+    multipliers of the rows left out follow from the others. Costs O(n m) and one pass over
+    the rows.
+
+    Parameters
+    ----------
+    assembly : Assembly
+        The program that was solved.
+    multipliers : mapping of key to array
+        The multipliers of its groups of rows, from `Assembly.invert`; any values are allowed
+        for equations, any values >= 0 for inequalities.
+
+    Returns
+    -------
+    float
+        The certified bound, -inf if the multipliers prove nothing.
+    """
+    problem, selection = assembly.problem, assembly.selection
+    total_weight = 1.0
     if problem.worst_case:
         weight = np.zeros(len(problem.query.inputs))
-        weight[assembly.worst_inputs] = multipliers.worst
+        weight[selection.worst_inputs] = multipliers[WORST_CASE]
         if not weight.sum() > 0:
             return -math.inf
-        share = math.fsum(weight)
-        total = _Sum(weight[:, None] * problem.table)
+        total_weight = math.fsum(weight)
+        costs = _ReducedCosts(weight[:, None] * problem.loss_table)
     else:
-        total = _Sum(problem.weights)
-    constants = _add_constraints(total, assembly, multipliers)
-    if assembly.folded:
-        total.fold()
-    if assembly.width is not None:
-        _add_tails(total, assembly, multipliers)
-    value = math.fsum([*constants, *_row_minima(total, problem, assembly.folded)])
-    blur = 8 * UNIT * math.fsum(np.abs(constants))
-    return round_down((value - blur) / share)
+        costs = _ReducedCosts(problem.weights)
+    constants = _subtract_constraints(costs, assembly, multipliers)
+    if selection.folded:
+        costs.average_with_mirror()
+    if selection.width is not None:
+        _subtract_tails(costs, assembly, selection.width, multipliers[ROW_SUMS])
+    rows = _bound_rows(costs, problem, selection.folded)
+    value = math.fsum([*constants, *rows])
+    error = _SUM_ERROR * math.fsum(np.abs(constants))
+    return round_down((value - error) / total_weight)
 
 
-def _add_constraints(total: _Sum, assembly: Assembly, multipliers: Multipliers) -> list[float]:
-    """Take C off `total`; return the constants sum_r l_r b_r."""
-    problem = assembly.problem
+def _subtract_constraints(
+    costs: _ReducedCosts, assembly: Assembly, multipliers: Mapping[Hashable, Floats]
+) -> list[float]:
+    """Subtract C from the costs; return the constants sum_r l_r b_r."""
+    problem, selection = assembly.problem, assembly.selection
     constants: list[float] = []
-    for block, multiplier in multipliers.blocks:
-        factor = _factor(block.rows, problem)
-        total.add_rows(block.rows, multiplier, factor)
-        if block.rows.floor:
-            constants.append(block.rows.floor * math.fsum(multiplier) * (1 - 4 * UNIT))
-        if problem.delta and block.name == "privacy":
+    for block in selection.blocks:
+        rows, multiplier = block.rows, multipliers[block]
+        # a privacy row stays true with a larger factor; other factors are exact
+        factor = rows.factor if rows.factor == 1.0 else _round_growth_up(problem)
+        costs.subtract_rows(rows, multiplier, factor)
+        if rows.floor:
+            constants.append(rows.floor * math.fsum(multiplier) * _SAFE_DOWN)
+        if problem.delta and block.name == PRIVACY:
             # sum_j l_j s_j <= delta max_j l_j for slacks s >= 0 that sum to at most delta
-            which = pair_numbers(block.rows, len(problem.query.inputs))
-            largest = np.zeros(int(which.max()) + 1)
-            np.maximum.at(largest, which, multiplier)
-            constants.append(-float(problem.delta) * math.fsum(largest) * (1 + 4 * UNIT))
-    for (law, columns), multiplier in zip(assembly.law_columns, multipliers.laws, strict=True):
+            pair = number_pairs(rows, len(problem.query.inputs))
+            largest = np.zeros(int(pair.max()) + 1)
+            np.maximum.at(largest, pair, multiplier)
+            constants.append(-float(problem.delta) * math.fsum(largest) * _SAFE_UP)
+    for marginal, outputs in selection.marginals:
         by_output = np.zeros(len(problem.query.outputs))
-        by_output[columns] = multiplier
-        total.add(law.source[:, None] * by_output[None, :])
-        constants.extend((-by_output * law.target).tolist())
-    if len(assembly.trick_columns):
-        total.add(*_minimum_trick(assembly, multipliers))
+        by_output[outputs] = multipliers[marginal]
+        costs.add(marginal.source[:, None] * by_output[None, :])
+        constants.extend((-by_output * marginal.target).tolist())
+    if len(selection.minimum_outputs):
+        costs.add(*_combine_minimum(assembly, multipliers))
     return constants
 
 
-def _factor(rows: Rows, problem: Problem) -> float:
-    """e^epsilon rounded up, which keeps the row true; other factors as they are."""
-    return rows.factor if rows.factor == 1.0 else _grow_up(problem)
+def _round_growth_up(problem: Problem) -> float:
+    """A double that is not below e^epsilon."""
+    return problem.growth * (1 + (4 + 2 * float(problem.epsilon)) * UNIT)
 
 
-def _grow_up(problem: Problem) -> float:
-    return problem.grow * (1 + (4 + 2 * float(problem.epsilon)) * UNIT)
+def _combine_minimum(
+    assembly: Assembly, multipliers: Mapping[Hashable, Floats]
+) -> tuple[Floats, Floats, int]:
+    """The part of -C that belongs to m_j <= M[i, j] <= e^epsilon m_j: value, size, terms.
 
-
-def _minimum_trick(assembly: Assembly, multipliers: Multipliers) -> tuple[Floats, Floats, int]:
-    """Multipliers of m_j <= M[i, j] <= e^epsilon m_j as a part of -C.
-
+    With multipliers a of the left and b of the right inequalities,
     sum_i a_i M[i,j] - b_i M[i,j] >= m_j (sum a - e^epsilon sum b), which is >= 0 once b is
-    scaled down to sum a >= e^epsilon sum b.
+    scaled down to sum a >= e^epsilon sum b. Two sums of n terms, a product, a division and the
+    scaling itself are off by less than 4 (n + 4) u.
     """
-    problem = assembly.problem
+    problem, outputs = assembly.problem, assembly.selection.minimum_outputs
     a, b = np.zeros(problem.query.shape), np.zeros(problem.query.shape)
-    a[:, assembly.trick_columns] = multipliers.above
-    b[:, assembly.trick_columns] = multipliers.below
-    if assembly.folded:
-        a, b = a + a[::-1, ::-1], b + b[::-1, ::-1]
-        a, b = a / 2, b / 2
-    have, need = a.sum(axis=0), _grow_up(problem) * b.sum(axis=0)
+    a[:, outputs] = multipliers[ABOVE_MINIMUM].reshape(-1, len(outputs))
+    b[:, outputs] = multipliers[BELOW_MINIMUM].reshape(-1, len(outputs))
+    if assembly.selection.folded:
+        a, b = (a + a[::-1, ::-1]) / 2, (b + b[::-1, ::-1]) / 2
+    have, need = a.sum(axis=0), _round_growth_up(problem) * b.sum(axis=0)
     safety = 1 - 4 * (len(a) + 4) * UNIT
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = np.where(need > 0, np.minimum(1.0, safety * have / need), 0.0)
@@ -154,116 +257,133 @@ def _minimum_trick(assembly: Assembly, multipliers: Multipliers) -> tuple[Floats
     return b - a, a + b, 4
 
 
-def _add_tails(total: _Sum, assembly: Assembly, multipliers: Multipliers) -> None:
-    """Choose the multipliers of the tails' privacy rows so that their cells come out even.
+def _subtract_tails(costs: _ReducedCosts, assembly: Assembly, width: int, sums: Floats) -> None:
+    """Set the multipliers of the privacy rows left out in the tails, and subtract those rows.
 
-    With y the row potentials, the cell furthest out is met by l = e^-epsilon (W + y), the
-    next by l' = e^-epsilon (W' + y' + l), and so on up to the window's edge. Multipliers
-    that would be negative are zero.
+    They are chosen so that tail entries have zero reduced cost, by recursion from the far end:
+    with y the multipliers of the row sums, the entry furthest out is met by
+    l = e^-epsilon (W + y), the next by l' = e^-epsilon (W' + y' + l), and so on up to the edge
+    of the window. Multipliers that would be negative are zero.
+
+    Each entry gets at most two terms: one as the outer and one as the inner end of a row, or,
+    beside the window, one from either side.
     """
-    problem, width = assembly.problem, assembly.width
-    assert width is not None
+    problem, selection = assembly.problem, assembly.selection
     n = len(problem.query.inputs)
     potential = np.zeros(n)
-    potential[assembly.sums] = multipliers.sums
-    if assembly.folded:
+    potential[selection.sums] = sums
+    if selection.folded:
         potential = (potential + potential[::-1]) / 2
-    far = fold.outside(problem, width)
-    shrink = 1 / problem.grow
-    first = np.argmax(~far, axis=0)
-    grow = _grow_up(problem)
-    for outwards_in, inner in ((range(n - 1, 0, -1), -1), (range(n - 1), +1)):
-        for i in outwards_in:
-            tail = np.flatnonzero(far[i] & ((i > first) if inner == -1 else (i < first)))
-            multiplier = np.maximum(shrink * (total.value[i, tail] + potential[i]), 0.0)
-            total.value[i, tail] -= grow * multiplier
-            total.size[i, tail] += grow * multiplier
-            total.value[i + inner, tail] += multiplier
-            total.size[i + inner, tail] += multiplier
-    total.terms += 2
+    far = mark_tails(problem, width)
+    first_inside = np.argmax(~far, axis=0)
+    row = np.arange(n)[:, None]
+    after, before = far & (row > first_inside), far & (row < first_inside)
+    shrink, factor = 1 / problem.growth, _round_growth_up(problem)
+
+    def meet(outer: int, inner: int, tail: Mask) -> None:
+        left = costs.value[outer, tail] + potential[outer]
+        costs.shift_inwards(outer, inner, tail, np.maximum(shrink * left, 0.0), factor)
+
+    for i in range(n - 1, 0, -1):
+        meet(i, i - 1, after[i])
+    for i in range(n - 1):
+        meet(i, i + 1, before[i])
+    costs.terms += 2
 
 
-def _row_minima(total: _Sum, problem: Problem, folded: bool = False) -> list[float]:
-    """Terms whose sum no stochastic matrix with the fair cells falls below.
+def _bound_rows(costs: _ReducedCosts, problem: Problem, folded: bool = False) -> list[float]:
+    """Terms whose sum no stochastic matrix with the fair entries falls below.
 
-    Without fairness they are min_j of every row. Fair cells all hold one probability y (and
+    Without fairness they are min_j of every row. Fair entries all hold one probability y (and
     so do their mirror images where the matrix is symmetric). With k_i of them in row i and
     o_i the least of its other entries, the sum is at least::
 
-        sum_i o_i + y (sum over fair cells of (X - o_i)),      0 <= y <= 1 / max k
+        sum_i o_i + y (sum over fair entries of (X - o_i)),      0 <= y <= 1 / max k
 
-    and a row of nothing but fair cells fixes y.
+    and a row of nothing but fair entries fixes y.
     """
-    floor = total.floor()
-    floor[:, erased_columns(problem)] = np.inf
+    least = costs.lower_limits()
+    least[:, mark_erased(problem)] = np.inf
     if "fair" not in problem.properties:
-        return [float(least) for least in floor.min(axis=1)]
-    tied = np.zeros(floor.shape, dtype=bool)
-    tied[np.arange(len(floor)), problem.query.home] = True
+        return [float(value) for value in least.min(axis=1)]
+    fair = np.zeros(least.shape, dtype=bool)
+    fair[np.arange(len(least)), problem.query.home] = True
     if folded:
-        tied |= tied[::-1, ::-1]
-    count = tied.sum(axis=1)
-    others = np.where(tied, np.inf, floor).min(axis=1)
-    if np.isinf(floor[tied]).any():  # one truth is never released, so none is
-        return [float(least) for least in others]
-    bare = np.isinf(others)
-    others[bare] = 0.0
-    surplus = [*floor[tied], *(-count * others)]
-    error = 8 * UNIT * math.fsum(np.abs(surplus))
+        fair |= fair[::-1, ::-1]
+    count = fair.sum(axis=1)
+    others = np.where(fair, np.inf, least).min(axis=1)
+    if np.isinf(least[fair]).any():  # one truth is never released, so none is
+        return [float(value) for value in others]
+    only_fair = np.isinf(others)
+    others[only_fair] = 0.0
+    surplus = [*least[fair], *(-count * others)]
+    error = _SUM_ERROR * math.fsum(np.abs(surplus))
     slope = math.fsum(surplus)
-    if bare.any():
-        share = slope / int(count[bare].max())
+    if only_fair.any():
+        share = slope / int(count[only_fair].max())
     else:
         share = min(0.0, slope - error) / int(count.max())
-    return [*(float(least) for least in others), share, -error]
+    return [*(float(value) for value in others), share, -error]
 
 
-def path_bound(problem: Problem, potential: Floats, laws: tuple[Floats, ...] = ()) -> float:
-    """The bound on a path from row potentials alone: privacy multipliers are worked out.
+def bound_path(
+    problem: Problem, potential: Floats, marginal_prices: tuple[Floats, ...] = ()
+) -> float:
+    """Compute the bound on a path from row potentials alone.
 
-    For each output the reduced costs W + law terms - potential are met from both ends towards
-    a peak, l_i = e^-epsilon (r_i + l_(i-1)), which is stable; the peak is put where the least
-    is left over. It is tight for optima that are geometric noise plus a remap.
+    The multipliers of privacy are worked out: for each output the reduced costs
+    W + marginal terms - potential are met from both ends towards a peak,
+    l_i = e^-epsilon (r_i + l_(i-1)), which is stable; the peak is put where the least is left
+    over. The bound is tight for optima that are geometric noise plus a remap.
 
     Parameters
     ----------
-    potential : shape (n,), ideally with sum_i potential_i + law terms = the optimum
-    laws : multipliers of the equations ``(source M)_j = target_j``, one array per law
+    problem : Problem
+        A problem whose neighbours form a path.
+    potential : array of float, shape (n,)
+        One number per input, ideally with sum_i potential_i + marginal terms = the optimum.
+    marginal_prices : tuple of array of float, shape (m,)
+        Multipliers of the equations ``(source M)_j = target_j``, one array per marginal.
+
+    Returns
+    -------
+    float
+        The certified bound.
     """
-    total = _Sum(problem.weights)
+    costs = _ReducedCosts(problem.weights)
     constants: list[float] = []
-    for law, multiplier in zip(problem.laws, laws, strict=True):
-        total.add(law.source[:, None] * multiplier[None, :])
-        constants.extend((-multiplier * law.target).tolist())
-    _add_paths(total, total.value - potential[:, None], problem)
-    value = math.fsum([*constants, *_row_minima(total, problem)])
-    return round_down(value - 8 * UNIT * math.fsum(np.abs(constants)))
+    for marginal, price in zip(problem.marginals, marginal_prices, strict=True):
+        costs.add(marginal.source[:, None] * price[None, :])
+        constants.extend((-price * marginal.target).tolist())
+    _subtract_path_rows(costs, costs.value - potential[:, None], problem)
+    value = math.fsum([*constants, *_bound_rows(costs, problem)])
+    return round_down(value - _SUM_ERROR * math.fsum(np.abs(constants)))
 
 
-def _add_paths(total: _Sum, reduced: Floats, problem: Problem) -> None:
-    """Privacy multipliers that leave as little of `reduced` negative as can be."""
-    shrink, (n, m) = 1 / problem.grow, reduced.shape
-    down, down_least = _from_the_end(reduced, shrink)
-    up, up_least = (part[::-1] for part in _from_the_end(reduced[::-1], shrink))
+def _subtract_path_rows(costs: _ReducedCosts, reduced: Floats, problem: Problem) -> None:
+    """Subtract privacy rows with multipliers that leave as little negative as possible."""
+    shrink, (n, m) = 1 / problem.growth, reduced.shape
+    down, down_least = _carry_down(reduced, shrink)
+    up, up_least = (part[::-1] for part in _carry_down(reduced[::-1], shrink))
     none, free = np.zeros((1, m)), np.full((1, m), np.inf)
     before, after = np.vstack([none, down[:-1]]), np.vstack([up[1:], none])
     left = reduced + shrink * (before + after)
     least = np.minimum(np.vstack([free, down_least[:-1]]), np.vstack([up_least[1:], free]))
     peak = np.minimum(left, least).argmax(axis=0)
     i, j = (part.ravel() for part in np.meshgrid(np.arange(n), np.arange(m), indexing="ij"))
-    for side, step, level in ((i < peak[j], 1, down), (i > peak[j], -1, up)):
-        here, there = i[side], j[side]
-        rows = Rows((here, there), (here + step, there), factor=problem.grow)
-        total.add_rows(rows, shrink * level[here, there], _grow_up(problem))
+    for side, step, carried in ((i < peak[j], 1, down), (i > peak[j], -1, up)):
+        row, column = i[side], j[side]
+        rows = Rows((row, column), (row + step, column), factor=problem.growth)
+        costs.subtract_rows(rows, shrink * carried[row, column], _round_growth_up(problem))
 
 
-def _from_the_end(reduced: Floats, shrink: float) -> tuple[Floats, Floats]:
-    """What is carried on from each cell, and the least left over so far."""
-    level, least = np.empty_like(reduced), np.empty_like(reduced)
-    carried, worst = np.zeros(reduced.shape[1]), np.full(reduced.shape[1], np.inf)
+def _carry_down(reduced: Floats, shrink: float) -> tuple[Floats, Floats]:
+    """What each entry carries on to the next row, and the least that is left over so far."""
+    carried, least = np.empty_like(reduced), np.empty_like(reduced)
+    last, worst = np.zeros(reduced.shape[1]), np.full(reduced.shape[1], np.inf)
     for i, row in enumerate(reduced):
-        here = row + shrink * carried
+        here = row + shrink * last
         worst = np.minimum(worst, here)
-        carried = np.maximum(here, 0.0)
-        level[i], least[i] = carried, worst
-    return level, least
+        last = np.maximum(here, 0.0)
+        carried[i], least[i] = last, worst
+    return carried, least

@@ -1,4 +1,4 @@
-"""The rows of the program: privacy and properties, without those that others imply.
+"""The rows of privacy and of the properties, without those that other rows imply.
 
 Every row has the form ``factor * M[larger] - M[smaller] >= floor`` (`properties.Rows`), so
 that the program, the lower bound and the final check read the same rows.
@@ -10,23 +10,37 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tallyveil.arrays import Integers
+from tallyveil.arrays import Integers, Mask
 from tallyveil.optimize.problem import Problem
 from tallyveil.properties import IMPLIED, Rows, rows
 
-__all__ = ["Block", "minimum_trick", "privacy_rows", "property_rows"]
+__all__ = [
+    "PRIVACY",
+    "Block",
+    "has_output_minimum",
+    "list_privacy_rows",
+    "list_property_rows",
+    "number_pairs",
+    "select_rows",
+]
+
+PRIVACY = "privacy"
+"""The name of the blocks of privacy rows."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Block:
-    """Rows that belong together, under the name the user knows them by."""
+    """Rows that belong together, under the name by which the user knows them.
+
+    Blocks are compared by identity and serve as keys of the program's rows.
+    """
 
     name: str
     rows: Rows
 
 
-def property_rows(problem: Problem) -> list[Block]:
-    """The rows of every requested property that no other requested property implies."""
+def list_property_rows(problem: Problem) -> list[Block]:
+    """List the rows of every requested property that no other requested property implies."""
     wanted = set(problem.properties)
     implied = {name for strong in wanted for name in IMPLIED.get(strong, ())}
     epsilon = float(problem.epsilon)
@@ -37,28 +51,28 @@ def property_rows(problem: Problem) -> list[Block]:
         for part in rows(name, problem.query, epsilon)
         if len(part)
     ]
-    if problem.least > 0:
-        blocks.append(Block("zero_outputs", Rows(_nearest(problem), floor=problem.least)))
+    if problem.least_probability > 0:
+        cells = _nearest_cells(problem)
+        blocks.append(Block("zero_outputs", Rows(cells, floor=problem.least_probability)))
     return blocks
 
 
-def _nearest(problem: Problem) -> tuple[Integers, Integers]:
+def _nearest_cells(problem: Problem) -> tuple[Integers, Integers]:
     """Each output with the true answer, or the two, nearest to it."""
     distance = np.abs(problem.query.inputs[:, None].astype(float) - problem.query.outputs[None, :])
-    step = 1e-9 * float(problem.query.inputs[-1] - problem.query.inputs[0])
-    i, j = np.nonzero(distance <= distance.min(axis=0) + step)
+    tie = 1e-9 * float(problem.query.inputs[-1] - problem.query.inputs[0])
+    i, j = np.nonzero(distance <= distance.min(axis=0) + tie)
     return i.astype(np.int64), j.astype(np.int64)
 
 
-def minimum_trick(problem: Problem) -> bool:
+def has_output_minimum(problem: Problem) -> bool:
     """Whether privacy goes through one variable per output, m_j <= M[i,j] <= e^epsilon m_j.
 
     On a complete graph that is 2nm rows instead of n^2 m. Row monotonicity does better
     still, with nm rows and no new variable.
     """
-    kind = problem.query.neighbours.kind
     return (
-        kind == "complete"
+        problem.query.neighbours.kind == "complete"
         and len(problem.query.inputs) > 2
         and "row_monotone" not in problem.properties
         and not problem.delta
@@ -66,27 +80,29 @@ def minimum_trick(problem: Problem) -> bool:
     )
 
 
-def privacy_rows(problem: Problem) -> list[Block]:
-    """Rows e^epsilon M[k, j] >= M[i, j] for neighbours i, k, as few as suffice."""
-    if minimum_trick(problem) or not problem.private:
+def list_privacy_rows(problem: Problem) -> list[Block]:
+    """List the rows e^epsilon M[k, j] >= M[i, j] for neighbours i, k, as few as suffice."""
+    if has_output_minimum(problem) or not problem.private:
         return []
     banded = problem.query.neighbours.kind != "explicit" and not problem.delta
     if banded and "row_monotone" in problem.properties:
-        far, near, j = _towards_the_peak(problem)
+        larger, smaller, output = _pair_towards_peak(problem)
     else:
-        far, near, j = _all_pairs(problem)
-    return [Block("privacy", Rows((far, j), (near, j), factor=problem.grow))]
+        larger, smaller, output = _pair_neighbours(problem)
+    rows = Rows((larger, output), (smaller, output), factor=problem.growth)
+    return [Block(PRIVACY, rows)]
 
 
-def _all_pairs(problem: Problem) -> tuple[Integers, Integers, Integers]:
+def _pair_neighbours(problem: Problem) -> tuple[Integers, Integers, Integers]:
+    """Every ordered pair of neighbours with every output."""
     pairs, m = problem.query.neighbours.pairs, len(problem.query.outputs)
     first = np.concatenate([pairs[:, 0], pairs[:, 1]])
     second = np.concatenate([pairs[:, 1], pairs[:, 0]])
     return np.repeat(first, m), np.repeat(second, m), np.tile(np.arange(m), len(first))
 
 
-def _towards_the_peak(problem: Problem) -> tuple[Integers, Integers, Integers]:
-    """Under row monotonicity on a band: M[i, j] against the likeliest neighbour it has.
+def _pair_towards_peak(problem: Problem) -> tuple[Integers, Integers, Integers]:
+    """Every entry with the likeliest of its neighbours, under row monotonicity on a band.
 
     Column j rises up to input `left` and falls from input `right` on (they cross where j has
     inputs of its own). The largest entry within the band of i is then the one `width` steps
@@ -100,11 +116,24 @@ def _towards_the_peak(problem: Problem) -> tuple[Integers, Integers, Integers]:
     parts = []
     for peak in (left, right):
         inside = (peak[j] >= 0) & (peak[j] < n)
-        parts.append(
-            (i[inside], i[inside] + np.clip(peak[j] - i, -width, width)[inside], j[inside])
-        )
+        step = np.clip(peak[j] - i, -width, width)
+        parts.append((i[inside], (i + step)[inside], j[inside]))
     far, near, column = (np.concatenate(part) for part in zip(*parts, strict=True))
     code = np.unique((far * n + near) * m + column)
     far, near, column = code // (n * m), code // m % n, code % m
     moved = far != near
     return far[moved], near[moved], column[moved]
+
+
+def select_rows(rows: Rows, which: Mask | Integers) -> Rows:
+    """Return the rows that a mask or an array of numbers selects."""
+    smaller = None if rows.smaller is None else (rows.smaller[0][which], rows.smaller[1][which])
+    larger = (rows.larger[0][which], rows.larger[1][which])
+    return Rows(larger, smaller, rows.factor, rows.floor, rows.equal)
+
+
+def number_pairs(rows: Rows, n: int) -> Integers:
+    """Number the ordered pairs of neighbours, and return that number for each privacy row."""
+    assert rows.smaller is not None
+    numbers: Integers = np.unique(rows.larger[0] * n + rows.smaller[0], return_inverse=True)[1]
+    return numbers

@@ -1,4 +1,4 @@
-"""The best mechanism for a query, loss, prior and set of properties, with its proof."""
+"""Design the best mechanism for a query, with a proof of how close to best it is."""
 
 from __future__ import annotations
 
@@ -6,41 +6,62 @@ import json
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
 from tallyveil._version import __version__
-from tallyveil.errors import ArgumentError, TallyveilError
+from tallyveil.errors import TallyveilError
 from tallyveil.exact import Epsilon
 from tallyveil.loss import Loss, Prior
 from tallyveil.mechanism import Mechanism
-from tallyveil.optimize.engine import relative_gap, solve_problem
+from tallyveil.optimize.bound import measure_gap
+from tallyveil.optimize.closed_forms import find_closed_form
+from tallyveil.optimize.options import DesignOptions
 from tallyveil.optimize.problem import Problem, pose
-from tallyveil.optimize.progress import Progress, watching
-from tallyveil.optimize.shortcut import shortcut
+from tallyveil.optimize.progress import Progress, watch_solver
+from tallyveil.optimize.search import Attempt, solve_problem
 from tallyveil.query import Query
 
-__all__ = ["Design", "design"]
+__all__ = ["Design", "design", "design_with"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Design:
     """A mechanism, and how close to the best possible it is proved to be.
 
     Attributes
     ----------
-    mechanism : what was designed, private and with the properties asked for
-    objective : prior mean, or worst case, of the loss of `mechanism`
-    lower_bound : no mechanism that meets the demands has a lower objective. Proved from dual
-        values with outward rounding, whatever the solver claimed.
-    gap : (objective - lower_bound) / objective
-    method : "lp", or the closed form: "geometric", "geometric+remap", "fair", "transport"
-    reason : why that method, in a sentence
-    seconds : time taken, 0 when read from the cache
-    solver : name and version of the solver, "none" for closed forms
+    mechanism : Mechanism
+        What was designed: private, with the properties asked for.
+    objective : float
+        Prior mean, or worst case, of the loss of `mechanism`.
+    lower_bound : float
+        No mechanism that meets the demands has a lower objective. Proved from dual values
+        with outward rounding, whatever the solver claimed.
+    gap : float
+        (objective - lower_bound) / objective.
+    method : str
+        "lp", or the closed form: "geometric", "geometric+remap", "fair", "transport".
+    reason : str
+        Why that method, in a sentence.
+    seconds : float
+        Time taken; 0 when read from the cache.
+    solver : str
+        Name and version of the solver, "none" for closed forms.
+    attempts : tuple of Attempt
+        The linear programs that were tried, in order, with window, margin, scaling, gap,
+        seconds and outcome; empty for closed forms.
+
+    Examples
+    --------
+    >>> d = design(Query.count(5), 1.0, properties="fair")
+    >>> d
+    Design(Query.count(upper=5), objective=..., gap=..., method='lp')
+    >>> [attempt.outcome for attempt in d.attempts]
+    ['meets the demands, and the gap is sufficient']
     """
 
     mechanism: Mechanism
@@ -51,16 +72,26 @@ class Design:
     reason: str
     seconds: float
     solver: str
+    attempts: tuple[Attempt, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, JSON-ready."""
+        """Return everything as JSON-ready data; `from_dict` reads it back."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {**fields, "mechanism": self.mechanism.to_dict()}
+        attempts = [asdict(attempt) for attempt in self.attempts]
+        return {**fields, "mechanism": self.mechanism.to_dict(), "attempts": attempts}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Design:
-        """The design that `to_dict` described."""
-        return cls(**{**data, "mechanism": Mechanism.from_dict(data["mechanism"])})
+        """Return the design that `to_dict` described."""
+        mechanism = Mechanism.from_dict(data["mechanism"])
+        attempts = tuple(Attempt(**attempt) for attempt in data.get("attempts", ()))
+        return cls(**{**data, "mechanism": mechanism, "attempts": attempts})
+
+    def __repr__(self) -> str:
+        return (
+            f"Design({self.mechanism.query!r}, objective={self.objective:.6g}, "
+            f"gap={self.gap:.1g}, method={self.method!r})"
+        )
 
     def _repr_html_(self) -> str:
         """The mechanism as a heatmap, with its objective and proof, for notebooks."""
@@ -90,7 +121,7 @@ def design(
     prior: Prior = None,
     worst_case: bool = False,
     side_information: Iterable[float] | None = None,
-    properties: Iterable[str] | str = (),
+    properties: Iterable[str] | str | None = (),
     delta: Epsilon = 0,
     fixed_point: ArrayLike | None = None,
     target: ArrayLike | None = None,
@@ -99,7 +130,7 @@ def design(
     cache: str | Path | None = None,
     progress: Progress = None,
 ) -> Design:
-    """The mechanism of least loss among all that are private and have the given properties.
+    """Find the mechanism of least loss among all that are private and have the given properties.
 
     Minimises over stochastic matrices M[true, released]::
 
@@ -108,101 +139,176 @@ def design(
         subject to  M[i, j] <= e^epsilon M[k, j]      for neighbours i, k
                     the rows of every property        (`tallyveil.properties`)
 
-    (000, BASICDP (4)-(7) and section 4; 001, Variants 1 and 2; 003, section 2.5.)
+    Closed forms cost O(n m). Programs on a path took time like n^1.1 to n^1.7 up to n = 321 for
+    fixed epsilon (about 3.5/epsilon entries on either side of the truth are free), on complete
+    graphs like n^1.1 to n^2.5, on bands like n^3.4 to n^5.3. Ctrl-C stops a solve between
+    iterations.
 
     Parameters
     ----------
-    query : what is asked; any inputs, outputs and neighbours
-    epsilon : the privacy loss, exact (0.1 means 1/10)
-    loss : a name, ("beyond", d), ("power", p), a function of (true, released), or a table
-    prior : law on the true answers; None is uniform, or `fixed_point` where one is given
-    worst_case : minimise the largest expected loss instead of the mean
-    side_information : the true answers that are possible; a prior is conditioned on them
-    properties : any of the names in `tallyveil.properties`
-    delta : for (epsilon, delta)-privacy: sum_j max(0, M[i,j] - e^epsilon M[k,j]) <= delta
-    fixed_point : a law z on the answers that must come out as it goes in, z M = z
-    target : a law on the outputs that must come out when the prior goes in
-    method : "auto" takes a closed form where a theorem covers the case, "lp" never does
-    zero_outputs : whether outputs may have probability zero. False demands 1/(1000 m) for the
-        truth nearest to each of the m outputs; a number demands that much.
-    cache : a folder in which results are kept and looked up by the hash of the problem
-    progress : see `tallyveil.optimize.progress`
+    query : Query
+        What is asked; any inputs, outputs and neighbours.
+    epsilon : int, float, str or Fraction
+        The privacy loss, greater than 0 and exact (0.1 means 1/10).
+    loss : str, tuple, callable or array of float, shape (n, m)
+        A name, ("beyond", d), ("power", p), a function of (true, released), or a table.
+    prior : None, tuple or array of float, shape (n,)
+        Distribution of the true answers; None is uniform, or `fixed_point` where one is given.
+    worst_case : bool
+        Whether to minimise the largest expected loss instead of the mean.
+    side_information : iterable of float, or None
+        The true answers that are possible; a prior is conditioned on them.
+    properties : iterable of str, str or None
+        Any of the names in `tallyveil.properties`.
+    delta : int, float, str or Fraction
+        For (epsilon, delta)-privacy: sum_j max(0, M[i,j] - e^epsilon M[k,j]) <= delta.
+    fixed_point : array of float, shape (n,), or None
+        A distribution z of the answers that must come out as it goes in, z M = z.
+    target : array of float, shape (m,), or None
+        A distribution of the outputs that must come out when the prior goes in.
+    method : {"auto", "lp"}
+        "auto" takes a closed form where a theorem covers the case, "lp" never does.
+    zero_outputs : bool or float
+        Whether outputs may have probability zero. False demands 1/(1000 m) for the truth
+        nearest to each of the m outputs; a number demands that much.
+    cache : str, Path or None
+        A folder in which results are kept and looked up by the hash of the problem.
+    progress : bool, callable or None
+        See `tallyveil.optimize.progress`.
 
-    Returns a `Design`. Its mechanism is private up to the rounding of doubles (certify it to
-    prove it in integers), and has the properties to 1e-9 and the laws to 1e-8 absolute. Its
-    lower bound is a true one. Raises `InfeasibleError`, naming an irreducible set of demands,
-    if there is no such mechanism. Ctrl-C stops a solve between iterations.
+    Returns
+    -------
+    Design
+        The mechanism is private up to the rounding of doubles (certify it to prove it in
+        integers), and has the properties to 1e-9 and the output distributions to 1e-8 absolute.
+        The lower bound is a true one.
 
-    Closed forms cost O(n m). Programs on a path took time like n^1.1 to n^1.7 up to n = 321 for
-    fixed epsilon (about 3.5/epsilon entries on either side of the truth are free), on complete
-    graphs like n^1.1 to n^2.5, on bands like n^3.4 to n^5.3.
+    Raises
+    ------
+    InfeasibleError
+        If there is no such mechanism; names an irreducible set of demands.
 
+    References
+    ----------
+    Cormode, Kulkarni and Srivastava (2018), BASICDP (4)-(7) and section 4; Croft, Sack and Shi
+    (2020), Variants 1 and 2; Gupte and Sundararajan (2010), section 2.5.
+
+    Examples
+    --------
     >>> d = design(Query.count(5), epsilon=0.5, properties=["fair", "column_monotone"])
     >>> round(d.objective, 6), d.gap < 1e-6, d.mechanism.has("fair")
     (1.138103, True, True)
     """
-    if method not in ("auto", "lp"):
-        raise ArgumentError("method", "be 'auto' or 'lp'", method)
-    problem = pose(query, epsilon, loss=loss, prior=prior, worst_case=worst_case,
-                   side_information=side_information, properties=properties, delta=delta,
-                   fixed_point=fixed_point, target=target, zero_outputs=zero_outputs)  # fmt: skip
-    place = None if cache is None else _place(Path(cache), problem, method)
-    if place is not None and (kept := _read(place)) is not None:
-        return kept
+    options = DesignOptions(
+        loss=loss,
+        prior=prior,
+        worst_case=worst_case,
+        side_information=side_information,
+        properties=properties,
+        delta=delta,
+        fixed_point=fixed_point,
+        target=target,
+        method=method,
+        zero_outputs=zero_outputs,
+        cache=cache,
+        progress=progress,
+    )
+    return design_with(query, epsilon, options)
+
+
+def design_with(query: Query, epsilon: Epsilon, options: DesignOptions) -> Design:
+    """Find the mechanism that `design` would find for the same options.
+
+    Parameters
+    ----------
+    query : Query
+        What is asked.
+    epsilon : int, float, str or Fraction
+        The privacy loss.
+    options : DesignOptions
+        Everything else.
+
+    Returns
+    -------
+    Design
+        The mechanism and its proof.
+    """
+    problem = pose(query, epsilon, options)
+    file = None
+    if options.cache is not None:
+        name = f"design-{problem.digest()[:40]}-{options.method}-{__version__}.json"
+        file = Path(options.cache) / name
+        if (kept := _read_cached(file)) is not None:
+            return kept
     start = time.perf_counter()
-    found = _solved(problem, method, progress)
+    found = _find_closed_form(problem) if options.method == "auto" else None
+    if found is None:
+        found = _find_by_search(problem, options)
     finished = replace(found, seconds=time.perf_counter() - start)
-    if place is not None:
-        _write(place, finished)
+    if file is not None:
+        _write_cached(file, finished)
     return finished
 
 
-def _solved(problem: Problem, method: str, progress: Progress) -> Design:
-    if method == "auto" and (closed := shortcut(problem)) is not None:
-        name, reason, mechanism, bound = closed
-        objective = problem.value(mechanism.matrix)
-        bound = min(bound, objective)
-        gap = relative_gap(objective, bound)
-        return Design(mechanism, objective, bound, gap, name, reason, 0.0, "none")
-    title = f"Designing for {problem.query!r}"
-    with watching(progress, title) as watch:
-        found = solve_problem(problem, watch=watch)
-    mechanism = Mechanism(
-        found.matrix,
-        problem.query,
-        problem.epsilon,
-        delta=problem.delta,
-        name=_name(problem),
+def _find_closed_form(problem: Problem) -> Design | None:
+    closed = find_closed_form(problem)
+    if closed is None:
+        return None
+    objective = problem.objective(closed.mechanism.matrix)
+    bound = min(closed.bound, objective)
+    return Design(
+        closed.mechanism,
+        objective,
+        bound,
+        measure_gap(objective, bound),
+        closed.method,
+        closed.reason,
+        seconds=0.0,
+        solver="none",
     )
-    why = "No closed form is proved for this case" if method == "auto" else "Asked for"
-    size = "the whole program" if found.width is None else f"tails from distance {found.width}"
-    reason = f"{why}: a linear program, {size}, {found.iterations} iterations."
+
+
+def _find_by_search(problem: Problem, options: DesignOptions) -> Design:
+    with watch_solver(options.progress, f"Designing for {problem.query!r}") as watch:
+        found = solve_problem(problem, watch)
+    name = _name_mechanism(problem)
+    mechanism = Mechanism(
+        found.matrix, problem.query, problem.epsilon, delta=problem.delta, name=name
+    )
+    why = "No closed form is proved for this case" if options.method == "auto" else "Asked for"
+    size = "the whole program" if found.window is None else f"tails from distance {found.window}"
     bound = min(found.bound, found.objective)
-    gap = relative_gap(found.objective, bound)
-    return Design(mechanism, found.objective, bound, gap, "lp", reason, 0.0, found.solver)
+    return Design(
+        mechanism,
+        found.objective,
+        bound,
+        measure_gap(found.objective, bound),
+        "lp",
+        f"{why}: a linear program, {size}, {found.iterations} iterations.",
+        seconds=0.0,
+        solver=found.solver,
+        attempts=found.attempts,
+    )
 
 
-def _name(problem: Problem) -> str:
+def _name_mechanism(problem: Problem) -> str:
     kind = "worst-case " if problem.worst_case else ""
     listed = ", ".join(name.replace("_", " ") for name in problem.properties)
-    return f"optimal for {kind}{problem.loss} loss" + (f" ({listed})" if listed else "")
+    return f"optimal for {kind}{problem.loss_name} loss" + (f" ({listed})" if listed else "")
 
 
-def _place(folder: Path, problem: Problem, method: str) -> Path:
-    return folder / f"design-{problem.digest()[:40]}-{method}-{__version__}.json"
-
-
-def _read(place: Path) -> Design | None:
-    """A kept result; anything unreadable is as good as absent."""
+def _read_cached(file: Path) -> Design | None:
+    """A kept result; a file that cannot be read counts as absent."""
     try:
-        kept = Design.from_dict(json.loads(place.read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError, TallyveilError):
+        kept = Design.from_dict(json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, TallyveilError):
         return None
     return replace(kept, seconds=0.0)
 
 
-def _write(place: Path, found: Design) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    partial = place.with_suffix(f".{os.getpid()}.part")
+def _write_cached(file: Path, found: Design) -> None:
+    """Write a result under a name of its own first, so that no reader sees half a file."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_suffix(f".{os.getpid()}.part")
     partial.write_text(json.dumps(found.to_dict()), encoding="utf-8")
-    partial.replace(place)
+    partial.replace(file)

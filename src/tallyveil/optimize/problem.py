@@ -5,33 +5,33 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from numbers import Real
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from tallyveil.arrays import Floats
+from tallyveil.arrays import Floats, Mask
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
-from tallyveil.loss import Loss, Prior, law, loss_name, loss_table, prior_law, side_mask
+from tallyveil.loss import law, loss_name, loss_table, prior_law, side_mask
+from tallyveil.optimize.options import DesignOptions
+from tallyveil.optimize.tolerances import LEAST_OUTPUT_SHARE, SYMMETRY_ROUNDING
 from tallyveil.properties import check_names
 from tallyveil.query import Query, require_query
 
-__all__ = ["Law", "Problem", "pose"]
-
-
-LEAST_SHARE = 1e-3
-"""With ``zero_outputs=False``: the least probability of an output when the truth is nearest
-to it, as a share of 1/m. Without such a floor there is no best mechanism, only a limit."""
+__all__ = ["Marginal", "Problem", "pose"]
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
-    """The demand that true answers with law `source` be released with law `target`."""
+class Marginal:
+    """The demand that true answers distributed as `source` be released as `target`.
+
+    As equations, ``source @ M == target``. Marginals are compared by identity and serve as
+    keys of the program's rows.
+    """
 
     name: str
     source: Floats
@@ -44,151 +44,172 @@ class Problem:
 
     Attributes
     ----------
-    table : the loss, shape (n, m)
-    prior : law on the true answers, shape (n,); ignored in a worst case
-    possible : which true answers count in a worst case, shape (n,)
-    laws : the output laws that must come out
-    least : the least probability of every output when the truth is nearest to it, or 0
-    private : False only to ask whether the other demands clash without privacy
+    query : Query
+        Inputs, outputs and neighbours.
+    epsilon, delta : Fraction
+        The exact privacy parameters.
+    loss_table : array of float, shape (n, m)
+        The loss of each released answer for each true answer.
+    loss_name : str
+        What to call the loss.
+    prior : array of float, shape (n,)
+        Distribution of the true answers; ignored in a worst case.
+    worst_case : bool
+        Whether to minimise the largest expected loss instead of the mean.
+    possible : array of bool, shape (n,)
+        Which true answers count in a worst case.
+    properties : tuple of str
+        The properties that must hold.
+    marginals : tuple of Marginal
+        The output distributions that must come out.
+    least_probability : float
+        The least probability of every output when the truth is nearest to it, or 0.
+    private : bool
+        False only to ask whether the other demands clash without privacy.
     """
 
     query: Query
     epsilon: Fraction
     delta: Fraction
-    table: Floats
-    loss: str
+    loss_table: Floats
+    loss_name: str
     prior: Floats
     worst_case: bool
-    possible: NDArray[np.bool_]
+    possible: Mask
     properties: tuple[str, ...]
-    laws: tuple[Law, ...]
-    least: float
+    marginals: tuple[Marginal, ...]
+    least_probability: float
     private: bool = True
 
     @property
-    def grow(self) -> float:
+    def growth(self) -> float:
         """e^epsilon as the nearest double."""
         return math.exp(float(self.epsilon))
 
     @cached_property
     def weights(self) -> Floats:
         """prior * loss: the objective is the inner product of this with the matrix."""
-        return self.prior[:, None] * self.table
+        return self.prior[:, None] * self.loss_table
 
-    def value(self, matrix: Floats) -> float:
-        """The objective of a mechanism: prior mean or worst case of its loss."""
-        by_input: Floats = (matrix * self.table).sum(axis=1)
+    def objective(self, matrix: Floats) -> float:
+        """Return the prior mean, or the worst case, of the loss of a mechanism."""
+        by_input: Floats = (matrix * self.loss_table).sum(axis=1)
         return float(by_input[self.possible].max() if self.worst_case else self.prior @ by_input)
 
     @cached_property
     def is_mirrored(self) -> bool:
-        """Whether counting from the other end gives the same problem (000, Theorem 1).
+        """Whether counting from the other end gives the same problem.
 
         Then the mean of a mechanism and its mirror image is as good, so a symmetric optimum
-        exists; with an uneven prior it need not (errata 000.10).
+        exists; with an uneven prior it need not (Cormode, Kulkarni and Srivastava 2018,
+        Theorem 1; errata, Cormode 10).
         """
         n, m = self.query.shape
         pairs = self.query.neighbours
         same_graph = pairs.kind != "explicit" or np.array_equal(
-            pairs.pairs, _sorted_pairs(n - 1 - pairs.pairs)
+            pairs.pairs, np.unique(np.sort(n - 1 - pairs.pairs, axis=1), axis=0)
         )
-        homes = np.array_equal(self.query.home, m - 1 - self.query.home[::-1])
-        objective = self.table if self.worst_case else self.weights
-        laws = all(_even(demand.source) and _even(demand.target) for demand in self.laws)
-        weights = self.possible.astype(float) if self.worst_case else self.prior
+        same_homes = np.array_equal(self.query.home, m - 1 - self.query.home[::-1])
+        same_marginals = all(
+            _is_even(one.source) and _is_even(one.target) for one in self.marginals
+        )
+        costs = self.loss_table if self.worst_case else self.weights
+        inputs = self.possible.astype(float) if self.worst_case else self.prior
         return bool(
             same_graph
-            and homes
-            and laws
-            and _even(weights)
-            and np.allclose(objective, objective[::-1, ::-1], rtol=1e-13, atol=0)
+            and same_homes
+            and same_marginals
+            and _is_even(inputs)
+            and np.allclose(costs, costs[::-1, ::-1], rtol=SYMMETRY_ROUNDING, atol=0)
         )
 
     def digest(self) -> str:
-        """A hash of everything that determines the answer, for the cache."""
-        parts = json.dumps(
-            [self.query.to_dict(), str(self.epsilon), str(self.delta), self.worst_case,
-             self.properties, self.least, [demand.name for demand in self.laws]]
-        )  # fmt: skip
-        digest = hashlib.sha256(parts.encode())
-        for array in (self.table, self.prior, self.possible):
+        """Return a hash of everything that determines the answer, for the cache."""
+        described = [
+            self.query.to_dict(),
+            str(self.epsilon),
+            str(self.delta),
+            self.worst_case,
+            self.properties,
+            self.least_probability,
+            [marginal.name for marginal in self.marginals],
+        ]
+        digest = hashlib.sha256(json.dumps(described).encode())
+        for array in (self.loss_table, self.prior, self.possible):
             digest.update(np.ascontiguousarray(array).tobytes())
-        for demand in self.laws:
-            digest.update(demand.source.tobytes() + demand.target.tobytes())
+        for marginal in self.marginals:
+            digest.update(marginal.source.tobytes() + marginal.target.tobytes())
         return digest.hexdigest()
 
 
-def pose(
-    query: Query,
-    epsilon: Epsilon,
-    *,
-    loss: Loss = "absolute",
-    prior: Prior = None,
-    worst_case: bool = False,
-    side_information: Iterable[float] | None = None,
-    properties: Iterable[str] | str = (),
-    delta: Epsilon = 0,
-    fixed_point: ArrayLike | None = None,
-    target: ArrayLike | None = None,
-    zero_outputs: bool | float = True,
-) -> Problem:
-    """The checked problem behind the arguments of `tallyveil.design`."""
+def pose(query: Query, epsilon: Epsilon, options: DesignOptions | None = None) -> Problem:
+    """Check what is asked of a design and put it into arrays.
+
+    Parameters
+    ----------
+    query : Query
+        What is asked of the data.
+    epsilon : int, float, str or Fraction
+        The privacy loss, greater than 0.
+    options : DesignOptions or None
+        The other demands; None for the defaults.
+
+    Returns
+    -------
+    Problem
+        The checked problem.
+    """
+    given = DesignOptions() if options is None else options
     require_query(query)
     n, m = query.shape
-    possible = side_mask(query, side_information)
-    if worst_case and prior is not None:
-        hint = "A worst case has no prior; leave one of them out."
-        raise ArgumentError("prior", "be None when worst_case is True", hint=hint)
-    belief = prior_law(fixed_point if prior is None and fixed_point is not None else prior, n)
-    laws = _laws(query, belief, fixed_point, target)
-    if not worst_case and not possible.all():
+    possible = side_mask(query, given.side_information)
+    prior = given.fixed_point if given.prior is None else given.prior
+    belief = prior_law(prior, n)
+    marginals = _check_marginals(query, belief, given.fixed_point, given.target)
+    if not given.worst_case and not possible.all():
         if belief[possible].sum() <= 0:
-            rule = "be positive somewhere on the side information"
-            raise ArgumentError("prior", rule)
+            raise ArgumentError("prior", "be positive somewhere on the side information")
         belief = np.where(possible, belief, 0.0) / belief[possible].sum()
-    names = check_names(properties)
+    names = check_names(given.properties)
     return Problem(
         query,
         exact_epsilon(epsilon),
-        exact_delta(delta),
-        loss_table(query, loss),
-        loss_name(loss),
+        exact_delta(given.delta),
+        loss_table(query, given.loss),
+        loss_name(given.loss),
         belief,
-        bool(worst_case),
+        bool(given.worst_case),
         possible,
         names,
-        laws,
-        _least(zero_outputs, m),
+        marginals,
+        _check_least_probability(given.zero_outputs, m),
     )
 
 
-def _laws(
+def _check_marginals(
     query: Query, prior: Floats, fixed_point: ArrayLike | None, target: ArrayLike | None
-) -> tuple[Law, ...]:
-    laws = []
+) -> tuple[Marginal, ...]:
+    marginals = []
     if fixed_point is not None:
         query.require_square("a fixed point")
         kept = law(fixed_point, len(query.inputs), "fixed_point")
-        laws.append(Law("fixed_point", kept, kept))
+        marginals.append(Marginal("fixed_point", kept, kept))
     if target is not None:
-        laws.append(Law("target", prior, law(target, len(query.outputs), "target")))
-    return tuple(laws)
+        marginals.append(Marginal("target", prior, law(target, len(query.outputs), "target")))
+    return tuple(marginals)
 
 
-def _least(zero_outputs: bool | float, m: int) -> float:
+def _check_least_probability(zero_outputs: bool | float, m: int) -> float:
     if zero_outputs is True:
         return 0.0
     if zero_outputs is False:
-        return LEAST_SHARE / m
+        return LEAST_OUTPUT_SHARE / m
     if not isinstance(zero_outputs, Real) or not 0 < float(zero_outputs) <= 1 / m:
         rule = f"be True, False, or a least probability in (0, 1/{m}]"
         raise ArgumentError("zero_outputs", rule, zero_outputs)
     return float(zero_outputs)
 
 
-def _even(values: Floats) -> bool:
-    return bool(np.allclose(values, values[::-1], rtol=1e-13, atol=0))
-
-
-def _sorted_pairs(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.unique(np.sort(pairs, axis=1), axis=0)
+def _is_even(values: Floats) -> bool:
+    """Whether a vector reads the same from both ends."""
+    return bool(np.allclose(values, values[::-1], rtol=SYMMETRY_ROUNDING, atol=0))

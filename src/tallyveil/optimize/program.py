@@ -1,85 +1,116 @@
-"""From a problem to a linear program, and from its solution back to a matrix.
+"""Write the linear program of a problem, and bring its solutions back.
 
-The variables stand for m times a probability, so that they are of the order of one: with
-them the interior-point method needs fewer iterations and leaves far smaller errors. They are
-those of the substitution, then, where needed, the smallest entry of each
-column (complete graphs), the worst case, and the slack of (epsilon, delta)-privacy.
+`select` decides which rows are written out, `write_program` writes them as a matrix program,
+and `assemble` reduces that to a program for a solver. Beside the matrix there are, where they
+are needed, the smallest entry of each column (complete graphs), the worst case, and the slack
+of (epsilon, delta)-privacy.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from tallyveil.arrays import Floats, Integers
-from tallyveil.optimize import fold
-from tallyveil.optimize.constraints import Block, minimum_trick, privacy_rows, property_rows
-from tallyveil.optimize.fold import Substitution
-from tallyveil.optimize.problem import Law, Problem
+from tallyveil.arrays import Floats, Integers, Mask
+from tallyveil.optimize import reductions
+from tallyveil.optimize.constraints import (
+    PRIVACY,
+    Block,
+    has_output_minimum,
+    list_privacy_rows,
+    list_property_rows,
+    number_pairs,
+    select_rows,
+)
+from tallyveil.optimize.matrix_program import (
+    ColumnSums,
+    Constraint,
+    MatrixProgram,
+    MatrixSolution,
+    OtherVariables,
+    RowSums,
+)
+from tallyveil.optimize.problem import Marginal, Problem
+from tallyveil.optimize.reductions import CostScaling, MatrixScaling, Substitution
 from tallyveil.optimize.solver import Matrix, Program, Solution
+from tallyveil.optimize.tolerances import SMALLEST_OBJECTIVE
 from tallyveil.properties import Rows
 
-__all__ = ["Assembly", "Multipliers", "assemble", "erased_columns", "pair_numbers"]
+__all__ = [
+    "ABOVE_MINIMUM",
+    "BELOW_MINIMUM",
+    "ROW_SUMS",
+    "WORST_CASE",
+    "Assembly",
+    "Selection",
+    "assemble",
+    "choose_substitution",
+    "mark_erased",
+    "select",
+    "write_program",
+]
+
+# Keys of groups of rows; blocks of rows and marginals are keys themselves.
+ROW_SUMS = "row sums"
+WORST_CASE = "worst case"
+ABOVE_MINIMUM = "M[i, j] >= m_j"
+BELOW_MINIMUM = "M[i, j] <= e^epsilon m_j"
+SLACK_SUMS = "slack sums"
+
+# Names of the variables beside the matrix.
+MINIMUM, LARGEST_LOSS, SLACK = "minimum", "largest loss", "slack"
 
 
 @dataclass(frozen=True, eq=False)
-class Assembly:
-    """A program together with what its rows and variables mean."""
+class Selection:
+    """The rows that are written out; all others follow by symmetry or by the shape of the tails.
 
-    problem: Problem
-    program: Program
-    substitution: Substitution
+    Attributes
+    ----------
+    folded : bool
+        Whether the matrix is its own mirror image.
+    width : int or None
+        Where geometric tails begin; None for no tails.
+    blocks : tuple of Block
+        Inequalities of privacy and properties.
+    sums : array of int
+        The inputs whose row sums are written.
+    marginals : tuple of (Marginal, array of int)
+        The outputs whose probabilities are fixed, for each marginal.
+    worst_inputs : array of int
+        The inputs whose loss enters the worst case.
+    minimum_outputs : array of int
+        The outputs whose privacy goes through their smallest entry.
+    """
+
     folded: bool
     width: int | None
     blocks: tuple[Block, ...]
     sums: Integers
-    scale: float
-    law_columns: tuple[tuple[Law, Integers], ...]
+    marginals: tuple[tuple[Marginal, Integers], ...]
     worst_inputs: Integers
-    trick_columns: Integers
-
-    def matrix(self, solution: Solution) -> Floats:
-        """The (nearly feasible) mechanism that the solver found."""
-        found = self.substitution.invert(solution.x[: self.substitution.size])
-        return found / len(self.problem.query.outputs)
-
-    def multipliers(self, solution: Solution) -> Multipliers:
-        """The dual values, sorted by what they belong to."""
-        parts = np.split(solution.y_ub, np.cumsum([len(block.rows) for block in self.blocks]))
-        rest = parts[-1]
-        shape = (len(self.problem.query.inputs), len(self.trick_columns))
-        above, below, rest = _three(rest, shape[0] * shape[1], shape[0] * shape[1])
-        worst = rest[: len(self.worst_inputs)]  # the bound divides by their sum
-        laws = np.split(
-            solution.y_eq[len(self.sums) :],
-            np.cumsum([len(columns) for _, columns in self.law_columns]),
-        )
-        return Multipliers(
-            tuple(
-                (block, part / self.scale)
-                for block, part in zip(self.blocks, parts[:-1], strict=True)
-            ),
-            solution.y_eq[: len(self.sums)] / self.scale,
-            tuple(law / self.scale for law in laws[:-1]),
-            worst / self.scale,
-            above.reshape(shape) / self.scale,
-            below.reshape(shape) / self.scale,
-        )
+    minimum_outputs: Integers
 
 
 @dataclass(frozen=True, eq=False)
-class Multipliers:
-    """Dual values of an assembly: one array per kind of row."""
+class Assembly:
+    """A program for a solver together with the reductions that led to it."""
 
-    blocks: tuple[tuple[Block, Floats], ...]
-    sums: Floats
-    laws: tuple[Floats, ...]
-    worst: Floats
-    above: Floats
-    below: Floats
+    problem: Problem
+    selection: Selection
+    steps: tuple[MatrixScaling, Substitution, CostScaling]
+    stages: tuple[MatrixProgram, MatrixProgram, Program]
+    program: Program
+
+    def invert(self, solution: Solution) -> MatrixSolution:
+        """Return the matrix and the multipliers that the solver found."""
+        scale_matrix, substitute, scale_costs = self.steps
+        written, scaled, substituted = self.stages
+        unscaled = scale_costs.invert(substituted, solution)
+        return scale_matrix.invert(written, substitute.invert(scaled, unscaled))
 
 
 def assemble(
@@ -88,149 +119,102 @@ def assemble(
     extra: tuple[Block, ...] = (),
     *,
     margin: float = 0.0,
-    fold_if_even: bool = True,
+    fold_if_mirrored: bool = True,
     scaled: bool = True,
 ) -> Assembly:
-    """The program of `problem`, folded where it is symmetric.
+    """Build the program of `problem`, folded where it is symmetric.
 
     Parameters
     ----------
-    width : where geometric tails begin (paths only), None for the whole program
-    extra : rows outside the window that an earlier solution broke
-    margin : by how much inequalities must hold, so that round-off cannot break them
-    fold_if_even : fold a problem that is its own mirror image, not only where it must be
-    scaled : bring costs to a common size first; a few stubborn problems prefer them as given
+    problem : Problem
+        What to minimise, and subject to what.
+    width : int or None
+        Where geometric tails begin (paths only); None for the whole program.
+    extra : tuple of Block
+        Rows outside the window that an earlier solution broke.
+    margin : float
+        By how much inequalities must hold, so that round-off cannot break them.
+    fold_if_mirrored : bool
+        Whether to fold a problem that is its own mirror image; where symmetry is demanded it
+        is folded in any case.
+    scaled : bool
+        Whether to bring costs to a common size first. Some problems are solved more
+        accurately without.
+
+    Returns
+    -------
+    Assembly
+        The program, and the way back from its solutions.
     """
-    mirrored = problem.is_mirrored and fold_if_even
-    folded = mirrored or "symmetric" in problem.properties
-    substitution = _substitution(problem, folded, width)
-    blocks = [
-        _kept(block, problem, mirrored, width)
-        for block in (*privacy_rows(problem), *property_rows(problem))
-        if not block.rows.equal
-    ]
-    blocks = [block for block in (*blocks, *extra) if len(block.rows)]
-    n, m = problem.query.shape
-    sums = np.arange((n + 1) // 2 if folded else n)
-    columns = np.arange((m + 1) // 2 if folded else m)
-    demanded = columns if mirrored else np.arange(m)
-    laws = tuple((law, _independent(law, demanded, problem)) for law in problem.laws)
-    worst = np.flatnonzero(problem.possible) if problem.worst_case else np.empty(0, np.int64)
-    worst = worst[worst < len(sums)] if mirrored else worst
-    trick = columns if minimum_trick(problem) else columns[:0]
-    rows = _inequalities(problem, substitution, blocks, (worst, trick), margin)
-    at_worst = substitution.size + len(trick)
-    cost = np.zeros(rows.size)
-    if problem.worst_case:
-        cost[at_worst] = 1.0
-    else:
-        cost[: substitution.size] = substitution.apply_form(problem.weights)
-    equations, right = _equations(problem, substitution, sums, laws, rows.size)
-    A_ub, b_ub = rows.finished()
-    scale = _cost_scale(problem) if scaled else 1.0
-    program = Program(
-        scale * cost, equations, m * right, A_ub, m * b_ub, free=_free(problem, rows.size, at_worst)
-    )
+    selection = select(problem, width, extra, fold_if_mirrored=fold_if_mirrored)
+    scale_matrix = MatrixScaling(len(problem.query.outputs))
+    substitute = choose_substitution(problem, selection)
+    scale_costs = CostScaling(_choose_cost_factor(problem) if scaled else 1.0)
+    written = write_program(problem, selection, margin)
+    enlarged = scale_matrix.apply(written)
+    substituted = substitute.apply(enlarged)
     return Assembly(
         problem,
-        program,
-        substitution,
-        folded,
-        width,
-        tuple(blocks),
-        sums,
-        scale,
-        laws,
-        worst,
-        trick,
+        selection,
+        (scale_matrix, substitute, scale_costs),
+        (written, enlarged, substituted),
+        scale_costs.apply(substituted),
     )
 
 
-def _inequalities(
+# -- which rows are written -----------------------------------------------------------------------
+
+
+def select(
     problem: Problem,
-    substitution: Substitution,
-    blocks: list[Block],
-    chosen: tuple[Integers, Integers],
-    margin: float,
-) -> _Stack:
-    """Every inequality: the blocks', then complete graphs', the worst case's, delta's."""
-    worst, trick = chosen
-    slacks = sum(len(block.rows) for block in blocks if block.name == "privacy")
-    at_worst = substitution.size + len(trick)
-    at_slack = at_worst + problem.worst_case
-    rows = _Stack(at_slack + (slacks if problem.delta else 0))
-    for block in blocks:
-        loose = problem.delta and block.name == "privacy"
-        slack = sparse.eye_array(slacks, format="csr") if loose else None
-        rows.add(substitution.apply_rows(block.rows), block.rows.floor + margin, slack, at_slack)
-    _add_trick(rows, problem, substitution, trick)
-    if problem.worst_case:
-        losses = substitution.apply_row_sums(worst, problem.table)
-        rows.add(-losses, 0.0, sparse.csr_array(np.ones((len(worst), 1))), at_worst)
-    if problem.delta:
-        _add_slack_sums(rows, problem, blocks, at_slack)
-    return rows
+    width: int | None = None,
+    extra: tuple[Block, ...] = (),
+    *,
+    fold_if_mirrored: bool = True,
+) -> Selection:
+    """Select the rows to write out; see `assemble` for the parameters."""
+    mirrored = problem.is_mirrored and fold_if_mirrored
+    folded = mirrored or "symmetric" in problem.properties
+    blocks = [
+        _drop_superfluous(block, problem, mirrored, width)
+        for block in (*list_privacy_rows(problem), *list_property_rows(problem))
+        if not block.rows.equal
+    ]
+    n, m = problem.query.shape
+    sums = np.arange((n + 1) // 2 if folded else n)
+    outputs = np.arange((m + 1) // 2 if folded else m)
+    demanded = outputs if mirrored else np.arange(m)
+    worst = np.flatnonzero(problem.possible) if problem.worst_case else np.empty(0, np.int64)
+    return Selection(
+        folded,
+        width,
+        tuple(block for block in (*blocks, *extra) if len(block.rows)),
+        sums,
+        tuple((one, _drop_dependent(one, demanded, problem)) for one in problem.marginals),
+        worst[worst < len(sums)] if mirrored else worst,
+        outputs if has_output_minimum(problem) else outputs[:0],
+    )
 
 
-def _cost_scale(problem: Problem) -> float:
-    """What brings the optimum to about 5 m, where the solver's tolerances bite as they should.
-
-    The optimum is guessed from entries that fall off like e^-epsilon per neighbour step.
-    """
-    steps = np.abs(problem.query.home[:, None] - np.arange(len(problem.query.outputs))[None, :])
-    rate = float(problem.epsilon) / problem.query.neighbours.width
-    guess = np.exp(-np.minimum(rate * steps, 700.0))
-    value = abs(problem.value(guess / guess.sum(axis=1, keepdims=True)))
-    return 5.0 / value if value > 1e-9 else 1.0
-
-
-def erased_columns(problem: Problem) -> NDArray[np.bool_]:
-    """Outputs that a law forbids: probability zero for one input is zero for all of them."""
-    erased = np.zeros(len(problem.query.outputs), dtype=bool)
-    if problem.query.neighbours.kind != "explicit" and not problem.delta and problem.private:
-        for law in problem.laws:
-            erased |= law.target == 0
-    return erased
-
-
-def _substitution(problem: Problem, folded: bool, width: int | None) -> Substitution:
-    chosen = fold.nothing(problem.query.shape) if width is None else fold.tails(problem, width)
-    if folded:
-        chosen = fold.mirror(chosen)
-    if "fair" in problem.properties:
-        chosen = fold.fair(chosen, problem.query.home)
-    erased = erased_columns(problem)
-    return fold.erase(chosen, erased) if erased.any() else chosen
-
-
-def _kept(block: Block, problem: Problem, mirrored: bool, width: int | None) -> Block:
-    """The rows of a block that the substitution does not make superfluous."""
+def _drop_superfluous(block: Block, problem: Problem, mirrored: bool, width: int | None) -> Block:
+    """The rows of a block that neither the tails nor the symmetry makes superfluous."""
     rows = block.rows
     keep = np.ones(len(rows), dtype=bool)
     if width is not None and rows.smaller is not None:
-        far = fold.outside(problem, width)
+        far = reductions.mark_tails(problem, width)
         first, second = far[rows.larger], far[rows.smaller]
-        # beside the window a step along a row is still a condition, a step down a tail is not
-        along = np.asarray(rows.larger[0] == rows.smaller[0])
-        keep &= np.where(along & ~_is_honesty(block), ~(first & second), ~(first | second))
-    if mirrored and problem.delta and block.name == "privacy":
-        keep &= _first_of_neighbours(rows, len(problem.query.inputs))
+        # A row along one input is implied only where both its entries lie in tails; a row
+        # down a tail is implied as soon as one does. Honesty compares with the truth.
+        along = np.asarray(rows.larger[0] == rows.smaller[0]) & (block.name != "column_honest")
+        keep &= np.where(along, ~(first & second), ~(first | second))
+    if mirrored and problem.delta and block.name == PRIVACY:
+        keep &= _is_first_of_mirrored_pairs(rows, len(problem.query.inputs))
     elif mirrored:
-        keep &= _first_of_pair(rows, problem.query.shape)
-    return Block(block.name, _select(rows, keep))
+        keep &= _is_first_of_mirrored_rows(rows, problem.query.shape)
+    return Block(block.name, select_rows(rows, keep))
 
 
-def _is_honesty(block: Block) -> bool:
-    return block.name == "column_honest"
-
-
-def _select(rows: Rows, keep: NDArray[np.bool_]) -> Rows:
-    smaller = None if rows.smaller is None else (rows.smaller[0][keep], rows.smaller[1][keep])
-    larger = (rows.larger[0][keep], rows.larger[1][keep])
-    return Rows(larger, smaller, rows.factor, rows.floor, rows.equal)
-
-
-def _first_of_pair(rows: Rows, shape: tuple[int, int]) -> NDArray[np.bool_]:
+def _is_first_of_mirrored_rows(rows: Rows, shape: tuple[int, int]) -> Mask:
     """One of every row and its mirror image."""
     n, m = shape
     top = n * m - 1
@@ -239,115 +223,125 @@ def _first_of_pair(rows: Rows, shape: tuple[int, int]) -> NDArray[np.bool_]:
     if rows.smaller is not None:
         second = rows.smaller[0] * m + rows.smaller[1]
         code, other = code * (top + 1) + second, other * (top + 1) + top - second
-    first: NDArray[np.bool_] = code <= other
+    first: Mask = code <= other
     return first
 
 
-def _first_of_neighbours(rows: Rows, n: int) -> NDArray[np.bool_]:
+def _is_first_of_mirrored_pairs(rows: Rows, n: int) -> Mask:
     """All rows of one of every ordered neighbour pair and its mirror: their slacks are summed."""
     assert rows.smaller is not None
     code = rows.larger[0] * n + rows.smaller[0]
-    first: NDArray[np.bool_] = code <= n * n - 1 - code
+    first: Mask = code <= n * n - 1 - code
     return first
 
 
-def _independent(law: Law, columns: Integers, problem: Problem) -> Integers:
+def _drop_dependent(marginal: Marginal, outputs: Integers, problem: Problem) -> Integers:
     """The outputs whose equations are kept: row sums already imply one of them."""
-    kept = columns[~erased_columns(problem)[columns]]
-    spare: Integers = kept[kept != kept[np.argmax(law.target[kept])]]
-    return spare
+    kept = outputs[~mark_erased(problem)[outputs]]
+    independent: Integers = kept[kept != kept[np.argmax(marginal.target[kept])]]
+    return independent
 
 
-def _equations(
-    problem: Problem,
-    substitution: Substitution,
-    sums: Integers,
-    laws: tuple[tuple[Law, Integers], ...],
-    size: int,
-) -> tuple[Matrix, Floats]:
-    ones = np.ones(problem.query.shape)
-    parts, right = [substitution.apply_row_sums(sums, ones)], [np.ones(len(sums))]
-    for law, columns in laws:
-        parts.append(substitution.apply_column_sums(law.source, columns))
-        right.append(law.target[columns])
-    stacked = sparse.vstack(parts, format="csr")
-    stacked.resize((stacked.shape[0], size))
-    return stacked, np.concatenate(right)
+def mark_erased(problem: Problem) -> Mask:
+    """Mark the outputs that a marginal forbids: zero for one input is zero for all of them."""
+    erased = np.zeros(len(problem.query.outputs), dtype=bool)
+    if problem.query.neighbours.kind != "explicit" and not problem.delta and problem.private:
+        for marginal in problem.marginals:
+            erased |= marginal.target == 0
+    return erased
 
 
-class _Stack:
-    """Rows ``form @ v >= floor`` collected as ``A_ub x <= b_ub``."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.parts: list[Matrix] = []
-        self.right: list[Floats] = []
-
-    def add(self, form: Matrix, floor: float | Floats, other: Matrix = None, at: int = 0) -> None:
-        """Add rows on the first variables, and `other` on those from number `at` on."""
-        count = form.shape[0]
-        widened = form.tocoo()
-        entries = [(-widened.data, widened.coords[0], widened.coords[1])]
-        if other is not None:
-            second = other.tocoo()
-            entries.append((-second.data, second.coords[0], second.coords[1] + at))
-        data, row, column = (np.concatenate(part) for part in zip(*entries, strict=True))
-        self.parts.append(sparse.csr_array((data, (row, column)), shape=(count, self.size)))
-        self.right.append(-np.broadcast_to(np.asarray(floor, dtype=float), count))
-
-    def finished(self) -> tuple[Matrix, Floats]:
-        """``A_ub`` and ``b_ub``."""
-        if not self.parts:
-            return sparse.csr_array((0, self.size)), np.empty(0)
-        return sparse.vstack(self.parts, format="csr"), np.concatenate(self.right)
+# -- how they are written -------------------------------------------------------------------------
 
 
-def _add_trick(
-    rows: _Stack, problem: Problem, substitution: Substitution, columns: Integers
-) -> None:
+def write_program(problem: Problem, selection: Selection, margin: float = 0.0) -> MatrixProgram:
+    """Write the selected rows as a linear program of the matrix and the variables beside it."""
+    free = _is_free(problem)
+    others: dict[str, OtherVariables] = {}
+    if len(selection.minimum_outputs):
+        others[MINIMUM] = OtherVariables(len(selection.minimum_outputs), free=free)
+    if problem.worst_case:
+        others[LARGEST_LOSS] = OtherVariables(1, cost=1.0, free=True)
+    equations: dict[Hashable, Constraint] = {
+        ROW_SUMS: Constraint(RowSums(selection.sums, np.ones(problem.query.shape)), 1.0)
+    }
+    for marginal, outputs in selection.marginals:
+        fixed = ColumnSums(marginal.source, outputs)
+        equations[marginal] = Constraint(fixed, marginal.target[outputs])
+    inequalities: dict[Hashable, Constraint] = {}
+    for block in selection.blocks:
+        slack: dict[str, Matrix] = {}
+        if problem.delta and block.name == PRIVACY:
+            others[SLACK] = OtherVariables(len(block.rows))
+            slack = {SLACK: sparse.eye_array(len(block.rows), format="csr")}
+        inequalities[block] = Constraint(block.rows, block.rows.floor + margin, slack)
+    inequalities |= _write_minimum(problem, selection.minimum_outputs)
+    if problem.worst_case:
+        losses = RowSums(selection.worst_inputs, -problem.loss_table)
+        ones = sparse.csr_array(np.ones((len(losses), 1)))
+        inequalities[WORST_CASE] = Constraint(losses, 0.0, {LARGEST_LOSS: ones})
+    if problem.delta:
+        inequalities[SLACK_SUMS] = _write_slack_sums(problem, selection.blocks)
+    weights = None if problem.worst_case else problem.weights
+    return MatrixProgram(weights, equations, inequalities, others, free)
+
+
+def _write_minimum(problem: Problem, outputs: Integers) -> dict[Hashable, Constraint]:
     """m_j <= M[i, j] and M[i, j] <= e^epsilon m_j."""
-    if not len(columns):
-        return
+    if not len(outputs):
+        return {}
     n = len(problem.query.inputs)
-    i, j = (part.ravel() for part in np.meshgrid(np.arange(n), columns, indexing="ij"))
-    cells = substitution.apply_rows(Rows((i, j)))
-    least = sparse.csr_array(
-        (np.ones(len(j)), (np.arange(len(j)), j)), shape=(len(j), len(columns))
-    )
-    rows.add(cells, 0.0, -least, substitution.size)
-    rows.add(-cells, 0.0, problem.grow * least, substitution.size)
+    i, j = (part.ravel() for part in np.meshgrid(np.arange(n), outputs, indexing="ij"))
+    own = sparse.csr_array((np.ones(len(j)), (np.arange(len(j)), j)), shape=(len(j), len(outputs)))
+    return {
+        ABOVE_MINIMUM: Constraint(Rows((i, j)), 0.0, {MINIMUM: -own}),
+        BELOW_MINIMUM: Constraint(Rows((i, j), factor=-1.0), 0.0, {MINIMUM: problem.growth * own}),
+    }
 
 
-def _add_slack_sums(rows: _Stack, problem: Problem, blocks: list[Block], at: int) -> None:
+def _write_slack_sums(problem: Problem, blocks: tuple[Block, ...]) -> Constraint:
     """sum_j s[i, k, j] <= delta for each ordered pair of neighbours i, k."""
-    (block,) = [block for block in blocks if block.name == "privacy"]
-    which = pair_numbers(block.rows, len(problem.query.inputs))
-    count = len(which)
-    sums = sparse.csr_array(
-        (-np.ones(count), (which, np.arange(count))), shape=(int(which.max()) + 1, count)
+    (block,) = (block for block in blocks if block.name == PRIVACY)
+    pair = number_pairs(block.rows, len(problem.query.inputs))
+    count = len(pair)
+    by_pair = sparse.csr_array(
+        (-np.ones(count), (pair, np.arange(count))), shape=(int(pair.max()) + 1, count)
     )
-    rows.add(sparse.csr_array((sums.shape[0], 1)), -float(problem.delta), sums, at)
+    return Constraint(None, -float(problem.delta), {SLACK: by_pair})
 
 
-def pair_numbers(rows: Rows, n: int) -> Integers:
-    """For each privacy row, the number of its ordered pair of neighbours."""
-    assert rows.smaller is not None
-    numbers: Integers = np.unique(rows.larger[0] * n + rows.smaller[0], return_inverse=True)[1]
-    return numbers
-
-
-def _free(problem: Problem, size: int, at_worst: int) -> NDArray[np.bool_]:
-    """Which variables need no sign: privacy both ways makes probabilities non-negative."""
-    free = np.ones(size, dtype=bool)
+def _is_free(problem: Problem) -> bool:
+    """Whether entries need no sign: privacy both ways makes probabilities non-negative."""
     touched = np.zeros(len(problem.query.inputs), dtype=bool)
     for low, high in problem.query.neighbours.blocks():
         touched[low] = touched[high] = True
-    if problem.delta or not problem.private or not touched.all():
-        free[:] = False
-    if problem.worst_case:
-        free[at_worst] = True
-    return free
+    return bool(not problem.delta and problem.private and touched.all())
 
 
-def _three(values: Floats, first: int, second: int) -> tuple[Floats, Floats, Floats]:
-    return values[:first], values[first : first + second], values[first + second :]
+# -- how they are reduced -------------------------------------------------------------------------
+
+
+def choose_substitution(problem: Problem, selection: Selection) -> Substitution:
+    """Choose how entries become variables: tails, symmetry, a shared diagonal, erased outputs."""
+    if selection.width is None:
+        chosen = reductions.identity(problem.query.shape)
+    else:
+        chosen = reductions.geometric_tails(problem, selection.width)
+    if selection.folded:
+        chosen = reductions.mirror(chosen)
+    if "fair" in problem.properties:
+        chosen = reductions.share_diagonal(chosen, problem.query.home)
+    erased = mark_erased(problem)
+    return reductions.erase(chosen, erased) if erased.any() else chosen
+
+
+def _choose_cost_factor(problem: Problem) -> float:
+    """The factor that brings the optimum to about 5 m, where the solver's tolerances work best.
+
+    The optimum is guessed from entries that fall off like e^-epsilon per neighbour step.
+    """
+    steps = np.abs(problem.query.home[:, None] - np.arange(len(problem.query.outputs))[None, :])
+    rate = float(problem.epsilon) / problem.query.neighbours.width
+    guess: Floats = np.exp(-np.minimum(rate * steps, 700.0))
+    value = abs(problem.objective(guess / guess.sum(axis=1, keepdims=True)))
+    return 5.0 / value if value > SMALLEST_OBJECTIVE else 1.0

@@ -1,4 +1,4 @@
-"""One line on the terminal while a long solve runs."""
+"""Show one line on the terminal while a long solve runs."""
 
 from __future__ import annotations
 
@@ -10,19 +10,32 @@ from typing import TypeAlias
 
 from tallyveil.optimize.solver import Watch
 
-__all__ = ["Progress", "watching"]
+__all__ = ["Progress", "watch_solver"]
 
 Progress: TypeAlias = bool | Callable[[int, float], object] | None
 """True shows a line, False nothing, None a line if standard error is a terminal and the solve
 takes longer than a second; a function is called with (iteration, objective so far)."""
 
-PATIENCE = 1.0
-"""Seconds before the line appears."""
+SECONDS_BEFORE_SHOWN = 1.0
+"""Shorter solves show no line."""
 
 
 @contextmanager
-def watching(progress: Progress, title: str) -> Iterator[Watch | None]:
-    """What the solver should call at every iteration, for the time of the block."""
+def watch_solver(progress: Progress, title: str) -> Iterator[Watch | None]:
+    """Yield what the solver should call at every iteration, or None for nothing.
+
+    Parameters
+    ----------
+    progress : bool, callable or None
+        What the user asked for; see `Progress`.
+    title : str
+        The beginning of the line.
+
+    Yields
+    ------
+    callable or None
+        To be called with (iteration, objective); it never stops the solver.
+    """
     if callable(progress):
         report = progress
 
@@ -34,12 +47,12 @@ def watching(progress: Progress, title: str) -> Iterator[Watch | None]:
     elif progress is False or (progress is None and not sys.stderr.isatty()):
         yield None
     else:
-        with _line(title) as watch:
+        with _show_line(title) as watch:
             yield watch
 
 
 @contextmanager
-def _line(title: str) -> Iterator[Watch]:
+def _show_line(title: str) -> Iterator[Watch]:
     from rich.console import Console
     from rich.status import Status
 
@@ -47,7 +60,7 @@ def _line(title: str) -> Iterator[Watch]:
     start = time.monotonic()
 
     def show(iteration: int, objective: float) -> bool:
-        if time.monotonic() - start >= PATIENCE:
+        if time.monotonic() - start >= SECONDS_BEFORE_SHOWN:
             status.update(
                 f"{title}: iteration {iteration}, objective {objective:.6g} (Ctrl-C stops)"
             )

@@ -1,7 +1,7 @@
-"""Linear programs: the only home of Clarabel and of SciPy's HiGHS.
+"""Solve linear programs with Clarabel or SciPy's HiGHS; no other module calls them.
 
-A solver's word is never taken for a bound: `lower_bound` turns any multipliers, right or
-wrong, into a number that no feasible point can beat.
+No bound relies on a solver's claims: `lower_bound` turns any multipliers, right or wrong,
+into a number that no feasible point can go below.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
-from tallyveil.arrays import Floats
+from tallyveil.arrays import Floats, Mask
 
 __all__ = ["Program", "Solution", "lower_bound", "round_down", "solve"]
 
@@ -31,6 +31,15 @@ Watch: TypeAlias = Callable[[int, float], bool]
 UNIT = 2.0**-53
 """Largest relative error of one rounding to a double."""
 
+COEFFICIENT_ERROR = 4 * UNIT
+"""Largest relative error of a program's coefficients, products of rounded exponentials."""
+
+HIGHS_TOLERANCE = 1e-10
+"""Feasibility tolerance asked of HiGHS, the smallest it accepts."""
+
+MAX_ITERATIONS = 250
+"""What takes Clarabel longer has stalled; the bound then tells how close it came."""
+
 
 @dataclass(frozen=True, eq=False)
 class Program:
@@ -38,10 +47,14 @@ class Program:
 
     Parameters
     ----------
-    cost : shape (n,)
-    A_eq, b_eq : sparse, shapes (p, n) and (p,); or None for no equations
-    A_ub, b_ub : sparse, shapes (q, n) and (q,); or None for no inequalities
-    free : which variables have no sign, shape (n,) or one bool for all
+    cost : array of float, shape (n,)
+        The cost of each variable.
+    A_eq, b_eq : sparse matrix of shape (p, n) and array of shape (p,), or None
+        The equations; None for no equations.
+    A_ub, b_ub : sparse matrix of shape (q, n) and array of shape (q,), or None
+        The inequalities; None for no inequalities.
+    free : array of bool, shape (n,), or bool
+        Which variables may be negative; one bool for all.
     """
 
     cost: Floats
@@ -49,7 +62,7 @@ class Program:
     b_eq: Floats | None = None
     A_ub: Matrix = None
     b_ub: Floats | None = None
-    free: NDArray[np.bool_] | bool = False
+    free: Mask | bool = False
 
     @property
     def size(self) -> int:
@@ -58,15 +71,15 @@ class Program:
 
     def equations(self) -> tuple[Matrix, Floats]:
         """``A_eq`` (CSC) and ``b_eq``, with no rows where there are none."""
-        return _side(self.A_eq, self.b_eq, self.size)
+        return _fill_side(self.A_eq, self.b_eq, self.size)
 
     def inequalities(self) -> tuple[Matrix, Floats]:
         """``A_ub`` (CSC) and ``b_ub``, with no rows where there are none."""
-        return _side(self.A_ub, self.b_ub, self.size)
+        return _fill_side(self.A_ub, self.b_ub, self.size)
 
-    def signed(self) -> NDArray[np.bool_]:
+    def signed(self) -> Mask:
         """Which variables must be non-negative, shape (n,)."""
-        signed: NDArray[np.bool_] = ~np.broadcast_to(np.asarray(self.free, dtype=bool), self.size)
+        signed: Mask = ~np.broadcast_to(np.asarray(self.free, dtype=bool), self.size)
         return signed
 
 
@@ -75,8 +88,25 @@ class Solution:
     """What a solver returned.
 
     ``cost + A_eq' y_eq + A_ub' y_ub`` is (nearly) zero on free variables and non-negative on
-    the others; ``y_ub >= 0``. `status` is "optimal", "infeasible", "unbounded" or
-    "inaccurate" (stopped short of its tolerance: use it only with a bound of your own).
+    the others; ``y_ub >= 0``.
+
+    Attributes
+    ----------
+    x : array of float, shape (n,)
+        The values of the variables.
+    objective : float
+        ``cost @ x`` as the solver computed it.
+    y_eq, y_ub : array of float, shapes (p,) and (q,)
+        Dual multipliers of the equations and of the inequalities.
+    status : str
+        "optimal", "infeasible", "unbounded", or "inaccurate": stopped short of its tolerance,
+        to be used only with a bound computed from the multipliers.
+    solver, version : str
+        The solver's name and version.
+    seconds : float
+        Time taken by the solver.
+    iterations : int
+        Iterations taken.
     """
 
     x: Floats
@@ -99,88 +129,98 @@ def solve(
 ) -> Solution:
     """Solve a linear program, with dual values.
 
-    ``"clarabel"`` is an interior-point method: fast, and in the middle of the optimal face
-    where optima are not unique. ``"highs"`` (through SciPy, tolerances 1e-10) returns a
-    vertex. Neither is exact: expect feasibility to about `tolerance`.
+    Neither solver is exact: expect feasibility to about `tolerance`. Ctrl-C stops Clarabel
+    between two iterations and is raised again here.
 
-    `watch` is called once per iteration (Clarabel only) and stops the solve by returning
-    True; Ctrl-C stops it cleanly as well and is raised again here.
+    Parameters
+    ----------
+    program : Program
+        The linear program.
+    backend : {"clarabel", "highs"}
+        Clarabel is an interior-point method: fast, and in the middle of the optimal face
+        where optima are not unique. HiGHS (through SciPy, tolerances 1e-10) returns a vertex.
+    tolerance : float
+        Feasibility and relative gap asked of Clarabel.
+    watch : callable or None
+        Called by Clarabel with (iteration, objective); returning True stops the solve.
 
+    Returns
+    -------
+    Solution
+        Primal and dual values, and how the solver ended.
+
+    Examples
+    --------
     >>> solve(Program(np.array([1.0, 2.0]), sparse.csc_array([[1.0, 1.0]]), np.ones(1)),
     ...       backend="highs").objective
     1.0
     """
     if backend == "highs":
-        return _highs(program)
-    return _clarabel(program, tolerance, watch)
+        return _solve_highs(program)
+    return _solve_clarabel(program, tolerance, watch)
 
 
-def lower_bound(
-    program: Program,
-    y_eq: ArrayLike,
-    y_ub: ArrayLike,
-    *,
-    upper: ArrayLike = 1.0,
-    lower: ArrayLike = 0.0,
-    simplices: NDArray[np.int64] | None = None,
-    coefficient_error: float = 4 * UNIT,
-) -> float:
-    """A number that ``cost @ x`` cannot fall below for any feasible x in a known box.
+def lower_bound(program: Program, y_eq: ArrayLike, y_ub: ArrayLike, *, upper: float) -> float:
+    """Return a number that ``cost @ x`` cannot fall below for feasible x with 0 <= x <= upper.
 
     For any multipliers y_eq and y_ub >= 0 (negative ones are set to zero) and
-    r = cost + A_eq' y_eq + A_ub' y_ub, every feasible x with lower <= x <= upper has::
+    r = cost + A_eq' y_eq + A_ub' y_ub, every such x has::
 
-        cost @ x >= -y_eq @ b_eq - y_ub @ b_ub + sum_j min(r_j lower_j, r_j upper_j)
+        cost @ x >= -y_eq @ b_eq - y_ub @ b_ub + sum_j min(0, r_j upper)
 
     The right side is evaluated with outward rounding, and with every coefficient of the
-    program taken to be off by up to `coefficient_error` relative (rounded exponentials), so
-    it holds however poor the multipliers are. Costs one product with each matrix.
+    program taken to be off by up to `COEFFICIENT_ERROR`, so it holds however poor the
+    multipliers are. Costs one product with each matrix.
 
     Parameters
     ----------
-    upper, lower : the box, scalars or shape (n,); 0 and 1 suit probabilities
-    simplices : labels, shape (n,): variables with the same label >= 0 are known to be
-        non-negative and to sum to one (a row of a stochastic matrix), which is worth
-        min_j r_j instead of a sum of minima and so loses far less; -1 for no label
+    program : Program
+        The linear program.
+    y_eq, y_ub : array of float, shapes (p,) and (q,)
+        Multipliers of the equations and of the inequalities.
+    upper : float
+        A known upper limit of every variable, at least 0.
+
+    Returns
+    -------
+    float
+        The certified lower bound.
     """
     A_eq, b_eq = program.equations()
     A_ub, b_ub = program.inequalities()
     free, held = np.asarray(y_eq, dtype=float), np.maximum(np.asarray(y_ub, dtype=float), 0.0)
     reduced = program.cost + A_eq.T @ free + A_ub.T @ held
     size = np.abs(program.cost) + abs(A_eq).T @ np.abs(free) + abs(A_ub).T @ held
-    terms = 4 + max(_longest_column(A_eq), 0) + max(_longest_column(A_ub), 0)
-    error = size * (coefficient_error + 2 * terms * UNIT)
-    low, high = np.broadcast_to(lower, program.size), np.broadcast_to(upper, program.size)
-    ends = np.stack([(reduced - error) * low, (reduced - error) * high,
-                     (reduced + error) * low, (reduced + error) * high])  # fmt: skip
-    worst = ends.min(axis=0) - 2 * UNIT * np.abs(ends).max(axis=0)
-    if simplices is not None and (simplices >= 0).any():
-        inside = simplices >= 0
-        least = np.full(int(simplices.max()) + 1, np.inf)
-        np.minimum.at(least, simplices[inside], (reduced - error)[inside])
-        worst = np.concatenate([worst[~inside], least[np.isfinite(least)]])
+    terms = 4 + _count_longest_column(A_eq) + _count_longest_column(A_ub)
+    error = size * (COEFFICIENT_ERROR + 2 * terms * UNIT)
+    low, high = (reduced - error) * upper, (reduced + error) * upper
+    worst = np.minimum(low, 0.0) - 2 * UNIT * np.maximum(np.abs(low), np.abs(high))
     constants = np.concatenate([-(free * b_eq), -(held * b_ub)])
-    blur = (coefficient_error + 2 * UNIT) * math.fsum(np.abs(constants))
-    return round_down(math.fsum(np.concatenate([worst, constants])) - blur)
+    constants_error = (COEFFICIENT_ERROR + 2 * UNIT) * math.fsum(np.abs(constants))
+    return round_down(math.fsum(np.concatenate([worst, constants])) - constants_error)
 
 
 def round_down(value: float) -> float:
-    """A double a few units below `value`, enough to cover the last few roundings."""
+    """Return a double a few units below `value`, to cover the last few roundings.
+
+    >>> 1 - 1e-14 < round_down(1.0) < 1
+    True
+    """
     return value - 4 * UNIT * abs(value) if math.isfinite(value) else value
 
 
-def _longest_column(matrix: Matrix) -> int:
-    counts = np.diff(sparse.csc_array(matrix).indptr)
-    return int(counts.max(initial=0))
+def _count_longest_column(matrix: Matrix) -> int:
+    """The largest number of entries in a column of a CSC matrix."""
+    return int(np.diff(matrix.indptr).max(initial=0))
 
 
-def _side(matrix: Matrix, right: Floats | None, size: int) -> tuple[Matrix, Floats]:
+def _fill_side(matrix: Matrix, right: Floats | None, size: int) -> tuple[Matrix, Floats]:
     if matrix is None or right is None:
         return sparse.csc_array((0, size)), np.empty(0)
     return sparse.csc_array(matrix), np.asarray(right, dtype=float)
 
 
-def _clarabel(program: Program, tolerance: float, watch: Watch | None) -> Solution:
+def _solve_clarabel(program: Program, tolerance: float, watch: Watch | None) -> Solution:
     import clarabel
 
     A_eq, b_eq = program.equations()
@@ -196,9 +236,9 @@ def _clarabel(program: Program, tolerance: float, watch: Watch | None) -> Soluti
     none = sparse.csc_matrix((program.size, program.size))
     start = time.perf_counter()
     solver = clarabel.DefaultSolver(
-        none, program.cost, stacked, right, cones, _clarabel_settings(tolerance)
+        none, program.cost, stacked, right, cones, _choose_clarabel_settings(tolerance)
     )
-    with _interruptible() as interrupted:
+    with _catch_interrupt() as interrupted:
         solver.set_termination_callback(
             lambda info: (
                 interrupted.is_set()
@@ -230,7 +270,7 @@ _CLARABEL_STATUS = {
 }
 
 
-def _clarabel_settings(tolerance: float) -> Any:
+def _choose_clarabel_settings(tolerance: float) -> Any:
     import clarabel
 
     settings = clarabel.DefaultSettings()
@@ -238,14 +278,14 @@ def _clarabel_settings(tolerance: float) -> Any:
     settings.direct_solve_method = "qdldl"  # the fastest of its factorisations on one thread
     settings.max_threads = 1
     settings.presolve_enable = False  # rows are chosen already; it only costs time
-    settings.max_iter = 250  # what takes longer has stalled; the bound tells how close it came
+    settings.max_iter = MAX_ITERATIONS
     settings.chordal_decomposition_enable = False
     settings.tol_feas = settings.tol_gap_abs = settings.tol_gap_rel = tolerance
     return settings
 
 
 @contextmanager
-def _interruptible() -> Iterator[threading.Event]:
+def _catch_interrupt() -> Iterator[threading.Event]:
     """Turn Ctrl-C into an event while foreign code runs; raise it again afterwards.
 
     Only the main thread receives signals, so elsewhere the event just never fires.
@@ -263,7 +303,7 @@ def _interruptible() -> Iterator[threading.Event]:
         raise KeyboardInterrupt
 
 
-def _highs(program: Program) -> Solution:
+def _solve_highs(program: Program) -> Solution:
     import scipy
     from scipy.optimize import linprog
 
@@ -280,7 +320,10 @@ def _highs(program: Program) -> Solution:
         b_eq=b_eq if len(b_eq) else None,
         bounds=bounds,
         method="highs-ds",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        options={
+            "primal_feasibility_tolerance": HIGHS_TOLERANCE,
+            "dual_feasibility_tolerance": HIGHS_TOLERANCE,
+        },
     )
     seconds = time.perf_counter() - start
     status = {0: "optimal", 2: "infeasible", 3: "unbounded"}.get(int(found.status), "inaccurate")

@@ -19,6 +19,7 @@ from tallyveil.certified.transport import implicit_transport
 from tallyveil.figures import Curve, Panel, panels
 from tallyveil.mechanisms.geometric import geometric
 from tallyveil.mechanisms.transport import transport
+from tallyveil.optimize.options import DesignOptions
 from tallyveil.optimize.problem import pose
 from tallyveil.optimize.program import assemble
 from tallyveil.optimize.solver import solve
@@ -48,7 +49,7 @@ TIMING = "A timing of this run; a loaded machine can disturb it."
 
 def _program(z: Floats, backend: Any) -> object:
     """The count-error-minimising fixed-point program as it stands, without our reductions."""
-    problem = pose(Query.count(len(z) - 1), EPSILON, loss="absolute", fixed_point=z)
+    problem = pose(Query.count(len(z) - 1), EPSILON, DesignOptions(fixed_point=z))
     return solve(assemble(problem, None).program, backend)
 
 

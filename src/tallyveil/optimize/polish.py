@@ -1,0 +1,173 @@
+"""Make a solver's matrix stochastic and private, with the properties it was asked for.
+
+A solver leaves zeros beside positives and ratios a little above e^epsilon. Where no property
+is asked for, `tallyveil.proof.repair` mends that at almost no cost. Otherwise the matrix is
+mixed with a little of a constant mechanism, whose rows are all the same distribution: the
+uniform one on the outputs in use, which has every property, or the demanded output distribution.
+`tallyveil.optimize.tolerances` says why there are two repairs and how their limits relate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tallyveil.arrays import Floats
+from tallyveil.mechanism import Mechanism
+from tallyveil.optimize.constraints import Block, list_property_rows, select_rows
+from tallyveil.optimize.problem import Problem
+from tallyveil.optimize.tolerances import (
+    DISTRIBUTION_TOLERANCE,
+    MAX_DROP_COST,
+    NEGLIGIBLE_OUTPUTS,
+    PROPERTY_TOLERANCE,
+    RATIO_ROUNDING,
+    SMALLEST_ENTRY,
+)
+from tallyveil.proof.repair import repair
+
+__all__ = ["find_broken_rows", "lift_underflow", "meets_marginals", "polish"]
+
+
+def polish(problem: Problem, matrix: Floats) -> Floats:
+    """Return the matrix made stochastic and private, with its properties kept.
+
+    Parameters
+    ----------
+    problem : Problem
+        What the matrix was designed for.
+    matrix : array of float, shape (n, m)
+        What the solver found.
+
+    Returns
+    -------
+    array of float, shape (n, m)
+        Private up to the rounding of doubles (about 1e-14 relative in the ratios).
+        `tallyveil.certify` proves privacy in integers.
+    """
+    start = problem.objective(matrix)
+    for negligible in NEGLIGIBLE_OUTPUTS:
+        result = lift_underflow(_repair(problem, _drop_outputs(problem, matrix, negligible)))
+        if problem.objective(result) <= start + MAX_DROP_COST * abs(start):
+            break
+    return result
+
+
+def lift_underflow(matrix: Floats) -> Floats:
+    """Lift outputs whose far tails underflow, so that no zero stands beside a positive entry.
+
+    Adding one constant per output keeps privacy and every property, and 1e-290 changes no sum.
+    """
+    used = matrix.max(axis=0) > 0
+    if matrix[:, used].min(initial=1.0) > SMALLEST_ENTRY:
+        return matrix
+    lifted: Floats = np.where(used[None, :], matrix + SMALLEST_ENTRY, 0.0)
+    return lifted
+
+
+def _drop_outputs(problem: Problem, matrix: Floats, negligible: float) -> Floats:
+    """Set negative entries, and outputs that are never likelier than `negligible`, to zero."""
+    kept = np.maximum(matrix, 0.0)
+    unlikely = kept.max(axis=0) <= negligible
+    target = _get_single_target(problem)
+    if target is not None:
+        kept[:, unlikely & (target == 0)] = 0.0
+    elif (
+        problem.least_probability == 0
+        and not problem.marginals
+        and "output_private" not in problem.properties
+    ):
+        kept[:, unlikely] = 0.0
+    return kept
+
+
+def _get_single_target(problem: Problem) -> Floats | None:
+    return problem.marginals[0].target if len(problem.marginals) == 1 else None
+
+
+def _repair(problem: Problem, kept: Floats) -> Floats:
+    """Make rows sum to one and ratios private."""
+    target = _get_single_target(problem)
+    if not problem.delta and not problem.properties and problem.least_probability == 0:
+        stochastic = kept / kept.sum(axis=1, keepdims=True)
+        mechanism = Mechanism(stochastic, problem.query, problem.epsilon)
+        return repair(mechanism, target=target).mechanism.matrix
+    support = (kept.max(axis=0) > 0).astype(float)
+    constant = support / support.sum() if target is None else target
+    filled = _fill_rows(problem, kept, constant)
+    if problem.delta:
+        share = _measure_delta_share(problem, filled)
+    else:
+        share = _measure_ratio_share(problem, filled, constant)
+    mixed: Floats = (1 - share) * filled + share * constant[None, :]
+    return mixed
+
+
+def _fill_rows(problem: Problem, matrix: Floats, constant: Floats) -> Floats:
+    """Make rows sum to one without changing ratios and differences inside the matrix.
+
+    What row i lacks of the largest row sum, v_i, is filled up from `constant`, together with
+    the least k that makes v + k private by itself; then everything is divided by one number.
+    Dividing each row by its own sum would break ratios between rows instead.
+    """
+    sums = matrix.sum(axis=1)
+    lack, level = sums.max() - sums, 0.0
+    for first, second in _iterate_neighbours(problem, lack):
+        level = max(level, float((first - problem.growth * second).max(initial=0.0)))
+    lack = lack + level / np.expm1(float(problem.epsilon))
+    filled: Floats = matrix + lack[:, None] * constant[None, :]
+    return filled / float(filled.sum(axis=1).max())
+
+
+def _measure_ratio_share(problem: Problem, matrix: Floats, constant: Floats) -> float:
+    """The share of `constant` that brings every ratio down to e^epsilon.
+
+    An excess v of one entry needs the share v / (v + (e^epsilon - 1) c).
+    """
+    excess = np.zeros(matrix.shape[1])
+    for first, second in _iterate_neighbours(problem, matrix):
+        above = first * (1 - RATIO_ROUNDING) - problem.growth * second
+        np.maximum(excess, above.max(axis=0), out=excess)
+    if not (excess > 0).any():
+        return 0.0
+    room = np.expm1(float(problem.epsilon)) * constant
+    with np.errstate(invalid="ignore"):
+        share = np.where((excess > 0) & (room > 0), excess / (excess + room), 0.0)
+    return float(share.max())
+
+
+def _measure_delta_share(problem: Problem, matrix: Floats) -> float:
+    """The share of a constant mechanism that brings every hockey-stick divergence to delta.
+
+    The divergence is convex and is zero for a constant mechanism.
+    """
+    worst = 0.0
+    for first, second in _iterate_neighbours(problem, matrix):
+        excess = np.maximum(first - problem.growth * second, 0.0).sum(axis=1)
+        worst = max(worst, float(excess.max(initial=0.0)))
+    allowed = float(problem.delta) * (1 - RATIO_ROUNDING)
+    return 1 - allowed / worst if worst > allowed else 0.0
+
+
+def _iterate_neighbours(problem: Problem, values: Floats) -> Iterator[tuple[Floats, Floats]]:
+    """Rows of `values` beside their neighbours' rows, in both orders."""
+    for low, high in problem.query.neighbours.blocks():
+        yield values[low], values[high]
+        yield values[high], values[low]
+
+
+def find_broken_rows(problem: Problem, matrix: Floats) -> list[Block]:
+    """Find the property rows that a matrix breaks by more than `PROPERTY_TOLERANCE`."""
+    broken = []
+    for block in list_property_rows(problem):
+        at = np.flatnonzero(block.rows.slack(matrix) < -PROPERTY_TOLERANCE)
+        if len(at):
+            broken.append(Block(block.name, select_rows(block.rows, at)))
+    return broken
+
+
+def meets_marginals(problem: Problem, matrix: Floats) -> bool:
+    """Whether every demanded output distribution comes out to `DISTRIBUTION_TOLERANCE`."""
+    misses = (np.abs(one.source @ matrix - one.target).max() for one in problem.marginals)
+    return all(miss <= DISTRIBUTION_TOLERANCE for miss in misses)

@@ -1,0 +1,298 @@
+"""Steps from a linear program to a smaller or better scaled one, and back.
+
+A `Reduction` maps a problem to a reduced problem (`apply`), and a solution of the reduced
+problem, primal values and dual multipliers alike, to one of the problem it came from
+(`invert`). A design goes through three::
+
+    MatrixProgram  --MatrixScaling-->  MatrixProgram  --Substitution-->  Program
+                   --CostScaling-->    Program  -->  solver
+
+A `Substitution` writes every entry of the matrix as a multiple of one variable. Symmetry, a
+shared diagonal, geometric tails and outputs that are never released are all of this kind and
+are built by `mirror`, `share_diagonal`, `geometric_tails` and `erase`.
+
+References
+----------
+The idea of reductions that invert primal and dual solutions is that of CVXPY: Agrawal,
+Verschueren, Diamond and Boyd (2018), A rewriting system for convex optimization problems.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from tallyveil.arrays import Floats, Integers, Mask
+from tallyveil.optimize.matrix_program import (
+    ColumnSums,
+    Constraint,
+    Form,
+    Layout,
+    MatrixProgram,
+    MatrixSolution,
+    RowSums,
+)
+from tallyveil.optimize.problem import Problem
+from tallyveil.optimize.solver import Matrix, Program, Solution
+from tallyveil.properties import Rows
+
+__all__ = [
+    "CostScaling",
+    "MatrixScaling",
+    "Reduction",
+    "Substitution",
+    "erase",
+    "geometric_tails",
+    "identity",
+    "mark_tails",
+    "mirror",
+    "share_diagonal",
+]
+
+ENTRIES = "entries"
+"""In the layout of a reduced program: the variables that the entries of the matrix stand for."""
+
+Given = TypeVar("Given")
+Reduced = TypeVar("Reduced")
+GivenSolution = TypeVar("GivenSolution")
+ReducedSolution = TypeVar("ReducedSolution")
+
+
+class Reduction(ABC, Generic[Given, Reduced, GivenSolution, ReducedSolution]):
+    """A step from a problem to a reduced problem, and from its solution back."""
+
+    @abstractmethod
+    def apply(self, given: Given) -> Reduced:
+        """Return the reduced problem."""
+
+    @abstractmethod
+    def invert(self, given: Given, solution: ReducedSolution) -> GivenSolution:
+        """Return the solution of `given`, primal and dual, that `solution` stands for."""
+
+
+@dataclass(frozen=True)
+class MatrixScaling(Reduction[MatrixProgram, MatrixProgram, MatrixSolution, MatrixSolution]):
+    """Replace the unknown M by N = factor * M.
+
+    With the number of outputs as the factor, entries are of the order of one: the
+    interior-point method needs fewer iterations and leaves far smaller errors. Right sides
+    are multiplied, dual multipliers stay as they are.
+    """
+
+    factor: float
+
+    def apply(self, given: MatrixProgram) -> MatrixProgram:
+        """Return the program of N."""
+
+        def scale(group: Constraint) -> Constraint:
+            return replace(group, bound=self.factor * group.bound)
+
+        return replace(
+            given,
+            equations={key: scale(group) for key, group in given.equations.items()},
+            inequalities={key: scale(group) for key, group in given.inequalities.items()},
+        )
+
+    def invert(self, given: MatrixProgram, solution: MatrixSolution) -> MatrixSolution:
+        """Return M = N / factor with the same multipliers."""
+        return replace(solution, matrix=solution.matrix / self.factor)
+
+
+@dataclass(frozen=True)
+class CostScaling(Reduction[Program, Program, Solution, Solution]):
+    """Multiply the costs by a positive factor, and with them the multipliers."""
+
+    factor: float
+
+    def apply(self, given: Program) -> Program:
+        """Return the program with scaled costs."""
+        return replace(given, cost=self.factor * given.cost)
+
+    def invert(self, given: Program, solution: Solution) -> Solution:
+        """Return the solution with objective and multipliers divided by the factor."""
+        return replace(
+            solution,
+            objective=solution.objective / self.factor,
+            y_eq=solution.y_eq / self.factor,
+            y_ub=solution.y_ub / self.factor,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Substitution(Reduction[MatrixProgram, Program, MatrixSolution, Solution]):
+    """Write every entry as a multiple of a variable, ``M[i, j] = scale[i, j] v[variable[i, j]]``.
+
+    In the reduced program the variables v come first, then the other variables of the matrix
+    program in their order. Rows keep their meaning, and so do their multipliers.
+
+    Parameters
+    ----------
+    variable : array of int, shape (n, m)
+        The number of the variable of each entry, in 0..size-1.
+    scale : array of float, shape (n, m)
+        The multiple.
+    size : int
+        How many variables there are.
+    """
+
+    variable: Integers
+    scale: Floats
+    size: int
+
+    def apply(self, given: MatrixProgram) -> Program:
+        """Return the program of v and of the other variables."""
+        columns = self._variable_layout(given)
+        cost = columns.join({name: part.cost for name, part in given.others.items()})
+        if given.weights is not None:
+            cost[columns.slices[ENTRIES]] = self.apply_total(given.weights)
+        free = columns.join({ENTRIES: given.free, **{k: v.free for k, v in given.others.items()}})
+        A_eq = self._stack(given.equations, columns)
+        A_ub = -self._stack(given.inequalities, columns)
+        b_eq = given.equation_layout.join({k: v.bound for k, v in given.equations.items()})
+        b_ub = -given.inequality_layout.join({k: v.bound for k, v in given.inequalities.items()})
+        return Program(cost, A_eq, b_eq, A_ub, b_ub, free=free.astype(bool))
+
+    def invert(self, given: MatrixProgram, solution: Solution) -> MatrixSolution:
+        """Return the matrix that v stands for, and the multipliers by group of rows."""
+        values = solution.x[self._variable_layout(given).slices[ENTRIES]]
+        return MatrixSolution(
+            self.expand(values),
+            given.equation_layout.split(solution.y_eq)
+            | given.inequality_layout.split(solution.y_ub),
+        )
+
+    def expand(self, values: Floats) -> Floats:
+        """Return the matrix, shape (n, m), that the variables stand for."""
+        matrix: Floats = self.scale * values[self.variable]
+        return matrix
+
+    def apply_total(self, weights: Floats) -> Floats:
+        """Return ``(weights * M).sum()`` as coefficients of v, shape (size,)."""
+        total = np.bincount(
+            self.variable.ravel(), (weights * self.scale).ravel(), minlength=self.size
+        )
+        return total.astype(float)
+
+    def apply_form(self, form: Form) -> sparse.csr_array:
+        """Return the forms as a sparse matrix on v, one row each."""
+        if isinstance(form, RowSums):
+            row = np.repeat(np.arange(len(form)), self.variable.shape[1])
+            column = self.variable[form.chosen].ravel()
+            value = (form.weights * self.scale)[form.chosen].ravel()
+        elif isinstance(form, ColumnSums):
+            row = np.tile(np.arange(len(form)), len(form.source))
+            column = self.variable[:, form.chosen].ravel()
+            value = (form.source[:, None] * self.scale)[:, form.chosen].ravel()
+        else:
+            row, column, value = self._differences(form)
+        return sparse.csr_array((value, (row, column)), shape=(len(form), self.size))
+
+    def _differences(self, rows: Rows) -> tuple[Integers, Integers, Floats]:
+        """Row, column and value of ``factor * M[larger] - M[smaller]``."""
+        row, column = np.arange(len(rows)), self.variable[rows.larger]
+        value = rows.factor * self.scale[rows.larger]
+        if rows.smaller is None:
+            return row, column, value
+        column = np.concatenate([column, self.variable[rows.smaller]])
+        return np.tile(row, 2), column, np.concatenate([value, -self.scale[rows.smaller]])
+
+    def _variable_layout(self, given: MatrixProgram) -> Layout:
+        """Where the variables of the reduced program stand."""
+        return Layout({ENTRIES: self.size, **{k: v.count for k, v in given.others.items()}})
+
+    def _stack(self, groups: Mapping[object, Constraint], columns: Layout) -> Matrix:
+        """All rows of the groups on all variables, in the groups' order."""
+        if not groups:
+            return sparse.csr_array((0, columns.size))
+        parts = [self._widen(group, columns) for group in groups.values()]
+        return sparse.vstack(parts, format="csr")
+
+    def _widen(self, group: Constraint, columns: Layout) -> Matrix:
+        """The rows of one group on all variables."""
+        blocks = dict(group.others)
+        if group.form is not None:
+            blocks = {ENTRIES: self.apply_form(group.form), **blocks}
+        placed = [(columns.slices[name].start, block.tocoo()) for name, block in blocks.items()]
+        value = np.concatenate([block.data for _, block in placed])
+        row = np.concatenate([block.coords[0] for _, block in placed])
+        column = np.concatenate([start + block.coords[1] for start, block in placed])
+        return sparse.csr_array((value, (row, column)), shape=(len(group), columns.size))
+
+    def then(self, variable: Integers) -> Substitution:
+        """Return this substitution with variable k identified with ``variable[k]``."""
+        merged = variable[self.variable]
+        used, dense = np.unique(merged, return_inverse=True)
+        return Substitution(dense.reshape(merged.shape), self.scale, len(used))
+
+
+def identity(shape: tuple[int, int]) -> Substitution:
+    """Give every entry a variable of its own."""
+    cells = np.arange(shape[0] * shape[1]).reshape(shape)
+    return Substitution(cells, np.ones(shape), cells.size)
+
+
+def mirror(before: Substitution) -> Substitution:
+    """Let an entry and its mirror image share a variable, M[i, j] = M[n-1-i, m-1-j]."""
+    pair = np.minimum(before.variable, before.variable[::-1, ::-1])
+    variable = np.arange(before.size)
+    variable[before.variable] = pair
+    return before.then(variable)
+
+
+def share_diagonal(before: Substitution, home: Integers) -> Substitution:
+    """Use one variable for the probability of the truth, whatever the truth is.
+
+    Apply it after `mirror`; the entries it joins must still have scale one.
+    """
+    own = before.variable[np.arange(len(home)), home]
+    variable = np.arange(before.size)
+    variable[own] = own.min()
+    return before.then(variable)
+
+
+def erase(before: Substitution, columns: Mask) -> Substitution:
+    """Make the given outputs zero; their variables disappear."""
+    scale = np.where(columns[None, :], 0.0, before.scale)
+    kept = np.unique(before.variable[:, ~columns])
+    number = np.zeros(before.size, dtype=np.int64)
+    number[kept] = np.arange(len(kept))
+    return Substitution(number[before.variable], scale, len(kept))
+
+
+def geometric_tails(problem: Problem, width: int) -> Substitution:
+    """Let entries further than `width` from the truth fall by e^-epsilon per step, on a path.
+
+    That is as small as privacy allows, so it is what an optimum does far from the truth. It
+    restricts the program: the objective can only be too high, and the lower bound, which is
+    for the whole program, shows by how much.
+    """
+    n, m = problem.query.shape
+    first, last = _nearest_inputs(problem)
+    i = np.arange(n)[:, None]
+    edge = np.clip(i, np.maximum(first - width, 0), np.minimum(last + width, n - 1))
+    scale = np.exp(-float(problem.epsilon) * np.abs(i - edge))
+    cells = edge * m + np.arange(m)[None, :]
+    used, variable = np.unique(cells, return_inverse=True)
+    return Substitution(variable.reshape(n, m), scale, len(used))
+
+
+def mark_tails(problem: Problem, width: int) -> Mask:
+    """Mark the entries more than `width` inputs away from those nearest to their output."""
+    first, last = _nearest_inputs(problem)
+    i = np.arange(len(problem.query.inputs))[:, None]
+    far: Mask = (i < first - width) | (i > last + width)
+    return far
+
+
+def _nearest_inputs(problem: Problem) -> tuple[Integers, Integers]:
+    """First and last input whose own output is nearest to each output, shapes (m,)."""
+    home, m = problem.query.home, len(problem.query.outputs)
+    n = len(home)
+    first = np.clip(np.searchsorted(home, np.arange(m), side="left"), 0, n - 1)
+    last = np.clip(np.searchsorted(home, np.arange(m), side="right") - 1, 0, n - 1)
+    return np.minimum(first, last), np.maximum(first, last)

@@ -1,0 +1,278 @@
+"""Search for the optimal mechanism by linear programs of growing size.
+
+Three loops, from the outside in, each ended by the certified gap or by the demands being met:
+
+1. *Cost scaling*: scaled costs first; costs as given only if the gap stays above
+   `ACCEPTABLE_GAP`.
+2. *Windows* (paths only): the far tails are first taken to be geometric, which makes the program
+   much smaller. The bound is always for the whole program, so it tells when that cost something
+   and the window must widen; the last window is the whole program.
+3. *Margins*: where polishing breaks a property by round-off, the broken rows are added and all
+   inequalities get a little slack.
+
+If nothing is good enough, closed forms that meet the demands are considered, and then whether the
+demands conflict. Every program that was solved is recorded as an `Attempt`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tallyveil.arrays import Floats
+from tallyveil.errors import QueryError, TallyveilError
+from tallyveil.mechanisms.additive import staircase
+from tallyveil.mechanisms.fair import fair, randomized_response
+from tallyveil.mechanisms.geometric import geometric
+from tallyveil.optimize.bound import bound_objective, measure_gap
+from tallyveil.optimize.conflicts import raise_conflict
+from tallyveil.optimize.constraints import Block
+from tallyveil.optimize.polish import find_broken_rows, meets_marginals, polish
+from tallyveil.optimize.problem import Problem
+from tallyveil.optimize.program import assemble
+from tallyveil.optimize.solver import Watch, round_down, solve
+from tallyveil.optimize.tolerances import (
+    ACCEPTABLE_GAP,
+    MAX_ROW_SUM_ERROR,
+    ROW_MARGINS,
+    SOLVER_TOLERANCE,
+    SUFFICIENT_GAP,
+    TAIL_SHARES,
+)
+
+__all__ = ["Attempt", "Found", "solve_problem"]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One program, or one closed form, that a search tried.
+
+    A closed form has no window, no margin and no scaling; its outcome names it.
+
+    Attributes
+    ----------
+    window : int or None
+        Distance from the truth at which geometric tails begin; None for the whole program.
+    margin : float
+        Slack demanded of the inequalities.
+    scaling : bool
+        Whether costs were brought to a common size.
+    gap : float or None
+        Relative gap between the objective and the certified bound; None without a solution
+        or without a finite bound.
+    seconds : float
+        Time taken.
+    outcome : str
+        What came of it, in words.
+    """
+
+    window: int | None
+    margin: float
+    scaling: bool
+    gap: float | None
+    seconds: float
+    outcome: str
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Best matrix and certified bound found so far, with solver metadata.
+
+    Attributes
+    ----------
+    matrix : array of float, shape (n, m)
+        The polished mechanism.
+    objective, bound : float
+        Its objective, and a bound below every feasible objective.
+    solver : str
+        Name and version of the solver, or the closed form.
+    iterations : int
+        Iterations of the solver.
+    window : int or None
+        Where geometric tails began; None for the whole program.
+    feasible : bool
+        Whether every property and output distribution holds to the stated tolerance.
+    attempts : tuple of Attempt
+        Everything that was tried, in order; filled in at the end of the search.
+    """
+
+    matrix: Floats
+    objective: float
+    bound: float
+    solver: str
+    iterations: int
+    window: int | None
+    feasible: bool
+    attempts: tuple[Attempt, ...] = ()
+
+    @property
+    def gap(self) -> float:
+        """(objective - bound) relative to the objective."""
+        return measure_gap(self.objective, self.bound)
+
+
+def solve_problem(problem: Problem, watch: Watch | None = None) -> Found:
+    """Find the optimal mechanism by linear programming, with a certified bound.
+
+    Parameters
+    ----------
+    problem : Problem
+        What to minimise, and subject to what.
+    watch : callable or None
+        Called by the solver with (iteration, objective); returning True stops the solve.
+
+    Returns
+    -------
+    Found
+        A mechanism that meets the demands, and the best bound.
+
+    Raises
+    ------
+    InfeasibleError
+        If provably nothing meets the demands.
+    """
+    attempts: list[Attempt] = []
+    best: Found | None = None
+    for scaling in (True, False):
+        for window in _choose_windows(problem):
+            found = _try_window(problem, window, scaling, watch, attempts)
+            best = _choose_better(best, found)
+            if best is not None and best.feasible and best.gap <= SUFFICIENT_GAP:
+                return replace(best, attempts=tuple(attempts))
+        if best is not None and best.feasible and best.gap <= ACCEPTABLE_GAP:
+            return replace(best, attempts=tuple(attempts))
+    for closed in _try_closed_forms(problem, attempts):
+        best = _choose_better(best, closed)
+    if best is None or not best.feasible:
+        raise_conflict(problem, watch)
+        raise TallyveilError(
+            "The solver found no mechanism that meets the demands to the stated tolerance, and "
+            "no proof that there is none. Ask for less, or for a larger epsilon."
+        )
+    return replace(best, attempts=tuple(attempts))
+
+
+def _choose_windows(problem: Problem) -> list[int | None]:
+    """Windows to try in turn; None is the whole program."""
+    if not problem.query.neighbours.is_path or problem.delta:
+        return [None]
+    n = len(problem.query.inputs)
+    windows = [math.ceil(-math.log(share) / float(problem.epsilon)) for share in TAIL_SHARES]
+    return [*(window for window in windows if 4 * window < 3 * n), None]
+
+
+def _try_window(
+    problem: Problem,
+    window: int | None,
+    scaling: bool,
+    watch: Watch | None,
+    attempts: list[Attempt],
+) -> Found | None:
+    """Solve with one window, adding rows that turn out broken until none is."""
+    broken: tuple[Block, ...] = ()
+    best: Found | None = None
+    for margin in ROW_MARGINS:
+        start = time.perf_counter()
+        found, newly_broken, outcome = _solve_once(
+            problem, window, broken, margin=margin, scaling=scaling, watch=watch
+        )
+        gap = None
+        if found is not None:
+            bound = found.bound if best is None else max(best.bound, found.bound)
+            best = replace(found, bound=bound)
+            gap = best.gap if math.isfinite(best.gap) else None
+            outcome = _describe(best, newly_broken)
+        seconds = time.perf_counter() - start
+        attempts.append(Attempt(window, margin, scaling, gap, seconds, outcome))
+        if found is None or found.feasible:
+            return best
+        broken = (*broken, *(block for block in newly_broken if not block.rows.equal))
+    return best
+
+
+def _solve_once(
+    problem: Problem,
+    window: int | None,
+    broken: tuple[Block, ...],
+    *,
+    margin: float,
+    scaling: bool,
+    watch: Watch | None,
+) -> tuple[Found | None, list[Block], str]:
+    """Solve, bound and polish one program: what was found, broken rows, or why nothing was."""
+    assembly = assemble(problem, window, broken, margin=margin, scaled=scaling)
+    solution = solve(assembly.program, tolerance=SOLVER_TOLERANCE, watch=watch)
+    if solution.status in ("infeasible", "unbounded"):
+        return None, [], f"the solver calls the program {solution.status}"
+    inverted = assembly.invert(solution)
+    if not _is_nearly_stochastic(inverted.matrix):
+        return None, [], "the solver returned no stochastic matrix"
+    matrix = polish(problem, inverted.matrix)
+    newly_broken = find_broken_rows(problem, matrix)
+    found = Found(
+        matrix,
+        problem.objective(matrix),
+        bound_objective(assembly, inverted.multipliers),
+        f"{solution.solver} {solution.version}",
+        solution.iterations,
+        window,
+        not newly_broken and meets_marginals(problem, matrix),
+    )
+    return found, newly_broken, ""
+
+
+def _is_nearly_stochastic(matrix: Floats) -> bool:
+    errors = np.abs(matrix.sum(axis=1) - 1)
+    return bool(np.isfinite(matrix).all() and not (errors > MAX_ROW_SUM_ERROR).any())
+
+
+def _describe(found: Found, broken: list[Block]) -> str:
+    """What came of an attempt, in words."""
+    if broken:
+        return "breaks " + ", ".join(dict.fromkeys(block.name for block in broken))
+    if not found.feasible:
+        return "misses an output distribution"
+    enough = "is sufficient" if found.gap <= SUFFICIENT_GAP else "could be smaller"
+    return f"meets the demands, and the gap {enough}"
+
+
+def _try_closed_forms(problem: Problem, attempts: list[Attempt]) -> list[Found]:
+    """Polish every closed form that is defined for the query; keep those that meet the demands.
+
+    At a very large epsilon probabilities span more powers of ten than a solver resolves, and
+    even randomized response may be better than what it returns. Their bound is the loss of
+    always giving the best answer.
+    """
+    if problem.least_probability:
+        return []
+    easiest = problem.loss_table.min(axis=1)
+    least = easiest[problem.possible].max() if problem.worst_case else problem.prior @ easiest
+    bound = round_down(float(least))
+    kept = []
+    for build in (geometric, fair, randomized_response, staircase):
+        start = time.perf_counter()
+        try:
+            matrix = polish(problem, build(problem.query, problem.epsilon).matrix)
+        except QueryError:  # not defined for this query
+            continue
+        broken = find_broken_rows(problem, matrix)
+        feasible = not broken and meets_marginals(problem, matrix)
+        name = f"closed form {build.__name__}"
+        found = Found(matrix, problem.objective(matrix), bound, name, 0, None, feasible)
+        seconds = time.perf_counter() - start
+        outcome = f"{name}: {_describe(found, broken)}"
+        attempts.append(Attempt(None, 0.0, False, found.gap, seconds, outcome))
+        if feasible:
+            kept.append(found)
+    return kept
+
+
+def _choose_better(first: Found | None, second: Found | None) -> Found | None:
+    """The lower feasible objective with the higher bound: both hold for the same problem."""
+    if first is None or second is None:
+        return second if first is None else first
+    chosen = min(first, second, key=lambda found: (not found.feasible, found.objective))
+    return replace(chosen, bound=max(first.bound, second.bound))
