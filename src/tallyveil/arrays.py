@@ -7,13 +7,16 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BigIntegers", "Floats", "Integers", "Mask", "freeze"]
+__all__ = ["BigIntegers", "Floats", "Fractions", "Integers", "Mask", "freeze"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 BigIntegers: TypeAlias = NDArray[np.object_]
 """Arrays of Python integers, for numbers of more than 63 bits."""
+
+Fractions: TypeAlias = NDArray[np.object_]
+"""Arrays of `fractions.Fraction`."""
 
 Array = TypeVar("Array", bound=NDArray[Any])
 

@@ -21,7 +21,10 @@ from tallyveil import audit, formats
 from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError, MechanismError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
-from tallyveil.loss import Loss, Prior, loss_table, prior_law, side_mask
+from tallyveil.loss import Loss, loss_table
+from tallyveil.prior import Prior
+from tallyveil.prior import mark_possible_answers as side_mask
+from tallyveil.prior import resolve_prior as prior_law
 from tallyveil.properties import PROPERTIES, SEVEN, TOLERANCE, Witness, witness
 from tallyveil.query import Query, require_query
 

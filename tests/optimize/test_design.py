@@ -173,7 +173,7 @@ def test_conflicts_are_named_and_irreducible(options, conflict):
         ({"worst_case": True, "prior": LAW}, "None when worst_case"),
         ({"method": "simplex"}, "'auto' or 'lp'"),
         ({"zero_outputs": 0.5}, "least probability"),
-        ({"target": [1, 2]}, "'target' must be a law with 13 entries"),
+        ({"target": [1, 2]}, "'target' must be a distribution with 13 entries"),
         ({"target": np.ones(13)}, "'target' must sum to one"),
         ({"fixed_point": np.ones(13)}, "'fixed_point' must sum to one"),
         ({"fixed_point": [1.0]}, "13 entries"),

@@ -20,21 +20,15 @@ from numpy.typing import ArrayLike, NDArray
 from tallyveil._version import __version__
 from tallyveil.errors import ArgumentError, CertificationError, QueryError, VerificationError
 from tallyveil.exact import Epsilon, exact_epsilon
-from tallyveil.loss import Loss, Prior, loss_name
+from tallyveil.loss import Loss, loss_name
 from tallyveil.mechanism import Mechanism, require_mechanism
+from tallyveil.prior import Prior
 from tallyveil.proof import certificate as document
 from tallyveil.proof.exponent import Growth
 from tallyveil.proof.noise_law import GeometricLaw
 from tallyveil.proof.repair import Repair, mass_moved, repair
-from tallyveil.proof.verify import (
-    TOTAL,
-    TOTAL_BITS,
-    Verdict,
-    check_weights,
-    found_by,
-    read_document,
-    verify,
-)
+from tallyveil.proof.rounding import TOTAL, TOTAL_BITS
+from tallyveil.proof.verify import Verdict, check_weights, found_by, read_document, verify
 from tallyveil.proof.weights import approximate_weights, pure_weights
 from tallyveil.query import Query
 from tallyveil.sampling.entropy import Entropy
@@ -118,8 +112,7 @@ class Certified(ABC):
         one number for one number. Each answer costs epsilon; draws are independent.
         """
         positions, one, kind = input_positions(counts, self.query)
-        source = Entropy() if entropy is None else entropy
-        source.rekey()
+        source = Entropy.fresh(entropy)
         values = released_values(self._draw(positions, source), self.query, kind)
         return values[0].item() if one else values
 

@@ -22,12 +22,11 @@ from tallyveil.certified.certify import certify
 from tallyveil.errors import ArgumentError, CertificationError, VerificationError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.mechanism import Mechanism
-from tallyveil.mechanisms.chain import step
-from tallyveil.mechanisms.geometric import geometric
+from tallyveil.mechanisms.geometric import geometric, geometric_step
 from tallyveil.proof.certificate import read_rows, rows_text
 from tallyveil.proof.exponent import Growth
 from tallyveil.proof.products import exact_product, law_ratio_holds
-from tallyveil.proof.verify import TOTAL
+from tallyveil.proof.rounding import TOTAL, round_rows
 from tallyveil.query import Query
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sampling.positions import input_positions, released_values
@@ -121,8 +120,7 @@ class Ladder:
         different counts are drawn independently.
         """
         positions, one, kind = input_positions(counts, self.query)
-        source = Entropy() if entropy is None else entropy
-        source.rekey()
+        source = Entropy.fresh(entropy)
         levels = []
         for rung in self.rungs:
             positions = rung.sampler.draw(positions, source)
@@ -261,7 +259,9 @@ def _certified_step(
     reserve = int(size * size / (Growth.of(epsilon).ratio - 1)) + size * 2**11
     for _ in range(TRIES):
         aim = float(epsilon) * (1 - slack) / width
-        weights = _rounded(step(size, float(before) / width, aim), reserve)
+        remap = geometric_step(size, float(before) / width, aim)
+        every = np.ones(remap.shape, dtype=bool)
+        weights = round_rows(remap, np.arange(size), reserve=reserve, shared_by=every)
         product = exact_product(law, weights)
         if int(weights.min()) >= 0 and law_ratio_holds(product, query.neighbours, epsilon):
             return weights, product
@@ -272,13 +272,3 @@ def _certified_step(
         f"Epsilon {float(epsilon):g} is too small for {size} answers on a ladder: rounding to "
         "integers would cost more than a millionth. Use a larger epsilon or fewer answers."
     )
-
-
-def _rounded(remap: NDArray[np.float64], reserve: int) -> Integers:
-    """Integer weights, rows totalling 2^62: rounded down, the rest spread evenly."""
-    size = len(remap)
-    units: Integers = np.floor(remap * float(TOTAL - reserve)).astype(np.int64)
-    share, rest = np.divmod(TOTAL - units.sum(axis=1), size)
-    units += share[:, None]
-    units[np.arange(size), np.arange(size)] += rest
-    return units

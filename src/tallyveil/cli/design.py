@@ -11,11 +11,11 @@ import typer
 from tallyveil.cli.common import example, pictures
 
 if TYPE_CHECKING:
-    from tallyveil.loss import Loss, Prior
     from tallyveil.optimize.design import Design
+    from tallyveil.prior import Prior
     from tallyveil.query import Query
 
-__all__ = ["EXAMPLE", "command", "parse_law", "parse_loss", "parse_prior", "parse_query"]
+__all__ = ["EXAMPLE", "command", "parse_law", "parse_prior", "parse_query"]
 
 COMMAND = "tallyveil design count:40 --epsilon 1 --property fair --property column_monotone"
 EXAMPLE = example(COMMAND)
@@ -77,14 +77,15 @@ def command(
     Writes mechanism.json (certified in integers), matrix.csv, heatmap.png and design.json;
     with several epsilons one folder each, and tradeoff.csv and tradeoff.png.
     """
-    from tallyveil.loss import side_mask
+    from tallyveil.loss import parse_loss
     from tallyveil.optimize.design import design
+    from tallyveil.prior import mark_possible_answers
 
     query = parse_query(question, categories, extend)
     possible = None
     if side_information is not None:
         possible = parse_range(side_information)
-        side_mask(query, possible)
+        mark_possible_answers(query, possible)
     problem: dict[str, Any] = {
         "loss": parse_loss(loss),
         "prior": parse_prior(prior),
@@ -197,12 +198,6 @@ def parse_query(text: str, categories: float = 1, extend: float = 1) -> Query:
                             f"For example: {COMMAND}") from None  # fmt: skip
     options = {"categories": categories, "extend": extend}
     return Query.from_dict({"kind": kind, **given, **options})
-
-
-def parse_loss(text: str) -> Loss:
-    """A loss from its name, or ``beyond:2`` or ``power:1.5``."""
-    name, colon, value = text.partition(":")
-    return (name, _number(value, "loss")) if colon else name
 
 
 def parse_prior(text: str | None) -> Prior:

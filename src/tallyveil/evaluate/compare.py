@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from tallyveil.errors import ArgumentError
-from tallyveil.loss import Loss, Prior, loss_name, prior_law
+from tallyveil.loss import Loss, loss_name
 from tallyveil.mechanism import Mechanism
 from tallyveil.optimize.design import Design
+from tallyveil.prior import Prior
+from tallyveil.prior import resolve_prior as prior_law
 from tallyveil.properties import IMPLIED
 
 if TYPE_CHECKING:

@@ -15,12 +15,13 @@ from numpy.typing import ArrayLike
 from tallyveil._version import __version__
 from tallyveil.errors import ArgumentError, TallyveilError
 from tallyveil.exact import Epsilon
-from tallyveil.loss import Loss, Prior
+from tallyveil.loss import Loss
 from tallyveil.mechanism import Mechanism
 from tallyveil.optimize.engine import relative_gap, solve_problem
 from tallyveil.optimize.problem import Problem, pose
 from tallyveil.optimize.progress import Progress, watching
 from tallyveil.optimize.shortcut import shortcut
+from tallyveil.prior import Prior
 from tallyveil.query import Query
 
 __all__ = ["Design", "design"]

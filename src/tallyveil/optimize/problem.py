@@ -17,7 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
-from tallyveil.loss import Loss, Prior, law, loss_name, loss_table, prior_law, side_mask
+from tallyveil.loss import Loss, loss_name, loss_table
+from tallyveil.prior import Prior
+from tallyveil.prior import mark_possible_answers as side_mask
+from tallyveil.prior import require_distribution as law
+from tallyveil.prior import resolve_prior as prior_law
 from tallyveil.properties import check_names
 from tallyveil.query import Query, require_query
 

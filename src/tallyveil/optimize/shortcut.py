@@ -13,8 +13,12 @@ from numpy.typing import NDArray
 from tallyveil.arrays import Floats
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.fair import fair
-from tallyveil.mechanisms.geometric import geometric
-from tallyveil.mechanisms.transport import geometric_output_law, monotone_remap
+from tallyveil.mechanisms.geometric import (
+    geometric,
+    geometric_output_distribution,
+    remove_geometric_transposed,
+)
+from tallyveil.mechanisms.transport import monotone_remap
 from tallyveil.optimize.bound import path_bound
 from tallyveil.optimize.clean import above_underflow
 from tallyveil.optimize.engine import relative_gap
@@ -87,13 +91,14 @@ def _transport(problem: Problem) -> Shortcut | None:
     if not np.array_equal(law.source, problem.prior):
         return None
     drawn = _drawn(problem)
-    before = geometric_output_law(law.source, float(problem.epsilon))
+    before = geometric_output_distribution(law.source, float(problem.epsilon))
     remap = monotone_remap(before, law.target)
     matrix = remap.after(drawn)
     costs = drawn.T @ problem.weights
     level, price = _staircase(costs, before, remap.row, remap.column)
     price[erased_columns(problem)] = 0.0
-    bound = path_bound(problem, _unmixed(level, float(problem.epsilon)), (-price,))
+    duals = remove_geometric_transposed(level, float(problem.epsilon))
+    bound = path_bound(problem, duals, (-price,))
     reason = (
         "An output law under a convex loss on a path: geometric noise followed by monotone "
         "transport is optimal (the transport theorem)."
@@ -128,7 +133,8 @@ def _geometric(problem: Problem) -> Shortcut | None:
     drawn = _drawn(problem)
     costs = drawn.T @ problem.weights
     guess = costs.argmin(axis=1)
-    bound = path_bound(problem, _unmixed(costs.min(axis=1), float(problem.epsilon)))
+    duals = remove_geometric_transposed(costs.min(axis=1), float(problem.epsilon))
+    bound = path_bound(problem, duals)
     plain = problem.query.is_square and np.array_equal(guess, np.arange(len(guess)))
     if plain:
         reason = (
@@ -150,19 +156,6 @@ def _geometric(problem: Problem) -> Shortcut | None:
 def _drawn(problem: Problem) -> Floats:
     n = len(problem.query.inputs)
     return geometric(Query.count(n - 1), problem.epsilon).matrix
-
-
-def _unmixed(values: Floats, epsilon: float) -> Floats:
-    """G^-T values, from the tridiagonal inverse of the geometric matrix (003, Lemma 1)."""
-    a, gap = math.exp(-epsilon), -math.expm1(-epsilon)
-    scaled = values / gap**2
-    scaled[[0, -1]] *= gap
-    centre = np.full(len(values), 1 + a * a)
-    centre[[0, -1]] = 1.0
-    mixed: Floats = centre * scaled
-    mixed[1:] -= a * scaled[:-1]
-    mixed[:-1] -= a * scaled[1:]
-    return mixed
 
 
 def _is_monge(table: Floats) -> bool:

@@ -66,6 +66,6 @@ def law_ratio_holds(law: BigIntegers, neighbours: Neighbours, epsilon: Fraction)
     if neighbours.kind == "complete":
         return bool((law.max(axis=0) <= caps.min(axis=0)).all())
     return all(
-        bool((law[low] <= caps[high]).all() and (law[high] <= caps[low]).all())
-        for low, high in neighbours.blocks()
+        bool((law[first] <= caps[second]).all())
+        for first, second in neighbours.ordered_blocks()
     )

@@ -118,7 +118,7 @@ class ColumnPlan:
         return Drawn(released, histogram, spread, self.expected_accuracy(), picture)
 
     def _preserve(self, counts: Integers, split: Split, entropy: Entropy | None) -> Drawn:
-        source = Entropy() if entropy is None else entropy
+        source = Entropy.fresh(entropy)
         released, histogram = match_counts(
             draw_privately(counts, self.upper, split, source), source
         )

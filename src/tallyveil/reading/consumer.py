@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_epsilon
-from tallyveil.loss import Loss, Prior, loss_name, loss_table, prior_law, side_mask
+from tallyveil.loss import Loss, loss_name, loss_table
 from tallyveil.mechanism import Mechanism, require_mechanism
-from tallyveil.mechanisms.chain import geometric_rate
-from tallyveil.mechanisms.geometric import geometric
+from tallyveil.mechanisms.geometric import geometric, geometric_rate
+from tallyveil.prior import Prior
+from tallyveil.prior import mark_possible_answers as side_mask
+from tallyveil.prior import resolve_prior as prior_law
 from tallyveil.query import Query
 from tallyveil.reading.minimax import minimax_remap, price
 

@@ -8,11 +8,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tallyveil.arrays import Floats
+from tallyveil.arrays import Floats, Fractions
 from tallyveil.errors import ArgumentError, InfeasibleError
-from tallyveil.exact import Epsilon
+from tallyveil.exact import Epsilon, exact_ratio
 from tallyveil.mechanism import Mechanism, require_mechanism
-from tallyveil.mechanisms.chain import Fractions, checked_ratio, geometric_rate, remove_geometric
+from tallyveil.mechanisms.geometric import geometric_rate, remove_geometric
 
 __all__ = ["Derivability", "Obstacle", "Separation", "derivability", "derivation",
            "exact_derivation", "is_derivable"]  # fmt: skip
@@ -155,7 +155,7 @@ def exact_derivation(matrix: ArrayLike, ratio: Epsilon) -> Fractions:
     >>> T.tolist()
     [[Fraction(7, 9), Fraction(2, 9)], [Fraction(2, 9), Fraction(7, 9)]]
     """
-    a = checked_ratio(ratio)
+    a = exact_ratio(ratio)
     rows = [[Fraction(cell) for cell in row] for row in np.asarray(matrix, dtype=object)]
     if len(rows) < 2 or any(sum(row) != 1 for row in rows):
         raise ArgumentError("matrix", "have at least two rows, each summing to exactly 1")

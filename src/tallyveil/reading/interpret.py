@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError, InfeasibleError
-from tallyveil.loss import Prior
 from tallyveil.mechanism import Mechanism
+from tallyveil.prior import Prior
 from tallyveil.reading.confidence import confidence_sets
 from tallyveil.reading.posterior import (
     central_interval,

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError
-from tallyveil.loss import Prior, prior_law
 from tallyveil.mechanism import Mechanism, check_confidence
+from tallyveil.prior import Prior
+from tallyveil.prior import resolve_prior as prior_law
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError, InfeasibleError
-from tallyveil.loss import Prior, prior_law
 from tallyveil.mechanism import Mechanism, check_confidence
-from tallyveil.mechanisms.chain import geometric_rate
+from tallyveil.mechanisms.geometric import geometric_rate
+from tallyveil.prior import Prior
+from tallyveil.prior import resolve_prior as prior_law
 from tallyveil.reading.posterior import output_positions
 
 __all__ = ["Estimate", "UnbiasedEstimator", "estimate_mean", "estimate_total", "unbiased"]
