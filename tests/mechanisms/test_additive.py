@@ -9,7 +9,7 @@ from tallyveil.mechanisms.densities import (
     CauchyNoise,
     LaplaceNoise,
     StaircaseNoise,
-    discrete_gaussian_law,
+    discrete_gaussian_probabilities,
 )
 
 getcontext().prec = 60
@@ -77,8 +77,8 @@ def test_cauchy_mass(low, high):
     assert law.mass(np.array([low]), np.array([high]))[0] == pytest.approx(integral, rel=1e-6)
 
 
-def test_discrete_gaussian_law():
-    law, tails = discrete_gaussian_law(1.3, 40)
+def test_discrete_gaussian_probabilities():
+    law, tails = discrete_gaussian_probabilities(1.3, 40)
     k = range(-60, 61)
     total = sum(exp(-Decimal(i * i) / (2 * Decimal("1.3") ** 2)) for i in k)
     for at in (0, 1, 5, 40):

@@ -294,13 +294,11 @@ def geometric_step(size: int, epsilon: float, smaller: float) -> Floats:
     >>> np.round(geometric_step(2, math.log(4), math.log(2)) * 9, 9).tolist()
     [[7.0, 2.0], [2.0, 7.0]]
     """
-    a, b = np.exp(-epsilon), np.exp(-smaller)
-    one_minus_a, one_minus_b = -np.expm1(-epsilon), -np.expm1(-smaller)
+    a, one_minus_a, one_minus_b = np.exp(-epsilon), -np.expm1(-epsilon), -np.expm1(-smaller)
     spread = -np.expm1(smaller - epsilon)  # (b - a) / b without cancellation
     redraw = np.full(size, spread * -np.expm1(-(epsilon + smaller)) / one_minus_a**2)
     redraw[[0, -1]] = spread / one_minus_a
-    factor = np.full(size, one_minus_b / (1 + b))
-    factor[[0, -1]] = 1 / (1 + b)
+    factor = output_factors(size, smaller)
     index = np.arange(size)
     decay = np.exp(-smaller * index)[np.abs(index[:, None] - index[None, :])]
     T: Floats = redraw[:, None] * decay * factor[None, :]
