@@ -15,9 +15,7 @@ def test_count_is_a_path():
 
 
 def test_mean_reaches_every_value_and_neighbours_span_the_attribute():
-    q = Query.mean(
-        records=10, lower=0, upper=4
-    )  # Croft et al. (2020), 4.3 (errata, Croft 3)
+    q = Query.mean(records=10, lower=0, upper=4)  # Croft et al. (2020), 4.3 (errata, Croft 3)
     assert len(q.inputs) == 41
     assert q.inputs[1] == 0.1
     assert q.sensitivity == pytest.approx(0.4)

@@ -1,4 +1,4 @@
-"""The array types of the package, and how an array is made read-only."""
+"""Name the array types of the package, and make arrays read-only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Array = TypeVar("Array", bound=NDArray[Any])
 
 
 def freeze(array: Array) -> Array:
-    """`array` itself, read-only from now on.
+    """Return `array` itself, read-only from now on.
 
     >>> freeze(np.zeros(2)).flags.writeable
     False

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats
-from tallyveil.errors import ArgumentError
+from tallyveil.errors import ArgumentError, describe_kind
 from tallyveil.query import Query, require_query
 
 __all__ = ["Loss", "loss_name", "loss_table", "paper_loss", "parse_loss"]
@@ -109,7 +109,7 @@ def _require_table(table: Any, query: Query) -> Floats:
     try:
         array = np.array(table, dtype=float)
     except (TypeError, ValueError):
-        got = f"a {type(table).__name__}"
+        got = describe_kind(table)
         raise ArgumentError("loss", "be a known loss", hint=KNOWN_LOSSES, got=got) from None
     if array.shape != query.shape:
         rule = f"have shape {query.shape}, one row per true answer"

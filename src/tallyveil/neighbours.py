@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Integers, freeze
-from tallyveil.errors import QueryError
+from tallyveil.errors import QueryError, describe_kind
 
 __all__ = ["Neighbours"]
 
@@ -213,7 +213,7 @@ def _read_pairs(pairs: Any) -> Integers:
         listed = pairs if isinstance(pairs, np.ndarray) else [tuple(pair) for pair in pairs]
         array = np.asarray(listed)
     except (TypeError, ValueError):
-        raise QueryError("neighbours", rule, got=f"a {type(pairs).__name__}") from None
+        raise QueryError("neighbours", rule, got=describe_kind(pairs)) from None
     if array.size == 0:
         raise QueryError("neighbours", "hold at least one pair of input indices")
     if array.ndim != 2 or array.shape[1] != 2:

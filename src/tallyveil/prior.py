@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats, Mask
-from tallyveil.errors import ArgumentError
+from tallyveil.errors import ArgumentError, describe_kind
 from tallyveil.query import GRID_TOLERANCE, Query, require_query
 
 __all__ = ["Prior", "mark_possible_answers", "require_distribution", "resolve_prior"]
@@ -100,7 +100,7 @@ def _read_weights(values: Any, size: int, argument: str, shape_rule: str) -> Flo
     try:
         weights = np.array(values, dtype=float)
     except (TypeError, ValueError):
-        raise ArgumentError(argument, "be numbers", got=f"a {type(values).__name__}") from None
+        raise ArgumentError(argument, "be numbers", got=describe_kind(values)) from None
     if weights.shape != (size,):
         raise ArgumentError(argument, shape_rule, got=f"shape {weights.shape}")
     if not np.isfinite(weights).all() or (weights < 0).any():
@@ -145,7 +145,7 @@ def mark_possible_answers(query: Query, side_information: Iterable[float] | None
     try:
         values = np.array(list(side_information), dtype=float)
     except (TypeError, ValueError):
-        got = f"a {type(side_information).__name__}"
+        got = describe_kind(side_information)
         raise ArgumentError("side_information", rule, got=got) from None
     if values.ndim != 1 or len(values) == 0:
         raise ArgumentError("side_information", "hold at least one true answer", got="nothing")

@@ -26,7 +26,7 @@ from tallyveil.answers import (
     require_few,
 )
 from tallyveil.arrays import Floats, Integers, freeze
-from tallyveil.errors import QueryError
+from tallyveil.errors import QueryError, describe_kind
 from tallyveil.neighbours import Neighbours
 
 __all__ = ["Query", "require_query"]
@@ -387,7 +387,7 @@ def require_query(query: object) -> None:
     """Raise a `QueryError` unless `query` is a `Query`."""
     if not isinstance(query, Query):
         hint = "For example tv.Query.count(40)."
-        raise QueryError("query", "be a Query", hint=hint, got=f"a {type(query).__name__}")
+        raise QueryError("query", "be a Query", hint=hint, got=describe_kind(query))
 
 
 def _read_relation(neighbours: Neighbours | str | ArrayLike, size: int) -> Neighbours:

@@ -36,7 +36,7 @@ def test_laplace_mass_keeps_twelve_digits_in_the_tails(low, high):
 
 
 def staircase_tail(x, step, epsilon, gamma):
-    """Mass above x >= 0, by summing the printed steps exactly (001, equations 20 and 21)."""
+    """Mass above x >= 0, by summing the printed steps exactly (Croft et al., equations 20, 21)."""
     x, step, gamma, fall = Decimal(x), Decimal(step), Decimal(gamma), exp(-Decimal(epsilon))
     y = (1 - fall) / (2 * step * (gamma + fall * (1 - gamma)))
     total, k = Decimal(0), int(x / step)

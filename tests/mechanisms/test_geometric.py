@@ -121,11 +121,13 @@ def dense(size, epsilon):
     inside = -math.expm1(-epsilon) / (1 + a)
     return np.array(
         [
-            [math.exp(-epsilon * abs(i - r)) * (1 / (1 + a) if r in (0, size - 1) else inside)
-             for r in range(size)]
+            [
+                math.exp(-epsilon * abs(i - r)) * (1 / (1 + a) if r in (0, size - 1) else inside)
+                for r in range(size)
+            ]
             for i in range(size)
         ]
-    )  # fmt: skip
+    )
 
 
 def close(found, expected, rtol=1e-13, scale=0.0):

@@ -73,7 +73,7 @@ def test_no_private_mechanism_is_cheaper_for_any_convex_loss(case):
 
 
 def test_one_seventh_matrix_of_three_equal_counts():
-    # 002, section 4, n = 3, epsilon = ln 2: the optimum over F is 4/7
+    # Kohli and Laskowski (2026), section 4, n = 3, epsilon = ln 2: the optimum over F is 4/7
     third = np.full(3, 1 / 3)
     found = tv.transport(tv.Query.count(2), LN2, source=third, target=third)
     np.testing.assert_allclose(found.matrix * 7, [[4, 2, 1], [2, 3, 2], [1, 2, 4]], atol=1e-12)
@@ -82,7 +82,7 @@ def test_one_seventh_matrix_of_three_equal_counts():
 
 @pytest.mark.parametrize(
     ("z", "epsilon", "absolute", "squared"),
-    [  # reference optima over F of paper 002, section 5.1, from a generic program
+    [  # reference optima over F (Kohli and Laskowski 2026, 5.1), from a generic program
         ([0.5, 0.25, 0.125, 0.0625, 0.0625], LN2, 0.6987037037037037, 1.2662962962962965),
         ([0.5, 0.0, 0.2, 0.0, 0.3], 0.1, 1.6028312134049614, 5.153336161519453),
         ([0.5, 0.0, 0.2, 0.0, 0.3], 1.5, 0.24888390239675703, 0.5418110828155356),

@@ -89,7 +89,9 @@ def laplace(
 
     if boundary == "calibrate":
         neighbours, goal = query.neighbours, float(exact)
-        scale = _find_smallest_scale(lambda s: worst_pair(at(s), neighbours).epsilon <= goal, 2 * base)
+        scale = _find_smallest_scale(
+            lambda s: worst_pair(at(s), neighbours).epsilon <= goal, 2 * base
+        )
     else:
         scale = base if boundary == "snap" else 2 * base
     return Mechanism(at(scale), query, exact, name=f"Laplace ({boundary})")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tallyveil.answers import read_whole
 from tallyveil.arrays import Integers
-from tallyveil.errors import ArgumentError
+from tallyveil.errors import ArgumentError, describe_kind
 
 __all__ = ["Entropy", "SeededNotPrivate"]
 
@@ -70,7 +70,7 @@ class Entropy:
         """
         source = Entropy() if given is None else given
         if not isinstance(source, Entropy):
-            got = f"a {type(given).__name__}"
+            got = describe_kind(given)
             raise ArgumentError("entropy", "be an Entropy, or None for a new one", got=got)
         source.rekey()
         return source

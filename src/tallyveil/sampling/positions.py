@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tallyveil.errors import ArgumentError
-from tallyveil.query import GRID_TOLERANCE, Query
+from tallyveil.query import GRID_TOLERANCE, Query, require_query
 
 __all__ = ["input_positions", "released_values"]
 
@@ -41,6 +41,7 @@ def input_positions(counts: Any, query: Query) -> tuple[NDArray[Any], bool, np.d
     >>> input_positions([3, 0], Query.count(3))[0].tolist()
     [3, 0]
     """
+    require_query(query)
     try:
         array = np.asarray(counts)
     except ValueError:  # lists of unequal length
