@@ -7,7 +7,15 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BigIntegers", "Floats", "Fractions", "Integers", "Mask", "freeze"]
+__all__ = [
+    "COMPARISON_ROUNDING",
+    "BigIntegers",
+    "Floats",
+    "Fractions",
+    "Integers",
+    "Mask",
+    "freeze",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -17,6 +25,9 @@ BigIntegers: TypeAlias = NDArray[np.object_]
 
 Fractions: TypeAlias = NDArray[np.object_]
 """Arrays of `fractions.Fraction`."""
+
+COMPARISON_ROUNDING = 1e-12
+"""Relative difference between two computed doubles that counts as rounding, not as more."""
 
 Array = TypeVar("Array", bound=NDArray[Any])
 

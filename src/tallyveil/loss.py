@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tallyveil.arrays import Floats
+from tallyveil.arrays import COMPARISON_ROUNDING, Floats
 from tallyveil.errors import ArgumentError, describe_kind
 from tallyveil.query import Query, require_query
 
@@ -23,25 +23,24 @@ KNOWN_LOSSES = (
     'Known losses: "absolute", "squared", "zero_one", ("power", p), ("beyond", d), '
     "a function of (true, released), or a table."
 )
-DISTANCE_TOLERANCE = 1e-12
-"""Relative excess over the distance of a "beyond" loss that counts as rounding of doubles."""
 
 
 def loss_table(query: Query, loss: Loss) -> Floats:
-    """Return the loss of releasing each output for each true answer.
+    """Return the loss of releasing each output r for each true answer t.
+
+    - ``"absolute"`` |t - r|, ``"squared"`` (t - r)^2, ``("power", p)`` |t - r|^p with p > 0
+    - ``"zero_one"`` 1 unless the output is the one the true answer belongs to
+    - ``("beyond", d)`` 1 where |t - r| > d, strictly: ``("beyond", 0)`` is ``"zero_one"``
+      for plain values
+    - a function of (true, released), called on whole arrays if it can be
+    - a table
 
     Parameters
     ----------
     query : Query
-        Its inputs are the true answers t, its outputs the released answers r.
+        Its inputs are the true answers, its outputs the released answers.
     loss : str, tuple, function or array of float, shape (n, m)
-
-        - ``"absolute"`` |t - r|, ``"squared"`` (t - r)^2, ``("power", p)`` |t - r|^p with p > 0
-        - ``"zero_one"`` 1 unless the output is the one the true answer belongs to
-        - ``("beyond", d)`` 1 where |t - r| > d, strictly: ``("beyond", 0)`` is ``"zero_one"``
-          for plain values
-        - a function of (true, released), called on whole arrays if it can be
-        - a table
+        One of the above.
 
     Returns
     -------
@@ -77,7 +76,7 @@ def _parameter_table(name: str, value: Any, distance: Floats) -> Floats:
     number = _require_parameter(name, value)
     if name == "power":
         return distance**number
-    return (distance > number * (1 + DISTANCE_TOLERANCE)).astype(float)
+    return (distance > number * (1 + COMPARISON_ROUNDING)).astype(float)
 
 
 def _require_parameter(name: str, value: Any) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tallyveil.arrays import COMPARISON_ROUNDING
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.loss import loss_table
@@ -17,9 +18,6 @@ from tallyveil.mechanism import Mechanism
 from tallyveil.query import Query, require_query
 
 __all__ = ["exponential"]
-
-SENSITIVITY_TOLERANCE = 1e-12
-"""Relative rounding of doubles by which a stated sensitivity may fall short."""
 
 
 def exponential(
@@ -81,4 +79,4 @@ def exponential(
 
 def _is_enough(sensitivity: object, steepest: float) -> bool:
     number = float(sensitivity) if isinstance(sensitivity, Real) else math.nan
-    return math.isfinite(number) and number >= steepest * (1 - SENSITIVITY_TOLERANCE)
+    return math.isfinite(number) and number >= steepest * (1 - COMPARISON_ROUNDING)

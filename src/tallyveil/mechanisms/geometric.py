@@ -44,6 +44,9 @@ __all__ = [
 RATE_TOLERANCE = 1e-9
 """Largest relative difference from the closed form at which a matrix counts as geometric."""
 
+REACH_TOLERANCE = 1e-9
+"""Steps by which the reach of an interval may miss a whole number before it is rounded up."""
+
 SMALLEST_EXACT_DOUBLE = 1e-290
 """Entries below this are compared absolutely: near underflow doubles lose their digits."""
 
@@ -387,6 +390,6 @@ def measure_errors(upper: int, epsilon: float, confidence: float) -> tuple[Float
     rmse = np.sqrt(one_side + one_side[::-1])
     tail = (1 - confidence) / 2
     # Pr(Z > k) = a^(k+1) / (1 + a) is at most the tail from this k on
-    reach = max(0, math.ceil(math.log(tail * (1 + a)) / -epsilon - 1 - 1e-9))
+    reach = max(0, math.ceil(math.log(tail * (1 + a)) / -epsilon - 1 - REACH_TOLERANCE))
     interval = np.column_stack([np.maximum(true - reach, 0), np.minimum(true + reach, upper)])
     return bias, rmse, interval.astype(float)

@@ -30,6 +30,10 @@ MIXING_ROUNDS = 4
 """How often `approximate_weights` mixes in the mean output distribution before it gives up."""
 
 
+MIXING_MARGIN = 2.0**-40
+"""Mixed in beyond what the excess asks for, against the rounding of the mixed doubles."""
+
+
 def pure_weights(matrix: Floats, query: Query, epsilon: Fraction) -> Integers:
     """Return integer weights for a (nearly) epsilon-private matrix, rows totalling 2^62.
 
@@ -112,7 +116,7 @@ def approximate_weights(
         excess = hockey_stick(units, Growth.of(epsilon).cap(units), query.neighbours)[0]
         if excess <= allowed:
             return units
-        mixing = min(1.0, mixing + (excess - allowed) / excess + 2.0**-40)
+        mixing = min(1.0, mixing + (excess - allowed) / excess + MIXING_MARGIN)
     return units
 
 
