@@ -32,7 +32,7 @@ from tallyveil.proof.verify import Verdict, check_weights, found_by, read_docume
 from tallyveil.proof.weights import approximate_weights, pure_weights
 from tallyveil.query import Query
 from tallyveil.sampling.entropy import Entropy
-from tallyveil.sampling.noise import noise
+from tallyveil.sampling.noise import draw_noise
 from tallyveil.sampling.positions import input_positions, released_values
 from tallyveil.sampling.sampler import Sampler
 
@@ -217,7 +217,7 @@ class CertifiedGeometric(Certified):
         return geometric(self.query, self.exact_epsilon)
 
     def _draw(self, positions: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
-        noisy = noise(self.law, len(positions), entropy)
+        noisy = draw_noise(self.law, len(positions), entropy)
         noisy += positions
         noisy += self.query.home[0]
         return np.clip(noisy, 0, self.query.shape[1] - 1, out=noisy)

@@ -146,7 +146,6 @@ class RemapSampler:
         entry, last = self.remap.start[values], self.remap.start[values + 1] - 1
         several = np.flatnonzero(last > entry)
         if len(several):
-            shifted = entropy.words(len(several)) >> np.uint64(64 - TOTAL_BITS)
-            words = shifted.view(np.int64)
+            words = entropy.numbers(len(several), TOTAL_BITS)
             entry[several] = search_words(self._ends, words, entry[several], last[several])
         return self.remap.column[entry]

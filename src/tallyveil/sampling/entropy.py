@@ -100,6 +100,10 @@ class Entropy:
         """Return `count` uniform 64-bit words."""
         return self.octets(8 * count).view(np.uint64)
 
+    def numbers(self, count: int, bits: int) -> Integers:
+        """Return `count` whole numbers, uniform on 0..2^bits-1, for bits up to 63."""
+        return (self.words(count) >> np.uint64(64 - bits)).view(np.int64)
+
     def below(self, bound: int, size: int) -> Integers:
         """Return `size` whole numbers, exactly uniform on 0..bound-1.
 

@@ -23,7 +23,7 @@ from tallyveil.proof.rounding import TOTAL, TOTAL_BITS
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sampling.sampler import CHUNK, Sampler
 
-__all__ = ["discrete_gaussian_noise", "geometric_noise", "noise"]
+__all__ = ["discrete_gaussian_noise", "draw_noise", "geometric_noise"]
 
 COIN_ERROR = 2.0**-32
 """Far above any error of a coin's probability as a double; closer words are settled exactly."""
@@ -58,10 +58,10 @@ def geometric_noise(size: int, epsilon: Epsilon, entropy: Entropy | None = None)
     """
     size = read_whole(size, "size", 0, ArgumentError)
     law = GeometricLaw.of(exact_epsilon(epsilon))
-    return noise(law, size, Entropy.fresh(entropy))
+    return draw_noise(law, size, Entropy.fresh(entropy))
 
 
-def noise(law: GeometricLaw, size: int, entropy: Entropy) -> Integers:
+def draw_noise(law: GeometricLaw, size: int, entropy: Entropy) -> Integers:
     """Draw `size` times from a certified distribution; memory O(CHUNK) beside the result."""
     near, tail = _make_samplers(law)
     reach = len(law.near)
@@ -81,7 +81,7 @@ def _draw_beyond(law: GeometricLaw, tail: Sampler, size: int, entropy: Entropy) 
     distance = tail.draw(np.zeros(size, np.int8), entropy).astype(np.int64)
     going = np.arange(size)
     while len(going):
-        words = (entropy.words(len(going)) >> np.uint64(2)).view(np.int64)
+        words = entropy.numbers(len(going), TOTAL_BITS)
         going = going[words < law.again]
         distance[going] += len(law.block)
     return distance
@@ -170,7 +170,7 @@ def _toss_coins(exponent: Floats, exact: Callable[[int], Fraction], entropy: Ent
     The word's first 62 bits are compared with the double; about one coin in 2^31 comes so
     close that it needs exact bounds and further bits.
     """
-    words = (entropy.words(len(exponent)) >> np.uint64(2)).view(np.int64)
+    words = entropy.numbers(len(exponent), TOTAL_BITS)
     uniform = words / TOTAL
     likely = np.exp(-exponent)
     heads: Mask = uniform < likely
@@ -190,4 +190,4 @@ def _settle_coin(word: int, exponent: Fraction, entropy: Entropy) -> bool:
             return True
         if Fraction(word, 1 << bits) >= above:
             return False
-        word, bits = (word << 32) | int(entropy.words(1)[0] >> np.uint64(32)), bits + 32
+        word, bits = (word << 32) | int(entropy.numbers(1, 32)[0]), bits + 32

@@ -76,7 +76,7 @@ class Sampler:
         if len(rows) * CELLS_PER_ROW_DRAWN < self.shape[0] << self.first_bits:
             for start in range(0, len(rows), CHUNK):
                 part = rows[start : start + CHUNK].astype(np.intp)
-                words = (entropy.words(len(part)) >> np.uint64(64 - self.bits)).view(np.int64)
+                words = entropy.numbers(len(part), self.bits)
                 drawn[start : start + CHUNK] = self.outputs(part, words)
             return drawn
         if self._lookup is None:
@@ -105,7 +105,7 @@ class Sampler:
         undecided = np.flatnonzero(out == self.shape[1])
         if len(undecided):
             rest = self.bits - self.first_bits
-            more = (entropy.words(len(undecided)) >> np.uint64(64 - rest)).view(np.int64)
+            more = entropy.numbers(len(undecided), rest)
             words = (first[undecided].astype(np.int64) << rest) | more
             out[undecided] = self.outputs(rows[undecided].astype(np.intp), words)
 
