@@ -1,8 +1,8 @@
 """Our docstrings as Markdown, for the site.
 
-Sections such as Parameters and Attributes list ``name : meaning`` (types stand in the
-signature), which no docstring style of the site's generator reads as we mean it. This turns
-each section into a list, and each example into code, before the page is made.
+Sections are numpydoc's (a name and its type on one line, the meaning indented below), examples
+stand after them without a heading, and a reference is a line of its own. This turns each section
+into a list, and each example into code, before the page is made.
 """
 
 import re
@@ -10,22 +10,27 @@ from typing import Any
 
 from griffe import Extension
 
+TITLES = "Parameters|Attributes|Returns|Yields|Raises|References"
 SECTION = re.compile(
-    r"^(Parameters|Attributes)\n-{3,}\n((?:(?!\n\S+\n-{3,}\n).)*?)(?=\n\n|\Z)", re.M | re.S
+    rf"^({TITLES})\n-{{3,}}\n((?:(?!\n\S+\n-{{3,}}\n).)*?)(?=\n\n|\Z)", re.M | re.S
 )
 EXAMPLE = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.M | re.S)
 
 
 def as_markdown(text: str) -> str:
     """`text` with every section as a bold heading and a list, and examples as code."""
-    text = SECTION.sub(lambda found: f"**{found[1]}**\n\n{_items(found[2])}", text)
+    text = SECTION.sub(lambda found: f"**{found[1]}**\n\n{_items(found[1], found[2])}", text)
     return EXAMPLE.sub(lambda found: f"```pycon\n{found[0]}\n```", text)
 
 
-def _items(body: str) -> str:
+def _items(title: str, body: str) -> str:
     items: list[str] = []
     for line in body.splitlines():
         if line.startswith(" ") and items:
+            # a type ends where a capital letter begins the meaning
+            fresh = line.strip()[0].isupper() and not items[-1].endswith((".", ":"))
+            items[-1] += (". " if fresh else " ") + line.strip()
+        elif title == "References" and items and not items[-1].endswith("."):
             items[-1] += " " + line.strip()
         elif " : " in line:
             name, meaning = line.split(" : ", 1)

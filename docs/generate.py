@@ -1,11 +1,13 @@
-"""Write what the package says of itself: public names, type stub, command-line reference.
+"""Write what the package says of itself: public names, command-line reference, tolerances.
 
 Run: python docs/generate.py
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -89,6 +91,54 @@ def command_line_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def tolerances() -> dict[str, tuple[str, str]]:
+    """Value and meaning of every module-level constant that holds a small number, by name.
+
+    A number strictly between 0 and 0.01 bounds an error, a gap or a probability; anything
+    larger is a size or a count. The meaning is the string or the comment beside the constant.
+    What replays the papers is left out: its small numbers are printed results.
+    """
+    package = ROOT / "src" / "tallyveil"
+    found = {}
+    for path in sorted(package.rglob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        body = ast.parse(source).body
+        module = ".".join(path.relative_to(package).with_suffix("").parts)
+        if module.startswith("papers."):
+            continue
+        for node, after in zip(body, [*body[1:], None], strict=True):
+            if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+                continue
+            name = node.targets[0].id
+            if name == name.upper() and any(0 < x < 0.01 for x in _numbers(node.value)):
+                note = source.splitlines()[node.end_lineno - 1].partition("  # ")[2]
+                if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+                    note = str(after.value.value)
+                found[f"{module}.{name}"] = ast.unparse(node.value), _text(note).rstrip(".")
+    return found
+
+
+def _numbers(value: ast.expr) -> list[float]:
+    """The numbers in a literal, a power of literals, or a tuple of them; else none."""
+    if isinstance(value, ast.Tuple):
+        return [x for element in value.elts for x in _numbers(element)]
+    plain = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+    if not all(isinstance(node, plain) for node in ast.walk(value)):
+        return []
+    number = eval(ast.unparse(value))
+    return [float(number)] if isinstance(number, int | float) else []
+
+
+def tolerances_page() -> str:
+    """The page of tolerances, with its table made anew."""
+    page = (ROOT / "docs" / "tolerances.md").read_text(encoding="utf-8")
+    lines = ["| Constant | Value | What it bounds |", "|---|---|---|"]
+    lines += [f"| `{name}` | `{value}` | {_cell(note)} |"
+              for name, (value, note) in tolerances().items()]  # fmt: skip
+    table = "\n".join(lines)
+    return re.sub(r"(?s)(?<=<!-- table -->\n\n).*(?=\n\n<!-- end -->)", lambda _: table, page)
+
+
 def _commands(group: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     for name, command in group.commands.items():
         if hasattr(command, "commands"):
@@ -162,4 +212,5 @@ def _cell(text: str | None) -> str:
 if __name__ == "__main__":
     (ROOT / "docs" / "api.md").write_text(api_page(), encoding="utf-8")
     (ROOT / "docs" / "reference.md").write_text(reference_page(), encoding="utf-8")
+    (ROOT / "docs" / "tolerances.md").write_text(tolerances_page(), encoding="utf-8")
     (ROOT / "docs" / "command-line.md").write_text(command_line_page(), encoding="utf-8")

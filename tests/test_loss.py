@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.loss import loss_name, loss_table, paper_loss, prior_law, side_mask
+from tallyveil.loss import loss_name, loss_table, paper_loss, parse_loss
 
 Q = tv.Query.count(4)
 COARSE = tv.Query.count(8, categories=3)
@@ -39,9 +39,20 @@ def test_functions_with_and_without_broadcasting():
 
 @pytest.mark.parametrize(
     "bad",
-    ["L7", ("beyond", -1), ("power", 0), ("power", math.nan), ("huber", 1), np.ones((2, 2)),
-     np.full((5, 5), np.nan), "Absolute", 3.0, None, lambda t, r: math.inf],
-)  # fmt: skip
+    [
+        "L7",
+        ("beyond", -1),
+        ("power", 0),
+        ("power", math.nan),
+        ("huber", 1),
+        np.ones((2, 2)),
+        np.full((5, 5), np.nan),
+        "Absolute",
+        3.0,
+        None,
+        lambda t, r: math.inf,
+    ],
+)
 def test_bad_losses_are_named(bad):
     with pytest.raises(tv.ArgumentError, match="'loss' must"):
         loss_table(Q, bad)
@@ -57,33 +68,30 @@ def test_names():
     assert loss_name(math.hypot) == "hypot"
 
 
-def test_priors():
-    assert prior_law(None, 4) == pytest.approx([0.25] * 4)
-    assert prior_law("uniform", 4) == pytest.approx([0.25] * 4)
-    assert prior_law([1, 0, 3], 3) == pytest.approx([0.25, 0, 0.75])
-    law = prior_law(("binomial", 0.3), 11)
-    assert law == pytest.approx([math.comb(10, k) * 0.3**k * 0.7 ** (10 - k) for k in range(11)])
-    assert prior_law(("binomial", 0.0), 3).tolist() == [1, 0, 0]
-    assert prior_law(("binomial", 1.0), 3).tolist() == [0, 0, 1]
-    assert prior_law([1e-320, 1e-320], 2) == pytest.approx([0.5, 0.5])
+def test_losses_written_as_text():
+    assert parse_loss("absolute") == "absolute"
+    assert parse_loss("power:1.5") == ("power", 1.5)
+    assert parse_loss("beyond:0") == ("beyond", 0.0)
 
 
 @pytest.mark.parametrize(
-    "bad",
-    [[1, 2], [1, -1, 1], [0, 0, 0], [1, math.nan, 1], "normal", ("binomial", 2), ("binomial", "p"),
-     [[1, 2, 3]], ["a", "b", "c"]],
-)  # fmt: skip
-def test_bad_priors_are_named(bad):
-    with pytest.raises(tv.ArgumentError, match="'prior' must"):
-        prior_law(bad, 3)
-
-
-def test_side_information():
-    assert side_mask(Q, None).all()
-    assert side_mask(Q, [0, 3, 3]).tolist() == [True, False, False, True, False]
-    for bad in ([], [9], [0.5], range(3, 3)):
-        with pytest.raises(tv.ArgumentError, match="'side_information' must"):
-            side_mask(Q, bad)
+    ("text", "message"),
+    [
+        ("beyond:x", "must have a number after 'beyond:'. Got 'beyond:x'"),
+        ("beyond:", "must have a number after 'beyond:'"),
+        ("beyond", "must have a number after 'beyond:'"),
+        ("power:0", "must have a power greater than 0"),
+        ("beyond:-1", "must have a distance of at least 0"),
+        ("power:nan", "must give 'power' a finite number"),
+        ("hinge", "must be absolute, squared, zero_one, power:P or beyond:D. Got 'hinge'"),
+        ("absolute:3", "must be absolute, squared"),
+        ("", "must be absolute, squared"),
+        (None, "must be absolute, squared"),
+    ],
+)
+def test_bad_losses_written_as_text_have_one_right_message(text, message):
+    with pytest.raises(tv.ArgumentError, match=f"'loss' {message}"):
+        parse_loss(text)
 
 
 def test_papers_names_are_checked():

@@ -14,7 +14,7 @@ TOL = 1e-9
 
 
 def printed(P, name):
-    """Paper 000, equations 8 to 15, on P[released, true] for a square query."""
+    """Cormode et al. (2018), equations 8 to 15, on P[released, true] for a square query."""
     n = len(P) - 1
     span = range(n + 1)
     pairs = list(itertools.product(span, span))
@@ -118,8 +118,11 @@ def test_unknown_property_lists_the_known_ones():
 
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_uniform_has_every_property_on_every_query(name):
-    for q in (tv.Query.count(4), tv.Query.mean(records=3, lower=0, upper=2, categories=2),
-              tv.Query.maximum(0, 3, extend=3)):  # fmt: skip
+    for q in (
+        tv.Query.count(4),
+        tv.Query.mean(records=3, lower=0, upper=2, categories=2),
+        tv.Query.maximum(0, 3, extend=3),
+    ):
         m = tv.uniform(q, 0.5)
         assert m.has(name)
         for block in rows(name, q, 0.5):

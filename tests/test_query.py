@@ -15,7 +15,7 @@ def test_count_is_a_path():
 
 
 def test_mean_reaches_every_value_and_neighbours_span_the_attribute():
-    q = Query.mean(records=10, lower=0, upper=4)  # 001, section 4.3 with errata 3
+    q = Query.mean(records=10, lower=0, upper=4)  # Croft et al. (2020), 4.3 (errata, Croft 3)
     assert len(q.inputs) == 41
     assert q.inputs[1] == 0.1
     assert q.sensitivity == pytest.approx(0.4)
@@ -123,15 +123,30 @@ def test_bad_queries_are_named(make, message):
 
 
 @pytest.mark.parametrize(
-    "relation",
-    [Neighbours.path(7), Neighbours.band(7, 3), Neighbours.complete(5),
-     Neighbours.explicit(9, [(3, 1), (1, 3), (8, 0)]), Neighbours.band(3, 9), Neighbours.path(2)],
-    ids=repr,
-)  # fmt: skip
-def test_blocks_list_exactly_the_pairs(relation):
-    index = np.arange(relation.size)
-    listed = [pair for low, high in relation.blocks()
-              for pair in zip(index[low].tolist(), index[high].tolist(), strict=True)]  # fmt: skip
-    assert sorted(listed) == sorted(map(tuple, relation.pairs.tolist()))
-    assert len(listed) == relation.count
-    assert Neighbours.from_dict(relation.to_dict()) == relation
+    "data",
+    [
+        None,
+        [],
+        {},
+        {"kind": ["count"]},
+        {"kind": "count"},
+        {"kind": "count", "upper": 3, "step": 1},
+        {"kind": "count", "upper": "3"},
+        {"kind": "count", "upper": True},
+        {"kind": "count", "upper": 10**12},
+        {"kind": "count", "upper": 10**400},
+        {"kind": "count", "upper": 3, "categories": "1"},
+        {"kind": "count", "upper": 3, "categories": 5e-324},
+        {"kind": "count", "upper": 3, "extend": 1e308},
+        {"kind": "count", "upper": 3, "extend": 10**400},
+        {"kind": "maximum", "lower": 10**400, "upper": 10**400 + 3},
+        {"kind": "mean", "records": 1000, "lower": 2**53 - 5, "upper": 2**53},
+        {"kind": "custom", "inputs": [0, 1], "outputs": [0, 1]},
+        {"kind": "custom", "inputs": [0, 1], "outputs": [0, 1], "neighbours": None},
+        {"kind": "custom", "inputs": [0, [1]], "outputs": [0, 1], "neighbours": {}},
+        {"kind": "_on_grid", "inputs": [0, 1]},
+    ],
+)
+def test_descriptions_that_no_query_wrote_are_refused(data):
+    with pytest.raises(tv.QueryError):
+        Query.from_dict(data)

@@ -1,4 +1,4 @@
-"""What a matrix really gives: the tightest epsilon, and the whole delta(epsilon) curve.
+"""Measure the privacy of a matrix: the tightest epsilon, and the whole delta(epsilon) curve.
 
 Computed in floating point on the matrix as it is, zeros included. It is a measurement, not
 a proof: `tallyveil.certify` proves a guarantee in integers.
@@ -14,15 +14,21 @@ import numpy as np
 from tallyveil.arrays import Floats
 from tallyveil.neighbours import Neighbours
 
-__all__ = ["WorstPair", "hockey_stick", "worst_pair"]
+__all__ = ["WorstPair", "hockey_stick", "log_ratio", "worst_pair"]
 
 
 @dataclass(frozen=True)
 class WorstPair:
     """Where privacy is weakest: releasing `output` favours `likelier` over `rarer`.
 
-    `likelier` and `rarer` are input indices, `output` an output index; `epsilon` is
-    ln(M[likelier, output] / M[rarer, output]), infinite where the second is zero.
+    Attributes
+    ----------
+    epsilon : float
+        ln(M[likelier, output] / M[rarer, output]), infinite where the second is zero.
+    likelier, rarer : int
+        Indices of two neighbouring inputs.
+    output : int
+        Index of an output.
     """
 
     epsilon: float
@@ -32,7 +38,7 @@ class WorstPair:
 
 
 def log_ratio(larger: Floats, smaller: Floats) -> Floats:
-    """ln(larger / smaller) without cancellation; 0 where both are 0, inf beside a zero.
+    """Return ln(larger / smaller) without cancellation; 0 where both are 0, inf beside a zero.
 
     Close entries go through log1p of their (exact) difference, so that an epsilon of 1e-6
     keeps all its digits.
@@ -45,9 +51,20 @@ def log_ratio(larger: Floats, smaller: Floats) -> Floats:
 
 
 def worst_pair(matrix: Floats, neighbours: Neighbours) -> WorstPair:
-    """The neighbour pair and output with the largest probability ratio.
+    """Find the neighbour pair and output with the largest probability ratio.
 
     Costs O(n m) on complete graphs and O(width n m) on bands.
+
+    Parameters
+    ----------
+    matrix : array of float, shape (n, m)
+        Non-negative.
+    neighbours : Neighbours
+        Which rows are compared; of size n.
+
+    Returns
+    -------
+    WorstPair
     """
     if neighbours.kind == "complete":
         ratios = log_ratio(matrix.max(axis=0), matrix.min(axis=0))
@@ -68,14 +85,26 @@ def worst_pair(matrix: Floats, neighbours: Neighbours) -> WorstPair:
 
 
 def hockey_stick(matrix: Floats, neighbours: Neighbours, epsilons: Iterable[float]) -> Floats:
-    """delta(epsilon) = max over neighbours of sum_j max(0, M[i,j] - e^epsilon M[k,j])."""
-    deltas = []
-    for epsilon in epsilons:
-        grow = float(np.exp(epsilon))
-        worst = 0.0
-        for low, high in neighbours.blocks():
-            for first, second in ((matrix[low], matrix[high]), (matrix[high], matrix[low])):
-                excess = np.maximum(first - grow * second, 0.0).sum(axis=1)
-                worst = max(worst, float(excess.max(initial=0.0)))
-        deltas.append(worst)
-    return np.array(deltas)
+    """Return delta(epsilon) = max over neighbours of sum_j max(0, M[i,j] - e^epsilon M[k,j]).
+
+    Parameters
+    ----------
+    matrix : array of float, shape (n, m)
+        Non-negative.
+    neighbours : Neighbours
+        Which rows are compared; of size n.
+    epsilons : iterable of float
+        At least 0.
+
+    Returns
+    -------
+    array of float, one entry per epsilon
+    """
+
+    def largest_excess(grow: float) -> float:
+        return max(
+            float(np.maximum(matrix[first] - grow * matrix[second], 0.0).sum(axis=1).max())
+            for first, second in neighbours.ordered_blocks()
+        )
+
+    return np.array([largest_excess(float(np.exp(epsilon))) for epsilon in epsilons])

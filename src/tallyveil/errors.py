@@ -38,7 +38,12 @@ __all__ = [
     "TallyveilError",
     "UsageError",
     "VerificationError",
+    "describe_kind",
 ]
+
+
+LONGEST_VALUE = 120
+"""Characters of a quoted value that a message shows at most."""
 
 
 class TallyveilError(Exception):
@@ -47,6 +52,19 @@ class TallyveilError(Exception):
 
 class ArgumentError(TallyveilError, ValueError):
     """An argument breaks a rule: says which argument, which rule, what was given.
+
+    Parameters
+    ----------
+    argument : str
+        The name of the argument.
+    rule : str
+        What it must do, to be read after "must".
+    value : object
+        What was given, quoted by its `repr`; None quotes nothing.
+    hint : str
+        A sentence that says what to do.
+    got : str
+        Words that describe what was given, instead of `value`.
 
     >>> raise ArgumentError("epsilon", "be greater than 0", -1)
     Traceback (most recent call last):
@@ -57,9 +75,8 @@ class ArgumentError(TallyveilError, ValueError):
     def __init__(
         self, argument: str, rule: str, value: object = None, hint: str = "", *, got: str = ""
     ) -> None:
-        """Say that `argument` must `rule`; `got` describes what was given, `value` quotes it."""
         self.argument, self.rule, self.value, self.hint, self.got = argument, rule, value, hint, got
-        shown = got or ("" if value is None else _shown(value))
+        shown = got or ("" if value is None else _shorten(value))
         sentences = (f"{argument!r} must {rule}.", shown and f"Got {shown}.", hint)
         super().__init__(" ".join(filter(None, sentences)))
 
@@ -136,6 +153,17 @@ class MissingExtraError(TallyveilError, ImportError):
         )
 
 
-def _shown(value: object) -> str:
+def describe_kind(value: object) -> str:
+    """Return words for what kind of thing `value` is, without quoting it.
+
+    >>> describe_kind(None), describe_kind([1, 2])
+    ('None', 'a value of type list')
+    """
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def _shorten(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= 120 else text[:117] + "..."
+    if " at 0x" in text:  # a default repr: an address helps nobody
+        return describe_kind(value)
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."

@@ -13,30 +13,44 @@ from typing import TypeAlias
 
 from tallyveil.errors import ArgumentError
 
-__all__ = ["Epsilon", "exact_delta", "exact_epsilon", "exact_rational"]
+__all__ = ["Epsilon", "exact_delta", "exact_epsilon", "exact_ratio", "exact_rational"]
 
 Epsilon: TypeAlias = int | float | str | Decimal | Fraction
 
 SMALLEST_EPSILON = Fraction(1, 10**12)
-LARGEST_EPSILON = Fraction(700)  # e^epsilon must be a finite double
+LARGEST_EPSILON = Fraction(700)
+"""e^epsilon must be a finite double."""
+
+MOST_DIGITS = 5000
+"""Decimals with more digits before or after the point than this are refused."""
 
 
 def exact_rational(value: Epsilon, argument: str = "value") -> Fraction:
-    """The rational number that `value` stands for.
+    """Return the rational number that `value` stands for.
 
-    Integers, Fractions and Decimals are taken as they are, strings such as ``"1/2"``,
-    ``"0.1"`` or ``"1e-3"`` as written, floats as the shortest decimal that prints them.
+    Parameters
+    ----------
+    value : int, float, str, Decimal or Fraction
+        Integers, Fractions and Decimals are taken as they are, strings such as ``"1/2"``,
+        ``"0.1"`` or ``"1e-3"`` as written, floats as the shortest decimal that prints them.
+    argument : str
+        What an error calls it.
+
+    Returns
+    -------
+    Fraction
 
     >>> exact_rational(0.1), exact_rational("1/3"), exact_rational(2)
     (Fraction(1, 10), Fraction(1, 3), Fraction(2, 1))
     """
     if isinstance(value, bool) or value is None:
-        raise ArgumentError(argument, "be a number, a Fraction, a Decimal or a string", repr(value))
+        rule = "be a number, a Fraction, a Decimal or a string"
+        raise ArgumentError(argument, rule, got=repr(value))
     if isinstance(value, (Integral, Rational)):
         return Fraction(int(value)) if isinstance(value, Integral) else Fraction(value)
     text = str(value).strip() if isinstance(value, (str, Decimal, Real)) else ""
     numerator, slash, denominator = text.partition("/")
-    parts = [_decimal(part) for part in ((numerator, denominator) if slash else (numerator,))]
+    parts = [_read_decimal(part) for part in ((numerator, denominator) if slash else (numerator,))]
     if any(part is None for part in parts) or (slash and parts[1] == 0):
         raise ArgumentError(
             argument,
@@ -48,19 +62,20 @@ def exact_rational(value: Epsilon, argument: str = "value") -> Fraction:
     return exact[0] / exact[1] if slash else exact[0]
 
 
-def _decimal(text: str) -> Decimal | None:
-    """`text` as a finite decimal of sane size, or None."""
+def _read_decimal(text: str) -> Decimal | None:
+    """`text` as a finite decimal with at most `MOST_DIGITS` places, or None."""
     try:
         number = Decimal(text)
     except InvalidOperation:
         return None
-    if not number.is_finite() or abs(number.adjusted()) > 5000:
+    if not number.is_finite():
         return None
-    return number
+    digits = max(abs(number.adjusted()), len(number.as_tuple().digits))
+    return number if digits <= MOST_DIGITS else None
 
 
 def exact_epsilon(value: Epsilon, argument: str = "epsilon") -> Fraction:
-    """A privacy loss as an exact rational between 1e-12 and 700.
+    """Return a privacy loss as an exact rational between 1e-12 and 700.
 
     >>> exact_epsilon("0.1")
     Fraction(1, 10)
@@ -76,7 +91,7 @@ def exact_epsilon(value: Epsilon, argument: str = "epsilon") -> Fraction:
 
 
 def exact_delta(value: Epsilon, argument: str = "delta") -> Fraction:
-    """The slack of (epsilon, delta)-privacy as an exact rational in [0, 1).
+    """Return the delta of (epsilon, delta)-privacy as an exact rational in [0, 1).
 
     >>> exact_delta(1e-6)
     Fraction(1, 1000000)
@@ -87,3 +102,15 @@ def exact_delta(value: Epsilon, argument: str = "delta") -> Fraction:
     if exact and float(exact) == 0.0:
         raise ArgumentError(argument, "be 0 or at least 1e-300", value)
     return exact
+
+
+def exact_ratio(value: Epsilon, argument: str = "ratio") -> Fraction:
+    """Return exp(-epsilon), the papers' alpha, as a fraction strictly between 0 and 1.
+
+    >>> exact_ratio("1/4")
+    Fraction(1, 4)
+    """
+    ratio = exact_rational(value, argument)
+    if not 0 < ratio < 1:
+        raise ArgumentError(argument, "lie strictly between 0 and 1", value)
+    return ratio

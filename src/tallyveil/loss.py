@@ -1,93 +1,99 @@
-"""How much an error hurts, and what is believed before anything is released.
-
-A loss is anything that becomes a table ``L[true, released]``; a prior anything that becomes
-a law on the true answers. Both are resolved here, once.
-"""
+"""How much an error hurts: every loss becomes a table ``L[true, released]`` here, once."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from tallyveil.arrays import Floats
-from tallyveil.errors import ArgumentError
-from tallyveil.query import Query
+from tallyveil.arrays import COMPARISON_ROUNDING, Floats
+from tallyveil.errors import ArgumentError, describe_kind
+from tallyveil.query import Query, require_query
 
-__all__ = [
-    "Loss",
-    "Prior",
-    "law",
-    "loss_name",
-    "loss_table",
-    "paper_loss",
-    "prior_law",
-    "side_mask",
-]
+__all__ = ["Loss", "loss_name", "loss_table", "paper_loss", "parse_loss"]
 
 Loss: TypeAlias = str | tuple[str, float] | Callable[[Any, Any], Any] | ArrayLike
-Prior: TypeAlias = str | tuple[str, float] | ArrayLike | None
-
 
 NAMED_LOSSES = ("absolute", "squared", "zero_one")
-PARAMETER_LOSSES = ("power", "beyond")
-KNOWN = 'Known losses: "absolute", "squared", "zero_one", ("power", p), ("beyond", d), '
-KNOWN += "a function of (true, released), or a table."
+KNOWN_LOSSES = (
+    'Known losses: "absolute", "squared", "zero_one", ("power", p), ("beyond", d), '
+    "a function of (true, released), or a table."
+)
 
 
 def loss_table(query: Query, loss: Loss) -> Floats:
-    """The loss of releasing each output for each true answer, shape (n, m).
+    """Return the loss of releasing each output r for each true answer t.
 
     - ``"absolute"`` |t - r|, ``"squared"`` (t - r)^2, ``("power", p)`` |t - r|^p with p > 0
     - ``"zero_one"`` 1 unless the output is the one the true answer belongs to
     - ``("beyond", d)`` 1 where |t - r| > d, strictly: ``("beyond", 0)`` is ``"zero_one"``
       for plain values
     - a function of (true, released), called on whole arrays if it can be
-    - a table of shape (n, m)
+    - a table
+
+    Parameters
+    ----------
+    query : Query
+        Its inputs are the true answers, its outputs the released answers.
+    loss : str, tuple, function or array of float, shape (n, m)
+        One of the above.
+
+    Returns
+    -------
+    array of float, shape (n, m)
 
     >>> loss_table(Query.count(2), "absolute").tolist()
     [[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
     """
+    require_query(query)
     true: Floats = query.inputs.astype(float)[:, None]
     released: Floats = query.outputs.astype(float)[None, :]
     error: Floats = true - released
     if isinstance(loss, str):
-        if loss == "absolute":
-            return np.abs(error)
-        if loss == "squared":
-            return error**2
-        if loss == "zero_one":
-            wrong = np.ones(query.shape)
-            wrong[np.arange(len(query.inputs)), query.home] = 0.0
-            return wrong
-        raise ArgumentError("loss", "be a known loss", loss, KNOWN)
+        return _named_table(loss, error, query)
     if isinstance(loss, tuple) and len(loss) == 2 and isinstance(loss[0], str):
-        return _parameter_loss(loss[0], loss[1], np.abs(error))
-    if callable(loss):
-        return _checked(_called(loss, query), query)
-    return _checked(loss, query)
+        return _parameter_table(loss[0], loss[1], np.abs(error))
+    return _require_table(_call(loss, query) if callable(loss) else loss, query)
 
 
-def _parameter_loss(name: str, value: Any, distance: Floats) -> Floats:
-    if name not in PARAMETER_LOSSES:
-        raise ArgumentError("loss", "be a known loss", name, KNOWN)
+def _named_table(name: str, error: Floats, query: Query) -> Floats:
+    if name == "absolute":
+        return np.abs(error)
+    if name == "squared":
+        return error**2
+    if name == "zero_one":
+        wrong = np.ones(query.shape)
+        wrong[np.arange(len(query.inputs)), query.home] = 0.0
+        return wrong
+    raise ArgumentError("loss", "be a known loss", name, KNOWN_LOSSES)
+
+
+def _parameter_table(name: str, value: Any, distance: Floats) -> Floats:
+    number = _require_parameter(name, value)
+    if name == "power":
+        return distance**number
+    return (distance > number * (1 + COMPARISON_ROUNDING)).astype(float)
+
+
+def _require_parameter(name: str, value: Any) -> float:
+    """The finite number of a "power" or "beyond" loss, in its range."""
+    if name not in ("power", "beyond"):
+        raise ArgumentError("loss", "be a known loss", name, KNOWN_LOSSES)
     if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
         raise ArgumentError("loss", f"give {name!r} a finite number", value)
     number = float(value)
-    if name == "power":
-        if number <= 0:
-            raise ArgumentError("loss", "have a power greater than 0", value)
-        return distance**number
-    if number < 0:
+    if name == "power" and number <= 0:
+        raise ArgumentError("loss", "have a power greater than 0", value)
+    if name == "beyond" and number < 0:
         raise ArgumentError("loss", "have a distance of at least 0", value)
-    return (distance > number * (1 + 1e-12)).astype(float)
+    return number
 
 
-def _called(loss: Callable[[Any, Any], Any], query: Query) -> Any:
+def _call(loss: Callable[[Any, Any], Any], query: Query) -> Any:
     true, released = query.inputs[:, None], query.outputs[None, :]
     try:
         table = np.asarray(loss(true, released), dtype=float)
@@ -98,21 +104,53 @@ def _called(loss: Callable[[Any, Any], Any], query: Query) -> Any:
     return [[loss(t, r) for r in query.outputs.tolist()] for t in query.inputs.tolist()]
 
 
-def _checked(table: Any, query: Query) -> Floats:
+def _require_table(table: Any, query: Query) -> Floats:
     try:
         array = np.array(table, dtype=float)
     except (TypeError, ValueError):
-        raise ArgumentError("loss", "be a known loss", type(table).__name__, KNOWN) from None
+        got = describe_kind(table)
+        raise ArgumentError("loss", "be a known loss", hint=KNOWN_LOSSES, got=got) from None
     if array.shape != query.shape:
         rule = f"have shape {query.shape}, one row per true answer"
-        raise ArgumentError("loss", rule, f"shape {array.shape}", KNOWN)
+        raise ArgumentError("loss", rule, hint=KNOWN_LOSSES, got=f"shape {array.shape}")
     if not np.isfinite(array).all():
-        raise ArgumentError("loss", "be finite everywhere", "an infinite or missing value")
+        raise ArgumentError("loss", "be finite everywhere", got="an infinite or missing value")
     return array
 
 
+def parse_loss(text: str) -> Loss:
+    """Read a loss written as text: a name, ``power:1.5`` or ``beyond:2``.
+
+    Parameters
+    ----------
+    text : str
+        ``absolute``, ``squared``, ``zero_one``, ``power:P`` with P > 0, or ``beyond:D`` with
+        D >= 0.
+
+    Returns
+    -------
+    str or tuple
+        A loss as `loss_table` takes it.
+
+    >>> parse_loss("squared"), parse_loss("beyond:2")
+    ('squared', ('beyond', 2.0))
+    """
+    name, colon, value = text.partition(":") if isinstance(text, str) else ("", "", "")
+    if name in NAMED_LOSSES and not colon:
+        return name
+    if name not in ("power", "beyond"):
+        rule = f"be {', '.join(NAMED_LOSSES)}, power:P or beyond:D"
+        raise ArgumentError("loss", rule, text, "For example beyond:2.")
+    try:
+        number = float(value)
+    except ValueError:
+        rule = f"have a number after {name + ':'!r}"
+        raise ArgumentError("loss", rule, text, f"For example {name}:2.") from None
+    return name, _require_parameter(name, number)
+
+
 def loss_name(loss: Loss) -> str:
-    """A short name for a loss, for tables and captions.
+    """Return a short name for a loss, for tables and captions.
 
     >>> loss_name("absolute"), loss_name(("beyond", 2))
     ('absolute', 'beyond 2')
@@ -120,101 +158,8 @@ def loss_name(loss: Loss) -> str:
     if isinstance(loss, str):
         return loss
     if isinstance(loss, tuple) and len(loss) == 2 and isinstance(loss[0], str):
-        return f"{loss[0]} {loss[1]:g}"
+        return f"{loss[0]} {loss[1]:g}" if isinstance(loss[1], Real) else loss[0]
     return getattr(loss, "__name__", "function") if callable(loss) else "table"
-
-
-def prior_law(prior: Prior, size: int) -> Floats:
-    """A belief about the true answer as a law, shape (size,), summing to one.
-
-    None or ``"uniform"`` is uniform; ``("binomial", p)`` is the number of successes in
-    size - 1 trials; an array of weights or counts is normalised.
-
-    >>> prior_law(("binomial", 0.5), 3).round(12).tolist()
-    [0.25, 0.5, 0.25]
-    """
-    if prior is None or (isinstance(prior, str) and prior == "uniform"):
-        return np.full(size, 1.0 / size)
-    if isinstance(prior, str):
-        known = 'Known priors: "uniform", ("binomial", p), or an array of weights or counts.'
-        raise ArgumentError("prior", "be a known prior", prior, known)
-    if isinstance(prior, tuple) and len(prior) == 2 and prior[0] == "binomial":
-        return _binomial(prior[1], size - 1)
-    try:
-        weights = np.array(prior, dtype=float)
-    except (TypeError, ValueError):
-        raise ArgumentError("prior", "be numbers", type(prior).__name__) from None
-    if weights.shape != (size,):
-        raise ArgumentError(
-            "prior", f"have {size} entries, one per true answer", f"shape {weights.shape}"
-        )
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise ArgumentError("prior", "be finite and non-negative", "a negative or missing entry")
-    if weights.sum() <= 0:
-        raise ArgumentError("prior", "have at least one positive entry", "all zeros")
-    if not 1e-300 < weights.sum() < np.inf:
-        weights = weights / weights.max()
-    scaled: Floats = weights / weights.sum()
-    return scaled
-
-
-def law(values: ArrayLike, size: int, argument: str = "law") -> Floats:
-    """A law as it is: non-negative, `size` entries, summing to one within 1e-9.
-
-    Unlike a prior it is never rescaled from counts, because a mechanism must preserve exactly
-    what was given; only the last rounding of the sum is divided out.
-
-    >>> law([0.25, 0.75], 2).tolist()
-    [0.25, 0.75]
-    """
-    try:
-        mass = np.array(values, dtype=float)
-    except (TypeError, ValueError):
-        raise ArgumentError(argument, "be numbers", type(values).__name__) from None
-    if mass.shape != (size,):
-        raise ArgumentError(argument, f"be a law with {size} entries", f"shape {mass.shape}")
-    if not np.isfinite(mass).all() or (mass < 0).any():
-        raise ArgumentError(argument, "be finite and non-negative", "a negative or missing entry")
-    total = float(mass.sum())
-    if abs(total - 1) > 1e-9:
-        hint = "Divide counts or weights by their sum first."
-        raise ArgumentError(argument, "sum to one", f"a sum of {total:.9g}", hint)
-    scaled: Floats = mass / total
-    return scaled
-
-
-def _binomial(p: Any, trials: int) -> Floats:
-    if not isinstance(p, Real) or isinstance(p, bool) or not 0 <= float(p) <= 1:
-        raise ArgumentError("prior", "give the binomial a probability in [0, 1]", p)
-    from scipy.special import gammaln, xlog1py, xlogy
-
-    k = np.arange(trials + 1)
-    ways = gammaln(trials + 1) - gammaln(k + 1) - gammaln(trials - k + 1)
-    law: Floats = np.exp(ways + xlogy(k, float(p)) + xlog1py(trials - k, -float(p)))
-    scaled: Floats = law / law.sum()
-    return scaled
-
-
-def side_mask(query: Query, side_information: Iterable[float] | None) -> NDArray[np.bool_]:
-    """Which true answers are possible, shape (n,): all, or the listed values.
-
-    >>> side_mask(Query.count(3), range(2, 4)).tolist()
-    [False, False, True, True]
-    """
-    if side_information is None:
-        return np.ones(len(query.inputs), dtype=bool)
-    values = np.asarray(list(side_information), dtype=float)
-    if len(values) == 0:
-        raise ArgumentError("side_information", "hold at least one true answer", "nothing")
-    spacing = float(np.diff(query.inputs).min())
-    nearest = np.abs(values[:, None] - query.inputs[None, :].astype(float))
-    if (nearest.min(axis=1) > 1e-9 * spacing).any():
-        stranger = values[nearest.min(axis=1) > 1e-9 * spacing][0]
-        rule = f"list true answers of {query!r}"
-        raise ArgumentError("side_information", rule, float(stranger))
-    mask = np.zeros(len(query.inputs), dtype=bool)
-    mask[nearest.argmin(axis=1)] = True
-    return mask
 
 
 PAPER_LOSS = re.compile(r"L(?P<power>[012])(?:,(?P<beyond>\d+))?")

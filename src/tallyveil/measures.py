@@ -13,8 +13,9 @@ import numpy as np
 
 from tallyveil.arrays import Floats, Integers
 from tallyveil.errors import ArgumentError
-from tallyveil.loss import Loss, Prior, loss_table, prior_law, side_mask
+from tallyveil.loss import Loss, loss_table
 from tallyveil.matrix import central_interval, posterior_costs
+from tallyveil.prior import Prior, mark_possible_answers, resolve_prior
 from tallyveil.query import Query
 
 __all__ = ["AccuracyMeasures", "check_confidence", "check_number"]
@@ -37,7 +38,7 @@ class AccuracyMeasures:
         Cormode, Kulkarni and Srivastava (2018), Definition 3; Croft, Sack and Shi (2020),
         equations 23 and 24.
         """
-        return float(prior_law(prior, len(self.query.inputs)) @ self.loss_by_input(loss))
+        return float(resolve_prior(prior, len(self.query.inputs)) @ self.loss_by_input(loss))
 
     def worst_loss(
         self, loss: Loss = "absolute", side_information: Iterable[float] | None = None
@@ -46,7 +47,9 @@ class AccuracyMeasures:
 
         Gupte and Sundararajan (2010), equation 1.
         """
-        return float(self.loss_by_input(loss)[side_mask(self.query, side_information)].max())
+        return float(
+            self.loss_by_input(loss)[mark_possible_answers(self.query, side_information)].max()
+        )
 
     def error_probability(self, prior: Prior = None) -> float:
         """Chance of releasing another output than the one the true answer belongs to."""
@@ -86,7 +89,7 @@ class AccuracyMeasures:
     def error_histogram(self, prior: Prior = None) -> tuple[Floats, Floats]:
         """Every possible error (released - true) and its probability under the prior."""
         error = self.query.outputs[None, :].astype(float) - self.query.inputs[:, None]
-        weight = self.matrix * prior_law(prior, len(self.query.inputs))[:, None]
+        weight = self.matrix * resolve_prior(prior, len(self.query.inputs))[:, None]
         values, where = np.unique(np.round(error, 9), return_inverse=True)
         mass: Any = np.bincount(where.ravel(), weights=weight.ravel(), minlength=len(values))
         return values, mass
@@ -110,7 +113,7 @@ class AccuracyMeasures:
 
     def _guess_costs(self, loss: Loss, prior: Prior) -> Floats:
         guesses = Query.custom(self.query.inputs, self.query.inputs, self.query.neighbours)
-        weights = prior_law(prior, len(self.query.inputs))
+        weights = resolve_prior(prior, len(self.query.inputs))
         return posterior_costs(self.matrix, loss_table(guesses, loss), weights)
 
     def usability(self) -> dict[str, float]:

@@ -1,10 +1,9 @@
 """The structural properties a mechanism may have, each defined once as linear rows.
 
-The seven properties come from Cormode, Kulkarni and Srivastava (paper 000, section 4), in
-the form that Croft, Sack and Shi (paper 001, equations 10 to 15) give for queries whose
-outputs differ from their inputs. **The papers' names keep the papers' meaning.** Papers 000
-and 001 write one *released* answer per row, so their "row" is a COLUMN of our
-``matrix[true, released]``:
+The seven properties come from Cormode, Kulkarni and Srivastava (2018), section 4, in the form
+that Croft, Sack and Shi (2020), equations 10 to 15, give for queries whose outputs differ from
+their inputs. **The papers' names keep the papers' meaning.** Both papers write one *released*
+answer per row, so their "row" is a COLUMN of our ``matrix[true, released]``:
 
 =================  =======================================================================
 row_honest         an output is likeliest when it is the truth: down each of our columns
@@ -14,12 +13,12 @@ column_monotone    ... and outputs are less likely the further they lie from the
 fair               the truth is reported with the same probability whatever it is
 weakly_honest      ... with probability at least that of guessing, 1/m
 symmetric          counting from the other end changes nothing
-output_private     neighbouring outputs are within e^epsilon of each other (000, section 8)
+output_private     neighbouring outputs are within e^epsilon of each other (section 8)
 =================  =======================================================================
 
-With h(i) the output that input i belongs to, the definition of a property is the list of
-inequalities returned by `rows`; the test of a property and the constraint of a design
-program are the same rows.
+The definition of a property is the list of inequalities that `rows` returns; the test of a
+property and the constraint of a design program are the same rows. Equation numbers below are
+those of Cormode et al. or Croft et al.; h(i) is the output that input i belongs to.
 """
 
 from __future__ import annotations
@@ -29,23 +28,30 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tallyveil.arrays import Integers
-from tallyveil.errors import ArgumentError
-from tallyveil.query import Query
+from tallyveil.arrays import Floats, Integers
+from tallyveil.errors import ArgumentError, describe_kind
+from tallyveil.query import Query, require_query
 
 __all__ = ["IMPLIED", "PROPERTIES", "SEVEN", "Rows", "Witness", "check_names", "rows", "witness"]
 
 TOLERANCE = 1e-9
+"""Probability by which a cell may fall short of a property that still counts as held."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Linear rows ``factor * M[larger] - M[smaller] >= floor`` (or ``==``) on a matrix.
+    """Linear constraints ``factor * M[larger] - M[smaller] >= floor`` (or ``==``) on a matrix.
 
-    `larger` and `smaller` are (true, released) index arrays of one length; `smaller` is None
-    where only the floor bounds the larger entry.
+    Attributes
+    ----------
+    larger, smaller : tuple of arrays of int
+        (true, released) index arrays of one length; `smaller` is None where only the floor
+        bounds the larger entry.
+    factor, floor : float
+        See the formula.
+    equal : bool
+        Whether the constraints are equations.
     """
 
     larger: tuple[Integers, Integers]
@@ -57,9 +63,9 @@ class Rows:
     def __len__(self) -> int:
         return len(self.larger[0])
 
-    def slack(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-        """By how much each row holds; negative where it is broken."""
-        gap: NDArray[np.float64] = self.factor * matrix[self.larger] - self.floor
+    def slack(self, matrix: Floats) -> Floats:
+        """Return the slack of each constraint; negative where violated."""
+        gap: Floats = self.factor * matrix[self.larger] - self.floor
         if self.smaller is not None:
             gap = gap - matrix[self.smaller]
         return -np.abs(gap) if self.equal else gap
@@ -67,7 +73,17 @@ class Rows:
 
 @dataclass(frozen=True)
 class Witness:
-    """The cells that break a property most: ``factor * larger >= smaller + floor`` fails."""
+    """The cells that break a property most, and by how much.
+
+    Attributes
+    ----------
+    property : str
+        Its name.
+    larger, smaller : tuple of int
+        (true, released) indices of the two cells; `smaller` may be None, see `Rows`.
+    shortfall : float
+        The violation, a probability.
+    """
 
     property: str
     larger: tuple[int, int]
@@ -79,24 +95,25 @@ class Witness:
         return f"{self.property}: cell {self.larger}{other} falls short by {self.shortfall:.3g}"
 
 
-def _grid(rows_: Integers, columns: Integers) -> tuple[Integers, Integers]:
+def _pair_up(rows_: Integers, columns: Integers) -> tuple[Integers, Integers]:
+    """Every combination of the two index arrays, as flat arrays of one length."""
     first, second = np.broadcast_arrays(rows_, columns)
     return first.ravel(), second.ravel()
 
 
 def _row_honest(query: Query, epsilon: float) -> list[Rows]:
-    """M[i, h(i)] >= M[k, h(i)] for all inputs i, k (000, equation 8)."""
+    """M[i, h(i)] >= M[k, h(i)] for all inputs i, k (Cormode, equation 8)."""
     n = len(query.inputs)
-    own, other = _grid(np.arange(n)[:, None], np.arange(n)[None, :])
+    own, other = _pair_up(np.arange(n)[:, None], np.arange(n)[None, :])
     keep = own != other
     own, other = own[keep], other[keep]
     return [Rows((own, query.home[own]), (other, query.home[own]))]
 
 
 def _row_monotone(query: Query, epsilon: float) -> list[Rows]:
-    """Rising towards the output's own inputs, falling after (001, equations 12 and 13)."""
+    """Rising towards the output's own inputs, falling after (Croft, equations 12 and 13)."""
     n, m = query.shape
-    i, j = _grid(np.arange(n - 1)[:, None], np.arange(m)[None, :])
+    i, j = _pair_up(np.arange(n - 1)[:, None], np.arange(m)[None, :])
     rising, falling = query.home[i + 1] <= j, query.home[i] >= j
     return [
         Rows((i[rising] + 1, j[rising]), (i[rising], j[rising])),
@@ -105,18 +122,18 @@ def _row_monotone(query: Query, epsilon: float) -> list[Rows]:
 
 
 def _column_honest(query: Query, epsilon: float) -> list[Rows]:
-    """M[i, h(i)] >= M[i, j] for every output j (000, equation 10)."""
+    """M[i, h(i)] >= M[i, j] for every output j (Cormode, equation 10)."""
     n, m = query.shape
-    i, j = _grid(np.arange(n)[:, None], np.arange(m)[None, :])
+    i, j = _pair_up(np.arange(n)[:, None], np.arange(m)[None, :])
     keep = query.home[i] != j
     i, j = i[keep], j[keep]
     return [Rows((i, query.home[i]), (i, j))]
 
 
 def _column_monotone(query: Query, epsilon: float) -> list[Rows]:
-    """Rising towards the truth, falling after (001, equations 10 and 11)."""
+    """Rising towards the truth, falling after (Croft, equations 10 and 11)."""
     n, m = query.shape
-    i, j = _grid(np.arange(n)[:, None], np.arange(m - 1)[None, :])
+    i, j = _pair_up(np.arange(n)[:, None], np.arange(m - 1)[None, :])
     rising = j < query.home[i]
     falling = ~rising
     return [
@@ -126,30 +143,30 @@ def _column_monotone(query: Query, epsilon: float) -> list[Rows]:
 
 
 def _fair(query: Query, epsilon: float) -> list[Rows]:
-    """M[i, h(i)] = M[i+1, h(i+1)] (001, equation 15)."""
+    """M[i, h(i)] = M[i+1, h(i+1)] (Croft, equation 15)."""
     i = np.arange(len(query.inputs) - 1)
     return [Rows((i, query.home[i]), (i + 1, query.home[i + 1]), equal=True)]
 
 
 def _weakly_honest(query: Query, epsilon: float) -> list[Rows]:
-    """M[i, h(i)] >= 1/m (000, equation 14)."""
+    """M[i, h(i)] >= 1/m (Cormode, equation 14)."""
     i = np.arange(len(query.inputs))
     return [Rows((i, query.home[i]), floor=1.0 / len(query.outputs))]
 
 
 def _symmetric(query: Query, epsilon: float) -> list[Rows]:
-    """M[i, j] = M[n-1-i, m-1-j] (001, equation 14)."""
+    """M[i, j] = M[n-1-i, m-1-j] (Croft, equation 14)."""
     n, m = query.shape
-    i, j = _grid(np.arange(n)[:, None], np.arange(m)[None, :])
+    i, j = _pair_up(np.arange(n)[:, None], np.arange(m)[None, :])
     first = i * m + j < (n - 1 - i) * m + (m - 1 - j)
     i, j = i[first], j[first]
     return [Rows((i, j), (n - 1 - i, m - 1 - j), equal=True)]
 
 
 def _output_private(query: Query, epsilon: float) -> list[Rows]:
-    """M[i, j] and M[i, j+1] within a factor e^epsilon (000, section 8)."""
+    """M[i, j] and M[i, j+1] within a factor e^epsilon (Cormode, section 8)."""
     n, m = query.shape
-    i, j = _grid(np.arange(n)[:, None], np.arange(m - 1)[None, :])
+    i, j = _pair_up(np.arange(n)[:, None], np.arange(m - 1)[None, :])
     grow = math.exp(epsilon)
     return [Rows((i, j), (i, j + 1), factor=grow), Rows((i, j + 1), (i, j), factor=grow)]
 
@@ -165,37 +182,60 @@ PROPERTIES: dict[str, Callable[[Query, float], list[Rows]]] = {
     "output_private": _output_private,
 }
 SEVEN = tuple(PROPERTIES)[:7]
-"""The seven properties of paper 000, section 4."""
+"""The seven properties of Cormode, Kulkarni and Srivastava (2018), section 4."""
 
 IMPLIED: dict[str, tuple[str, ...]] = {
     "row_monotone": ("row_honest",),
     "column_monotone": ("column_honest", "weakly_honest"),
     "column_honest": ("weakly_honest",),
 }
-"""What each property brings along: RM => RH and CM => CH => WH (000, section 4)."""
+"""What each property brings along: RM => RH and CM => CH => WH (Cormode, section 4)."""
 
 
 def check_names(names: Iterable[str] | str | None, argument: str = "properties") -> tuple[str, ...]:
-    """The names in the order of `PROPERTIES`, once each; an unknown one is an error.
+    """Return the names in the order of `PROPERTIES`, once each; an unknown one is an error.
 
-    None means no property.
+    Parameters
+    ----------
+    names : iterable of str, str or None
+        None means no property.
+    argument : str
+        What an error calls it.
 
     >>> check_names(["fair", "row_honest", "fair"])
     ('row_honest', 'fair')
     """
-    wanted = {names} if isinstance(names, str) else set(names or ())
+    known = "Known properties: " + ", ".join(PROPERTIES) + "."
+    try:
+        wanted = {names} if isinstance(names, str) else set(() if names is None else names)
+    except TypeError:
+        got = describe_kind(names)
+        raise ArgumentError(argument, "be known properties", hint=known, got=got) from None
     for name in sorted(wanted, key=str):
         if name not in PROPERTIES:
-            known = "Known properties: " + ", ".join(PROPERTIES) + "."
             raise ArgumentError(argument, "be known properties", name, known)
     return tuple(name for name in PROPERTIES if name in wanted)
 
 
 def rows(name: str, query: Query, epsilon: float | None = None) -> list[Rows]:
-    """The linear rows that define property `name` on `query`.
+    """Return the linear constraints that define property `name` on `query`.
 
-    Only ``output_private`` depends on `epsilon`.
+    Parameters
+    ----------
+    name : str
+        One of `PROPERTIES`.
+    query : Query
+        Its shape and the output each input belongs to.
+    epsilon : float or None
+        Only ``output_private`` depends on it.
+
+    Returns
+    -------
+    list of Rows
     """
+    require_query(query)
+    if not isinstance(name, str):
+        raise ArgumentError("property", "be the name of a property", got=describe_kind(name))
     (known,) = check_names(name, "property")
     if known == "output_private" and epsilon is None:
         raise ArgumentError("epsilon", "be given to judge 'output_private'")
@@ -205,11 +245,25 @@ def rows(name: str, query: Query, epsilon: float | None = None) -> list[Rows]:
 def witness(
     name: str,
     query: Query,
-    matrix: NDArray[np.float64],
+    matrix: Floats,
     epsilon: float | None = None,
     tolerance: float = TOLERANCE,
 ) -> Witness | None:
-    """The cells where `matrix` breaks property `name` most, or None where it holds."""
+    """Find the cells where `matrix` breaks property `name` most; None where it holds.
+
+    Parameters
+    ----------
+    name, query, epsilon
+        See `rows`.
+    matrix : array of float, shape (n, m)
+        The matrix that is judged.
+    tolerance : float
+        Probability by which a cell may fall short.
+
+    Returns
+    -------
+    Witness or None
+    """
     worst: Witness | None = None
     for block in rows(name, query, epsilon):
         if len(block) == 0:

@@ -7,40 +7,74 @@ computed from it may be published.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tallyveil.arrays import Floats
-from tallyveil.errors import QueryError
+from tallyveil.answers import (
+    LARGEST_ANSWER,
+    read_bounds,
+    read_categories,
+    read_increasing,
+    read_numbers,
+    read_real,
+    read_whole,
+    require_few,
+)
+from tallyveil.arrays import Floats, Integers, freeze
+from tallyveil.errors import QueryError, describe_kind
 from tallyveil.neighbours import Neighbours
 
 __all__ = ["Query", "require_query"]
 
-MOST_ANSWERS = 10**8
-"""More true or released answers than this are refused before any array is made."""
+GRID_TOLERANCE = 1e-9
+"""Distance, in steps between answers, within which a number counts as one of the answers."""
+
+EDGE_TOLERANCE = 1e-9
+"""Distance, relative to the range of the answers, within which two category edges are equal."""
+
+GRID_ARGUMENTS = {
+    "count": ("upper",),
+    "mean": ("records", "lower", "upper"),
+    "maximum": ("lower", "upper"),
+    "minimum": ("lower", "upper"),
+    "median": ("lower", "upper"),
+}
+"""What each kind of query on a grid needs; `categories` and `extend` may be left out."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Query:
     """A numeric question with a known range.
 
-    Build one with `count`, `mean`, `maximum`, `minimum`, `median` or `custom`. The
-    requirements R.1 to R.3 of Croft, Sack and Shi (2020), section 3.2, that concern the
-    question itself are checked on construction: response categories are disjoint, their
-    union is finite, and every true answer lies in one of them.
+    Build one with `count`, `mean`, `maximum`, `minimum`, `median` or `custom`. Construction
+    checks that response categories are disjoint, that their union is finite, and that every
+    true answer lies in one of them.
 
     Attributes
     ----------
-    inputs : the true answers, strictly increasing, shape (n,)
-    outputs : the released answers (midpoints of categories), strictly increasing, shape (m,)
-    lower_edges, upper_edges : the category of each output; both None for plain values
-    neighbours : which inputs one person can turn into which
-    step : the distance between adjacent inputs where they are evenly spaced, else None
+    kind : str
+        "count", "mean", "maximum", "minimum", "median" or "custom".
+    inputs : array, shape (n,)
+        The true answers, strictly increasing.
+    outputs : array, shape (m,)
+        The released answers (midpoints of categories), strictly increasing.
+    neighbours : Neighbours
+        Which inputs one person can turn into which.
+    lower_edges, upper_edges : array of float, shape (m,), or None
+        The category of each output; both None for plain values.
+    arguments : tuple
+        The arguments it was built from, for every kind but "custom".
+    step : float or None
+        The distance between adjacent inputs where they are evenly spaced by construction.
+
+    References
+    ----------
+    Croft, Sack and Shi (2020), section 3.2, requirements R.1 to R.3.
 
     >>> q = Query.count(3)
     >>> q.inputs.tolist(), q.outputs.tolist(), q.neighbours.pairs.tolist()
@@ -60,16 +94,19 @@ class Query:
 
     @classmethod
     def count(cls, upper: int, *, categories: float = 1, extend: float = 1) -> Query:
-        """A count between 0 and `upper`; one person moves it by one.
+        """Ask for a count between 0 and `upper`; one person moves it by one.
 
         Parameters
         ----------
-        upper : the largest possible count, at least 1. It is public.
-        categories : width of a response category, in steps between true answers.
-        extend : width of the released range over the valid range; 3 releases over 300 %.
+        upper : int
+            The largest possible count, at least 1. It is public.
+        categories : float
+            Width of a response category, in steps between true answers.
+        extend : float
+            Width of the released range over the valid range, at least 1; 3 releases over 300 %.
         """
-        top = _whole(upper, "upper", least=1)
-        inputs = np.arange(_size(top + 1, "upper"))
+        top = read_whole(upper, "upper", least=1)
+        inputs = np.arange(require_few(top + 1, "upper"))
         arguments = (("upper", top), ("categories", categories), ("extend", extend))
         return cls._on_grid("count", inputs, Neighbours.path(top + 1), arguments)
 
@@ -77,18 +114,32 @@ class Query:
     def mean(
         cls, records: int, lower: int, upper: int, *, categories: float = 1, extend: float = 1
     ) -> Query:
-        """The mean of `records` whole numbers between `lower` and `upper`.
+        """Ask for the mean of `records` whole numbers between `lower` and `upper`.
 
         The reachable means lie 1/records apart, and one person moves the mean by up to
-        (upper - lower)/records: neighbours are all index pairs at most upper - lower apart
-        (the spacing printed in paper 001, section 4.3, is corrected).
+        (upper - lower)/records: neighbours are all index pairs at most upper - lower apart.
+
+        Parameters
+        ----------
+        records : int
+            How many numbers, at least 1. It is public.
+        lower, upper : int
+            The public bounds of each number, lower < upper.
+        categories, extend : float
+            See `count`.
+
+        References
+        ----------
+        Croft, Sack and Shi (2020), section 4.3 (errata, Croft 3).
 
         >>> Query.mean(records=2, lower=0, upper=1).inputs.tolist()
         [0.0, 0.5, 1.0]
         """
-        size = _whole(records, "records", least=1)
-        low, high = _bounds(lower, upper)
-        _size((high - low) * size + 1, "records")
+        size = read_whole(records, "records", least=1)
+        low, high = read_bounds(lower, upper)
+        require_few((high - low) * size + 1, "records")
+        if max(abs(low), abs(high)) * size > LARGEST_ANSWER:
+            raise QueryError("records", f"keep all sums within {LARGEST_ANSWER:,}", size)
         inputs = np.arange(low * size, high * size + 1) / size
         arguments = (
             ("records", size),
@@ -102,20 +153,27 @@ class Query:
 
     @classmethod
     def maximum(cls, lower: int, upper: int, *, categories: float = 1, extend: float = 1) -> Query:
-        """The largest of some whole numbers between `lower` and `upper`.
+        """Ask for the largest of some whole numbers between `lower` and `upper`.
 
         One person can move it from any value to any other, so all pairs are neighbours.
+
+        Parameters
+        ----------
+        lower, upper : int
+            The public bounds, lower < upper.
+        categories, extend : float
+            See `count`.
         """
         return cls._extreme("maximum", lower, upper, categories, extend)
 
     @classmethod
     def minimum(cls, lower: int, upper: int, *, categories: float = 1, extend: float = 1) -> Query:
-        """The smallest of some whole numbers between `lower` and `upper`; see `maximum`."""
+        """Ask for the smallest of some whole numbers; see `maximum`."""
         return cls._extreme("minimum", lower, upper, categories, extend)
 
     @classmethod
     def median(cls, lower: int, upper: int, *, categories: float = 1, extend: float = 1) -> Query:
-        """The (lower) median of some whole numbers between `lower` and `upper`; see `maximum`."""
+        """Ask for the (lower) median of some whole numbers; see `maximum`."""
         return cls._extreme("median", lower, upper, categories, extend)
 
     @classmethod
@@ -125,41 +183,44 @@ class Query:
         outputs: ArrayLike,
         neighbours: Neighbours | str | ArrayLike,
     ) -> Query:
-        """Any true answers, any released answers, any neighbour relation.
+        """Ask anything: any true answers, any released answers, any neighbour relation.
 
         Parameters
         ----------
-        inputs : strictly increasing numbers, shape (n,), n >= 2
-        outputs : strictly increasing numbers, shape (m,), or intervals, shape (m, 2), that
-            are disjoint, finite and together contain every input
-        neighbours : index pairs, shape (k, 2); or "path", "complete" or a `Neighbours`
+        inputs : array, shape (n,)
+            Strictly increasing numbers, n >= 2.
+        outputs : array, shape (m,) or (m, 2)
+            Strictly increasing numbers, or intervals that are disjoint, finite and together
+            contain every input.
+        neighbours : Neighbours, str or array of int, shape (k, 2)
+            "path", "complete", a relation, or index pairs.
 
         >>> q = Query.custom([0, 1, 2], [(-0.5, 1.5), (1.5, 2.5)], [(0, 1), (1, 2)])
         >>> q.outputs.tolist(), q.home.tolist()
         ([0.5, 2.0], [0, 0, 1])
         """
-        true = _increasing(inputs, "inputs")
+        true = read_increasing(inputs, "inputs")
         if len(true) < 2:
             raise QueryError("inputs", "hold at least two true answers", len(true))
         lower_edges = upper_edges = None
-        released = _numbers(outputs, "outputs")
+        released = read_numbers(outputs, "outputs")
         if released.ndim == 2 and released.shape[1] == 2:
-            lower_edges, upper_edges = _categories(released)
+            lower_edges, upper_edges = read_categories(released)
             released = (lower_edges + upper_edges) / 2
-        released = _increasing(released, "outputs")
-        return cls("custom", true, released, _relation(neighbours, len(true)), lower_edges,
-                   upper_edges)  # fmt: skip
+        released = read_increasing(released, "outputs")
+        relation = _read_relation(neighbours, len(true))
+        return cls("custom", true, released, relation, lower_edges, upper_edges)
 
     @classmethod
     def _extreme(cls, kind: str, lower: int, upper: int, categories: float, extend: float) -> Query:
-        low, high = _bounds(lower, upper)
+        low, high = read_bounds(lower, upper)
         arguments = (
             ("lower", low),
             ("upper", high),
             ("categories", categories),
             ("extend", extend),
         )
-        inputs = low + np.arange(_size(high - low + 1, "upper"))
+        inputs = low + np.arange(require_few(high - low + 1, "upper"))
         return cls._on_grid(kind, inputs, Neighbours.complete(len(inputs)), arguments)
 
     @classmethod
@@ -171,14 +232,17 @@ class Query:
         arguments: tuple[tuple[str, Any], ...],
         step: float = 1.0,
     ) -> Query:
-        """Evenly spaced answers with categories centred on the valid range (001, 4.3)."""
+        """Evenly spaced answers with categories centred on the valid range."""
         options = dict(arguments)
-        scale = _at_least(options["categories"], "categories", above=0.0)
-        stretch = _at_least(options["extend"], "extend", above=1.0, inclusive=True)
+        scale = read_real(options["categories"], "categories", 0, included=False)
+        stretch = read_real(options["extend"], "extend", 1, included=True)
         centre = (float(inputs[0]) + float(inputs[-1])) / 2
-        inside = math.floor((len(inputs) - 1) / scale + 1e-9) + 1
-        beyond = math.ceil(inside * (stretch - 1) / 2 - 1e-9)
-        total, width = _size(inside + 2 * beyond, "categories"), scale * step
+        steps = (len(inputs) - 1) / scale
+        require_few(steps, "categories")
+        inside = math.floor(steps + GRID_TOLERANCE) + 1
+        require_few(inside * stretch, "extend")
+        beyond = math.ceil(inside * (stretch - 1) / 2 - GRID_TOLERANCE)
+        total, width = require_few(inside + 2 * beyond, "categories"), scale * step
         if scale == 1 and beyond == 0:
             outputs: NDArray[Any] = inputs.copy()
         else:
@@ -189,21 +253,21 @@ class Query:
     def __post_init__(self) -> None:
         for array in (self.inputs, self.outputs, self.lower_edges, self.upper_edges):
             if array is not None:
-                array.setflags(write=False)
+                freeze(array)
         if self.neighbours.size != len(self.inputs):
             raise QueryError(
                 "neighbours", f"cover the {len(self.inputs)} inputs", self.neighbours.size
             )
         if self.lower_edges is not None:
-            slack = 1e-9 * float(self.inputs[-1] - self.inputs[0])
+            slack = EDGE_TOLERANCE * float(self.inputs[-1] - self.inputs[0])
             outside = (self.inputs < self.lower_edges[self.home] - slack) | (
                 self.inputs > self.edges()[1][self.home] + slack
             )
             if outside.any():
                 raise QueryError(
                     "outputs",
-                    "have a response category around every true answer (R.2)",
-                    f"none around {self.inputs[outside][0]}",
+                    "have a response category around every true answer",
+                    got=f"none around {self.inputs[outside][0]}",
                 )
 
     # -- what a query knows -----------------------------------------------------------------
@@ -219,7 +283,7 @@ class Query:
         return len(self.inputs) == len(self.outputs) and bool((self.inputs == self.outputs).all())
 
     @cached_property
-    def home(self) -> NDArray[np.int64]:
+    def home(self) -> Integers:
         """Index of the output each input belongs to, shape (n,), non-decreasing.
 
         With categories it is the one that contains the input; an input on the edge between
@@ -227,26 +291,28 @@ class Query:
         symmetric homes. With plain values it is the nearest output.
         """
         lower, upper = self.edges()
-        slack = 1e-9 * float(self.inputs[-1] - self.inputs[0])  # edges carry rounding
-        from_below = np.searchsorted(upper + slack, self.inputs, side="left")
-        from_above = np.searchsorted(lower - slack, self.inputs, side="right") - 1
+        slack = EDGE_TOLERANCE * float(self.inputs[-1] - self.inputs[0])
+        # Widened by the slack, every category holds the inputs on its edges: the first and the
+        # last category that hold an input differ only there.
+        first = np.searchsorted(upper + slack, self.inputs, side="left")
+        last = np.searchsorted(lower - slack, self.inputs, side="right") - 1
         low_half = self.inputs <= (float(self.inputs[0]) + float(self.inputs[-1])) / 2
-        home = np.where(low_half, np.maximum(from_below, from_above),
-                        np.minimum(from_below, from_above))  # fmt: skip
-        home = np.clip(home, 0, len(self.outputs) - 1).astype(np.int64)
-        home.setflags(write=False)
-        return home
+        home = np.where(low_half, np.maximum(first, last), np.minimum(first, last))
+        return freeze(np.clip(home, 0, len(self.outputs) - 1).astype(np.int64))
 
     @property
     def sensitivity(self) -> float:
         """The furthest apart that two neighbouring true answers lie."""
         if self.step is not None:
             return self.neighbours.width * self.step
-        return float(max(np.abs(self.inputs[high] - self.inputs[low]).max()
-                         for low, high in self.neighbours.blocks()))  # fmt: skip
+        gaps = (
+            np.abs(self.inputs[high] - self.inputs[low]).max()
+            for low, high in self.neighbours.blocks()
+        )
+        return float(max(gaps))
 
     def edges(self) -> tuple[Floats, Floats]:
-        """Lower and upper edge of every output's category, shapes (m,) and (m,).
+        """Return the lower and upper edge of every output's category, shapes (m,) and (m,).
 
         Plain values get the interval halfway to the values beside them.
         """
@@ -262,12 +328,13 @@ class Query:
     def require_square(self, what: str) -> None:
         """Raise a `QueryError` unless inputs and outputs are the same values."""
         if not self.is_square:
-            raise QueryError("query", f"have the same inputs and outputs for {what}", repr(self))
+            rule = f"have the same inputs and outputs for {what}"
+            raise QueryError("query", rule, got=repr(self))
 
     # -- identity ---------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready description; `from_dict` reads it back without loss."""
+        """Describe the query, JSON-ready; `from_dict` reads it back without loss."""
         if self.arguments:
             return {"kind": self.kind, **dict(self.arguments)}
         outputs: Any = self.outputs.tolist()
@@ -281,16 +348,27 @@ class Query:
         }
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Query:
-        """The query that `to_dict` described."""
-        arguments = {key: value for key, value in data.items() if key != "kind"}
-        if data.get("kind") == "custom":
-            relation = Neighbours.from_dict(arguments["neighbours"])
-            return cls.custom(arguments["inputs"], arguments["outputs"], relation)
-        if data.get("kind") not in ("count", "mean", "maximum", "minimum", "median"):
-            raise QueryError("kind", "name a query: count, mean, maximum, minimum, median, custom",
-                             data.get("kind"))  # fmt: skip
-        built: Query = getattr(cls, data["kind"])(**arguments)
+    def from_dict(cls, data: Mapping[str, Any]) -> Query:
+        """Read the query that `to_dict` described; refuse missing and unknown entries.
+
+        The description may come from a file that somebody else wrote: everything is checked
+        as it is for the constructors, before any array is made.
+        """
+        kind = data.get("kind") if isinstance(data, Mapping) else None
+        if not isinstance(kind, str) or kind not in (*GRID_ARGUMENTS, "custom"):
+            rule = f"name a query: {', '.join(GRID_ARGUMENTS)} or custom"
+            raise QueryError("kind", rule, kind)
+        custom = kind == "custom"
+        needed = {"inputs", "outputs", "neighbours"} if custom else {*GRID_ARGUMENTS[kind]}
+        optional = set() if custom else {"categories", "extend"}
+        given = {key: value for key, value in data.items() if key != "kind"}
+        if not needed <= set(given) <= needed | optional:
+            rule = f"have exactly the entries {', '.join(sorted(needed))} besides its kind"
+            raise QueryError("query", rule, got=f"the entries {', '.join(map(str, given))}")
+        if custom:
+            relation = Neighbours.from_dict(given["neighbours"])
+            return cls.custom(given["inputs"], given["outputs"], relation)
+        built: Query = getattr(cls, kind)(**given)
         return built
 
     def __eq__(self, other: object) -> bool:
@@ -308,75 +386,15 @@ class Query:
 def require_query(query: object) -> None:
     """Raise a `QueryError` unless `query` is a `Query`."""
     if not isinstance(query, Query):
-        raise QueryError("query", "be a Query", query, "For example tv.Query.count(40).")
+        hint = "For example tv.Query.count(40)."
+        raise QueryError("query", "be a Query", hint=hint, got=describe_kind(query))
 
 
-def _relation(neighbours: Neighbours | str | ArrayLike, size: int) -> Neighbours:
+def _read_relation(neighbours: Neighbours | str | ArrayLike, size: int) -> Neighbours:
     if isinstance(neighbours, Neighbours):
         return neighbours
     if isinstance(neighbours, str):
         if neighbours not in ("path", "complete"):
             raise QueryError("neighbours", "be 'path', 'complete' or index pairs", neighbours)
         return Neighbours.path(size) if neighbours == "path" else Neighbours.complete(size)
-    pairs: Any = neighbours
-    return Neighbours.explicit(size, pairs if isinstance(pairs, np.ndarray) else list(pairs))
-
-
-def _whole(value: Any, argument: str, least: int | None = None) -> int:
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole and not (isinstance(value, float) and value.is_integer()):
-        raise QueryError(argument, "be a whole number", value)
-    if least is not None and value < least:
-        raise QueryError(argument, f"be at least {least}", value)
-    return int(value)
-
-
-def _size(answers: int, argument: str) -> int:
-    if answers > MOST_ANSWERS:
-        raise QueryError(argument, f"give at most {MOST_ANSWERS:,} answers", f"{answers:,}")
-    return answers
-
-
-def _bounds(lower: Any, upper: Any) -> tuple[int, int]:
-    low, high = _whole(lower, "lower"), _whole(upper, "upper")
-    if high <= low:
-        raise QueryError("upper", f"be greater than lower ({low})", high)
-    return low, high
-
-
-def _at_least(value: Any, argument: str, above: float, inclusive: bool = False) -> float:
-    rule = f"be a finite number {'of at least' if inclusive else 'greater than'} {above:g}"
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise QueryError(argument, rule, value) from None
-    if not math.isfinite(number) or number < above or (number == above and not inclusive):
-        raise QueryError(argument, rule, value)
-    return number
-
-
-def _numbers(values: ArrayLike, argument: str) -> NDArray[Any]:
-    array = np.asarray(list(values) if isinstance(values, range) else values)
-    if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
-        raise QueryError(argument, "be numbers", str(array.dtype))
-    if not np.isfinite(array).all():
-        raise QueryError(argument, "be finite (R.2)", "an infinite or missing value")
-    return array.copy()
-
-
-def _increasing(values: ArrayLike, argument: str) -> NDArray[Any]:
-    array = _numbers(values, argument)
-    if array.ndim != 1 or len(array) == 0:
-        raise QueryError(argument, "be a non-empty list of numbers", f"shape {array.shape}")
-    if not (array[1:] > array[:-1]).all():
-        raise QueryError(argument, "be strictly increasing")
-    return array
-
-
-def _categories(intervals: NDArray[Any]) -> tuple[Floats, Floats]:
-    lower, upper = intervals[:, 0].astype(float), intervals[:, 1].astype(float)
-    if not (lower < upper).all():
-        raise QueryError("outputs", "be intervals with lower edge below upper edge")
-    if not (lower[1:] >= upper[:-1]).all():
-        raise QueryError("outputs", "be disjoint intervals in increasing order (R.2)")
-    return lower, upper
+    return Neighbours.explicit(size, neighbours)

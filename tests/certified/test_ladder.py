@@ -9,7 +9,7 @@ from scipy.stats import chi2
 import tallyveil as tv
 from tallyveil.certified import ladder as module
 from tallyveil.proof.exponent import exp_lower
-from tallyveil.proof.ratios import TOTAL
+from tallyveil.proof.rounding import TOTAL
 
 
 @pytest.mark.parametrize(
@@ -197,16 +197,16 @@ def test_wide_ranges_are_not_enumerated():
 
 def test_a_remap_that_is_not_private_enough_is_mended_or_refused(monkeypatch):
     """Only what passes the exact check is kept, whatever the floats said."""
-    honest, calls = module.step, []
+    honest, calls = module.geometric_step, []
 
     def hasty(size, less, more):
         calls.append(more)
         return honest(size, less, more * (1.01 if len(calls) == 1 else 1))
 
-    monkeypatch.setattr(module, "step", hasty)
+    monkeypatch.setattr(module, "geometric_step", hasty)
     assert all(tv.Ladder(tv.Query.count(6), [1, "1/2"]).verify())
     assert len(calls) == 2
     assert calls[1] < calls[0] < 0.5
-    monkeypatch.setattr(module, "step", lambda size, less, more: np.eye(size))
+    monkeypatch.setattr(module, "geometric_step", lambda size, less, more: np.eye(size))
     with pytest.raises(tv.CertificationError, match="too small"):
         tv.Ladder(tv.Query.count(6), [1, "1/2"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.certified.transport import draw_remap
+from tallyveil.certified.transport import RemapSampler
 from tallyveil.errors import ArgumentError
 from tallyveil.mechanisms.transport import monotone_remap
 from tallyveil.sampling.entropy import Entropy, SeededNotPrivate
@@ -27,13 +27,14 @@ class Fixed(Entropy):
 def test_the_law_of_the_remap_is_its_integer_weights():
     # 62-bit words at both sides of every cumulative weight must fall on either side of it
     remap = monotone_remap([0.3, 0.7], [0.1, 0.15, 0.25, 0.2, 0.3])
+    sampler = RemapSampler(remap)
     for row in (0, 1):
         entries = range(remap.start[row], remap.start[row + 1])
-        edges = np.cumsum([0, *(int(remap.weights[e]) for e in entries)])
+        edges = np.cumsum([0, *(int(sampler.weights[e]) for e in entries)])
         assert edges[-1] == 2**62
         for entry, low, high in zip(entries, edges[:-1], edges[1:], strict=True):
             words = np.array([low, high - 1], dtype=np.uint64) << np.uint64(2)
-            drawn = draw_remap(remap, np.array([row, row]), Fixed(words))
+            drawn = sampler.draw(np.array([row, row]), Fixed(words))
             assert (drawn == remap.column[entry]).all()
 
 
@@ -73,6 +74,6 @@ def test_refusals():
     with pytest.raises(ArgumentError, match="public range"):
         tv.implicit_transport(3, 1.0, [0.25] * 4).release([4])
     with pytest.raises(ArgumentError, match="'values' must lie"):
-        draw_remap(monotone_remap([1.0], [1.0]), np.array([3]))
-    with pytest.raises(ArgumentError, match="'target' must be a law with 4 entries"):
+        RemapSampler(monotone_remap([1.0], [1.0])).draw(np.array([3]), Entropy())
+    with pytest.raises(ArgumentError, match="'target' must be a distribution with 4 entries"):
         tv.implicit_transport(3, 1.0, [0.25] * 4, [1.0])

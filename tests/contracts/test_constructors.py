@@ -99,8 +99,17 @@ RECTANGULAR = [
 ]
 
 
-@pytest.mark.parametrize("name", ["uniform", "exponential", "laplace", "staircase",
-                                  "laplace normalized", "staircase normalized"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "uniform",
+        "exponential",
+        "laplace",
+        "staircase",
+        "laplace normalized",
+        "staircase normalized",
+    ],
+)
 @pytest.mark.parametrize("query", RECTANGULAR, ids=repr)
 def test_private_and_stochastic_on_rectangular_queries(name, query):
     check(BUILD[name](query, 0.8), 0.8)

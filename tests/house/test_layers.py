@@ -8,11 +8,10 @@ import pytest
 import tallyveil
 
 LAYERS = [
-    "_version", "_lazy", "arrays", "errors", "exact", "neighbours", "query", "loss", "properties",
-    "audit", "formats", "figures", "notebook", "matrix", "measures", "mechanism",
-    "mechanisms", "proof", "sampling", "certified",
-    "optimize", "reading", "evaluate", "budget", "tables", "publish", "papers", "results", "cli",
-    "__main__",
+    "_version", "_lazy", "arrays", "errors", "exact", "answers", "neighbours", "query", "prior",
+    "loss", "properties", "audit", "formats", "figures", "notebook", "matrix", "measures",
+    "mechanism", "mechanisms", "proof", "sampling", "certified", "optimize", "reading", "evaluate",
+    "budget", "tables", "publish", "papers", "results", "cli", "__main__",
 ]  # fmt: skip
 HOMES = {  # the only modules that may import each heavy library
     "clarabel": {"optimize.solver"},

@@ -9,7 +9,7 @@ from tallyveil.mechanisms.densities import (
     CauchyNoise,
     LaplaceNoise,
     StaircaseNoise,
-    discrete_gaussian_law,
+    discrete_gaussian_probabilities,
 )
 
 getcontext().prec = 60
@@ -36,7 +36,7 @@ def test_laplace_mass_keeps_twelve_digits_in_the_tails(low, high):
 
 
 def staircase_tail(x, step, epsilon, gamma):
-    """Mass above x >= 0, by summing the printed steps exactly (001, equations 20 and 21)."""
+    """Mass above x >= 0, by summing the printed steps exactly (Croft et al., equations 20, 21)."""
     x, step, gamma, fall = Decimal(x), Decimal(step), Decimal(gamma), exp(-Decimal(epsilon))
     y = (1 - fall) / (2 * step * (gamma + fall * (1 - gamma)))
     total, k = Decimal(0), int(x / step)
@@ -77,8 +77,8 @@ def test_cauchy_mass(low, high):
     assert law.mass(np.array([low]), np.array([high]))[0] == pytest.approx(integral, rel=1e-6)
 
 
-def test_discrete_gaussian_law():
-    law, tails = discrete_gaussian_law(1.3, 40)
+def test_discrete_gaussian_probabilities():
+    law, tails = discrete_gaussian_probabilities(1.3, 40)
     k = range(-60, 61)
     total = sum(exp(-Decimal(i * i) / (2 * Decimal("1.3") ** 2)) for i in k)
     for at in (0, 1, 5, 40):
@@ -116,7 +116,7 @@ def test_exponential_takes_any_quality_and_guards_its_sensitivity():
     m = tv.exponential(q, 1.0, lambda t, r: -((t - r) ** 2))
     assert m.realised_epsilon() <= 1.0
     assert tv.exponential(q, 1.0, sensitivity=6.0).realised_epsilon() < 1.0
-    with pytest.raises(tv.ArgumentError, match="'sensitivity' must be at least 3"):
+    with pytest.raises(tv.ArgumentError, match="finite number of at least 3, the change"):
         tv.exponential(q, 1.0, sensitivity=2.0)
     constant = tv.exponential(q, 1.0, lambda t, r: 1.0)
     assert constant.isclose(tv.uniform(q), 1e-15)

@@ -1,4 +1,4 @@
-"""Sweep repair on every kind of neighbour graph."""
+"""Repair on every kind of neighbour graph."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import tallyveil as tv
 from tallyveil.neighbours import Neighbours
-from tallyveil.proof.repair import closure, components
+from tallyveil.proof.repair import close_ratios, label_components
 
 QUERIES = {
     "path": tv.Query.count(12),
@@ -31,18 +31,18 @@ def distances(neighbours: Neighbours) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", QUERIES)
-def test_closure_is_the_smallest_private_array_above(kind):
+def test_closed_ratios_are_the_smallest_private_array_above(kind):
     query = QUERIES[kind]
     values = np.random.default_rng(3).exponential(size=query.shape)
-    closed = closure(values, query.neighbours, lambda row: row * 0.5)
+    closed = close_ratios(values, query.neighbours, lambda row: row * 0.5)
     reach = 0.5 ** distances(query.neighbours)
     expected = (reach[:, :, None] * values[None, :, :]).max(axis=1)
     assert np.abs(closed - expected).max() < 1e-15
 
 
 def test_components_of_a_broken_graph():
-    assert components(QUERIES["two parts"].neighbours).tolist() == [0, 0, 0, 3, 3]
-    assert components(QUERIES["band"].neighbours).max() == 0
+    assert label_components(QUERIES["two parts"].neighbours).tolist() == [0, 0, 0, 3, 3]
+    assert label_components(QUERIES["band"].neighbours).max() == 0
 
 
 @pytest.mark.parametrize("kind", QUERIES)

@@ -282,6 +282,7 @@ def test_verifying_imports_no_solver_and_no_design_code(certified, tmp_path):
     assert ours <= {
         "_lazy",
         "_version",
+        "answers",
         "arrays",
         "proof",
         "errors",

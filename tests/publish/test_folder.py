@@ -45,7 +45,10 @@ def test_nothing_is_left_when_writing_fails(tmp_path, monkeypatch, name):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(package, name, full)
-    with pytest.raises(PackageError, match="no room"), reserve_folder(tmp_path / "out", 10) as place:
+    with (
+        pytest.raises(PackageError, match="no room"),
+        reserve_folder(tmp_path / "out", 10) as place,
+    ):
         place.commit({"": {"x": b"1"}})
     assert names(tmp_path) == []
 

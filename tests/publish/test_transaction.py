@@ -24,9 +24,7 @@ def book(tmp_path):
 def test_a_folder_that_exists_costs_nothing(book, tmp_path):
     (tmp_path / "out").mkdir()
     with pytest.raises(tv.PackageError, match="exists already"):
-        tv.privatize(
-            COUNTS, upper=9, epsilon=1, out=tmp_path / "out", ledger=book, dataset="cases"
-        )
+        tv.privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "out", ledger=book, dataset="cases")
     assert book.account("cases").remaining_epsilon == 2
 
 

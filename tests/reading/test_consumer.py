@@ -7,7 +7,7 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.loss import loss_table
-from tallyveil.mechanisms.chain import exact_geometric
+from tallyveil.mechanisms.geometric import exact_geometric
 from tallyveil.reading.consumer import is_unimodal
 
 Q3 = tv.Query.count(3)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.mechanisms.chain import exact_geometric
+from tallyveil.mechanisms.geometric import exact_geometric
 from tallyveil.reading.derive import Separation
 
 # Gupte and Sundararajan (2010), Appendix B: 1/2-private, not derivable from the geometric one.

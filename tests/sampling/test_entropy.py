@@ -77,6 +77,28 @@ def test_rekeying_takes_a_new_key():
     assert source._own.cipher is not before
 
 
+def test_a_fresh_source_is_the_given_one_with_a_new_key():
+    source = tv.Entropy()
+    source.words(1)
+    before = source._own.cipher
+    assert tv.Entropy.fresh(source) is source
+    source.words(1)
+    assert source._own.cipher is not before
+    assert type(tv.Entropy.fresh(None)) is tv.Entropy
+    seeded = tv.SeededNotPrivate(5)
+    first = seeded.words(3).tolist()
+    assert tv.Entropy.fresh(seeded).words(3).tolist() != first  # the stream goes on
+
+
+def test_the_source_works_where_processes_cannot_fork():
+    probe = (
+        "import os; del os.register_at_fork\n"
+        "import tallyveil as tv; print(len(tv.Entropy().words(3)))"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert done.stdout == "3\n"
+
+
 def test_every_release_takes_a_new_key():
     source = tv.Entropy()
     certified = tv.certify(tv.uniform(tv.Query.count(3), 1.0))

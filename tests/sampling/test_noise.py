@@ -43,7 +43,7 @@ def test_geometric_tail_blocks_follow_the_law():
 def test_every_outcome_of_a_tail_draw_is_reached_by_the_right_words():
     """One block further exactly when the 62-bit word is below `again`."""
     law = module.GeometricLaw.of(Fraction(1))
-    _, tail = module._samplers(law)
+    _, tail = module._make_samplers(law)
 
     class Scripted(tv.Entropy):
         script = iter([[0, 0], [law.again - 1 << 2, law.again << 2], [2**64 - 1]])
@@ -51,7 +51,7 @@ def test_every_outcome_of_a_tail_draw_is_reached_by_the_right_words():
         def words(self, count):
             return np.array(next(self.script), dtype=np.uint64)
 
-    assert module._further(law, tail, 2, Scripted()).tolist() == [len(law.block), 0]
+    assert module._draw_beyond(law, tail, 2, Scripted()).tolist() == [len(law.block), 0]
 
 
 @pytest.mark.parametrize(("sigma2", "reach"), [("0.3", 1), (1, 3), (7, 9), ("123.4", 40)])
@@ -69,8 +69,8 @@ def test_close_calls_are_settled_exactly(exponent):
     x = Fraction(exponent)
     low, high = 1 / exp_upper(x, 256), 1 / exp_lower(x, 256)
     word = int(low * 2**62)
-    assert module._settled(word - 1, x, tv.Entropy()) if word else True
-    assert not module._settled(word + 1, x, tv.Entropy())
+    assert module._settle_coin(word - 1, x, tv.Entropy()) if word else True
+    assert not module._settle_coin(word + 1, x, tv.Entropy())
     fraction = low * 2**62 - word  # the share of extensions of `word` that lie below
     assert fraction <= high * 2**62 - word
 
@@ -83,8 +83,8 @@ def test_close_calls_are_settled_exactly(exponent):
 
     threshold = int(fraction * 2**32)
     if 0 < threshold < 2**32 - 1:
-        assert module._settled(word, x, Scripted(threshold - 1))
-        assert not module._settled(word, x, Scripted(threshold + 1))
+        assert module._settle_coin(word, x, Scripted(threshold - 1))
+        assert not module._settle_coin(word, x, Scripted(threshold + 1))
 
 
 def test_coins_fall_back_where_a_double_cannot_tell():
@@ -99,13 +99,13 @@ def test_coins_fall_back_where_a_double_cannot_tell():
         asked.append(i)
         return Fraction(1)
 
-    heads = module._coins(np.ones(3), exact, Scripted())
+    heads = module._toss_coins(np.ones(3), exact, Scripted())
     assert asked == [0]
     assert heads[1:].tolist() == [True, False]
 
 
 def test_a_coin_of_probability_one_always_falls_heads():
-    assert module._coins(np.zeros(1000), lambda i: Fraction(0), tv.Entropy()).all()
+    assert module._toss_coins(np.zeros(1000), lambda i: Fraction(0), tv.Entropy()).all()
 
 
 @pytest.mark.parametrize("size", [-1, 1.5, "3", True])

@@ -12,7 +12,8 @@ from typing import Any
 from tallyveil._version import __version__
 from tallyveil.proof import certificate as document
 from tallyveil.proof.exponent import Growth
-from tallyveil.proof.ratios import TOTAL_BITS, Verdict
+from tallyveil.proof.ratios import Verdict
+from tallyveil.proof.rounding import TOTAL_BITS
 from tallyveil.proof.verify import describe_findings, verify
 from tallyveil.sampling.entropy import Entropy
 

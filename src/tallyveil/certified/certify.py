@@ -16,12 +16,14 @@ from tallyveil.certified.base import seal_claim
 from tallyveil.certified.mechanism import CertifiedGeometric, CertifiedMechanism, CertifiedNoise
 from tallyveil.errors import ArgumentError, CertificationError, QueryError
 from tallyveil.exact import Epsilon, exact_epsilon
-from tallyveil.loss import Loss, Prior, loss_name
+from tallyveil.loss import Loss, loss_name
 from tallyveil.mechanism import Mechanism, MechanismLike, as_mechanism
+from tallyveil.prior import Prior
 from tallyveil.proof import certificate as document
 from tallyveil.proof.noise_law import GeometricLaw
-from tallyveil.proof.ratios import TOTAL, Verdict, check_weights
+from tallyveil.proof.ratios import Verdict, check_weights
 from tallyveil.proof.repair import Repair, mass_moved, repair
+from tallyveil.proof.rounding import TOTAL
 from tallyveil.proof.weights import approximate_weights, pure_weights
 from tallyveil.query import Query, require_query
 

@@ -34,7 +34,7 @@ MALFORMED = (TypeError, ValueError, KeyError, IndexError, AttributeError, Overfl
 
 def read_mechanism(
     path: str | Path, query: Query | None = None, epsilon: Epsilon | None = None
-) -> Mechanism | CertifiedMechanism | CertifiedGeometric | CertifiedNoise | Ladder:
+) -> Mechanism | CertifiedMechanism | CertifiedGeometric | Ladder:
     """Read the mechanism in a file; a certified one is verified from scratch.
 
     Parameters
@@ -50,7 +50,7 @@ def read_mechanism(
 
     Returns
     -------
-    CertifiedMechanism, CertifiedGeometric, CertifiedNoise, Ladder or Mechanism
+    CertifiedMechanism, CertifiedGeometric, Ladder or Mechanism
         What was certified where the file holds that, else a plain mechanism.
 
     Raises
@@ -74,7 +74,10 @@ def read_mechanism(
         raise _refusal(file, "be UTF-8 text") from None
     document = _parse(file, text) if file.suffix.lower() == ".json" else None
     if document is not None and document["format"] != FORMAT:
-        return load(file)
+        certified = load(file)
+        if isinstance(certified, CertifiedNoise):
+            raise _refusal(file, "hold a mechanism: it holds noise for whole numbers")
+        return certified
     if query is not None:
         require_query(query)
     stated = None if epsilon is None else exact_epsilon(epsilon)

@@ -17,18 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.arrays import BigIntegers, Floats, Integers
+from tallyveil.arrays import BigIntegers, Integers
 from tallyveil.certified.base import Certified, seal_claim
 from tallyveil.certified.certify import certify
 from tallyveil.errors import ArgumentError, CertificationError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.mechanism import Mechanism
-from tallyveil.mechanisms.chain import step
-from tallyveil.mechanisms.geometric import geometric
+from tallyveil.mechanisms.geometric import geometric, geometric_step
 from tallyveil.proof import certificate as document
 from tallyveil.proof.exponent import Growth
 from tallyveil.proof.products import exact_product, ratio_holds
-from tallyveil.proof.ratios import TOTAL, Verdict
+from tallyveil.proof.ratios import Verdict
+from tallyveil.proof.rounding import TOTAL, round_rows
 from tallyveil.query import Query, require_query
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sampling.positions import input_positions, released_values
@@ -188,8 +188,7 @@ class Ladder(Certified):
             weights; different counts are drawn independently.
         """
         positions, one, kind = input_positions(counts, self.query)
-        source = Entropy() if entropy is None else entropy
-        source.rekey()
+        source = Entropy.fresh(entropy)
         levels = [
             released_values(drawn, self.query, kind)
             for drawn in self.draw_positions(positions, source)
@@ -320,7 +319,9 @@ def _certify_step(
     reserve = int(size * size / (Growth.of(epsilon).ratio - 1)) + size * 2**11
     for _ in range(TRIES):
         aim = float(epsilon) * (1 - slack) / width
-        weights = _round_remap(step(size, float(before) / width, aim), reserve)
+        remap = geometric_step(size, float(before) / width, aim)
+        every = np.ones(remap.shape, dtype=bool)
+        weights = round_rows(remap, np.arange(size), reserve=reserve, shared_by=every)
         level = exact_product(product, weights)
         if int(weights.min()) >= 0 and ratio_holds(level, query.neighbours, epsilon):
             return weights, level
@@ -331,13 +332,3 @@ def _certify_step(
         f"Epsilon {float(epsilon):g} is too small for {size} answers on a ladder: rounding to "
         "integers would cost more than a millionth. Use a larger epsilon or fewer answers."
     )
-
-
-def _round_remap(remap: Floats, reserve: int) -> Integers:
-    """Integer weights, rows totalling 2^62: rounded down, the rest spread evenly."""
-    size = len(remap)
-    units: Integers = np.floor(remap * float(TOTAL - reserve)).astype(np.int64)
-    share, rest = np.divmod(TOTAL - units.sum(axis=1), size)
-    units += share[:, None]
-    units[np.arange(size), np.arange(size)] += rest
-    return units

@@ -16,10 +16,10 @@ from tallyveil.errors import ArgumentError
 from tallyveil.mechanism import Mechanism
 from tallyveil.proof import certificate as document
 from tallyveil.proof.noise_law import GeometricLaw
-from tallyveil.proof.ratios import TOTAL, TOTAL_BITS
+from tallyveil.proof.rounding import TOTAL, TOTAL_BITS
 from tallyveil.query import Query
 from tallyveil.sampling.entropy import Entropy
-from tallyveil.sampling.noise import noise
+from tallyveil.sampling.noise import draw_noise
 from tallyveil.sampling.positions import input_positions, released_values
 from tallyveil.sampling.sampler import Sampler
 
@@ -72,8 +72,7 @@ class CertifiedAnswers(Certified):
             one number. Each answer costs epsilon; draws are independent.
         """
         positions, one, kind = input_positions(counts, self.query)
-        source = Entropy() if entropy is None else entropy
-        source.rekey()
+        source = Entropy.fresh(entropy)
         values = released_values(self.draw_positions(positions, source), self.query, kind)
         return values[0].item() if one else values
 
@@ -166,7 +165,7 @@ class CertifiedGeometric(CertifiedAnswers):
 
     def draw_positions(self, positions: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
         """Output positions for input positions, which the caller has checked."""
-        noisy = noise(self.noise, len(positions), entropy)
+        noisy = draw_noise(self.noise, len(positions), entropy)
         noisy += positions
         noisy += self.query.home[0]
         return np.clip(noisy, 0, self.query.shape[1] - 1, out=noisy)
@@ -210,9 +209,8 @@ class CertifiedNoise(Certified):
                 "be a whole number or a one-dimensional array of them",
                 got=array.dtype.name,
             )
-        source = Entropy() if entropy is None else entropy
-        source.rekey()
-        noisy = noise(self.noise, array.size, source)
+        source = Entropy.fresh(entropy)
+        noisy = draw_noise(self.noise, array.size, source)
         noisy += array.reshape(-1)
         return int(noisy[0]) if array.ndim == 0 else noisy
 

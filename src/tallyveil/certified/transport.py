@@ -4,39 +4,40 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats, Integers
 from tallyveil.certified.certify import certify_geometric
 from tallyveil.certified.mechanism import CertifiedGeometric
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon
-from tallyveil.loss import law
 from tallyveil.mechanism import Mechanism
-from tallyveil.mechanisms.transport import (
-    REMAP_BITS,
-    Remap,
-    geometric_output_law,
-    monotone_remap,
-    transport,
-)
+from tallyveil.mechanisms.geometric import geometric_output_distribution
+from tallyveil.mechanisms.transport import Remap, monotone_remap, transport
+from tallyveil.prior import require_distribution
+from tallyveil.proof.rounding import TOTAL_BITS, round_segments
 from tallyveil.query import Query
 from tallyveil.sampling.entropy import Entropy
+from tallyveil.sampling.sampler import search_words
 
-__all__ = ["ImplicitTransport", "draw_remap", "implicit_transport"]
+__all__ = ["ImplicitTransport", "RemapSampler", "implicit_transport"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class ImplicitTransport:
     """What `implicit_transport` builds: releases counts without ever holding a matrix.
 
     Attributes
     ----------
-    certified : the certified geometric mechanism; privacy rests on it alone
-    remap : where each draw goes, at most 2n - 1 entries, with integer weights of 2^62
-    source, target : the laws it was built for, shape (n,)
+    certified : CertifiedGeometric
+        The certified geometric mechanism; privacy rests on it alone.
+    remap : Remap
+        Where each draw goes, at most 2n - 1 entries.
+    source, target : array of float, shape (n,)
+        The distributions it was built for.
     """
 
     certified: CertifiedGeometric
@@ -49,79 +50,103 @@ class ImplicitTransport:
         """The certified privacy loss."""
         return self.certified.exact_epsilon
 
+    @cached_property
+    def sampler(self) -> RemapSampler:
+        """Draws the second step from integer weights."""
+        return RemapSampler(self.remap)
+
     def release(self, counts: ArrayLike, entropy: Entropy | None = None) -> Integers:
-        """Released counts, shape (N,): exact draws, epsilon-private each.
+        """Release counts by exact draws, epsilon-private each.
 
         Parameters
         ----------
-        counts : true counts in 0..n-1, all checked before anything is drawn
-        entropy : None takes a fresh key from the operating system
+        counts : array of int, shape (N,)
+            True counts in 0..n-1, all checked before anything is drawn.
+        entropy : Entropy or None
+            None takes a new key from the operating system.
+
+        Returns
+        -------
+        array of int, shape (N,)
         """
         drawn = np.atleast_1d(self.certified.release(np.atleast_1d(counts), entropy))
-        return draw_remap(self.remap, drawn.astype(np.int64), entropy)
+        return self.sampler.draw(drawn.astype(np.int64), Entropy.fresh(entropy))
 
     def mechanism(self) -> Mechanism:
-        """The same law as a dense matrix, O(n^2)."""
+        """Return the same distributions as a dense matrix, O(n^2)."""
         return transport(self.certified.query, self.exact_epsilon, self.source, self.target)
 
     def __repr__(self) -> str:
-        return (
-            f"<ImplicitTransport: {len(self.source)} answers, epsilon={self.exact_epsilon}, "
-            f"{len(self.remap.share)} remap entries>"
-        )
+        epsilon = float(self.exact_epsilon)
+        return f"<implicit transport: {self.certified.query!r}, epsilon={epsilon:g}>"
 
 
 def implicit_transport(
     upper: int, epsilon: Epsilon, source: ArrayLike, target: ArrayLike | None = None
 ) -> ImplicitTransport:
-    """`transport` for any range: O(n) numbers instead of n^2, about a second at n = 1,000,000.
+    """Build `transport` for any range: O(n) numbers instead of n^2.
+
+    It takes about a second at n = 1,000,000.
 
     Parameters
     ----------
-    upper : the largest count, so n = upper + 1
-    epsilon : the privacy loss
-    source, target : laws of the true and the released counts, shape (n,); see `transport`
+    upper : int
+        The largest count, so n = upper + 1.
+    epsilon : int, float, str, Decimal or Fraction
+        The privacy loss.
+    source : array of float, shape (n,)
+        The distribution of the true counts; see `transport`.
+    target : array of float, shape (n,), or None
+        The wanted distribution of the released counts; `source` if not given.
+
+    Returns
+    -------
+    ImplicitTransport
+        Its `release` draws.
 
     >>> t = implicit_transport(2, 1.0, [0.5, 0.25, 0.25])
     >>> len(t.remap.share) <= 5, t.release([0, 2, 2]).shape
     (True, (3,))
     """
     query = Query.count(upper)
+    size = len(query.inputs)
     certified = certify_geometric(query, epsilon)
-    before = law(source, len(query.inputs), "source")
-    after = before if target is None else law(target, len(query.inputs), "target")
-    drawn = geometric_output_law(before, float(certified.exact_epsilon))
+    before = require_distribution(source, size, "source")
+    after = before if target is None else require_distribution(target, size, "target")
+    drawn = geometric_output_distribution(before, float(certified.exact_epsilon))
     return ImplicitTransport(certified, monotone_remap(drawn, after), before, after)
 
 
-def draw_remap(remap: Remap, values: Integers, entropy: Entropy | None = None) -> Integers:
-    """A column for every row index in `values`, drawn from the remap's integer weights.
+class RemapSampler:
+    """Draws a column for every row index from a remap's shares, rounded to integers.
 
     Exact for uniform words: 62 bits are compared with the row's integer cumulative weights.
-    Rows with one entry use no randomness. Costs O(log(longest row)) per value.
+    Rows with one entry use no randomness. A draw costs O(log(longest row)) per value.
+
+    Parameters
+    ----------
+    remap : Remap
+        What to draw from; `weights` are its shares as integers that total 2^62 in every row,
+        within one unit per entry.
     """
-    if len(values) and not 0 <= int(values.min()) <= int(values.max()) < remap.size[0]:
-        raise ArgumentError("values", f"lie in 0..{remap.size[0] - 1}")
-    source = Entropy() if entropy is None else entropy
-    source.rekey()
-    low, high = remap.start[values], remap.start[values + 1] - 1
-    open_rows = np.flatnonzero(high > low)
-    if len(open_rows):
-        words = source.words(len(open_rows)) >> np.uint64(64 - REMAP_BITS)
-        low[open_rows] = _entry(remap, low[open_rows], high[open_rows], words)
-    return remap.column[low]
 
+    def __init__(self, remap: Remap) -> None:
+        self.remap = remap
+        self.weights = round_segments(remap.share, remap.start)
+        units = self.weights.view(np.uint64)
+        # Sums over all rows wrap around 2^64; differences within a row are exact all the same.
+        running = np.cumsum(units)
+        before = (running - units)[remap.start[:-1]]
+        self._ends: Integers = (running - before[remap.row]).view(np.int64)
 
-def _entry(remap: Remap, low: Integers, high: Integers, words: NDArray[np.uint64]) -> Integers:
-    """The first entry of each row whose cumulative weight exceeds the word, by bisection."""
-    # sums over all rows wrap around 2^64; differences within a row are exact all the same
-    running = np.cumsum(remap.weights.view(np.uint64))
-    base = running[low] - remap.weights.view(np.uint64)[low]
-    while True:
-        undecided = low < high
-        if not undecided.any():
-            return low
-        middle = (low + high) // 2
-        beyond = words >= running[middle] - base
-        low = np.where(undecided & beyond, middle + 1, low)
-        high = np.where(undecided & ~beyond, middle, high)
+    def draw(self, values: Integers, entropy: Entropy) -> Integers:
+        """Draw one column per row index in `values`, shape (N,)."""
+        rows = self.remap.size[0]
+        if len(values) and not 0 <= int(values.min()) <= int(values.max()) < rows:
+            raise ArgumentError("values", f"lie in 0..{rows - 1}")
+        entry, last = self.remap.start[values], self.remap.start[values + 1] - 1
+        several = np.flatnonzero(last > entry)
+        if len(several):
+            words = entropy.numbers(len(several), TOTAL_BITS)
+            entry[several] = search_words(self._ends, words, entry[several], last[several])
+        return self.remap.column[entry]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tallyveil.cli.common import example, pictures
-from tallyveil.cli.design import parse_loss, parse_prior, parse_query
+from tallyveil.cli.design import parse_prior, parse_query
 
 if TYPE_CHECKING:
     from tallyveil.mechanism import Mechanism
@@ -56,6 +56,7 @@ def command(
     """Compare mechanisms: losses, bias, error probability, interval width, privacy, properties."""
     from tallyveil.cli.common import out, print_json
     from tallyveil.evaluate.compare import compare
+    from tallyveil.loss import parse_loss
 
     query = None if question is None else parse_query(question)
     chosen = [m for text in candidates for m in _read_candidate(text, query, epsilon or [])]

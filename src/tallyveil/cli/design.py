@@ -12,9 +12,10 @@ import typer
 from tallyveil.cli.common import example, pictures
 
 if TYPE_CHECKING:
-    from tallyveil.loss import Loss, Prior
+    from tallyveil.loss import Loss
     from tallyveil.optimize.design import Design
     from tallyveil.optimize.options import DesignOptions
+    from tallyveil.prior import Prior
     from tallyveil.query import Query
 
 __all__ = ["EXAMPLE", "command", "parse_distribution", "parse_loss", "parse_prior", "parse_query"]

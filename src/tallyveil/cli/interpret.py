@@ -15,8 +15,8 @@ import typer
 from tallyveil.cli.common import JsonOption, errors, example, out, print_json
 
 if TYPE_CHECKING:
-    from tallyveil.loss import Prior
     from tallyveil.mechanism import Mechanism
+    from tallyveil.prior import Prior
 
 __all__ = ["EXAMPLE", "command"]
 

@@ -120,13 +120,13 @@ def verify(
 def _require_entry(book: Any, release: Path) -> None:
     """Raise a `LedgerError` unless the ledger has the entry that a receipt names."""
     from tallyveil.errors import LedgerError
-    from tallyveil.publish.check import read_package
+    from tallyveil.publish.reopen import read_receipt
 
-    named = read_package(release)["ledger"]
+    named = read_receipt(release).ledger
     if named is None:
         raise LedgerError("The release was not entered in any ledger.")
-    found = [entry for entry in book.history(named["dataset"]) if entry.digest == named["digest"]]
-    if not found or found[0].sequence != named["entry"]:
+    found = [entry for entry in book.history(named.dataset) if entry.digest == named.digest]
+    if not found or found[0].sequence != named.entry:
         raise LedgerError("The ledger does not hold the entry that the release names.")
 
 

@@ -12,7 +12,7 @@ from tallyveil.cli.common import JsonOption, example, out, print_json
 
 if TYPE_CHECKING:
     from tallyveil.mechanism import Mechanism
-    from tallyveil.proof.verify import Verdict
+    from tallyveil.proof.ratios import Verdict
 
 __all__ = ["EXAMPLE", "command"]
 

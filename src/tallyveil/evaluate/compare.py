@@ -9,9 +9,10 @@ import numpy as np
 
 from tallyveil.errors import ArgumentError
 from tallyveil.evaluate.comparison import Comparison, Row
-from tallyveil.loss import Loss, Prior, loss_name, prior_law
+from tallyveil.loss import Loss, loss_name
 from tallyveil.measures import check_confidence
 from tallyveil.mechanism import Mechanism, MechanismLike, as_mechanism
+from tallyveil.prior import Prior, resolve_prior
 
 __all__ = ["compare"]
 
@@ -82,7 +83,7 @@ def _make_row(
 ) -> Row:
     bias = mechanism.bias()
     largest = np.abs(bias).max() * (1 - 1e-9)  # the first of equals, whatever the rounding
-    weights = prior_law(prior[1], len(bias))
+    weights = resolve_prior(prior[1], len(bias))
     width = np.diff(mechanism.interval(confidence), axis=1)[:, 0]
     answerable = mechanism.query.is_square or not _is_table(loss[1])
     return Row(
@@ -170,7 +171,7 @@ def _name_priors(
         return list(priors.items())
     named: list[tuple[str, Prior]] = []
     for at, prior in enumerate(_list(priors, "priors"), start=1):
-        prior_law(prior, size)
+        resolve_prior(prior, size)
         named.append((_prior_name(prior, at), prior))
     if not named:
         raise ArgumentError("priors", "hold at least one prior", got="nothing")

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError
-from tallyveil.loss import law
 from tallyveil.mechanism import Mechanism
+from tallyveil.prior import require_distribution as law
 
 __all__ = [
     "CountErrors",

@@ -1,15 +1,16 @@
 """Mechanisms that add noise and bring the result back into range.
 
-``boundary="snap"`` moves out-of-range mass to the end categories (001, Definition 4): plain
-post-processing, so the noise's own guarantee holds. ``"normalize"`` cuts the density to the
-range and rescales each row, which needs more noise. ``"calibrate"`` normalises with the
-smallest scale that gives the wanted epsilon on this very query.
+``boundary="snap"`` moves out-of-range mass to the end categories (Croft, Sack and Shi 2020,
+Definition 4): plain post-processing, so the noise's own guarantee holds. ``"normalize"`` cuts
+the density to the range and rescales each row, which needs more noise. ``"calibrate"``
+normalises with the smallest scale that gives the wanted epsilon on this very query.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from numbers import Real
 from typing import Literal
 
 import numpy as np
@@ -21,16 +22,25 @@ from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.densities import (
     LaplaceNoise,
-    NoiseLaw,
+    Noise,
     StaircaseNoise,
-    discrete_gaussian_law,
+    discrete_gaussian_probabilities,
 )
 from tallyveil.mechanisms.geometric import require_grid
-from tallyveil.query import Query, require_query
+from tallyveil.query import EDGE_TOLERANCE, Query, require_query
 
 __all__ = ["discrete_gaussian", "laplace", "noise_matrix", "staircase"]
 
 Boundary = Literal["snap", "normalize"]
+
+SCALE_TOLERANCE = 1e-12
+"""Relative precision to which the smallest scale is found."""
+
+SMALLEST_SCALE = 1e-9
+"""The search for the smallest scale stops at this part of where it started."""
+
+SIGMAS_SUMMED = 12
+"""Sigmas over which the hockey-stick sum of unbounded Gaussian noise is taken."""
 
 
 def laplace(
@@ -40,24 +50,37 @@ def laplace(
     *,
     truncate: Literal["categories", "answers"] = "categories",
 ) -> Mechanism:
-    """Laplace noise of scale D/epsilon, D the query's sensitivity, brought into range.
+    """Build the mechanism that adds Laplace noise of scale D/epsilon, D the sensitivity.
 
     Parameters
     ----------
-    boundary : "snap"; "normalize" with scale 2D/epsilon (001, Mechanism 3, equation 22 with
-        errata 001.1), which is over-private; or "calibrate" with the smallest scale for
-        which the normalised matrix is epsilon-private
-    truncate : what "normalize" and "calibrate" cut to: the union of the response categories,
-        or the span of the true answers (errata 001.5; half a bin narrower at each end)
+    query : Query
+        Any query.
+    epsilon : int, float, str, Decimal or Fraction
+        The privacy loss.
+    boundary : str
+        "snap"; "normalize" with scale 2D/epsilon, which is over-private; or "calibrate" with
+        the smallest scale for which the normalised matrix is epsilon-private.
+    truncate : str
+        What "normalize" and "calibrate" cut to: "categories", the union of the response
+        categories, or "answers", the span of the true answers, half a bin narrower at each end.
 
-    >>> import numpy as np
-    >>> np.round(laplace(Query.maximum(1, 5), 1.0).matrix[0], 3).tolist()   # 001, Table 1
+    Returns
+    -------
+    Mechanism
+        The matrix, shape (n, m).
+
+    References
+    ----------
+    Croft, Sack and Shi (2020), Mechanism 3 and equation 22 (errata, Croft 1 and 5).
+
+    >>> np.round(laplace(Query.maximum(1, 5), 1.0).matrix[0], 3).tolist()   # their Table 1
     [0.559, 0.098, 0.076, 0.059, 0.208]
     """
     exact = exact_epsilon(epsilon)
     require_query(query)
-    _check("boundary", boundary, ("snap", "normalize", "calibrate"))
-    _check("truncate", truncate, ("categories", "answers"))
+    _require_one_of("boundary", boundary, ("snap", "normalize", "calibrate"))
+    _require_one_of("truncate", truncate, ("categories", "answers"))
     base = query.sensitivity / float(exact)
 
     def at(scale: float) -> Floats:
@@ -66,7 +89,9 @@ def laplace(
 
     if boundary == "calibrate":
         neighbours, goal = query.neighbours, float(exact)
-        scale = _smallest(lambda s: worst_pair(at(s), neighbours).epsilon <= goal, 2 * base)
+        scale = _find_smallest_scale(
+            lambda s: worst_pair(at(s), neighbours).epsilon <= goal, 2 * base
+        )
     else:
         scale = base if boundary == "snap" else 2 * base
     return Mechanism(at(scale), query, exact, name=f"Laplace ({boundary})")
@@ -79,11 +104,29 @@ def staircase(
     *,
     gamma: float | None = None,
 ) -> Mechanism:
-    """Staircase noise (001, Mechanism 2), brought into range.
+    """Build the mechanism that adds staircase noise and brings it into range.
 
-    `gamma` is the fraction of each step that lies high, by default the one that minimises
-    the absolute error, 1/(1 + e^(epsilon/2)). "normalize" uses noise at epsilon/2, since
-    rescaling the rows can cost as much again.
+    Parameters
+    ----------
+    query : Query
+        Any query.
+    epsilon : int, float, str, Decimal or Fraction
+        The privacy loss.
+    boundary : str
+        "snap", or "normalize", which uses noise at epsilon/2, since rescaling the rows can cost
+        as much again.
+    gamma : float or None
+        The fraction of each step that lies high, in [0, 1]; by default the one that minimises
+        the absolute error, 1/(1 + e^(epsilon/2)).
+
+    Returns
+    -------
+    Mechanism
+        The matrix, shape (n, m).
+
+    References
+    ----------
+    Croft, Sack and Shi (2020), Mechanism 2.
 
     >>> m = staircase(Query.count(3), 1.0, gamma=0.5)      # the geometric mechanism
     >>> from tallyveil import geometric
@@ -92,11 +135,11 @@ def staircase(
     """
     exact = exact_epsilon(epsilon)
     require_query(query)
-    _check("boundary", boundary, ("snap", "normalize"))
+    _require_one_of("boundary", boundary, ("snap", "normalize"))
     spent = float(exact) if boundary == "snap" else float(exact) / 2
     if gamma is None:
         gamma = 1 / (1 + math.exp(spent / 2))
-    if not 0 <= gamma <= 1:
+    if not isinstance(gamma, Real) or not 0 <= gamma <= 1:
         raise ArgumentError("gamma", "lie in [0, 1]", gamma)
     matrix = noise_matrix(query, StaircaseNoise(query.sensitivity, spent, gamma), boundary)
     return Mechanism(matrix, query, exact, name=f"staircase ({boundary})")
@@ -105,28 +148,43 @@ def staircase(
 def discrete_gaussian(
     query: Query, epsilon: Epsilon, delta: Epsilon = 1e-6, boundary: Boundary = "snap"
 ) -> Mechanism:
-    """Discrete Gaussian noise with the smallest sigma that is (epsilon, delta)-private.
-
-    It never is private with delta = 0; the default is one in a million.
+    """Build the discrete Gaussian mechanism of the smallest (epsilon, delta)-private sigma.
 
     Pr(noise = k) is proportional to exp(-k^2 / (2 sigma^2)) on the grid. With "snap" sigma
     solves delta(epsilon) = delta for the unbounded noise at the widest neighbour step, by
     its exact hockey-stick sum; with "normalize", for this very matrix.
+
+    Parameters
+    ----------
+    query : Query
+        Evenly spaced inputs, and outputs on the same grid.
+    epsilon : int, float, str, Decimal or Fraction
+        The privacy loss.
+    delta : int, float, str, Decimal or Fraction
+        Greater than 0: Gaussian noise is never private with delta = 0.
+    boundary : str
+        "snap" or "normalize".
+
+    Returns
+    -------
+    Mechanism
+        The matrix, shape (n, m).
 
     >>> m = discrete_gaussian(Query.count(20), 1.0, 1e-6)
     >>> bool(m.privacy_profile([1.0])[0] <= 1e-6)
     True
     """
     exact, slack = exact_epsilon(epsilon), exact_delta(delta)
-    _check("boundary", boundary, ("snap", "normalize"))
+    _require_one_of("boundary", boundary, ("snap", "normalize"))
     if slack == 0:
         raise ArgumentError("delta", "be greater than 0 for Gaussian noise", delta)
     require_grid(query, "discrete Gaussian noise")
     goal, width = float(exact), query.neighbours.width
 
     def unbounded(sigma: float) -> bool:
-        law, _ = discrete_gaussian_law(sigma, math.ceil(12 * sigma) + width + 2)
-        both = np.concatenate([law[:0:-1], law])
+        reach = math.ceil(SIGMAS_SUMMED * sigma) + width + 2
+        one_side, _ = discrete_gaussian_probabilities(sigma, reach)
+        both = np.concatenate([one_side[:0:-1], one_side])
         excess = np.maximum(both[:-width] - math.exp(goal) * both[width:], 0.0)
         return float(excess.sum()) <= float(slack)
 
@@ -135,16 +193,16 @@ def discrete_gaussian(
         return float(hockey_stick(matrix, query.neighbours, [goal])[0]) <= float(slack)
 
     start = width * math.sqrt(2 * math.log(1.25 / float(slack))) / min(goal, 1.0) + 1
-    sigma = _smallest(unbounded if boundary == "snap" else here, start)
+    sigma = _find_smallest_scale(unbounded if boundary == "snap" else here, start)
     matrix = _gaussian_matrix(query, sigma, boundary)
     return Mechanism(matrix, query, exact, delta=slack, name=f"discrete Gaussian ({boundary})")
 
 
 def _gaussian_matrix(query: Query, sigma: float, boundary: Boundary) -> Floats:
     m = len(query.outputs)
-    law, tails = discrete_gaussian_law(sigma, m)
+    probabilities, tails = discrete_gaussian_probabilities(sigma, m)
     distance = np.abs(query.home[:, None] - np.arange(m)[None, :])
-    matrix = law[distance]
+    matrix = probabilities[distance]
     if boundary == "snap":
         matrix[:, 0] = tails[distance[:, 0]]
         matrix[:, -1] = tails[distance[:, -1]]
@@ -154,21 +212,41 @@ def _gaussian_matrix(query: Query, sigma: float, boundary: Boundary) -> Floats:
 
 def noise_matrix(
     query: Query,
-    noise: NoiseLaw,
+    noise: Noise,
     boundary: Boundary,
     truncate: Literal["categories", "answers"] = "categories",
     location: Floats | None = None,
 ) -> Floats:
-    """Mass of ``location + noise`` in every response category, shape (len(location), m).
+    """Return the mass of ``location + noise`` in every response category.
 
-    `location` is by default every true answer.
+    Parameters
+    ----------
+    query : Query
+        Its response categories are the columns.
+    noise : Noise
+        The distribution of the noise.
+    boundary : str
+        "snap" or "normalize".
+    truncate : str
+        See `laplace`.
+    location : array of float, shape (k,), or None
+        Where the noise is centred; None takes every true answer.
+
+    Returns
+    -------
+    array of float, shape (k, m)
+        Rows sum to one.
     """
     centres = query.inputs.astype(float) if location is None else location
     lower, upper = (edge.copy() for edge in query.edges())
     if boundary == "snap":
-        if not np.allclose(lower[1:], upper[:-1], rtol=0, atol=1e-9 * (upper[-1] - lower[0])):
-            raise QueryError("query", "have response categories without gaps for 'snap'", None,
-                             "Use boundary='normalize', or close the gaps.")  # fmt: skip
+        slack = EDGE_TOLERANCE * (upper[-1] - lower[0])
+        if not np.allclose(lower[1:], upper[:-1], rtol=0, atol=slack):
+            raise QueryError(
+                "query",
+                "have response categories without gaps for 'snap'",
+                hint="Use boundary='normalize', or close the gaps.",
+            )
         lower[0], upper[-1] = -np.inf, np.inf
     elif truncate == "answers":
         low, high = float(query.inputs[0]), float(query.inputs[-1])
@@ -179,22 +257,22 @@ def noise_matrix(
     return normalised
 
 
-def _smallest(good: Callable[[float], bool], start: float) -> float:
-    """The smallest scale at which `good` holds, to 1e-12 relative, by bisection."""
+def _find_smallest_scale(good: Callable[[float], bool], start: float) -> float:
+    """Find the smallest scale at which `good` holds, by doubling, halving and bisection."""
     high = start
     while not good(high):
         high *= 2
     low = high / 2
     while good(low):
         low, high = low / 2, low
-        if low < 1e-9 * start:
+        if low < SMALLEST_SCALE * start:
             return high
-    while high - low > 1e-12 * high:
+    while high - low > SCALE_TOLERANCE * high:
         middle = (low + high) / 2
         low, high = (low, middle) if good(middle) else (middle, high)
     return high
 
 
-def _check(argument: str, value: str, known: tuple[str, ...]) -> None:
+def _require_one_of(argument: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         raise ArgumentError(argument, "be one of " + ", ".join(map(repr, known)), value)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tallyveil.arrays import COMPARISON_ROUNDING
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.loss import loss_table
@@ -23,16 +26,32 @@ def exponential(
     quality: Callable[[Any, Any], Any] | ArrayLike | None = None,
     sensitivity: float | None = None,
 ) -> Mechanism:
-    """Outputs weighted by exp(epsilon Q(true, released) / (2 s)) (000, equation 3).
+    """Build the mechanism that weights outputs by exp(epsilon Q(true, released) / (2 s)).
+
+    For one bit it is randomized response at epsilon/2.
 
     Parameters
     ----------
-    quality : a function of (true, released) or a table of shape (n, m), larger is better;
-        by default minus the absolute error
-    sensitivity : s, the most that Q(., released) differs between neighbours. By default the
-        exact value for this query; a smaller one would break the promise and is refused.
+    query : Query
+        Any query.
+    epsilon : int, float, str, Decimal or Fraction
+        The privacy loss.
+    quality : function, array of float of shape (n, m), or None
+        Q, a function of (true, released) or a table; larger is better. By default minus the
+        absolute error.
+    sensitivity : float or None
+        s, the most that Q(., released) differs between neighbours. By default the exact value
+        for this query; a smaller one would break the promise and is refused.
 
-    For one bit it is randomized response at epsilon/2 (000, Theorem 4 with errata 000.13).
+    Returns
+    -------
+    Mechanism
+        The matrix, shape (n, m).
+
+    References
+    ----------
+    McSherry and Talwar (2007). Cormode, Kulkarni and Srivastava (2018), equation 3 and Theorem 4
+    (errata, Cormode 13).
 
     >>> m = exponential(Query.count(1), 2.0)
     >>> round(m.realised_epsilon(), 9)
@@ -40,17 +59,24 @@ def exponential(
     """
     exact = exact_epsilon(epsilon)
     require_query(query)
+    if isinstance(quality, (str, tuple)):  # a loss has a name, and is worse when larger
+        rule = "be a function of (true, released) or a table"
+        raise ArgumentError("quality", rule, quality)
     table = loss_table(query, quality) if quality is not None else -loss_table(query, "absolute")
     steepest = max(
         float(np.abs(table[high] - table[low]).max()) for low, high in query.neighbours.blocks()
     )
     if sensitivity is None:
         sensitivity = steepest
-    elif not np.isfinite(sensitivity) or sensitivity < steepest * (1 - 1e-12):
-        raise ArgumentError(
-            "sensitivity", f"be at least {steepest:g}, the change one person can make", sensitivity
-        )
+    elif not _is_enough(sensitivity, steepest):
+        rule = f"be a finite number of at least {steepest:g}, the change one person can make"
+        raise ArgumentError("sensitivity", rule, sensitivity)
     scores = table * (float(exact) / (2 * sensitivity)) if sensitivity > 0 else table * 0.0
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     matrix = weights / weights.sum(axis=1, keepdims=True)
     return Mechanism(matrix, query, exact, name="exponential")
+
+
+def _is_enough(sensitivity: object, steepest: float) -> bool:
+    number = float(sensitivity) if isinstance(sensitivity, Real) else math.nan
+    return math.isfinite(number) and number >= steepest * (1 - COMPARISON_ROUNDING)

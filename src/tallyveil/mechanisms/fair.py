@@ -12,20 +12,34 @@ __all__ = ["fair", "randomized_response", "uniform"]
 
 
 def fair(query: Query, epsilon: Epsilon) -> Mechanism:
-    """The best mechanism that reports the truth equally often whatever it is.
+    """Build the best mechanism that reports the truth equally often whatever it is.
 
     With a = exp(-epsilon), N = n + 1 answers, d = |i - r| and t = min(i, n - i)::
 
         Pr(r | i) = y a^d                    if d < t
                     y a^ceil((d + t)/2)      otherwise
 
-    (000, equation 17.) Every row holds the same powers of a, so y = 1 / (their sum): for even
-    n it is (1-a)/(1+a-2a^(n/2+1)), for odd n (1-a)/((1+a)(1-a^((n+1)/2))) (errata 000.7). It
-    has all seven properties and the least zero-one loss of any fair mechanism, under every
-    prior (000, Theorem 6 and Lemma 1).
+    Every row holds the same powers of a, so y = 1 / (their sum): for even n it is
+    (1-a)/(1+a-2a^(n/2+1)), for odd n (1-a)/((1+a)(1-a^((n+1)/2))). It has all seven properties
+    and the least zero-one loss of any fair mechanism, under every prior. On a band of width w
+    the same matrix at epsilon/w is private, though no longer optimal. Costs O(n^2).
 
-    On a band of width w the same matrix at epsilon/w is private, though no longer optimal.
-    Needs a query with equal inputs and outputs. Costs O(n^2).
+    Parameters
+    ----------
+    query : Query
+        With equal inputs and outputs.
+    epsilon : int, float, str, Decimal or Fraction
+        The privacy loss.
+
+    Returns
+    -------
+    Mechanism
+        The matrix, shape (n + 1, n + 1).
+
+    References
+    ----------
+    Cormode, Kulkarni and Srivastava (2018), equation 17 (errata, Cormode 7), Theorem 6 and
+    Lemma 1.
 
     >>> q = Query.count(4)
     >>> m = fair(q, "0.0953101798043249")      # a = 10/11
@@ -46,10 +60,25 @@ def fair(query: Query, epsilon: Epsilon) -> Mechanism:
 
 
 def uniform(query: Query, epsilon: Epsilon | None = None) -> Mechanism:
-    """Guessing: every output with probability 1/m, whatever the truth (000, Definition 5).
+    """Build the mechanism that guesses: every output with probability 1/m, whatever the truth.
 
-    It reveals nothing (its realised epsilon is 0) and has every property; `epsilon` only
-    labels it.
+    It reveals nothing (its realised epsilon is 0) and has every property.
+
+    Parameters
+    ----------
+    query : Query
+        Any query.
+    epsilon : int, float, str, Decimal, Fraction or None
+        Only labels it.
+
+    Returns
+    -------
+    Mechanism
+        The matrix, shape (n, m).
+
+    References
+    ----------
+    Cormode, Kulkarni and Srivastava (2018), Definition 5.
 
     >>> uniform(Query.count(3)).realised_epsilon()
     0.0
@@ -60,14 +89,29 @@ def uniform(query: Query, epsilon: Epsilon | None = None) -> Mechanism:
 
 
 def randomized_response(query: Query, epsilon: Epsilon) -> Mechanism:
-    """The truth with probability p, otherwise any other answer equally often.
+    """Build the mechanism that tells the truth with probability p, else any other answer.
 
-    p = e^epsilon / (e^epsilon + n) for n + 1 answers; for one bit, 1/(1 + a) (000, equation 2
-    and Lemma 2). Private for every neighbour relation, so it suits local collection; for
-    counts the geometric mechanism is far better.
+    p = e^epsilon / (e^epsilon + n) for n + 1 answers, and every other answer is equally likely.
+    Private for every neighbour relation, so it suits local collection; for counts the geometric
+    mechanism is far better. For one bit p = 1/(1 + a) with a = exp(-epsilon), and it is the only
+    optimum while the prior odds lie in (a, 1/a).
 
-    For one bit it is the only optimum while the prior odds lie in (a, 1/a) (000, Theorem 3,
-    with errata 000.12).
+    Parameters
+    ----------
+    query : Query
+        With equal inputs and outputs.
+    epsilon : int, float, str, Decimal or Fraction
+        The privacy loss.
+
+    Returns
+    -------
+    Mechanism
+        The matrix, shape (n + 1, n + 1).
+
+    References
+    ----------
+    Cormode, Kulkarni and Srivastava (2018), equation 2, Lemma 2 and Theorem 3 (errata,
+    Cormode 12).
 
     >>> round(float(randomized_response(Query.count(1), "1.0986122886681098").matrix[0, 0]), 12)
     0.75

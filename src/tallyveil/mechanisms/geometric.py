@@ -1,49 +1,108 @@
-"""The truncated geometric mechanism, from which every optimum on a path can be derived."""
+"""The truncated geometric mechanism and everything known of it in closed form.
+
+With a = exp(-epsilon), true answer i and output r among 0..n, the matrix is::
+
+    G[i, r] = (1 - a)/(1 + a) a^|i-r|   for 0 < r < n,      a^|i-r| / (1 + a)   for r = 0, n
+
+This module is its only home: the matrix in doubles and in fractions, the tridiagonal inverse,
+the output distribution, the step to a smaller epsilon, the test that a matrix is geometric, and
+bias, error and interval without a matrix. `epsilon` is here the privacy loss per grid step;
+``ratio`` = exp(-epsilon) is the papers' alpha.
+"""
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from tallyveil.errors import QueryError
-from tallyveil.exact import Epsilon, exact_epsilon
+from tallyveil.arrays import Floats, Fractions, Integers
+from tallyveil.errors import ArgumentError, QueryError
+from tallyveil.exact import Epsilon, exact_epsilon, exact_ratio
 from tallyveil.mechanism import Mechanism
-from tallyveil.query import Query, require_query
+from tallyveil.query import GRID_TOLERANCE, Query, require_query
 
-__all__ = ["geometric", "require_grid"]
+__all__ = [
+    "exact_geometric",
+    "exact_step",
+    "geometric",
+    "geometric_output_distribution",
+    "geometric_rate",
+    "geometric_step",
+    "inverse_diagonals",
+    "measure_errors",
+    "output_factors",
+    "remove_geometric",
+    "remove_geometric_transposed",
+    "require_grid",
+    "sum_both_sides",
+]
+
+RATE_TOLERANCE = 1e-9
+"""Largest relative difference from the closed form at which a matrix counts as geometric."""
+
+REACH_TOLERANCE = 1e-9
+"""Steps by which the reach of an interval may miss a whole number before it is rounded up."""
+
+SMALLEST_EXACT_DOUBLE = 1e-290
+"""Entries below this are compared absolutely: near underflow doubles lose their digits."""
 
 
 def geometric(query: Query, epsilon: Epsilon) -> Mechanism:
-    """Two-sided geometric noise, with what falls outside the range moved to its ends.
+    """Build the mechanism that adds two-sided geometric noise and clamps it to the range.
 
     With a = exp(-epsilon / w), w the widest step between neighbours in grid steps (1 for a
     count), true answer i and output r::
 
         Pr(r | i) = (1 - a)/(1 + a) a^|i-r|   inside,      a^|i-r| / (1 + a)   at the ends
 
-    (000, Definition 4 with errata 000.1 and Figure 3; 003, Definition 4.) It minimises the
-    zero-one loss under a uniform prior (000, Theorem 5), and every minimax or Bayesian
-    consumer of a count can derive their own optimum from it (003, Theorem 1).
+    It minimises the zero-one loss under a uniform prior, and every minimax or Bayesian consumer
+    of a count can derive their own optimum from it. Entries are right to about 1e-13 relative.
+    Beyond epsilon * n of about 700 far tails underflow to zero, which `certify` repairs and
+    `realised_epsilon` reports. Costs O(n m).
 
-    Needs outputs on the grid of the inputs (``categories=1``); `extend` is allowed. Entries
-    are right to about 1e-13 relative; beyond epsilon * n of about 700 far tails underflow to
-    zero, which `certify` mends and `realised_epsilon` reports. Costs O(n m).
+    Parameters
+    ----------
+    query : Query
+        Evenly spaced inputs, and outputs on the same grid (``categories=1``); `extend` is allowed.
+    epsilon : int, float, str, Decimal or Fraction
+        The privacy loss, between 1e-12 and 700.
 
-    >>> import numpy as np
+    Returns
+    -------
+    Mechanism
+        The matrix, shape (n, m).
+
+    References
+    ----------
+    Ghosh, Roughgarden and Sundararajan (2012), Theorem 3.
+    Cormode, Kulkarni and Srivastava (2018), Definition 4 (errata, Cormode 1) and Theorem 5.
+    Gupte and Sundararajan (2010), Definition 4 and Theorem 1.
+
     >>> np.round(geometric(Query.count(2), "0.6931471805599453").matrix, 6).tolist()
     [[0.666667, 0.166667, 0.166667], [0.333333, 0.333333, 0.333333], [0.166667, 0.166667, 0.666667]]
     """
     exact = exact_epsilon(epsilon)
     require_grid(query, "geometric noise")
-    rate = float(exact) / query.neighbours.width
-    n, m = query.shape
-    decay = np.exp(-rate * np.arange(m))
-    both_sides = np.concatenate([decay[:0:-1], decay])
-    # on a grid the homes of successive inputs are successive: each row is the last, shifted
-    rows = np.lib.stride_tricks.sliding_window_view(both_sides, m)[m - 1 - query.home[0] :: -1]
-    matrix = rows[:n] * (-np.expm1(-rate) / (1 + decay[1]))
-    matrix[:, 0] = decay[query.home] / (1 + decay[1])
-    matrix[:, -1] = decay[m - 1 - query.home] / (1 + decay[1])
+    matrix = _dense(float(exact) / query.neighbours.width, query.home, len(query.outputs))
     return Mechanism(matrix, query, exact, name="geometric")
+
+
+def _dense(epsilon: float, home: Integers, outputs: int) -> Floats:
+    """G for inputs whose own outputs are `home`, successive indices; shape (inputs, outputs)."""
+    decay = np.exp(-epsilon * np.arange(outputs))
+    both_sides = np.concatenate([decay[:0:-1], decay])
+    # Each row is the one before, shifted by one: windows of one array.
+    windows = np.lib.stride_tricks.sliding_window_view(both_sides, outputs)
+    matrix: Floats = windows[outputs - 1 - home[0] :: -1][: len(home)] * (
+        -np.expm1(-epsilon) / (1 + decay[1])
+    )
+    matrix[:, 0] = decay[home] / (1 + decay[1])
+    matrix[:, -1] = decay[outputs - 1 - home] / (1 + decay[1])
+    return matrix
 
 
 def require_grid(query: Query, what: str) -> None:
@@ -51,13 +110,286 @@ def require_grid(query: Query, what: str) -> None:
     require_query(query)
     steps = np.diff(query.outputs.astype(float))
     spacing = np.diff(query.inputs.astype(float))
-    even = np.ptp(spacing) <= 1e-9 * spacing[0] and len(steps) > 0
-    even = even and bool(np.abs(steps - spacing[0]).max() <= 1e-9 * spacing[0])
-    on_grid = np.abs(query.outputs[query.home] - query.inputs).max() <= 1e-9 * spacing[0]
+    slack = GRID_TOLERANCE * spacing[0]
+    even = np.ptp(spacing) <= slack and len(steps) > 0
+    even = even and bool(np.abs(steps - spacing[0]).max() <= slack)
+    on_grid = np.abs(query.outputs[query.home] - query.inputs).max() <= slack
     if not (even and on_grid):
         raise QueryError(
             "query",
             f"have evenly spaced inputs, and outputs on the same grid, for {what}",
-            repr(query),
-            "Use laplace or exponential, or categories=1.",
+            hint="Use laplace or exponential, or categories=1.",
+            got=repr(query),
         )
+
+
+def geometric_rate(mechanism: Mechanism, tolerance: float = RATE_TOLERANCE) -> float | None:
+    """Return epsilon per grid step if the matrix is a geometric mechanism, else None.
+
+    The matrix decides, not its name: it must be square and agree with the closed form whose
+    ratio is that of its first two rows.
+
+    >>> round(geometric_rate(geometric(Query.count(5), 0.5)), 9)
+    0.5
+    """
+    matrix, size = mechanism.matrix, len(mechanism.matrix)
+    if not mechanism.query.is_square or not 0 < matrix[1, 0] < matrix[0, 0]:
+        return None
+    rate = float(np.log(matrix[0, 0]) - np.log(matrix[1, 0]))
+    expected = _dense(rate, np.arange(size), size)
+    near = np.abs(matrix - expected) <= tolerance * expected + SMALLEST_EXACT_DOUBLE
+    return rate if bool(near.all()) else None
+
+
+# -- factors, sums and the inverse ---------------------------------------------------------------
+
+
+def output_factors(size: int, epsilon: float) -> Floats:
+    """Return f with G[i, r] = a^|i-r| f[r]: (1 - a)/(1 + a) inside, 1/(1 + a) at both ends.
+
+    >>> (output_factors(3, math.log(2)) * 3).round(12).tolist()
+    [2.0, 1.0, 2.0]
+    """
+    a = math.exp(-epsilon)
+    factors = np.full(size, -math.expm1(-epsilon) / (1 + a))
+    factors[[0, -1]] = 1 / (1 + a)
+    return factors
+
+
+def sum_both_sides(values: ArrayLike, epsilon: float) -> Floats:
+    """Return sum_j a^|i-j| values_j for every i in O(n); nothing cancels.
+
+    >>> sum_both_sides([1.0, 0.0, 4.0], math.log(2)).tolist()
+    [2.0, 2.5, 4.25]
+    """
+    array = np.asarray(values, dtype=float)
+    below, above = _decaying_sums(array, math.exp(-epsilon))
+    both: Floats = below + above - array
+    return both
+
+
+def _decaying_sums(values: Floats, ratio: float) -> tuple[Floats, Floats]:
+    """s_i = values_i + ratio s_(i-1), from the left and from the right: bidiagonal solves."""
+    from scipy.linalg import solve_banded
+
+    bands: Any = np.vstack([np.ones(len(values)), np.full(len(values), -ratio)])
+    both = np.column_stack([values, values[::-1]])
+    sums = solve_banded((1, 0), bands, both, check_finite=False)
+    return sums[:, 0], sums[::-1, 1]
+
+
+def geometric_output_distribution(source: ArrayLike, epsilon: float) -> Floats:
+    """Return source·G, the distribution of the draw when the true count has `source`.
+
+    Two exponential running sums instead of a matrix product: O(n), sums of positive terms
+    only, so every entry is right to about 1e-13 relative until it underflows.
+
+    Parameters
+    ----------
+    source : array of float, shape (n,)
+        The distribution of the true count.
+    epsilon : float
+        The privacy loss per unit step.
+
+    Returns
+    -------
+    array of float, shape (n,)
+        Sums to one.
+
+    >>> np.round(geometric_output_distribution([0.0, 1.0, 0.0], np.log(2)), 12).tolist()
+    [0.333333333333, 0.333333333333, 0.333333333333]
+    """
+    a = math.exp(-epsilon)
+    below, above = _decaying_sums(np.asarray(source, dtype=float), a)
+    inside = below + a * np.append(above[1:], 0.0)
+    drawn: Floats = inside * (-math.expm1(-epsilon) / (1 + a))
+    drawn[0], drawn[-1] = above[0] / (1 + a), below[-1] / (1 + a)
+    drawn /= drawn.sum()
+    return drawn
+
+
+def inverse_diagonals(size: int, epsilon: float) -> tuple[Floats, Floats]:
+    """Return d and b with G^-1[i, i] = d[i] and G^-1[i, i-1] = G^-1[i, i+1] = -b[i].
+
+    (1 - a)^2 (d, b) = (1 + a^2, a) inside and (1 - a)(d, b) = (1, a) at the ends; everything
+    else in the inverse is zero (Gupte and Sundararajan 2010, Lemma 1 and Table 2).
+
+    >>> [part.round(12).tolist() for part in inverse_diagonals(3, math.log(2))]
+    [[2.0, 5.0, 2.0], [1.0, 2.0, 1.0]]
+    """
+    a, gap = math.exp(-epsilon), -math.expm1(-epsilon)
+    own, beside = np.full(size, (1 + a * a) / gap**2), np.full(size, a / gap**2)
+    own[[0, -1]], beside[[0, -1]] = 1 / gap, a / gap
+    return own, beside
+
+
+def remove_geometric(matrix: ArrayLike, ratio: float | Fraction) -> NDArray[Any]:
+    """Return ``G^-1 @ matrix`` for the geometric mechanism with exp(-epsilon) = `ratio`.
+
+    With Fractions in `matrix` and `ratio` the result is exact. Costs O(n m).
+
+    Parameters
+    ----------
+    matrix : array, shape (n, m)
+        One row per true answer, n >= 2.
+    ratio : float or Fraction
+        Strictly between 0 and 1.
+
+    Returns
+    -------
+    array, shape (n, m)
+        The remap that turns G into `matrix`; it has negative entries if there is none.
+
+    References
+    ----------
+    Gupte and Sundararajan (2010), Lemma 1 and Table 2.
+    """
+    gap = 1 - ratio
+    result = _apply_scaled_inverse(np.asarray(matrix), ratio)
+    result[1:-1] = result[1:-1] / (gap * gap)
+    result[[0, -1]] = result[[0, -1]] / gap
+    return result
+
+
+def remove_geometric_transposed(values: Floats, epsilon: float) -> Floats:
+    """Return ``G^-T @ values`` in O(n): what prices of outputs say about true answers."""
+    gap = -math.expm1(-epsilon)
+    scaled = values / gap**2
+    scaled[[0, -1]] *= gap
+    return _apply_scaled_inverse(scaled, math.exp(-epsilon))
+
+
+def _apply_scaled_inverse(table: NDArray[Any], a: float | Fraction) -> NDArray[Any]:
+    """K @ table, K = diag(1 - a, (1 - a)^2, ..., (1 - a)^2, 1 - a) G^-1, which is symmetric."""
+    result = (1 + a * a) * table
+    result[[0, -1]] = table[[0, -1]]
+    result[1:] = result[1:] - a * table[:-1]
+    result[:-1] = result[:-1] - a * table[1:]
+    return result
+
+
+# -- the step to a smaller epsilon ---------------------------------------------------------------
+
+
+def geometric_step(size: int, epsilon: float, smaller: float) -> Floats:
+    """Return the remap T with G(epsilon) T = G(smaller), shape (size, size).
+
+    With a and b the ratios exp(-epsilon) and exp(-smaller), a <= b::
+
+        off the diagonal   T[i, r] = w_i G_b[i, r],    w_i = (b - a)(1 - a b) / (b (1 - a)^2)
+                                                       w_i = (b - a) / (b (1 - a)) at the ends
+
+    and the diagonal takes the rest: keep the released value, or draw from the more private
+    mechanism as if it were the truth. Every term is a product of positive numbers, so entries
+    are right to about 1e-13 relative. Costs O(size^2).
+
+    Parameters
+    ----------
+    size : int
+        The number of true answers, at least 2.
+    epsilon, smaller : float
+        The privacy losses per grid step before and after, epsilon >= smaller > 0.
+
+    References
+    ----------
+    Gupte and Sundararajan (2010), Lemma 3 (errata, Gupte 6).
+
+    >>> np.round(geometric_step(2, math.log(4), math.log(2)) * 9, 9).tolist()
+    [[7.0, 2.0], [2.0, 7.0]]
+    """
+    a, one_minus_a, one_minus_b = np.exp(-epsilon), -np.expm1(-epsilon), -np.expm1(-smaller)
+    spread = -np.expm1(smaller - epsilon)  # (b - a) / b without cancellation
+    redraw = np.full(size, spread * -np.expm1(-(epsilon + smaller)) / one_minus_a**2)
+    redraw[[0, -1]] = spread / one_minus_a
+    factor = output_factors(size, smaller)
+    index = np.arange(size)
+    decay = np.exp(-smaller * index)[np.abs(index[:, None] - index[None, :])]
+    T: Floats = redraw[:, None] * decay * factor[None, :]
+    keep = (one_minus_a**2 + 2 * a * one_minus_b) / one_minus_a**2
+    T[index, index] = factor * keep
+    T[[0, -1], [0, -1]] = factor[0] * -np.expm1(-(epsilon + smaller)) / one_minus_a
+    return T
+
+
+# -- in fractions --------------------------------------------------------------------------------
+
+
+def exact_geometric(size: int, ratio: Epsilon) -> Fractions:
+    """Build the geometric mechanism on `size` answers in fractions, shape (size, size).
+
+    >>> exact_geometric(2, Fraction(1, 4)).tolist()
+    [[Fraction(4, 5), Fraction(1, 5)], [Fraction(1, 5), Fraction(4, 5)]]
+    """
+    a = exact_ratio(ratio)
+    rows = [[a ** abs(i - r) * _exact_factor(r, size, a) for r in range(size)] for i in range(size)]
+    return np.array(rows, dtype=object)
+
+
+def exact_step(size: int, ratio: Epsilon, larger: Epsilon) -> Fractions:
+    """Build `geometric_step` in fractions, from the ratios exp(-epsilon) before and after.
+
+    >>> exact_step(2, Fraction(1, 4), Fraction(1, 2)).tolist()
+    [[Fraction(7, 9), Fraction(2, 9)], [Fraction(2, 9), Fraction(7, 9)]]
+    """
+    a, b = exact_ratio(ratio), exact_ratio(larger, "larger")
+    if a > b:
+        raise ArgumentError("larger", f"be at least {a}, the ratio before", got=str(b))
+    rows = [[_exact_entry(i, r, size, a, b) for r in range(size)] for i in range(size)]
+    return np.array(rows, dtype=object)
+
+
+def _exact_entry(i: int, r: int, size: int, a: Fraction, b: Fraction) -> Fraction:
+    away = abs(i - r)
+    if i in (0, size - 1):
+        shape = (1 - a * b if away == 0 else b ** (away - 1) * (b - a)) / (1 - a)
+    elif away == 0:
+        shape = (1 + a * a - 2 * a * b) / (1 - a) ** 2
+    else:
+        shape = b ** (away - 1) * (b - a) * (1 - a * b) / (1 - a) ** 2
+    return _exact_factor(r, size, b) * shape
+
+
+def _exact_factor(r: int, size: int, ratio: Fraction) -> Fraction:
+    return (1 if r in (0, size - 1) else 1 - ratio) / (1 + ratio)
+
+
+# -- errors without a matrix ---------------------------------------------------------------------
+
+
+def measure_errors(upper: int, epsilon: float, confidence: float) -> tuple[Floats, Floats, Floats]:
+    """Return bias, root mean squared error and interval of every count 0..upper, in O(upper).
+
+    With Z the noise and Pr(Z >= k) = a^k / (1 + a) for k >= 1, the part of Z beyond m is
+    E[(Z - m)+] = a^(m+1) / ((1 + a)(1 - a)), and E[min(Z+, m)^2] = sum_{k<=m} (2k - 1) Pr(Z >= k).
+
+    Parameters
+    ----------
+    upper : int
+        The largest count.
+    epsilon : float
+        The privacy loss.
+    confidence : float
+        The least probability of the interval, strictly between 0 and 1.
+
+    Returns
+    -------
+    bias, rmse : array of float, shape (upper + 1,)
+    interval : array of float, shape (upper + 1, 2)
+        As `Mechanism.bias`, `Mechanism.rmse` and `Mechanism.interval` of the matrix.
+
+    >>> bias, rmse, interval = measure_errors(5, 1.0, 0.95)
+    >>> bool(np.allclose(bias, geometric(Query.count(5), 1).bias())), interval[2].tolist()
+    (True, [0.0, 5.0])
+    """
+    a, gap = math.exp(-epsilon), -math.expm1(-epsilon)
+    true = np.arange(upper + 1)
+    power = a ** np.arange(1, upper + 2)
+    bias = (power - power[::-1]) / ((1 + a) * gap)
+    steps = (2 * np.arange(1, upper + 1) - 1) * power[:-1] / (1 + a)
+    one_side = np.concatenate([[0.0], np.cumsum(steps)])
+    rmse = np.sqrt(one_side + one_side[::-1])
+    tail = (1 - confidence) / 2
+    # Pr(Z > k) = a^(k+1) / (1 + a) is at most the tail from this k on
+    reach = max(0, math.ceil(math.log(tail * (1 + a)) / -epsilon - 1 - REACH_TOLERANCE))
+    interval = np.column_stack([np.maximum(true - reach, 0), np.minimum(true + reach, upper)])
+    return bias, rmse, interval.astype(float)

@@ -15,8 +15,12 @@ from numpy.typing import ArrayLike
 from tallyveil.arrays import Floats, Integers
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.fair import fair
-from tallyveil.mechanisms.geometric import geometric
-from tallyveil.mechanisms.transport import geometric_output_law, monotone_remap
+from tallyveil.mechanisms.geometric import (
+    geometric,
+    geometric_output_distribution,
+    remove_geometric_transposed,
+)
+from tallyveil.mechanisms.transport import monotone_remap
 from tallyveil.optimize.bound import bound_path, measure_gap
 from tallyveil.optimize.polish import lift_underflow
 from tallyveil.optimize.problem import Problem
@@ -136,12 +140,12 @@ def _build_transport(problem: Problem) -> ClosedForm | None:
     if not np.array_equal(marginal.source, problem.prior):
         return None
     drawn = _draw_geometric(problem)
-    before = geometric_output_law(marginal.source, float(problem.epsilon))
+    before = geometric_output_distribution(marginal.source, float(problem.epsilon))
     remap = monotone_remap(before, marginal.target)
     costs = drawn.T @ problem.weights
     level, price = _price_coupling(costs, before, remap.row, remap.column)
     price[mark_erased(problem)] = 0.0
-    potential = _invert_geometric(level, float(problem.epsilon))
+    potential = remove_geometric_transposed(level, float(problem.epsilon))
     reason = (
         "An output distribution under a convex loss on a path: geometric noise followed by "
         "monotone transport is optimal (the transport theorem)."
@@ -181,7 +185,7 @@ def _build_geometric(problem: Problem) -> ClosedForm | None:
     drawn = _draw_geometric(problem)
     costs = drawn.T @ problem.weights
     guess = costs.argmin(axis=1)
-    potential = _invert_geometric(costs.min(axis=1), float(problem.epsilon))
+    potential = remove_geometric_transposed(costs.min(axis=1), float(problem.epsilon))
     bound = bound_path(problem, potential)
     if problem.query.is_square and np.array_equal(guess, np.arange(len(guess))):
         reason = (
@@ -207,22 +211,6 @@ def _build_geometric(problem: Problem) -> ClosedForm | None:
 def _draw_geometric(problem: Problem) -> Floats:
     """The geometric mechanism G from the inputs to themselves, shape (n, n)."""
     return geometric(Query.count(len(problem.query.inputs) - 1), problem.epsilon).matrix
-
-
-def _invert_geometric(values: Floats, epsilon: float) -> Floats:
-    """G^-T values, from the tridiagonal inverse of the geometric matrix.
-
-    Gupte and Sundararajan (2010), Lemma 1.
-    """
-    a, complement = math.exp(-epsilon), -math.expm1(-epsilon)
-    scaled = values / complement**2
-    scaled[[0, -1]] *= complement
-    centre = np.full(len(values), 1 + a * a)
-    centre[[0, -1]] = 1.0
-    product: Floats = centre * scaled
-    product[1:] -= a * scaled[:-1]
-    product[:-1] -= a * scaled[1:]
-    return product
 
 
 def _make_mechanism(problem: Problem, matrix: Floats, name: str) -> Mechanism:

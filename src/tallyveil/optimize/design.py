@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from tallyveil._version import __version__
 from tallyveil.errors import TallyveilError
 from tallyveil.exact import Epsilon
-from tallyveil.loss import Loss, Prior
+from tallyveil.loss import Loss
 from tallyveil.mechanism import Mechanism
 from tallyveil.optimize.bound import measure_gap
 from tallyveil.optimize.closed_forms import find_closed_form
@@ -23,6 +23,7 @@ from tallyveil.optimize.options import DesignOptions
 from tallyveil.optimize.problem import Problem, pose
 from tallyveil.optimize.progress import Progress, watch_solver
 from tallyveil.optimize.search import Attempt, solve_problem
+from tallyveil.prior import Prior
 from tallyveil.query import Query
 
 __all__ = ["Design", "design", "design_with"]

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.exact import Epsilon
-from tallyveil.loss import Loss, Prior
+from tallyveil.loss import Loss
 from tallyveil.optimize.progress import Progress
+from tallyveil.prior import Prior
 
 __all__ = ["DesignOptions"]
 

@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike
 from tallyveil.arrays import Floats, Mask
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
-from tallyveil.loss import law, loss_name, loss_table, prior_law, side_mask
+from tallyveil.loss import loss_name, loss_table
 from tallyveil.optimize.options import DesignOptions
 from tallyveil.optimize.tolerances import LEAST_OUTPUT_SHARE, SYMMETRY_ROUNDING
+from tallyveil.prior import mark_possible_answers, require_distribution, resolve_prior
 from tallyveil.properties import check_names
 from tallyveil.query import Query, require_query
 
@@ -162,9 +163,9 @@ def pose(query: Query, epsilon: Epsilon, options: DesignOptions | None = None) -
     given = DesignOptions() if options is None else options
     require_query(query)
     n, m = query.shape
-    possible = side_mask(query, given.side_information)
+    possible = mark_possible_answers(query, given.side_information)
     prior = given.fixed_point if given.prior is None else given.prior
-    belief = prior_law(prior, n)
+    belief = resolve_prior(prior, n)
     marginals = _check_marginals(query, belief, given.fixed_point, given.target)
     if not given.worst_case and not possible.all():
         if belief[possible].sum() <= 0:
@@ -192,10 +193,12 @@ def _check_marginals(
     marginals = []
     if fixed_point is not None:
         query.require_square("a fixed point")
-        kept = law(fixed_point, len(query.inputs), "fixed_point")
+        kept = require_distribution(fixed_point, len(query.inputs), "fixed_point")
         marginals.append(Marginal("fixed_point", kept, kept))
     if target is not None:
-        marginals.append(Marginal("target", prior, law(target, len(query.outputs), "target")))
+        marginals.append(
+            Marginal("target", prior, require_distribution(target, len(query.outputs), "target"))
+        )
     return tuple(marginals)
 
 

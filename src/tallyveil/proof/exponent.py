@@ -1,4 +1,4 @@
-"""e^epsilon as rational numbers that are proved to lie on one side of it.
+"""Bound e^epsilon by rational numbers that are proved to lie on one side of it.
 
 Privacy compares two weights with a factor e^epsilon. The factor is irrational, so a proof
 needs a rational number that is certainly not above it. Everything here is integer
@@ -19,15 +19,27 @@ from tallyveil.arrays import Integers
 __all__ = ["Growth", "exp_lower", "exp_upper"]
 
 WORD = 64
-LARGEST = (1 << 63) - 1
-CELLS = 1 << 15  # cells handled at once: the temporaries stay in cache
+LARGEST_WEIGHT = (1 << 63) - 1
+CELLS_AT_ONCE = 1 << 15
+"""Cells handled at once: the temporaries stay in cache."""
 
 
 def exp_lower(epsilon: Fraction, bits: int = 128) -> Fraction:
-    """A rational not above e^epsilon, for epsilon > 0; relative gap below 2^-100 at 128 bits.
+    """Return a rational not above e^epsilon; the relative gap is below 2^-100 at 128 bits.
 
     The Taylor sum in units of 2^-bits, every term rounded down and the rest left out, so
     every step can only lower the result.
+
+    Parameters
+    ----------
+    epsilon : Fraction
+        Greater than 0.
+    bits : int
+        The precision of the sum.
+
+    Returns
+    -------
+    Fraction
 
     >>> lower = exp_lower(Fraction(1))
     >>> 0 < Fraction("2.71828182845904523536028747135267") - lower < Fraction(1, 10**30)
@@ -43,11 +55,11 @@ def exp_lower(epsilon: Fraction, bits: int = 128) -> Fraction:
 
 
 def exp_upper(epsilon: Fraction, bits: int = 128) -> Fraction:
-    """A rational not below e^epsilon, for epsilon > 0; relative gap below 2^-100 at 128 bits.
+    """Return a rational not below e^epsilon; the relative gap is below 2^-100 at 128 bits.
 
     The Taylor sum with every term rounded up. It stops after a term with order at least
     2 epsilon; from there each true term is at most half the one before, so all the rest
-    together are at most the last term, which is added once more.
+    together are at most the last term, which is added once more. See `exp_lower`.
 
     >>> exp_upper(Fraction(1)) > exp_lower(Fraction(1))
     True
@@ -69,6 +81,13 @@ class Growth:
     it, as one 64-bit word. Where e^epsilon is 2^62 or more it is exactly 2^62, which no two
     positive weights of a row total of 2^62 can exceed.
 
+    Attributes
+    ----------
+    numerator : int
+        Below 2^64.
+    shift : int
+        In 1..63.
+
     >>> Growth.of(Fraction(1)).ratio <= exp_lower(Fraction(1))
     True
     """
@@ -78,7 +97,7 @@ class Growth:
 
     @classmethod
     def of(cls, epsilon: Fraction) -> Growth:
-        """The factor for an exact rational epsilon between 1e-12 and 700."""
+        """Return the factor for an exact rational epsilon between 1e-12 and 700."""
         bound = exp_lower(epsilon)
         binade = (bound.numerator // bound.denominator).bit_length() - 1
         if binade >= 62:
@@ -92,7 +111,7 @@ class Growth:
         return Fraction(self.numerator, 1 << self.shift)
 
     def cap(self, weights: Integers) -> Integers:
-        """The largest integer each weight allows its neighbours: floor(ratio * weight).
+        """Return the largest integer each weight allows its neighbours: floor(ratio * weight).
 
         Exact, in 128-bit arithmetic made of 32-bit limbs; results above 2^63 - 1 are given
         as 2^63 - 1, which no weight exceeds. A weight of 0 allows only 0.
@@ -102,15 +121,15 @@ class Growth:
         """
         flat = np.ascontiguousarray(weights, dtype=np.int64).reshape(-1)
         caps = np.empty_like(flat)
-        for start in range(0, len(flat), CELLS):
-            high, low = _product(flat[start : start + CELLS], self.numerator)
+        for start in range(0, len(flat), CELLS_AT_ONCE):
+            high, low = _multiply(flat[start : start + CELLS_AT_ONCE], self.numerator)
             part = (high << np.uint64(WORD - self.shift)) | (low >> np.uint64(self.shift))
-            part[high >= np.uint64(1 << (self.shift - 1))] = LARGEST
-            caps[start : start + CELLS] = part.view(np.int64)
+            part[high >= np.uint64(1 << (self.shift - 1))] = LARGEST_WEIGHT
+            caps[start : start + CELLS_AT_ONCE] = part.view(np.int64)
         return caps.reshape(np.shape(weights))
 
     def need(self, weights: Integers) -> Integers:
-        """An integer that suffices beside each weight: at least weight / ratio.
+        """Return an integer that suffices beside each weight: at least weight / ratio.
 
         At most 2 above the smallest such integer, never above the weight itself; 0 beside 0
         and 1 beside 1.
@@ -121,15 +140,19 @@ class Growth:
         reciprocal = -(-(1 << (WORD + self.shift)) // self.numerator)
         flat = np.ascontiguousarray(weights, dtype=np.int64).reshape(-1)
         enough = np.empty_like(flat)
-        for start in range(0, len(flat), CELLS):
-            part = flat[start : start + CELLS]
-            high, _ = _product(part, reciprocal)
-            enough[start : start + CELLS] = np.minimum(high.view(np.int64) + 1, part)
+        for start in range(0, len(flat), CELLS_AT_ONCE):
+            part = flat[start : start + CELLS_AT_ONCE]
+            high, _ = _multiply(part, reciprocal)
+            enough[start : start + CELLS_AT_ONCE] = np.minimum(high.view(np.int64) + 1, part)
         return enough.reshape(np.shape(weights))
 
 
-def _product(weights: Integers, word: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """High and low 64 bits of weight * word, for weights in [0, 2^63) and word < 2^64."""
+def _multiply(weights: Integers, word: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """High and low 64 bits of weight * word, for weights in [0, 2^63) and word < 2^64.
+
+    Schoolbook multiplication of 32-bit halves: ``bottom``, ``cross`` and ``other`` fit in 64
+    bits, and ``middle`` adds their parts at 2^32 with room for the carry.
+    """
     low_half = np.uint64(0xFFFFFFFF)
     half = np.uint64(32)
     word_high, word_low = np.uint64(word >> 32), np.uint64(word & 0xFFFFFFFF)

@@ -29,10 +29,10 @@ from tallyveil.errors import CertificationError
 from tallyveil.exact import exact_epsilon
 from tallyveil.proof.certificate import read_rows, rows_text
 from tallyveil.proof.exponent import Growth
+from tallyveil.proof.rounding import TOTAL
 
 __all__ = ["GeometricLaw"]
 
-TOTAL = 1 << 62
 FAINT = 1 << 30  # a block ends where its weights would carry fewer digits than this
 LONGEST = 1 << 17
 

@@ -69,8 +69,7 @@ def ratio_holds(table: BigIntegers, neighbours: Neighbours, epsilon: Fraction) -
     if neighbours.kind == "complete":
         return bool((table.max(axis=0) <= caps.min(axis=0)).all())
     return all(
-        bool((table[low] <= caps[high]).all() and (table[high] <= caps[low]).all())
-        for low, high in neighbours.blocks()
+        bool((table[first] <= caps[second]).all()) for first, second in neighbours.ordered_blocks()
     )
 
 

@@ -19,10 +19,9 @@ from tallyveil.arrays import Integers
 from tallyveil.errors import VerificationError
 from tallyveil.neighbours import Neighbours
 from tallyveil.proof.exponent import Growth
+from tallyveil.proof.rounding import TOTAL, TOTAL_BITS
 
 __all__ = [
-    "TOTAL",
-    "TOTAL_BITS",
     "Cell",
     "Verdict",
     "check_weights",
@@ -30,10 +29,6 @@ __all__ = [
     "find_row_fault",
     "hockey_stick",
 ]
-
-TOTAL_BITS = 62
-TOTAL = 1 << TOTAL_BITS
-"""What every row of certified weights sums to."""
 
 
 @dataclass(frozen=True)
@@ -173,9 +168,8 @@ def _comparisons(upper: Any, lower: Any, neighbours: Neighbours) -> Iterator[tup
                upper.max(axis=0)[None, :], lower.min(axis=0)[None, :])  # fmt: skip
         return
     index = np.arange(len(upper))
-    for low, high in neighbours.blocks():
-        for first, second in ((low, high), (high, low)):
-            yield index[first][:, None], index[second][:, None], upper[first], lower[second]
+    for first, second in neighbours.ordered_blocks():
+        yield index[first][:, None], index[second][:, None], upper[first], lower[second]
 
 
 def _cell(weights: Integers, i: Integers, k: Integers, measure: NDArray[Any]) -> Cell:
@@ -193,10 +187,9 @@ def hockey_stick(weights: Integers, caps: Integers, neighbours: Neighbours) -> t
     """
     index = np.arange(len(weights))
     worst = (-1, 0, 0)
-    for low, high in neighbours.blocks():
-        for first, second in ((low, high), (high, low)):
-            sums = np.maximum(weights[first] - caps[second], 0).sum(axis=1)
-            at = int(sums.argmax())
-            if sums[at] > worst[0]:
-                worst = (int(sums[at]), int(index[first][at]), int(index[second][at]))
+    for first, second in neighbours.ordered_blocks():
+        sums = np.maximum(weights[first] - caps[second], 0).sum(axis=1)
+        at = int(sums.argmax())
+        if sums[at] > worst[0]:
+            worst = (int(sums[at]), int(index[first][at]), int(index[second][at]))
     return worst

@@ -25,7 +25,8 @@ from tallyveil.proof import certificate as document
 from tallyveil.proof.exponent import Growth
 from tallyveil.proof.noise_law import GeometricLaw
 from tallyveil.proof.products import find_broken_level
-from tallyveil.proof.ratios import TOTAL_BITS, Verdict, check_weights
+from tallyveil.proof.ratios import Verdict, check_weights
+from tallyveil.proof.rounding import TOTAL_BITS
 from tallyveil.query import Query
 
 __all__ = ["describe_findings", "read_document", "verify"]

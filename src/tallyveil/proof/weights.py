@@ -1,8 +1,9 @@
-"""Doubles to integers: weights with row totals of exactly 2^62 that are private as integers.
+"""Turn a private matrix of doubles into integer weights that are private as integers.
 
-Rounding a private matrix to integers breaks ratios by a unit here and there. The same sweep
-that repairs doubles mends it, this time in integers, and what is left of each row's total
-is spread so evenly that the spread is itself private; a sum of private arrays is private.
+Rounding a private matrix to integers breaks ratios by a unit here and there. The closure that
+repairs doubles repairs the integers too (`tallyveil.proof.repair.close_ratios`), and what is left
+of each row's total is shared so evenly that the shares are themselves private; a sum of private
+arrays is private.
 """
 
 from __future__ import annotations
@@ -10,52 +11,73 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tallyveil.arrays import Floats, Integers
+from tallyveil.arrays import Floats, Integers, Mask
 from tallyveil.errors import CertificationError
 from tallyveil.neighbours import Neighbours
 from tallyveil.proof.exponent import Growth
-from tallyveil.proof.ratios import TOTAL, TOTAL_BITS, find_broken_cell, hockey_stick
-from tallyveil.proof.repair import closure, components
+from tallyveil.proof.ratios import find_broken_cell, hockey_stick
+from tallyveil.proof.repair import close_ratios, label_components
+from tallyveil.proof.rounding import TOTAL, TOTAL_BITS, round_rows, round_rows_down, share_evenly
 from tallyveil.query import Query
 
 __all__ = ["approximate_weights", "pure_weights"]
 
-LARGEST_RESERVE = 1e-3  # of a row's mass may be spread to make the integers fit
+LARGEST_RESERVE = 1e-3
+"""Largest part of a row that may be shared evenly to make the integers private."""
+
+MIXING_ROUNDS = 4
+"""How often `approximate_weights` mixes in the mean output distribution before it gives up."""
+
+
+MIXING_MARGIN = 2.0**-40
+"""Mixed in beyond what the excess asks for, against the rounding of the mixed doubles."""
 
 
 def pure_weights(matrix: Floats, query: Query, epsilon: Fraction) -> Integers:
-    """Integer weights for a (nearly) epsilon-private matrix, shape (n, m), rows total 2^62.
+    """Return integer weights for a (nearly) epsilon-private matrix, rows totalling 2^62.
 
-    Every output that any row of a connected part of the neighbour graph reports gets at
-    least weight 1 in all its rows; every other output gets 0. For every neighbour pair and
+    Every output that any row of a connected part of the neighbour graph reports gets at least
+    weight 1 in all rows of that part; every other output gets 0. For every neighbour pair and
     every output, weight <= e^epsilon * neighbour's weight, exactly. Symmetric matrices give
     symmetric weights.
+
+    Parameters
+    ----------
+    matrix : array of float, shape (n, m)
+        Private at epsilon up to the rounding of doubles; see `tallyveil.proof.repair`.
+    query : Query
+        Its neighbours say which rows are compared.
+    epsilon : Fraction
+        The exact privacy loss.
+
+    Returns
+    -------
+    array of int, shape (n, m)
 
     >>> pure_weights(np.full((2, 2), 0.5), Query.count(1), Fraction(1)).tolist() == [
     ...     [2**61, 2**61], [2**61, 2**61]]
     True
     """
     growth = Growth.of(epsilon)
-    support = _support(matrix, query.neighbours)
-    outputs = support.sum(axis=1)
-    # The even spread holds if its range, at most `rest` units, is below (ratio - 1) shares.
+    support = _find_support(matrix, query.neighbours)
+    rest_at = _choose_rest_outputs(matrix, support, query)
+    most = support.sum(axis=1).max()
+    # The shares are private if they differ by at most (ratio - 1) shares. They differ by the
+    # `most` units of a remainder at the worst, so `most / (ratio - 1)` per output suffices.
     surplus = growth.ratio - 1
-    reserve = int(outputs.max() ** 2 / surplus) + int(outputs.max())
+    reserve = int(most**2 / surplus) + int(most)
     while reserve <= LARGEST_RESERVE * TOTAL:
-        units = np.floor(matrix * float(TOTAL - reserve)).astype(np.int64)
-        units = closure(np.maximum(units, support), query.neighbours, growth.need)
+        units = np.maximum(round_rows_down(matrix, reserve), support)
+        units = close_ratios(units, query.neighbours, growth.need)
         left = TOTAL - units.sum(axis=1)
         if left.min() >= 0:
-            share, rest = np.divmod(left, outputs)
-            spread = np.where(support, share[:, None], 0)
-            spread[np.arange(len(spread)), _seat(matrix, support, query)] += rest
+            shares = share_evenly(left, support, rest_at)
             if (
                 left.max() == 0
-                or find_broken_cell(spread, growth.cap(spread), query.neighbours) is None
+                or find_broken_cell(shares, growth.cap(shares), query.neighbours) is None
             ):
-                return units + spread
+                return units + shares
         reserve += max(reserve, int(int(np.ptp(left)) / surplus))
     raise CertificationError(
         f"Epsilon {float(epsilon):g} is too small for {query.shape[1]} outputs in "
@@ -67,37 +89,50 @@ def pure_weights(matrix: Floats, query: Query, epsilon: Fraction) -> Integers:
 def approximate_weights(
     matrix: Floats, query: Query, epsilon: Fraction, delta: Fraction
 ) -> Integers:
-    """Integer weights of an (epsilon, delta)-private matrix, shape (n, m), rows total 2^62.
+    """Return integer weights of an (epsilon, delta)-private matrix, rows totalling 2^62.
 
-    Rounded down, with the rest on each row's likeliest output. If that leaves the
-    hockey-stick sum above delta, rows are mixed with the mean output law by just as much as
-    brings it below; mixing by t scales the sum by 1 - t. Impossible entries stay impossible
-    unless mixing is needed.
+    Entries are rounded down, with the rest on each row's likeliest output. If that leaves the
+    hockey-stick sum above delta, rows are mixed with the mean output distribution by just as
+    much as brings it below; mixing by t scales the sum by 1 - t. Impossible entries stay
+    impossible unless mixing is needed.
+
+    Parameters
+    ----------
+    matrix : array of float, shape (n, m)
+        (epsilon, delta)-private up to the rounding of doubles.
+    query : Query
+        Its neighbours say which rows are compared.
+    epsilon, delta : Fraction
+        The exact privacy loss.
+
+    Returns
+    -------
+    array of int, shape (n, m)
+        `tallyveil.proof.verify.check_weights` decides whether they are private.
     """
     allowed = int(delta * TOTAL)
     mean = matrix.mean(axis=0) / matrix.mean(axis=0).sum()
     mixing = 0.0
-    for _ in range(4):
+    for _ in range(MIXING_ROUNDS):
         mixed = (1 - mixing) * matrix + mixing * mean
-        units: Integers = np.floor(mixed * float(TOTAL)).astype(np.int64)
-        rows = np.arange(len(units))
-        units[rows, matrix.argmax(axis=1)] += TOTAL - units.sum(axis=1)
+        units = round_rows(mixed, matrix.argmax(axis=1))
         excess = hockey_stick(units, Growth.of(epsilon).cap(units), query.neighbours)[0]
         if excess <= allowed:
             return units
-        mixing = min(1.0, mixing + (excess - allowed) / excess + 2.0**-40)
+        mixing = min(1.0, mixing + (excess - allowed) / excess + MIXING_MARGIN)
     return units
 
 
-def _support(matrix: Floats, neighbours: Neighbours) -> NDArray[np.bool_]:
-    label = components(neighbours)
+def _find_support(matrix: Floats, neighbours: Neighbours) -> Mask:
+    """Outputs that some row in the same connected part reports, shape (n, m)."""
+    label = label_components(neighbours)
     support = np.zeros(matrix.shape, dtype=bool)
     for part in np.unique(label):
         support[label == part] = (matrix[label == part] > 0).any(axis=0)
     return support
 
 
-def _seat(matrix: Floats, support: NDArray[np.bool_], query: Query) -> Integers:
-    """The output of each row that takes the last few units: its own, or else the likeliest."""
+def _choose_rest_outputs(matrix: Floats, support: Mask, query: Query) -> Integers:
+    """The output of each row that takes the last units: the truth's own, or the likeliest."""
     own = support[np.arange(len(matrix)), query.home]
     return np.where(own, query.home, matrix.argmax(axis=1))

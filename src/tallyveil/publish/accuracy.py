@@ -12,10 +12,15 @@ import numpy as np
 from tallyveil.arrays import Floats, Integers
 from tallyveil.certified.base import Certified
 from tallyveil.certified.ladder import Ladder
-from tallyveil.certified.mechanism import CertifiedGeometric, CertifiedMechanism
+from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric
 from tallyveil.errors import ArgumentError
-from tallyveil.mechanism import Mechanism, as_mechanism
-from tallyveil.mechanisms.transport import geometric_output_law, transport
+from tallyveil.mechanism import Mechanism
+from tallyveil.mechanisms.geometric import (
+    geometric_output_distribution,
+    inverse_diagonals,
+    measure_errors,
+)
+from tallyveil.mechanisms.transport import transport
 from tallyveil.query import Query
 
 __all__ = [
@@ -29,6 +34,7 @@ __all__ = [
     "expected_accuracy",
     "geometric_accuracy",
     "matched_mechanism",
+    "matrix_of",
 ]
 
 CONFIDENCE = 0.95
@@ -93,9 +99,14 @@ def expected_accuracy(certified: Certified, upper: int) -> Accuracy:
     """What can be said before anything is drawn: the accuracy of the certified draw."""
     if isinstance(certified, CertifiedGeometric):
         return geometric_accuracy(upper, certified.exact_epsilon)
-    if isinstance(certified, (CertifiedMechanism, Ladder)):
-        return Accuracy.of(certified.mechanism)
-    raise ArgumentError("certified", "answer a count", got=type(certified).__name__)
+    return Accuracy.of(matrix_of(certified))
+
+
+def matrix_of(certified: Certified) -> Mechanism:
+    """The probabilities that a certified count is drawn with."""
+    if isinstance(certified, (CertifiedAnswers, Ladder)):
+        return certified.mechanism
+    raise ArgumentError("certified", "answer a count", got=repr(certified))
 
 
 def describe_published(
@@ -122,7 +133,7 @@ def describe_published(
     """
     expected = expected_accuracy(certified, upper)
     narrow = upper + 1 <= WIDEST_PICTURE
-    drawn = as_mechanism(certified) if narrow else None
+    drawn = matrix_of(certified) if narrow else None
     held = () if drawn is None else tuple(sorted(n for n, has in drawn.properties().items() if has))
     if method != "preserve":
         spread = None if drawn is None else drawn_spread(drawn, histogram)
@@ -137,29 +148,10 @@ def describe_published(
 def geometric_accuracy(upper: int, epsilon: Fraction) -> Accuracy:
     """The figures of clamped geometric noise, in O(upper) and without a matrix.
 
-    With a = exp(-epsilon), Z the noise and Pr(Z >= k) = a^k / (1 + a) for k >= 1, the part of
-    Z beyond m is E[(Z - m)+] = a^(m+1) / ((1 + a)(1 - a)), and
-    E[min(Z+, m)^2] = sum_{k<=m} (2k - 1) Pr(Z >= k).
-
-    >>> import tallyveil as tv
-    >>> m = tv.geometric(tv.Query.count(5), epsilon=1)
-    >>> figures = geometric_accuracy(5, Fraction(1))
-    >>> bool(np.allclose(figures.bias, m.bias()) and np.allclose(figures.rmse, m.rmse()))
-    True
+    >>> geometric_accuracy(5, Fraction(1)).interval[2].tolist()
+    [0.0, 5.0]
     """
-    a = math.exp(-float(epsilon))
-    gap = -math.expm1(-float(epsilon))
-    true = np.arange(upper + 1)
-    power = a ** np.arange(1, upper + 2)
-    bias = (power - power[::-1]) / ((1 + a) * gap)
-    steps = (2 * np.arange(1, upper + 1) - 1) * power[:-1] / (1 + a)
-    one_side = np.concatenate([[0.0], np.cumsum(steps)])
-    rmse = np.sqrt(one_side + one_side[::-1])
-    tail = (1 - CONFIDENCE) / 2
-    # Pr(Z > k) = a^(k+1) / (1 + a) is at most the tail from this k on
-    reach = max(0, math.ceil(math.log(tail * (1 + a)) / -float(epsilon) - 1 - 1e-9))
-    interval = np.column_stack([np.maximum(true - reach, 0), np.minimum(true + reach, upper)])
-    return Accuracy(bias, rmse, interval.astype(float))
+    return Accuracy(*measure_errors(upper, float(epsilon), CONFIDENCE))
 
 
 def matched_mechanism(upper: int, epsilon: Fraction, histogram: Integers) -> Mechanism | None:
@@ -192,15 +184,11 @@ def estimated_spread(histogram: Integers, epsilon1: Fraction, epsilon2: Fraction
     tridiagonal inverse of the geometric matrix. The two are independent and are weighted by
     their precisions. Shape constraints only make the estimate better.
     """
-    a = math.exp(-float(epsilon2))
-    gap = -math.expm1(-float(epsilon2))
     records = float(histogram.sum())
-    drawn = geometric_output_law(histogram / records, float(epsilon2)) * records
-    own = np.full(len(histogram), ((1 + a * a) / gap**2) ** 2)
-    beside = np.full(len(histogram), (a / gap**2) ** 2)
-    own[[0, -1]], beside[[0, -1]] = gap**-2, (a / gap) ** 2
-    around = beside * drawn
-    variance = own * drawn + np.append(around[1:], 0.0) + np.append(0.0, around[:-1]) - histogram
+    drawn = geometric_output_distribution(histogram / records, float(epsilon2)) * records
+    own, beside = inverse_diagonals(len(histogram), float(epsilon2))
+    around = beside**2 * drawn
+    variance = own**2 * drawn + np.append(around[1:], 0.0) + np.append(0.0, around[:-1]) - histogram
     variance = np.maximum(variance, 1e-12)
     if epsilon1 > 0:
         b = math.exp(-float(epsilon1))

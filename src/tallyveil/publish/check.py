@@ -12,6 +12,7 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,7 @@ def _check_release(root: Path) -> list[Finding]:
     if receipt.version == 1:
         from tallyveil.publish.check_version_1 import CHECKS
 
-        return findings + [_try(name, lambda check=check: check(root)) for name, check in CHECKS]
+        return findings + [_try(name, partial(check, root)) for name, check in CHECKS]
     certified: list[list[Certified]] = []
     checks: list[tuple[str, Callable[[], str]]] = [
         ("receipt", lambda: _check_receipt(root, receipt)),

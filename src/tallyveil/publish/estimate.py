@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from tallyveil.arrays import Floats, Integers
+from tallyveil.mechanisms.geometric import inverse_diagonals, output_factors, sum_both_sides
 from tallyveil.publish.isotonic import monotone
 from tallyveil.publish.least_squares import least_squares_at_total
 
@@ -71,12 +71,12 @@ def estimate_histogram(draws: PrivateDraws) -> Floats:
     drawn = np.bincount(draws.values, minlength=draws.size).astype(float)
     a = float(np.exp(-float(draws.epsilon2)))
     if draws.totals is None:
-        return _most_likely(drawn, a)
+        return _most_likely(drawn, float(draws.epsilon2))
     noise = float(np.exp(-float(draws.epsilon1)))
     variance = 2 * noise / (1 - noise) ** 2
     totals = draws.totals.astype(float)
     if draws.size > LARGEST_JOINT:
-        return _bin_by_bin(totals, variance, drawn, a)
+        return _bin_by_bin(totals, variance, drawn, float(draws.epsilon2))
     pilot = np.diff(monotone(totals, draws.records), prepend=0.0, append=draws.records)
     for _ in range(PASSES):
         pilot = _joint(totals, variance, drawn, a, pilot)
@@ -148,7 +148,7 @@ def _draw_cumulative(n: int, a: float) -> Floats:
     return F
 
 
-def _bin_by_bin(totals: Floats, variance: float, drawn: Floats, a: float) -> Floats:
+def _bin_by_bin(totals: Floats, variance: float, drawn: Floats, epsilon: float) -> Floats:
     """The weighted mean of both cumulative histograms at each bin, then monotone.
 
     The inverse of the geometric matrix is tridiagonal, so the unbiased cumulative histogram
@@ -156,8 +156,7 @@ def _bin_by_bin(totals: Floats, variance: float, drawn: Floats, a: float) -> Flo
     ends, with variance b_j (1 + b_j) K_j + b_(j+1) (1 + b_(j+1)) K_(j+1).
     """
     records = float(drawn.sum())
-    b = np.full(len(drawn), a / (1 - a) ** 2)
-    b[[0, -1]] = a / (1 - a)
+    _, b = inverse_diagonals(len(drawn), epsilon)
     unbiased = np.cumsum(drawn)[:-1] + b[:-1] * drawn[:-1] - b[1:] * drawn[1:]
     smooth = np.convolve(np.pad(drawn, 2, mode="edge"), np.full(5, 0.2), mode="valid")
     spread = b * (1 + b) * (smooth + 0.02)
@@ -169,29 +168,16 @@ def _bin_by_bin(totals: Floats, variance: float, drawn: Floats, a: float) -> Flo
     return histogram
 
 
-def _most_likely(drawn: Floats, a: float) -> Floats:
+def _most_likely(drawn: Floats, epsilon: float) -> Floats:
     """The histogram that makes the draws likeliest, by expectation maximisation, O(size) each.
 
     h_d <- h_d sum_j K_j G[d, j] / (h G)_j, from an even start.
     """
     n, records = len(drawn), float(drawn.sum())
-    column = np.full(n, (1 - a) / (1 + a))
-    column[[0, -1]] = 1 / (1 + a)
+    column = output_factors(n, epsilon)
     h = np.full(n, records / n)
     for _ in range(EM_STEPS):
-        expected = np.maximum(_two_sided(h, a) * column, 1e-300)
-        h = h * _two_sided(column * drawn / expected, a)
+        expected = np.maximum(sum_both_sides(h, epsilon) * column, 1e-300)
+        h = h * sum_both_sides(column * drawn / expected, epsilon)
         h *= records / h.sum()
     return h
-
-
-def _two_sided(values: Floats, a: float) -> Floats:
-    """sum_j a^|i-j| values_j for every i: two bidiagonal solves, O(n), nothing cancels."""
-    from scipy.linalg import solve_banded
-
-    n = len(values)
-    bands: Any = np.vstack([np.ones(n), np.full(n, -a)])
-    both = np.column_stack([values, values[::-1]])
-    running = solve_banded((1, 0), bands, both, check_finite=False)
-    result: Floats = running[:, 0] + running[::-1, 1] - values
-    return result

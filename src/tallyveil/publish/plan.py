@@ -157,16 +157,17 @@ def plan_column(
         method, why = choose_method(rows, upper)
     query, epsilon, solver, loss = Query.count(upper), column.epsilon, "closed form", "not used"
     made: Method
+    certified: Certified
     distribution = None
     if method == "ladder":
-        ladder = Ladder(query, request.levels)
-        made, certified = Levels(ladder), ladder
+        certified = ladder = Ladder(query, request.levels)
+        made = Levels(ladder)
     elif method == "preserve":
-        made = _plan_preserve(query, epsilon, rows)
-        certified, distribution = made.certified, made.distribution
+        made = preserve = _plan_preserve(query, epsilon, rows)
+        certified, distribution = preserve.certified, preserve.distribution
     else:
-        certified, method, solver, loss = _certify_method(request, method, query, epsilon)
-        made, epsilon = Independent(certified), certified.exact_epsilon
+        answers, method, solver, loss = _certify_method(request, method, query, epsilon)
+        made, certified, epsilon = Independent(answers), answers, answers.exact_epsilon
     stages = [PlannedStage(column.name, COUNTS, certified, _cost(certified, request))]
     if distribution is not None:
         cost = _cost(distribution, request)
@@ -215,8 +216,7 @@ def _read_supplied(path: Path, query: Query, epsilon: Fraction) -> CertifiedAnsw
     from tallyveil.certified.files import read_mechanism
 
     read = read_mechanism(path, query, epsilon)
-    is_certified = isinstance(read, CertifiedAnswers)
-    certified = read if is_certified else certify(read, epsilon)
+    certified = read if isinstance(read, CertifiedAnswers) else certify(read, epsilon)
     if certified.query != query:
         raise ArgumentError("method", f"be a mechanism for {query!r}", got=repr(certified.query))
     if certified.exact_epsilon > epsilon:

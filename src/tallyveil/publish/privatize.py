@@ -33,10 +33,10 @@ def _takes(
         run: Callable[[Any, ReleaseOptions], Result],
     ) -> Callable[Concatenate[Any, Options], Result]:
         @wraps(run)
-        def call(table: Any, *args: Options.args, **kwargs: Options.kwargs) -> Result:
+        def call(table: Any, /, *args: Options.args, **kwargs: Options.kwargs) -> Result:
             return run(table, make(*args, **kwargs))
 
-        first = inspect.Parameter("table", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Any)
+        first = inspect.Parameter("table", inspect.Parameter.POSITIONAL_ONLY, annotation=Any)
         signature = inspect.signature(make)
         call.__signature__ = signature.replace(  # type: ignore[attr-defined]
             parameters=[first, *signature.parameters.values()],

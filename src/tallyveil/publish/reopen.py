@@ -12,12 +12,13 @@ import numpy as np
 from tallyveil.certified.base import Certified
 from tallyveil.certified.load import load
 from tallyveil.errors import PackageError
-from tallyveil.mechanism import Mechanism, as_mechanism
+from tallyveil.mechanism import Mechanism
 from tallyveil.publish.accuracy import (
     WIDEST_PICTURE,
     Figures,
     describe_published,
     matched_mechanism,
+    matrix_of,
 )
 from tallyveil.publish.files import RECEIPT
 from tallyveil.publish.page.methodology import methodology
@@ -98,7 +99,7 @@ def published_mechanism(folder: str | Path, column: ColumnRecord) -> Mechanism |
     stage = column.counts_stage
     if column.method == "preserve":
         return matched_mechanism(column.upper, stage.certified_epsilon, np.array(column.histogram))
-    return as_mechanism(load_stage(folder, stage))
+    return matrix_of(load_stage(folder, stage))
 
 
 def rebuild_methodology(folder: str | Path) -> str:

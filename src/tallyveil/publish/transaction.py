@@ -83,7 +83,7 @@ def publish_table(
         say("debiting the ledger")
         entry = None if account is None else _debit(account, prepared, command, name)
         say("drawing")
-        entropy = Entropy() if options.entropy is None else options.entropy
+        entropy = Entropy.fresh(options.entropy)
         plans = prepared.complete_plans(entropy)
         published = []
         for plan in plans:

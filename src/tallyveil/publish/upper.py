@@ -78,7 +78,7 @@ def private_upper(
     if len(column) == 0:
         raise TableError("The table has no rows: there is nothing to privatize.")
     noise = certify_noise(epsilon)
-    source = Entropy() if entropy is None else entropy
+    source = Entropy.fresh(entropy)
     found = find_upper(np.minimum(column, ceiling), noise, ceiling, source, quantile)
     return PrivateUpper(found, noise.exact_epsilon, quantile)
 

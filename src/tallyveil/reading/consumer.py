@@ -16,11 +16,11 @@ import numpy as np
 from tallyveil.arrays import Floats, Mask
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_epsilon
-from tallyveil.loss import Loss, Prior, loss_name, loss_table, prior_law, side_mask
+from tallyveil.loss import Loss, loss_name, loss_table
 from tallyveil.matrix import FrozenArrays, posterior_costs
 from tallyveil.mechanism import Mechanism, MechanismLike, as_mechanism
-from tallyveil.mechanisms.chain import geometric_rate
-from tallyveil.mechanisms.geometric import geometric
+from tallyveil.mechanisms.geometric import geometric, geometric_rate
+from tallyveil.prior import Prior, mark_possible_answers, resolve_prior
 from tallyveil.query import Query, require_query
 from tallyveil.reading.minimax import minimax_remap
 
@@ -163,7 +163,7 @@ class Consumer:
         mechanism = as_mechanism(mechanism)
         query = _guess_query(mechanism.query)
         losses = loss_table(query, self.loss)
-        possible = side_mask(mechanism.query, self.side_information)
+        possible = mark_possible_answers(mechanism.query, self.side_information)
         if self.is_bayesian:
             prior = self._condition_prior(possible)
             remap, ties, bound = _bayes_remap(mechanism, losses, prior)
@@ -204,7 +204,7 @@ class Consumer:
             return self.respond(geometric(guesses, epsilon)).induced
         from tallyveil.optimize.design import design
 
-        possible = side_mask(query, self.side_information)
+        possible = mark_possible_answers(query, self.side_information)
         found = design(
             guesses,
             exact_epsilon(epsilon),
@@ -217,7 +217,7 @@ class Consumer:
 
     def _condition_prior(self, possible: Mask) -> Floats:
         """The prior given that the true answer is a possible one."""
-        weights = np.where(possible, prior_law(self.prior, len(possible)), 0.0)
+        weights = np.where(possible, resolve_prior(self.prior, len(possible)), 0.0)
         if weights.sum() <= 0:
             rule = "give weight to some answer in the side information"
             raise ArgumentError("prior", rule, got="none")

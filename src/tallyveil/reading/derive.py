@@ -8,12 +8,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tallyveil.arrays import Floats
+from tallyveil.arrays import Floats, Fractions
 from tallyveil.errors import ArgumentError, InfeasibleError
-from tallyveil.exact import Epsilon
+from tallyveil.exact import Epsilon, exact_ratio
 from tallyveil.matrix import FrozenArrays
 from tallyveil.mechanism import MechanismLike, as_mechanism
-from tallyveil.mechanisms.chain import Fractions, checked_ratio, geometric_rate, remove_geometric
+from tallyveil.mechanisms.geometric import geometric_rate, remove_geometric
 
 __all__ = [
     "Derivability",
@@ -247,7 +247,7 @@ def exact_derivation(matrix: ArrayLike, ratio: Epsilon) -> Fractions:
     >>> T.tolist()
     [[Fraction(7, 9), Fraction(2, 9)], [Fraction(2, 9), Fraction(7, 9)]]
     """
-    a = checked_ratio(ratio)
+    a = exact_ratio(ratio)
     try:
         rows = [[Fraction(cell) for cell in row] for row in np.asarray(matrix, dtype=object)]
     except (TypeError, ValueError, ZeroDivisionError):

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats, Mask
 from tallyveil.errors import ArgumentError, InfeasibleError
-from tallyveil.loss import Prior
 from tallyveil.matrix import FrozenArrays
 from tallyveil.mechanism import MechanismLike, as_mechanism
+from tallyveil.prior import Prior
 from tallyveil.reading.confidence import confidence_sets
 from tallyveil.reading.posterior import (
     find_column,

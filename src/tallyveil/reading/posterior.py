@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats, Integers
 from tallyveil.errors import ArgumentError
-from tallyveil.loss import Prior, prior_law
 from tallyveil.matrix import FrozenArrays, central_interval, joint_distribution
 from tallyveil.measures import check_confidence, check_number
 from tallyveil.mechanism import Mechanism, MechanismLike, as_mechanism
+from tallyveil.prior import Prior, resolve_prior
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -178,7 +178,7 @@ def posterior(mechanism: MechanismLike, released: float, prior: Prior = None) ->
 
 def posterior_distributions(mechanism: Mechanism, prior: Prior = None) -> Floats:
     """The posterior for every output, shape (m, n); NaN where the prior rules an output out."""
-    joint = joint_distribution(mechanism.matrix, prior_law(prior, len(mechanism.matrix)))
+    joint = joint_distribution(mechanism.matrix, resolve_prior(prior, len(mechanism.matrix)))
     with np.errstate(invalid="ignore", divide="ignore"):
         conditional: Floats = joint / joint.sum(axis=1, keepdims=True)
     return conditional

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError, InfeasibleError
-from tallyveil.loss import Prior, prior_law
 from tallyveil.matrix import FrozenArrays
 from tallyveil.measures import check_confidence
 from tallyveil.mechanism import Mechanism, MechanismLike, as_mechanism
-from tallyveil.mechanisms.chain import geometric_rate
+from tallyveil.mechanisms.geometric import geometric_rate
+from tallyveil.prior import Prior, resolve_prior
 from tallyveil.reading.posterior import find_column, find_outputs
 
 __all__ = ["Estimate", "UnbiasedEstimator", "estimate_mean", "estimate_total", "unbiased"]
@@ -151,7 +151,7 @@ def _estimate_geometric(true: Floats, rate: float, step: float) -> tuple[Floats,
 
 def _solve_rows(matrix: Floats, right: Floats, prior: Prior) -> Floats:
     """The solution of matrix @ u = right with the least prior mean of u^2."""
-    reach = prior_law(prior, len(matrix)) @ matrix
+    reach = resolve_prior(prior, len(matrix)) @ matrix
     if not (reach[matrix.max(axis=0) > 0] > 0).all():
         got = "one that rules an output out"
         raise ArgumentError("prior", "make every output possible", got=got)

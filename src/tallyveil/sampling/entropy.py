@@ -15,30 +15,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.errors import ArgumentError
+from tallyveil.answers import read_whole
+from tallyveil.arrays import Integers
+from tallyveil.errors import ArgumentError, describe_kind
 
 __all__ = ["Entropy", "SeededNotPrivate"]
 
 PIECE = 1 << 20
+"""Bytes encrypted at once."""
+
 ZEROS = bytes(PIECE)
 BLOCK = 16
+"""Bytes of one AES block."""
 
 _forks = [0]  # how many forks lie between this process and the first one
 
 
-def _forked() -> None:
+def _count_fork() -> None:
     _forks[0] += 1
 
 
-os.register_at_fork(after_in_child=_forked)
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_count_fork)
 
 
 class Entropy:
-    """Fresh random bits from AES-256-CTR under a key that only the operating system knows.
+    """Random bits from AES-256-CTR under a key that only the operating system knows.
 
     Every thread of every process has its own key: a thread that finds no key of its own, or
     one from before a fork, takes a new one, so no stream is ever repeated. Nothing about
     the key is stored, shown or logged.
+
+    Attributes
+    ----------
+    private : bool
+        Whether what is drawn from this source may be called private.
 
     >>> source = Entropy()
     >>> source.private, source.words(3).dtype.name, len(source.words(3))
@@ -46,10 +57,23 @@ class Entropy:
     """
 
     private = True
-    """Whether what is drawn from this source may be called private."""
 
     def __init__(self) -> None:
         self._own = threading.local()
+
+    @staticmethod
+    def fresh(given: Entropy | None) -> Entropy:
+        """Return the source for one release: `given` with a new key, or a new source if None.
+
+        >>> Entropy.fresh(None).private
+        True
+        """
+        source = Entropy() if given is None else given
+        if not isinstance(source, Entropy):
+            got = describe_kind(given)
+            raise ArgumentError("entropy", "be an Entropy, or None for a new one", got=got)
+        source.rekey()
+        return source
 
     def rekey(self) -> None:
         """Forget this thread's key; the next draw takes a new one."""
@@ -58,11 +82,12 @@ class Entropy:
     def _cipher(self) -> Any:
         own, process = self._own, (os.getpid(), _forks[0])
         if getattr(own, "process", None) != process:
-            own.cipher, own.process = _stream(os.urandom(32), os.urandom(BLOCK)), process
+            own.cipher = _start_stream(os.urandom(32), os.urandom(BLOCK))
+            own.process = process
         return own.cipher
 
     def octets(self, count: int) -> NDArray[np.uint8]:
-        """`count` uniform random bytes."""
+        """Return `count` uniform random bytes."""
         cipher = self._cipher()
         room = np.empty(count + BLOCK, dtype=np.uint8)  # the cipher wants room for one block more
         view = memoryview(room.data)
@@ -72,20 +97,33 @@ class Entropy:
         return room[:count]
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        """`count` uniform 64-bit words."""
+        """Return `count` uniform 64-bit words."""
         return self.octets(8 * count).view(np.uint64)
 
-    def below(self, bound: int, size: int) -> NDArray[np.int64]:
-        """`size` whole numbers, exactly uniform on 0..bound-1, for bound up to 2^63.
+    def numbers(self, count: int, bits: int) -> Integers:
+        """Return `count` whole numbers, uniform on 0..2^bits-1, for bits up to 63."""
+        return (self.words(count) >> np.uint64(64 - bits)).view(np.int64)
+
+    def below(self, bound: int, size: int) -> Integers:
+        """Return `size` whole numbers, exactly uniform on 0..bound-1.
 
         Words in the last, incomplete multiple of `bound` are thrown away, which leaves the
         others exactly uniform.
 
+        Parameters
+        ----------
+        bound : int
+            In 1..2^63.
+        size : int
+            How many, at least 0.
+
         >>> bool((Entropy().below(6, 100) < 6).all())
         True
         """
-        if not 1 <= bound <= 1 << 63:
-            raise ArgumentError("bound", "lie in 1..2^63", bound)
+        bound = read_whole(bound, "bound", 1, ArgumentError)
+        size = read_whole(size, "size", 0, ArgumentError)
+        if bound > 1 << 63:
+            raise ArgumentError("bound", "be at most 2^63", bound)
         last = np.uint64((1 << 64) // bound * bound - 1)
         found = np.empty(0, dtype=np.int64)
         while len(found) < size:
@@ -94,14 +132,15 @@ class Entropy:
             found = np.concatenate([found, kept.astype(np.int64)])
         return found
 
-    def permutation(self, size: int) -> NDArray[np.int64]:
-        """A permutation of 0..size-1, every one exactly equally likely.
+    def permutation(self, size: int) -> Integers:
+        """Return a permutation of 0..size-1, every one exactly equally likely.
 
         The order of independent words, drawn again in the rare case that two are equal.
 
         >>> sorted(Entropy().permutation(5).tolist())
         [0, 1, 2, 3, 4]
         """
+        size = read_whole(size, "size", 0, ArgumentError)
         while True:
             words = self.words(size)
             order = np.argsort(words)
@@ -115,6 +154,11 @@ class SeededNotPrivate(Entropy):
 
     `private` is False, and everything made with it says NOT PRIVATE. Meant for one thread.
 
+    Parameters
+    ----------
+    seed : int
+        The same seed gives the same stream.
+
     >>> SeededNotPrivate(7).below(100, 3).tolist() == SeededNotPrivate(7).below(100, 3).tolist()
     True
     """
@@ -123,8 +167,9 @@ class SeededNotPrivate(Entropy):
 
     def __init__(self, seed: int) -> None:
         super().__init__()
-        key = hashlib.sha256(f"tallyveil, not private, {int(seed)}".encode()).digest()
-        self._seeded = _stream(key, bytes(BLOCK))
+        seed = read_whole(seed, "seed", error=ArgumentError)
+        key = hashlib.sha256(f"tallyveil, not private, {seed}".encode()).digest()
+        self._seeded = _start_stream(key, bytes(BLOCK))
 
     def rekey(self) -> None:
         """Do nothing: the stream goes on, so that a test can repeat a series of releases."""
@@ -133,7 +178,8 @@ class SeededNotPrivate(Entropy):
         return self._seeded
 
 
-def _stream(key: bytes, nonce: bytes) -> Any:
+def _start_stream(key: bytes, nonce: bytes) -> Any:
+    """Return an AES-256-CTR cipher at its first block."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     return Cipher(algorithms.AES(key), modes.CTR(nonce)).encryptor()

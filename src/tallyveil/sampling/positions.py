@@ -1,4 +1,4 @@
-"""Between a table's numbers and a query's positions: check all, then look up, then look back.
+"""Validate true answers, map them to input indices, and map output indices to released values.
 
 Errors name the rule that is broken and never the count that broke it.
 """
@@ -11,51 +11,73 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tallyveil.errors import ArgumentError
-from tallyveil.query import Query
+from tallyveil.query import GRID_TOLERANCE, Query, require_query
 
 __all__ = ["input_positions", "released_values"]
 
 
 def input_positions(counts: Any, query: Query) -> tuple[NDArray[Any], bool, np.dtype[Any]]:
-    """Input index of every true answer, whether one was given, and the type they came in.
+    """Return the input index of every true answer, whether one was given, and their type.
 
-    Refuses, before anything is drawn, what is not a whole one-dimensional array (or one
-    number) of true answers of the query: strings, None, booleans, fractions, missing
-    values, numbers out of range. An empty array gives an empty result.
+    Refuses, before anything is drawn, what is not one number or a one-dimensional array of
+    true answers of the query: strings, None, booleans, fractions, missing values, numbers out
+    of range. An empty array gives an empty result.
+
+    Parameters
+    ----------
+    counts : number or array, shape (N,)
+        The true answers.
+    query : Query
+        What they answer.
+
+    Returns
+    -------
+    positions : array of int, shape (N,)
+    one : bool
+        Whether a single number was given.
+    kind : dtype
+        The type of `counts` if it was an array, else the query's own.
 
     >>> input_positions([3, 0], Query.count(3))[0].tolist()
     [3, 0]
     """
+    require_query(query)
     try:
         array = np.asarray(counts)
     except ValueError:  # lists of unequal length
-        raise _refused("be one number or a one-dimensional array of numbers") from None
+        raise _refusal("be one number or a one-dimensional array of numbers") from None
     if array.ndim > 1:
-        raise _refused("be one number or a one-dimensional array of numbers")
+        raise _refusal("be one number or a one-dimensional array of numbers")
     if array.size == 0 and array.ndim == 1 and array.dtype.kind in "fiu":
-        return np.empty(0, np.int64), False, array.dtype if array.dtype.kind != "f" else _own(query)
+        return (
+            np.empty(0, np.int64),
+            False,
+            array.dtype if array.dtype.kind != "f" else _own_dtype(query),
+        )
     if array.dtype.kind not in "fiu":
-        raise _refused("be numbers: not strings, None, booleans, dates or mixed objects")
+        raise _refusal("be numbers: not strings, None, booleans, dates or mixed objects")
     values = array.reshape(-1)
     low, high = query.inputs[0], query.inputs[-1]
     if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise _refused("hold no missing or infinite value")
+        raise _refusal("hold no missing or infinite value")
     if values.min() < low or values.max() > high:
-        raise _refused(f"lie between {low} and {high}, the public range of the query")
-    kind = array.dtype if isinstance(counts, (np.ndarray, np.generic)) else _own(query)
-    if _consecutive(query):
+        raise _refusal(f"lie between {low} and {high}, the public range of the query")
+    kind = array.dtype if isinstance(counts, (np.ndarray, np.generic)) else _own_dtype(query)
+    if _is_consecutive(query):
         if values.dtype.kind == "f" and (values != np.floor(values)).any():
-            raise _refused("be whole numbers")
+            raise _refusal("be whole numbers")
         whole = values.astype(np.int64) if values.dtype.kind == "f" else values
         return (whole - low if low else whole), array.ndim == 0, kind
     at = np.searchsorted((query.inputs[:-1] + query.inputs[1:]) / 2, values)
-    if np.abs(query.inputs[at] - values).max() > 1e-9 * float(np.diff(query.inputs).min()):
-        raise _refused("be true answers of the query")
+    if np.abs(query.inputs[at] - values).max() > GRID_TOLERANCE * float(
+        np.diff(query.inputs).min()
+    ):
+        raise _refusal("be true answers of the query")
     return at, array.ndim == 0, kind
 
 
 def released_values(outputs: NDArray[Any], query: Query, kind: np.dtype[Any]) -> NDArray[Any]:
-    """The released answers at output indices, in the integer type that came in if it fits."""
+    """Return the released answers at output indices, in the type that came in if it fits."""
     values = query.outputs
     if values.dtype.kind == "f":
         return np.take(values, outputs)
@@ -68,14 +90,14 @@ def released_values(outputs: NDArray[Any], query: Query, kind: np.dtype[Any]) ->
     return np.take(values.astype(kind), outputs)
 
 
-def _consecutive(query: Query) -> bool:
+def _is_consecutive(query: Query) -> bool:
     whole = query.inputs.dtype.kind in "iu"
     return whole and int(query.inputs[-1]) - int(query.inputs[0]) == len(query.inputs) - 1
 
 
-def _own(query: Query) -> np.dtype[Any]:
+def _own_dtype(query: Query) -> np.dtype[Any]:
     return np.dtype(np.int64) if query.outputs.dtype.kind in "iu" else np.dtype(np.float64)
 
 
-def _refused(rule: str) -> ArgumentError:
+def _refusal(rule: str) -> ArgumentError:
     return ArgumentError("counts", rule, hint="Nothing was drawn.")

@@ -1,4 +1,4 @@
-"""Exact draws from integer weights, at memory speed.
+"""Draw exactly from integer weights, at memory speed.
 
 A draw is the inverse of the integer cumulative sum at a uniform 62-bit word: output j comes
 up for exactly w[j] of the 2^62 words. The first bits of the word index a table that holds
@@ -12,19 +12,26 @@ single draws should be let near them; arrays are timed as a whole.
 
 from __future__ import annotations
 
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tallyveil.arrays import Integers
+from tallyveil.proof.rounding import TOTAL_BITS
 from tallyveil.sampling.entropy import Entropy
 
-__all__ = ["Sampler"]
+__all__ = ["Sampler", "search_words"]
 
-CHUNK = 1 << 18  # rows drawn at once: a few megabytes of working memory
-LARGEST_TABLE = 1 << 25  # bytes
+CHUNK = 1 << 18
+"""Rows drawn at once: a few megabytes of working memory."""
+
+LARGEST_TABLE = 1 << 25
+"""Most bytes of a lookup table."""
+
+CELLS_PER_ROW_DRAWN = 16
+"""A lookup table is built only for draws of at least one row per this many cells."""
 
 
 class Sampler:
@@ -32,98 +39,147 @@ class Sampler:
 
     Parameters
     ----------
-    weights : non-negative integers, shape (n, m), every row totalling 2^bits
-    bits : word length; 62 for certified weights, fewer where every word is to be tried
+    weights : array of int, shape (n, m)
+        Non-negative, every row totalling 2^bits.
+    bits : int
+        Word length; 62 for certified weights, fewer where every word is to be tried.
 
     >>> sure = Sampler(np.array([[0, 2**62], [2**62, 0]]))
     >>> sure.draw(np.array([0, 1, 0]), Entropy()).tolist()
     [1, 0, 1]
     """
 
-    def __init__(self, weights: Integers, bits: int = 62) -> None:
+    def __init__(self, weights: Integers, bits: int = TOTAL_BITS) -> None:
         self.bits = bits
         self.shape: tuple[int, int] = (len(weights), weights.shape[1])
-        self.mark = self.shape[1]  # stands in the table where words of a cell disagree
+        self.dtype = np.min_scalar_type(self.shape[1])
+        self.first_bits = _choose_first_bits(self.shape, self.dtype.itemsize, bits)
         self._ends = np.cumsum(weights, axis=1)
-        self.dtype = np.min_scalar_type(self.mark)
-        self.first_bits = _first_bits(self.shape, self.dtype.itemsize, bits)
+        self._lookup: _Lookup | None = None  # built by the first long draw
 
     def draw(self, rows: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
-        """One output index per row index, shape and order of `rows`; memory O(chunk) beside it.
+        """Draw one output index per row index, in the order of `rows`.
 
-        `rows` must lie in 0..n-1; the caller checks that before anything is drawn.
+        Parameters
+        ----------
+        rows : array of int, shape (N,)
+            In 0..n-1; the caller checks that before anything is drawn.
+        entropy : Entropy
+            Where the random words come from.
+
+        Returns
+        -------
+        array of int, shape (N,)
+            Memory beside it is O(CHUNK).
         """
         drawn = np.empty(len(rows), dtype=self.dtype)
-        if len(rows) * 16 < self.shape[0] << self.first_bits:
+        if len(rows) * CELLS_PER_ROW_DRAWN < self.shape[0] << self.first_bits:
             for start in range(0, len(rows), CHUNK):
                 part = rows[start : start + CHUNK].astype(np.intp)
-                words = (entropy.words(len(part)) >> np.uint64(64 - self.bits)).view(np.int64)
+                words = entropy.numbers(len(part), self.bits)
                 drawn[start : start + CHUNK] = self.outputs(part, words)
             return drawn
+        if self._lookup is None:
+            self._lookup = _Lookup.build(self._ends, self.bits, self.first_bits, self.dtype)
         place = np.empty(min(CHUNK, len(rows)), dtype=np.intp)
         for start in range(0, len(rows), CHUNK):
             part = rows[start : start + CHUNK]
-            self._draw_chunk(part, place[: len(part)], drawn[start : start + CHUNK], entropy)
+            out = drawn[start : start + CHUNK]
+            self._draw_chunk(part, self._lookup.table, place[: len(part)], out, entropy)
         return drawn
 
     def _draw_chunk(
-        self, rows: NDArray[Any], place: NDArray[np.intp], out: NDArray[Any], entropy: Entropy
+        self,
+        rows: NDArray[Any],
+        table: NDArray[Any],
+        place: NDArray[np.intp],
+        out: NDArray[Any],
+        entropy: Entropy,
     ) -> None:
+        """Draw into `out` by the table, and by a search where it holds the mark."""
         first = entropy.octets(2 * len(rows)).view(np.uint16) >> np.uint16(16 - self.first_bits)
         place[:] = rows
         place <<= self.first_bits
         place += first
-        np.take(self._table, place, out=out, mode="clip")
-        split = np.flatnonzero(out == self.mark)
-        if len(split):
+        np.take(table, place, out=out, mode="clip")
+        undecided = np.flatnonzero(out == self.shape[1])
+        if len(undecided):
             rest = self.bits - self.first_bits
-            more = (entropy.words(len(split)) >> np.uint64(64 - rest)).view(np.int64)
-            words = (first[split].astype(np.int64) << rest) | more
-            out[split] = self.outputs(rows[split].astype(np.intp), words)
+            more = entropy.numbers(len(undecided), rest)
+            words = (first[undecided].astype(np.int64) << rest) | more
+            out[undecided] = self.outputs(rows[undecided].astype(np.intp), words)
 
     def outputs(self, rows: NDArray[np.intp], words: Integers) -> Integers:
-        """The output of each word: the number of cumulative sums not above it."""
-        low = np.zeros(len(rows), dtype=np.int64)
-        high = np.full(len(rows), self.shape[1] - 1, dtype=np.int64)
-        if "_table" in self.__dict__:
+        """Return the output of each word: the number of cumulative sums not above it."""
+        base = rows * self.shape[1]
+        if self._lookup is None:
+            low, high = base, base + (self.shape[1] - 1)
+        else:
             cell = words >> (self.bits - self.first_bits)
-            low = self._lowest[rows, cell].astype(np.int64)
-            high = self._lowest[rows, cell + 1].astype(np.int64)
-        flat, base = self._ends.reshape(-1), rows * self.shape[1]
-        active = np.flatnonzero(low < high)
-        while len(active):
-            middle = (low[active] + high[active]) >> 1
-            passed = flat[base[active] + middle] <= words[active]
-            low[active] = np.where(passed, middle + 1, low[active])
-            high[active] = np.where(passed, high[active], middle)
-            active = active[low[active] < high[active]]
-        return low
-
-    @cached_property
-    def _lowest(self) -> NDArray[Any]:
-        """The output of each cell's first word, then the last output, shape (n, cells + 1)."""
-        n, m = self.shape
-        cells = 1 << self.first_bits
-        starts = np.arange(cells, dtype=np.int64) << (self.bits - self.first_bits)
-        lowest = np.full((n, cells + 1), m - 1, dtype=self.dtype)
-        for row, ends in zip(lowest, self._ends, strict=True):
-            row[:cells] = np.searchsorted(ends, starts, side="right")
-        return lowest
-
-    @cached_property
-    def _table(self) -> NDArray[Any]:
-        """The output of each cell where all its words agree, else the mark; flat."""
-        cells = 1 << self.first_bits
-        step = 1 << (self.bits - self.first_bits)
-        lasts = (np.arange(1, cells + 1, dtype=np.int64) * step) - 1
-        table = np.empty((self.shape[0], cells), dtype=self.dtype)
-        for row, lowest, ends in zip(table, self._lowest, self._ends, strict=True):
-            highest = np.searchsorted(ends, lasts, side="right")
-            row[:] = np.where(lowest[:-1] == highest, lowest[:-1], self.mark)
-        return table.reshape(-1)
+            low = base + self._lookup.lowest[rows, cell]
+            high = base + self._lookup.lowest[rows, cell + 1]
+        return search_words(self._ends.reshape(-1), words, low, high) - base
 
 
-def _first_bits(shape: tuple[int, int], itemsize: int, bits: int) -> int:
+def search_words(ends: Integers, words: Integers, low: Integers, high: Integers) -> Integers:
+    """Find the first place in low..high whose cumulative sum exceeds the word, by bisection.
+
+    Parameters
+    ----------
+    ends : array of int
+        Cumulative sums that do not decrease within any low[i]..high[i].
+    words : array of int, shape (N,)
+        All below ``ends[high]``.
+    low, high : array of int, shape (N,)
+        The first and the last place that come into question.
+
+    Returns
+    -------
+    array of int, shape (N,)
+
+    >>> first, last = np.array([0, 0]), np.array([2, 2])
+    >>> search_words(np.array([2, 2, 5]), np.array([1, 2]), first, last).tolist()
+    [0, 2]
+    """
+    low, high = low.astype(np.int64), high.astype(np.int64)
+    active = np.flatnonzero(low < high)
+    while len(active):
+        middle = (low[active] + high[active]) >> 1
+        passed = ends[middle] <= words[active]
+        low[active] = np.where(passed, middle + 1, low[active])
+        high[active] = np.where(passed, high[active], middle)
+        active = active[low[active] < high[active]]
+    return low
+
+
+@dataclass(frozen=True, eq=False)
+class _Lookup:
+    """What the first bits of a word say about its output.
+
+    `lowest[row, cell]` is the output of the cell's first word, and of the last word of all for
+    the last cell; shape (n, cells + 1). `table` holds the output of each cell where all its
+    words agree, else m; flat, length n * cells.
+    """
+
+    lowest: NDArray[Any]
+    table: NDArray[Any]
+
+    @classmethod
+    def build(cls, ends: Integers, bits: int, first_bits: int, dtype: np.dtype[Any]) -> _Lookup:
+        n, m = ends.shape
+        cells, step = 1 << first_bits, 1 << (bits - first_bits)
+        starts = np.arange(cells, dtype=np.int64) * step
+        lasts = starts + (step - 1)
+        lowest = np.full((n, cells + 1), m - 1, dtype=dtype)
+        table = np.empty((n, cells), dtype=dtype)
+        for low, row, sums in zip(lowest, table, ends, strict=True):
+            low[:cells] = np.searchsorted(sums, starts, side="right")
+            highest = np.searchsorted(sums, lasts, side="right")
+            row[:] = np.where(low[:-1] == highest, low[:-1], m)
+        return cls(lowest, table.reshape(-1))
+
+
+def _choose_first_bits(shape: tuple[int, int], itemsize: int, bits: int) -> int:
     """Bits that index the table: 12 where it stays in cache, more for few wide rows."""
     wanted = 12 if shape[1] <= 512 else 16
     while wanted > 8 and shape[0] * itemsize << wanted > LARGEST_TABLE:

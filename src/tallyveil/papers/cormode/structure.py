@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from tallyveil.figures import heatmaps
 from tallyveil.mechanism import Mechanism
-from tallyveil.mechanisms.chain import exact_geometric
 from tallyveil.mechanisms.fair import fair
-from tallyveil.mechanisms.geometric import geometric
+from tallyveil.mechanisms.geometric import exact_geometric, geometric
 from tallyveil.papers.harness.experiment import (
     Context,
     Experiment,

@@ -15,8 +15,7 @@ from tallyveil.certified.ladder import Ladder
 from tallyveil.figures import Curve, Panel, heatmaps, panels
 from tallyveil.loss import Loss
 from tallyveil.mechanism import Mechanism
-from tallyveil.mechanisms.chain import exact_geometric, exact_step, remove_geometric
-from tallyveil.mechanisms.geometric import geometric
+from tallyveil.mechanisms.geometric import exact_geometric, exact_step, geometric, remove_geometric
 from tallyveil.optimize.design import design
 from tallyveil.papers.gupte.oblivious import oblivious
 from tallyveil.papers.harness.experiment import (

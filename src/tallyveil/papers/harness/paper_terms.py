@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from tallyveil.loss import Prior
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.fair import fair, uniform
 from tallyveil.mechanisms.geometric import geometric
 from tallyveil.optimize.design import design
 from tallyveil.papers.named import wm
+from tallyveil.prior import Prior
 from tallyveil.query import Query
 
 __all__ = ["epsilon_at", "fair_diagonal", "named", "program", "rescaled_loss", "weak"]

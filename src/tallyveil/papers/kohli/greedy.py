@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from tallyveil.arrays import Floats, Integers
 from tallyveil.errors import ArgumentError, MechanismError
 from tallyveil.exact import Epsilon, exact_epsilon
-from tallyveil.loss import Loss, law
+from tallyveil.loss import Loss
 from tallyveil.mechanism import Mechanism
 from tallyveil.papers.kohli.residual import Residual
+from tallyveil.prior import require_distribution as law
 from tallyveil.query import Query
 
 __all__ = ["SELECTORS", "GreedyRun", "best_fixed_point", "greedy_fixed_point", "greedy_run"]
@@ -164,7 +165,7 @@ def _chooser(selector: Selector, z: Floats, entropy: Any) -> Chooser:
     if selector == "random":
         from tallyveil.sampling.entropy import Entropy
 
-        source = Entropy() if entropy is None else entropy
+        source = Entropy.fresh(entropy)
         return _in_order(np.asarray(source.permutation(n)))
     rule = f"be one of {', '.join(SELECTORS)}, a list of columns, or a function of (z, r, c, A)"
     raise ArgumentError("selector", rule, selector)

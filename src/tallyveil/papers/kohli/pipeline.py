@@ -109,7 +109,7 @@ def privatize_counts(
     ([0, 1, 1, 5], '50')
     """
     table = checked_counts(counts, upper, above)
-    source = Entropy() if entropy is None else entropy
+    source = Entropy.fresh(entropy)
     rule = split if split is not None else ("combined" if match else "paper")
     budget = split_budget(epsilon, rule, records=len(table), size=int(upper) + 1)
     if match:

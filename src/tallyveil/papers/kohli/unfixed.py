@@ -8,9 +8,10 @@ from numpy.typing import ArrayLike
 from tallyveil.arrays import Floats, Integers
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_epsilon
-from tallyveil.loss import Loss, law, loss_table
+from tallyveil.loss import Loss, loss_table
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.geometric import geometric
+from tallyveil.prior import require_distribution as law
 from tallyveil.query import Query
 
 __all__ = ["is_monge", "is_row_wise_concentrating", "is_row_wise_convex", "unfixed_optimum"]
