@@ -29,7 +29,7 @@ import numpy as np
 import tallyveil as tv
 from benchmarks.measure import Bar, Plot, Result, Table, conduct, options
 from tallyveil.evaluate.distances import count_errors, wasserstein
-from tallyveil.papers.harness.data import Data, homicides, schools
+from tallyveil.papers.harness.data import Data, load_homicides, load_schools
 from tallyveil.papers.kohli.histogram import distribution_of_counts
 from tallyveil.papers.kohli.pipeline import privatize_counts
 
@@ -66,13 +66,13 @@ def lyme(path: Path) -> np.ndarray:
 def data_sets(given: argparse.Namespace) -> dict[str, tuple[np.ndarray, int]]:
     """Counts and their public upper bound, top-coded as in paper 002, section 6."""
     files = Data(homicides=given.homicides, schools=given.schools)
-    murders = homicides(files)
+    murders = load_homicides(files)
     found = {
         "binomial (20, 1/2)": (np.random.default_rng(20).binomial(20, 0.5, size=10_000), 20),
         murders.label: (murders.values, 50),
     }
     if given.schools:
-        teachers = schools(files)
+        teachers = load_schools(files)
         found[teachers.label] = (teachers.values, 80)
     if given.lyme:
         found["Lyme disease by county, 2018"] = (lyme(given.lyme), 600)
@@ -93,7 +93,7 @@ def cell(counts: np.ndarray, upper: int, epsilon: str, repetitions: int) -> dict
         name: {"mean": pairs.mean(axis=0).tolist(),
                "error": (pairs.std(axis=0, ddof=1) / np.sqrt(len(pairs))).tolist()}
         for name, pairs in found.items()
-    }  # fmt: skip
+    }
 
 
 def lines(rows: list[dict[str, Any]], at: int) -> list[tuple[str, ...]]:
@@ -152,7 +152,7 @@ def run(given: argparse.Namespace) -> Result:
                   ", ".join(worse) or f"in all {len(rows)} cells", not worse)],
         plots=plots(rows),
         raw=rows,
-    )  # fmt: skip
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.loss import loss_name, loss_table, paper_loss, prior_law, side_mask
+from tallyveil.loss import loss_name, loss_table, prior_law, side_mask
 
 Q = tv.Query.count(4)
 COARSE = tv.Query.count(8, categories=3)
@@ -84,9 +84,3 @@ def test_side_information():
     for bad in ([], [9], [0.5], range(3, 3)):
         with pytest.raises(tv.ArgumentError, match="'side_information' must"):
             side_mask(Q, bad)
-
-
-def test_papers_names_are_checked():
-    for bad in ("L3", "L0,", "l1", "L0,1.5", ""):
-        with pytest.raises(tv.ArgumentError, match="'name' must be L0"):
-            paper_loss(Q, bad)

@@ -6,7 +6,6 @@ a law on the true answers. Both are resolved here, once.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from numbers import Real
 from typing import Any, TypeAlias
@@ -24,7 +23,6 @@ __all__ = [
     "law",
     "loss_name",
     "loss_table",
-    "paper_loss",
     "prior_law",
     "side_mask",
 ]
@@ -215,27 +213,3 @@ def side_mask(query: Query, side_information: Iterable[float] | None) -> NDArray
     mask = np.zeros(len(query.inputs), dtype=bool)
     mask[nearest.argmin(axis=1)] = True
     return mask
-
-
-PAPER_LOSS = re.compile(r"L(?P<power>[012])(?:,(?P<beyond>\d+))?")
-
-
-def paper_loss(query: Query, name: str) -> Floats:
-    """The objectives of paper 000 under their own names: L0, L1, L2, L0,d, L1,d, L2,d.
-
-    ``L0`` and ``L0,d`` are rescaled by (n+1)/n so that the uniform mechanism costs 1 under
-    L0 (equation 1); ``L1`` and ``L2`` are not (errata 3). ``Lt,d`` counts |i - j|^t only
-    where |i - j| > d, strictly (errata 2). Take the prior mean of the returned table.
-
-    >>> round(float(paper_loss(Query.count(2), "L0").mean(axis=1).mean()), 12)
-    1.0
-    """
-    match = PAPER_LOSS.fullmatch(name.replace(" ", ""))
-    if match is None:
-        raise ArgumentError("name", "be L0, L1, L2 or one of them with ,d", name)
-    power, beyond = int(match["power"]), int(match["beyond"] or 0)
-    distance = loss_table(query, "absolute")
-    far = distance > beyond
-    table: Floats = np.where(far, distance**power, 0.0)
-    size = len(query.inputs)
-    return table * (size / (size - 1)) if power == 0 else table

@@ -13,13 +13,11 @@ from numpy.typing import ArrayLike
 from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError
 from tallyveil.loss import law
-from tallyveil.mechanism import Mechanism
 
 __all__ = [
     "CountErrors",
     "count_errors",
     "kolmogorov_smirnov",
-    "released_share_variance",
     "total_variation",
     "wasserstein",
 ]
@@ -76,24 +74,6 @@ def count_errors(true: ArrayLike, released: ArrayLike) -> CountErrors:
         raise ArgumentError("released", "have one count for every true one", after.shape)
     error = after - before
     return CountErrors(float(np.abs(error).mean()), float((error**2).mean()))
-
-
-def released_share_variance(mechanism: Mechanism, source: ArrayLike, records: int) -> Floats:
-    """Variance of each released share when `records` rows are drawn independently, shape (m,).
-
-    Var(z_j) = ((source T)_j - sum_l source_l T[l, j]^2) / records (002, footnote 1, where
-    source T = source).
-
-    >>> from tallyveil.query import Query
-    >>> half = Mechanism([[0.5, 0.5], [0.5, 0.5]], Query.count(1))
-    >>> released_share_variance(half, [0.5, 0.5], records=1).tolist()
-    [0.25, 0.25]
-    """
-    if records < 1:
-        raise ArgumentError("records", "be at least 1", records)
-    share = law(source, len(mechanism.matrix), "source")
-    variance: Floats = (share @ mechanism.matrix - share @ mechanism.matrix**2) / records
-    return np.maximum(variance, 0.0)
 
 
 def _pair(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:

@@ -111,8 +111,11 @@ def test_theorem_9_an_image_is_a_vertex_exactly_when_a_weight_exposes_it(psi, fi
         D = psi.T @ W
         values = [(D * other).sum() for other in fixed]
         assert (D * B).sum() == max(values)
-        images = {tuple((psi @ other).ravel()) for other, value in zip(fixed, values, strict=True)
-                  if value == max(values)}  # fmt: skip
+        images = {
+            tuple((psi @ other).ravel())
+            for other, value in zip(fixed, values, strict=True)
+            if value == max(values)
+        }
         assert (len(images) == 1) == polytope.is_extreme(T, 2, THIRD)
 
 

@@ -1,3 +1,5 @@
+"""Smooth sensitivity by enumeration, and the Cauchy noise scaled to it."""
+
 import itertools
 import math
 
@@ -34,28 +36,19 @@ def test_smooth_sensitivity_by_enumeration(make, database, beta):
     assert tv.papers.smooth_sensitivity(q, database, beta) == pytest.approx(wanted, rel=1e-12)
 
 
-def test_cauchy_law_is_private_over_all_databases():
+def test_cauchy_noise_is_private_over_all_databases():
     q, epsilon = tv.Query.maximum(0, 3), 1.0
-    laws = {d: tv.papers.cauchy(q, epsilon, d, beta=epsilon / 2)
-            for d in itertools.product(range(4), repeat=3)}  # fmt: skip
+    released = {
+        d: tv.papers.cauchy(q, epsilon, d, beta=epsilon / 2)
+        for d in itertools.product(range(4), repeat=3)
+    }
     worst = max(
-        float(np.log(laws[d] / laws[(*d[:at], v, *d[at + 1 :])]).max())
-        for d in laws
+        float(np.log(released[d] / released[(*d[:at], v, *d[at + 1 :])]).max())
+        for d in released
         for at in range(3)
         for v in range(4)
     )
-    assert worst <= epsilon * 0.53  # errata 001.9: the scale 8 S/epsilon is very loose
-
-
-def test_the_average_over_databases_is_oblivious_and_private():
-    # 003, Lemma 6, on all databases of three bits
-    q = tv.Query.count(3)
-    databases = list(itertools.product((0, 1), repeat=3))
-    base = tv.geometric(q, 0.9)
-    twisted = [base.matrix[sum(d)] * 0.9 + base.matrix[3 * d[0]] * 0.1 for d in databases]
-    m = tv.papers.oblivious(twisted, [sum(d) for d in databases], q, 2.7)
-    assert m.realised_epsilon() <= 2.7
-    assert m.matrix.sum(axis=1) == pytest.approx(np.ones(4))
+    assert worst <= epsilon * 0.53  # errata, Croft 9: the scale 8 S/epsilon is very loose
 
 
 @pytest.mark.parametrize(
@@ -66,9 +59,6 @@ def test_the_average_over_databases_is_oblivious_and_private():
         (lambda: tv.papers.smooth_sensitivity(tv.Query.maximum(0, 4), [], 0.1), "database"),
         (lambda: tv.papers.smooth_sensitivity(tv.Query.maximum(0, 4), [9], 0.1), "database"),
         (lambda: tv.papers.smooth_sensitivity(tv.Query.median(0, 4), [1, 2], 0.1), "database"),
-        (lambda: tv.papers.oblivious(np.eye(2), [0], tv.Query.count(1)), "answers"),
-        (lambda: tv.papers.oblivious(np.eye(2), [0, 7], tv.Query.count(1)), "answers"),
-        (lambda: tv.papers.oblivious(np.eye(2), [0, 0], tv.Query.count(1)), "answers"),
     ],
 )
 def test_bad_arguments_are_named(call, argument):

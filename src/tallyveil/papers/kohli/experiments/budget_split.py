@@ -13,26 +13,27 @@ from tallyveil.certified.certify import certify
 from tallyveil.figures import Curve, Panel, panels
 from tallyveil.loss import law as checked_law
 from tallyveil.mechanism import Mechanism
-from tallyveil.papers.harness.data import homicides
+from tallyveil.papers.harness.data import load_homicides
 from tallyveil.papers.harness.experiment import (
     Context,
     Experiment,
     Finding,
     Result,
     Table,
-    holds,
-    number,
-    skipped,
+    check_claim,
+    check_number,
+    skip_check,
 )
+from tallyveil.papers.kohli.budget import split_budget
+from tallyveil.papers.kohli.experiments.releases import EPSILONS, release_errors
 from tallyveil.papers.kohli.greedy import greedy_fixed_point
 from tallyveil.papers.kohli.histogram import distribution_of_counts
 from tallyveil.papers.kohli.privatizers import cyclic_laplace
-from tallyveil.papers.kohli.tables import EPSILONS, release_errors
-from tallyveil.publish.budget_split import rule_of_thumb, split_budget
+from tallyveil.publish.budget_split import rule_of_thumb
 from tallyveil.query import Query
 from tallyveil.sampling.entropy import Entropy, SeededNotPrivate
 
-__all__ = ["EXPERIMENTS", "fit_rule", "six_tables"]
+__all__ = ["EXPERIMENTS", "fit_rule", "make_six_tables"]
 
 Objective: TypeAlias = dict[float, float]
 Cell: TypeAlias = tuple[float, str]
@@ -54,7 +55,7 @@ TABLE_3 = {  # the best share per data set, in the order of NAMES
 }
 
 
-def six_tables(seed: int) -> dict[str, Integers]:
+def make_six_tables(seed: int) -> dict[str, Integers]:
     """The six synthetic tables of appendix F, by exact draws from a seeded stream."""
     source = SeededNotPrivate(seed)
     falling: Floats = np.power(139 / 140, np.arange(70.0))
@@ -90,11 +91,11 @@ def objective(
     histogram = np.bincount(table, minlength=top + 1)
     found = {}
     for share in shares:
-        budget = split_budget(epsilon, share, records=len(table), size=top + 1)
+        budget = split_budget(epsilon, share)
         source = SeededNotPrivate(seed)
         pairs = []
         for _ in range(times):
-            private = cyclic_laplace(histogram, budget.epsilon1, source).law("clip")
+            private = cyclic_laplace(histogram, budget.epsilon1, source).distribution("clip")
             mechanism = greedy_fixed_point(private, budget.epsilon2, "sandwich")
             pairs.append(release_errors(table, truth, mechanism, source))
         moved, off = np.mean(pairs, axis=0)
@@ -129,7 +130,7 @@ def fit_rule(points: list[tuple[float, float]]) -> tuple[float, float, float]:
 
 def table_3(context: Context) -> Result:
     """The share of the budget that is best for six synthetic tables, and the rule fitted to it."""
-    tables = six_tables(context.seed)
+    tables = make_six_tables(context.seed)
     names = NAMES[:1] if context.quick else NAMES
     epsilons = (0.1, 0.48, 1.55) if context.quick else EPSILONS
     times = 3 if context.quick else 8
@@ -146,15 +147,22 @@ def table_3(context: Context) -> Result:
     table_out = Table.of(("epsilon", "dataset", "paper", "ours", "rule of thumb"), rows)
     shown = list(epsilons)
     parts = [
-        Panel(name, [
-            Curve("printed", shown, [paper[e, name] for e in shown]),
-            Curve("ours", shown, [best[e, name] for e in shown]),
-            Curve("rule of thumb", shown, [rule_of_thumb(e) for e in shown]),
-        ], "total epsilon", "best share f", log="x")
+        Panel(
+            name,
+            [
+                Curve("printed", shown, [paper[e, name] for e in shown]),
+                Curve("ours", shown, [best[e, name] for e in shown]),
+                Curve("rule of thumb", shown, [rule_of_thumb(e) for e in shown]),
+            ],
+            "total epsilon",
+            "best share f",
+            log="x",
+        )
         for name in names
-    ]  # fmt: skip
-    detail = Table.of(("epsilon", "dataset", "share", "objective"),
-                      [(*key, v) for key, v in values.items()])  # fmt: skip
+    ]
+    detail = Table.of(
+        ("epsilon", "dataset", "share", "objective"), [(*key, v) for key, v in values.items()]
+    )
     findings = _table_3_claims(best, paper, values)
     return Result({"data": table_out, "objective": detail}, partial(panels, parts), findings)
 
@@ -164,37 +172,49 @@ def _table_3_claims(
 ) -> tuple[Finding, ...]:
     epsilons = sorted({epsilon for epsilon, _ in best})
     A, B, K = fit_rule([(e, f) for e, row in TABLE_3.items() for f in row])
-    first, last = (float(np.mean([f for (e, _), f in best.items() if e == at]))
-                   for at in (epsilons[0], epsilons[-1]))  # fmt: skip
+    first, last = (
+        float(np.mean([f for (e, _), f in best.items() if e == at]))
+        for at in (epsilons[0], epsilons[-1])
+    )
     close = np.mean([abs(best[key] - paper[key]) <= 0.1001 for key in best])
     lost = [values[*key, paper[key]] - values[*key, best[key]] for key in best]
     findings = [
-        number("rule fitted to the printed table: A", 0.639, A, 0.002),
-        number("rule fitted to the printed table: B", 0.106, B, 0.001),
-        number("rule fitted to the printed table: K", 2.87, K, 0.01),
-        holds("the best share falls as the budget grows",
-              f"from {first:.2f} at epsilon {epsilons[0]} to {last:.2f} at {epsilons[-1]}",
-              first > last),
-        holds("our best share within one step of the printed one",
-              f"in {100 * close:.0f} % of {len(best)} cells", close >= 0.75,
-              "The objective is flat near its minimum, and a simulated minimum jumps about."),
-        holds("... and where not, little is lost by taking the printed one",
-              f"median {np.median(lost):.3f}, most {max(lost):.3f} on the log scale",
-              np.median(lost) < 0.1),
-    ]  # fmt: skip
+        check_number("rule fitted to the printed table: A", 0.639, A, 0.002),
+        check_number("rule fitted to the printed table: B", 0.106, B, 0.001),
+        check_number("rule fitted to the printed table: K", 2.87, K, 0.01),
+        check_claim(
+            "the best share falls as the budget grows",
+            f"from {first:.2f} at epsilon {epsilons[0]} to {last:.2f} at {epsilons[-1]}",
+            first > last,
+        ),
+        check_claim(
+            "our best share within one step of the printed one",
+            f"in {100 * close:.0f} % of {len(best)} cells",
+            close >= 0.75,
+            "The objective is flat near its minimum, and a simulated minimum jumps about.",
+        ),
+        check_claim(
+            "... and where not, little is lost by taking the printed one",
+            f"median {np.median(lost):.3f}, most {max(lost):.3f} on the log scale",
+            np.median(lost) < 0.1,
+        ),
+    ]
     if len(epsilons) == len(TABLE_3):
         A2, B2, K2 = fit_rule([(e, f) for (e, _), f in best.items()])
         apart = max(abs(B2 + (A2 - B2) * math.exp(-K2 * e) - rule_of_thumb(e)) for e in epsilons)
         findings.append(
-            holds("rule fitted to our own simulation is near the paper's",
-                  f"A = {A2:.3f}, B = {B2:.3f}, K = {K2:.2f}: shares at most {apart:.2f} apart",
-                  apart < 0.1))  # fmt: skip
+            check_claim(
+                "rule fitted to our own simulation is near the paper's",
+                f"A = {A2:.3f}, B = {B2:.3f}, K = {K2:.2f}: shares at most {apart:.2f} apart",
+                apart < 0.1,
+            )
+        )
     return tuple(findings)
 
 
 def figure_8(context: Context) -> Result:
     """The combined objective against the share of the budget, crime data."""
-    sample = homicides(context.data)
+    sample = load_homicides(context.data)
     table = np.minimum(sample.values, 50)
     printed = {0.1: 0.024, 0.5: 0.046, 1.0: 0.017, 5.0: 0.0}
     times = 4 if context.quick else 25
@@ -208,26 +228,41 @@ def figure_8(context: Context) -> Result:
     for e, gap in printed.items():
         claim = f"epsilon {e:g}: what the rule of thumb loses on the log scale"
         if sample.real:
-            findings.append(number(claim, gap, gaps[e], room))
+            findings.append(check_number(claim, gap, gaps[e], room))
         else:
-            findings.append(skipped(claim, f"{gap:g}", f"{gaps[e]:.3f}", "Not the paper's data."))
+            findings.append(
+                skip_check(claim, f"{gap:g}", f"{gaps[e]:.3f}", "Not the paper's data.")
+            )
     worst = max(gaps.values())
-    findings.append(holds("the rule of thumb stays close to the best share",
-                          f"loses at most {worst:.3f}", worst < 0.42))  # fmt: skip
+    findings.append(
+        check_claim(
+            "the rule of thumb stays close to the best share",
+            f"loses at most {worst:.3f}",
+            worst < 0.42,
+        )
+    )
     parts = [
-        Panel(f"epsilon = {e:g}", [
-            Curve("combined objective", sorted(by), [by[f] for f in sorted(by)]),
-        ], "share f of the budget", "ln count error + ln W1", marks=(rule_of_thumb(e),))
+        Panel(
+            f"epsilon = {e:g}",
+            [
+                Curve("combined objective", sorted(by), [by[f] for f in sorted(by)]),
+            ],
+            "share f of the budget",
+            "ln count error + ln W1",
+            marks=(rule_of_thumb(e),),
+        )
         for e, by in found.items()
-    ]  # fmt: skip
+    ]
     rows = [(e, f, v) for e, by in found.items() for f, v in by.items()]
-    return Result({"data": Table.of(("epsilon", "share", "objective"), rows)},
-                  partial(panels, parts, columns=4), tuple(findings), sample.label)  # fmt: skip
+    return Result(
+        {"data": Table.of(("epsilon", "share", "objective"), rows)},
+        partial(panels, parts, columns=4),
+        tuple(findings),
+        sample.label,
+    )
 
 
 EXPERIMENTS = (
-    Experiment("002-table-3", "002", "Table 3", "Best split of the budget, six tables",
-               "Appendix F", table_3),
-    Experiment("002-figure-8", "002", "Figure 8", "Combined objective against the split",
-               "Appendix F", figure_8),
-)  # fmt: skip
+    Experiment("kohli", "Table 3", "Best split of the budget, six tables", "Appendix F", table_3),
+    Experiment("kohli", "Figure 8", "Combined objective against the split", "Appendix F", figure_8),
+)

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from tallyveil.certified.certify import certify
 from tallyveil.figures import Curve, Panel, panels
 from tallyveil.mechanism import Mechanism
-from tallyveil.papers.cormode.data_figures import group_counts
-from tallyveil.papers.harness.data import adult
-from tallyveil.papers.harness.experiment import Context, Experiment, Result, Table, holds
-from tallyveil.papers.harness.paper_terms import named
+from tallyveil.papers.cormode.experiments.adult_groups import count_by_group
+from tallyveil.papers.cormode.mechanisms import build_compared
+from tallyveil.papers.harness.data import load_adult
+from tallyveil.papers.harness.experiment import Context, Experiment, Result, Table, check_claim
 from tallyveil.sampling.entropy import SeededNotPrivate
 
-__all__ = ["EXPERIMENTS", "chow_liu", "mutual_information", "naive_bayes"]
+__all__ = ["EXPERIMENTS", "build_tree", "mutual_information", "naive_bayes"]
 
 Bits = dict[str, NDArray[np.int64]]
 Cells = NDArray[np.float64]
@@ -39,7 +39,7 @@ def joint_counts(
     source = SeededNotPrivate(seed)
     for i, j in product((0, 1), (0, 1)):
         inside = ((bits[first] == i) & (bits[second] == j)).astype(np.int64)
-        counts = group_counts(inside, SIZE)
+        counts = count_by_group(inside, SIZE)
         if certified is not None:
             counts = certified.release(counts, entropy=source)
         cells[i, j] = counts.sum()
@@ -71,10 +71,10 @@ def naive_bayes(tables: dict[str, Cells], bits: Bits) -> NDArray[np.int64]:
     return likelier
 
 
-def chow_liu(information: dict[tuple[str, str], float]) -> list[tuple[str, str]]:
+def build_tree(information: dict[tuple[str, str], float]) -> list[tuple[str, str]]:
     """The spanning tree of largest total mutual information (Kruskal).
 
-    >>> chow_liu({("a", "b"): 3.0, ("b", "c"): 2.0, ("a", "c"): 1.0})
+    >>> build_tree({("a", "b"): 3.0, ("b", "c"): 2.0, ("a", "c"): 1.0})
     [('a', 'b'), ('b', 'c')]
     """
     part = {name: name for pair in information for name in pair}
@@ -93,52 +93,72 @@ def chow_liu(information: dict[tuple[str, str], float]) -> list[tuple[str, str]]
 
 def section_8(context: Context) -> Result:
     """How well the models do when learnt from GM, WM or EM counts, against no privacy."""
-    bits, label, _ = adult(context.data, context.seed)
+    bits, label, _ = load_adult(context.data, context.seed)
     columns = [name for name in bits if name != TARGET]
     pairs = list(combinations(bits, 2))
     true = {pair: joint_counts(bits, *pair, None, 0) for pair in pairs}
     information = {pair: mutual_information(cells) for pair, cells in true.items()}
-    best_tree = sum(information[pair] for pair in chow_liu(information))
+    best_tree = sum(information[pair] for pair in build_tree(information))
     rows = [("no privacy", 0.0, _accuracy(true, columns, bits), 1.0)]
     ratios = [0.2, 2 / 3, 0.9] if context.quick else [0.1, 0.2, 0.4, 2 / 3, 0.8, 0.9, 0.95]
     names = ("GM", "WM (column monotone)", "WM (weak honesty)", "EM")
     for a, name in context.track([(a, name) for a in ratios for name in names]):
-        m = named(SIZE, a)[name]
-        noisy = {pair: joint_counts(bits, *pair, m, context.seed + k)
-                 for k, pair in enumerate(pairs)}  # fmt: skip
+        m = build_compared(SIZE, a)[name]
+        noisy = {
+            pair: joint_counts(bits, *pair, m, context.seed + k) for k, pair in enumerate(pairs)
+        }
         learnt = {pair: mutual_information(cells) for pair, cells in noisy.items()}
-        share = sum(information[pair] for pair in chow_liu(learnt)) / best_tree
+        share = sum(information[pair] for pair in build_tree(learnt)) / best_tree
         rows.append((name, a, _accuracy(noisy, columns, bits), share))
     plain = rows[0][2]
     score = {(name, a): (right, tree) for name, a, right, tree in rows[1:]}
     low, middle, high = min(ratios), 2 / 3, 0.9
-    gap = {a: max(abs(score["GM", a][0] - score[name, a][0]) for name in names[1:3])
-           for a in (middle, high)}  # fmt: skip
+    gap = {
+        a: max(abs(score["GM", a][0] - score[name, a][0]) for name in names[1:3])
+        for a in (middle, high)
+    }
     best = max(score[name, high][0] for name in names)
     findings = (
-        holds("GM and WM give similar quality (a = 2/3)",
-              f"accuracy at most {gap[middle]:.3f} apart", gap[middle] < 0.03),
-        holds("... also at a = 0.9", f"accuracy {gap[high]:.3f} apart", gap[high] < 0.03,
-              "For groups of 8 and a > 0.8 GM and WM are no longer near each other, and WM's "
-              "marginals carry more bias."),
-        holds("EM much weaker (a = 2/3)",
-              f"accuracy GM {score['GM', middle][0]:.3f}, EM {score['EM', middle][0]:.3f}",
-              score["EM", middle][0] < score["GM", middle][0] - 0.05),
-        holds("weaker than without privacy unless a is low",
-              f"no privacy {plain:.3f}; best at a = 0.9 {best:.3f}; GM at a = {low:g} "
-              f"{score['GM', low][0]:.3f}",
-              best < plain - 0.05 and score["GM", low][0] > plain - 0.1),
-    )  # fmt: skip
+        check_claim(
+            "GM and WM give similar quality (a = 2/3)",
+            f"accuracy at most {gap[middle]:.3f} apart",
+            gap[middle] < 0.03,
+        ),
+        check_claim(
+            "... also at a = 0.9",
+            f"accuracy {gap[high]:.3f} apart",
+            gap[high] < 0.03,
+            "For groups of 8 and a > 0.8 GM and WM are no longer near each other, and WM's "
+            "marginals carry more bias.",
+        ),
+        check_claim(
+            "EM much weaker (a = 2/3)",
+            f"accuracy GM {score['GM', middle][0]:.3f}, EM {score['EM', middle][0]:.3f}",
+            score["EM", middle][0] < score["GM", middle][0] - 0.05,
+        ),
+        check_claim(
+            "weaker than without privacy unless a is low",
+            f"no privacy {plain:.3f}; best at a = 0.9 {best:.3f}; GM at a = {low:g} "
+            f"{score['GM', low][0]:.3f}",
+            best < plain - 0.05 and score["GM", low][0] > plain - 0.1,
+        ),
+    )
     parts = [
-        Panel("naive Bayes", [Curve(name, ratios, [score[name, a][0] for a in ratios])
-                              for name in names]
-              + [Curve("no privacy", ratios, [plain] * len(ratios))],
-              "a = exp(-epsilon)", "share classified correctly"),
-        Panel("Chow-Liu tree", [Curve(name, ratios, [score[name, a][1] for a in ratios])
-                                for name in names]
-              + [Curve("no privacy", ratios, [1.0] * len(ratios))],
-              "a = exp(-epsilon)", "information kept by the tree"),
-    ]  # fmt: skip
+        Panel(
+            "naive Bayes",
+            [Curve(name, ratios, [score[name, a][0] for a in ratios]) for name in names]
+            + [Curve("no privacy", ratios, [plain] * len(ratios))],
+            "a = exp(-epsilon)",
+            "share classified correctly",
+        ),
+        Panel(
+            "Chow-Liu tree",
+            [Curve(name, ratios, [score[name, a][1] for a in ratios]) for name in names]
+            + [Curve("no privacy", ratios, [1.0] * len(ratios))],
+            "a = exp(-epsilon)",
+            "information kept by the tree",
+        ),
+    ]
     table = Table.of(("mechanism", "a", "accuracy", "tree's share of the information"), rows)
     return Result({"data": table}, partial(panels, parts, columns=2), findings, label)
 
@@ -151,6 +171,7 @@ def _accuracy(tables: dict[tuple[str, str], Cells], columns: list[str], bits: Bi
 
 
 EXPERIMENTS = (
-    Experiment("000-section-8", "000", "Section 8", "Naive Bayes and Chow-Liu from group counts",
-               "8", section_8),
-)  # fmt: skip
+    Experiment(
+        "cormode", "Section 8", "Naive Bayes and Chow-Liu from group counts", "8", section_8
+    ),
+)

@@ -29,18 +29,18 @@ from tallyveil.papers.harness.experiment import (
     Finding,
     Result,
     Table,
-    holds,
-    improves,
-    number,
-    skipped,
+    check_claim,
+    check_improvement,
+    check_number,
+    skip_check,
 )
-from tallyveil.papers.kohli.distribution_figures import datasets
+from tallyveil.papers.kohli.budget import split_budget
+from tallyveil.papers.kohli.experiments.distributions import datasets
 from tallyveil.papers.kohli.greedy import greedy_fixed_point
 from tallyveil.papers.kohli.histogram import distribution_of_counts
-from tallyveil.papers.kohli.pipeline import privatize_counts
 from tallyveil.papers.kohli.privatizers import cyclic_laplace
 from tallyveil.papers.kohli.unfixed import unfixed_optimum
-from tallyveil.publish.budget_split import split_budget
+from tallyveil.publish.privatize import privatize
 from tallyveil.query import Query
 from tallyveil.sampling.entropy import Entropy, SeededNotPrivate
 
@@ -93,20 +93,20 @@ def release_errors(
     return wasserstein(truth, share), mechanism.expected_loss("absolute", truth)
 
 
-def _two_stage(
+def _release_two_stage(
     table: Integers, truth: Floats, epsilon: float, source: Entropy
 ) -> dict[str, tuple[float, float]]:
-    """One repetition of the paper's pipeline, every constructor on the same private law."""
-    budget = split_budget(epsilon, "paper", records=len(table), size=len(truth))
+    """Run the paper's pipeline once, every constructor on the same private distribution."""
+    budget = split_budget(epsilon, "paper")
     histogram = np.bincount(table, minlength=len(truth))
-    law = cyclic_laplace(histogram, budget.epsilon1, source).law("clip")
+    private = cyclic_laplace(histogram, budget.epsilon1, source).distribution("clip")
     return {
-        name: release_errors(table, truth, build(law, budget.epsilon2), source)
+        name: release_errors(table, truth, build(private, budget.epsilon2), source)
         for name, build in TWO_STAGE.items()
     }
 
 
-def _one_stage(truth: Floats, records: int, epsilon: float) -> dict[str, Mechanism]:
+def _build_one_stage(truth: Floats, records: int, epsilon: float) -> dict[str, Mechanism]:
     query = Query.count(len(truth) - 1)
     return {
         GEOMETRIC: geometric(query, epsilon),
@@ -115,11 +115,14 @@ def _one_stage(truth: Floats, records: int, epsilon: float) -> dict[str, Mechani
     }
 
 
-def _matched(
+def _release_ours(
     table: Integers, truth: Floats, epsilon: float, source: Entropy
 ) -> tuple[float, float]:
-    done = privatize_counts(table, len(truth) - 1, epsilon, entropy=source)
-    return wasserstein(truth, done.distribution), float(np.abs(done.counts - table).mean())
+    """Release the table once with `tallyveil.privatize`; W1 and mean absolute error."""
+    done = privatize(
+        table, upper=len(truth) - 1, epsilon=epsilon, method="preserve", entropy=source
+    )
+    return wasserstein(truth, done.distribution), float(np.abs(done.table - table).mean())
 
 
 Cells: TypeAlias = dict[tuple[str, float, str], Errors]
@@ -140,11 +143,11 @@ def simulate(context: Context) -> tuple[Cells, dict[str, bool], str]:
         table, truth = sample.values, distribution_of_counts(sample.values, top)
         source = SeededNotPrivate(context.seed)
         found: dict[str, list[tuple[float, float]]] = {}
-        alone = _one_stage(truth, len(table), epsilon)
+        alone = _build_one_stage(truth, len(table), epsilon)
         for _ in range(times):
-            both = _two_stage(table, truth, epsilon, source)
+            both = _release_two_stage(table, truth, epsilon, source)
             both |= {k: release_errors(table, truth, m, source) for k, m in alone.items()}
-            both[OURS] = _matched(table, truth, epsilon, source)
+            both[OURS] = _release_ours(table, truth, epsilon, source)
             for method, errors in both.items():
                 found.setdefault(method, []).append(errors)
         cells |= {(name, epsilon, method): Errors.of(pairs) for method, pairs in found.items()}
@@ -159,21 +162,36 @@ def _panels(cells: Cells, methods: list[str], part: str, what: str) -> list[Pane
     for name in dict.fromkeys(key[0] for key in cells):
         epsilons = sorted({key[1] for key in cells if key[0] == name})
         curves = [
-            Curve(method, epsilons, [getattr(cells[name, e, method], part) for e in epsilons],
-                  [getattr(cells[name, e, method], f"{part}_se") for e in epsilons],
-                  strong=method == OURS)
+            Curve(
+                method,
+                epsilons,
+                [getattr(cells[name, e, method], part) for e in epsilons],
+                [getattr(cells[name, e, method], f"{part}_se") for e in epsilons],
+                strong=method == OURS,
+            )
             for method in methods
-        ]  # fmt: skip
+        ]
         parts.append(Panel(name, curves, "total epsilon", what, log="xy"))
     return parts
 
 
 def _table(cells: Cells) -> Table:
-    columns = ("dataset", "epsilon", "method", "W1", "standard error", "mean absolute error",
-               "its standard error")  # fmt: skip
-    return Table.of(columns, [
-        (*key, e.distribution, e.distribution_se, e.counts, e.counts_se) for key, e in cells.items()
-    ])  # fmt: skip
+    columns = (
+        "dataset",
+        "epsilon",
+        "method",
+        "W1",
+        "standard error",
+        "mean absolute error",
+        "its standard error",
+    )
+    return Table.of(
+        columns,
+        [
+            (*key, e.distribution, e.distribution_se, e.counts, e.counts_se)
+            for key, e in cells.items()
+        ],
+    )
 
 
 def _printed(
@@ -188,8 +206,8 @@ def _printed(
 ) -> Finding:
     """A printed simulation result: agrees within 4 standard errors of the difference."""
     if not real:
-        return skipped(claim, f"{paper:g}", f"{got:.3g}", "Not the paper's data.")
-    return number(claim, paper, got, 4 * np.sqrt(2) * error + rounding, reason)
+        return skip_check(claim, f"{paper:g}", f"{got:.3g}", "Not the paper's data.")
+    return check_number(claim, paper, got, 4 * np.sqrt(2) * error + rounding, reason)
 
 
 def figure_5(context: Context) -> Result:
@@ -211,31 +229,70 @@ def figure_5(context: Context) -> Result:
     keys = {(name, e) for name, e, _ in cells}
     spread = max(
         abs(w1(*key, BEST) - w1(*key, sandwich))
-        / (se(*key, BEST) + se(*key, sandwich) + 0.02 * w1(*key, sandwich)) for key in keys
-    )  # fmt: skip
+        / (se(*key, BEST) + se(*key, sandwich) + 0.02 * w1(*key, sandwich))
+        for key in keys
+    )
     gain = {key: w1(*key, BEST) / w1(*key, OURS) for key in keys}
     findings = (
-        _printed("binomial, 0.48: W1 of the best baseline", 0.64, w1("binomial", 0.48, UNFIXED),
-                 0.02, real=True),
-        _printed("binomial, 0.48: W1 of the fixed-point method", 0.04,
-                 w1("binomial", 0.48, sandwich), se("binomial", 0.48, sandwich), real=True),
-        number("binomial, 0.48: decrease in per cent", 94, drop["binomial"], 2),
+        _printed(
+            "binomial, 0.48: W1 of the best baseline",
+            0.64,
+            w1("binomial", 0.48, UNFIXED),
+            0.02,
+            real=True,
+        ),
+        _printed(
+            "binomial, 0.48: W1 of the fixed-point method",
+            0.04,
+            w1("binomial", 0.48, sandwich),
+            se("binomial", 0.48, sandwich),
+            real=True,
+        ),
+        check_number("binomial, 0.48: decrease in per cent", 94, drop["binomial"], 2),
         _decrease("crime", 74, drop["crime"], real["crime"], 5),
         _decrease("schools", 87, drop["schools"], False, 5),
-        _printed("crime, 0.1: W1 of two-stage unfixed", 1.44, w1("crime", 0.1, UNFIXED),
-                 se("crime", 0.1, UNFIXED), real=real["crime"], rounding=0.1),
-        _printed("crime, 0.1: W1 of the fixed-point method", 2.17, w1("crime", 0.1, sandwich),
-                 se("crime", 0.1, sandwich), real=real["crime"], rounding=0.1),
-        _printed("schools, 0.1: W1 of the fixed-point method", 0.06, w1("schools", 0.1, sandwich),
-                 se("schools", 0.1, sandwich), real=False),
-        _printed("schools, 0.1: W1 of the truncated geometric", 2.60,
-                 w1("schools", 0.1, GEOMETRIC), se("schools", 0.1, GEOMETRIC), real=False),
-        holds("all fixed-point constructors overlap", f"optimum against sandwich at most "
-              f"{spread:.1f} standard errors (+2 %)", spread < 4),
-        improves("combined estimate and matched ranks: W1 against the fixed-point optimum", "1",
-                 f"{min(gain.values()):.2f} to {max(gain.values()):.1f} times lower",
-                 min(gain.values()) > 1),
-    )  # fmt: skip
+        _printed(
+            "crime, 0.1: W1 of two-stage unfixed",
+            1.44,
+            w1("crime", 0.1, UNFIXED),
+            se("crime", 0.1, UNFIXED),
+            real=real["crime"],
+            rounding=0.1,
+        ),
+        _printed(
+            "crime, 0.1: W1 of the fixed-point method",
+            2.17,
+            w1("crime", 0.1, sandwich),
+            se("crime", 0.1, sandwich),
+            real=real["crime"],
+            rounding=0.1,
+        ),
+        _printed(
+            "schools, 0.1: W1 of the fixed-point method",
+            0.06,
+            w1("schools", 0.1, sandwich),
+            se("schools", 0.1, sandwich),
+            real=False,
+        ),
+        _printed(
+            "schools, 0.1: W1 of the truncated geometric",
+            2.60,
+            w1("schools", 0.1, GEOMETRIC),
+            se("schools", 0.1, GEOMETRIC),
+            real=False,
+        ),
+        check_claim(
+            "all fixed-point constructors overlap",
+            f"optimum against sandwich at most {spread:.1f} standard errors (+2 %)",
+            spread < 4,
+        ),
+        check_improvement(
+            "combined estimate and matched ranks: W1 against the fixed-point optimum",
+            "1",
+            f"{min(gain.values()):.2f} to {max(gain.values()):.1f} times lower",
+            min(gain.values()) > 1,
+        ),
+    )
     methods = [sandwich, UNFIXED, GEOMETRIC, "discrete Gaussian", OURS]
     parts = _panels(cells, methods, "distribution", "Wasserstein-1")
     return Result({"data": _table(cells)}, partial(panels, parts), findings, label)
@@ -244,8 +301,8 @@ def figure_5(context: Context) -> Result:
 def _decrease(name: str, paper: float, got: float, comparable: bool, within: float) -> Finding:
     claim = f"{name}, 0.48: decrease in per cent"
     if not comparable:
-        return skipped(claim, f"{paper:g}", f"{got:.0f}", "Not the paper's data.")
-    return number(claim, paper, got, within)
+        return skip_check(claim, f"{paper:g}", f"{got:.0f}", "Not the paper's data.")
+    return check_number(claim, paper, got, within)
 
 
 def figure_6(context: Context) -> Result:
@@ -262,27 +319,59 @@ def figure_6(context: Context) -> Result:
     gap = _program_gap(context)
     best = {key: min(off(*key, k) for k in HEURISTICS) / off(*key, BEST) for key in keys}
     findings = (
-        _printed("crime, 0.48: error of two-stage unfixed", 1.27, off("crime", 0.48, UNFIXED),
-                 0.01, real=crime),
-        _printed("crime, 0.48: error of the fixed-point optimum", 1.32, off("crime", 0.48, BEST),
-                 0.01, real=crime),
-        *(_printed(f"crime, {epsilon:g}: {method}", value, off("crime", epsilon, method),
-                   0.0 if method == GEOMETRIC else 0.001, real=crime, reason=reason)
-          for epsilon, reason in ((1.0, GRID_POINT), (1.05, ""))
-          for method, value in ((GEOMETRIC, 0.55), (BEST, 0.64), (HEURISTICS[0], 0.66))),
-        holds("two-stage unfixed always below the fixed-point methods", "in every cell",
-              all(off(*key, UNFIXED) <= off(*key, BEST) + 1e-9 for key in keys)),
-        holds("heuristics at or above the optimum", f"least difference {behind:.1e}",
-              behind > -1e-9),
-        number("transport's closed form against the linear program; largest relative gap", 0.0,
-               gap, 1e-6),
-        improves("the optimum in closed form: error against the best heuristic", "1",
-                 f"{min(1 / v for v in best.values()):.3f} to "
-                 f"{max(1 / v for v in best.values()):.3f}", min(best.values()) > 1 - 1e-9),
-        improves("combined estimate and matched ranks: error against the optimum", "1",
-                 f"{min(ratio.values()):.2f} to {max(ratio.values()):.2f}",
-                 max(ratio.values()) < 1),
-    )  # fmt: skip
+        _printed(
+            "crime, 0.48: error of two-stage unfixed",
+            1.27,
+            off("crime", 0.48, UNFIXED),
+            0.01,
+            real=crime,
+        ),
+        _printed(
+            "crime, 0.48: error of the fixed-point optimum",
+            1.32,
+            off("crime", 0.48, BEST),
+            0.01,
+            real=crime,
+        ),
+        *(
+            _printed(
+                f"crime, {epsilon:g}: {method}",
+                value,
+                off("crime", epsilon, method),
+                0.0 if method == GEOMETRIC else 0.001,
+                real=crime,
+                reason=reason,
+            )
+            for epsilon, reason in ((1.0, GRID_POINT), (1.05, ""))
+            for method, value in ((GEOMETRIC, 0.55), (BEST, 0.64), (HEURISTICS[0], 0.66))
+        ),
+        check_claim(
+            "two-stage unfixed always below the fixed-point methods",
+            "in every cell",
+            all(off(*key, UNFIXED) <= off(*key, BEST) + 1e-9 for key in keys),
+        ),
+        check_claim(
+            "heuristics at or above the optimum", f"least difference {behind:.1e}", behind > -1e-9
+        ),
+        check_number(
+            "transport's closed form against the linear program; largest relative gap",
+            0.0,
+            gap,
+            1e-6,
+        ),
+        check_improvement(
+            "the optimum in closed form: error against the best heuristic",
+            "1",
+            f"{min(1 / v for v in best.values()):.3f} to {max(1 / v for v in best.values()):.3f}",
+            min(best.values()) > 1 - 1e-9,
+        ),
+        check_improvement(
+            "combined estimate and matched ranks: error against the optimum",
+            "1",
+            f"{min(ratio.values()):.2f} to {max(ratio.values()):.2f}",
+            max(ratio.values()) < 1,
+        ),
+    )
     methods = [BEST, *HEURISTICS, UNFIXED, GEOMETRIC, "discrete Gaussian", OURS]
     parts = _panels(cells, methods, "counts", "mean absolute error")
     return Result({"data": _table(cells)}, partial(panels, parts), findings, label)
@@ -302,8 +391,6 @@ def _program_gap(context: Context) -> float:
 
 
 EXPERIMENTS = (
-    Experiment("002-figure-5", "002", "Figure 5", "Distribution error against the budget", "6.1",
-               figure_5),
-    Experiment("002-figure-6", "002", "Figure 6", "Count error against the budget", "6.2",
-               figure_6),
-)  # fmt: skip
+    Experiment("kohli", "Figure 5", "Distribution error against the budget", "6.1", figure_5),
+    Experiment("kohli", "Figure 6", "Count error against the budget", "6.2", figure_6),
+)

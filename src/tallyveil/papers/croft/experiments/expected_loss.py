@@ -15,17 +15,17 @@ from tallyveil.figures import Curve, Panel, panels
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.additive import laplace, staircase
 from tallyveil.mechanisms.fair import uniform
+from tallyveil.papers.croft.variants import variant1, variant2
 from tallyveil.papers.harness.experiment import (
     Context,
     Experiment,
     Finding,
     Result,
     Table,
-    holds,
-    improves,
-    number,
+    check_claim,
+    check_improvement,
+    check_number,
 )
-from tallyveil.papers.named import variant1, variant2
 from tallyveil.query import Query
 
 __all__ = ["BUILDERS", "EXPERIMENTS"]
@@ -68,11 +68,18 @@ def _drawn(found: Losses, x_label: str, log: str = "", strong: str = ONE) -> lis
     points = sorted({point for point, _ in found})
     names = list(dict.fromkeys(name for _, name in found))
     return [
-        Panel(title, [Curve(name, points, [found[p, name][k] for p in points],
-                            strong=name == strong) for name in names],
-              x_label, "expected absolute error", log=log)
+        Panel(
+            title,
+            [
+                Curve(name, points, [found[p, name][k] for p in points], strong=name == strong)
+                for name in names
+            ],
+            x_label,
+            "expected absolute error",
+            log=log,
+        )
         for k, title in enumerate(("face value", "post-processed"))
-    ]  # fmt: skip
+    ]
 
 
 def _table(found: Losses, what: str) -> Table:
@@ -84,7 +91,7 @@ def _best_face(found: Losses, name: str, others: Sequence[str], claim: str) -> F
     points = sorted({point for point, _ in found})
     failed = [p for p in points if found[p, name][0] > min(found[p, k][0] for k in others) + SLACK]
     got = "at every point" if not failed else f"not at {failed}"
-    return holds(claim, got, not failed)
+    return check_claim(claim, got, not failed)
 
 
 def _size_figure(context: Context, epsilon: float) -> Result:
@@ -94,16 +101,26 @@ def _size_figure(context: Context, epsilon: float) -> Result:
     ratio = {n: found[n, NOISE[0]][0] / found[n, ONE][0] for n in sizes}
     first, last = sizes[0], sizes[-1]
     findings = (
-        _best_face(found, ONE, [k for k in BUILDERS if k != ONE],
-                   "variant 1 best at face value, at every size"),
+        _best_face(
+            found,
+            ONE,
+            [k for k in BUILDERS if k != ONE],
+            "variant 1 best at face value, at every size",
+        ),
         _best_face(found, TWO, NOISE, "variant 2 better than the noise mechanisms"),
-        holds("the improvement is largest for small databases",
-              f"snapped Laplace over variant 1: {ratio[first]:.2f} at {first} records, "
-              f"{ratio[last]:.2f} at {last}", ratio[first] > ratio[last]),
-        holds("post-processing: variant 1 matches or beats snapping", "at every size",
-              all(found[n, ONE][1] <= min(found[n, k][1] for k in NOISE) + SLACK for n in sizes)),
+        check_claim(
+            "the improvement is largest for small databases",
+            f"snapped Laplace over variant 1: {ratio[first]:.2f} at {first} records, "
+            f"{ratio[last]:.2f} at {last}",
+            ratio[first] > ratio[last],
+        ),
+        check_claim(
+            "post-processing: variant 1 matches or beats snapping",
+            "at every size",
+            all(found[n, ONE][1] <= min(found[n, k][1] for k in NOISE) + SLACK for n in sizes),
+        ),
         _calibrated_better(found),
-    )  # fmt: skip
+    )
     parts = _drawn(found, "records")
     return Result({"data": _table(found, "records")}, partial(panels, parts, columns=2), findings)
 
@@ -111,10 +128,12 @@ def _size_figure(context: Context, epsilon: float) -> Result:
 def _calibrated_better(found: Losses) -> Finding:
     points = sorted({point for point, _ in found})
     ratios = [found[p, "Laplace, calibrated (ours)"][0] / found[p, NOISE[2]][0] for p in points]
-    return improves(
+    return check_improvement(
         "normalized Laplace at its calibrated scale: lower error at the same epsilon",
-        "1 (scale 2D/epsilon)", f"{min(ratios):.2f} to {max(ratios):.2f}", max(ratios) < 1,
-    )  # fmt: skip
+        "1 (scale 2D/epsilon)",
+        f"{min(ratios):.2f} to {max(ratios):.2f}",
+        max(ratios) < 1,
+    )
 
 
 def tiled(scale: float) -> Query:
@@ -150,23 +169,42 @@ def figure_3(context: Context) -> Result:
     coarse = [error[snap, s, low] for s in scales]
     loss = [error[ONE, scales[-1], e] / error[ONE, 1, e] for e in epsilons]
     findings = (
-        holds(f"snapping: coarser categories have lower error at high privacy (epsilon = {low})",
-              " > ".join(f"{x:.3f}" for x in coarse), (np.diff(coarse) < 0).all()),
-        holds(f"snapping: worse than the uniform mechanism there (epsilon = {low})",
-              f"{error[snap, 1, low]:.3f} against {level:.3f}", error[snap, 1, low] > level),
-        holds(f"variant 1: coarser categories ({scales[-1]} times) have higher error",
-              f"{min(loss):.3f} to {max(loss):.3f} times", min(loss) > 1),
-        holds("variant 1: almost no difference between the finest categories",
-              f"at most {100 * spread:.2f} %", spread < 0.02),
-    )  # fmt: skip
+        check_claim(
+            f"snapping: coarser categories have lower error at high privacy (epsilon = {low})",
+            " > ".join(f"{x:.3f}" for x in coarse),
+            (np.diff(coarse) < 0).all(),
+        ),
+        check_claim(
+            f"snapping: worse than the uniform mechanism there (epsilon = {low})",
+            f"{error[snap, 1, low]:.3f} against {level:.3f}",
+            error[snap, 1, low] > level,
+        ),
+        check_claim(
+            f"variant 1: coarser categories ({scales[-1]} times) have higher error",
+            f"{min(loss):.3f} to {max(loss):.3f} times",
+            min(loss) > 1,
+        ),
+        check_claim(
+            "variant 1: almost no difference between the finest categories",
+            f"at most {100 * spread:.2f} %",
+            spread < 0.02,
+        ),
+    )
     rows = [(*key, value) for key, value in error.items()]
     parts = [
-        Panel(kind, [Curve(f"categories x {s:g}", epsilons, [error[kind, s, e] for e in epsilons])
-                     for s in scales]
-              + [Curve("uniform", epsilons, [level] * len(epsilons))],
-              "epsilon", "expected absolute error", log="x")
+        Panel(
+            kind,
+            [
+                Curve(f"categories x {s:g}", epsilons, [error[kind, s, e] for e in epsilons])
+                for s in scales
+            ]
+            + [Curve("uniform", epsilons, [level] * len(epsilons))],
+            "epsilon",
+            "expected absolute error",
+            log="x",
+        )
         for kind in (snap, ONE)
-    ]  # fmt: skip
+    ]
     table = Table.of(("mechanism", "category scale", "epsilon", "face value"), rows)
     return Result({"data": table}, partial(panels, parts, columns=2), findings)
 
@@ -179,25 +217,39 @@ def _utility_figure(context: Context, query: Query, printed: Printed) -> Result:
     gain = {e: found[e, NOISE[0]][0] / found[e, ONE][0] for e in epsilons}
     order = ("Laplace, snapped", "staircase, snapped", "Laplace, normalized", ONE, TWO)
     findings = [
-        _best_face(found, ONE, [k for k in BUILDERS if k != ONE],
-                   "variant 1 best at face value, at every epsilon"),
+        _best_face(
+            found,
+            ONE,
+            [k for k in BUILDERS if k != ONE],
+            "variant 1 best at face value, at every epsilon",
+        ),
         _best_face(found, TWO, NOISE, "variant 2 better than the noise mechanisms"),
-        holds("greatest improvement at high privacy",
-              f"snapped Laplace over variant 1: {gain[small]:.2f} at epsilon {small}, "
-              f"{gain[epsilons[-1]]:.2f} at {epsilons[-1]}", gain[small] > gain[epsilons[-1]]),
-        holds("post-processing: variant 1 best", "at every epsilon",
-              all(found[e, ONE][1] <= min(found[e, k][1] for k in BUILDERS) + SLACK
-                  for e in epsilons)),
+        check_claim(
+            "greatest improvement at high privacy",
+            f"snapped Laplace over variant 1: {gain[small]:.2f} at epsilon {small}, "
+            f"{gain[epsilons[-1]]:.2f} at {epsilons[-1]}",
+            gain[small] > gain[epsilons[-1]],
+        ),
+        check_claim(
+            "post-processing: variant 1 best",
+            "at every epsilon",
+            all(
+                found[e, ONE][1] <= min(found[e, k][1] for k in BUILDERS) + SLACK for e in epsilons
+            ),
+        ),
         _calibrated_better(found),
-    ]  # fmt: skip
+    ]
     for e, values in printed.items():
         findings.extend(
-            number(f"independent solver, epsilon = {e:g}: {name}", value, found[e, name][0], 1e-5)
+            check_number(
+                f"independent solver, epsilon = {e:g}: {name}", value, found[e, name][0], 1e-5
+            )
             for name, value in zip(order, values, strict=True)
         )
     parts = _drawn(found, "epsilon", "x")
-    return Result({"data": _table(found, "epsilon")}, partial(panels, parts, columns=2),
-                  tuple(findings))  # fmt: skip
+    return Result(
+        {"data": _table(found, "epsilon")}, partial(panels, parts, columns=2), tuple(findings)
+    )
 
 
 def figure_4(context: Context) -> Result:
@@ -223,25 +275,41 @@ def _extended_figure(
     found |= {(e, f"{name} (ext)"): value for (e, name), value in wide.items()}
     noise = [k for k in kept if k != ONE]
     small = epsilons[0]
-    same = max(abs(found[e, ONE][k] - found[e, f"{ONE} (ext)"][k]) / found[e, ONE][0]
-               for e in epsilons for k in (0, 1))  # fmt: skip
+    same = max(
+        abs(found[e, ONE][k] - found[e, f"{ONE} (ext)"][k]) / found[e, ONE][0]
+        for e in epsilons
+        for k in (0, 1)
+    )
     findings = [
-        holds(f"face value: noise mechanisms substantially worse with the wide range ({small})",
-              ", ".join(f"{found[small, f'{k} (ext)'][0] / found[small, k][0]:.2f} times"
-                        for k in noise),
-              all(found[small, f"{k} (ext)"][0] > 1.2 * found[small, k][0] for k in noise)),
-        holds("post-processed: wide range on a par or marginally better (staircase)",
-              "at every epsilon",
-              all(found[e, f"{noise[0]} (ext)"][1] <= found[e, noise[0]][1] + SLACK
-                  for e in epsilons)),
-        number("variant 1: no difference in any measure; largest, relative", 0.0, same, 1e-5),
-    ]  # fmt: skip
+        check_claim(
+            f"face value: noise mechanisms substantially worse with the wide range ({small})",
+            ", ".join(
+                f"{found[small, f'{k} (ext)'][0] / found[small, k][0]:.2f} times" for k in noise
+            ),
+            all(found[small, f"{k} (ext)"][0] > 1.2 * found[small, k][0] for k in noise),
+        ),
+        check_claim(
+            "post-processed: wide range on a par or marginally better (staircase)",
+            "at every epsilon",
+            all(
+                found[e, f"{noise[0]} (ext)"][1] <= found[e, noise[0]][1] + SLACK for e in epsilons
+            ),
+        ),
+        check_number("variant 1: no difference in any measure; largest, relative", 0.0, same, 1e-5),
+    ]
     if printed is not None:
-        findings.append(number("independent solver, epsilon = 0.2: variant 1 (ext)", printed,
-                               found[0.2, f"{ONE} (ext)"][0], 1e-5))  # fmt: skip
+        findings.append(
+            check_number(
+                "independent solver, epsilon = 0.2: variant 1 (ext)",
+                printed,
+                found[0.2, f"{ONE} (ext)"][0],
+                1e-5,
+            )
+        )
     parts = _drawn(found, "epsilon", "x")
-    return Result({"data": _table(found, "epsilon")}, partial(panels, parts, columns=2),
-                  tuple(findings))  # fmt: skip
+    return Result(
+        {"data": _table(found, "epsilon")}, partial(panels, parts, columns=2), tuple(findings)
+    )
 
 
 def figure_6(context: Context) -> Result:
@@ -257,16 +325,23 @@ def figure_7(context: Context) -> Result:
 
 
 EXPERIMENTS = (
-    Experiment("001-figure-1", "001", "Figure 1", "Database size, mean, epsilon = 0.2", "4.3.1",
-               partial(_size_figure, epsilon=0.2)),
-    Experiment("001-figure-2", "001", "Figure 2", "Database size, mean, epsilon = 0.5", "4.3.1",
-               partial(_size_figure, epsilon=0.5)),
-    Experiment("001-figure-3", "001", "Figure 3", "Width of the response categories", "4.3.2",
-               figure_3),
-    Experiment("001-figure-4", "001", "Figure 4", "Expected loss against epsilon, mean", "4.3.3",
-               figure_4),
-    Experiment("001-figure-5", "001", "Figure 5", "Expected loss against epsilon, maximum",
-               "4.3.3", figure_5),
-    Experiment("001-figure-6", "001", "Figure 6", "Extended range, mean", "4.3.4", figure_6),
-    Experiment("001-figure-7", "001", "Figure 7", "Extended range, maximum", "4.3.4", figure_7),
-)  # fmt: skip
+    Experiment(
+        "croft",
+        "Figure 1",
+        "Database size, mean, epsilon = 0.2",
+        "4.3.1",
+        partial(_size_figure, epsilon=0.2),
+    ),
+    Experiment(
+        "croft",
+        "Figure 2",
+        "Database size, mean, epsilon = 0.5",
+        "4.3.1",
+        partial(_size_figure, epsilon=0.5),
+    ),
+    Experiment("croft", "Figure 3", "Width of the response categories", "4.3.2", figure_3),
+    Experiment("croft", "Figure 4", "Expected loss against epsilon, mean", "4.3.3", figure_4),
+    Experiment("croft", "Figure 5", "Expected loss against epsilon, maximum", "4.3.3", figure_5),
+    Experiment("croft", "Figure 6", "Extended range, mean", "4.3.4", figure_6),
+    Experiment("croft", "Figure 7", "Extended range, maximum", "4.3.4", figure_7),
+)

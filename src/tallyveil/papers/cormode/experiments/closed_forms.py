@@ -8,24 +8,26 @@ from functools import partial
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tallyveil.figures import heatmaps
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.chain import exact_geometric
 from tallyveil.mechanisms.fair import fair
 from tallyveil.mechanisms.geometric import geometric
+from tallyveil.papers.alpha import epsilon_from_alpha
+from tallyveil.papers.cormode.mechanisms import build_compared, fair_diagonal
+from tallyveil.papers.cormode.objectives import rescaled_loss
 from tallyveil.papers.harness.experiment import (
     Context,
     Experiment,
     Finding,
     Result,
     Table,
-    holds,
-    number,
-    numbers,
+    check_claim,
+    check_number,
+    check_numbers,
 )
-from tallyveil.papers.harness.paper_terms import epsilon_at, fair_diagonal, named, rescaled_loss
+from tallyveil.papers.harness.matrices import show_matrices
 from tallyveil.properties import SEVEN
 from tallyveil.query import Query
 
@@ -46,26 +48,19 @@ FIGURE_4 = (  # powers of a, released answer per row as printed
 )
 
 
-def _cells(matrix: NDArray[np.float64], name: str) -> list[tuple[str, int, int, float]]:
-    return [(name, i, j, float(p)) for (i, j), p in np.ndenumerate(matrix)]
-
-
-CELLS = ("mechanism", "true", "released", "probability")
-
-
 def example_1(context: Context) -> Result:
     """Two people, a = 9/10: the geometric mechanism seldom tells the truth about 1."""
-    m = geometric(Query.count(2), epsilon_at(0.9)).matrix
+    m = geometric(Query.count(2), epsilon_from_alpha(0.9)).matrix
     findings = (
-        number("Pr(0 | 1)", 0.47, m[1, 0], 0.005),
-        number("Pr(2 | 1)", 0.47, m[1, 2], 0.005),
-        number("Pr(1 | 1), the truth", 0.05, m[1, 1], 0.005),
-        number("Pr(0 | 0)", 0.53, m[0, 0], 0.005),
-        number("a wrong answer is how many times likelier", 18, (1 - m[1, 1]) / m[1, 1], 1e-9),
+        check_number("Pr(0 | 1)", 0.47, m[1, 0], 0.005),
+        check_number("Pr(2 | 1)", 0.47, m[1, 2], 0.005),
+        check_number("Pr(1 | 1), the truth", 0.05, m[1, 1], 0.005),
+        check_number("Pr(0 | 0)", 0.53, m[0, 0], 0.005),
+        check_number(
+            "a wrong answer is how many times likelier", 18, (1 - m[1, 1]) / m[1, 1], 1e-9
+        ),
     )
-    return Result(
-        {"data": Table.of(CELLS, _cells(m, "GM"))}, partial(heatmaps, [m], ["GM"]), findings
-    )
+    return show_matrices({"GM": m}, findings)
 
 
 def figure_3(context: Context) -> Result:
@@ -76,51 +71,62 @@ def figure_3(context: Context) -> Result:
     printed = [
         [(x if r in (0, n) else y) * a ** abs(i - r) for r in range(n + 1)] for i in range(n + 1)
     ]
-    m = geometric(Query.count(n), epsilon_at(0.9)).matrix
+    m = geometric(Query.count(n), epsilon_from_alpha(0.9)).matrix
     misprint = float((1 + 2 * (1 - a) / a) / (1 + a))  # sum of (1-a)^|d| / (1+a) over all d
     findings = (
-        holds("entries are x a^|i-j| and y a^|i-j|", "equal as fractions",
-              exact.tolist() == printed),
-        numbers("the same in doubles", [float(p) for row in printed for p in row],
-                m.ravel().tolist(), 1e-15),
-        number("Definition 4's noise sums to", 1.0, misprint, 1e-9,
-               "Definition 4 prints (1-a)^|d|/(1+a); the noise is (1-a)/(1+a) a^|d|."),
-        number("rescaled zero-one loss, 2a/(1+a)", 2 * 0.9 / 1.9,
-               rescaled_loss(geometric(Query.count(n), epsilon_at(0.9))), 1e-12),
-    )  # fmt: skip
-    return Result(
-        {"data": Table.of(CELLS, _cells(m, "GM"))},
-        partial(heatmaps, [m], ["GM, n = 6, a = 0.9"]),
-        findings,
+        check_claim(
+            "entries are x a^|i-j| and y a^|i-j|", "equal as fractions", exact.tolist() == printed
+        ),
+        check_numbers(
+            "the same in doubles",
+            [float(p) for row in printed for p in row],
+            m,
+            1e-15,
+        ),
+        check_number(
+            "Definition 4's noise sums to",
+            1.0,
+            misprint,
+            1e-9,
+            "Definition 4 prints (1-a)^|d|/(1+a); the noise is (1-a)/(1+a) a^|d|.",
+        ),
+        check_number(
+            "rescaled zero-one loss, 2a/(1+a)",
+            2 * 0.9 / 1.9,
+            rescaled_loss(geometric(Query.count(n), epsilon_from_alpha(0.9))),
+            1e-12,
+        ),
     )
+    return show_matrices({"GM, n = 6, a = 0.9": m}, findings)
 
 
 def figure_4(context: Context) -> Result:
     """The explicit fair mechanism for seven people: powers of a, all seven properties."""
     a = 0.9
-    m = fair(Query.count(7), epsilon_at(a))
+    m = fair(Query.count(7), epsilon_from_alpha(a))
     y = fair_diagonal(7, a)
     printed = [y * a**power for row in FIGURE_4 for power in row]
     even_rule = (1 - a) / (1 + a - 2 * a ** (7 / 2 + 1))
     total = even_rule * sum(a ** row[0] for row in FIGURE_4)
     findings = (
-        numbers("the powers of a", printed, m.matrix.T.ravel().tolist(), 1e-14),
-        holds("all seven properties hold", "all hold", all(m.has(name) for name in SEVEN)),
-        number("probabilities sum to, with the printed y", 1.0, total, 1e-9,
-               "The printed y = (1-a)/(1+a-2a^(n/2+1)) is for even n; for odd n it is "
-               "(1-a)/((1+a)(1-a^((n+1)/2)))."),
-    )  # fmt: skip
-    return Result(
-        {"data": Table.of(CELLS, _cells(m.matrix, "EM"))},
-        partial(heatmaps, [m.matrix], ["EM, n = 7, a = 0.9"]),
-        findings,
+        check_numbers("the powers of a", printed, m.matrix.T, 1e-14),
+        check_claim("all seven properties hold", "all hold", all(m.has(name) for name in SEVEN)),
+        check_number(
+            "probabilities sum to, with the printed y",
+            1.0,
+            total,
+            1e-9,
+            "The printed y = (1-a)/(1+a-2a^(n/2+1)) is for even n; for odd n it is "
+            "(1-a)/((1+a)(1-a^((n+1)/2))).",
+        ),
     )
+    return show_matrices({"EM, n = 7, a = 0.9": m.matrix}, findings)
 
 
 def figure_6(context: Context) -> Result:
     """Which named mechanism has which property, and what it costs."""
     settings = [(5, 0.4), (5, 2 / 3), (5, 0.9), (24, 2 / 3)]
-    found = {setting: named(*setting) for setting in settings}
+    found = {setting: build_compared(*setting) for setting in settings}
     rows = [
         (n, a, name, *(int(m.has(key, 1e-7)) for key in SEVEN), rescaled_loss(m))
         for (n, a), ms in found.items()
@@ -130,7 +136,7 @@ def figure_6(context: Context) -> Result:
     em, near = rescaled_loss(far["EM"]), rescaled_loss(far["GM"]) * 25 / 24
     findings = (
         *(_everywhere(claim, found, test) for claim, test in FIGURE_6.items()),
-        number("EM costs about 2a/(1+a) (n+1)/n, at n = 24, a = 2/3", near, em, 2e-3),
+        check_number("EM costs about 2a/(1+a) (n+1)/n, at n = 24, a = 2/3", near, em, 2e-3),
     )
     table = Table.of(("n", "a", "mechanism", *SEVEN, "L0"), rows)
     shown = found[5, 0.9]
@@ -141,7 +147,7 @@ def figure_6(context: Context) -> Result:
 def _everywhere(claim: str, found: Settings, test: Test) -> Finding:
     failed = [f"n = {n}, a = {a:.3g}" for (n, a), ms in found.items() if not test(n, a, ms)]
     got = f"holds at all {len(found)} settings" if not failed else "fails at " + "; ".join(failed)
-    return holds(claim, got, not failed)
+    return check_claim(claim, got, not failed)
 
 
 FIGURE_6: dict[str, Test] = {
@@ -172,40 +178,42 @@ FIGURE_6: dict[str, Test] = {
 
 def figure_7(context: Context) -> Result:
     """Heatmaps for four people, and how often each tells the truth."""
-    shown = named(4, 0.9)
-    other = named(4, 10 / 11)
+    shown = build_compared(4, 0.9)
+    other = build_compared(4, 10 / 11)
     truth = {name: 1 - m.error_probability() for name, m in shown.items()}
     truth_other = {name: 1 - m.error_probability() for name, m in other.items()}
     why = "The printed 0.224 and 0.238 belong to a = 10/11, not to the stated a = 0.9."
     gm, em = shown["GM"].matrix, shown["EM"].matrix
     findings = (
-        number("EM tells the truth, a = 0.9", 0.224, truth["EM"], 5e-4, why),
-        number("GM tells the truth, a = 0.9", 0.238, truth["GM"], 5e-4, why),
-        number("EM tells the truth, a = 10/11", 0.224, truth_other["EM"], 5e-4),
-        number("GM tells the truth, a = 10/11", 0.238, truth_other["GM"], 5e-4),
-        holds("GM puts most mass on 0 and 4 whatever the input",
-              f"at least {gm[:, [0, 4]].sum(axis=1).min():.3f}",
-              gm[:, [0, 4]].sum(axis=1).min() > 0.5),
-        holds("EM has a uniform diagonal, the likeliest output",
-              f"{em[0, 0]:.4f} everywhere",
-              np.ptp(np.diag(em)) < 1e-12 and (em.argmax(axis=1) == np.arange(5)).all()),
-        holds("WM lies between the two",
-              f"{truth['EM']:.4f} <= {truth['WM (weak honesty)']:.4f} <= {truth['GM']:.4f}",
-              truth["EM"] <= truth["WM (weak honesty)"] + 1e-9 <= truth["GM"] + 2e-9),
-    )  # fmt: skip
-    cells = [cell for name, m in shown.items() for cell in _cells(m.matrix, name)]
-    draw = partial(heatmaps, [m.matrix for m in shown.values()], list(shown))
-    return Result({"data": Table.of(CELLS, cells)}, draw, findings)
+        check_number("EM tells the truth, a = 0.9", 0.224, truth["EM"], 5e-4, why),
+        check_number("GM tells the truth, a = 0.9", 0.238, truth["GM"], 5e-4, why),
+        check_number("EM tells the truth, a = 10/11", 0.224, truth_other["EM"], 5e-4),
+        check_number("GM tells the truth, a = 10/11", 0.238, truth_other["GM"], 5e-4),
+        check_claim(
+            "GM puts most mass on 0 and 4 whatever the input",
+            f"at least {gm[:, [0, 4]].sum(axis=1).min():.3f}",
+            gm[:, [0, 4]].sum(axis=1).min() > 0.5,
+        ),
+        check_claim(
+            "EM has a uniform diagonal, the likeliest output",
+            f"{em[0, 0]:.4f} everywhere",
+            np.ptp(np.diag(em)) < 1e-12 and (em.argmax(axis=1) == np.arange(5)).all(),
+        ),
+        check_claim(
+            "WM lies between the two",
+            f"{truth['EM']:.4f} <= {truth['WM (weak honesty)']:.4f} <= {truth['GM']:.4f}",
+            truth["EM"] <= truth["WM (weak honesty)"] + 1e-9 <= truth["GM"] + 2e-9,
+        ),
+    )
+    return show_matrices({name: m.matrix for name, m in shown.items()}, findings)
 
 
 EXPERIMENTS = (
-    Experiment("000-example-1", "000", "Example 1", "GM for two people at a = 9/10", "2.2",
-               example_1),
-    Experiment("000-figure-3", "000", "Figure 3", "Structure of GM", "5.3", figure_3),
-    Experiment("000-figure-4", "000", "Figure 4", "Explicit fair mechanism for n = 7", "6.2",
-               figure_4),
-    Experiment("000-figure-6", "000", "Figure 6", "Properties and cost of the named mechanisms",
-               "6.3", figure_6),
-    Experiment("000-figure-7", "000", "Figure 7", "Heatmaps of GM, WM and EM for n = 4", "6.3",
-               figure_7),
-)  # fmt: skip
+    Experiment("cormode", "Example 1", "GM for two people at a = 9/10", "2.2", example_1),
+    Experiment("cormode", "Figure 3", "Structure of GM", "5.3", figure_3),
+    Experiment("cormode", "Figure 4", "Explicit fair mechanism for n = 7", "6.2", figure_4),
+    Experiment(
+        "cormode", "Figure 6", "Properties and cost of the named mechanisms", "6.3", figure_6
+    ),
+    Experiment("cormode", "Figure 7", "Heatmaps of GM, WM and EM for n = 4", "6.3", figure_7),
+)

@@ -7,20 +7,20 @@ from functools import lru_cache, partial
 import numpy as np
 
 from tallyveil.figures import Curve, Panel, panels
-from tallyveil.loss import paper_loss
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.fair import uniform
-from tallyveil.papers.cormode.data_figures import RATIOS, rmse_with_spread
+from tallyveil.papers.cormode.experiments.binomial_groups import RATIOS, rmse_with_spread
+from tallyveil.papers.cormode.mechanisms import solve_program
+from tallyveil.papers.cormode.objectives import paper_loss
 from tallyveil.papers.harness.experiment import (
     Context,
     Experiment,
     Finding,
     Result,
     Table,
-    holds,
-    number,
+    check_claim,
+    check_number,
 )
-from tallyveil.papers.harness.paper_terms import program
 from tallyveil.properties import SEVEN
 from tallyveil.query import Query
 
@@ -39,7 +39,8 @@ NAMES = (*PROPERTY_SETS, "UM")
 def designed(n: int, label: str, loss: str) -> dict[str, Mechanism]:
     """UCM, WM, FM and AM for a loss, and UM beside them."""
     found = {
-        name: program(n, RATIOS[label], loss, wanted) for name, wanted in PROPERTY_SETS.items()
+        name: solve_program(n, RATIOS[label], loss, wanted)
+        for name, wanted in PROPERTY_SETS.items()
     }
     return {**found, "UM": uniform(Query.count(n))}
 
@@ -57,34 +58,51 @@ def _root_figure(context: Context, loss: str) -> Result:
     root = {key: value for key, (value, _) in both.items()}
     mean = {
         (label, n, name): float(np.mean([root[label, n, p, name] for p in shares]))
-        for label, n in cells for name in NAMES
-    }  # fmt: skip
+        for label, n in cells
+        for name in NAMES
+    }
     ordered = all(
         designed(n, label, loss)["UCM"].expected_loss(loss)
         <= min(designed(n, label, loss)[name].expected_loss(loss) for name in NAMES) + 1e-9
         for label, n in cells
     )
-    top = sum(mean[label, n, "UCM"] <= min(mean[label, n, k] for k in NAMES) * 1.02
-              for label, n in cells)  # fmt: skip
+    top = sum(
+        mean[label, n, "UCM"] <= min(mean[label, n, k] for k in NAMES) * 1.02 for label, n in cells
+    )
     near = [mean[label, n, "WM"] / mean[label, n, "UCM"] for label, n in cells]
     at_even = [root[label, n, 0.5, "AM"] for label, n in cells]
     at_edge = [root[label, n, 0.1, "AM"] for label, n in cells]
     findings = (
-        holds("UCM has the lowest expected loss it was designed for, at every setting",
-              "lowest of the five", ordered),
-        holds("UCM among the best for RMSE averaged over p", f"in {top} of {len(cells)} settings",
-              top >= len(cells) - 1),
-        holds("WM provides a similar level of accuracy",
-              f"RMSE {min(near):.2f} to {max(near):.2f} times UCM's", max(near) < 1.35),
-        holds("AM does well near p = 0.5 and worse at p = 0.1", "at every setting",
-              all(a < b for a, b in zip(at_even, at_edge, strict=True))),
-    )  # fmt: skip
+        check_claim(
+            "UCM has the lowest expected loss it was designed for, at every setting",
+            "lowest of the five",
+            ordered,
+        ),
+        check_claim(
+            "UCM among the best for RMSE averaged over p",
+            f"in {top} of {len(cells)} settings",
+            top >= len(cells) - 1,
+        ),
+        check_claim(
+            "WM provides a similar level of accuracy",
+            f"RMSE {min(near):.2f} to {max(near):.2f} times UCM's",
+            max(near) < 1.35,
+        ),
+        check_claim(
+            "AM does well near p = 0.5 and worse at p = 0.1",
+            "at every setting",
+            all(a < b for a, b in zip(at_even, at_edge, strict=True)),
+        ),
+    )
     parts = [
-        Panel(f"a = {label}, n = {n}", [
-            Curve(name, shares, [root[label, n, p, name] for p in shares]) for name in NAMES
-        ], "p", "root mean squared error")
+        Panel(
+            f"a = {label}, n = {n}",
+            [Curve(name, shares, [root[label, n, p, name] for p in shares]) for name in NAMES],
+            "p",
+            "root mean squared error",
+        )
         for label, n in cells
-    ]  # fmt: skip
+    ]
     rows = [(*key, *value) for key, value in both.items()]
     table = Table.of(("a", "n", "p", "mechanism", "RMSE", "sd of one repetition"), rows)
     return Result({"data": table}, partial(panels, parts), findings)
@@ -102,11 +120,18 @@ def _distance_figure(context: Context, loss: str, power: int) -> Result:
         for d in distances
     }
     parts = [
-        Panel(f"a = {label}, p = {p}", [
-            Curve(name, distances, [value[label, p, name, d] for d in distances]) for name in NAMES
-        ], "d", f"L{power},d")
-        for p in shares for label in RATIOS
-    ]  # fmt: skip
+        Panel(
+            f"a = {label}, p = {p}",
+            [
+                Curve(name, distances, [value[label, p, name, d] for d in distances])
+                for name in NAMES
+            ],
+            "d",
+            f"L{power},d",
+        )
+        for p in shares
+        for label in RATIOS
+    ]
     rows = [(*key, v) for key, v in value.items()]
     table = Table.of(("a", "p", "mechanism", "d", f"L{power},d"), rows)
     findings = _distance_claims(value, designed(n, "0.91", loss), power)
@@ -122,42 +147,80 @@ def _distance_claims(
     rest = ("WM", "FM", "AM")
     balanced = [
         value[label, 0.6, "UCM", d] <= min(value[label, 0.6, k, d] for k in rest) + 1e-9
-        for label in RATIOS for d in distances
-    ]  # fmt: skip
+        for label in RATIOS
+        for d in distances
+    ]
     close = max(
         max(value["0.67", p, k, d] for k in rest) - min(value["0.67", p, k, d] for k in rest)
-        for p in shares for d in distances
-    ) / max(value["0.67", p, "UM", 0] for p in shares)  # fmt: skip
+        for p in shares
+        for d in distances
+    ) / max(value["0.67", p, "UM", 0] for p in shares)
     home = strict["UCM"].matrix[:, 3:6].sum(axis=1).min()
     worst_small = skewed["UCM"][0] >= max(skewed[k][0] for k in rest)
     why = "Measured by the squared error UCM is not the worst, even at d = 0; measured by the "
     why += "chance of an error it is."
     chance = {k: m.expected_loss(("beyond", 0), ("binomial", 0.1)) for k, m in strict.items()}
     return (
-        holds("p = 0.1, larger a, small d: UCM performs worst",
-              f"L{power},0: UCM {skewed['UCM'][0]:.3f}, others up to "
-              f"{max(skewed[k][0] for k in rest):.3f}", worst_small, why),
-        holds("... counting errors instead of their size", f"UCM wrong {chance['UCM']:.3f}, others "
-              f"up to {max(chance[k] for k in rest):.3f}",
-              chance["UCM"] >= max(chance[k] for k in rest)),
-        holds("... and this reverses as d grows (d = 5)",
-              f"UCM {skewed['UCM'][5]:.3f}, others from {min(skewed[k][5] for k in rest):.3f}",
-              skewed["UCM"][5] <= min(skewed[k][5] for k in rest) + 1e-12),
-        holds("UCM maps most inputs close to n/2 (a = 0.91)",
-              f"outputs 3 to 5 with probability at least {home:.2f}", home > 0.5),
-        holds("UCM preferred for balanced inputs (p = 0.6)",
-              f"lowest at {sum(balanced)} of {len(balanced)} points", np.mean(balanced) >= 0.8),
-        number("a = 0.67: AM, FM and WM almost overlap; spread over UM's loss", 0.0, close, 0.1),
-    )  # fmt: skip
+        check_claim(
+            "p = 0.1, larger a, small d: UCM performs worst",
+            f"L{power},0: UCM {skewed['UCM'][0]:.3f}, others up to "
+            f"{max(skewed[k][0] for k in rest):.3f}",
+            worst_small,
+            why,
+        ),
+        check_claim(
+            "... counting errors instead of their size",
+            f"UCM wrong {chance['UCM']:.3f}, others up to {max(chance[k] for k in rest):.3f}",
+            chance["UCM"] >= max(chance[k] for k in rest),
+        ),
+        check_claim(
+            "... and this reverses as d grows (d = 5)",
+            f"UCM {skewed['UCM'][5]:.3f}, others from {min(skewed[k][5] for k in rest):.3f}",
+            skewed["UCM"][5] <= min(skewed[k][5] for k in rest) + 1e-12,
+        ),
+        check_claim(
+            "UCM maps most inputs close to n/2 (a = 0.91)",
+            f"outputs 3 to 5 with probability at least {home:.2f}",
+            home > 0.5,
+        ),
+        check_claim(
+            "UCM preferred for balanced inputs (p = 0.6)",
+            f"lowest at {sum(balanced)} of {len(balanced)} points",
+            np.mean(balanced) >= 0.8,
+        ),
+        check_number(
+            "a = 0.67: AM, FM and WM almost overlap; spread over UM's loss", 0.0, close, 0.1
+        ),
+    )
 
 
 EXPERIMENTS = (
-    Experiment("000-figure-15", "000", "Figure 15", "RMSE of mechanisms designed for L1", "7.4",
-               partial(_root_figure, loss="absolute")),
-    Experiment("000-figure-16", "000", "Figure 16", "RMSE of mechanisms designed for L2", "7.4",
-               partial(_root_figure, loss="squared")),
-    Experiment("000-figure-17", "000", "Figure 17", "L1,d of mechanisms designed for L1", "7.4",
-               partial(_distance_figure, loss="absolute", power=1)),
-    Experiment("000-figure-18", "000", "Figure 18", "L2,d of mechanisms designed for L2", "7.4",
-               partial(_distance_figure, loss="squared", power=2)),
-)  # fmt: skip
+    Experiment(
+        "cormode",
+        "Figure 15",
+        "RMSE of mechanisms designed for L1",
+        "7.4",
+        partial(_root_figure, loss="absolute"),
+    ),
+    Experiment(
+        "cormode",
+        "Figure 16",
+        "RMSE of mechanisms designed for L2",
+        "7.4",
+        partial(_root_figure, loss="squared"),
+    ),
+    Experiment(
+        "cormode",
+        "Figure 17",
+        "L1,d of mechanisms designed for L1",
+        "7.4",
+        partial(_distance_figure, loss="absolute", power=1),
+    ),
+    Experiment(
+        "cormode",
+        "Figure 18",
+        "L2,d of mechanisms designed for L2",
+        "7.4",
+        partial(_distance_figure, loss="squared", power=2),
+    ),
+)

@@ -25,7 +25,7 @@ def test_all_128_sets_get_a_closed_form_that_holds_or_a_program(n, alpha):
 
 
 def test_flowchart_by_example():
-    # 000, Figure 5 at alpha = 10/11, where the threshold 2a/(1-a) is 20
+    # Figure 5 at alpha = 10/11, where the threshold 2a/(1-a) is 20
     epsilon = math.log(1.1)
     small, large = tv.Query.count(8), tv.Query.count(20)
     assert tv.papers.choose(small, epsilon).method == "geometric"

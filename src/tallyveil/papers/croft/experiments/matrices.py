@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 from tallyveil.figures import heatmaps
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.additive import laplace
+from tallyveil.papers.croft.variants import variant1, variant2
 from tallyveil.papers.harness.experiment import (
     Context,
     Experiment,
     Finding,
     Result,
     Table,
-    holds,
-    number,
-    numbers,
+    check_claim,
+    check_number,
+    check_numbers,
 )
-from tallyveil.papers.named import variant1, variant2
 from tallyveil.query import Query
 
 __all__ = ["EXPERIMENTS"]
@@ -74,7 +74,7 @@ def _result(m: Mechanism, printed: object, title: str, findings: tuple[Finding, 
 
 def _entries(m: Mechanism, printed: object, claim: str, reason: str = "") -> Finding:
     paper = np.array(printed, dtype=float).T
-    return numbers(claim, paper.ravel().tolist(), m.matrix.ravel().tolist(), HALF_DIGIT, reason)
+    return check_numbers(claim, paper, m.matrix, HALF_DIGIT, reason)
 
 
 def table_1(context: Context) -> Result:
@@ -83,13 +83,18 @@ def table_1(context: Context) -> Result:
     outside = math.exp(-0.5)  # beyond 2 of a Laplace law of scale 4
     findings = (
         _entries(m, TABLE_1, "25 probabilities"),
-        number("true answer 3: share of the Laplace mass outside 1..5", 0.60, outside, 0.01),
-        holds("true answer 2: 5 is over twice as likely as 2",
-              f"{m.matrix[1, 4] / m.matrix[1, 1]:.2f} times", m.matrix[1, 4] > 2 * m.matrix[1, 1]),
-        holds("true answer 3: 1 and 5 nearly three times as likely as 3",
-              f"{m.matrix[2, 0] / m.matrix[2, 2]:.2f} times",
-              2.8 < m.matrix[2, 0] / m.matrix[2, 2] < 3.05),
-    )  # fmt: skip
+        check_number("true answer 3: share of the Laplace mass outside 1..5", 0.60, outside, 0.01),
+        check_claim(
+            "true answer 2: 5 is over twice as likely as 2",
+            f"{m.matrix[1, 4] / m.matrix[1, 1]:.2f} times",
+            m.matrix[1, 4] > 2 * m.matrix[1, 1],
+        ),
+        check_claim(
+            "true answer 3: 1 and 5 nearly three times as likely as 3",
+            f"{m.matrix[2, 0] / m.matrix[2, 2]:.2f} times",
+            2.8 < m.matrix[2, 0] / m.matrix[2, 2] < 3.05,
+        ),
+    )
     return _result(m, TABLE_1, "Table 1", findings)
 
 
@@ -100,17 +105,29 @@ def table_2(context: Context) -> Result:
     printed = np.array(TABLE_2).T
     cost = float((printed * np.abs(np.subtract.outer(query.inputs, query.outputs))).sum() / 5)
     findings = (
-        number("expected error of the printed matrix (rounded to 3 digits)", d.objective, cost,
-               5e-3),
-        number("optimal value of an independent solver", 1.151924198, d.objective, 1e-6),
-        _entries(d.mechanism, TABLE_2, "25 probabilities",
-                 "The optimum is not unique: entries vary by up to 0.2 at the same expected "
-                 "error; ours is another of them."),
-        holds("monotone in rows and columns, symmetric, fair", "all hold",
-              all(d.mechanism.has(p, 1e-7) for p in
-                  ("row_monotone", "column_monotone", "symmetric", "fair"))),
-        number("probability of the truth", 0.322, float(d.mechanism.matrix[2, 2]), HALF_DIGIT),
-    )  # fmt: skip
+        check_number(
+            "expected error of the printed matrix (rounded to 3 digits)", d.objective, cost, 5e-3
+        ),
+        check_number("optimal value of an independent solver", 1.151924198, d.objective, 1e-6),
+        _entries(
+            d.mechanism,
+            TABLE_2,
+            "25 probabilities",
+            "The optimum is not unique: entries vary by up to 0.2 at the same expected "
+            "error; ours is another of them.",
+        ),
+        check_claim(
+            "monotone in rows and columns, symmetric, fair",
+            "all hold",
+            all(
+                d.mechanism.has(p, 1e-7)
+                for p in ("row_monotone", "column_monotone", "symmetric", "fair")
+            ),
+        ),
+        check_number(
+            "probability of the truth", 0.322, float(d.mechanism.matrix[2, 2]), HALF_DIGIT
+        ),
+    )
     return _result(d.mechanism, TABLE_2, "Table 2", findings)
 
 
@@ -119,13 +136,16 @@ def table_3(context: Context) -> Result:
     d = variant1(Query.count(5), 0.5)
     corrected = tuple(tuple(0.090 if x == 0.091 else x for x in row) for row in TABLE_3)
     findings = (
-        _entries(d.mechanism, TABLE_3, "36 probabilities",
-                 "One entry is misprinted: 0.091 should be 0.090."),
+        _entries(
+            d.mechanism,
+            TABLE_3,
+            "36 probabilities",
+            "One entry is misprinted: 0.091 should be 0.090.",
+        ),
         _entries(d.mechanism, corrected, "36 probabilities, with 0.090 for 0.091"),
-        number("optimal value of an independent solver", 1.0605371965, d.objective, 1e-6),
-        number("never reports 0 or 5", 0.0,
-               float(d.mechanism.matrix[:, [0, 5]].max()), 1e-7),
-    )  # fmt: skip
+        check_number("optimal value of an independent solver", 1.0605371965, d.objective, 1e-6),
+        check_number("never reports 0 or 5", 0.0, float(d.mechanism.matrix[:, [0, 5]].max()), 1e-7),
+    )
     return _result(d.mechanism, TABLE_3, "Table 3", findings)
 
 
@@ -134,15 +154,14 @@ def table_4(context: Context) -> Result:
     d = variant2(Query.count(5), 0.5)
     findings = (
         _entries(d.mechanism, TABLE_4, "36 probabilities"),
-        number("optimal value of an independent solver", 1.1381033484, d.objective, 1e-6),
+        check_number("optimal value of an independent solver", 1.1381033484, d.objective, 1e-6),
     )
     return _result(d.mechanism, TABLE_4, "Table 4", findings)
 
 
 EXPERIMENTS = (
-    Experiment("001-table-1", "001", "Table 1", "Boundary-snapping Laplace, range 1 to 5", "1.1",
-               table_1),
-    Experiment("001-table-2", "001", "Table 2", "LP Variant 2, range 1 to 5", "1.1", table_2),
-    Experiment("001-table-3", "001", "Table 3", "LP Variant 1, count 0 to 5", "3.4", table_3),
-    Experiment("001-table-4", "001", "Table 4", "LP Variant 2, count 0 to 5", "3.4", table_4),
-)  # fmt: skip
+    Experiment("croft", "Table 1", "Boundary-snapping Laplace, range 1 to 5", "1.1", table_1),
+    Experiment("croft", "Table 2", "LP Variant 2, range 1 to 5", "1.1", table_2),
+    Experiment("croft", "Table 3", "LP Variant 1, count 0 to 5", "3.4", table_3),
+    Experiment("croft", "Table 4", "LP Variant 2, count 0 to 5", "3.4", table_4),
+)

@@ -11,17 +11,17 @@ import numpy as np
 from tallyveil.arrays import Integers
 from tallyveil.evaluate.distances import kolmogorov_smirnov, wasserstein
 from tallyveil.figures import Curve, Panel, panels
-from tallyveil.papers.harness.data import Sample, binomial_draws, homicides, schools
+from tallyveil.papers.harness.data import Sample, draw_binomial, load_homicides, load_schools
 from tallyveil.papers.harness.experiment import (
     Context,
     Experiment,
     Finding,
     Result,
     Table,
-    holds,
-    improves,
-    number,
-    skipped,
+    check_claim,
+    check_improvement,
+    check_number,
+    skip_check,
 )
 from tallyveil.papers.kohli.histogram import distribution_of_counts, histogram_of_counts
 from tallyveil.papers.kohli.privatizers import PRIVATIZERS
@@ -44,8 +44,8 @@ Errors: TypeAlias = dict[tuple[int, str], tuple[float, float, float]]
 
 def datasets(context: Context) -> dict[str, tuple[Sample, int]]:
     """The three tables of section 6, top-coded, each with the largest count."""
-    crime, teachers = homicides(context.data), schools(context.data)
-    drawn = binomial_draws(20, 10_000, context.seed)
+    crime, teachers = load_homicides(context.data), load_schools(context.data)
+    drawn = draw_binomial(20, 10_000, context.seed)
     return {
         "binomial": (Sample(drawn, "10,000 binomial draws", True), 20),
         "crime": (replace(crime, values=np.minimum(crime.values, 50)), 50),
@@ -55,7 +55,7 @@ def datasets(context: Context) -> dict[str, tuple[Sample, int]]:
 
 def figure_3(context: Context) -> Result:
     """Distribution error of stage one against the number of counts, epsilon = 1."""
-    sample = schools(context.data)
+    sample = load_schools(context.data)
     sizes = [8, 32, 128] if context.quick else [8, 16, 32, 64, 128, 256, 512]
     times = 20 if context.quick else 100
     errors: Errors = {}
@@ -64,7 +64,9 @@ def figure_3(context: Context) -> Result:
         truth = histogram / histogram.sum()
         privatizer, after = METHODS[name]
         source = SeededNotPrivate(context.seed)
-        laws = [PRIVATIZERS[privatizer](histogram, 1, source).law(after) for _ in range(times)]
+        laws = [
+            PRIVATIZERS[privatizer](histogram, 1, source).distribution(after) for _ in range(times)
+        ]
         moved = [wasserstein(truth, law) for law in laws]
         apart = [kolmogorov_smirnov(truth, law) for law in laws]
         spread = float(np.std(moved)) / np.sqrt(times)
@@ -77,26 +79,51 @@ def figure_3(context: Context) -> Result:
     ahead = {n: errors[n, "cyclic Laplace"][0] / errors[n, OURS][0] for n in sizes}
     noise = {n: errors[n, BETTER_CYCLIC][0] / errors[n, OURS][0] for n in sizes}
     findings = (
-        holds("cyclic Laplace has the lowest W1 of the four, at every n",
-              f"next best {min(margin.values()):.2f} to {max(margin.values()):.2f} times higher",
-              min(margin.values()) > 1),
-        holds("the same for KS distance", "at every n",
-              all(errors[n, "cyclic Laplace"][1] <= min(errors[n, k][1] for k in rivals)
-                  for n in sizes)),
-        improves("noise on the cumulative histogram, W1 against cyclic Laplace", "1",
-                 f"{min(ahead.values()):.1f} to {max(ahead.values()):.1f} times lower",
-                 min(ahead.values()) > 1),
-        improves("... both with isotonic regression: what the noise alone gains", "1",
-                 f"{min(noise.values()):.2f} to {max(noise.values()):.2f} times lower",
-                 min(noise.values()) > 1),
-    )  # fmt: skip
+        check_claim(
+            "cyclic Laplace has the lowest W1 of the four, at every n",
+            f"next best {min(margin.values()):.2f} to {max(margin.values()):.2f} times higher",
+            min(margin.values()) > 1,
+        ),
+        check_claim(
+            "the same for KS distance",
+            "at every n",
+            all(
+                errors[n, "cyclic Laplace"][1] <= min(errors[n, k][1] for k in rivals)
+                for n in sizes
+            ),
+        ),
+        check_improvement(
+            "noise on the cumulative histogram, W1 against cyclic Laplace",
+            "1",
+            f"{min(ahead.values()):.1f} to {max(ahead.values()):.1f} times lower",
+            min(ahead.values()) > 1,
+        ),
+        check_improvement(
+            "... both with isotonic regression: what the noise alone gains",
+            "1",
+            f"{min(noise.values()):.2f} to {max(noise.values()):.2f} times lower",
+            min(noise.values()) > 1,
+        ),
+    )
     parts = [
-        Panel(title, [Curve(name, sizes, [errors[n, name][k] for n in sizes],
-                            [errors[n, name][2] for n in sizes] if k == 0 else None,
-                            strong=name == OURS) for name in METHODS],
-              "number of counts n", title, log="xy")
+        Panel(
+            title,
+            [
+                Curve(
+                    name,
+                    sizes,
+                    [errors[n, name][k] for n in sizes],
+                    [errors[n, name][2] for n in sizes] if k == 0 else None,
+                    strong=name == OURS,
+                )
+                for name in METHODS
+            ],
+            "number of counts n",
+            title,
+            log="xy",
+        )
         for k, title in enumerate(("Wasserstein-1", "Kolmogorov-Smirnov"))
-    ]  # fmt: skip
+    ]
     rows = [(*key, *value) for key, value in errors.items()]
     table = Table.of(("n", "method", "W1", "KS", "standard error of W1"), rows)
     return Result({"data": table}, partial(panels, parts, columns=2), findings, sample.label)
@@ -109,30 +136,49 @@ def figure_4(context: Context) -> Result:
     binomial, crime = tables["binomial"][0].values, tables["crime"][0].values
     teachers = tables["schools"][0]
     findings: list[Finding] = [
-        number("binomial: mean", 10.0, float(binomial.mean()), 0.1),
-        number("binomial: variance", 5.0, float(binomial.var()), 0.35),
-        number("crime: share of zeros", 0.53, float((crime == 0).mean()), 0.005),
-        number("crime: counties", 3136, len(crime), 0),
+        check_number("binomial: mean", 10.0, float(binomial.mean()), 0.1),
+        check_number("binomial: variance", 5.0, float(binomial.var()), 0.35),
+        check_number("crime: share of zeros", 0.53, float((crime == 0).mean()), 0.005),
+        check_number("crime: counties", 3136, len(crime), 0),
     ]
     skewness = _skewness(crime)
     if tables["crime"][0].real:
         findings.append(
-            number("crime: skewness", 5.83, skewness, 0.05,
-                   "Top-coded at 50 the skewness of this file is 4.18; raw it is 15.1. The "
-                   "paper's own copy of the data must have differed."))  # fmt: skip
+            check_number(
+                "crime: skewness",
+                5.83,
+                skewness,
+                0.05,
+                "Top-coded at 50 the skewness of this file is 4.18; raw it is 15.1. The "
+                "paper's own copy of the data must have differed.",
+            )
+        )
     findings.append(
-        skipped("schools: rows and skewness", "95,969 and 1.29",
-                f"{len(teachers.values):,} and {_skewness(teachers.values):.2f}",
-                "The public-school file could not be had."))  # fmt: skip
+        skip_check(
+            "schools: rows and skewness",
+            "95,969 and 1.29",
+            f"{len(teachers.values):,} and {_skewness(teachers.values):.2f}",
+            "The public-school file could not be had.",
+        )
+    )
     parts = [
-        Panel(f"{name}, {len(tables[name][0].values):,} rows",
-              [Curve("share of rows", np.arange(len(law)), law)], "count", "share", kind="bar")
+        Panel(
+            f"{name}, {len(tables[name][0].values):,} rows",
+            [Curve("share of rows", np.arange(len(law)), law)],
+            "count",
+            "share",
+            kind="bar",
+        )
         for name, law in laws.items()
-    ]  # fmt: skip
+    ]
     rows = [(name, j, share) for name, law in laws.items() for j, share in enumerate(law.tolist())]
     label = "; ".join(sample.label for sample, _ in tables.values())
-    return Result({"data": Table.of(("dataset", "count", "share"), rows)}, partial(panels, parts),
-                  tuple(findings), label)  # fmt: skip
+    return Result(
+        {"data": Table.of(("dataset", "count", "share"), rows)},
+        partial(panels, parts),
+        tuple(findings),
+        label,
+    )
 
 
 def _skewness(values: Integers) -> float:
@@ -153,30 +199,47 @@ def section_3(context: Context) -> Result:
     ratio = (prefix["classic Laplace"] / np.maximum(prefix["cyclic Laplace"], 1e-300))[:-1]
     wanted = np.arange(1, n)
     findings = (
-        number("cyclic: variance of a prefix sum", 4.0, float(prefix["cyclic Laplace"][3]), 1e-12),
-        number("cyclic: variance of the whole sum", 0.0, float(prefix["cyclic Laplace"][-1]),
-               1e-12),
-        number("classic: variance of prefix i = 3, 8(i+1)", 32.0,
-               float(prefix["classic Laplace"][3]), 1e-12),
-        holds("classic is larger by a factor 4(i+1)", f"at i = 3: {ratio[3]:g}",
-              np.allclose(ratio, 4 * wanted), "8(i+1)/4 is 2(i+1); the print says 4(i+1)."),
-        holds("corrected: by a factor 2(i+1)", f"at i = 3: {ratio[3]:g}",
-              np.allclose(ratio, 2 * wanted)),
-        improves("noise on the cumulative histogram: variance of a prefix sum", "4 (cyclic)",
-                 f"{prefix['cumulative (ours)'][3]:g}",
-                 (prefix["cumulative (ours)"][:-1] == prefix["cyclic Laplace"][:-1] / 2).all()),
-    )  # fmt: skip
+        check_number(
+            "cyclic: variance of a prefix sum", 4.0, float(prefix["cyclic Laplace"][3]), 1e-12
+        ),
+        check_number(
+            "cyclic: variance of the whole sum", 0.0, float(prefix["cyclic Laplace"][-1]), 1e-12
+        ),
+        check_number(
+            "classic: variance of prefix i = 3, 8(i+1)",
+            32.0,
+            float(prefix["classic Laplace"][3]),
+            1e-12,
+        ),
+        check_claim(
+            "classic is larger by a factor 4(i+1)",
+            f"at i = 3: {ratio[3]:g}",
+            np.allclose(ratio, 4 * wanted),
+            "8(i+1)/4 is 2(i+1); the print says 4(i+1).",
+        ),
+        check_claim(
+            "corrected: by a factor 2(i+1)",
+            f"at i = 3: {ratio[3]:g}",
+            np.allclose(ratio, 2 * wanted),
+        ),
+        check_improvement(
+            "noise on the cumulative histogram: variance of a prefix sum",
+            "4 (cyclic)",
+            f"{prefix['cumulative (ours)'][3]:g}",
+            (prefix["cumulative (ours)"][:-1] == prefix["cyclic Laplace"][:-1] / 2).all(),
+        ),
+    )
     index = np.arange(n)
-    part = Panel("", [Curve(k, index, v) for k, v in prefix.items()], "prefix i",
-                 "variance x (N epsilon)^2")  # fmt: skip
+    part = Panel(
+        "", [Curve(k, index, v) for k, v in prefix.items()], "prefix i", "variance x (N epsilon)^2"
+    )
     rows = [(name, int(i), float(v)) for name, by in prefix.items() for i, v in enumerate(by)]
     table = Table.of(("method", "prefix", "variance times (N epsilon)^2"), rows)
     return Result({"data": table}, partial(panels, [part]), findings)
 
 
 EXPERIMENTS = (
-    Experiment("002-figure-3", "002", "Figure 3", "Distribution privatizers against n", "3",
-               figure_3),
-    Experiment("002-figure-4", "002", "Figure 4", "The three data sets", "6", figure_4),
-    Experiment("002-section-3", "002", "Section 3", "Variance of prefix sums", "3", section_3),
-)  # fmt: skip
+    Experiment("kohli", "Figure 3", "Distribution privatizers against n", "3", figure_3),
+    Experiment("kohli", "Figure 4", "The three data sets", "6", figure_4),
+    Experiment("kohli", "Section 3", "Variance of prefix sums", "3", section_3),
+)
