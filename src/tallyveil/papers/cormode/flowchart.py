@@ -1,4 +1,7 @@
-"""Which mechanism answers a set of properties under the zero-one loss (000, Figure 5)."""
+"""The flowchart of Cormode et al. (2018): which mechanism has a set of properties at least cost.
+
+Cormode, Kulkarni and Srivastava (2018), Figure 5.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,18 @@ __all__ = ["Choice", "choose"]
 
 @dataclass(frozen=True)
 class Choice:
-    """What to use, and why.
+    """The mechanism to use, and why.
 
-    `mechanism` is the closed form, or None when `method` is "program": then a linear program
-    with the listed `properties` is needed, and any other property asked for comes free.
+    Attributes
+    ----------
+    method : {"geometric", "fair", "program"}
+        A closed form, or a linear program.
+    properties : tuple of str
+        The properties to ask of the program; every other property asked for comes free.
+    mechanism : Mechanism or None
+        The closed form; None when `method` is "program".
+    reason : str
+        Why, in one sentence.
     """
 
     method: Literal["geometric", "fair", "program"]
@@ -33,13 +44,31 @@ class Choice:
 
 
 def choose(query: Query, epsilon: Epsilon, properties: Iterable[str] = ()) -> Choice:
-    """The optimum under zero-one loss and a uniform prior, by the flowchart of paper 000.
+    """Choose the mechanism of least zero-one loss with the given properties, uniform prior.
 
-    The 128 property sets need four approaches: fair if fairness is asked for; geometric if
-    it happens to have what is asked; otherwise a program with weak honesty alone, or with
-    column monotonicity. With a = exp(-epsilon), geometric is column monotone iff a <= 1/2
-    and weakly honest iff n >= 2a/(1-a) (000, Lemmas 3 and 4; both always for n = 1, errata
-    000.5). `output_private` is outside the flowchart and always needs the program.
+    The 128 property sets need four approaches: fair if fairness is asked for; geometric if it
+    has what is asked; otherwise a program with weak honesty alone, or with column
+    monotonicity. With a = exp(-epsilon), geometric is column monotone iff a <= 1/2 and weakly
+    honest iff n >= 2a/(1-a); both always for n = 1 (errata, Cormode 5). `output_private` is
+    outside the flowchart and always needs the program.
+
+    Parameters
+    ----------
+    query : Query
+        A count: answers 0..n with neighbours one apart.
+    epsilon : number or str
+        The privacy loss.
+    properties : iterable of str
+        Names of properties; see `tallyveil.properties`.
+
+    Returns
+    -------
+    Choice
+        The closed form, or the properties to give to a program.
+
+    References
+    ----------
+    Cormode, Kulkarni and Srivastava (2018), Figure 5, Lemmas 3 and 4.
 
     >>> choose(Query.count(10), 1.0, ["column_monotone"]).method       # a = 0.37
     'geometric'

@@ -1,7 +1,8 @@
 """Cauchy noise scaled to the smooth sensitivity of one given database.
 
-Its law depends on the whole database, not on the true answer alone, so it is one law and
-not a `Mechanism`; paper 001 (section 4.3.5) compares with it on real data.
+The distribution of the released answer depends on the whole database, not on the true answer
+alone, so it is one distribution and not a `Mechanism`. Croft, Sack and Shi (2020), section
+4.3.5, compare with it on real data.
 """
 
 from __future__ import annotations
@@ -16,23 +17,41 @@ from tallyveil.errors import ArgumentError, QueryError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.mechanisms.additive import noise_matrix
 from tallyveil.mechanisms.densities import CauchyNoise
-from tallyveil.query import Query
+from tallyveil.query import Query, require_query
 
 __all__ = ["cauchy", "smooth_sensitivity"]
 
 
 def smooth_sensitivity(query: Query, database: ArrayLike, beta: float) -> float:
-    """S = max over k of exp(-beta k) A_k, A_k the local sensitivity k changes away.
+    """Compute S = max over k of exp(-beta k) A_k, A_k the local sensitivity k changes away.
 
     With x sorted, x_i = lower for i < 1 and upper for i > n: for a maximum
     A_k = max(upper - x_(n-k), x_n - x_(n-k-1)), since k changes can lower the k largest, or
     all but the largest; a minimum is its mirror image; for the median of odd n,
-    A_k = max over t <= k+1 of x_(m+t) - x_(m+t-k-1) (Nissim, Raskhodnikova and Smith 2007).
-    Costs O(n), O(n^2) for the median.
+    A_k = max over t <= k+1 of x_(m+t) - x_(m+t-k-1). Costs O(n), O(n^2) for the median.
+
+    Parameters
+    ----------
+    query : Query
+        A maximum, minimum or median.
+    database : array of float, shape (n,)
+        The confidential records, within the range of the query; n odd for a median.
+    beta : float
+        The rate at which far databases count less, above 0.
+
+    Returns
+    -------
+    float
+        The smooth sensitivity; confidential.
+
+    References
+    ----------
+    Nissim, Raskhodnikova and Smith (2007), section 3.
 
     >>> smooth_sensitivity(Query.maximum(0, 9), [1, 2, 9], beta=2)    # A = 7, 8, 9
     7.0
     """
+    require_query(query)
     if query.kind not in ("maximum", "minimum", "median"):
         raise QueryError("query", "be a maximum, minimum or median", repr(query))
     if not beta > 0 or not np.isfinite(beta):
@@ -75,14 +94,33 @@ def cauchy(
     beta: float | None = None,
     boundary: Literal["snap", "normalize"] = "snap",
 ) -> Floats:
-    """The law of the released answer for one database, shape (m,): Cauchy noise, in range.
+    """Compute the distribution of the released answer for one database, with Cauchy noise.
 
-    The scale is 8 S/epsilon, S the smooth sensitivity at `beta` (by default epsilon/6, as the
-    noise's tail needs; paper 001 gives none, errata 001.9). Only "snap" keeps the privacy of
-    the noise; "normalize" is offered for comparison and promises nothing.
+    The scale is 8 S/epsilon, S the smooth sensitivity at `beta`.
 
-    >>> law = cauchy(Query.maximum(0, 9), 1.0, [1, 2, 9])
-    >>> round(float(law.sum()), 12)
+    Parameters
+    ----------
+    query, database
+        As for `smooth_sensitivity`.
+    epsilon : number or str
+        The privacy loss.
+    beta : float, optional
+        epsilon/6 if not given; the paper gives none (errata, Croft 9).
+    boundary : {"snap", "normalize"}
+        Move answers outside the range to its ends, or rescale what lies inside. Only
+        ``"snap"`` keeps the privacy of the noise; ``"normalize"`` promises nothing.
+
+    Returns
+    -------
+    array of float, shape (m,)
+        The probability of each released answer; confidential.
+
+    References
+    ----------
+    Croft, Sack and Shi (2020), section 4.3.5.
+
+    >>> released = cauchy(Query.maximum(0, 9), 1.0, [1, 2, 9])
+    >>> round(float(released.sum()), 12)
     1.0
     """
     exact = exact_epsilon(epsilon)
@@ -91,5 +129,5 @@ def cauchy(
     position = {"minimum": 0, "median": (len(values) - 1) // 2, "maximum": len(values) - 1}
     answer = np.sort(values)[position[query.kind]]
     scale = 8 * max(spread, 1e-300) / float(exact)
-    law: Floats = noise_matrix(query, CauchyNoise(scale), boundary, location=np.array([answer]))[0]
-    return law
+    rows: Floats = noise_matrix(query, CauchyNoise(scale), boundary, location=np.array([answer]))
+    return rows[0]
