@@ -129,5 +129,6 @@ def cauchy(
     position = {"minimum": 0, "median": (len(values) - 1) // 2, "maximum": len(values) - 1}
     answer = np.sort(values)[position[query.kind]]
     scale = 8 * max(spread, 1e-300) / float(exact)
-    rows: Floats = noise_matrix(query, CauchyNoise(scale), boundary, location=np.array([answer]))
-    return rows[0]
+    noise, location = CauchyNoise(scale), np.array([answer])
+    released: Floats = noise_matrix(query, noise, boundary, location=location)[0]
+    return released

@@ -33,7 +33,7 @@ TIGHT, WEAK = "WM (column monotone)", "WM (weak honesty)"
 
 
 def count_by_group(bits: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Ones in consecutive groups of `size`; the rest that fills no group is left out."""
+    """Count the ones in consecutive groups of `size`; an incomplete last group is left out."""
     groups = len(bits) // size
     counts: NDArray[np.int64] = bits[: groups * size].reshape(groups, size).sum(axis=1)
     return counts
@@ -51,7 +51,7 @@ def figure_10(context: Context) -> Result:
             wrong = 1 - np.diag(m.matrix)[counts]
             expected = float(wrong.mean())
             spread = float(np.sqrt((wrong * (1 - wrong)).sum())) / len(counts)
-            drawn = _drawn_errors(m, counts, repetitions, context.seed)
+            drawn = _draw_errors(m, counts, repetitions, context.seed)
             rows.append((target, n, name, expected, spread, drawn, spread / math.sqrt(repetitions)))
     table = Table.of(
         (
@@ -89,11 +89,11 @@ def figure_10(context: Context) -> Result:
         )
         for target in TARGETS
     ]
-    findings = (*_figure_10_claims(error, sizes), drawn_too)
+    findings = (*_check_figure_10(error, sizes), drawn_too)
     return Result({"data": table}, partial(panels, parts), findings, label)
 
 
-def _figure_10_claims(
+def _check_figure_10(
     error: dict[tuple[str, int, str], float], sizes: list[int]
 ) -> tuple[Finding, ...]:
     cells = [(t, n) for t in TARGETS for n in sizes]
@@ -143,8 +143,8 @@ def _figure_10_claims(
     )
 
 
-def _drawn_errors(m: Mechanism, counts: NDArray[np.int64], times: int, seed: int) -> float:
-    """The share of wrong answers in `times` releases of every group, by exact draws."""
+def _draw_errors(m: Mechanism, counts: NDArray[np.int64], times: int, seed: int) -> float:
+    """Draw `times` releases of every group exactly; the share of wrong answers."""
     labelled = Mechanism(m.matrix, m.query, m.exact_epsilon or "0.1053605156578263", name=m.name)
     certified = certify(labelled)
     source = SeededNotPrivate(seed)

@@ -32,14 +32,14 @@ PEOPLE = 10_000
 TIGHT, WEAK = "WM (column monotone)", "WM (weak honesty)"
 
 
-def _binomial_cells(context: Context) -> list[tuple[str, int, float]]:
+def _list_cells(context: Context) -> list[tuple[str, int, float]]:
     shares = [0.1, 0.3, 0.5, 0.7, 0.9] if context.quick else [k / 20 for k in range(1, 20)]
     return [(label, n, p) for label in RATIOS for n in (4, 8, 12) for p in shares]
 
 
 def figure_11(context: Context) -> Result:
     """The chance of missing by more than one, for Binomial groups."""
-    cells = _binomial_cells(context)
+    cells = _list_cells(context)
     miss = {
         (label, n, p, name): m.expected_loss(("beyond", 1), ("binomial", p))
         for label, n, p in context.track(cells)
@@ -85,11 +85,11 @@ def figure_11(context: Context) -> Result:
     )
     table = Table.of(("a", "n", "p", "mechanism", "Pr(error > 1)", "sd of one repetition"), rows)
     return Result(
-        {"data": table}, partial(panels, _by_share(miss, cells, "Pr(error > 1)")), findings
+        {"data": table}, partial(panels, _plot_by_share(miss, cells, "Pr(error > 1)")), findings
     )
 
 
-def _by_share(
+def _plot_by_share(
     values: dict[tuple[str, int, float, str], float], cells: list[tuple[str, int, float]], what: str
 ) -> list[Panel]:
     names = list(dict.fromkeys(key[3] for key in values))
@@ -152,7 +152,8 @@ def figure_12(context: Context) -> Result:
             "skewed input (p = 0.1): EM not substantially worse than GM, d <= 3",
             f"up to {behind[0.1]:.3f} more",
             behind[0.1] < 0.05,
-            "At p = 0.1 EM's tail is up to twice GM's; the statement holds from p = 0.3.",
+            "The paper states no p. At p = 0.1 EM's tail is up to twice GM's; the statement holds "
+            "from p = 0.3.",
         ),
         check_claim("... at p = 0.3", f"up to {behind[0.3]:.3f} more", behind[0.3] < 0.05),
         check_claim(
@@ -185,8 +186,8 @@ def figure_12(context: Context) -> Result:
     return Result({"data": table}, partial(panels, parts, columns=2), findings)
 
 
-def rmse_with_spread(m: Mechanism, p: float) -> tuple[float, float]:
-    """Root mean squared error on Binomial groups, and the sd of one repetition's estimate.
+def compute_rmse(m: Mechanism, p: float) -> tuple[float, float]:
+    """Compute the RMSE on Binomial groups, and the sd of one repetition's estimate of it.
 
     The sd of a root is that of the mean square over twice the root (delta method), with
     10,000 people in groups of n.
@@ -200,9 +201,9 @@ def rmse_with_spread(m: Mechanism, p: float) -> tuple[float, float]:
 
 def figure_13(context: Context) -> Result:
     """Root mean squared error on Binomial groups."""
-    cells = _binomial_cells(context)
+    cells = _list_cells(context)
     both = {
-        (label, n, p, name): rmse_with_spread(m, p)
+        (label, n, p, name): compute_rmse(m, p)
         for label, n, p in context.track(cells)
         for name, m in build_compared(n, RATIOS[label]).items()
     }
@@ -244,7 +245,7 @@ def figure_13(context: Context) -> Result:
     )
     rows = [(*key, *value) for key, value in both.items()]
     table = Table.of(("a", "n", "p", "mechanism", "RMSE", "sd of one repetition"), rows)
-    parts = _by_share(root, cells, "root mean squared error")
+    parts = _plot_by_share(root, cells, "root mean squared error")
     return Result({"data": table}, partial(panels, parts), findings)
 
 
@@ -284,7 +285,7 @@ def figure_14(context: Context) -> Result:
         check_claim(
             "EM has one smooth peak at zero (p = 0.7, a = 0.91)",
             "unimodal",
-            _unimodal(list(smooth.values())),
+            _is_unimodal(list(smooth.values())),
         ),
         check_number(
             "a = 0.67: WM (weak honesty) looks like GM; largest difference",
@@ -314,7 +315,7 @@ def figure_14(context: Context) -> Result:
     return Result({"data": table}, partial(panels, parts, columns=2), findings)
 
 
-def _unimodal(values: list[float]) -> bool:
+def _is_unimodal(values: list[float]) -> bool:
     peak = int(np.argmax(values))
     steps = np.diff(values)
     return bool((steps[:peak] >= -1e-12).all() and (steps[peak:] <= 1e-12).all())

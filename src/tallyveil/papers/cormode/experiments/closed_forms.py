@@ -1,4 +1,4 @@
-"""Paper 000: the closed forms as printed (Example 1, Figures 3, 4, 6 and 7)."""
+"""Cormode et al. (2018): the closed forms as printed (Example 1, Figures 3, 4, 6 and 7)."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def figure_6(context: Context) -> Result:
     far = found[24, 2 / 3]
     em, near = rescaled_loss(far["EM"]), rescaled_loss(far["GM"]) * 25 / 24
     findings = (
-        *(_everywhere(claim, found, test) for claim, test in FIGURE_6.items()),
+        *(_check_everywhere(claim, found, test) for claim, test in FIGURE_6.items()),
         check_number("EM costs about 2a/(1+a) (n+1)/n, at n = 24, a = 2/3", near, em, 2e-3),
     )
     table = Table.of(("n", "a", "mechanism", *SEVEN, "L0"), rows)
@@ -144,7 +144,7 @@ def figure_6(context: Context) -> Result:
     return Result({"data": table}, draw, findings)
 
 
-def _everywhere(claim: str, found: Settings, test: Test) -> Finding:
+def _check_everywhere(claim: str, found: Settings, test: Test) -> Finding:
     failed = [f"n = {n}, a = {a:.3g}" for (n, a), ms in found.items() if not test(n, a, ms)]
     got = f"holds at all {len(found)} settings" if not failed else "fails at " + "; ".join(failed)
     return check_claim(claim, got, not failed)

@@ -1,4 +1,4 @@
-"""Paper 000, section 8: a classifier and a tree learnt from private group counts.
+"""Cormode et al. (2018), section 8: a classifier and a tree from private group counts.
 
 People are put into small groups; for every pair of binary columns each group releases how
 many of its members fall into each of the four cells. Summed over the groups these are noisy
@@ -22,7 +22,7 @@ from tallyveil.papers.harness.data import load_adult
 from tallyveil.papers.harness.experiment import Context, Experiment, Result, Table, check_claim
 from tallyveil.sampling.entropy import SeededNotPrivate
 
-__all__ = ["EXPERIMENTS", "build_tree", "mutual_information", "naive_bayes"]
+__all__ = ["EXPERIMENTS", "build_tree", "classify", "mutual_information"]
 
 Bits = dict[str, NDArray[np.int64]]
 Cells = NDArray[np.float64]
@@ -30,10 +30,10 @@ TARGET = "income"
 SIZE = 8
 
 
-def joint_counts(
+def count_jointly(
     bits: Bits, first: str, second: str, release: Mechanism | None, seed: int
 ) -> Cells:
-    """The 2 x 2 table of two columns summed over groups, exact or released group by group."""
+    """Count two columns jointly, summed over groups, exactly or released group by group."""
     cells = np.zeros((2, 2))
     certified = None if release is None else certify(release)
     source = SeededNotPrivate(seed)
@@ -47,20 +47,21 @@ def joint_counts(
 
 
 def mutual_information(cells: Cells) -> float:
-    """The mutual information of a 2 x 2 table of counts, in nats; a half is added to each cell.
+    """Compute the mutual information of a 2 x 2 table, in nats; adds a half to each cell.
 
     >>> round(mutual_information(np.array([[1e6, 0.0], [0.0, 1e6]])), 3)
     0.693
     """
-    law = (cells + 0.5) / (cells + 0.5).sum()
-    apart = law.sum(axis=1, keepdims=True) * law.sum(axis=0, keepdims=True)
-    return float((law * np.log(law / apart)).sum())
+    joint = (cells + 0.5) / (cells + 0.5).sum()
+    independent = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
+    return float((joint * np.log(joint / independent)).sum())
 
 
-def naive_bayes(tables: dict[str, Cells], bits: Bits) -> NDArray[np.int64]:
-    """The likelier value of the target for every person, columns taken as independent given it.
+def classify(tables: dict[str, Cells], bits: Bits) -> NDArray[np.int64]:
+    """Predict the target of every person with naive Bayes.
 
-    `tables[column][target, value]` are counts.
+    Columns are taken as independent given the target; `tables[column][target, value]` are
+    counts.
     """
     prior = sum(cells.sum(axis=1) for cells in tables.values()) + 0.5
     score = np.tile(np.log(prior / prior.sum()), (len(bits[TARGET]), 1))
@@ -72,7 +73,7 @@ def naive_bayes(tables: dict[str, Cells], bits: Bits) -> NDArray[np.int64]:
 
 
 def build_tree(information: dict[tuple[str, str], float]) -> list[tuple[str, str]]:
-    """The spanning tree of largest total mutual information (Kruskal).
+    """Build the Chow-Liu tree: largest total mutual information, by Kruskal's algorithm.
 
     >>> build_tree({("a", "b"): 3.0, ("b", "c"): 2.0, ("a", "c"): 1.0})
     [('a', 'b'), ('b', 'c')]
@@ -96,20 +97,20 @@ def section_8(context: Context) -> Result:
     bits, label, _ = load_adult(context.data, context.seed)
     columns = [name for name in bits if name != TARGET]
     pairs = list(combinations(bits, 2))
-    true = {pair: joint_counts(bits, *pair, None, 0) for pair in pairs}
+    true = {pair: count_jointly(bits, *pair, None, 0) for pair in pairs}
     information = {pair: mutual_information(cells) for pair, cells in true.items()}
     best_tree = sum(information[pair] for pair in build_tree(information))
-    rows = [("no privacy", 0.0, _accuracy(true, columns, bits), 1.0)]
+    rows = [("no privacy", 0.0, _measure_accuracy(true, columns, bits), 1.0)]
     ratios = [0.2, 2 / 3, 0.9] if context.quick else [0.1, 0.2, 0.4, 2 / 3, 0.8, 0.9, 0.95]
     names = ("GM", "WM (column monotone)", "WM (weak honesty)", "EM")
     for a, name in context.track([(a, name) for a in ratios for name in names]):
         m = build_compared(SIZE, a)[name]
         noisy = {
-            pair: joint_counts(bits, *pair, m, context.seed + k) for k, pair in enumerate(pairs)
+            pair: count_jointly(bits, *pair, m, context.seed + k) for k, pair in enumerate(pairs)
         }
         learnt = {pair: mutual_information(cells) for pair, cells in noisy.items()}
         share = sum(information[pair] for pair in build_tree(learnt)) / best_tree
-        rows.append((name, a, _accuracy(noisy, columns, bits), share))
+        rows.append((name, a, _measure_accuracy(noisy, columns, bits), share))
     plain = rows[0][2]
     score = {(name, a): (right, tree) for name, a, right, tree in rows[1:]}
     low, middle, high = min(ratios), 2 / 3, 0.9
@@ -128,8 +129,8 @@ def section_8(context: Context) -> Result:
             "... also at a = 0.9",
             f"accuracy {gap[high]:.3f} apart",
             gap[high] < 0.03,
-            "For groups of 8 and a > 0.8 GM and WM are no longer near each other, and WM's "
-            "marginals carry more bias.",
+            "The paper states no group size. For groups of 8 and a > 0.8 GM and WM are no longer "
+            "near each other, and WM's marginals carry more bias.",
         ),
         check_claim(
             "EM much weaker (a = 2/3)",
@@ -163,10 +164,12 @@ def section_8(context: Context) -> Result:
     return Result({"data": table}, partial(panels, parts, columns=2), findings, label)
 
 
-def _accuracy(tables: dict[tuple[str, str], Cells], columns: list[str], bits: Bits) -> float:
-    """The mean over both classes of the share classified correctly: guessing gets 1/2."""
+def _measure_accuracy(
+    tables: dict[tuple[str, str], Cells], columns: list[str], bits: Bits
+) -> float:
+    """Measure the share classified correctly, mean over both classes: guessing gets 1/2."""
     given = {column: tables[TARGET, column] for column in columns}
-    right = naive_bayes(given, bits) == bits[TARGET]
+    right = classify(given, bits) == bits[TARGET]
     return float(np.mean([right[bits[TARGET] == value].mean() for value in (0, 1)]))
 
 

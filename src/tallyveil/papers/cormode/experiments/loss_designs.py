@@ -1,4 +1,4 @@
-"""Paper 000, section 7.4: mechanisms designed for the absolute and squared loss (Figures 15-18)."""
+"""Cormode et al. (2018), section 7.4: designs for absolute and squared loss (Figures 15-18)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from tallyveil.figures import Curve, Panel, panels
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.fair import uniform
-from tallyveil.papers.cormode.experiments.binomial_groups import RATIOS, rmse_with_spread
+from tallyveil.papers.cormode.experiments.binomial_groups import RATIOS, compute_rmse
 from tallyveil.papers.cormode.mechanisms import solve_program
 from tallyveil.papers.cormode.objectives import paper_loss
 from tallyveil.papers.harness.experiment import (
@@ -36,8 +36,8 @@ NAMES = (*PROPERTY_SETS, "UM")
 
 
 @lru_cache(maxsize=64)
-def designed(n: int, label: str, loss: str) -> dict[str, Mechanism]:
-    """UCM, WM, FM and AM for a loss, and UM beside them."""
+def build_designed(n: int, label: str, loss: str) -> dict[str, Mechanism]:
+    """Build UCM, WM, FM and AM for a loss, and UM beside them."""
     found = {
         name: solve_program(n, RATIOS[label], loss, wanted)
         for name, wanted in PROPERTY_SETS.items()
@@ -45,14 +45,14 @@ def designed(n: int, label: str, loss: str) -> dict[str, Mechanism]:
     return {**found, "UM": uniform(Query.count(n))}
 
 
-def _root_figure(context: Context, loss: str) -> Result:
+def _plot_errors(context: Context, loss: str) -> Result:
     """Figures 15 and 16: root mean squared error of mechanisms designed for `loss`."""
     shares = [0.1, 0.3, 0.5, 0.7, 0.9] if context.quick else [k / 20 for k in range(1, 20)]
     cells = [(label, n) for label in RATIOS for n in (4, 8, 12)]
     both = {
-        (label, n, p, name): rmse_with_spread(m, p)
+        (label, n, p, name): compute_rmse(m, p)
         for label, n in context.track(cells)
-        for name, m in designed(n, label, loss).items()
+        for name, m in build_designed(n, label, loss).items()
         for p in shares
     }
     root = {key: value for key, (value, _) in both.items()}
@@ -62,8 +62,8 @@ def _root_figure(context: Context, loss: str) -> Result:
         for name in NAMES
     }
     ordered = all(
-        designed(n, label, loss)["UCM"].expected_loss(loss)
-        <= min(designed(n, label, loss)[name].expected_loss(loss) for name in NAMES) + 1e-9
+        build_designed(n, label, loss)["UCM"].expected_loss(loss)
+        <= min(build_designed(n, label, loss)[name].expected_loss(loss) for name in NAMES) + 1e-9
         for label, n in cells
     )
     top = sum(
@@ -108,7 +108,7 @@ def _root_figure(context: Context, loss: str) -> Result:
     return Result({"data": table}, partial(panels, parts), findings)
 
 
-def _distance_figure(context: Context, loss: str, power: int) -> Result:
+def _plot_distances(context: Context, loss: str, power: int) -> Result:
     """Figures 17 and 18: the part of the loss that comes from errors of more than d."""
     n, shares, distances = 8, (0.1, 0.6), list(range(7))
     query = Query.count(n)
@@ -116,7 +116,7 @@ def _distance_figure(context: Context, loss: str, power: int) -> Result:
         (label, p, name, d): m.expected_loss(paper_loss(query, f"L{power},{d}"), ("binomial", p))
         for label in context.track(RATIOS)
         for p in shares
-        for name, m in designed(n, label, loss).items()
+        for name, m in build_designed(n, label, loss).items()
         for d in distances
     }
     parts = [
@@ -134,11 +134,11 @@ def _distance_figure(context: Context, loss: str, power: int) -> Result:
     ]
     rows = [(*key, v) for key, v in value.items()]
     table = Table.of(("a", "p", "mechanism", "d", f"L{power},d"), rows)
-    findings = _distance_claims(value, designed(n, "0.91", loss), power)
+    findings = _check_distances(value, build_designed(n, "0.91", loss), power)
     return Result({"data": table}, partial(panels, parts, columns=2), findings)
 
 
-def _distance_claims(
+def _check_distances(
     value: dict[tuple[str, float, str, int], float], strict: dict[str, Mechanism], power: int
 ) -> tuple[Finding, ...]:
     """What section 7.4 says of these curves; `strict` are the mechanisms at a = 0.91."""
@@ -200,27 +200,27 @@ EXPERIMENTS = (
         "Figure 15",
         "RMSE of mechanisms designed for L1",
         "7.4",
-        partial(_root_figure, loss="absolute"),
+        partial(_plot_errors, loss="absolute"),
     ),
     Experiment(
         "cormode",
         "Figure 16",
         "RMSE of mechanisms designed for L2",
         "7.4",
-        partial(_root_figure, loss="squared"),
+        partial(_plot_errors, loss="squared"),
     ),
     Experiment(
         "cormode",
         "Figure 17",
         "L1,d of mechanisms designed for L1",
         "7.4",
-        partial(_distance_figure, loss="absolute", power=1),
+        partial(_plot_distances, loss="absolute", power=1),
     ),
     Experiment(
         "cormode",
         "Figure 18",
         "L2,d of mechanisms designed for L2",
         "7.4",
-        partial(_distance_figure, loss="squared", power=2),
+        partial(_plot_distances, loss="squared", power=2),
     ),
 )

@@ -39,7 +39,7 @@ HEATMAPS: tuple[tuple[int, Loss, str], ...] = (
 
 
 def bound_least_mass(n: int, loss: Loss, outputs: tuple[int, ...], ratio: float) -> float:
-    """An upper bound, over every optimal mechanism, on its least chance of these outputs.
+    """Bound from above the least probability of these outputs over every optimal mechanism.
 
     For a mechanism M optimal for the loss and any weights w on the inputs,
     min_i M(outputs | i) <= sum_i w_i M(outputs | i) <= (best - best of loss - d w 1) / d.

@@ -44,7 +44,7 @@ WITH_WEAK_HONESTY = (  # section 7.1: the nine combinations
 )
 
 
-def _combination_costs(n: int, a: float) -> dict[str, float]:
+def _compute_costs(n: int, a: float) -> dict[str, float]:
     costs = {
         "WH" + "".join("+" + SHORT[p] for p in extra): rescaled_loss(
             solve_program(n, a, "zero_one", ("weakly_honest", *extra))
@@ -66,9 +66,9 @@ def figure_8(context: Context) -> Result:
         else [0.5, 0.55, 0.6, 0.62, 0.67, 0.72, 0.76, 0.8, 0.85, 0.9, 0.95, 0.99]
     )
     points = [(size, a) for size in sizes] + [(n, ratio) for ratio in ratios]
-    costs = {point: _combination_costs(*point) for point in context.track(points)}
+    costs = {point: _compute_costs(*point) for point in context.track(points)}
     rows = [(*point, name, cost) for point, by in costs.items() for name, cost in by.items()]
-    spread = max(_group_spread(by) for by in costs.values())
+    spread = max(_measure_spread(by) for by in costs.values())
     beyond = [abs(costs[size, a]["WH"] - 2 * a / (1 + a)) for size in sizes if size >= 7]
     high = costs[n, 0.99]
     findings = (
@@ -110,7 +110,7 @@ def figure_8(context: Context) -> Result:
     return Result({"data": table}, partial(panels, parts, columns=2), findings)
 
 
-def _group_spread(costs: dict[str, float]) -> float:
+def _measure_spread(costs: dict[str, float]) -> float:
     """The two groups of section 7.1: without and with a column property."""
     columns = [v for k, v in costs.items() if "CH" in k or "CM" in k]
     rest = [v for k, v in costs.items() if k.startswith("WH") and "CH" not in k and "CM" not in k]

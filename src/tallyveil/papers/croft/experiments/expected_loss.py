@@ -1,7 +1,7 @@
-"""Paper 001: expected loss of range-adherent mechanisms (Figures 1 to 7).
+"""Croft et al. (2020), section 4.3: loss of range-adherent mechanisms (Figures 1 to 7).
 
 "face value" takes the released answer as it is (equation 23); "post-processed" is the loss of
-a Bayesian with a uniform prior who remaps it (equation 25 without its extra factor Pr(r)).
+a Bayesian with a uniform prior who remaps it (equation 25 corrected: errata, Croft 2).
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ EPSILONS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0)
 SLACK = 1e-7  # of the programs
 
 
-def measure(
+def measure_losses(
     context: Context,
     points: Sequence[float],
     at: Callable[[float], tuple[Query, float]],
     builders: dict[str, Builder],
 ) -> Losses:
-    """Face-value and post-processed expected error of every mechanism at every point."""
+    """Measure face-value and post-processed expected error of every mechanism at every point."""
     found = {}
     for point in context.track(points):
         query, epsilon = at(point)
@@ -64,7 +64,7 @@ def measure(
     return found
 
 
-def _drawn(found: Losses, x_label: str, log: str = "", strong: str = ONE) -> list[Panel]:
+def _plot_losses(found: Losses, x_label: str, log: str = "", strong: str = ONE) -> list[Panel]:
     points = sorted({point for point, _ in found})
     names = list(dict.fromkeys(name for _, name in found))
     return [
@@ -82,32 +82,32 @@ def _drawn(found: Losses, x_label: str, log: str = "", strong: str = ONE) -> lis
     ]
 
 
-def _table(found: Losses, what: str) -> Table:
+def _tabulate_losses(found: Losses, what: str) -> Table:
     columns = (what, "mechanism", "face value", "post-processed")
     return Table.of(columns, [(*key, *value) for key, value in found.items()])
 
 
-def _best_face(found: Losses, name: str, others: Sequence[str], claim: str) -> Finding:
+def _check_best(found: Losses, name: str, others: Sequence[str], claim: str) -> Finding:
     points = sorted({point for point, _ in found})
     failed = [p for p in points if found[p, name][0] > min(found[p, k][0] for k in others) + SLACK]
     got = "at every point" if not failed else f"not at {failed}"
     return check_claim(claim, got, not failed)
 
 
-def _size_figure(context: Context, epsilon: float) -> Result:
+def _plot_sizes(context: Context, epsilon: float) -> Result:
     """Figures 1 and 2: mean of values 0..4 against the number of records."""
     sizes = [2, 5, 10] if context.quick else [2, 3, 4, 5, 6, 8, 10, 12, 15, 20]
-    found = measure(context, sizes, lambda n: (Query.mean(int(n), 0, 4), epsilon), BUILDERS)
+    found = measure_losses(context, sizes, lambda n: (Query.mean(int(n), 0, 4), epsilon), BUILDERS)
     ratio = {n: found[n, NOISE[0]][0] / found[n, ONE][0] for n in sizes}
     first, last = sizes[0], sizes[-1]
     findings = (
-        _best_face(
+        _check_best(
             found,
             ONE,
             [k for k in BUILDERS if k != ONE],
             "variant 1 best at face value, at every size",
         ),
-        _best_face(found, TWO, NOISE, "variant 2 better than the noise mechanisms"),
+        _check_best(found, TWO, NOISE, "variant 2 better than the noise mechanisms"),
         check_claim(
             "the improvement is largest for small databases",
             f"snapped Laplace over variant 1: {ratio[first]:.2f} at {first} records, "
@@ -119,13 +119,15 @@ def _size_figure(context: Context, epsilon: float) -> Result:
             "at every size",
             all(found[n, ONE][1] <= min(found[n, k][1] for k in NOISE) + SLACK for n in sizes),
         ),
-        _calibrated_better(found),
+        _check_calibrated(found),
     )
-    parts = _drawn(found, "records")
-    return Result({"data": _table(found, "records")}, partial(panels, parts, columns=2), findings)
+    parts = _plot_losses(found, "records")
+    return Result(
+        {"data": _tabulate_losses(found, "records")}, partial(panels, parts, columns=2), findings
+    )
 
 
-def _calibrated_better(found: Losses) -> Finding:
+def _check_calibrated(found: Losses) -> Finding:
     points = sorted({point for point, _ in found})
     ratios = [found[p, "Laplace, calibrated (ours)"][0] / found[p, NOISE[2]][0] for p in points]
     return check_improvement(
@@ -136,13 +138,13 @@ def _calibrated_better(found: Losses) -> Finding:
     )
 
 
-def tiled(scale: float) -> Query:
-    """The mean of 10 records of 0..4 with categories `scale` times the usual width.
+def tile_range(scale: float) -> Query:
+    """Build the mean of 10 records of 0..4 with categories `scale` times the usual width.
 
     They tile the range that the 41 usual categories cover (-0.05 to 4.05), so that coarse end
     categories have their midpoints inside it, as in the paper's explanation of Figure 3.
 
-    >>> tiled(5).shape
+    >>> tile_range(5).shape
     (41, 8)
     """
     usual = Query.mean(10, 0, 4)
@@ -157,10 +159,10 @@ def figure_3(context: Context) -> Result:
     epsilons = (0.05, 0.2, 0.5, 1.0) if context.quick else EPSILONS[:7]
     snap, error = "Laplace, snapped", {}
     for scale, epsilon in context.track([(s, e) for s in scales for e in epsilons]):
-        query = tiled(scale)
+        query = tile_range(scale)
         error[snap, scale, epsilon] = laplace(query, epsilon).expected_loss()
         error[ONE, scale, epsilon] = variant1(query, epsilon).objective
-    level = uniform(tiled(1)).expected_loss()
+    level = uniform(tile_range(1)).expected_loss()
     low = epsilons[0]
     fine = [s for s in scales if s <= 1]
     spread = max(
@@ -209,21 +211,21 @@ def figure_3(context: Context) -> Result:
     return Result({"data": table}, partial(panels, parts, columns=2), findings)
 
 
-def _utility_figure(context: Context, query: Query, printed: Printed) -> Result:
+def _plot_epsilons(context: Context, query: Query, printed: Printed) -> Result:
     """Figures 4 and 5: expected loss against epsilon."""
     epsilons = (0.05, 0.2, 0.5, 1.0, 2.0) if context.quick else EPSILONS
-    found = measure(context, epsilons, lambda e: (query, e), BUILDERS)
+    found = measure_losses(context, epsilons, lambda e: (query, e), BUILDERS)
     small = epsilons[0]
     gain = {e: found[e, NOISE[0]][0] / found[e, ONE][0] for e in epsilons}
     order = ("Laplace, snapped", "staircase, snapped", "Laplace, normalized", ONE, TWO)
     findings = [
-        _best_face(
+        _check_best(
             found,
             ONE,
             [k for k in BUILDERS if k != ONE],
             "variant 1 best at face value, at every epsilon",
         ),
-        _best_face(found, TWO, NOISE, "variant 2 better than the noise mechanisms"),
+        _check_best(found, TWO, NOISE, "variant 2 better than the noise mechanisms"),
         check_claim(
             "greatest improvement at high privacy",
             f"snapped Laplace over variant 1: {gain[small]:.2f} at epsilon {small}, "
@@ -237,7 +239,7 @@ def _utility_figure(context: Context, query: Query, printed: Printed) -> Result:
                 found[e, ONE][1] <= min(found[e, k][1] for k in BUILDERS) + SLACK for e in epsilons
             ),
         ),
-        _calibrated_better(found),
+        _check_calibrated(found),
     ]
     for e, values in printed.items():
         findings.extend(
@@ -246,32 +248,34 @@ def _utility_figure(context: Context, query: Query, printed: Printed) -> Result:
             )
             for name, value in zip(order, values, strict=True)
         )
-    parts = _drawn(found, "epsilon", "x")
+    parts = _plot_losses(found, "epsilon", "x")
     return Result(
-        {"data": _table(found, "epsilon")}, partial(panels, parts, columns=2), tuple(findings)
+        {"data": _tabulate_losses(found, "epsilon")},
+        partial(panels, parts, columns=2),
+        tuple(findings),
     )
 
 
 def figure_4(context: Context) -> Result:
     """Mean of 10 records of 0..4 against epsilon."""
-    return _utility_figure(context, Query.mean(10, 0, 4), {})
+    return _plot_epsilons(context, Query.mean(10, 0, 4), {})
 
 
 def figure_5(context: Context) -> Result:
     """Maximum of values 0..9 against epsilon."""
     printed: Printed = {0.5: (3.801948086, 3.762776779, 3.162108803, 2.377540669, 2.834654541)}
-    return _utility_figure(context, Query.maximum(0, 9), printed)
+    return _plot_epsilons(context, Query.maximum(0, 9), printed)
 
 
-def _extended_figure(
+def _plot_extended(
     context: Context, make: Callable[[float], Query], printed: float | None
 ) -> Result:
     """Figures 6 and 7: releasing over 300 % of the valid range."""
     epsilons = (0.1, 0.2, 0.5, 1.0) if context.quick else EPSILONS[1:]
     kept = {k: BUILDERS[k] for k in (ONE, "staircase, snapped", "Laplace, normalized")}
     inside, outside = make(1), make(3)
-    found = measure(context, epsilons, lambda e: (inside, e), kept)
-    wide = measure(context, epsilons, lambda e: (outside, e), kept)
+    found = measure_losses(context, epsilons, lambda e: (inside, e), kept)
+    wide = measure_losses(context, epsilons, lambda e: (outside, e), kept)
     found |= {(e, f"{name} (ext)"): value for (e, name), value in wide.items()}
     noise = [k for k in kept if k != ONE]
     small = epsilons[0]
@@ -306,20 +310,22 @@ def _extended_figure(
                 1e-5,
             )
         )
-    parts = _drawn(found, "epsilon", "x")
+    parts = _plot_losses(found, "epsilon", "x")
     return Result(
-        {"data": _table(found, "epsilon")}, partial(panels, parts, columns=2), tuple(findings)
+        {"data": _tabulate_losses(found, "epsilon")},
+        partial(panels, parts, columns=2),
+        tuple(findings),
     )
 
 
 def figure_6(context: Context) -> Result:
     """Mean of 10 records over the valid and three times the valid range."""
-    return _extended_figure(context, lambda extend: Query.mean(10, 0, 4, extend=extend), None)
+    return _plot_extended(context, lambda extend: Query.mean(10, 0, 4, extend=extend), None)
 
 
 def figure_7(context: Context) -> Result:
     """Maximum of 0..9 over the valid and three times the valid range."""
-    return _extended_figure(
+    return _plot_extended(
         context, lambda extend: Query.maximum(0, 9, extend=extend), 2.450166002687522
     )
 
@@ -330,14 +336,14 @@ EXPERIMENTS = (
         "Figure 1",
         "Database size, mean, epsilon = 0.2",
         "4.3.1",
-        partial(_size_figure, epsilon=0.2),
+        partial(_plot_sizes, epsilon=0.2),
     ),
     Experiment(
         "croft",
         "Figure 2",
         "Database size, mean, epsilon = 0.5",
         "4.3.1",
-        partial(_size_figure, epsilon=0.5),
+        partial(_plot_sizes, epsilon=0.5),
     ),
     Experiment("croft", "Figure 3", "Width of the response categories", "4.3.2", figure_3),
     Experiment("croft", "Figure 4", "Expected loss against epsilon, mean", "4.3.3", figure_4),

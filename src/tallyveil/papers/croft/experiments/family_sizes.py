@@ -1,4 +1,4 @@
-"""Paper 001: mean and largest family size in groups of ten people (Figures 8 and 9).
+"""Croft et al. (2020), section 4.3.5: family sizes in groups of ten (Figures 8 and 9).
 
 The paper draws 1000 answers per group and averages. Here the average is the expectation: the
 mean over groups of the matrix row that belongs to the group's true answer.
@@ -34,14 +34,14 @@ GROUP, SMALLEST, LARGEST = 10, 1, 7
 SMOOTH = "smooth sensitivity, snapped"
 
 
-def groups_of_ten(sizes: Integers) -> Integers:
-    """Consecutive groups of ten people, shape (groups, 10), each in increasing order."""
+def group_by_ten(sizes: Integers) -> Integers:
+    """Form consecutive groups of ten people, shape (groups, 10), each in increasing order."""
     whole = len(sizes) // GROUP
     return np.sort(sizes[: whole * GROUP].reshape(whole, GROUP), axis=1)
 
 
-def losses_at(m: Mechanism, answers: Integers) -> tuple[float, float]:
-    """Mean absolute error over the true answers (as indices), at face value and remapped."""
+def measure_losses(m: Mechanism, answers: Integers) -> tuple[float, float]:
+    """Measure the mean absolute error over true answers (as indices), raw and remapped."""
     by_input = m.loss_by_input("absolute")
     guesses = Query.custom(m.query.inputs, m.query.inputs, m.query.neighbours)
     remapped = loss_table(guesses, "absolute")[:, m.bayes_remap("absolute")]
@@ -49,28 +49,28 @@ def losses_at(m: Mechanism, answers: Integers) -> tuple[float, float]:
     return float(by_input[answers].mean()), float(after[answers].mean())
 
 
-def smooth_losses(query: Query, groups: Integers, epsilon: float) -> tuple[float, float]:
-    """The same for Cauchy noise at smooth sensitivity, whose law depends on the whole group.
+def measure_smooth(query: Query, groups: Integers, epsilon: float) -> tuple[float, float]:
+    """Measure the same for Cauchy noise at smooth sensitivity, which depends on the whole group.
 
-    A Bayesian who knows only the answer is given the mean law of the groups with that answer.
+    A Bayesian who knows only the answer uses the mean distribution of the groups with it.
     """
     distinct, times = np.unique(groups, axis=0, return_counts=True)
-    laws = np.array([cauchy(query, epsilon, group) for group in distinct])
+    released = np.array([cauchy(query, epsilon, group) for group in distinct])
     answers = distinct[:, -1] - SMALLEST
     table = loss_table(query, "absolute")
-    face = float(times @ (laws * table[answers]).sum(axis=1)) / len(groups)
+    face = float(times @ (released * table[answers]).sum(axis=1)) / len(groups)
     matrix = np.full(query.shape, 1 / query.shape[1])
     for answer in np.unique(answers):
         mine = answers == answer
-        matrix[answer] = np.average(laws[mine], axis=0, weights=times[mine])
+        matrix[answer] = np.average(released[mine], axis=0, weights=times[mine])
     remap = Mechanism(matrix, query).bayes_remap("absolute")
-    after = float(times @ (laws * table[answers][:, remap]).sum(axis=1)) / len(groups)
+    after = float(times @ (released * table[answers][:, remap]).sum(axis=1)) / len(groups)
     return face, after
 
 
-def _figure(context: Context, query: Query, kind: str) -> Result:
+def _plot_groups(context: Context, query: Query, kind: str) -> Result:
     sample = load_families(context.data, context.seed)
-    groups = groups_of_ten(sample.values)
+    groups = group_by_ten(sample.values)
     if kind == "maximum":
         answers = groups[:, -1] - SMALLEST
     else:
@@ -79,11 +79,11 @@ def _figure(context: Context, query: Query, kind: str) -> Result:
     found = {}
     for epsilon in context.track(epsilons):
         for name, build in BUILDERS.items():
-            found[epsilon, name] = losses_at(build(query, epsilon), answers)
+            found[epsilon, name] = measure_losses(build(query, epsilon), answers)
         if kind == "maximum":
-            found[epsilon, SMOOTH] = smooth_losses(query, groups, epsilon)
+            found[epsilon, SMOOTH] = measure_smooth(query, groups, epsilon)
     names = list(dict.fromkeys(name for _, name in found))
-    findings = _findings(found, epsilons, kind, float(sample.values.mean()))
+    findings = _check_claims(found, epsilons, kind, float(sample.values.mean()))
     parts = [
         Panel(
             title,
@@ -102,7 +102,7 @@ def _figure(context: Context, query: Query, kind: str) -> Result:
     return Result({"data": table}, partial(panels, parts, columns=2), findings, sample.label)
 
 
-def _findings(
+def _check_claims(
     found: dict[tuple[float, str], tuple[float, float]],
     epsilons: tuple[float, ...],
     kind: str,
@@ -152,12 +152,12 @@ def _findings(
 
 def figure_8(context: Context) -> Result:
     """Mean family size in groups of ten."""
-    return _figure(context, Query.mean(GROUP, SMALLEST, LARGEST), "mean")
+    return _plot_groups(context, Query.mean(GROUP, SMALLEST, LARGEST), "mean")
 
 
 def figure_9(context: Context) -> Result:
     """Largest family in groups of ten."""
-    return _figure(context, Query.maximum(SMALLEST, LARGEST), "maximum")
+    return _plot_groups(context, Query.maximum(SMALLEST, LARGEST), "maximum")
 
 
 EXPERIMENTS = (

@@ -1,4 +1,4 @@
-"""Paper 001: the four printed matrices (Tables 1 to 4)."""
+"""Croft et al. (2020): the four printed matrices (Tables 1 to 4)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ TABLE_4 = (
 )
 
 
-def _result(m: Mechanism, printed: object, title: str, findings: tuple[Finding, ...]) -> Result:
+def _show_printed(
+    m: Mechanism, printed: object, title: str, findings: tuple[Finding, ...]
+) -> Result:
     paper: NDArray[np.float64] = np.array(printed, dtype=float).T
     rows = [
         (float(m.query.inputs[i]), float(m.query.outputs[j]), paper[i, j], float(p))
@@ -72,7 +74,7 @@ def _result(m: Mechanism, printed: object, title: str, findings: tuple[Finding, 
     return Result({"data": table}, draw, findings)
 
 
-def _entries(m: Mechanism, printed: object, claim: str, reason: str = "") -> Finding:
+def _check_entries(m: Mechanism, printed: object, claim: str, reason: str = "") -> Finding:
     paper = np.array(printed, dtype=float).T
     return check_numbers(claim, paper, m.matrix, HALF_DIGIT, reason)
 
@@ -80,9 +82,9 @@ def _entries(m: Mechanism, printed: object, claim: str, reason: str = "") -> Fin
 def table_1(context: Context) -> Result:
     """Boundary-snapping Laplace on a five-point scale, epsilon = 1."""
     m = laplace(Query.maximum(1, 5), 1.0)
-    outside = math.exp(-0.5)  # beyond 2 of a Laplace law of scale 4
+    outside = math.exp(-0.5)  # Laplace noise of scale 4 beyond 2
     findings = (
-        _entries(m, TABLE_1, "25 probabilities"),
+        _check_entries(m, TABLE_1, "25 probabilities"),
         check_number("true answer 3: share of the Laplace mass outside 1..5", 0.60, outside, 0.01),
         check_claim(
             "true answer 2: 5 is over twice as likely as 2",
@@ -95,7 +97,7 @@ def table_1(context: Context) -> Result:
             2.8 < m.matrix[2, 0] / m.matrix[2, 2] < 3.05,
         ),
     )
-    return _result(m, TABLE_1, "Table 1", findings)
+    return _show_printed(m, TABLE_1, "Table 1", findings)
 
 
 def table_2(context: Context) -> Result:
@@ -109,7 +111,7 @@ def table_2(context: Context) -> Result:
             "expected error of the printed matrix (rounded to 3 digits)", d.objective, cost, 5e-3
         ),
         check_number("optimal value of an independent solver", 1.151924198, d.objective, 1e-6),
-        _entries(
+        _check_entries(
             d.mechanism,
             TABLE_2,
             "25 probabilities",
@@ -128,7 +130,7 @@ def table_2(context: Context) -> Result:
             "probability of the truth", 0.322, float(d.mechanism.matrix[2, 2]), HALF_DIGIT
         ),
     )
-    return _result(d.mechanism, TABLE_2, "Table 2", findings)
+    return _show_printed(d.mechanism, TABLE_2, "Table 2", findings)
 
 
 def table_3(context: Context) -> Result:
@@ -136,27 +138,27 @@ def table_3(context: Context) -> Result:
     d = variant1(Query.count(5), 0.5)
     corrected = tuple(tuple(0.090 if x == 0.091 else x for x in row) for row in TABLE_3)
     findings = (
-        _entries(
+        _check_entries(
             d.mechanism,
             TABLE_3,
             "36 probabilities",
             "One entry is misprinted: 0.091 should be 0.090.",
         ),
-        _entries(d.mechanism, corrected, "36 probabilities, with 0.090 for 0.091"),
+        _check_entries(d.mechanism, corrected, "36 probabilities, with 0.090 for 0.091"),
         check_number("optimal value of an independent solver", 1.0605371965, d.objective, 1e-6),
         check_number("never reports 0 or 5", 0.0, float(d.mechanism.matrix[:, [0, 5]].max()), 1e-7),
     )
-    return _result(d.mechanism, TABLE_3, "Table 3", findings)
+    return _show_printed(d.mechanism, TABLE_3, "Table 3", findings)
 
 
 def table_4(context: Context) -> Result:
     """LP Variant 2 for a count from 0 to 5, epsilon = 0.5: unique."""
     d = variant2(Query.count(5), 0.5)
     findings = (
-        _entries(d.mechanism, TABLE_4, "36 probabilities"),
+        _check_entries(d.mechanism, TABLE_4, "36 probabilities"),
         check_number("optimal value of an independent solver", 1.1381033484, d.objective, 1e-6),
     )
-    return _result(d.mechanism, TABLE_4, "Table 4", findings)
+    return _show_printed(d.mechanism, TABLE_4, "Table 4", findings)
 
 
 EXPERIMENTS = (

@@ -153,7 +153,7 @@ def theorem_1(context: Context) -> Result:
     return Result({"data": Table.of(columns, rows)}, partial(panels, [part]), findings)
 
 
-def bayesian(context: Context) -> Result:
+def section_2_7(context: Context) -> Result:
     """Bayesian consumers remap deterministically, minimax ones at random (section 2.7)."""
     query = Query.count(3)
     g = geometric(query, LN4)
@@ -189,20 +189,20 @@ def appendix_a(context: Context) -> Result:
     query, ratio = Query.count(3), 2.0
     tilt = {b: ratio ** (0.5 * b[0]) for b in bits}  # looks at who, not only at how many
     g = geometric(query, math.log(ratio) / 2).matrix
-    laws = []
+    rows = []
     for b, answer in zip(bits, answers, strict=True):
         weights = g[answer] * np.array([1.0, 1.0, tilt[b], tilt[b]])
-        laws.append(weights / weights.sum())
-    law = np.array(laws)
+        rows.append(weights / weights.sum())
+    released = np.array(rows)
     pairs = [
         (i, j)
         for i, j in combinations(range(8), 2)
         if sum(x != y for x, y in zip(bits[i], bits[j], strict=True)) == 1
     ]
-    before = max(float(np.abs(np.log(law[i] / law[j])).max()) for i, j in pairs)
-    averaged = oblivious(law, answers, query)
+    before = max(float(np.abs(np.log(released[i] / released[j])).max()) for i, j in pairs)
+    averaged = oblivious(released, answers, query)
     loss = np.abs(np.subtract.outer(answers, np.arange(4)))
-    worst = float((law * loss).sum(axis=1).max())
+    worst = float((released * loss).sum(axis=1).max())
     findings = (
         check_claim(
             "the average is as private as what was averaged",
@@ -215,13 +215,13 @@ def appendix_a(context: Context) -> Result:
             averaged.worst_loss("absolute") <= worst + 1e-12,
         ),
     )
-    shown = {"per database": law, "oblivious": averaged.matrix}
+    shown = {"per database": released, "oblivious": averaged.matrix}
     return show_matrices(shown, findings, CELLS)
 
 
 EXPERIMENTS = (
     Experiment("gupte", "Table 1", "Optimal mechanism and its factors, n = 3", "2.5", table_1),
     Experiment("gupte", "Theorem 1", "Optimal for every minimax consumer", "4.2", theorem_1),
-    Experiment("gupte", "Section 2.7", "Bayesian and minimax consumers", "2.7", bayesian),
+    Experiment("gupte", "Section 2.7", "Bayesian and minimax consumers", "2.7", section_2_7),
     Experiment("gupte", "Appendix A", "Oblivious mechanisms suffice", "A", appendix_a),
 )

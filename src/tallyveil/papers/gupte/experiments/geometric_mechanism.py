@@ -45,23 +45,23 @@ def figure_1(context: Context) -> Result:
     """The unbounded geometric mechanism at a = 0.2, true count 5."""
     a, times = 0.2, 20_000 if context.quick else 400_000
     values = np.arange(-1, 12)
-    law = (1 - a) / (1 + a) * a ** np.abs(values - 5)
+    exact = (1 - a) / (1 + a) * a ** np.abs(values - 5)
     drawn = 5 + geometric_noise(times, repr(epsilon_from_alpha(a)), SeededNotPrivate(context.seed))
     share = np.array([(drawn == v).mean() for v in values])
-    sd = np.sqrt(law * (1 - law) / times)
-    furthest = float((np.abs(share - law) / np.maximum(sd, 1 / times)).max())
+    sd = np.sqrt(exact * (1 - exact) / times)
+    furthest = float((np.abs(share - exact) / np.maximum(sd, 1 / times)).max())
     findings = (
-        check_number("Pr(5), (1-a)/(1+a)", 2 / 3, float(law[6]), 1e-12),
-        check_number("each step away is less likely by", 0.2, float(law[8] / law[7]), 1e-12),
+        check_number("Pr(5), (1-a)/(1+a)", 2 / 3, float(exact[6]), 1e-12),
+        check_number("each step away is less likely by", 0.2, float(exact[8] / exact[7]), 1e-12),
         check_claim(
             "draws follow it", f"{times:,} exact draws, furthest {furthest:.1f} sd", furthest < 5
         ),
     )
-    curves = [Curve("law", values, law), Curve("drawn", values, share)]
+    curves = [Curve("distribution", values, exact), Curve("drawn", values, share)]
     part = Panel("a = 0.2, true count 5", curves, "output", "probability", kind="bar")
     table = Table.of(
         ("output", "probability", "share drawn"),
-        zip(values.tolist(), law.tolist(), share.tolist(), strict=True),
+        zip(values.tolist(), exact.tolist(), share.tolist(), strict=True),
     )
     return Result({"data": table}, partial(panels, [part]), findings)
 
@@ -74,7 +74,7 @@ def table_2(context: Context) -> Result:
     stretched = G * np.array(scale, dtype=object)
     powers = np.array([[a ** abs(i - j) for j in range(n + 1)] for i in range(n + 1)], dtype=object)
     identity = remove_geometric(G, a)
-    det = _determinant(stretched)
+    det = _compute_determinant(stretched)
     findings = (
         check_claim(
             "G' holds the powers a^|i-j|", "equal as fractions", (stretched == powers).all()
@@ -85,7 +85,7 @@ def table_2(context: Context) -> Result:
         check_claim(
             "det G > 0 (Lemma 1); with n+1 answers (1-a)^(2n-1)/(1+a)",
             "equal as fractions",
-            _determinant(G) == (1 - a) ** (2 * n - 1) / (1 + a),
+            _compute_determinant(G) == (1 - a) ** (2 * n - 1) / (1 + a),
         ),
         check_claim(
             "the inverse is tridiagonal: applied to G it gives the identity",
@@ -97,8 +97,8 @@ def table_2(context: Context) -> Result:
     return show_matrices(shown, findings, CELLS)
 
 
-def _determinant(matrix: NDArray[Any]) -> Fraction:
-    """By exact elimination; the pivots of these matrices are positive."""
+def _compute_determinant(matrix: NDArray[Any]) -> Fraction:
+    """Compute the determinant by exact elimination; all pivots here are positive."""
     work, total = matrix.copy(), Fraction(1)
     for k in range(len(work)):
         total *= work[k, k]

@@ -1,4 +1,4 @@
-"""Paper 002, appendix F: how to split the budget (Table 3 and Figure 8)."""
+"""Kohli and Laskowski (2026), appendix F: the split of the budget (Table 3 and Figure 8)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from tallyveil.arrays import Floats, Integers
 from tallyveil.certified.certify import certify
 from tallyveil.figures import Curve, Panel, panels
-from tallyveil.loss import law as checked_law
+from tallyveil.loss import law
 from tallyveil.mechanism import Mechanism
 from tallyveil.papers.harness.data import load_homicides
 from tallyveil.papers.harness.experiment import (
@@ -25,7 +25,7 @@ from tallyveil.papers.harness.experiment import (
     skip_check,
 )
 from tallyveil.papers.kohli.budget import split_budget
-from tallyveil.papers.kohli.experiments.releases import EPSILONS, release_errors
+from tallyveil.papers.kohli.experiments.simulation import EPSILONS, measure_release
 from tallyveil.papers.kohli.greedy import greedy_fixed_point
 from tallyveil.papers.kohli.histogram import distribution_of_counts
 from tallyveil.papers.kohli.privatizers import cyclic_laplace
@@ -56,7 +56,7 @@ TABLE_3 = {  # the best share per data set, in the order of NAMES
 
 
 def make_six_tables(seed: int) -> dict[str, Integers]:
-    """The six synthetic tables of appendix F, by exact draws from a seeded stream."""
+    """Draw the six synthetic tables of appendix F exactly, from a seeded stream."""
     source = SeededNotPrivate(seed)
     falling: Floats = np.power(139 / 140, np.arange(70.0))
     bits = source.octets(39 * 20_000 * 4).view(np.uint32).reshape(20_000, 39)
@@ -65,8 +65,8 @@ def make_six_tables(seed: int) -> dict[str, Integers]:
     zeros, tops = np.zeros(200, dtype=np.int64), np.full(100, 79)
     made = (
         source.below(30, 3_000),
-        _draws(falling[::-1], 10_000, source),
-        _draws(falling, 10_000, source),
+        _draw_from(falling[::-1], 10_000, source),
+        _draw_from(falling, 10_000, source),
         twin,
         np.concatenate([source.below(80, 9_800), zeros]),
         np.concatenate([source.below(80, 9_900), tops]),
@@ -74,19 +74,22 @@ def make_six_tables(seed: int) -> dict[str, Integers]:
     return dict(zip(NAMES, (np.asarray(t, dtype=np.int64) for t in made), strict=True))
 
 
-def _draws(weights: Floats, size: int, source: Entropy) -> Integers:
-    """Exact draws from a law: the release of a mechanism that ignores its input."""
-    share = checked_law(weights / weights.sum(), len(weights))
+def _draw_from(weights: Floats, size: int, source: Entropy) -> Integers:
+    """Draw exactly from a distribution: release a mechanism that ignores its input."""
+    share = law(weights / weights.sum(), len(weights))
     query = Query.custom([0, 1], np.arange(len(share)), "path")
     constant = Mechanism(np.tile(share, (2, 1)), query, 1)
     drawn = certify(constant).release(np.zeros(size, dtype=np.int64), source)
     return np.asarray(drawn, dtype=np.int64)
 
 
-def objective(
+def measure_objective(
     table: Integers, top: int, epsilon: float, shares: tuple[float, ...], *, times: int, seed: int
 ) -> Objective:
-    """ln(count error) + ln(W1) of the paper's pipeline at each share, means of `times` releases."""
+    """Measure ln(count error) + ln(W1) of the paper's pipeline at each share of the budget.
+
+    Both errors are means over `times` releases.
+    """
     truth = distribution_of_counts(table, top)
     histogram = np.bincount(table, minlength=top + 1)
     found = {}
@@ -97,16 +100,16 @@ def objective(
         for _ in range(times):
             private = cyclic_laplace(histogram, budget.epsilon1, source).distribution("clip")
             mechanism = greedy_fixed_point(private, budget.epsilon2, "sandwich")
-            pairs.append(release_errors(table, truth, mechanism, source))
+            pairs.append(measure_release(table, truth, mechanism, source))
         moved, off = np.mean(pairs, axis=0)
         found[share] = math.log(off) + math.log(moved)
     return found
 
 
 def fit_rule(points: list[tuple[float, float]]) -> tuple[float, float, float]:
-    """A, B, K of B + (A - B) exp(-K epsilon) by least squares.
+    """Fit A, B and K of B + (A - B) exp(-K epsilon) by least squares.
 
-    For a given K the rest is a straight line; K is found by trying finer and finer grids.
+    For a given K the fit is linear; K is found on finer and finer grids.
 
     >>> exact = [(x, 0.1 + 0.5 * math.exp(-2 * x)) for x in (0.1, 0.5, 1.0, 3.0)]
     >>> [round(value, 6) for value in fit_rule(exact)]
@@ -139,7 +142,7 @@ def table_3(context: Context) -> Result:
     for epsilon, name in context.track([(e, n) for e in epsilons for n in names]):
         table = tables[name]
         top = {"uniform": 29, "bimodal": 39}.get(name, 69 if "skewed" in name else 79)
-        by_share = objective(table, top, epsilon, SHARES, times=times, seed=context.seed)
+        by_share = measure_objective(table, top, epsilon, SHARES, times=times, seed=context.seed)
         best[epsilon, name] = min(by_share, key=by_share.__getitem__)
         values |= {(epsilon, name, share): v for share, v in by_share.items()}
     paper = {key: TABLE_3[key[0]][NAMES.index(key[1])] for key in best}
@@ -163,11 +166,11 @@ def table_3(context: Context) -> Result:
     detail = Table.of(
         ("epsilon", "dataset", "share", "objective"), [(*key, v) for key, v in values.items()]
     )
-    findings = _table_3_claims(best, paper, values)
+    findings = _check_table_3(best, paper, values)
     return Result({"data": table_out, "objective": detail}, partial(panels, parts), findings)
 
 
-def _table_3_claims(
+def _check_table_3(
     best: dict[Cell, float], paper: dict[Cell, float], values: dict[tuple[float, str, float], float]
 ) -> tuple[Finding, ...]:
     epsilons = sorted({epsilon for epsilon, _ in best})
@@ -221,7 +224,9 @@ def figure_8(context: Context) -> Result:
     found: dict[float, Objective] = {}
     for epsilon in context.track(printed):
         shares = (*SHARES, round(rule_of_thumb(epsilon), 6))
-        found[epsilon] = objective(table, 50, epsilon, shares, times=times, seed=context.seed)
+        found[epsilon] = measure_objective(
+            table, 50, epsilon, shares, times=times, seed=context.seed
+        )
     gaps = {e: by[round(rule_of_thumb(e), 6)] - min(by.values()) for e, by in found.items()}
     room = 0.3 if context.quick else 0.12
     findings: list[Finding] = []

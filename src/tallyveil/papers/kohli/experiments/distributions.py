@@ -1,4 +1,4 @@
-"""Paper 002, section 3: distribution privatizers (Figures 3 and 4, and the variances)."""
+"""Kohli and Laskowski (2026), section 3: distribution privatizers (Figures 3 and 4)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from tallyveil.papers.kohli.histogram import distribution_of_counts, histogram_o
 from tallyveil.papers.kohli.privatizers import PRIVATIZERS
 from tallyveil.sampling.entropy import SeededNotPrivate
 
-__all__ = ["EXPERIMENTS", "datasets"]
+__all__ = ["EXPERIMENTS", "load_datasets"]
 
 OURS = "cumulative, isotonic (ours)"
 BETTER_CYCLIC = "cyclic Laplace, isotonic"
-METHODS = {  # name: privatizer and what turns its output into a law
+METHODS = {  # name: privatizer and how its output becomes a distribution
     "cyclic Laplace": ("cyclic_laplace", "clip"),
     BETTER_CYCLIC: ("cyclic_laplace", "isotonic"),
     "classic Laplace": ("classic_laplace", "clip"),
@@ -42,8 +42,8 @@ METHODS = {  # name: privatizer and what turns its output into a law
 Errors: TypeAlias = dict[tuple[int, str], tuple[float, float, float]]
 
 
-def datasets(context: Context) -> dict[str, tuple[Sample, int]]:
-    """The three tables of section 6, top-coded, each with the largest count."""
+def load_datasets(context: Context) -> dict[str, tuple[Sample, int]]:
+    """Load the three tables of section 6, top-coded, each with the largest count."""
     crime, teachers = load_homicides(context.data), load_schools(context.data)
     drawn = draw_binomial(20, 10_000, context.seed)
     return {
@@ -64,11 +64,11 @@ def figure_3(context: Context) -> Result:
         truth = histogram / histogram.sum()
         privatizer, after = METHODS[name]
         source = SeededNotPrivate(context.seed)
-        laws = [
+        private = [
             PRIVATIZERS[privatizer](histogram, 1, source).distribution(after) for _ in range(times)
         ]
-        moved = [wasserstein(truth, law) for law in laws]
-        apart = [kolmogorov_smirnov(truth, law) for law in laws]
+        moved = [wasserstein(truth, shares) for shares in private]
+        apart = [kolmogorov_smirnov(truth, shares) for shares in private]
         spread = float(np.std(moved)) / np.sqrt(times)
         errors[n, name] = float(np.mean(moved)), float(np.mean(apart)), float(spread)
     rivals = [name for name in METHODS if name not in ("cyclic Laplace", BETTER_CYCLIC, OURS)]
@@ -131,8 +131,8 @@ def figure_3(context: Context) -> Result:
 
 def figure_4(context: Context) -> Result:
     """The three distributions of counts."""
-    tables = datasets(context)
-    laws = {name: distribution_of_counts(s.values, top) for name, (s, top) in tables.items()}
+    tables = load_datasets(context)
+    shares = {name: distribution_of_counts(s.values, top) for name, (s, top) in tables.items()}
     binomial, crime = tables["binomial"][0].values, tables["crime"][0].values
     teachers = tables["schools"][0]
     findings: list[Finding] = [
@@ -141,7 +141,7 @@ def figure_4(context: Context) -> Result:
         check_number("crime: share of zeros", 0.53, float((crime == 0).mean()), 0.005),
         check_number("crime: counties", 3136, len(crime), 0),
     ]
-    skewness = _skewness(crime)
+    skewness = _compute_skewness(crime)
     if tables["crime"][0].real:
         findings.append(
             check_number(
@@ -149,29 +149,29 @@ def figure_4(context: Context) -> Result:
                 5.83,
                 skewness,
                 0.05,
-                "Top-coded at 50 the skewness of this file is 4.18; raw it is 15.1. The "
-                "paper's own copy of the data must have differed.",
+                "The paper does not say how it was computed. Top-coded at 50 the skewness of this "
+                "file is 4.18, at 110 it is 5.84, raw it is 15.1.",
             )
         )
     findings.append(
         skip_check(
             "schools: rows and skewness",
             "95,969 and 1.29",
-            f"{len(teachers.values):,} and {_skewness(teachers.values):.2f}",
+            f"{len(teachers.values):,} and {_compute_skewness(teachers.values):.2f}",
             "The public-school file could not be had.",
         )
     )
     parts = [
         Panel(
             f"{name}, {len(tables[name][0].values):,} rows",
-            [Curve("share of rows", np.arange(len(law)), law)],
+            [Curve("share of rows", np.arange(len(values)), values)],
             "count",
             "share",
             kind="bar",
         )
-        for name, law in laws.items()
+        for name, values in shares.items()
     ]
-    rows = [(name, j, share) for name, law in laws.items() for j, share in enumerate(law.tolist())]
+    rows = [(name, j, float(x)) for name, values in shares.items() for j, x in enumerate(values)]
     label = "; ".join(sample.label for sample, _ in tables.values())
     return Result(
         {"data": Table.of(("dataset", "count", "share"), rows)},
@@ -181,14 +181,14 @@ def figure_4(context: Context) -> Result:
     )
 
 
-def _skewness(values: Integers) -> float:
+def _compute_skewness(values: Integers) -> float:
     return float(((values - values.mean()) ** 3).mean() / values.std() ** 3)
 
 
 def section_3(context: Context) -> Result:
     """The variance of every prefix sum of the privatized histogram, in units of 1/(N epsilon)^2."""
     n = 12
-    each = 2.0  # variance of a Laplace law of scale 1
+    each = 2.0  # variance of Laplace noise of scale 1
     cyclic = np.cumsum(np.eye(n) - np.roll(np.eye(n), 1, axis=1), axis=0)
     classic = 2 * np.tril(np.ones((n, n)))  # scale 2 on every bin
     prefix = {

@@ -1,4 +1,4 @@
-"""Paper 002, section 6.3: how long it takes to build a mechanism (Figure 7).
+"""Kohli and Laskowski (2026), section 6.3: time to build a mechanism (Figure 7).
 
 Seconds are those of this machine and this run; claims are about ratios within the run.
 """
@@ -46,8 +46,8 @@ UNFIXED, GEOMETRIC = "two-stage unfixed", "truncated geometric"
 TIMING = "A timing of this run; a loaded machine can disturb it."
 
 
-def _program(z: Floats, backend: Any) -> object:
-    """The count-error-minimising fixed-point program as it stands, without our reductions."""
+def _solve_program(z: Floats, backend: Any) -> object:
+    """Solve the fixed-point program of least count error as stated, without our reductions."""
     problem = pose(Query.count(len(z) - 1), EPSILON, loss="absolute", fixed_point=z)
     return solve(assemble(problem, None).program, backend)
 
@@ -56,8 +56,8 @@ BUILDERS: dict[str, tuple[Callable[[Floats], object], int, int]] = {  # largest 
     GEOMETRIC: (lambda z: geometric(Query.count(len(z) - 1), EPSILON), 2000, 2000),
     UNFIXED: (lambda z: unfixed_optimum(z, EPSILON), 2000, 2000),
     HEURISTIC: (lambda z: greedy_fixed_point(z, EPSILON, "sandwich"), 2000, 2000),
-    SIMPLEX: (lambda z: _program(z, "highs"), 40, 80),
-    INTERIOR: (lambda z: _program(z, "clarabel"), 40, 80),
+    SIMPLEX: (lambda z: _solve_program(z, "highs"), 40, 80),
+    INTERIOR: (lambda z: _solve_program(z, "clarabel"), 40, 80),
     OURS: (lambda z: transport(Query.count(len(z) - 1), EPSILON, z), 2000, 2000),
     IMPLICIT: (lambda z: implicit_transport(len(z) - 1, EPSILON, z), 2000, 1_000_000),
 }
@@ -73,13 +73,13 @@ def figure_7(context: Context) -> Result:
         for n in sizes
         if n <= (quick if context.quick else full)
     ]
-    _program(np.full(3, 1 / 3), "highs")  # first use imports the solver
+    _solve_program(np.full(3, 1 / 3), "highs")  # first use imports the solver
     seconds: dict[tuple[str, int], float] = {}
     for name, build, n in context.track(jobs):
-        z = _law(sample.values, n)
-        seconds[name, n] = _timed(build, z)
-        if seconds[name, n] < 0.3:  # short ones are at the mercy of whatever else runs
-            seconds[name, n] = min(_timed(build, z) for _ in range(5))
+        z = _trace_distribution(sample.values, n)
+        seconds[name, n] = _measure_seconds(build, z)
+        if seconds[name, n] < 0.3:  # short times depend on what else runs
+            seconds[name, n] = min(_measure_seconds(build, z) for _ in range(5))
     curves = [
         Curve(
             name,
@@ -93,11 +93,11 @@ def figure_7(context: Context) -> Result:
         "crime distribution, epsilon = ln 2", curves, "number of counts n", "seconds", log="xy"
     )
     table = Table.of(("method", "n", "seconds"), [(*k, v) for k, v in seconds.items()])
-    findings = _claims(seconds, 40 if context.quick else 80)
+    findings = _check_claims(seconds, 40 if context.quick else 80)
     return Result({"data": table}, partial(panels, [part]), findings, sample.label)
 
 
-def _claims(seconds: dict[tuple[str, int], float], largest: int) -> tuple[Finding, ...]:
+def _check_claims(seconds: dict[tuple[str, int], float], largest: int) -> tuple[Finding, ...]:
     """Ratios within the run; `largest` is the largest n the programs were given."""
     sizes = sorted({n for name, n in seconds if name == OURS})
     slow, fast = seconds[SIMPLEX, largest], seconds[HEURISTIC, largest]
@@ -164,18 +164,18 @@ def _claims(seconds: dict[tuple[str, int], float], largest: int) -> tuple[Findin
     return tuple(findings)
 
 
-def _law(counts: NDArray[np.int64], n: int) -> Floats:
-    """The distribution top-coded at n - 1, with a trace of every count.
+def _trace_distribution(counts: NDArray[np.int64], n: int) -> Floats:
+    """Compute the distribution top-coded at n - 1, with a small share for every count.
 
-    A private law from stage one is hardly ever exactly zero; the trace keeps the programs
-    from being smaller than they would be.
+    A private distribution from stage one is hardly ever exactly zero; the small shares keep
+    the programs from being smaller than they would be.
     """
     share = distribution_of_counts(counts, n - 1, "top_code") + 1e-6 / n
-    law: Floats = share / share.sum()
-    return law
+    positive: Floats = share / share.sum()
+    return positive
 
 
-def _timed(build: Callable[[Floats], object], z: Floats) -> float:
+def _measure_seconds(build: Callable[[Floats], object], z: Floats) -> float:
     begun = time.perf_counter()
     build(z)
     return time.perf_counter() - begun

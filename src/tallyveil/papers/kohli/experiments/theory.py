@@ -1,4 +1,4 @@
-"""Paper 002: the vertices of Examples 1 and 2, the work of Algorithm 1, and small formulas."""
+"""Kohli and Laskowski (2026): Examples 1 and 2, the work of Algorithm 1, small formulas."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def example_1(context: Context) -> Result:
             is_affinely_simplified(B3, PSI, THIRD) and not is_extreme(third, GROWTH, THIRD),
         ),
     )
-    return _vertices(
+    return _show_vertices(
         found, [first, third], ["image of B1: a vertex", "image of B3: none"], findings
     )
 
@@ -107,12 +107,12 @@ def example_2(context: Context) -> Result:
             is_linearly_simplified(B6, PSI) and not is_extreme(sixth, GROWTH),
         ),
     )
-    return _vertices(
+    return _show_vertices(
         found, [fourth, sixth], ["image of B4: a vertex", "image of B6: none"], findings
     )
 
 
-def _vertices(
+def _show_vertices(
     found: list[Matrix], shown: list[Matrix], titles: list[str], findings: tuple[Finding, ...]
 ) -> Result:
     rows = [(k, i, j, str(p)) for k, T in enumerate(found) for (i, j), p in np.ndenumerate(T)]
