@@ -194,8 +194,8 @@ def run(largest: int, epsilon: float, quick: bool) -> Result:
     return Result(
         question="How fast is the best mechanism that keeps a distribution?",
         method=f"Minimise the expected absolute error over all private mechanisms that keep a "
-        f"skewed distribution at epsilon {epsilon:g}. Wall seconds. A solver's cost may lie below the "
-        "optimum by its tolerance, because its matrix is not quite private.",
+        f"skewed distribution at epsilon {epsilon:g}. Wall seconds. A solver's cost may lie below "
+        "the optimum by its tolerance, because its matrix is not quite private.",
         tables=make_tables(solvers, greedy, implicit),
         bars=make_bars(solvers, greedy),
         plots=[Plot("Fixed-point mechanisms", "n", "seconds", curves)],

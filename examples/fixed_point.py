@@ -30,7 +30,7 @@ def main(path: str = "fixed_point.png") -> dict[str, float]:
     for name, m in shown.items():
         error = m.expected_loss("absolute", shares)
         print(f"{name:>12}: a count is off by {error:.3f}, the distribution by {moved[name]:.3f}")
-    titles = [f"{name}: W1 moves {moved[name]:.2f}" for name in shown]
+    titles = [f"{name}: moved by {moved[name]:.2f}" for name in shown]
     heatmaps([m.matrix for m in shown.values()], titles, path)
     return moved
 
