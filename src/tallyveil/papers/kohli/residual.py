@@ -14,9 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from tallyveil.arrays import Floats, Integers
+from tallyveil.arrays import Floats, Integers, Mask
 
 __all__ = ["Residual"]
 
@@ -52,9 +52,9 @@ class Residual:
         return fresh
 
     @property
-    def free(self) -> NDArray[np.bool_]:
+    def free(self) -> Mask:
         """Which bounds are not tight, shape (n-1,)."""
-        free: NDArray[np.bool_] = self.tight == 0
+        free: Mask = self.tight == 0
         return free
 
     def match_pattern(self, pattern: Integers) -> Integers:

@@ -6,12 +6,12 @@ import math
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tallyveil.arrays import Integers
 from tallyveil.certified.certify import certify
 from tallyveil.figures import Curve, Panel, panels
 from tallyveil.mechanism import Mechanism
-from tallyveil.papers.cormode.mechanisms import build_compared
+from tallyveil.papers.cormode.mechanisms import WM_MONOTONE, WM_WEAK, build_compared
 from tallyveil.papers.harness.data import load_adult
 from tallyveil.papers.harness.experiment import (
     Context,
@@ -29,13 +29,12 @@ __all__ = ["EXPERIMENTS"]
 TARGETS = ("income", "gender", "young")
 RATIOS = {"0.91": 10 / 11, "0.67": 2 / 3}
 PEOPLE = 10_000
-TIGHT, WEAK = "WM (column monotone)", "WM (weak honesty)"
 
 
-def count_by_group(bits: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def count_by_group(bits: Integers, size: int) -> Integers:
     """Count the ones in consecutive groups of `size`; an incomplete last group is left out."""
     groups = len(bits) // size
-    counts: NDArray[np.int64] = bits[: groups * size].reshape(groups, size).sum(axis=1)
+    counts: Integers = bits[: groups * size].reshape(groups, size).sum(axis=1)
     return counts
 
 
@@ -97,11 +96,11 @@ def _check_figure_10(
     error: dict[tuple[str, int, str], float], sizes: list[int]
 ) -> tuple[Finding, ...]:
     cells = [(t, n) for t in TARGETS for n in sizes]
-    rivals = ("GM", WEAK, "UM")
+    rivals = ("GM", WM_WEAK, "UM")
     best = sum(error[*c, "EM"] <= min(error[*c, k] for k in rivals) + 1e-9 for c in cells)
-    best_of_all = sum(error[*c, "EM"] <= error[*c, TIGHT] + 1e-9 for c in cells)
+    best_of_all = sum(error[*c, "EM"] <= error[*c, WM_MONOTONE] + 1e-9 for c in cells)
     worse = [c for c in cells if error[*c, "GM"] > error[*c, "UM"]]
-    near = max(abs(error[*c, WEAK] - error[*c, "UM"]) for c in cells)
+    near = max(abs(error[*c, WM_WEAK] - error[*c, "UM"]) for c in cells)
     return (
         check_number(
             "UM: correct with chance 1 - 1/(n+1), at n = 4",
@@ -143,7 +142,7 @@ def _check_figure_10(
     )
 
 
-def _draw_errors(m: Mechanism, counts: NDArray[np.int64], times: int, seed: int) -> float:
+def _draw_errors(m: Mechanism, counts: Integers, times: int, seed: int) -> float:
     """Draw `times` releases of every group exactly; the share of wrong answers."""
     labelled = Mechanism(m.matrix, m.query, m.exact_epsilon or "0.1053605156578263", name=m.name)
     certified = certify(labelled)

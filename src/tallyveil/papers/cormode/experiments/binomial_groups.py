@@ -14,7 +14,7 @@ import numpy as np
 
 from tallyveil.figures import Curve, Panel, panels
 from tallyveil.mechanism import Mechanism
-from tallyveil.papers.cormode.mechanisms import build_compared
+from tallyveil.papers.cormode.mechanisms import WM_MONOTONE, WM_WEAK, build_compared
 from tallyveil.papers.harness.experiment import (
     Context,
     Experiment,
@@ -29,7 +29,6 @@ __all__ = ["EXPERIMENTS"]
 TARGETS = ("income", "gender", "young")
 RATIOS = {"0.91": 10 / 11, "0.67": 2 / 3}
 PEOPLE = 10_000
-TIGHT, WEAK = "WM (column monotone)", "WM (weak honesty)"
 
 
 def _list_cells(context: Context) -> list[tuple[str, int, float]]:
@@ -58,7 +57,7 @@ def figure_11(context: Context) -> Result:
         )
         for name in ("GM", "EM")
     }
-    merged = [abs(miss[*c, WEAK] - miss[*c, "GM"]) for c in cells if c[0] == "0.67"]
+    merged = [abs(miss[*c, WM_WEAK] - miss[*c, "GM"]) for c in cells if c[0] == "0.67"]
     worst = [c for c in middle if c[0] == "0.91" and miss[*c, "GM"] > miss[*c, "UM"]]
     findings = (
         check_claim(
@@ -161,7 +160,7 @@ def figure_12(context: Context) -> Result:
             "at both a",
             all(
                 tail[k, 0.5, "EM", d] - 1e-9
-                <= tail[k, 0.5, TIGHT, d]
+                <= tail[k, 0.5, WM_MONOTONE, d]
                 <= tail[k, 0.5, "GM", d] + 1e-9
                 for k, d in even
             ),
@@ -210,7 +209,7 @@ def figure_13(context: Context) -> Result:
     root = {key: value for key, (value, _) in both.items()}
     high = [c for c in cells if c[0] == "0.91"]
     wins = sum(root[*c, "EM"] < min(root[*c, "GM"], root[*c, "UM"]) for c in high)
-    lowest = sum(root[*c, "EM"] <= min(root[*c, TIGHT], root[*c, WEAK]) for c in high)
+    lowest = sum(root[*c, "EM"] <= min(root[*c, WM_MONOTONE], root[*c, WM_WEAK]) for c in high)
     losing = sum(root[*c, "GM"] > root[*c, "UM"] for c in high)
     growth = all(
         root[label, 4, p, name] < root[label, 12, p, name]
@@ -291,7 +290,7 @@ def figure_14(context: Context) -> Result:
             "a = 0.67: WM (weak honesty) looks like GM; largest difference",
             0.0,
             max(
-                abs(at["0.67", p, WEAK][e] - at["0.67", p, "GM"][e])
+                abs(at["0.67", p, WM_WEAK][e] - at["0.67", p, "GM"][e])
                 for p in shares
                 for e in at["0.67", p, "GM"]
             ),

@@ -15,7 +15,7 @@ from tallyveil.mechanisms.chain import exact_geometric
 from tallyveil.mechanisms.fair import fair
 from tallyveil.mechanisms.geometric import geometric
 from tallyveil.papers.alpha import epsilon_from_alpha
-from tallyveil.papers.cormode.mechanisms import build_compared, fair_diagonal
+from tallyveil.papers.cormode.mechanisms import WM_WEAK, build_compared, fair_diagonal
 from tallyveil.papers.cormode.objectives import rescaled_loss
 from tallyveil.papers.harness.experiment import (
     Context,
@@ -160,7 +160,7 @@ FIGURE_6: dict[str, Test] = {
     "GM: weakly honest iff n >= 2a/(1-a) (Lemma 3)": lambda n, a, ms: (
         ms["GM"].has("weakly_honest") == (n >= 2 * a / (1 - a))
     ),
-    "WM: weakly honest": lambda n, a, ms: ms["WM (weak honesty)"].has("weakly_honest", 1e-7),
+    "WM: weakly honest": lambda n, a, ms: ms[WM_WEAK].has("weakly_honest", 1e-7),
     "EM and UM: every property": lambda n, a, ms: all(
         ms["EM"].has(p) and ms["UM"].has(p) for p in SEVEN
     ),
@@ -170,7 +170,7 @@ FIGURE_6: dict[str, Test] = {
     ),
     "WM costs at least GM's and at most EM's": lambda n, a, ms: (
         rescaled_loss(ms["GM"]) - 1e-9
-        <= rescaled_loss(ms["WM (weak honesty)"])
+        <= rescaled_loss(ms[WM_WEAK])
         <= rescaled_loss(ms["EM"]) + 1e-9
     ),
 }
@@ -201,8 +201,8 @@ def figure_7(context: Context) -> Result:
         ),
         check_claim(
             "WM lies between the two",
-            f"{truth['EM']:.4f} <= {truth['WM (weak honesty)']:.4f} <= {truth['GM']:.4f}",
-            truth["EM"] <= truth["WM (weak honesty)"] + 1e-9 <= truth["GM"] + 2e-9,
+            f"{truth['EM']:.4f} <= {truth[WM_WEAK]:.4f} <= {truth['GM']:.4f}",
+            truth["EM"] <= truth[WM_WEAK] + 1e-9 <= truth["GM"] + 2e-9,
         ),
     )
     return show_matrices({name: m.matrix for name, m in shown.items()}, findings)

@@ -11,21 +11,21 @@ from functools import partial
 from itertools import combinations, product
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tallyveil.arrays import Floats, Integers
 from tallyveil.certified.certify import certify
 from tallyveil.figures import Curve, Panel, panels
 from tallyveil.mechanism import Mechanism
 from tallyveil.papers.cormode.experiments.adult_groups import count_by_group
-from tallyveil.papers.cormode.mechanisms import build_compared
+from tallyveil.papers.cormode.mechanisms import WM_MONOTONE, WM_WEAK, build_compared
 from tallyveil.papers.harness.data import load_adult
 from tallyveil.papers.harness.experiment import Context, Experiment, Result, Table, check_claim
 from tallyveil.sampling.entropy import SeededNotPrivate
 
 __all__ = ["EXPERIMENTS", "build_tree", "classify", "mutual_information"]
 
-Bits = dict[str, NDArray[np.int64]]
-Cells = NDArray[np.float64]
+Bits = dict[str, Integers]
+Cells = Floats
 TARGET = "income"
 SIZE = 8
 
@@ -57,7 +57,7 @@ def mutual_information(cells: Cells) -> float:
     return float((joint * np.log(joint / independent)).sum())
 
 
-def classify(tables: dict[str, Cells], bits: Bits) -> NDArray[np.int64]:
+def classify(tables: dict[str, Cells], bits: Bits) -> Integers:
     """Predict the target of every person with naive Bayes.
 
     Columns are taken as independent given the target; `tables[column][target, value]` are
@@ -68,7 +68,7 @@ def classify(tables: dict[str, Cells], bits: Bits) -> NDArray[np.int64]:
     for column, cells in tables.items():
         given = (cells + 0.5) / (cells + 0.5).sum(axis=1, keepdims=True)
         score += np.log(given[:, bits[column]]).T
-    likelier: NDArray[np.int64] = score.argmax(axis=1)
+    likelier: Integers = score.argmax(axis=1)
     return likelier
 
 
@@ -102,7 +102,7 @@ def section_8(context: Context) -> Result:
     best_tree = sum(information[pair] for pair in build_tree(information))
     rows = [("no privacy", 0.0, _measure_accuracy(true, columns, bits), 1.0)]
     ratios = [0.2, 2 / 3, 0.9] if context.quick else [0.1, 0.2, 0.4, 2 / 3, 0.8, 0.9, 0.95]
-    names = ("GM", "WM (column monotone)", "WM (weak honesty)", "EM")
+    names = ("GM", WM_MONOTONE, WM_WEAK, "EM")
     for a, name in context.track([(a, name) for a in ratios for name in names]):
         m = build_compared(SIZE, a)[name]
         noisy = {

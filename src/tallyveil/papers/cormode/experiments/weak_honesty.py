@@ -10,7 +10,7 @@ from tallyveil.figures import Curve, Panel, panels
 from tallyveil.mechanisms.fair import fair
 from tallyveil.mechanisms.geometric import geometric
 from tallyveil.papers.alpha import epsilon_from_alpha
-from tallyveil.papers.cormode.mechanisms import build_compared, solve_program
+from tallyveil.papers.cormode.mechanisms import WM_MONOTONE, WM_WEAK, build_compared, solve_program
 from tallyveil.papers.cormode.objectives import rescaled_loss
 from tallyveil.papers.harness.experiment import (
     Context,
@@ -127,9 +127,8 @@ def figure_9(context: Context) -> Result:
     }
     names = list(cost["2/3", sizes[0]])
     rows = [(label, n, *by.values()) for (label, n), by in cost.items()]
-    weak, tight = "WM (weak honesty)", "WM (column monotone)"
     met = max(
-        abs(by[weak] - by["GM"])
+        abs(by[WM_WEAK] - by["GM"])
         for (label, n), by in cost.items()
         if n >= 2 * ratios[label] / (1 - ratios[label]) - 1e-9
     )
@@ -141,34 +140,34 @@ def figure_9(context: Context) -> Result:
         check_number("n >= 2a/(1-a): WM (weak honesty) meets GM; largest distance", 0.0, met, 1e-6),
         check_claim(
             "a = 10/11: not yet met at n = 16 < 20",
-            f"{short[weak] - short['GM']:.5f} apart",
-            short[weak] - short["GM"] > 1e-4,
+            f"{short[WM_WEAK] - short['GM']:.5f} apart",
+            short[WM_WEAK] - short["GM"] > 1e-4,
         ),
         check_number(
             "a = 10/11, n = 20: WM of section 7.1 (WH+RM+CM) costs GM's",
             20 / 21,
-            cost["10/11", 20][tight],
+            cost["10/11", 20][WM_MONOTONE],
             1e-4,
             why,
         ),
-        check_number("corrected: WH+RM+CM there", 0.96414, cost["10/11", 20][tight], 2e-5),
+        check_number("corrected: WH+RM+CM there", 0.96414, cost["10/11", 20][WM_MONOTONE], 2e-5),
         check_number(
             "corrected: WH+RM+CM at a = 2/3, n = 20: 0.8 + 0.1/n",
             0.8 + 0.1 / 20,
-            cost["2/3", 20][tight],
+            cost["2/3", 20][WM_MONOTONE],
             1e-6,
         ),
         check_number(
             "a = 99/100, n = 24: WM costs the same as EM",
             cost["99/100", 24]["EM"],
-            cost["99/100", 24][weak],
+            cost["99/100", 24][WM_WEAK],
             1e-6,
             "Only to 1.6e-4: both WM readings stay below EM for every a < 1.",
         ),
         check_number(
             "corrected: EM minus WM (weak honesty) there",
             1.6e-4,
-            cost["99/100", 24]["EM"] - cost["99/100", 24][weak],
+            cost["99/100", 24]["EM"] - cost["99/100", 24][WM_WEAK],
             2e-5,
         ),
         check_claim(

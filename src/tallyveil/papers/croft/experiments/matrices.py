@@ -6,8 +6,8 @@ import math
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tallyveil.arrays import Floats
 from tallyveil.figures import heatmaps
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.additive import laplace
@@ -64,7 +64,7 @@ TABLE_4 = (
 def _show_printed(
     m: Mechanism, printed: object, title: str, findings: tuple[Finding, ...]
 ) -> Result:
-    paper: NDArray[np.float64] = np.array(printed, dtype=float).T
+    paper: Floats = np.array(printed, dtype=float).T
     rows = [
         (float(m.query.inputs[i]), float(m.query.outputs[j]), paper[i, j], float(p))
         for (i, j), p in np.ndenumerate(m.matrix)

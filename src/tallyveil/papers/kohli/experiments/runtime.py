@@ -12,9 +12,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tallyveil.arrays import Floats
+from tallyveil.arrays import Floats, Integers
 from tallyveil.certified.transport import implicit_transport
 from tallyveil.figures import Curve, Panel, panels
 from tallyveil.mechanisms.geometric import geometric
@@ -164,7 +163,7 @@ def _check_claims(seconds: dict[tuple[str, int], float], largest: int) -> tuple[
     return tuple(findings)
 
 
-def _trace_distribution(counts: NDArray[np.int64], n: int) -> Floats:
+def _trace_distribution(counts: Integers, n: int) -> Floats:
     """Compute the distribution top-coded at n - 1, with a small share for every count.
 
     A private distribution from stage one is hardly ever exactly zero; the small shares keep
