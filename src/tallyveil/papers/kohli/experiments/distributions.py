@@ -71,6 +71,33 @@ def figure_3(context: Context) -> Result:
         apart = [kolmogorov_smirnov(truth, shares) for shares in private]
         spread = float(np.std(moved)) / np.sqrt(times)
         errors[n, name] = float(np.mean(moved)), float(np.mean(apart)), float(spread)
+    findings = _check_figure_3(errors, sizes)
+    parts = [
+        Panel(
+            title,
+            [
+                Curve(
+                    name,
+                    sizes,
+                    [errors[n, name][k] for n in sizes],
+                    [errors[n, name][2] for n in sizes] if k == 0 else None,
+                    strong=name == OURS,
+                )
+                for name in METHODS
+            ],
+            "number of counts n",
+            title,
+            log="xy",
+        )
+        for k, title in enumerate(("Wasserstein-1", "Kolmogorov-Smirnov"))
+    ]
+    rows = [(*key, *value) for key, value in errors.items()]
+    table = Table.of(("n", "method", "W1", "KS", "standard error of W1"), rows)
+    return Result({"data": table}, partial(panels, parts, columns=2), findings, sample.label)
+
+
+def _check_figure_3(errors: Errors, sizes: list[int]) -> tuple[Finding, ...]:
+    """Compare the privatizers with each other, and ours with them."""
     rivals = [name for name in METHODS if name not in ("cyclic Laplace", BETTER_CYCLIC, OURS)]
     margin = {
         n: min(errors[n, name][0] for name in rivals) / errors[n, "cyclic Laplace"][0]
@@ -78,7 +105,7 @@ def figure_3(context: Context) -> Result:
     }
     ahead = {n: errors[n, "cyclic Laplace"][0] / errors[n, OURS][0] for n in sizes}
     noise = {n: errors[n, BETTER_CYCLIC][0] / errors[n, OURS][0] for n in sizes}
-    findings = (
+    return (
         check_claim(
             "cyclic Laplace has the lowest W1 of the four, at every n",
             f"next best {min(margin.values()):.2f} to {max(margin.values()):.2f} times higher",
@@ -105,28 +132,6 @@ def figure_3(context: Context) -> Result:
             min(noise.values()) > 1,
         ),
     )
-    parts = [
-        Panel(
-            title,
-            [
-                Curve(
-                    name,
-                    sizes,
-                    [errors[n, name][k] for n in sizes],
-                    [errors[n, name][2] for n in sizes] if k == 0 else None,
-                    strong=name == OURS,
-                )
-                for name in METHODS
-            ],
-            "number of counts n",
-            title,
-            log="xy",
-        )
-        for k, title in enumerate(("Wasserstein-1", "Kolmogorov-Smirnov"))
-    ]
-    rows = [(*key, *value) for key, value in errors.items()]
-    table = Table.of(("n", "method", "W1", "KS", "standard error of W1"), rows)
-    return Result({"data": table}, partial(panels, parts, columns=2), findings, sample.label)
 
 
 def figure_4(context: Context) -> Result:

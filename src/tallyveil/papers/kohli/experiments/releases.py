@@ -36,6 +36,7 @@ from tallyveil.query import Query
 
 __all__ = ["EXPERIMENTS"]
 
+SANDWICH = HEURISTICS[0]
 GRID_POINT = (
     "The paper says 1, but its grid of 11 budgets has no 1: its three values are those at 1.05."
 )
@@ -88,7 +89,7 @@ def _check_printed(
     rounding: float = 0.005,
     reason: str = "",
 ) -> Finding:
-    """A printed simulation result: agrees within 4 standard errors of the difference."""
+    """Compare a simulated value with the print: within 4 standard errors of the difference."""
     if not real:
         return skip_check(claim, f"{paper:g}", f"{got:.3g}", "Not the paper's data.")
     return check_number(claim, paper, got, 4 * np.sqrt(2) * error + rounding, reason)
@@ -97,74 +98,67 @@ def _check_printed(
 def figure_5(context: Context) -> Result:
     """Distribution error against the total budget."""
     cells, real, label = simulate(context)
-    sandwich = HEURISTICS[0]
+    methods = [SANDWICH, UNFIXED, GEOMETRIC, "discrete Gaussian", OURS]
+    parts = _plot_cells(cells, methods, "distribution", "Wasserstein-1")
+    findings = (*_check_printed_w1(cells, real), *_check_w1(cells))
+    return Result({"data": _tabulate_cells(cells)}, partial(panels, parts), findings, label)
 
-    def w1(name: str, epsilon: float, method: str) -> float:
-        return cells[name, epsilon, method].distribution
 
-    def se(name: str, epsilon: float, method: str) -> float:
-        return cells[name, epsilon, method].distribution_se
-
+def _check_printed_w1(cells: Cells, real: dict[str, bool]) -> list[Finding]:
+    """Compare the values of W1 that section 6.1 prints."""
+    crime = real["crime"]
     baselines = (UNFIXED, *ONE_STAGE)
     drop = {
-        name: 100 * (1 - w1(name, 0.48, sandwich) / min(w1(name, 0.48, k) for k in baselines))
+        name: 100
+        * (
+            1
+            - cells[name, 0.48, SANDWICH].distribution
+            / min(cells[name, 0.48, k].distribution for k in baselines)
+        )
         for name in real
     }
+    unfixed = cells["binomial", 0.48, UNFIXED].distribution
+    findings = [
+        _check_printed("binomial, 0.48: W1 of the best baseline", 0.64, unfixed, 0.02, real=True)
+    ]
+    printed = (
+        ("binomial", 0.48, SANDWICH, "the fixed-point method", 0.04, True, 0.005),
+        ("crime", 0.1, UNFIXED, "two-stage unfixed", 1.44, crime, 0.1),
+        ("crime", 0.1, SANDWICH, "the fixed-point method", 2.17, crime, 0.1),
+        ("schools", 0.1, SANDWICH, "the fixed-point method", 0.06, False, 0.005),
+        ("schools", 0.1, GEOMETRIC, "the truncated geometric", 2.60, False, 0.005),
+    )
+    for name, epsilon, method, words, value, comparable, rounding in printed:
+        cell = cells[name, epsilon, method]
+        claim = f"{name}, {epsilon:g}: W1 of {words}"
+        got, error = cell.distribution, cell.distribution_se
+        findings.append(
+            _check_printed(claim, value, got, error, real=comparable, rounding=rounding)
+        )
+    return [
+        *findings[:2],
+        check_number("binomial, 0.48: decrease in per cent", 94, drop["binomial"], 2),
+        _check_decrease("crime", 74, drop["crime"], crime, 5),
+        _check_decrease("schools", 87, drop["schools"], False, 5),
+        *findings[2:],
+    ]
+
+
+def _check_w1(cells: Cells) -> list[Finding]:
+    """Compare the constructors with each other, and ours with them."""
     keys = {(name, e) for name, e, _ in cells}
+    best, sandwich = ({key: cells[*key, k] for key in keys} for k in (BEST, SANDWICH))
     spread = max(
-        abs(w1(*key, BEST) - w1(*key, sandwich))
-        / (se(*key, BEST) + se(*key, sandwich) + 0.02 * w1(*key, sandwich))
+        abs(best[key].distribution - sandwich[key].distribution)
+        / (
+            best[key].distribution_se
+            + sandwich[key].distribution_se
+            + 0.02 * sandwich[key].distribution
+        )
         for key in keys
     )
-    gain = {key: w1(*key, BEST) / w1(*key, OURS) for key in keys}
-    findings = (
-        _check_printed(
-            "binomial, 0.48: W1 of the best baseline",
-            0.64,
-            w1("binomial", 0.48, UNFIXED),
-            0.02,
-            real=True,
-        ),
-        _check_printed(
-            "binomial, 0.48: W1 of the fixed-point method",
-            0.04,
-            w1("binomial", 0.48, sandwich),
-            se("binomial", 0.48, sandwich),
-            real=True,
-        ),
-        check_number("binomial, 0.48: decrease in per cent", 94, drop["binomial"], 2),
-        _check_decrease("crime", 74, drop["crime"], real["crime"], 5),
-        _check_decrease("schools", 87, drop["schools"], False, 5),
-        _check_printed(
-            "crime, 0.1: W1 of two-stage unfixed",
-            1.44,
-            w1("crime", 0.1, UNFIXED),
-            se("crime", 0.1, UNFIXED),
-            real=real["crime"],
-            rounding=0.1,
-        ),
-        _check_printed(
-            "crime, 0.1: W1 of the fixed-point method",
-            2.17,
-            w1("crime", 0.1, sandwich),
-            se("crime", 0.1, sandwich),
-            real=real["crime"],
-            rounding=0.1,
-        ),
-        _check_printed(
-            "schools, 0.1: W1 of the fixed-point method",
-            0.06,
-            w1("schools", 0.1, sandwich),
-            se("schools", 0.1, sandwich),
-            real=False,
-        ),
-        _check_printed(
-            "schools, 0.1: W1 of the truncated geometric",
-            2.60,
-            w1("schools", 0.1, GEOMETRIC),
-            se("schools", 0.1, GEOMETRIC),
-            real=False,
-        ),
+    gain = [best[key].distribution / cells[*key, OURS].distribution for key in keys]
+    return [
         check_claim(
             "all fixed-point constructors overlap",
             f"optimum against sandwich at most {spread:.1f} standard errors (+2 %)",
@@ -173,13 +167,10 @@ def figure_5(context: Context) -> Result:
         check_improvement(
             "combined estimate and matched ranks: W1 against the fixed-point optimum",
             "1",
-            f"{min(gain.values()):.2f} to {max(gain.values()):.1f} times lower",
-            min(gain.values()) > 1,
+            f"{min(gain):.2f} to {max(gain):.1f} times lower",
+            min(gain) > 1,
         ),
-    )
-    methods = [sandwich, UNFIXED, GEOMETRIC, "discrete Gaussian", OURS]
-    parts = _plot_cells(cells, methods, "distribution", "Wasserstein-1")
-    return Result({"data": _tabulate_cells(cells)}, partial(panels, parts), findings, label)
+    ]
 
 
 def _check_decrease(
@@ -194,17 +185,20 @@ def _check_decrease(
 def figure_6(context: Context) -> Result:
     """Count error against the total budget."""
     cells, real, label = simulate(context)
+    methods = [BEST, *HEURISTICS, UNFIXED, GEOMETRIC, "discrete Gaussian", OURS]
+    parts = _plot_cells(cells, methods, "counts", "mean absolute error")
+    gap = _measure_program_gap(context)
+    findings = (*_check_printed_errors(cells, real["crime"]), *_check_errors(cells, gap))
+    return Result({"data": _tabulate_cells(cells)}, partial(panels, parts), findings, label)
+
+
+def _check_printed_errors(cells: Cells, crime: bool) -> tuple[Finding, ...]:
+    """Compare the count errors that section 6.2 prints; `crime` says whether the data are real."""
 
     def off(name: str, epsilon: float, method: str) -> float:
         return cells[name, epsilon, method].counts
 
-    keys = {(name, e) for name, e, _ in cells}
-    behind = min(min(off(*key, k) for k in HEURISTICS) - off(*key, BEST) for key in keys)
-    ratio = {key: off(*key, OURS) / off(*key, BEST) for key in keys}
-    crime = real["crime"]
-    gap = _measure_program_gap(context)
-    best = {key: min(off(*key, k) for k in HEURISTICS) / off(*key, BEST) for key in keys}
-    findings = (
+    return (
         _check_printed(
             "crime, 0.48: error of two-stage unfixed",
             1.27,
@@ -238,8 +232,22 @@ def figure_6(context: Context) -> Result:
                 reason=reason,
             )
             for epsilon, reason in ((1.0, GRID_POINT), (1.05, ""))
-            for method, value in ((GEOMETRIC, 0.55), (BEST, 0.64), (HEURISTICS[0], 0.66))
+            for method, value in ((GEOMETRIC, 0.55), (BEST, 0.64), (SANDWICH, 0.66))
         ),
+    )
+
+
+def _check_errors(cells: Cells, gap: float) -> tuple[Finding, ...]:
+    """Compare the methods with each other; `gap` is that of the optimum to the program."""
+
+    def off(name: str, epsilon: float, method: str) -> float:
+        return cells[name, epsilon, method].counts
+
+    keys = {(name, e) for name, e, _ in cells}
+    behind = min(min(off(*key, k) for k in HEURISTICS) - off(*key, BEST) for key in keys)
+    ratio = {key: off(*key, OURS) / off(*key, BEST) for key in keys}
+    best = {key: min(off(*key, k) for k in HEURISTICS) / off(*key, BEST) for key in keys}
+    return (
         check_claim(
             "two-stage unfixed always below the fixed-point methods",
             "in every cell",
@@ -267,9 +275,6 @@ def figure_6(context: Context) -> Result:
             max(ratio.values()) < 1,
         ),
     )
-    methods = [BEST, *HEURISTICS, UNFIXED, GEOMETRIC, "discrete Gaussian", OURS]
-    parts = _plot_cells(cells, methods, "counts", "mean absolute error")
-    return Result({"data": _tabulate_cells(cells)}, partial(panels, parts), findings, label)
 
 
 def _measure_program_gap(context: Context) -> float:
