@@ -1,13 +1,14 @@
-"""Accuracy at equal epsilon: our pipeline, that of paper 002, and plain truncated geometric.
+"""Accuracy at equal epsilon: tallyveil, the pipeline of Kohli and Laskowski, plain geometric.
 
     python -m benchmarks.accuracy [--quick] [--json FILE] [--homicides CSV] [--schools CSV] \
         [--lyme CSV] [--repetitions 30]
 
 For every data set and epsilon: Wasserstein-1 distance between the released and the true
 distribution, and mean absolute error of the counts, mean and standard error over repetitions.
-The paper's pipeline is its own: cyclic Laplace, clip, Algorithm 1 with the sandwich selector,
-an independent draw per row, and its rule of thumb for the split. Plain truncated geometric
-spends the whole epsilon on the counts and lets the distribution follow.
+`tallyveil` is `tv.privatize` with the method "preserve". The pipeline of Kohli and Laskowski
+(2026) is cyclic Laplace, clip, Algorithm 1 with the sandwich selector, an independent draw per
+row, and its rule of thumb for the split. Plain truncated geometric spends the whole epsilon on
+the counts and lets the distribution follow.
 
 Files are CSV; columns MURDER, FT_TEACHER and Cases2018 are read. A binomial sample is always
 included; without a file of homicides a generated stand-in takes its place, and says so.
@@ -29,59 +30,55 @@ import numpy as np
 import tallyveil as tv
 from benchmarks.measure import Bar, Plot, Result, Table, conduct, options
 from tallyveil.evaluate.distances import count_errors, wasserstein
-from tallyveil.papers.harness.data import Data, homicides, schools
+from tallyveil.papers.harness.data import Data, load_homicides, load_schools
 from tallyveil.papers.kohli.histogram import distribution_of_counts
 from tallyveil.papers.kohli.pipeline import privatize_counts
 
 EPSILONS = ("0.1", "0.22", "0.48", "1.05", "2.29", "5")
-PAPER = {
-    "match": False,
-    "split": "paper",
-    "privatizer": "cyclic_laplace",
-    "postprocess": "clip",
-    "constructor": "sandwich",
-}
 MEASURES = ("Wasserstein-1", "mean absolute error")
-PIPELINES = ("tallyveil", "paper 002", "geometric")
+PAPER = "Kohli 2026"
+PIPELINES = ("tallyveil", PAPER, "geometric")
 Release = Callable[[np.ndarray], np.ndarray]
 
 
-def pipelines(upper: int, epsilon: str) -> dict[str, Release]:
-    """Each pipeline as a function from true to released counts."""
+def build_pipelines(upper: int, epsilon: str) -> dict[str, Release]:
+    """Build each pipeline as a function from true to released counts."""
     plain = tv.certify_geometric(tv.Query.count(upper), epsilon)
     return {
-        "tallyveil": lambda counts: privatize_counts(counts, upper, epsilon).counts,
-        "paper 002": lambda counts: privatize_counts(counts, upper, epsilon, **PAPER).counts,
+        "tallyveil": lambda counts: (
+            tv.privatize(counts, upper=upper, epsilon=epsilon, method="preserve").table
+        ),
+        PAPER: lambda counts: privatize_counts(counts, upper, epsilon).counts,
         "geometric": plain.release,
     }
 
 
-def lyme(path: Path) -> np.ndarray:
-    """Cases of 2018 by county; rows marked as state residuals are left out."""
+def load_lyme(path: Path) -> np.ndarray:
+    """Load cases of 2018 by county; rows marked as state residuals are left out."""
     with path.open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row.get("is_county", "1") == "1"]
     return np.array([int(row["Cases2018"]) for row in rows])
 
 
-def data_sets(given: argparse.Namespace) -> dict[str, tuple[np.ndarray, int]]:
-    """Counts and their public upper bound, top-coded as in paper 002, section 6."""
+def load_data(given: argparse.Namespace) -> dict[str, tuple[np.ndarray, int]]:
+    """Load counts and their public upper bound, top-coded as in Kohli and Laskowski, section 6."""
     files = Data(homicides=given.homicides, schools=given.schools)
-    murders = homicides(files)
+    murders = load_homicides(files)
     found = {
         "binomial (20, 1/2)": (np.random.default_rng(20).binomial(20, 0.5, size=10_000), 20),
         murders.label: (murders.values, 50),
     }
     if given.schools:
-        teachers = schools(files)
+        teachers = load_schools(files)
         found[teachers.label] = (teachers.values, 80)
     if given.lyme:
-        found["Lyme disease by county, 2018"] = (lyme(given.lyme), 600)
+        found["Lyme disease by county, 2018"] = (load_lyme(given.lyme), 600)
     return {name: (np.minimum(counts, upper), upper) for name, (counts, upper) in found.items()}
 
 
-def cell(counts: np.ndarray, upper: int, epsilon: str, repetitions: int) -> dict[str, Any]:
-    """Mean and standard error of both measures for each pipeline."""
-    truth, runs = distribution_of_counts(counts, upper), pipelines(upper, epsilon)
+def measure_cell(counts: np.ndarray, upper: int, epsilon: str, repetitions: int) -> dict[str, Any]:
+    """Measure mean and standard error of both measures for each pipeline."""
+    truth, runs = distribution_of_counts(counts, upper), build_pipelines(upper, epsilon)
     values: dict[str, list[tuple[float, float]]] = {name: [] for name in PIPELINES}
     for _ in range(repetitions):
         for name in PIPELINES:
@@ -90,14 +87,16 @@ def cell(counts: np.ndarray, upper: int, epsilon: str, repetitions: int) -> dict
             values[name].append((distance, count_errors(counts, released).absolute))
     found = {name: np.array(pairs) for name, pairs in values.items()}
     return {
-        name: {"mean": pairs.mean(axis=0).tolist(),
-               "error": (pairs.std(axis=0, ddof=1) / np.sqrt(len(pairs))).tolist()}
+        name: {
+            "mean": pairs.mean(axis=0).tolist(),
+            "error": (pairs.std(axis=0, ddof=1) / np.sqrt(len(pairs))).tolist(),
+        }
         for name, pairs in found.items()
-    }  # fmt: skip
+    }
 
 
-def lines(rows: list[dict[str, Any]], at: int) -> list[tuple[str, ...]]:
-    """The table of one measure: every pipeline, and how theirs compare with ours."""
+def format_rows(rows: list[dict[str, Any]], at: int) -> list[tuple[str, ...]]:
+    """Format the table of one measure: every pipeline, and its ratio to ours."""
     shown = []
     for row in rows:
         mean = {name: row[name]["mean"][at] for name in PIPELINES}
@@ -107,8 +106,8 @@ def lines(rows: list[dict[str, Any]], at: int) -> list[tuple[str, ...]]:
     return shown
 
 
-def plots(rows: list[dict[str, Any]]) -> list[Plot]:
-    """Against epsilon, for every data set: the distance, and the error relative to ours."""
+def make_plots(rows: list[dict[str, Any]]) -> list[Plot]:
+    """Plot, against epsilon for every data set, the distance and the error relative to ours."""
     made = []
     for data in dict.fromkeys(row["data"] for row in rows):
         own = [row for row in rows if row["data"] == data]
@@ -129,16 +128,17 @@ def run(given: argparse.Namespace) -> Result:
     repetitions = min(given.repetitions, 5) if given.quick else given.repetitions
     rows = [
         {"data": name, "records": len(counts), "upper": upper, "epsilon": epsilon}
-        | cell(counts, upper, epsilon, repetitions)
-        for name, (counts, upper) in data_sets(given).items()
+        | measure_cell(counts, upper, epsilon, repetitions)
+        for name, (counts, upper) in load_data(given).items()
         for epsilon in epsilons
     ]
     worse = [
         f"{row['data']} at {row['epsilon']}"
         for row in rows
-        if not np.less(row["tallyveil"]["mean"], row["paper 002"]["mean"]).all()
+        if not np.less(row["tallyveil"]["mean"], row[PAPER]["mean"]).all()
     ]
-    columns = ("data", "epsilon", *PIPELINES, "paper 002 / tallyveil", "geometric / tallyveil")
+    ratios = [f"{name} / tallyveil" for name in PIPELINES[1:]]
+    columns = ("data", "epsilon", *PIPELINES, *ratios)
     return Result(
         question="How accurate is a table at equal epsilon?",
         method=f"Mean and standard error over {repetitions} releases. The distance is between "
@@ -147,12 +147,19 @@ def run(given: argparse.Namespace) -> Result:
         "distribution: where its count error is the lower one, that is the price of the "
         "distribution. Real data come from files (`python -m benchmarks.accuracy --homicides "
         "FILE`, also `--schools`, `--lyme`); without one a stand-in is generated and named so.",
-        tables=[Table(measure, columns, lines(rows, at)) for at, measure in enumerate(MEASURES)],
-        bars=[Bar("lower than the paper's pipeline on both measures in every cell",
-                  ", ".join(worse) or f"in all {len(rows)} cells", not worse)],
-        plots=plots(rows),
+        tables=[
+            Table(measure, columns, format_rows(rows, at)) for at, measure in enumerate(MEASURES)
+        ],
+        bars=[
+            Bar(
+                "lower than the paper's pipeline on both measures in every cell",
+                ", ".join(worse) or f"in all {len(rows)} cells",
+                not worse,
+            )
+        ],
+        plots=make_plots(rows),
         raw=rows,
-    )  # fmt: skip
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""A Chow-Liu tree from private group counts (paper 000, section 8).
+"""A Chow-Liu tree from private group counts (Cormode et al. 2018, section 8).
 
 Run: python examples/chow_liu.py [--data adult.data.gz] [--epsilon 8]
 

@@ -1,4 +1,4 @@
-"""Table 1 of paper 003: one geometric release serves every consumer best.
+"""Table 1 of Gupte and Sundararajan (2010): one geometric release serves every consumer best.
 
 Run: python examples/consumers.py
 """

@@ -3,7 +3,7 @@
 Every person belongs to one group of at most GROUP people (a clinic, a street, a school class).
 For two attributes, each group releases how many of its people fall into each cell of their
 table, through a certified mechanism. Sums of unbiased estimates over all groups give the
-private table (paper 000, section 8).
+private table (Cormode et al. 2018, section 8).
 """
 
 from __future__ import annotations
@@ -66,8 +66,14 @@ def _stand_in(size: int) -> dict[str, np.ndarray]:
     )
     score = -3.2 + 0.9 * education + 1.8 * (marital == 0) + 0.5 * hours + 0.3 * age + 0.3 * sex
     income = draw.random(size) < 1 / (1 + np.exp(-score + 1.0))
-    columns = {"income": income, "age": age, "education": education, "marital": marital,
-               "hours": hours, "sex": sex}  # fmt: skip
+    columns = {
+        "income": income,
+        "age": age,
+        "education": education,
+        "marital": marital,
+        "hours": hours,
+        "sex": sex,
+    }
     return {name: values.astype(int) for name, values in columns.items()}
 
 
@@ -92,8 +98,8 @@ def private_table(
     counts = np.zeros((group[-1] + 1, shape[0] * shape[1]), dtype=np.int64)
     np.add.at(counts, (group, cell), 1)
     released = certified.release(counts.ravel()).reshape(counts.shape)
-    law = certified.mechanism
-    totals = [tv.estimate_total(law, column).value for column in released.T]
+    mechanism = certified.mechanism
+    totals = [tv.estimate_total(mechanism, column).value for column in released.T]
     return np.maximum(np.array(totals).reshape(shape), 0.5)  # no empty or negative cells
 
 

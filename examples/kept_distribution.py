@@ -26,14 +26,16 @@ def main(path: str = "kept_distribution.png") -> dict[str, float]:
         "tallyveil": tv.privatize(cases, upper=UPPER, epsilon=EPSILON).table,
         "plain geometric noise": plain.release(cases),
     }
-    laws = {name: tv.papers.distribution_of_counts(table, UPPER) for name, table in tables.items()}
+    shares = {
+        name: tv.papers.distribution_of_counts(table, UPPER) for name, table in tables.items()
+    }
     counts = np.arange(SHOWN)
-    bars = [Curve(name, counts, 100 * law[:SHOWN]) for name, law in laws.items()]
+    bars = [Curve(name, counts, 100 * share[:SHOWN]) for name, share in shares.items()]
     title = f"3,000 areas at epsilon {EPSILON:g}"
     panels([Panel(title, bars, "cases", "% of areas", kind="bar")], path, columns=2)
     found = {}
     for name in list(tables)[1:]:
-        found[name] = tv.wasserstein(laws["true"], laws[name])
+        found[name] = tv.wasserstein(shares["true"], shares[name])
         off = np.abs(tables[name] - cases).mean()
         print(f"{name:>22}: distribution off by {found[name]:.3f}, a count by {off:.2f}")
     return found

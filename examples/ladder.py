@@ -28,14 +28,14 @@ def main(path: str | None = None) -> list[list[int]]:
 
 
 def draw(ladder: tv.Ladder, count: int, path: str) -> None:
-    """The law of every level's release when the truth is `count`."""
+    """Draw the distribution of every level's release when the truth is `count`."""
     shown = slice(max(0, count - 10), count + 11)
     answers = ladder.query.outputs[shown]
     curves = []
     for level, epsilon in enumerate(ladder.epsilons):
         weights, total = ladder.law(level)
-        law = [100 * int(weight) / total for weight in weights[count][shown]]
-        curves.append(Curve(f"epsilon {float(epsilon):g}", answers, law))
+        shares = [100 * int(weight) / total for weight in weights[count][shown]]
+        curves.append(Curve(f"epsilon {float(epsilon):g}", answers, shares))
     title = f"A true {count} at three levels"
     panels([Panel(title, curves, "released", "%", marks=[count])], path, columns=2)
 

@@ -1,4 +1,4 @@
-"""A naive Bayes classifier from private group counts (paper 000, section 8).
+"""A naive Bayes classifier from private group counts (Cormode et al. 2018, section 8).
 
 Run: python examples/naive_bayes.py [--data adult.data.gz] [--epsilon 4]
 

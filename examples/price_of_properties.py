@@ -34,11 +34,15 @@ def main(path: str = "price_of_properties.png") -> dict[str, list[float]]:
         for name, values in found.items()
     ]
     parts = [
-        Panel("Smallest mean absolute error",
-              [Curve(name, EPSILONS, values) for name, values in found.items()],
-              "epsilon", "error", log="xy"),
+        Panel(
+            "Smallest mean absolute error",
+            [Curve(name, EPSILONS, values) for name, values in found.items()],
+            "epsilon",
+            "error",
+            log="xy",
+        ),
         Panel("Relative to no property", ratios, "epsilon", "ratio", log="x"),
-    ]  # fmt: skip
+    ]
     panels(parts, path)
     for name, values in found.items():
         print(f"{name:>16}: " + "  ".join(f"{value:6.3f}" for value in values))

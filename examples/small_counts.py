@@ -24,13 +24,19 @@ def main(path: str = "small_counts.png") -> dict[str, list[float]]:
     bias = {name: [float(b) for b in m.bias()] for name, m in shown.items()}
     parts = [
         Panel("Bias", [Curve(n, query.inputs, bias[n]) for n in shown], "true count", "bias"),
-        Panel("Released as it is",
-              [Curve(n, query.inputs, 100 * m.matrix.diagonal()) for n, m in shown.items()],
-              "true count", "%"),
-        Panel("Released as zero",
-              [Curve(n, query.inputs, 100 * m.matrix[:, 0]) for n, m in shown.items()],
-              "true count", "%"),
-    ]  # fmt: skip
+        Panel(
+            "Released as it is",
+            [Curve(n, query.inputs, 100 * m.matrix.diagonal()) for n, m in shown.items()],
+            "true count",
+            "%",
+        ),
+        Panel(
+            "Released as zero",
+            [Curve(n, query.inputs, 100 * m.matrix[:, 0]) for n, m in shown.items()],
+            "true count",
+            "%",
+        ),
+    ]
     panels(parts, path)
     for name, values in bias.items():
         print(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.loss import loss_name, loss_table, paper_loss, parse_loss
+from tallyveil.loss import loss_name, loss_table, parse_loss
 
 Q = tv.Query.count(4)
 COARSE = tv.Query.count(8, categories=3)
@@ -92,9 +92,3 @@ def test_losses_written_as_text():
 def test_bad_losses_written_as_text_have_one_right_message(text, message):
     with pytest.raises(tv.ArgumentError, match=f"'loss' {message}"):
         parse_loss(text)
-
-
-def test_papers_names_are_checked():
-    for bad in ("L3", "L0,", "l1", "L0,1.5", ""):
-        with pytest.raises(tv.ArgumentError, match="'name' must be L0"):
-            paper_loss(Q, bad)

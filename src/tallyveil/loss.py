@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from numbers import Real
 from typing import Any, TypeAlias
@@ -14,7 +13,7 @@ from tallyveil.arrays import COMPARISON_ROUNDING, Floats
 from tallyveil.errors import ArgumentError, describe_kind
 from tallyveil.query import Query, require_query
 
-__all__ = ["Loss", "loss_name", "loss_table", "paper_loss", "parse_loss"]
+__all__ = ["Loss", "loss_name", "loss_table", "parse_loss"]
 
 Loss: TypeAlias = str | tuple[str, float] | Callable[[Any, Any], Any] | ArrayLike
 
@@ -160,27 +159,3 @@ def loss_name(loss: Loss) -> str:
     if isinstance(loss, tuple) and len(loss) == 2 and isinstance(loss[0], str):
         return f"{loss[0]} {loss[1]:g}" if isinstance(loss[1], Real) else loss[0]
     return getattr(loss, "__name__", "function") if callable(loss) else "table"
-
-
-PAPER_LOSS = re.compile(r"L(?P<power>[012])(?:,(?P<beyond>\d+))?")
-
-
-def paper_loss(query: Query, name: str) -> Floats:
-    """The objectives of paper 000 under their own names: L0, L1, L2, L0,d, L1,d, L2,d.
-
-    ``L0`` and ``L0,d`` are rescaled by (n+1)/n so that the uniform mechanism costs 1 under
-    L0 (equation 1); ``L1`` and ``L2`` are not (errata 3). ``Lt,d`` counts |i - j|^t only
-    where |i - j| > d, strictly (errata 2). Take the prior mean of the returned table.
-
-    >>> round(float(paper_loss(Query.count(2), "L0").mean(axis=1).mean()), 12)
-    1.0
-    """
-    match = PAPER_LOSS.fullmatch(name.replace(" ", ""))
-    if match is None:
-        raise ArgumentError("name", "be L0, L1, L2 or one of them with ,d", name)
-    power, beyond = int(match["power"]), int(match["beyond"] or 0)
-    distance = loss_table(query, "absolute")
-    far = distance > beyond
-    table: Floats = np.where(far, distance**power, 0.0)
-    size = len(query.inputs)
-    return table * (size / (size - 1)) if power == 0 else table

@@ -34,27 +34,6 @@ def test_count_errors():
     assert found.squared == pytest.approx(10 / 3)
 
 
-def test_footnote_1_variance_by_enumeration():
-    # two rows with true counts 0 and 1: every pair of outputs, weighted by its probability
-    mechanism = tv.Mechanism([[0.7, 0.3], [0.2, 0.8]], tv.Query.count(1))
-    shares, weights = [], []
-    for first in (0, 1):
-        for second in (0, 1):
-            shares.append(((first == 1) + (second == 1)) / 2)
-            weights.append(mechanism.matrix[0, first] * mechanism.matrix[1, second])
-    mean = np.average(shares, weights=weights)
-    variance = np.average((np.array(shares) - mean) ** 2, weights=weights)
-    found = tv.papers.released_share_variance(mechanism, [0.5, 0.5], records=2)
-    np.testing.assert_allclose(found, [variance, variance], atol=1e-15)
-
-
-def test_footnote_1_with_a_fixed_point():
-    z = np.array([0.5, 0.3, 0.2])
-    T = tv.transport(tv.Query.count(2), 1.0, z)
-    expected = (z - z @ T.matrix**2) / 50
-    np.testing.assert_allclose(tv.papers.released_share_variance(T, z, 50), expected, atol=1e-15)
-
-
 def test_refusals():
     with pytest.raises(ArgumentError, match="'second' must be a distribution with 2 entries"):
         tv.wasserstein([0.5, 0.5], [1.0])
@@ -62,5 +41,3 @@ def test_refusals():
         tv.total_variation([0.5, 0.6], [0.5, 0.5])
     with pytest.raises(ArgumentError, match="one count for every true one"):
         tv.count_errors([1, 2], [1])
-    with pytest.raises(ArgumentError, match="at least 1"):
-        tv.papers.released_share_variance(tv.geometric(tv.Query.count(1), 1.0), [0.5, 0.5], 0)

@@ -28,8 +28,13 @@ def wanted_words(text):
 def test_the_example_runs(name, tmp_path):
     assert RUN.search(EXAMPLES[name])[1] == f"examples/{name}"
     words = wanted_words(EXAMPLES[name])
-    done = subprocess.run([sys.executable, str(ROOT / "examples" / name), *words], cwd=tmp_path,
-                          capture_output=True, text=True, check=False)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / name), *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
     assert sorted(file.name for file in tmp_path.iterdir()) == sorted(words)

@@ -84,3 +84,9 @@ def test_random_bits_have_one_source(path):
 def test_every_layer_exists():
     present = {dotted(path).split(".")[0] for path in MODULES}
     assert present <= set(LAYERS)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_only_the_command_line_imports_the_papers(path):
+    if dotted(path).split(".")[0] not in ("papers", "cli"):
+        assert not any(name.startswith("tallyveil.papers") for name in imports(path))

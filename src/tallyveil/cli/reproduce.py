@@ -1,4 +1,4 @@
-"""`tallyveil reproduce`: every table and figure of the papers, and whether they hold."""
+"""`tallyveil reproduce`: compute every table and figure of the papers again and compare."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["EXAMPLE", "command"]
 
 EXAMPLE = example(
     "tallyveil reproduce --quick --out results/",
-    "tallyveil reproduce --paper 002 --figure 6 --homicides counties.csv --out results/",
+    "tallyveil reproduce --paper kohli --figure 6 --homicides counties.csv --out results/",
 )
 
 COLOURS = {"matches": "green", "differs": "yellow", "unexplained": "bold red"}
@@ -29,7 +29,7 @@ def command(
         "results"
     ),
     paper: Annotated[
-        str | None, typer.Option(help="Only this paper: 000, 001, 002 or 003.")
+        str | None, typer.Option(help="Only this paper: cormode, croft, kohli or gupte.")
     ] = None,
     figure: Annotated[str | None, typer.Option(help="Only the figure with this number.")] = None,
     table: Annotated[str | None, typer.Option(help="Only the table with this number.")] = None,
@@ -61,20 +61,20 @@ def command(
 
     Writes the data (CSV), the picture (SVG and PNG) and a verdict for each. Without a path to
     the real data, a labelled stand-in is generated. Exit code 1 if anything differs from a
-    paper for a reason that is not known.
+    paper for a reason that is not known. The papers' misprints are listed in the errata.
     """
     from tallyveil.cli.common import out
     from tallyveil.papers.harness.data import Data
     from tallyveil.papers.harness.experiment import Context
-    from tallyveil.papers.harness.registry import select
+    from tallyveil.papers.harness.registry import select_experiments
 
-    chosen = select(paper, figure, table)
+    chosen = select_experiments(paper, figure, table)
     if listing and as_json:
         print_json([{"paper": e.paper, "item": e.item, "title": e.title} for e in chosen])
         return
     if listing:
         for experiment in chosen:
-            out.print(f"{experiment.paper} {experiment.item:<12} {experiment.title}")
+            out.print(f"{experiment.name:<24} {experiment.title}")
         return
     context = Context(quick=quick, data=Data(adult, homicides, schools, families))
     outcomes = _run_with_bars(chosen, context, out_folder, quiet=as_json)
@@ -83,15 +83,15 @@ def command(
 
         write_page(outcomes, quick, out_folder, page)
     if as_json:
-        print_json([_summary(outcome) for outcome in outcomes])
+        print_json([_summarise(outcome) for outcome in outcomes])
     else:
         out.print(f"\nWritten to {out_folder}: open {out_folder / 'README.md'}")
     if any(outcome.result.verdict == "unexplained" for outcome in outcomes):
         raise typer.Exit(1)
 
 
-def _summary(outcome: Outcome) -> dict[str, str]:
-    """What came out of one experiment, for machines."""
+def _summarise(outcome: Outcome) -> dict[str, str]:
+    """Describe the outcome of one experiment, for machines."""
     experiment, result = outcome.experiment, outcome.result
     return {
         "paper": experiment.paper,
@@ -105,13 +105,13 @@ def _summary(outcome: Outcome) -> dict[str, str]:
 def _run_with_bars(
     chosen: tuple[Experiment, ...], context: Context, out_folder: Path, quiet: bool
 ) -> list[Outcome]:
-    """Run with one bar over all experiments and one inside the current one."""
+    """Run with one progress bar over all experiments and one inside the current one."""
     from dataclasses import replace
 
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     from tallyveil.cli.common import errors, out
-    from tallyveil.papers.harness.run import run
+    from tallyveil.papers.harness.run import run_experiments
 
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=errors, transient=True) as progress:
@@ -122,16 +122,15 @@ def _run_with_bars(
             progress.update(inner, completed=done, total=total)
 
         def starting(experiment: Experiment) -> None:
-            name = f"{experiment.paper} {experiment.item}"
-            progress.reset(inner, total=1, description=name)
+            progress.reset(inner, total=1, description=experiment.name)
 
         def finished(outcome: Outcome) -> None:
             progress.advance(whole)
             if quiet:
                 return
             colour = COLOURS[outcome.result.verdict]
-            name = f"{outcome.experiment.paper} {outcome.experiment.item}"
-            out.print(f"[{colour}]●[/] [bold]{name}[/] {outcome.result.verdict_line}")
+            name, line = outcome.experiment.name, outcome.result.verdict_line
+            out.print(f"[{colour}]●[/] [bold]{name}[/] {line}")
 
-        return run(chosen, replace(context, tell=tell), out_folder, starting=starting,
-                   finished=finished)  # fmt: skip
+        told = replace(context, tell=tell)
+        return run_experiments(chosen, told, out_folder, starting=starting, finished=finished)

@@ -12,14 +12,12 @@ from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError
-from tallyveil.mechanism import Mechanism
-from tallyveil.prior import require_distribution as law
+from tallyveil.prior import require_distribution
 
 __all__ = [
     "CountErrors",
     "count_errors",
     "kolmogorov_smirnov",
-    "released_share_variance",
     "total_variation",
     "wasserstein",
 ]
@@ -139,24 +137,6 @@ def count_errors(true: ArrayLike, released: ArrayLike) -> CountErrors:
     return CountErrors(float(np.abs(error).mean()), float((error**2).mean()))
 
 
-def released_share_variance(mechanism: Mechanism, source: ArrayLike, records: int) -> Floats:
-    """Variance of each released share when `records` rows are drawn independently, shape (m,).
-
-    Var(z_j) = ((source T)_j - sum_l source_l T[l, j]^2) / records (002, footnote 1, where
-    source T = source).
-
-    >>> from tallyveil.query import Query
-    >>> half = Mechanism([[0.5, 0.5], [0.5, 0.5]], Query.count(1))
-    >>> released_share_variance(half, [0.5, 0.5], records=1).tolist()
-    [0.25, 0.25]
-    """
-    if records < 1:
-        raise ArgumentError("records", "be at least 1", records)
-    share = law(source, len(mechanism.matrix), "source")
-    variance: Floats = (share @ mechanism.matrix - share @ mechanism.matrix**2) / records
-    return np.maximum(variance, 0.0)
-
-
 def _read_numbers(values: ArrayLike, argument: str) -> Floats:
     """`values` as floats; the error says what kind they were, never what they hold."""
     try:
@@ -171,4 +151,4 @@ def _pair(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
     shape = _read_numbers(first, "first").shape
     if len(shape) != 1 or shape[0] == 0:
         raise ArgumentError("first", "be a distribution", got=f"shape {shape}")
-    return law(first, shape[0], "first"), law(second, shape[0], "second")
+    return require_distribution(first, shape[0], "first"), require_distribution(second, shape[0], "second")

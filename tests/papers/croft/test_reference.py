@@ -1,4 +1,4 @@
-"""Values of paper 001 (Croft, Sack, Shi), recomputed independently."""
+"""Values of Croft, Sack and Shi (2020), recomputed independently."""
 
 import math
 
@@ -24,11 +24,11 @@ def test_table_1_snapped_laplace():
 
 
 def test_mass_outside_the_range_is_sixty_percent():
-    # section 1.1: true answer 3 in 1..5; exact value exp(-1/2) (errata 10)
+    # section 1.1: true answer 3 in 1..5; exact value exp(-1/2) (errata, Croft 10)
     from tallyveil.mechanisms.densities import LaplaceNoise
 
-    law = LaplaceNoise(4.0)
-    outside = law.mass(np.array([-np.inf, 2.0]), np.array([-2.0, np.inf])).sum()
+    noise = LaplaceNoise(4.0)
+    outside = noise.mass(np.array([-np.inf, 2.0]), np.array([-2.0, np.inf])).sum()
     assert outside == pytest.approx(math.exp(-0.5), rel=1e-12)
 
 

@@ -8,38 +8,38 @@ import pytest
 from tallyveil.errors import TableError
 from tallyveil.papers.harness.data import (
     Data,
-    adult,
-    binomial_draws,
-    families,
-    homicides,
-    schools,
+    draw_binomial,
+    load_adult,
+    load_families,
+    load_homicides,
+    load_schools,
 )
 
 
 def test_stand_ins_are_labelled_and_repeatable():
-    for make in (homicides, schools, families):
+    for make in (load_homicides, load_schools, load_families):
         first, second = make(Data()), make(Data())
         assert not first.real
         assert "stand-in" in first.label
         assert np.array_equal(first.values, second.values)
-    bits, label, real = adult(Data())
+    bits, label, real = load_adult(Data())
     assert not real
     assert "stand-in" in label
     assert all(len(column) == 32_561 for column in bits.values())
 
 
 def test_stand_ins_follow_the_printed_summaries():
-    crime = homicides(Data()).values  # 002, section 6: 3,136 counties, 53 % zeros
+    crime = load_homicides(Data()).values  # Kohli and Laskowski (2026): 3,136 counties, 53 % zeros
     assert len(crime) == 3136
     assert abs((crime == 0).mean() - 0.53) < 0.005
-    assert len(schools(Data()).values) == 95_969
-    sizes = families(Data()).values  # 001, section 4.3.5: 1 to 7, mean 2.02
+    assert len(load_schools(Data()).values) == 95_969
+    sizes = load_families(Data()).values  # Croft et al. (2020), section 4.3.5: 1 to 7, mean 2.02
     assert (sizes.min(), sizes.max()) == (1, 7)
     assert abs(sizes.mean() - 2.02) < 0.03
 
 
 def test_binomial_draws_have_the_right_moments():
-    draws = binomial_draws(20, 40_000, seed=3)
+    draws = draw_binomial(20, 40_000, seed=3)
     # mean 10 with sd 0.011, variance 5 with sd 0.035: both within 6 sd, false alarm below 1e-8
     assert abs(draws.mean() - 10) < 0.07
     assert abs(draws.var() - 5) < 0.21
@@ -48,12 +48,12 @@ def test_binomial_draws_have_the_right_moments():
 def test_real_files_are_read(tmp_path):
     counties = tmp_path / "counties.csv"
     counties.write_text("county,MURDER\nA,0\nB,12\n")
-    sample = homicides(Data(homicides=counties))
+    sample = load_homicides(Data(homicides=counties))
     assert sample.real
     assert sample.values.tolist() == [0, 12]
     people = tmp_path / "people.csv"
     people.write_text("NPF\nN\n3\n9\n")
-    assert families(Data(families=people)).values.tolist() == [1, 3, 7]
+    assert load_families(Data(families=people)).values.tolist() == [1, 3, 7]
 
 
 def test_adult_is_read_plain_or_compressed(tmp_path):
@@ -63,7 +63,7 @@ def test_adult_is_read_plain_or_compressed(tmp_path):
     plain.write_text(text)
     packed.write_bytes(gzip.compress(text.encode()))
     for path in (plain, packed):
-        bits, label, real = adult(Data(adult=path))
+        bits, label, real = load_adult(Data(adult=path))
         assert real
         assert "2 rows" in label
         assert bits["income"].tolist() == [0, 1]
@@ -74,8 +74,8 @@ def test_a_wrong_file_is_refused_without_showing_what_is_in_it(tmp_path):
     wrong = tmp_path / "wrong.csv"
     wrong.write_text("MURDER\nsecret\n")
     with pytest.raises(TableError, match="whole numbers") as caught:
-        homicides(Data(homicides=wrong))
+        load_homicides(Data(homicides=wrong))
     assert "secret" not in str(caught.value)
     wrong.write_text("deaths\n1\n")
     with pytest.raises(TableError, match="column MURDER"):
-        homicides(Data(homicides=wrong))
+        load_homicides(Data(homicides=wrong))

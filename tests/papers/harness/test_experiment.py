@@ -11,14 +11,14 @@ from tallyveil.papers.harness.experiment import (
     Experiment,
     Result,
     Table,
-    holds,
-    improves,
-    number,
-    numbers,
-    skipped,
+    check_claim,
+    check_improvement,
+    check_number,
+    check_numbers,
+    skip_check,
 )
-from tallyveil.papers.harness.page import page
-from tallyveil.papers.harness.run import run, write_page
+from tallyveil.papers.harness.page import render_page
+from tallyveil.papers.harness.run import run_experiments, write_page
 
 
 def draw():
@@ -29,22 +29,22 @@ def result(*findings, data=""):
     return Result({"data": Table.of(("x", "y"), [(1, 0.1 + 0.2)])}, draw, findings, data)
 
 
-AGREES = number("one", 1.0, 1.004, within=0.005)
-DIFFERS = number("two", 1.0, 2.0, within=0.005)
-KNOWN = number("three", 1.0, 2.0, within=0.005, reason="A misprint.")
+AGREES = check_number("one", 1.0, 1.004, within=0.005)
+DIFFERS = check_number("two", 1.0, 2.0, within=0.005)
+KNOWN = check_number("three", 1.0, 2.0, within=0.005, reason="A misprint.")
 
 
 def test_a_number_agrees_up_to_its_tolerance_and_no_further():
-    assert number("x", 1.0, 1.005, within=0.005).agrees is True
-    assert number("x", 1.0, 1.0051, within=0.005).agrees is False
-    assert number("x", 1.0, float("nan"), within=1.0).agrees is False
+    assert check_number("x", 1.0, 1.005, within=0.005).agrees is True
+    assert check_number("x", 1.0, 1.0051, within=0.005).agrees is False
+    assert check_number("x", 1.0, float("nan"), within=1.0).agrees is False
 
 
 def test_many_numbers_agree_only_if_all_do():
-    assert numbers("x", [1, 2, 3], [1, 2, 3.1], within=0.2).agrees is True
-    assert numbers("x", [1, 2, 3], [1, 2, 3.1], within=0.05).agrees is False
+    assert check_numbers("x", [1, 2, 3], [1, 2, 3.1], within=0.2).agrees is True
+    assert check_numbers("x", [1, 2, 3], [1, 2, 3.1], within=0.05).agrees is False
     with pytest.raises(ValueError, match="as many"):
-        numbers("x", [1, 2], [1], within=1)
+        check_numbers("x", [1, 2], [1], within=1)
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_many_numbers_agree_only_if_all_do():
         ((AGREES,), "matches"),
         ((AGREES, KNOWN), "differs"),
         ((AGREES, DIFFERS, KNOWN), "unexplained"),
-        ((skipped("x", "1", "2", "other data"),), "matches"),
-        ((improves("x", "1", "2", False),), "unexplained"),
-        ((holds("x", "no", False, "known"),), "differs"),
+        ((skip_check("x", "1", "2", "other data"),), "matches"),
+        ((check_improvement("x", "1", "2", False),), "unexplained"),
+        ((check_claim("x", "no", False, "known"),), "differs"),
     ],
 )
 def test_verdicts(findings, verdict):
@@ -68,20 +68,21 @@ def test_verdict_lines_say_why_and_on_which_data():
         "differs from the print (stand-in): A misprint."
     )
     assert "NOT EXPLAINED: two" in result(DIFFERS, KNOWN).verdict_line
-    assert "where it can be compared" in result(skipped("x", "1", "2", "why")).verdict_line
+    assert "where it can be compared" in result(skip_check("x", "1", "2", "why")).verdict_line
 
 
 def test_words_of_findings():
-    assert [f.word for f in (AGREES, DIFFERS, improves("x", "", "", True))] == [
-        "agrees", "differs", "better",
-    ]  # fmt: skip
-    assert improves("x", "", "", False).word == "NOT better"
-    assert skipped("x", "", "", "why").word == "not comparable"
+    assert [f.word for f in (AGREES, DIFFERS, check_improvement("x", "", "", True))] == [
+        "agrees",
+        "differs",
+        "better",
+    ]
+    assert check_improvement("x", "", "", False).word == "NOT better"
+    assert skip_check("x", "", "", "why").word == "not comparable"
 
 
 def made_up(*findings):
-    return Experiment("000-figure-99", "000", "Figure 99", "A | title", "9",
-                      lambda context: result(*findings))  # fmt: skip
+    return Experiment("cormode", "Figure 99", "A | title", "9", lambda context: result(*findings))
 
 
 def test_track_reports_progress():
@@ -92,9 +93,9 @@ def test_track_reports_progress():
 
 
 def test_run_writes_data_picture_and_verdict(tmp_path):
-    (outcome,) = run([made_up(AGREES, KNOWN)], Context(quick=True), tmp_path)
-    assert outcome.line == "000 Figure 99: differs from the print: A misprint."
-    folder = tmp_path / "000"
+    (outcome,) = run_experiments([made_up(AGREES, KNOWN)], Context(quick=True), tmp_path)
+    assert outcome.line == "Cormode 2018 Figure 99: differs from the print: A misprint."
+    folder = tmp_path / "cormode"
     with (folder / "figure-99.csv").open() as file:
         assert list(csv.reader(file)) == [["x", "y"], ["1", "0.3"]]
     assert (folder / "figure-99.png").read_bytes().startswith(b"\x89PNG")
@@ -103,29 +104,31 @@ def test_run_writes_data_picture_and_verdict(tmp_path):
     assert (tmp_path / "verdicts.txt").read_text() == outcome.line + "\n"
     summary = json.loads((tmp_path / "results.json").read_text())
     assert summary["experiments"][0]["verdict"] == "differs"
-    assert "000/figure-99.png" in (tmp_path / "README.md").read_text()
+    assert "cormode/figure-99.png" in (tmp_path / "README.md").read_text()
 
 
 def test_the_same_run_gives_the_same_pictures(tmp_path):
     for name in ("one", "two"):
-        run([made_up(AGREES)], Context(), tmp_path / name)
+        run_experiments([made_up(AGREES)], Context(), tmp_path / name)
     for file in ("figure-99.svg", "figure-99.png"):
-        first, second = ((tmp_path / name / "000" / file).read_bytes() for name in ("one", "two"))
+        first, second = (
+            (tmp_path / name / "cormode" / file).read_bytes() for name in ("one", "two")
+        )
         assert first == second
 
 
 def test_the_page_escapes_bars_and_links_to_sections():
-    text = page([(made_up(), result(KNOWN))], quick=True, pictures={})
+    text = render_page([(made_up(), result(KNOWN))], quick=True, pictures={})
     assert "A \\| title" in text
-    assert "[000 Figure 99](#000-figure-99)" in text
-    assert "### 000 Figure 99" in text
+    assert "[Cormode 2018 Figure 99](#cormode-2018-figure-99)" in text
+    assert "### Cormode 2018 Figure 99" in text
     assert "tallyveil reproduce --quick" in text
     assert "| three | 1 | 2 | differs: A misprint. |" in text
 
 
 def test_the_documentation_page_carries_the_pictures_of_what_is_better(tmp_path):
-    chosen = [made_up(AGREES, improves("x", "1", "2", True))]
-    outcomes = run(chosen, Context(), tmp_path / "out")
+    chosen = [made_up(AGREES, check_improvement("x", "1", "2", True))]
+    outcomes = run_experiments(chosen, Context(), tmp_path / "out")
     write_page(outcomes, False, tmp_path / "out", tmp_path / "reproduction.md")
-    assert "reproduction/000-figure-99.png" in (tmp_path / "reproduction.md").read_text()
-    assert (tmp_path / "reproduction" / "000-figure-99.png").exists()
+    assert "reproduction/cormode-figure-99.png" in (tmp_path / "reproduction.md").read_text()
+    assert (tmp_path / "reproduction" / "cormode-figure-99.png").exists()

@@ -1,4 +1,4 @@
-"""Algorithm 1 of paper 002, against exact arithmetic, reference values and hard laws."""
+"""Algorithm 1 against exact arithmetic, reference values and hard distributions."""
 
 from fractions import Fraction
 
@@ -53,7 +53,7 @@ def sandwich(n):
 
 @pytest.mark.parametrize(
     ("selector", "matrix"),
-    [  # exact rationals, n = 3, uniform law, epsilon = ln 2
+    [  # exact rationals, n = 3, uniform, epsilon = ln 2
         ("max", [["4/7", "11/49", "10/49"], ["2/7", "22/49", "13/49"], ["1/7", "16/49", "26/49"]]),
         ("min", [["4/7", "11/49", "10/49"], ["2/7", "22/49", "13/49"], ["1/7", "16/49", "26/49"]]),
         ("sandwich", [["4/7", "2/7", "1/7"], ["2/7", "3/7", "2/7"], ["1/7", "2/7", "4/7"]]),
@@ -70,23 +70,56 @@ BINOMIAL9 = np.array([1, 9, 36, 84, 126, 126, 84, 36, 9, 1]) / 512
 
 @pytest.mark.parametrize(
     ("z", "epsilon", "costs", "scales"),
-    [  # (absolute, squared) for max, min, sandwich: reference values of 002, Algorithm 1
-        ([1 / 3] * 3, 1.5, [(0.30178439606122087, 0.3733991125479727)] * 2
-         + [(0.28587062054763224, 0.3380207182418822)], 5),
-        ([0.5, 0.25, 0.125, 0.0625, 0.0625], LN2,
-         [(0.6987037037037038, 1.2662962962962965), (0.8125812215724496, 1.7781026640675766),
-          (0.7195370370370371, 1.3357407407407407)], 9),
-        ([0.5, 0.0, 0.2, 0.0, 0.3], 0.1,
-         [(1.6028312134049614, 5.153336161519452), (1.6410480102554006, 5.338467787132572),
-          (1.6028312134049614, 5.153336161519452)], 7),
-        ([0.5, 0.0, 0.2, 0.0, 0.3], 1.5,
-         [(0.24888390239675712, 0.5418110828155358), (0.4105594946731109, 1.3566313737024536),
-          (0.24888390239675712, 0.5418110828155358)], 7),
-        (BINOMIAL9, LN2,
-         [(1.2701823115324975, 3.6365424486643665), (1.0835282403695419, 2.3336562410986366),
-          (1.0835282403695419, 2.3336562410986366)], 19),
+    [  # (absolute, squared) for max, min, sandwich: reference values
+        (
+            [1 / 3] * 3,
+            1.5,
+            [(0.30178439606122087, 0.3733991125479727)] * 2
+            + [(0.28587062054763224, 0.3380207182418822)],
+            5,
+        ),
+        (
+            [0.5, 0.25, 0.125, 0.0625, 0.0625],
+            LN2,
+            [
+                (0.6987037037037038, 1.2662962962962965),
+                (0.8125812215724496, 1.7781026640675766),
+                (0.7195370370370371, 1.3357407407407407),
+            ],
+            9,
+        ),
+        (
+            [0.5, 0.0, 0.2, 0.0, 0.3],
+            0.1,
+            [
+                (1.6028312134049614, 5.153336161519452),
+                (1.6410480102554006, 5.338467787132572),
+                (1.6028312134049614, 5.153336161519452),
+            ],
+            7,
+        ),
+        (
+            [0.5, 0.0, 0.2, 0.0, 0.3],
+            1.5,
+            [
+                (0.24888390239675712, 0.5418110828155358),
+                (0.4105594946731109, 1.3566313737024536),
+                (0.24888390239675712, 0.5418110828155358),
+            ],
+            7,
+        ),
+        (
+            BINOMIAL9,
+            LN2,
+            [
+                (1.2701823115324975, 3.6365424486643665),
+                (1.0835282403695419, 2.3336562410986366),
+                (1.0835282403695419, 2.3336562410986366),
+            ],
+            19,
+        ),
     ],
-)  # fmt: skip
+)
 def test_reference_costs(z, epsilon, costs, scales):
     for selector, (absolute, squared) in zip(("max", "min", "sandwich"), costs, strict=True):
         run = greedy_run(z, epsilon, selector)
@@ -124,11 +157,11 @@ def test_returns_an_extreme_point(order):
 def binomial(n):
     from scipy.stats import binom
 
-    law = binom.pmf(np.arange(n), n - 1, 0.5)
-    return law / law.sum()
+    shares = binom.pmf(np.arange(n), n - 1, 0.5)
+    return shares / shares.sum()
 
 
-def hard_laws():
+def hard_distributions():
     rng = np.random.default_rng(0)
     tail = np.zeros(300)
     tail[:5] = 0.2
@@ -148,9 +181,9 @@ def hard_laws():
 
 
 @pytest.mark.parametrize("selector", ["max", "min", "sandwich"])
-@pytest.mark.parametrize("name", hard_laws())
+@pytest.mark.parametrize("name", hard_distributions())
 def test_feasible_and_certifiable_where_plain_floats_break(name, selector):
-    z, epsilon = hard_laws()[name]
+    z, epsilon = hard_distributions()[name]
     found = tv.papers.greedy_fixed_point(z, epsilon, selector)
     assert np.abs(found.matrix.sum(axis=1) - 1).max() <= 1e-9
     assert np.abs(z @ found.matrix - z).max() <= 1e-9
@@ -168,14 +201,15 @@ def test_feasible_and_certifiable_where_plain_floats_break(name, selector):
 def test_two_thousand_counts(name, epsilon):
     rng = np.random.default_rng(2)
     tail = np.concatenate([np.full(5, 0.2), np.zeros(1995)])
-    laws = {"binomial": binomial(2000), "sparse": rng.dirichlet(np.full(2000, 0.2)), "tail": tail}
-    found = tv.papers.greedy_fixed_point(laws[name], epsilon)
-    assert np.abs(laws[name] @ found.matrix - laws[name]).max() <= 1e-9
-    assert tv.certify(found, target=laws[name]).verify().ok
+    sparse = rng.dirichlet(np.full(2000, 0.2))
+    z = {"binomial": binomial(2000), "sparse": sparse, "tail": tail}[name]
+    found = tv.papers.greedy_fixed_point(z, epsilon)
+    assert np.abs(z @ found.matrix - z).max() <= 1e-9
+    assert tv.certify(found, target=z).verify().ok
 
 
 def test_realised_epsilon_is_kept_on_a_long_empty_tail():
-    # the case in which the code published with paper 002 gives epsilon 2 for a requested 1
+    # the case in which the code published with the paper gives epsilon 2 for a requested 1
     z = np.concatenate([np.full(5, 0.2), np.zeros(295)])
     assert tv.papers.greedy_fixed_point(z, 1.0).realised_epsilon() <= 1 + 1e-9
 

@@ -1,4 +1,4 @@
-"""The vertices of paper 002, exactly: Examples 1 and 2, Theorems 2, 4, 9 and 11."""
+"""Vertices in exact fractions: Examples 1 and 2, Theorems 2, 4, 9 and 11."""
 
 from fractions import Fraction
 
@@ -35,7 +35,7 @@ def keys(matrices):
 
 
 def test_counts_of_the_paper(fixed, unfixed):
-    # 002, Examples 1 and 2: |ex(R_F)|, |ex(F)|, |ex(R_U)|, |ex(U)| for n = 3, epsilon = ln 2
+    # Examples 1 and 2: |ex(R_F)|, |ex(F)|, |ex(R_U)|, |ex(U)| for n = 3, epsilon = ln 2
     assert len(fixed) == 78
     assert len(polytope.extreme_mechanisms(3, 2, THIRD)) == 36
     assert len(unfixed) == 36
@@ -111,8 +111,11 @@ def test_theorem_9_an_image_is_a_vertex_exactly_when_a_weight_exposes_it(psi, fi
         D = psi.T @ W
         values = [(D * other).sum() for other in fixed]
         assert (D * B).sum() == max(values)
-        images = {tuple((psi @ other).ravel()) for other, value in zip(fixed, values, strict=True)
-                  if value == max(values)}  # fmt: skip
+        images = {
+            tuple((psi @ other).ravel())
+            for other, value in zip(fixed, values, strict=True)
+            if value == max(values)
+        }
         assert (len(images) == 1) == polytope.is_extreme(T, 2, THIRD)
 
 
@@ -125,7 +128,7 @@ def test_vertices_satisfy_their_constraints(psi, fixed):
         assert (z @ T == z).all()
 
 
-def test_uneven_law_and_larger_growth():
+def test_uneven_distribution_and_larger_growth():
     z = [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)]
     for T in polytope.extreme_mechanisms(3, 3, z):
         assert (np.array(z, dtype=object) @ T == z).all()

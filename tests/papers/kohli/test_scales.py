@@ -1,4 +1,4 @@
-"""Scales: definitions of paper 002, section 4.2, and the decomposition of columns."""
+"""Scales: the definitions of section 4.2, and the decomposition of columns."""
 
 import numpy as np
 import pytest
@@ -11,10 +11,10 @@ LN2 = "0.693147180559945309417232121458"
 
 
 def test_scale_matrix_of_the_paper():
-    # 002, Example 1: epsilon = ln 2, n = 3 (columns in the paper's order: down-down first)
-    expected = np.array([[4 / 7, 2 / 5, 1 / 4, 1 / 7],
-                         [2 / 7, 1 / 5, 1 / 2, 2 / 7],
-                         [1 / 7, 2 / 5, 1 / 4, 4 / 7]])  # fmt: skip
+    # Example 1: epsilon = ln 2, n = 3 (columns in the paper's order: down-down first)
+    expected = np.array(
+        [[4 / 7, 2 / 5, 1 / 4, 1 / 7], [2 / 7, 1 / 5, 1 / 2, 2 / 7], [1 / 7, 2 / 5, 1 / 4, 4 / 7]]
+    )
     np.testing.assert_allclose(scales.scale_matrix(3, LN2), expected, atol=1e-15)
 
 
@@ -35,12 +35,21 @@ def test_not_a_scale():
 
 @pytest.mark.parametrize(
     ("n", "epsilon", "omega"),
-    [  # errata 002.1, by linear solve
+    [  # errata, Kohli 1, by linear solve
         (3, LN2, [1.1666666666666665, 0.6666666666666666, 1.1666666666666665]),
-        (5, 0.3, [1.7218303972339761, 0.5117205013666737, 0.5328982027987008,
-                  0.5117205013666737, 1.7218303972339761]),
+        (
+            5,
+            0.3,
+            [
+                1.7218303972339761,
+                0.5117205013666737,
+                0.5328982027987008,
+                0.5117205013666737,
+                1.7218303972339761,
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 def test_peak_weights(n, epsilon, omega):
     np.testing.assert_allclose(scales.peak_weights(n, epsilon), omega, rtol=1e-13)
 

@@ -1,1 +1,1 @@
-"""Gupte and Sundararajan (2010), Universally Optimal Privacy Mechanisms."""
+"""Gupte and Sundararajan (2010), Universally Optimal Privacy Mechanisms for Minimax Agents."""

@@ -1,1 +1,1 @@
-"""Run the experiments and judge them against what the papers print."""
+"""Run the experiments and compare them with what the papers print."""

@@ -1,8 +1,7 @@
-"""What an experiment is: something computed, drawn, and held against what a paper printed.
+"""Experiments and findings: results computed again and compared with what a paper printed.
 
-A `Finding` is one claim of a paper next to what we get. It can fail: a finding that does not
-hold and has no known reason makes the experiment's verdict "differs, not explained", and the
-command end with exit code 1.
+A `Finding` is one claim of a paper beside our result. A finding that does not agree and has no
+known reason makes the experiment's verdict "unexplained", and the command exits with code 1.
 """
 
 from __future__ import annotations
@@ -12,6 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tallyveil.papers.harness.bibliography import PAPERS
 from tallyveil.papers.harness.data import Data
 
 if TYPE_CHECKING:
@@ -24,27 +27,31 @@ __all__ = [
     "Result",
     "Table",
     "Verdict",
-    "holds",
-    "improves",
-    "number",
-    "numbers",
-    "skipped",
+    "check_claim",
+    "check_improvement",
+    "check_number",
+    "check_numbers",
+    "skip_check",
 ]
 
 Item = TypeVar("Item")
 Verdict = Literal["matches", "differs", "unexplained"]
 
 
+ROUNDING = 1 + 1e-9
+"""Tolerances are widened by this factor, so that a value on the border agrees."""
+
+
 @dataclass(frozen=True)
 class Table:
-    """Rows under named columns: what becomes one CSV file."""
+    """Rows under named columns; written as one CSV file."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
 
     @classmethod
     def of(cls, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
-        """A table from any rows."""
+        """Build a table from any rows."""
         return cls(tuple(columns), tuple(tuple(row) for row in rows))
 
 
@@ -52,9 +59,18 @@ class Table:
 class Finding:
     """One claim: what the paper says, what we get, whether they agree.
 
-    `agrees` is None where there is nothing to hold it against (the paper's own data could not
-    be had). `reason` says why a difference is known and right, such as a misprint. `ours`
-    marks a claim that goes beyond the paper: `paper` then holds the figure that was beaten.
+    Attributes
+    ----------
+    claim : str
+        What is compared, in words.
+    paper, got : str
+        The paper's value and ours. For a claim of ours, `paper` holds the value to improve on.
+    agrees : bool or None
+        None where nothing can be compared, because the paper's data are not available.
+    reason : str
+        Why a difference is known, such as a misprint; empty if it is not.
+    ours : bool
+        Whether the claim goes beyond the paper.
     """
 
     claim: str
@@ -74,59 +90,71 @@ class Finding:
         return "agrees" if self.agrees else "differs"
 
 
-def number(claim: str, paper: float, got: float, within: float, reason: str = "") -> Finding:
-    """A printed number and ours: they agree if at most `within` apart.
+def check_number(claim: str, paper: float, got: float, within: float, reason: str = "") -> Finding:
+    """Compare a printed number with ours; they agree if at most `within` apart.
 
-    >>> number("pi", 3.14, 3.14159, within=0.005).agrees
+    >>> check_number("pi", 3.14, 3.14159, within=0.005).agrees
     True
     """
-    agrees = bool(math.isfinite(got) and abs(got - paper) <= within * (1 + 1e-9))
+    agrees = bool(math.isfinite(got) and abs(got - paper) <= within * ROUNDING)
     return Finding(claim, f"{paper:.6g}", f"{got:.6g}", agrees, reason)
 
 
-def numbers(
-    claim: str, paper: Sequence[float], got: Sequence[float], within: float, reason: str = ""
+def check_numbers(
+    claim: str, paper: ArrayLike, got: ArrayLike, within: float, reason: str = ""
 ) -> Finding:
-    """Many printed numbers and ours at once: they agree if no pair is further than `within`.
+    """Compare many printed numbers with ours; they agree if no pair is further than `within`.
 
-    >>> numbers("first two", [1.0, 2.0], [1.0, 2.5], within=0.1).got
+    >>> check_numbers("first two", [1.0, 2.0], [1.0, 2.5], within=0.1).got
     'largest difference 0.5'
     """
-    if len(paper) != len(got):
+    printed, ours = (np.ravel(np.asarray(side, dtype=float)) for side in (paper, got))
+    if printed.shape != ours.shape:
         raise ValueError("as many numbers as printed are needed")
-    worst = max(abs(float(a) - float(b)) for a, b in zip(paper, got, strict=True))
+    worst = float(np.abs(printed - ours).max())
     text = f"largest difference {worst:.2g}"
-    return Finding(claim, f"{len(paper)} numbers", text, worst <= within * (1 + 1e-9), reason)
+    return Finding(claim, f"{printed.size} numbers", text, worst <= within * ROUNDING, reason)
 
 
-def holds(claim: str, got: str, true: Any, reason: str = "") -> Finding:
-    """A statement of the paper in words, and whether it is true of what we computed."""
+def check_claim(claim: str, got: str, true: Any, reason: str = "") -> Finding:
+    """Record a statement of the paper in words, and whether our results satisfy it."""
     return Finding(claim, "stated", got, bool(true), reason)
 
 
-def improves(claim: str, paper: str, got: str, true: Any, reason: str = "") -> Finding:
-    """A claim of ours that goes beyond the paper, and whether this run bears it out."""
+def check_improvement(claim: str, paper: str, got: str, true: Any, reason: str = "") -> Finding:
+    """Record a claim of ours that goes beyond the paper, and whether this run supports it."""
     return Finding(claim, paper, got, bool(true), reason, ours=True)
 
 
-def skipped(claim: str, paper: str, got: str, reason: str) -> Finding:
-    """A printed value that cannot be held against ours here, and why."""
+def skip_check(claim: str, paper: str, got: str, reason: str) -> Finding:
+    """Record a printed value that cannot be compared with ours here, and why."""
     return Finding(claim, paper, got, None, reason)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What an experiment found: tables, a picture, and the findings that give the verdict."""
+    """What an experiment found.
+
+    Attributes
+    ----------
+    tables : dict of str to Table
+        The numbers, one CSV file each.
+    draw : callable
+        Draws the picture.
+    findings : tuple of Finding
+        The claims that give the verdict.
+    data : str
+        Which data were used, where the paper used data: real or a generated stand-in.
+    """
 
     tables: dict[str, Table]
     draw: Callable[[], Figure]
     findings: tuple[Finding, ...]
     data: str = ""
-    """Which data it ran on, where the paper used data: real or a generated stand-in."""
 
     @property
     def verdict(self) -> Verdict:
-        """Matches; differs for known reasons; or differs and nobody knows why."""
+        """Matches, differs for known reasons, or differs for reasons unknown."""
         failed = [finding for finding in self.findings if finding.agrees is False]
         if any(not finding.reason for finding in failed):
             return "unexplained"
@@ -149,7 +177,19 @@ class Result:
 
 @dataclass(frozen=True)
 class Context:
-    """What an experiment may use: how thorough to be, which data, whom to tell of progress."""
+    """The settings of a run.
+
+    Attributes
+    ----------
+    quick : bool
+        Whether to use fewer repetitions and smaller grids.
+    data : Data
+        Where the real data are.
+    seed : int
+        The seed of every simulated release.
+    tell : callable
+        Receives (steps done, steps in all) as an experiment goes on.
+    """
 
     quick: bool = False
     data: Data = field(default_factory=Data)
@@ -157,7 +197,7 @@ class Context:
     tell: Callable[[int, int], None] = lambda done, total: None
 
     def track(self, items: Iterable[Item]) -> Iterator[Item]:
-        """The items one by one, reporting how far along we are."""
+        """Yield the items one by one and report progress to `tell`."""
         every = list(items)
         self.tell(0, len(every))
         for done, item in enumerate(every, 1):
@@ -169,21 +209,37 @@ class Context:
 class Experiment:
     """One table, figure or claim of a paper, and the function that computes it again.
 
-    `paper` is "000" to "003"; `item` is what the paper calls it ("Figure 9", "Table 3",
-    "Section 8").
+    Attributes
+    ----------
+    paper : str
+        The key of the paper in `bibliography.PAPERS`.
+    item : str
+        What the paper calls it: "Figure 9", "Table 3", "Section 8".
+    title : str
+        What it shows.
+    section : str
+        Where the paper describes it.
+    run : callable
+        Computes the result in a given context.
     """
 
-    id: str
     paper: str
     item: str
     title: str
     section: str
     run: Callable[[Context], Result]
 
-    def is_figure(self, which: str) -> bool:
-        """Whether this is the figure with that number."""
-        return self.item.lower() == f"figure {which.strip().lower()}"
+    @property
+    def stem(self) -> str:
+        """The name of its files: "figure-9"."""
+        return self.item.lower().replace(" ", "-").replace(".", "-")
 
-    def is_table(self, which: str) -> bool:
-        """Whether this is the table with that number."""
-        return self.item.lower() == f"table {which.strip().lower()}"
+    @property
+    def id(self) -> str:
+        """A name that no other experiment has: "cormode-figure-9"."""
+        return f"{self.paper}-{self.stem}"
+
+    @property
+    def name(self) -> str:
+        """Author, year and item, for people: "Cormode 2018 Figure 9"."""
+        return f"{PAPERS[self.paper].label} {self.item}"

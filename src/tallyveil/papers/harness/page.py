@@ -1,24 +1,25 @@
-"""The page that sets the papers and our results side by side."""
+"""The Markdown page that shows the papers and our results side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
+from tallyveil.papers.harness.bibliography import PAPERS
 from tallyveil.papers.harness.experiment import Experiment, Finding, Result
-from tallyveil.papers.harness.registry import PAPERS
 
-__all__ = ["page"]
+__all__ = ["render_page"]
 
-Found = Sequence[tuple[Experiment, Result]]
+Found: TypeAlias = Sequence[tuple[Experiment, Result]]
 
 HEAD = """# Reproduction of the four papers
 
 Written by `tallyveil reproduce{how}`; do not edit. Every table and figure of the papers is
-computed again by this library and held against the print. "agrees" and "differs" are computed
+computed again by this library and compared with the print. "agrees" and "differs" are computed
 in the run, not typed: a claim that fails without a known reason ends the command with exit
 code 1. "better" marks what goes beyond the papers, on the same axes as the figure it improves.
 Where a line says "corrected" or names an independent solver, the expected value is not printed
-in the paper. a stands for e^-epsilon.
+in the paper; `tallyveil/papers/ERRATA.md` lists the misprints. a stands for e^-epsilon.
 """
 WORDS = {
     "matches": "matches",
@@ -27,53 +28,53 @@ WORDS = {
 }
 
 
-def page(found: Found, quick: bool, pictures: dict[str, str]) -> str:
-    """The page as Markdown; `pictures` maps the id of an experiment to where its picture lies."""
+def render_page(found: Found, quick: bool, pictures: dict[str, str]) -> str:
+    """Render the page; `pictures` maps the id of an experiment to the address of its picture."""
     parts = [HEAD.format(how=" --quick" if quick else "")]
-    parts.append(_summary(found))
+    parts.append(_summarise(found))
     for paper in dict.fromkeys(experiment.paper for experiment, _ in found):
-        parts.append(f"## Paper {paper}\n\n{PAPERS[paper]}.\n")
+        parts.append(f"## {PAPERS[paper].label}\n\n{PAPERS[paper].citation}.\n")
         parts.extend(
-            _section(experiment, result, pictures.get(experiment.id))
+            _render_section(experiment, result, pictures.get(experiment.id))
             for experiment, result in found
             if experiment.paper == paper
         )
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _summary(found: Found) -> str:
+def _summarise(found: Found) -> str:
     lines = ["| item | what | verdict |", "|---|---|---|"]
     for experiment, result in found:
-        name = f"[{experiment.paper} {experiment.item}](#{_anchor(experiment)})"
+        name = f"[{experiment.name}](#{_find_anchor(experiment)})"
         better = any(f.ours and f.agrees for f in result.findings)
         word = WORDS[result.verdict] + ("; we do better" if better else "")
-        lines.append(f"| {name} | {_plain(experiment.title)} | {word} |")
+        lines.append(f"| {name} | {_escape(experiment.title)} | {word} |")
     return "\n".join(lines) + "\n"
 
 
-def _section(experiment: Experiment, result: Result, picture: str | None) -> str:
-    lines = [f"### {experiment.paper} {experiment.item}", ""]
+def _render_section(experiment: Experiment, result: Result, picture: str | None) -> str:
+    lines = [f"### {experiment.name}", ""]
     lines.append(f"{experiment.title} (section {experiment.section}).")
     if result.data:
         lines.append(f"Data: {result.data}.")
     lines += ["", f"**Verdict: {result.verdict_line}.**".replace("..**", ".**"), ""]
     lines += ["| claim | paper (or expected) | ours | verdict |", "|---|---|---|---|"]
-    lines += [_row(finding) for finding in result.findings]
+    lines += [_render_row(finding) for finding in result.findings]
     if picture is not None:
         lines += ["", f"![{experiment.title}]({picture})"]
     return "\n".join(lines) + "\n"
 
 
-def _row(finding: Finding) -> str:
+def _render_row(finding: Finding) -> str:
     reason = f": {finding.reason}" if finding.reason and finding.agrees is not True else ""
     cells = (finding.claim, finding.paper, finding.got, finding.word + reason)
-    return "| " + " | ".join(_plain(cell) for cell in cells) + " |"
+    return "| " + " | ".join(_escape(cell) for cell in cells) + " |"
 
 
-def _plain(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def _anchor(experiment: Experiment) -> str:
-    kept = [c for c in f"{experiment.paper} {experiment.item}".lower() if c.isalnum() or c in " -"]
+def _find_anchor(experiment: Experiment) -> str:
+    kept = [symbol for symbol in experiment.name.lower() if symbol.isalnum() or symbol in " -"]
     return "".join(kept).replace(" ", "-")

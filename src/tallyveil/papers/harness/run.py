@@ -13,9 +13,9 @@ from typing import Any
 
 from tallyveil import figures
 from tallyveil.papers.harness.experiment import Context, Experiment, Result, Table
-from tallyveil.papers.harness.page import page
+from tallyveil.papers.harness.page import render_page
 
-__all__ = ["Outcome", "run", "write", "write_page"]
+__all__ = ["Outcome", "run_experiments", "write_outcome", "write_page"]
 
 
 @dataclass(frozen=True)
@@ -27,17 +27,12 @@ class Outcome:
     seconds: float
 
     @property
-    def stem(self) -> str:
-        """The name of its files below the paper's folder."""
-        return self.experiment.id.partition("-")[2]
-
-    @property
     def line(self) -> str:
         """One line for people: which item of which paper, and the verdict."""
-        return f"{self.experiment.paper} {self.experiment.item}: {self.result.verdict_line}"
+        return f"{self.experiment.name}: {self.result.verdict_line}"
 
 
-def run(
+def run_experiments(
     chosen: Sequence[Experiment],
     context: Context,
     out: Path,
@@ -47,8 +42,22 @@ def run(
 ) -> list[Outcome]:
     """Run the chosen experiments one after another and write each as soon as it is done.
 
-    `out` receives, per paper, one picture as SVG and PNG and the data as CSV; beside them
-    ``verdicts.txt``, ``results.json`` and ``README.md`` (the page, with the pictures).
+    Parameters
+    ----------
+    chosen : sequence of Experiment
+        What to run.
+    context : Context
+        The settings of the run.
+    out : Path
+        The folder that receives, per paper, one picture as SVG and PNG and the data as CSV;
+        beside them ``verdicts.txt``, ``results.json`` and ``README.md`` (the page).
+    starting, finished : callable
+        Called before and after every experiment.
+
+    Returns
+    -------
+    list of Outcome
+        One for every experiment, in the same order.
     """
     outcomes = []
     out.mkdir(parents=True, exist_ok=True)
@@ -57,22 +66,31 @@ def run(
         begun = time.perf_counter()
         result = experiment.run(context)
         outcome = Outcome(experiment, result, time.perf_counter() - begun)
-        write(outcome, out)
+        write_outcome(outcome, out)
         outcomes.append(outcome)
         finished(outcome)
     lines = [outcome.line for outcome in outcomes]
     (out / "verdicts.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    summary = {"quick": context.quick, "experiments": [_summary(o) for o in outcomes]}
+    summary = {"quick": context.quick, "experiments": [_summarise(o) for o in outcomes]}
     (out / "results.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
-    pictures = {o.experiment.id: f"{o.experiment.paper}/{o.stem}.png" for o in outcomes}
-    _write_page(outcomes, context.quick, pictures, out / "README.md")
+    pictures = {o.experiment.id: f"{o.experiment.paper}/{o.experiment.stem}.png" for o in outcomes}
+    _write_markdown(outcomes, context.quick, pictures, out / "README.md")
     return outcomes
 
 
 def write_page(outcomes: Sequence[Outcome], quick: bool, out: Path, path: Path) -> None:
-    """The page at `path`, with the pictures of what goes beyond the papers in a folder beside it.
+    """Write the page for the documentation, with the pictures of what goes beyond the papers.
 
-    `out` is where `run` wrote.
+    Parameters
+    ----------
+    outcomes : sequence of Outcome
+        What `run_experiments` returned.
+    quick : bool
+        Whether it was a quick run; the page says so.
+    out : Path
+        The folder that `run_experiments` wrote to.
+    path : Path
+        The page to write. Pictures go to a folder of the same name without the suffix.
     """
     folder = path.with_suffix("")
     pictures = {}
@@ -80,24 +98,26 @@ def write_page(outcomes: Sequence[Outcome], quick: bool, out: Path, path: Path) 
         if any(finding.ours for finding in outcome.result.findings):
             folder.mkdir(parents=True, exist_ok=True)
             name = f"{outcome.experiment.id}.png"
-            shutil.copyfile(out / outcome.experiment.paper / f"{outcome.stem}.png", folder / name)
+            shutil.copyfile(
+                out / outcome.experiment.paper / f"{outcome.experiment.stem}.png", folder / name
+            )
             pictures[outcome.experiment.id] = f"{folder.name}/{name}"
-    _write_page(outcomes, quick, pictures, path)
+    _write_markdown(outcomes, quick, pictures, path)
 
 
-def _write_page(
+def _write_markdown(
     outcomes: Sequence[Outcome], quick: bool, pictures: dict[str, str], path: Path
 ) -> None:
     found = [(outcome.experiment, outcome.result) for outcome in outcomes]
-    path.write_text(page(found, quick, pictures), encoding="utf-8")
+    path.write_text(render_page(found, quick, pictures), encoding="utf-8")
 
 
-def write(outcome: Outcome, out: Path) -> None:
-    """The tables and the picture of one experiment, below `out`."""
+def write_outcome(outcome: Outcome, out: Path) -> None:
+    """Write the tables and the picture of one experiment below `out`."""
     experiment, result = outcome.experiment, outcome.result
     folder = out / experiment.paper
     folder.mkdir(parents=True, exist_ok=True)
-    stem = outcome.stem
+    stem = outcome.experiment.stem
     for name, table in result.tables.items():
         _write_csv(table, folder / (f"{stem}.csv" if name == "data" else f"{stem}-{name}.csv"))
     findings = Table.of(
@@ -115,14 +135,14 @@ def _write_csv(table: Table, path: Path) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(table.columns)
         for row in table.rows:
-            writer.writerow([_cell(value) for value in row])
+            writer.writerow([_format_cell(value) for value in row])
 
 
-def _cell(value: Any) -> Any:
+def _format_cell(value: Any) -> Any:
     return f"{float(value):.10g}" if isinstance(value, float) else value
 
 
-def _summary(outcome: Outcome) -> dict[str, Any]:
+def _summarise(outcome: Outcome) -> dict[str, Any]:
     experiment, result = outcome.experiment, outcome.result
     return {
         "id": experiment.id,
@@ -135,8 +155,13 @@ def _summary(outcome: Outcome) -> dict[str, Any]:
         "line": result.verdict_line,
         "seconds": round(outcome.seconds, 2),
         "findings": [
-            {"claim": f.claim, "paper": f.paper, "ours": f.got, "verdict": f.word,
-             "reason": f.reason}
+            {
+                "claim": f.claim,
+                "paper": f.paper,
+                "ours": f.got,
+                "verdict": f.word,
+                "reason": f.reason,
+            }
             for f in result.findings
         ],
-    }  # fmt: skip
+    }

@@ -1,1 +1,3 @@
-"""Kohli and Laskowski (2026), Preserving Target Distributions."""
+"""Kohli and Laskowski (2026), Preserving Target Distributions With Differentially Private
+Count Mechanisms.
+"""

@@ -1,7 +1,11 @@
-"""The histogram of counts: how many rows of a table hold each count (paper 002, section 1)."""
+"""The histogram of counts: how many rows of a table hold each count.
+
+Kohli and Laskowski (2026), section 1.
+"""
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -10,24 +14,32 @@ from numpy.typing import ArrayLike, NDArray
 from tallyveil.arrays import Floats, Integers
 from tallyveil.errors import ArgumentError, TableError
 
-__all__ = ["Above", "checked_counts", "distribution_of_counts", "histogram_of_counts"]
+__all__ = ["Above", "check_counts", "distribution_of_counts", "histogram_of_counts"]
 
 Above: TypeAlias = Literal["refuse", "top_code"]
 
 
-def checked_counts(counts: ArrayLike, upper: int, above: Above = "refuse") -> Integers:
-    """`counts` as integers between 0 and `upper`, shape (N,), or an error without any count.
+def check_counts(counts: ArrayLike, upper: int, above: Above = "refuse") -> Integers:
+    """Return `counts` as integers from 0 to `upper`, or raise an error that quotes no count.
 
     Parameters
     ----------
-    counts : whole numbers, at least 0; floats are taken if they are whole
-    upper : the largest count that may be released, at least 1. It must be public
-    above : what to do with larger counts: ``"refuse"``, or ``"top_code"`` to set them to upper
+    counts : array of int or float, shape (N,)
+        Whole numbers, at least 0.
+    upper : int
+        The largest count that may be released, at least 1. It must be public.
+    above : {"refuse", "top_code"}
+        Refuse larger counts, or set them to `upper`.
 
-    >>> checked_counts([0, 3, 9], upper=4, above="top_code").tolist()
+    Returns
+    -------
+    array of int, shape (N,)
+        The counts, none above `upper`.
+
+    >>> check_counts([0, 3, 9], upper=4, above="top_code").tolist()
     [0, 3, 4]
     """
-    if isinstance(upper, bool) or int(upper) != upper or upper < 1:
+    if isinstance(upper, bool) or not isinstance(upper, Integral) or upper < 1:
         raise ArgumentError("upper", "be a whole number of at least 1", upper)
     if above not in ("refuse", "top_code"):
         raise ArgumentError("above", "be 'refuse' or 'top_code'", above)
@@ -54,18 +66,48 @@ def checked_counts(counts: ArrayLike, upper: int, above: Above = "refuse") -> In
 
 
 def histogram_of_counts(counts: ArrayLike, upper: int, above: Above = "refuse") -> Integers:
-    """How many rows hold each count 0..upper, shape (upper + 1,); confidential.
+    """Count the rows that hold each count from 0 to `upper`.
+
+    The result is confidential when the counts are.
+
+    Parameters
+    ----------
+    counts, upper, above
+        As for `check_counts`.
+
+    Returns
+    -------
+    array of int, shape (upper + 1,)
+        The number of rows with each count.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), section 1 and Figure 2, step 1.
 
     >>> histogram_of_counts([0, 0, 2, 5], upper=3, above="top_code").tolist()
     [2, 0, 1, 1]
     """
-    return np.bincount(checked_counts(counts, upper, above), minlength=upper + 1)
+    return np.bincount(check_counts(counts, upper, above), minlength=upper + 1)
 
 
 def distribution_of_counts(counts: ArrayLike, upper: int, above: Above = "refuse") -> Floats:
-    """The share of rows that hold each count, shape (upper + 1,); steps 1 and 5 of Figure 2.
+    """Compute the share of rows that hold each count from 0 to `upper`.
 
-    Confidential when the counts are; public when they were released.
+    The result is confidential when the counts are, and public when they were released.
+
+    Parameters
+    ----------
+    counts, upper, above
+        As for `check_counts`.
+
+    Returns
+    -------
+    array of float, shape (upper + 1,)
+        The shares, summing to one.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), Figure 2, steps 1 and 5.
 
     >>> distribution_of_counts([0, 0, 2, 1], upper=2).tolist()
     [0.5, 0.25, 0.25]

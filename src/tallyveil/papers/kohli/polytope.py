@@ -1,7 +1,12 @@
-"""The vertices of all private mechanisms, exactly, for small n (paper 002, sections 4.3, 4.4).
+"""The vertices of all private mechanisms, exactly, for small n.
+
+U is the set of all epsilon-private n x n mechanisms, F those with z T = z. Their
+representations R_U and R_F write each column as a combination of scales, T = Psi B.
 
 Everything here is in Fractions. Since e^epsilon is rational for no rational epsilon but 0,
 functions take ``growth``, the value of e^epsilon itself: growth=2 is epsilon = ln 2.
+
+Kohli and Laskowski (2026), sections 4.3 and 4.4.
 """
 
 from __future__ import annotations
@@ -35,12 +40,24 @@ MOST_ROWS = 4
 
 
 def exact_scales(n: int, growth: Fraction | int) -> Matrix:
-    """Psi in exact Fractions, columns in the order of `patterns`, shape (n, 2^(n-1)).
+    """Build Psi, every scale as a column in the order of `patterns`, in exact Fractions.
+
+    Parameters
+    ----------
+    n : int
+        The number of counts, from 2 to 20.
+    growth : Fraction or int
+        e^epsilon, above 1.
+
+    Returns
+    -------
+    array of Fraction, shape (n, 2^(n-1))
+        The scales.
 
     >>> [str(x) for x in exact_scales(2, 2)[:, 1]]
     ['1/3', '2/3']
     """
-    factor = _growth(growth)
+    factor = _check_growth(growth)
     columns = []
     for pattern in patterns(n):
         height = np.concatenate([[0], np.cumsum(pattern)])
@@ -52,10 +69,28 @@ def exact_scales(n: int, growth: Fraction | int) -> Matrix:
 def extreme_representations(
     n: int, growth: Fraction | int, z: Sequence[Fraction] | None = None
 ) -> list[Matrix]:
-    """Every vertex of R_U, or of R_F when `z` is given, each of shape (2^(n-1), n).
+    """List every vertex of R_U, or of R_F when `z` is given.
 
-    R_U holds the B >= 0 with Psi B 1 = 1; R_F adds z Psi B = z (002, Definitions 7 and 18).
-    Walks from vertex to vertex by exact pivots; n is at most 4, and 4 takes minutes.
+    R_U holds the B >= 0 with Psi B 1 = 1; R_F adds z Psi B = z. Goes from vertex to vertex by
+    exact pivots; n = 4 takes minutes.
+
+    Parameters
+    ----------
+    n : int
+        The number of counts, from 2 to 4.
+    growth : Fraction or int
+        e^epsilon, above 1.
+    z : sequence of Fraction, optional
+        The distribution to keep, of n positive Fractions that sum to exactly one.
+
+    Returns
+    -------
+    list of array of Fraction, each of shape (2^(n-1), n)
+        The vertices.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), Definitions 7 and 18.
 
     >>> len(extreme_representations(2, 2))
     4
@@ -70,20 +105,34 @@ def extreme_representations(
         right.append(Fraction(1))
     for j in range(n - 1 if z is not None else 0):  # the last one follows from the others
         column = np.full((k, n), Fraction(0), dtype=object)
-        column[:, j] = _law(z, n) @ scales
+        column[:, j] = _check_distribution(z, n) @ scales
         rows.append(column.ravel())
-        right.append(_law(z, n)[j])
-    points = _vertices(np.array(rows, dtype=object), np.array(right, dtype=object))
+        right.append(_check_distribution(z, n)[j])
+    points = _list_vertices(np.array(rows, dtype=object), np.array(right, dtype=object))
     return [point.reshape(k, n) for point in points]
 
 
 def extreme_mechanisms(
     n: int, growth: Fraction | int, z: Sequence[Fraction] | None = None
 ) -> list[Matrix]:
-    """Every vertex of U, all private mechanisms, or of F, those with fixed point `z`.
+    """List every vertex of U, or of F when `z` is given.
 
     Every one is Psi B for a vertex B of the representation (Propositions 1 and 3), so those
     images that are vertices are all of them.
+
+    Parameters
+    ----------
+    n, growth, z
+        As for `extreme_representations`.
+
+    Returns
+    -------
+    list of array of Fraction, each of shape (n, n)
+        The vertices.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), Propositions 1 and 3, Examples 1 and 2.
 
     >>> len(extreme_mechanisms(2, 2))
     4
@@ -95,27 +144,43 @@ def extreme_mechanisms(
 
 
 def is_extreme(T: Matrix, growth: Fraction | int, z: Sequence[Fraction] | None = None) -> bool:
-    """Whether a private T is a vertex of U, or of F when `z` is given.
+    """Decide whether a private T is a vertex of U, or of F when `z` is given.
 
-    Rows joined by used-up bounds can only move together, so T can move in one direction per
+    Rows joined by tight bounds can only move together, so T can move in one direction per
     block of each non-zero column; it is a vertex exactly when no such move keeps every row
-    sum (and z T). Theorem 2 of paper 002 is the special case of all-positive T in U.
+    sum (and z T).
+
+    Parameters
+    ----------
+    T : array of Fraction, shape (n, n)
+        An epsilon-private mechanism.
+    growth, z
+        As for `extreme_representations`.
+
+    Returns
+    -------
+    bool
+        True if T is a vertex.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), Theorem 2, is the special case of all-positive T in U.
     """
-    factor, n = _growth(growth), len(T)
-    law = None if z is None else _law(z, n)
+    factor, n = _check_growth(growth), len(T)
+    wanted = None if z is None else _check_distribution(z, n)
     moves = []
     for j in range(T.shape[1]):
-        for block in _blocks(T[:, j], factor):
+        for block in _list_blocks(T[:, j], factor):
             effect = np.full(n + T.shape[1], Fraction(0), dtype=object)
             effect[block] = T[block, j]
-            if law is not None:
-                effect[n + j] = law[block] @ T[block, j]
+            if wanted is not None:
+                effect[n + j] = wanted[block] @ T[block, j]
             moves.append(effect)
     return rank(np.array(moves, dtype=object)) == len(moves)
 
 
-def _blocks(column: Matrix, factor: Fraction) -> list[Any]:
-    """Slices of rows joined by used-up bounds; none for a column of zeros."""
+def _list_blocks(column: Matrix, factor: Fraction) -> list[Any]:
+    """List slices of rows joined by tight bounds; none for a column of zeros."""
     if all(value == 0 for value in column):
         return []
     free = [
@@ -130,12 +195,26 @@ def _blocks(column: Matrix, factor: Fraction) -> list[Any]:
 def exposing_weights(
     T: Matrix, growth: Fraction | int, z: Sequence[Fraction] | None = None
 ) -> Matrix:
-    """Weights W under which <W, T> is the largest over U (or F): the sum of T's used-up bounds.
+    """Compute weights W for which T maximises <W, T> over U (or F): the sum of its tight bounds.
 
-    T is a vertex exactly when it is the only maximiser. Psi' W is then the D that Theorem 9
-    and Corollaries 3 and 4 ask for. Shape (n, n).
+    T is a vertex exactly when it is the only maximiser. Psi' W is then the matrix D of
+    Theorem 9 and Corollaries 3 and 4.
+
+    Parameters
+    ----------
+    T, growth, z
+        As for `is_extreme`.
+
+    Returns
+    -------
+    array of Fraction, shape (n, n)
+        The weights.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), Theorem 9, Corollaries 3 and 4.
     """
-    factor = _growth(growth)
+    factor = _check_growth(growth)
     W = np.full(T.shape, Fraction(0), dtype=object)
     for j in range(T.shape[1]):
         for i in range(len(T) - 1):
@@ -149,30 +228,72 @@ def exposing_weights(
 
 
 def is_linearly_simplified(B: Matrix, scales: Matrix) -> bool:
-    """Whether the scales B uses, counted per column, are linearly independent.
+    """Decide whether the scales that B uses, counted per column, are linearly independent.
 
-    (002, Definition 19.) Exactly the vertices of R_U have this (Theorem 11).
+    Exactly the vertices of R_U have this property (Theorem 11).
+
+    Parameters
+    ----------
+    B : array of Fraction, shape (2^(n-1), n)
+        A representation.
+    scales : array of Fraction, shape (n, 2^(n-1))
+        Psi; see `exact_scales`.
+
+    Returns
+    -------
+    bool
+        True if they are independent.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), Definition 19 and Theorem 11.
     """
     used = [scales[:, u] for j in range(B.shape[1]) for u in np.flatnonzero(B[:, j] > 0)]
     return rank(np.array(used, dtype=object)) == len(used)
 
 
 def is_affinely_simplified(B: Matrix, scales: Matrix, z: Sequence[Fraction]) -> bool:
-    """Whether the weighted differences of the scales in each column are independent.
+    """Decide whether the weighted differences of the scales in each column are independent.
 
-    (002, Definition 8.) Exactly the vertices of R_F have this (Theorem 4).
+    Exactly the vertices of R_F have this property (Theorem 4).
+
+    Parameters
+    ----------
+    B, scales
+        As for `is_linearly_simplified`.
+    z : sequence of Fraction
+        The distribution to keep.
+
+    Returns
+    -------
+    bool
+        True if they are independent.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), Definition 8 and Theorem 4.
     """
-    law = _law(z, len(scales))
+    wanted = _check_distribution(z, len(scales))
     differences = []
     for j in range(B.shape[1]):
         used = np.flatnonzero(B[:, j] > 0)
-        scaled = [scales[:, u] / (law @ scales[:, u]) for u in used]
+        scaled = [scales[:, u] / (wanted @ scales[:, u]) for u in used]
         differences += [vector - scaled[0] for vector in scaled[1:]]
     return not differences or rank(np.array(differences, dtype=object)) == len(differences)
 
 
 def rank(vectors: Matrix) -> int:
-    """The rank of a matrix of Fractions, by exact elimination.
+    """Compute the rank of a matrix of Fractions, by exact elimination.
+
+    Parameters
+    ----------
+    vectors : array of Fraction
+        The matrix.
+
+    Returns
+    -------
+    int
+        Its rank.
 
     >>> rank(np.array([[Fraction(1), Fraction(2)], [Fraction(2), Fraction(4)]], dtype=object))
     1
@@ -190,9 +311,9 @@ def rank(vectors: Matrix) -> int:
     return found
 
 
-def _vertices(A: Matrix, b: Matrix) -> list[Matrix]:
-    """Every vertex of {x >= 0, A x = b}, b > 0, by walking over feasible bases."""
-    tableau, start = _first_basis(np.column_stack([A, b]))
+def _list_vertices(A: Matrix, b: Matrix) -> list[Matrix]:
+    """List every vertex of {x >= 0, A x = b}, b > 0, by going over all feasible bases."""
+    tableau, start = _find_basis(np.column_stack([A, b]))
     seen, todo = {frozenset(start)}, [(tableau, start)]
     points: dict[tuple[Any, ...], Matrix] = {}
     while todo:
@@ -201,7 +322,7 @@ def _vertices(A: Matrix, b: Matrix) -> list[Matrix]:
         point[basis] = current[:, -1]
         points[tuple(point)] = point
         for entering in sorted(set(range(A.shape[1])) - set(basis)):
-            for row in _leaving(current, entering):
+            for row in _list_leaving(current, entering):
                 after = [*basis[:row], entering, *basis[row + 1 :]]
                 if frozenset(after) not in seen:
                     seen.add(frozenset(after))
@@ -209,8 +330,8 @@ def _vertices(A: Matrix, b: Matrix) -> list[Matrix]:
     return list(points.values())
 
 
-def _first_basis(tableau: Matrix) -> tuple[Matrix, list[int]]:
-    """A feasible basis by phase one of the simplex method with Bland's rule."""
+def _find_basis(tableau: Matrix) -> tuple[Matrix, list[int]]:
+    """Find a feasible basis by phase one of the simplex method with Bland's rule."""
     m, width = tableau.shape
     artificial = np.array([[Fraction(int(i == j)) for j in range(m)] for i in range(m)], object)
     full = np.column_stack([tableau[:, :-1], artificial, tableau[:, -1]])
@@ -219,15 +340,15 @@ def _first_basis(tableau: Matrix) -> tuple[Matrix, list[int]]:
         cost = sum(full[i] for i in range(m) if basis[i] >= width - 1)
         entering = next((j for j in range(width - 1) if cost[j] > 0), None)
         if entering is None:
-            raise ArgumentError("z", "be a law of positive entries, as exact Fractions")
-        ties = _leaving(full, entering)
+            raise ArgumentError("z", "be a distribution of positive entries, as exact Fractions")
+        ties = _list_leaving(full, entering)
         row = min(ties, key=lambda i: basis[i])
         full, basis[row] = _pivot(full, row, entering), entering
     return np.column_stack([full[:, : width - 1], full[:, -1]]), basis
 
 
-def _leaving(tableau: Matrix, entering: int) -> list[int]:
-    """Rows that keep the point feasible when `entering` comes in: all that tie."""
+def _list_leaving(tableau: Matrix, entering: int) -> list[int]:
+    """List the rows that may leave the basis when `entering` enters it: all that tie."""
     ratios = {i: row[-1] / row[entering] for i, row in enumerate(tableau) if row[entering] > 0}
     least = min(ratios.values(), default=None)
     return [i for i, ratio in ratios.items() if ratio == least]
@@ -242,15 +363,15 @@ def _pivot(tableau: Matrix, row: int, column: int) -> Matrix:
     return after
 
 
-def _growth(growth: Fraction | int) -> Fraction:
+def _check_growth(growth: Fraction | int) -> Fraction:
     factor = Fraction(growth)
     if factor <= 1:
         raise ArgumentError("growth", "be greater than 1, as e^epsilon is", growth)
     return factor
 
 
-def _law(z: Sequence[Fraction] | None, n: int) -> Matrix:
-    law = np.array([Fraction(value) for value in z or ()], dtype=object)
-    if len(law) != n or min(law) < 0 or sum(law) != 1:
+def _check_distribution(z: Sequence[Fraction] | None, n: int) -> Matrix:
+    shares = np.array([Fraction(value) for value in z or ()], dtype=object)
+    if len(shares) != n or min(shares) < 0 or sum(shares) != 1:
         raise ArgumentError("z", f"be {n} non-negative Fractions that sum to exactly one")
-    return law
+    return shares

@@ -1,4 +1,4 @@
-"""Turning a noisy histogram into a law. Post-processing: it sees private numbers only."""
+"""How a noisy histogram becomes a distribution; a function of private numbers only."""
 
 from __future__ import annotations
 
@@ -11,15 +11,26 @@ from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError
 from tallyveil.publish.isotonic import monotone
 
-__all__ = ["POSTPROCESSING", "clip", "isotonic", "project", "to_law"]
+__all__ = ["POSTPROCESSING", "clip_shares", "fit_isotonic", "project_on_simplex", "to_distribution"]
 
 
-def to_law(histogram: ArrayLike, method: str = "isotonic") -> Floats:
-    """A law near a noisy histogram, shape (n,): ``"isotonic"``, ``"clip"`` or ``"simplex"``.
+def to_distribution(histogram: ArrayLike, method: str = "isotonic") -> Floats:
+    """Turn a noisy histogram into a distribution near it.
 
-    The histogram's sum is taken as the public number of rows, or as 1 for shares.
+    Parameters
+    ----------
+    histogram : array of float, shape (n,)
+        Noisy counts or shares with a positive sum; entries may be negative. The sum is taken
+        as the public number of rows, or as 1 for shares.
+    method : {"isotonic", "clip", "simplex"}
+        See `fit_isotonic`, `clip_shares` and `project_on_simplex`.
 
-    >>> to_law([3.0, -1.0, 2.0], "clip").tolist()
+    Returns
+    -------
+    array of float, shape (n,)
+        Non-negative, summing to one.
+
+    >>> to_distribution([3.0, -1.0, 2.0], "clip").tolist()
     [0.6, 0.0, 0.4]
     """
     if method not in POSTPROCESSING:
@@ -30,35 +41,34 @@ def to_law(histogram: ArrayLike, method: str = "isotonic") -> Floats:
     return POSTPROCESSING[method](noisy / noisy.sum())
 
 
-def clip(shares: Floats) -> Floats:
-    """Set negative shares to 0 and rescale: what paper 002's experiments do."""
+def clip_shares(shares: Floats) -> Floats:
+    """Set negative shares to 0 and rescale, as Kohli and Laskowski (2026) do in section 6."""
     kept = np.maximum(shares, 0.0)
-    law: Floats = kept / kept.sum()
-    return law
+    distribution: Floats = kept / kept.sum()
+    return distribution
 
 
-def project(shares: Floats) -> Floats:
-    """The nearest law in squared distance: one number is taken off every share, then clipped.
+def project_on_simplex(shares: Floats) -> Floats:
+    """Project on the probability simplex: the nearest distribution in squared distance.
 
-    >>> project(np.array([0.9, 0.3, -0.2])).round(9).tolist()
+    >>> project_on_simplex(np.array([0.9, 0.3, -0.2])).round(9).tolist()
     [0.8, 0.2, 0.0]
     """
     ranked = np.sort(shares)[::-1]
     excess = (np.cumsum(ranked) - 1) / np.arange(1, len(shares) + 1)
     level = excess[np.flatnonzero(ranked > excess)[-1]]
-    kept = np.maximum(shares - level, 0.0)
-    law: Floats = kept / kept.sum()
-    return law
+    return clip_shares(shares - level)
 
 
-def isotonic(shares: Floats) -> Floats:
-    """The law whose cumulative sums are nearest to the noisy ones in squared distance."""
+def fit_isotonic(shares: Floats) -> Floats:
+    """Find the distribution whose cumulative sums are nearest in squared distance."""
     total = monotone(np.cumsum(shares)[:-1], 1.0)
     return np.diff(total, prepend=0.0, append=1.0)
 
 
 POSTPROCESSING: dict[str, Callable[[Floats], Floats]] = {
-    "isotonic": isotonic,
-    "clip": clip,
-    "simplex": project,
+    "isotonic": fit_isotonic,
+    "clip": clip_shares,
+    "simplex": project_on_simplex,
 }
+"""Every post-processing by name."""

@@ -1,11 +1,12 @@
-"""What is still missing from each row, kept private while scales are taken away from it.
+"""The residual of Algorithm 1: what each row still lacks, private while scales are subtracted.
 
-In plain floats this is where algorithm 1 of paper 002 breaks: the residual falls by factors
-of e^(epsilon n), subtraction leaves nothing but rounding, and the test "is this bound
-tight?" answers at random. Here the residual is kept as logarithms, a bound that was used up
-is remembered (tight once is tight for ever, errata 002.6), and rows joined by tight bounds
-form a block that moves as one. A block that came down to a bound is put where its neighbours
-say, not where subtraction left it; that changes row sums by the order of 1e-13.
+In plain floats Algorithm 1 of Kohli and Laskowski (2026) loses its precision here: the residual
+falls by factors of e^(epsilon n), subtraction leaves only rounding errors, and the test whether
+a bound is tight is decided by them. Here the residual is kept as logarithms. A bound that became
+tight is remembered, because it stays tight (errata, Kohli 6). Rows joined by tight bounds form
+a block that moves as one. A block that came down to a bound is placed by its neighbours, which
+are more precise, and not by the result of the subtraction; that changes row sums by about 1e-13.
+The theory page of the documentation, section 4, gives the argument.
 """
 
 from __future__ import annotations
@@ -13,22 +14,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from tallyveil.arrays import Floats, Integers
+from tallyveil.arrays import Floats, Integers, Mask
 
 __all__ = ["Residual"]
 
 
 CANCELLED = 1e-13
-"""A row of which less than this share is left has too few digits left to be compared."""
+"""A row of which less than this share is left has too few correct digits to be compared."""
 
 
 @dataclass(eq=False)
 class Residual:
-    """A positive private vector r = exp(log), and the bounds it has used up.
+    """A positive private vector r = exp(log), and which of its privacy bounds are tight.
 
-    `tight[i]` is +1 where r[i+1] = e^epsilon r[i], -1 where r[i+1] = e^-epsilon r[i], else 0.
+    Attributes
+    ----------
+    log : array of float, shape (n,)
+        The logarithms of r.
+    tight : array of int, shape (n-1,)
+        +1 where r[i+1] = e^epsilon r[i], -1 where r[i+1] = e^-epsilon r[i], else 0.
+    epsilon : float
+        The privacy loss.
     """
 
     log: Floats
@@ -37,54 +45,68 @@ class Residual:
 
     @classmethod
     def of(cls, values: ArrayLike, epsilon: float) -> Residual:
-        """The residual that starts at `values`, all positive and private."""
+        """Build the residual that starts at `values`, all positive and private."""
         log = np.log(np.asarray(values, dtype=float))
         fresh = cls(log, np.zeros(len(log) - 1, dtype=np.int64), epsilon)
-        fresh._settle()
+        fresh._repair_bounds()
         return fresh
 
     @property
-    def free(self) -> NDArray[np.bool_]:
-        """Which bounds are not used up, shape (n-1,)."""
-        free: NDArray[np.bool_] = self.tight == 0
+    def free(self) -> Mask:
+        """Which bounds are not tight, shape (n-1,)."""
+        free: Mask = self.tight == 0
         return free
 
-    def matching(self, pattern: Integers) -> Integers:
-        """`pattern` with the steps that are tight here set to this vector's own (line 7)."""
+    def match_pattern(self, pattern: Integers) -> Integers:
+        """Return `pattern` with tight steps set to this vector's own (line 7 of Algorithm 1)."""
         return np.where(self.free, pattern, self.tight)
 
     def take(
         self, pattern: Integers, cap: float = np.inf, weights: Floats | None = None
     ) -> tuple[Floats, bool]:
-        """Take away as much of the scale with `pattern` as the bounds and `cap` allow.
+        """Subtract as much of the scale with `pattern` as the bounds and `cap` allow.
 
-        Returns what was taken, shape (n,), and whether the cap stopped it. `cap` is the
-        logarithm of the most that ``sum(exp(weights) * taken)`` may be. Either one more bound
-        becomes tight, or the cap is met (002, Proposition 2).
+        Either one more bound becomes tight, or the cap is met (Proposition 2).
+
+        Parameters
+        ----------
+        pattern : array of int, shape (n-1,)
+            The scale's steps, +1 or -1, equal to `tight` where that is not 0.
+        cap : float
+            The logarithm of the largest value of ``sum(exp(weights) * taken)``.
+        weights : array of float, shape (n,), optional
+            Logarithms; without them there is no cap.
+
+        Returns
+        -------
+        array of float, shape (n,)
+            What was subtracted.
+        bool
+            Whether the cap was met.
         """
         height = np.concatenate([[0], np.cumsum(pattern)])
         scale = self.epsilon * (height - height.max())
-        amounts, free = self._amounts(pattern, scale), int(self.free.sum())
+        amounts, free = self._limit_amounts(pattern, scale), int(self.free.sum())
         at = int(amounts.argmin())
         limit = np.inf if weights is None else cap - _log_sum(weights + scale)
         capped = limit <= amounts[at]
         taken = (limit if capped else float(amounts[at])) + scale
-        leaders = self._leaders()
+        leaders = self._find_leaders()
         share = np.exp(np.minimum(taken - self.log, 0.0))[leaders]
         with np.errstate(divide="ignore"):
             self.log += np.maximum(np.log1p(-share), -700.0)
         placed = share > 1 - CANCELLED
         if not capped:
-            # the row on the low side of the used-up bound is the one that came down to it
+            # the row on the low side of the tight bound is the one that came down to it
             placed |= leaders == leaders[at + 1 if pattern[at] > 0 else at]
         if placed.any() and not placed.all():
             self._place(np.unique(leaders[placed]))
-        self._settle()
+        self._repair_bounds()
         result: Floats = np.exp(taken)
         return result, capped or int(self.free.sum()) == free
 
-    def _amounts(self, pattern: Integers, scale: Floats) -> Floats:
-        """Logarithm of how much of the scale each free bound allows; inf at tight ones."""
+    def _limit_amounts(self, pattern: Integers, scale: Floats) -> Floats:
+        """Compute the log of how much of the scale each bound allows; inf at tight ones."""
         step, rate = np.diff(self.log), self.epsilon
         with np.errstate(divide="ignore", invalid="ignore"):
             # -expm1(-x) keeps the slack's digits for large and small epsilon alike
@@ -93,16 +115,16 @@ class Residual:
         allowed = ready + slack - np.log(-np.expm1(-2 * rate))
         return np.where(self.free, allowed, np.inf)
 
-    def _leaders(self) -> Integers:
-        """For every row, the first row of its block."""
+    def _find_leaders(self) -> Integers:
+        """Find, for every row, the first row of its block."""
         first = np.concatenate([[0], np.where(self.free, np.arange(1, len(self.log)), 0)])
         return np.maximum.accumulate(first)
 
     def _place(self, starts: Integers) -> None:
-        """Put the blocks that start here at the lowest place allowed; mark the bounds they meet.
+        """Set these blocks to the lowest values allowed and mark the bounds they meet.
 
-        Which of several bounds a block met first may differ by less than a rounding, so all of
-        them are asked: one pass up and one down reach every block.
+        Which of several bounds a block met first may differ by less than a rounding error, so
+        all of them are compared: one pass up and one down reach every block.
         """
         ends = np.append(np.flatnonzero(self.free) + 1, len(self.log))
         highs = ends[np.searchsorted(ends, starts, side="right")]
@@ -120,14 +142,14 @@ class Residual:
         for at in met.values():
             self.tight[at] = int(np.sign(self.log[at + 1] - self.log[at]))
 
-    def _settle(self) -> None:
-        """Mend every bound that rounding overstepped."""
+    def _repair_bounds(self) -> None:
+        """Make every bound tight that rounding errors exceeded."""
         while True:
             step = np.diff(self.log)
             beyond = np.flatnonzero(self.free & (np.abs(step) >= self.epsilon))
             if len(beyond) == 0:
                 return
-            at = int(beyond[0])  # one at a time: each join may mend, or break, the next
+            at = int(beyond[0])  # one at a time: each join may repair the next, or exceed it
             self.tight[at] = int(np.sign(step[at]))
             self._join(at)
 
@@ -140,7 +162,7 @@ class Residual:
         gap = self.log[at + 1] - self.log[at] - tight[at] * self.epsilon
         if gap == 0.0:
             return
-        # move the block whose rows change least: the other has the digits that are right
+        # move the block whose rows change least: the other one is more precise
         low = self.log[left : at + 1].max() + _log_change(gap)
         high = self.log[at + 1 : right].max() + _log_change(-gap)
         if high <= low:
@@ -150,11 +172,11 @@ class Residual:
 
 
 def _log_change(shift: float) -> float:
-    """log|e^shift - 1|: how much a number changes, relative to itself, when its log shifts."""
+    """Compute log|e^shift - 1|, the relative change of a number whose log shifts."""
     return float(np.log(-np.expm1(-abs(shift)))) + max(shift, 0.0)
 
 
 def _log_sum(terms: Floats) -> float:
-    """log(sum(exp(terms))) without overflow; terms of -inf count for nothing."""
+    """Compute log(sum(exp(terms))) without overflow; terms of -inf add nothing."""
     top = float(terms.max())
     return top + float(np.log(np.exp(terms - top).sum()))

@@ -1,7 +1,9 @@
-"""Epsilon-scales: the building blocks of every private column (paper 002, section 4.2).
+"""Epsilon-scales: the building blocks of every private column.
 
-A scale is a law on 0..n-1 whose every step goes up or down by exactly e^epsilon. A column of a
-private mechanism is a non-negative combination of scales (002, Lemma 1).
+A scale is a distribution on 0..n-1 whose every step goes up or down by exactly e^epsilon. A
+column of a private mechanism is a non-negative combination of scales (Lemma 1).
+
+Kohli and Laskowski (2026), section 4.2.
 """
 
 from __future__ import annotations
@@ -32,11 +34,25 @@ __all__ = [
 
 
 MOST_ROWS_LISTED = 20
-"""All scales are listed only up to here: there are 2**(n - 1) of them."""
+"""The largest n for which all 2^(n-1) scales are listed."""
 
 
 def patterns(n: int) -> Integers:
-    """All 2^(n-1) patterns of ups (+1) and downs (-1), shape (2^(n-1), n-1) (002, Definition 9).
+    """List all 2^(n-1) patterns of ups (+1) and downs (-1).
+
+    Parameters
+    ----------
+    n : int
+        The number of counts, from 2 to 20.
+
+    Returns
+    -------
+    array of int, shape (2^(n-1), n-1)
+        One pattern in each row.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), Definition 9.
 
     >>> patterns(3).tolist()
     [[-1, -1], [-1, 1], [1, -1], [1, 1]]
@@ -49,7 +65,23 @@ def patterns(n: int) -> Integers:
 
 
 def scale(pattern: ArrayLike, epsilon: Epsilon) -> Floats:
-    """The scale that goes up where `pattern` is +1 and down where it is -1, shape (n,).
+    """Build the scale that goes up where `pattern` is +1 and down where it is -1.
+
+    Parameters
+    ----------
+    pattern : array of int, shape (n-1,)
+        Entries -1 and +1.
+    epsilon : number or str
+        The privacy loss.
+
+    Returns
+    -------
+    array of float, shape (n,)
+        A distribution.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), Definition 6.
 
     >>> import numpy as np
     >>> np.round(7 * scale([1, 1], np.log(2)), 9).tolist()
@@ -60,12 +92,24 @@ def scale(pattern: ArrayLike, epsilon: Epsilon) -> Floats:
         raise ArgumentError("pattern", "be a list of -1 and +1")
     height = np.concatenate([[0], np.cumsum(steps)])
     values = np.exp(float(exact_epsilon(epsilon)) * (height - height.max()))
-    law: Floats = values / values.sum()
-    return law
+    distribution: Floats = values / values.sum()
+    return distribution
 
 
 def scale_matrix(n: int, epsilon: Epsilon) -> Floats:
-    """Psi: every scale as a column, in the order of `patterns`, shape (n, 2^(n-1)).
+    """Build Psi: every scale as a column, in the order of `patterns`.
+
+    Parameters
+    ----------
+    n : int
+        The number of counts, from 2 to 20.
+    epsilon : number or str
+        The privacy loss.
+
+    Returns
+    -------
+    array of float, shape (n, 2^(n-1))
+        The scales.
 
     >>> scale_matrix(3, 1.0).shape
     (3, 4)
@@ -74,32 +118,64 @@ def scale_matrix(n: int, epsilon: Epsilon) -> Floats:
 
 
 def single_peaked_scales(n: int, epsilon: Epsilon) -> Floats:
-    """Sigma: column j rises to a peak at row j and falls after it, shape (n, n).
+    """Build Sigma: column j rises to a peak at row j and falls after it.
 
-    (002, Definition 10.) Entries underflow beyond epsilon * n of about 700.
+    Entries underflow where epsilon * n is above about 700.
+
+    Parameters
+    ----------
+    n : int
+        The number of counts, at least 2.
+    epsilon : number or str
+        The privacy loss.
+
+    Returns
+    -------
+    array of float, shape (n, n)
+        The single-peaked scales.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), Definition 10.
 
     >>> import numpy as np
     >>> np.round(4 * single_peaked_scales(3, np.log(2))[:, 1], 9).tolist()
     [1.0, 2.0, 1.0]
     """
-    rows = np.arange(_size(n))
+    rows = np.arange(_check_size(n))
     peaked = np.exp(-float(exact_epsilon(epsilon)) * np.abs(rows[:, None] - rows[None, :]))
     sigma: Floats = peaked / peaked.sum(axis=0)
     return sigma
 
 
 def peak_weights(n: int, epsilon: Epsilon) -> Floats:
-    """omega: how much of each single-peaked scale makes all rows sum to one, shape (n,).
+    """Compute omega: how much of each single-peaked scale makes all rows sum to one.
 
-    With a = e^-epsilon and S_l = sum_i a^|i-l|: (1-a)/(1+a) S_l inside, S_l/(1+a) at the ends
-    (002, Observation 3, with e^epsilon read as e^-epsilon: errata 002.1). Column l of the
-    geometric mechanism is omega_l times scale l.
+    With a = e^-epsilon and S_l = sum_i a^|i-l|: (1-a)/(1+a) S_l inside, S_l/(1+a) at the ends.
+    Column l of the geometric mechanism is omega_l times scale l.
+
+    Parameters
+    ----------
+    n : int
+        The number of counts, at least 2.
+    epsilon : number or str
+        The privacy loss.
+
+    Returns
+    -------
+    array of float, shape (n,)
+        The weights, all positive.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), Observation 3, with e^epsilon read as e^-epsilon (errata,
+    Kohli 1).
 
     >>> import numpy as np
     >>> np.round(6 * peak_weights(3, np.log(2)), 9).tolist()
     [7.0, 4.0, 7.0]
     """
-    rate, rows = float(exact_epsilon(epsilon)), np.arange(_size(n))
+    rate, rows = float(exact_epsilon(epsilon)), np.arange(_check_size(n))
     a = np.exp(-rate)
     sums = np.exp(-rate * np.abs(rows[:, None] - rows[None, :])).sum(axis=0)
     omega: Floats = sums * (-np.expm1(-rate) / (1 + a))
@@ -108,12 +184,28 @@ def peak_weights(n: int, epsilon: Epsilon) -> Floats:
 
 
 def privacy_rows(n: int, epsilon: Epsilon) -> Floats:
-    """Pi: a column v is private exactly when Pi v <= 0, shape (2n-2, n) (002, section 4.1).
+    """Build Pi: a non-negative column v is private exactly when Pi v <= 0.
 
     Row 2i says e^-epsilon v[i+1] <= v[i]; row 2i+1 says v[i] <= e^epsilon v[i+1].
+
+    Parameters
+    ----------
+    n : int
+        The number of counts, at least 2.
+    epsilon : number or str
+        The privacy loss.
+
+    Returns
+    -------
+    array of float, shape (2n-2, n)
+        The constraints.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), section 4.1.
     """
     rate = float(exact_epsilon(epsilon))
-    rows = np.zeros((2 * _size(n) - 2, n))
+    rows = np.zeros((2 * _check_size(n) - 2, n))
     at = np.arange(n - 1)
     rows[2 * at, at], rows[2 * at, at + 1] = -1.0, np.exp(-rate)
     rows[2 * at + 1, at], rows[2 * at + 1, at + 1] = 1.0, -np.exp(rate)
@@ -121,9 +213,25 @@ def privacy_rows(n: int, epsilon: Epsilon) -> Floats:
 
 
 def is_indistinguishable(column: ArrayLike, epsilon: Epsilon, tolerance: float = 1e-9) -> bool:
-    """Whether neighbours in `column` differ by a factor of at most e^epsilon (Definition 3).
+    """Decide whether neighbours in `column` differ by a factor of at most e^epsilon.
 
-    `tolerance` is relative.
+    Parameters
+    ----------
+    column : array of float, shape (n,)
+        A column of a mechanism.
+    epsilon : number or str
+        The privacy loss.
+    tolerance : float
+        Relative to the factor.
+
+    Returns
+    -------
+    bool
+        True if it is non-negative and every factor is small enough.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), Definition 3.
 
     >>> is_indistinguishable([1.0, 2.0], 0.7), is_indistinguishable([1.0, 2.0], 0.6)
     (True, False)
@@ -136,9 +244,21 @@ def is_indistinguishable(column: ArrayLike, epsilon: Epsilon, tolerance: float =
 
 
 def pattern_of(column: ArrayLike, epsilon: Epsilon, tolerance: float = 1e-9) -> Integers | None:
-    """The pattern of a multiple of a scale, or None if some step is not by e^epsilon exactly.
+    """Find the pattern of a multiple of a scale.
 
-    `tolerance` is relative to each step's factor.
+    Parameters
+    ----------
+    column : array of float, shape (n,)
+        A column of a mechanism.
+    epsilon : number or str
+        The privacy loss.
+    tolerance : float
+        Relative to each step's factor.
+
+    Returns
+    -------
+    array of int, shape (n-1,), or None
+        The pattern; None if some step is not by e^epsilon exactly.
 
     >>> pattern_of([1.0, 2.0, 1.0], "0.6931471805599453").tolist()
     [1, -1]
@@ -154,21 +274,46 @@ def pattern_of(column: ArrayLike, epsilon: Epsilon, tolerance: float = 1e-9) -> 
 
 
 def is_scale(column: ArrayLike, epsilon: Epsilon, tolerance: float = 1e-9) -> bool:
-    """Whether `column` is a scale: a law with every step by e^epsilon (002, Definition 6)."""
+    """Decide whether `column` is a scale: a distribution with every step by e^epsilon.
+
+    Parameters
+    ----------
+    column, epsilon, tolerance
+        As for `pattern_of`.
+
+    Returns
+    -------
+    bool
+        True if it is a scale.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), Definition 6.
+    """
     total = float(np.sum(np.asarray(column, dtype=float)))
     return abs(total - 1) <= tolerance and pattern_of(column, epsilon, tolerance) is not None
 
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
-    """A private column as ``coefficients @ scales``: one pattern per row, at most n of them."""
+    """A private column as a non-negative sum of scales.
+
+    Attributes
+    ----------
+    patterns : array of int, shape (k, n-1)
+        The patterns of the scales, at most n of them.
+    coefficients : array of float, shape (k,)
+        How much of each scale.
+    epsilon : float
+        The privacy loss.
+    """
 
     patterns: Integers
     coefficients: Floats
     epsilon: float
 
     def column(self) -> Floats:
-        """The column put together again, shape (n,)."""
+        """Compute the column that was decomposed, shape (n,)."""
         pairs = zip(self.patterns, self.coefficients, strict=True)
         parts = [amount * scale(steps, self.epsilon) for steps, amount in pairs]
         whole: Floats = np.sum(parts, axis=0)
@@ -176,11 +321,27 @@ class Decomposition:
 
 
 def decompose(column: ArrayLike, epsilon: Epsilon) -> Decomposition:
-    """Write any private column as a non-negative sum of at most n scales (002, Lemma 1).
+    """Write any private column as a non-negative sum of at most n scales.
 
-    Takes away as much of one scale as keeps the rest private, which uses up one more privacy
-    bound each time; the rest is a scale when no bound is left. Right to about 1e-12 relative
-    in the largest entry. Costs O(n^2). Raises if the column is not private or is zero.
+    Subtracts as much of one scale as keeps the residual private, which makes one more privacy
+    bound tight each time; when all are tight the residual is a scale. Accurate to about 1e-12
+    relative to the largest entry. Costs O(n^2).
+
+    Parameters
+    ----------
+    column : array of float, shape (n,)
+        A private column, not all zero.
+    epsilon : number or str
+        The privacy loss.
+
+    Returns
+    -------
+    Decomposition
+        The scales and their coefficients.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), Lemma 1.
 
     >>> found = decompose([1.0, 1.5, 1.0], "0.6931471805599453")
     >>> len(found.coefficients) <= 3, found.column().round(9).tolist()
@@ -195,7 +356,7 @@ def decompose(column: ArrayLike, epsilon: Epsilon) -> Decomposition:
     found: list[Integers] = []
     amounts: list[float] = []
     while rest.free.any():
-        pattern = rest.matching(np.where(np.diff(rest.log) >= 0, 1, -1))
+        pattern = rest.match_pattern(np.where(np.diff(rest.log) >= 0, 1, -1))
         taken, _ = rest.take(pattern)
         found.append(pattern)
         amounts.append(float(taken.sum()))
@@ -205,7 +366,7 @@ def decompose(column: ArrayLike, epsilon: Epsilon) -> Decomposition:
     return Decomposition(np.array(found)[keep], np.array(amounts)[keep], rate)
 
 
-def _size(n: int) -> int:
+def _check_size(n: int) -> int:
     if n < 2:
         raise ArgumentError("n", "be at least 2", n)
     return n

@@ -7,28 +7,48 @@ from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats, Integers
 
-__all__ = ["consistent", "haar", "inverse_haar", "sums"]
+__all__ = ["invert_haar", "make_consistent", "sum_levels", "transform_haar"]
 
 
-def haar(histogram: Integers) -> list[Integers]:
-    """(left sum - right sum) of every node of a binary tree, one array per level, root first.
+def transform_haar(histogram: Integers) -> list[Integers]:
+    """Compute (left sum - right sum) of every node of a binary tree over the bins.
 
-    The histogram is padded with empty bins to a power of two.
+    Parameters
+    ----------
+    histogram : array of int, shape (n,)
+        Rows in each bin; padded with empty bins to a power of two.
 
-    >>> [level.tolist() for level in haar(np.array([5, 1, 2, 0]))]
+    Returns
+    -------
+    list of array of int
+        One array per level, root first.
+
+    >>> [level.tolist() for level in transform_haar(np.array([5, 1, 2, 0]))]
     [[4], [4, 2]]
     """
-    sums, levels = _padded(histogram, 2), []
+    sums, levels = _pad(histogram, 2), []
     while len(sums) > 1:
         levels.append(sums[0::2] - sums[1::2])
         sums = sums[0::2] + sums[1::2]
     return levels[::-1]
 
 
-def inverse_haar(coefficients: ArrayLike, total: float) -> Floats:
-    """The histogram with these (noisy) coefficients, root first, and this total.
+def invert_haar(coefficients: ArrayLike, total: float) -> Floats:
+    """Compute the histogram with these (noisy) coefficients and this total.
 
-    >>> inverse_haar([4, 4, 2], 8).tolist()
+    Parameters
+    ----------
+    coefficients : array of float
+        The levels of `transform_haar` one after another, root first.
+    total : float
+        The number of rows.
+
+    Returns
+    -------
+    array of float
+        The bins, padding included.
+
+    >>> invert_haar([4, 4, 2], 8).tolist()
     [5.0, 1.0, 2.0, 0.0]
     """
     rest, sums = np.asarray(coefficients, dtype=float), np.array([float(total)])
@@ -38,27 +58,57 @@ def inverse_haar(coefficients: ArrayLike, total: float) -> Floats:
     return sums
 
 
-def sums(histogram: Integers, branching: int) -> list[Integers]:
-    """Sums of every node below the root of a tree over the bins, top level first.
+def sum_levels(histogram: Integers, branching: int) -> list[Integers]:
+    """Sum the rows below every node but the root of a tree over the bins.
 
-    >>> [level.tolist() for level in sums(np.array([5, 1, 2, 0]), 2)]
+    Parameters
+    ----------
+    histogram : array of int, shape (n,)
+        Rows in each bin; padded with empty bins to a power of `branching`.
+    branching : int
+        Children of a node, at least 2.
+
+    Returns
+    -------
+    list of array of int
+        One array per level, top level first.
+
+    >>> [level.tolist() for level in sum_levels(np.array([5, 1, 2, 0]), 2)]
     [[6, 2], [5, 1, 2, 0]]
     """
-    level, levels = _padded(histogram, branching), []
+    level, levels = _pad(histogram, branching), []
     while len(level) > 1:
         levels.append(level)
         level = level.reshape(-1, branching).sum(axis=1)
     return levels[::-1]
 
 
-def consistent(noisy: ArrayLike, levels: int, branching: int, total: float) -> Floats:
-    """Leaves of the best consistent tree for equally noisy sums and a known root.
+def make_consistent(noisy: ArrayLike, levels: int, branching: int, total: float) -> Floats:
+    """Estimate the leaves of a tree of equally noisy sums by least squares, the root known.
 
-    Weighted averaging from the leaves up, then mean consistency from the root down: the
-    least-squares estimate (Hay et al. 2010, section 4; Qardaji et al. 2013). `noisy` holds
-    the levels of `sums` one after another.
+    Weighted averaging from the leaves up, then mean consistency from the root down.
 
-    >>> consistent([6.0, 2.0, 5.0, 1.0, 2.0, 0.0], 2, 2, 8.0).tolist()
+    Parameters
+    ----------
+    noisy : array of float
+        The levels of `sum_levels` one after another, with noise.
+    levels : int
+        The number of levels below the root.
+    branching : int
+        Children of a node.
+    total : float
+        The sum at the root.
+
+    Returns
+    -------
+    array of float
+        The leaves, padding included; the sums of any node's children agree with it.
+
+    References
+    ----------
+    Hay, Rastogi, Miklau and Suciu (2010), section 4. Qardaji, Yang and Li (2013).
+
+    >>> make_consistent([6.0, 2.0, 5.0, 1.0, 2.0, 0.0], 2, 2, 8.0).tolist()
     [5.0, 1.0, 2.0, 0.0]
     """
     b = branching
@@ -77,7 +127,7 @@ def consistent(noisy: ArrayLike, levels: int, branching: int, total: float) -> F
     return parents
 
 
-def _padded(histogram: Integers, branching: int) -> Integers:
+def _pad(histogram: Integers, branching: int) -> Integers:
     size = branching
     while size < len(histogram):
         size *= branching

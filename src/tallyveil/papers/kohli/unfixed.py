@@ -1,4 +1,4 @@
-"""Algorithm 2 of paper 002: the cheapest private mechanism when no distribution is kept."""
+"""Algorithm 2 of Kohli and Laskowski (2026): least expected loss, no distribution kept."""
 
 from __future__ import annotations
 
@@ -18,23 +18,36 @@ __all__ = ["is_monge", "is_row_wise_concentrating", "is_row_wise_convex", "unfix
 
 
 def unfixed_optimum(z: ArrayLike, epsilon: Epsilon, loss: Loss = "absolute") -> Mechanism:
-    """The epsilon-private mechanism of least expected loss under `z` (002, Algorithm 2).
+    """Build the epsilon-private mechanism of least expected loss under `z`, by Algorithm 2.
 
-    Each column of the geometric mechanism (omega_l times the single-peaked scale at l, with
-    the omega of errata 002.1) goes as a whole to the output that costs it least::
+    Each column of the geometric mechanism (omega_l times the single-peaked scale at l; see
+    `peak_weights`) goes as a whole to the output at which it costs least::
 
         j(l) = argmin_j sum_i z_i loss(i, j) e^(-epsilon |i - l|)
 
     This is optimal among all private mechanisms for losses that do not fall with distance
-    (Theorem 8, after Ghosh et al.) and for every Monge loss (docs/theory.md). Ties go to the
-    lowest output; the sums are scaled by their largest term, so ties are never the work of
-    underflow. For row-wise convex losses j(l) is found by walking up: O(n^2); else O(n^3).
+    (Theorem 8) and for every Monge loss (theory page of the documentation, section 1). Ties
+    go to the lowest output; the sums are scaled by their largest term, so that underflow
+    causes no ties. For row-wise convex losses the cost is O(n^2), else O(n^3).
 
     Parameters
     ----------
-    z : what is believed about the true count, shape (n,), summing to one
-    epsilon : the privacy loss
-    loss : any loss of `tallyveil.loss` that is row-wise concentrating, or Monge
+    z : array of float, shape (n,)
+        The distribution of the true count, summing to one.
+    epsilon : number or str
+        The privacy loss.
+    loss : any loss of `tallyveil.loss`
+        Row-wise concentrating, or Monge.
+
+    Returns
+    -------
+    Mechanism
+        The optimum for a count from 0 to n - 1.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), Algorithm 2, Observation 3 (errata, Kohli 1) and Theorem 8.
+    Ghosh, Roughgarden and Sundararajan (2012).
 
     >>> m = unfixed_optimum([1.0, 0.0, 0.0], 1.0)
     >>> m.matrix.round(9).tolist()
@@ -43,7 +56,7 @@ def unfixed_optimum(z: ArrayLike, epsilon: Epsilon, loss: Loss = "absolute") -> 
     exact = exact_epsilon(epsilon)
     shape = np.shape(z)
     if len(shape) != 1 or shape[0] < 2:
-        raise ArgumentError("z", "be a law with at least 2 entries", f"shape {shape}")
+        raise ArgumentError("z", "be a distribution with at least 2 entries", got=f"shape {shape}")
     query = Query.count(shape[0] - 1)
     belief, table = law(z, shape[0], "z"), loss_table(query, loss)
     if not (is_row_wise_concentrating(table) or is_monge(table)):
@@ -52,16 +65,16 @@ def unfixed_optimum(z: ArrayLike, epsilon: Epsilon, loss: Loss = "absolute") -> 
             "grow with the distance from the truth, or be a convex function of the error",
             hint="Use design: it solves the program for any loss.",
         )
-    posterior = _posteriors(belief, float(exact))
-    place = _walk if is_row_wise_convex(table) else _search
-    column = place(posterior, table)
+    posterior = _compute_posteriors(belief, float(exact))
+    find = _walk_outputs if is_row_wise_convex(table) else _search_outputs
+    column = find(posterior, table)
     matrix = np.zeros(query.shape)
     np.add.at(matrix.T, column, geometric(query, exact).matrix.T)
     return Mechanism(matrix, query, exact, name="unfixed optimum")
 
 
-def _posteriors(belief: Floats, rate: float) -> Floats:
-    """Row l: the law of the true count given geometric draw l, up to a factor, shape (n, n)."""
+def _compute_posteriors(belief: Floats, rate: float) -> Floats:
+    """Compute in row l the posterior of the count given geometric draw l, up to a factor."""
     at = np.arange(len(belief))
     with np.errstate(divide="ignore"):
         log = np.log(belief)[None, :] - rate * np.abs(at[:, None] - at[None, :])
@@ -69,8 +82,8 @@ def _posteriors(belief: Floats, rate: float) -> Floats:
     return scaled
 
 
-def _walk(posterior: Floats, table: Floats) -> Integers:
-    """Cheapest output of every draw when costs are convex along outputs: one walk upwards."""
+def _walk_outputs(posterior: Floats, table: Floats) -> Integers:
+    """Find the cheapest output of every draw by walking up, where costs are convex in it."""
     n = len(posterior)
     column, j = np.zeros(n, dtype=np.int64), 0
     for draw in range(n):
@@ -84,14 +97,30 @@ def _walk(posterior: Floats, table: Floats) -> Integers:
     return column
 
 
-def _search(posterior: Floats, table: Floats) -> Integers:
-    """Cheapest output of every draw by trying all; the lowest on ties."""
+def _search_outputs(posterior: Floats, table: Floats) -> Integers:
+    """Find the cheapest output of every draw by trying all; the lowest on ties."""
     best: Integers = (posterior @ table).argmin(axis=1)
     return best
 
 
 def is_row_wise_concentrating(weights: ArrayLike, tolerance: float = 1e-12) -> bool:
-    """Whether every row is a non-decreasing function of |i - j| (002, Definition 11).
+    """Decide whether every row is a non-decreasing function of |i - j|.
+
+    Parameters
+    ----------
+    weights : array of float, shape (n, m)
+        A table of losses.
+    tolerance : float
+        Relative to the largest entry.
+
+    Returns
+    -------
+    bool
+        True if it is.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), Definition 11.
 
     >>> is_row_wise_concentrating([[0, 1], [1, 0]]), is_row_wise_concentrating([[1, 0], [1, 0]])
     (True, False)
@@ -107,7 +136,23 @@ def is_row_wise_concentrating(weights: ArrayLike, tolerance: float = 1e-12) -> b
 
 
 def is_row_wise_convex(weights: ArrayLike, tolerance: float = 1e-12) -> bool:
-    """Whether w[i, j+1] - w[i, j] never falls along a row (002, Definition 12).
+    """Decide whether w[i, j+1] - w[i, j] never falls along a row.
+
+    Parameters
+    ----------
+    weights : array of float, shape (n, m)
+        A table of losses.
+    tolerance : float
+        Relative to the largest entry.
+
+    Returns
+    -------
+    bool
+        True if it never falls.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), Definition 12.
 
     >>> is_row_wise_convex([[0, 1, 4]]), is_row_wise_convex([[0, 1, 1]])
     (True, False)
@@ -118,9 +163,21 @@ def is_row_wise_convex(weights: ArrayLike, tolerance: float = 1e-12) -> bool:
 
 
 def is_monge(costs: ArrayLike, tolerance: float = 1e-12) -> bool:
-    """Whether c(i,j) + c(i+1,j+1) <= c(i,j+1) + c(i+1,j) everywhere: where `transport` is best.
+    """Decide whether c(i,j) + c(i+1,j+1) <= c(i,j+1) + c(i+1,j) everywhere.
 
-    Every convex function of i - j is Monge.
+    Every convex function of i - j is Monge. For Monge losses `tallyveil.transport` is optimal.
+
+    Parameters
+    ----------
+    costs : array of float, shape (n, m)
+        A table of losses.
+    tolerance : float
+        Relative to the largest entry.
+
+    Returns
+    -------
+    bool
+        True if the table is Monge.
 
     >>> is_monge([[0, 1], [1, 0]]), is_monge([[1, 0], [0, 1]])
     (True, False)

@@ -1,0 +1,15 @@
+"""Experiments of Croft, Sack and Shi (2020)."""
+
+from tallyveil.papers.croft.experiments import (
+    expected_loss,
+    family_sizes,
+    matrices,
+)
+
+__all__ = ["EXPERIMENTS"]
+
+EXPERIMENTS = (
+    *expected_loss.EXPERIMENTS,
+    *family_sizes.EXPERIMENTS,
+    *matrices.EXPERIMENTS,
+)

@@ -1,0 +1,353 @@
+"""Croft et al. (2020), section 4.3: loss of range-adherent mechanisms (Figures 1 to 7).
+
+"face value" takes the released answer as it is (equation 23); "post-processed" is the loss of
+a Bayesian with a uniform prior who remaps it (equation 25 corrected: errata, Croft 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from tallyveil.figures import Curve, Panel, panels
+from tallyveil.mechanism import Mechanism
+from tallyveil.mechanisms.additive import laplace, staircase
+from tallyveil.mechanisms.fair import uniform
+from tallyveil.papers.croft.variants import variant1, variant2
+from tallyveil.papers.harness.experiment import (
+    Context,
+    Experiment,
+    Finding,
+    Result,
+    Table,
+    check_claim,
+    check_improvement,
+    check_number,
+)
+from tallyveil.query import Query
+
+__all__ = ["BUILDERS", "EXPERIMENTS"]
+
+Builder = Callable[[Query, float], Mechanism]
+Losses = dict[tuple[float, str], tuple[float, float]]
+Printed = dict[float, tuple[float, ...]]
+
+BUILDERS: dict[str, Builder] = {
+    "LP variant 1": lambda query, epsilon: variant1(query, epsilon).mechanism,
+    "LP variant 2": lambda query, epsilon: variant2(query, epsilon).mechanism,
+    "Laplace, snapped": laplace,
+    "staircase, snapped": staircase,
+    "Laplace, normalized": lambda query, epsilon: laplace(query, epsilon, "normalize"),
+    "Laplace, calibrated (ours)": lambda query, epsilon: laplace(query, epsilon, "calibrate"),
+}
+NOISE = ("Laplace, snapped", "staircase, snapped", "Laplace, normalized")
+ONE, TWO = "LP variant 1", "LP variant 2"
+EPSILONS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0)
+SLACK = 1e-7  # of the programs
+
+
+def measure_losses(
+    context: Context,
+    points: Sequence[float],
+    at: Callable[[float], tuple[Query, float]],
+    builders: dict[str, Builder],
+) -> Losses:
+    """Measure face-value and post-processed expected error of every mechanism at every point."""
+    found = {}
+    for point in context.track(points):
+        query, epsilon = at(point)
+        for name, build in builders.items():
+            m = build(query, epsilon)
+            found[point, name] = (m.expected_loss("absolute"), m.bayes_loss("absolute"))
+    return found
+
+
+def _plot_losses(found: Losses, x_label: str, log: str = "", strong: str = ONE) -> list[Panel]:
+    points = sorted({point for point, _ in found})
+    names = list(dict.fromkeys(name for _, name in found))
+    return [
+        Panel(
+            title,
+            [
+                Curve(name, points, [found[p, name][k] for p in points], strong=name == strong)
+                for name in names
+            ],
+            x_label,
+            "expected absolute error",
+            log=log,
+        )
+        for k, title in enumerate(("face value", "post-processed"))
+    ]
+
+
+def _tabulate_losses(found: Losses, what: str) -> Table:
+    columns = (what, "mechanism", "face value", "post-processed")
+    return Table.of(columns, [(*key, *value) for key, value in found.items()])
+
+
+def _check_best(found: Losses, name: str, others: Sequence[str], claim: str) -> Finding:
+    points = sorted({point for point, _ in found})
+    failed = [p for p in points if found[p, name][0] > min(found[p, k][0] for k in others) + SLACK]
+    got = "at every point" if not failed else f"not at {failed}"
+    return check_claim(claim, got, not failed)
+
+
+def _plot_sizes(context: Context, epsilon: float) -> Result:
+    """Figures 1 and 2: mean of values 0..4 against the number of records."""
+    sizes = [2, 5, 10] if context.quick else [2, 3, 4, 5, 6, 8, 10, 12, 15, 20]
+    found = measure_losses(context, sizes, lambda n: (Query.mean(int(n), 0, 4), epsilon), BUILDERS)
+    ratio = {n: found[n, NOISE[0]][0] / found[n, ONE][0] for n in sizes}
+    first, last = sizes[0], sizes[-1]
+    findings = (
+        _check_best(
+            found,
+            ONE,
+            [k for k in BUILDERS if k != ONE],
+            "variant 1 best at face value, at every size",
+        ),
+        _check_best(found, TWO, NOISE, "variant 2 better than the noise mechanisms"),
+        check_claim(
+            "the improvement is largest for small databases",
+            f"snapped Laplace over variant 1: {ratio[first]:.2f} at {first} records, "
+            f"{ratio[last]:.2f} at {last}",
+            ratio[first] > ratio[last],
+        ),
+        check_claim(
+            "post-processing: variant 1 matches or beats snapping",
+            "at every size",
+            all(found[n, ONE][1] <= min(found[n, k][1] for k in NOISE) + SLACK for n in sizes),
+        ),
+        _check_calibrated(found),
+    )
+    parts = _plot_losses(found, "records")
+    return Result(
+        {"data": _tabulate_losses(found, "records")}, partial(panels, parts, columns=2), findings
+    )
+
+
+def _check_calibrated(found: Losses) -> Finding:
+    points = sorted({point for point, _ in found})
+    ratios = [found[p, "Laplace, calibrated (ours)"][0] / found[p, NOISE[2]][0] for p in points]
+    return check_improvement(
+        "normalized Laplace at its calibrated scale: lower error at the same epsilon",
+        "1 (scale 2D/epsilon)",
+        f"{min(ratios):.2f} to {max(ratios):.2f}",
+        max(ratios) < 1,
+    )
+
+
+def tile_range(scale: float) -> Query:
+    """Build the mean of 10 records of 0..4 with categories `scale` times the usual width.
+
+    They tile the range that the 41 usual categories cover (-0.05 to 4.05), so that coarse end
+    categories have their midpoints inside it, as in the paper's explanation of Figure 3.
+
+    >>> tile_range(5).shape
+    (41, 8)
+    """
+    usual = Query.mean(10, 0, 4)
+    edges = np.linspace(-0.05, 4.05, round(41 / scale) + 1)
+    intervals = np.column_stack([edges[:-1], edges[1:]])
+    return Query.custom(usual.inputs, intervals, usual.neighbours)
+
+
+def figure_3(context: Context) -> Result:
+    """The width of the response categories, mean of 10 records."""
+    scales = (0.5, 1, 2, 5) if context.quick else (0.25, 0.5, 1, 2, 5, 10)
+    epsilons = (0.05, 0.2, 0.5, 1.0) if context.quick else EPSILONS[:7]
+    snap, error = "Laplace, snapped", {}
+    for scale, epsilon in context.track([(s, e) for s in scales for e in epsilons]):
+        query = tile_range(scale)
+        error[snap, scale, epsilon] = laplace(query, epsilon).expected_loss()
+        error[ONE, scale, epsilon] = variant1(query, epsilon).objective
+    level = uniform(tile_range(1)).expected_loss()
+    low = epsilons[0]
+    fine = [s for s in scales if s <= 1]
+    spread = max(
+        abs(error[ONE, s, e] - error[ONE, 1, e]) / error[ONE, 1, e] for s in fine for e in epsilons
+    )
+    coarse = [error[snap, s, low] for s in scales]
+    loss = [error[ONE, scales[-1], e] / error[ONE, 1, e] for e in epsilons]
+    findings = (
+        check_claim(
+            f"snapping: coarser categories have lower error at high privacy (epsilon = {low})",
+            " > ".join(f"{x:.3f}" for x in coarse),
+            (np.diff(coarse) < 0).all(),
+        ),
+        check_claim(
+            f"snapping: worse than the uniform mechanism there (epsilon = {low})",
+            f"{error[snap, 1, low]:.3f} against {level:.3f}",
+            error[snap, 1, low] > level,
+        ),
+        check_claim(
+            f"variant 1: coarser categories ({scales[-1]} times) have higher error",
+            f"{min(loss):.3f} to {max(loss):.3f} times",
+            min(loss) > 1,
+        ),
+        check_claim(
+            "variant 1: almost no difference between the finest categories",
+            f"at most {100 * spread:.2f} %",
+            spread < 0.02,
+        ),
+    )
+    rows = [(*key, value) for key, value in error.items()]
+    parts = [
+        Panel(
+            kind,
+            [
+                Curve(f"categories x {s:g}", epsilons, [error[kind, s, e] for e in epsilons])
+                for s in scales
+            ]
+            + [Curve("uniform", epsilons, [level] * len(epsilons))],
+            "epsilon",
+            "expected absolute error",
+            log="x",
+        )
+        for kind in (snap, ONE)
+    ]
+    table = Table.of(("mechanism", "category scale", "epsilon", "face value"), rows)
+    return Result({"data": table}, partial(panels, parts, columns=2), findings)
+
+
+def _plot_epsilons(context: Context, query: Query, printed: Printed) -> Result:
+    """Figures 4 and 5: expected loss against epsilon."""
+    epsilons = (0.05, 0.2, 0.5, 1.0, 2.0) if context.quick else EPSILONS
+    found = measure_losses(context, epsilons, lambda e: (query, e), BUILDERS)
+    small = epsilons[0]
+    gain = {e: found[e, NOISE[0]][0] / found[e, ONE][0] for e in epsilons}
+    order = ("Laplace, snapped", "staircase, snapped", "Laplace, normalized", ONE, TWO)
+    findings = [
+        _check_best(
+            found,
+            ONE,
+            [k for k in BUILDERS if k != ONE],
+            "variant 1 best at face value, at every epsilon",
+        ),
+        _check_best(found, TWO, NOISE, "variant 2 better than the noise mechanisms"),
+        check_claim(
+            "greatest improvement at high privacy",
+            f"snapped Laplace over variant 1: {gain[small]:.2f} at epsilon {small}, "
+            f"{gain[epsilons[-1]]:.2f} at {epsilons[-1]}",
+            gain[small] > gain[epsilons[-1]],
+        ),
+        check_claim(
+            "post-processing: variant 1 best",
+            "at every epsilon",
+            all(
+                found[e, ONE][1] <= min(found[e, k][1] for k in BUILDERS) + SLACK for e in epsilons
+            ),
+        ),
+        _check_calibrated(found),
+    ]
+    for e, values in printed.items():
+        findings.extend(
+            check_number(
+                f"independent solver, epsilon = {e:g}: {name}", value, found[e, name][0], 1e-5
+            )
+            for name, value in zip(order, values, strict=True)
+        )
+    parts = _plot_losses(found, "epsilon", "x")
+    return Result(
+        {"data": _tabulate_losses(found, "epsilon")},
+        partial(panels, parts, columns=2),
+        tuple(findings),
+    )
+
+
+def figure_4(context: Context) -> Result:
+    """Mean of 10 records of 0..4 against epsilon."""
+    return _plot_epsilons(context, Query.mean(10, 0, 4), {})
+
+
+def figure_5(context: Context) -> Result:
+    """Maximum of values 0..9 against epsilon."""
+    printed: Printed = {0.5: (3.801948086, 3.762776779, 3.162108803, 2.377540669, 2.834654541)}
+    return _plot_epsilons(context, Query.maximum(0, 9), printed)
+
+
+def _plot_extended(
+    context: Context, make: Callable[[float], Query], printed: float | None
+) -> Result:
+    """Figures 6 and 7: releasing over 300 % of the valid range."""
+    epsilons = (0.1, 0.2, 0.5, 1.0) if context.quick else EPSILONS[1:]
+    kept = {k: BUILDERS[k] for k in (ONE, "staircase, snapped", "Laplace, normalized")}
+    inside, outside = make(1), make(3)
+    found = measure_losses(context, epsilons, lambda e: (inside, e), kept)
+    wide = measure_losses(context, epsilons, lambda e: (outside, e), kept)
+    found |= {(e, f"{name} (ext)"): value for (e, name), value in wide.items()}
+    noise = [k for k in kept if k != ONE]
+    small = epsilons[0]
+    same = max(
+        abs(found[e, ONE][k] - found[e, f"{ONE} (ext)"][k]) / found[e, ONE][0]
+        for e in epsilons
+        for k in (0, 1)
+    )
+    findings = [
+        check_claim(
+            f"face value: noise mechanisms substantially worse with the wide range ({small})",
+            ", ".join(
+                f"{found[small, f'{k} (ext)'][0] / found[small, k][0]:.2f} times" for k in noise
+            ),
+            all(found[small, f"{k} (ext)"][0] > 1.2 * found[small, k][0] for k in noise),
+        ),
+        check_claim(
+            "post-processed: wide range on a par or marginally better (staircase)",
+            "at every epsilon",
+            all(
+                found[e, f"{noise[0]} (ext)"][1] <= found[e, noise[0]][1] + SLACK for e in epsilons
+            ),
+        ),
+        check_number("variant 1: no difference in any measure; largest, relative", 0.0, same, 1e-5),
+    ]
+    if printed is not None:
+        findings.append(
+            check_number(
+                "independent solver, epsilon = 0.2: variant 1 (ext)",
+                printed,
+                found[0.2, f"{ONE} (ext)"][0],
+                1e-5,
+            )
+        )
+    parts = _plot_losses(found, "epsilon", "x")
+    return Result(
+        {"data": _tabulate_losses(found, "epsilon")},
+        partial(panels, parts, columns=2),
+        tuple(findings),
+    )
+
+
+def figure_6(context: Context) -> Result:
+    """Mean of 10 records over the valid and three times the valid range."""
+    return _plot_extended(context, lambda extend: Query.mean(10, 0, 4, extend=extend), None)
+
+
+def figure_7(context: Context) -> Result:
+    """Maximum of 0..9 over the valid and three times the valid range."""
+    return _plot_extended(
+        context, lambda extend: Query.maximum(0, 9, extend=extend), 2.450166002687522
+    )
+
+
+EXPERIMENTS = (
+    Experiment(
+        "croft",
+        "Figure 1",
+        "Database size, mean, epsilon = 0.2",
+        "4.3.1",
+        partial(_plot_sizes, epsilon=0.2),
+    ),
+    Experiment(
+        "croft",
+        "Figure 2",
+        "Database size, mean, epsilon = 0.5",
+        "4.3.1",
+        partial(_plot_sizes, epsilon=0.5),
+    ),
+    Experiment("croft", "Figure 3", "Width of the response categories", "4.3.2", figure_3),
+    Experiment("croft", "Figure 4", "Expected loss against epsilon, mean", "4.3.3", figure_4),
+    Experiment("croft", "Figure 5", "Expected loss against epsilon, maximum", "4.3.3", figure_5),
+    Experiment("croft", "Figure 6", "Extended range, mean", "4.3.4", figure_6),
+    Experiment("croft", "Figure 7", "Extended range, maximum", "4.3.4", figure_7),
+)

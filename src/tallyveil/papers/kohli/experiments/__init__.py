@@ -1,0 +1,19 @@
+"""Experiments of Kohli and Laskowski (2026)."""
+
+from tallyveil.papers.kohli.experiments import (
+    budget_split,
+    distributions,
+    releases,
+    runtime,
+    theory,
+)
+
+__all__ = ["EXPERIMENTS"]
+
+EXPERIMENTS = (
+    *budget_split.EXPERIMENTS,
+    *distributions.EXPERIMENTS,
+    *releases.EXPERIMENTS,
+    *runtime.EXPERIMENTS,
+    *theory.EXPERIMENTS,
+)

@@ -1,0 +1,29 @@
+"""Lemma 5 of Gupte and Sundararajan (2010): optima have the pattern, other matrices do not."""
+
+import numpy as np
+import pytest
+
+import tallyveil as tv
+from tallyveil.papers.gupte.experiments.consumers import EXACT_1A
+
+
+def test_the_optimum_of_table_1_has_the_pattern():
+    assert tv.papers.has_lemma_5_pattern(EXACT_1A, 0.25)
+
+
+@pytest.mark.parametrize("loss", ["absolute", "squared"])
+def test_the_optimum_of_a_minimax_consumer_has_the_pattern(loss):
+    deployed = tv.geometric(tv.Query.count(4), "0.6931471805599453")
+    induced = tv.Consumer(loss).respond(deployed).induced
+    assert tv.papers.has_lemma_5_pattern(induced.matrix, 0.5)
+
+
+def test_a_constant_matrix_does_not_have_it():
+    assert not tv.papers.has_lemma_5_pattern(np.full((3, 3), 1 / 3), 0.25)
+
+
+def test_refusals():
+    with pytest.raises(tv.ArgumentError, match="'matrix' must have two dimensions"):
+        tv.papers.has_lemma_5_pattern([0.5, 0.5], 0.5)
+    with pytest.raises(tv.ArgumentError, match="'alpha' must lie strictly"):
+        tv.papers.has_lemma_5_pattern(np.eye(2), 1.0)
