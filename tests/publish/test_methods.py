@@ -9,10 +9,26 @@ import tallyveil as tv
 from tallyveil.papers.kohli.privatizers import cumulative
 from tallyveil.publish.budget_split import split_budget
 from tallyveil.publish.estimate import PrivateDraws
-from tallyveil.publish.methods import draw_privately, match_counts
+from tallyveil.publish.methods import Independent, Levels, Preserve
 from tallyveil.sampling.entropy import Entropy, SeededNotPrivate
 
 COUNTS = np.minimum(np.random.default_rng(0).geometric(0.2, size=400) - 1, 20)
+
+
+def preserve(upper, budget):
+    """The method for a split budget, everything certified."""
+    noise = tv.certify_noise(budget.epsilon1) if budget.epsilon1 else None
+    return Preserve(tv.certify_geometric(tv.Query.count(upper), budget.epsilon2), noise)
+
+
+def draw_privately(counts, upper, budget, source):
+    return preserve(upper, budget).draw(counts, source)
+
+
+def match_counts(draws, source):
+    budget = split_budget(1, "1/2", records=9, size=9)
+    (published,) = preserve(draws.size - 1, budget).publish(draws, source)
+    return published.counts, published.histogram
 
 
 def release(counts, upper, epsilon, split="combined", entropy=None):
@@ -47,7 +63,8 @@ def test_numpys_random_numbers_are_never_used(monkeypatch):
 
 
 def test_publishing_takes_private_draws_and_nothing_else():
-    assert list(inspect.signature(match_counts).parameters) == ["draws", "entropy"]
+    for method in (Preserve, Independent, Levels):
+        assert list(inspect.signature(method.publish).parameters) == ["self", "draws", "entropy"]
     fields = set(PrivateDraws.__dataclass_fields__)
     assert fields == {"values", "epsilon2", "totals", "epsilon1", "size"}
     budget = split_budget(1, "1/2", records=len(COUNTS), size=21)

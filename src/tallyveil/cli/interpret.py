@@ -196,7 +196,7 @@ def _read_source(path: Path, column: str | None) -> tuple[Path | None, str | Non
     whole = published_mechanism(folder, record)
     if whole is None:
         raise UsageError(
-            f"Column {record.name} has more than {WIDEST_PICTURE} possible counts, too many to read."
+            f"Column {record.name} has more than {WIDEST_PICTURE} answers: too many to read."
         )
     if record.method == "preserve":
         errors.print(MATCHED, markup=False)

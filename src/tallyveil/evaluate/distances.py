@@ -151,4 +151,6 @@ def _pair(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
     shape = _read_numbers(first, "first").shape
     if len(shape) != 1 or shape[0] == 0:
         raise ArgumentError("first", "be a distribution", got=f"shape {shape}")
-    return require_distribution(first, shape[0], "first"), require_distribution(second, shape[0], "second")
+    return require_distribution(first, shape[0], "first"), require_distribution(
+        second, shape[0], "second"
+    )

@@ -120,6 +120,7 @@ def check_weights(
 
 
 def find_row_fault(weights: Integers) -> str | None:
+    """Why a table is no table of weights, or None: every row must total 2^62."""
     if weights.ndim != 2 or weights.dtype != np.int64:
         return "Weights must be a table of 64-bit integers."
     if weights.min() < 0 or weights.max() > TOTAL:

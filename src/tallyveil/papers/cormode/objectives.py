@@ -9,8 +9,8 @@ import numpy as np
 from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError
 from tallyveil.loss import loss_table
-from tallyveil.prior import Prior
 from tallyveil.mechanism import Mechanism
+from tallyveil.prior import Prior
 from tallyveil.query import Query, require_query
 
 __all__ = ["paper_loss", "rescaled_loss"]

@@ -16,9 +16,9 @@ from tallyveil.arrays import Floats, Integers
 from tallyveil.errors import ArgumentError, MechanismError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.loss import Loss
-from tallyveil.prior import require_distribution
 from tallyveil.mechanism import Mechanism
 from tallyveil.papers.kohli.residual import Residual
+from tallyveil.prior import require_distribution
 from tallyveil.query import Query
 
 __all__ = ["SELECTORS", "GreedyRun", "best_fixed_point", "greedy_fixed_point", "greedy_run"]

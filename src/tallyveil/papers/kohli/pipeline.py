@@ -20,7 +20,6 @@ from tallyveil.certified.certify import certify
 from tallyveil.certified.transport import implicit_transport
 from tallyveil.errors import ArgumentError, MechanismError
 from tallyveil.exact import Epsilon
-from tallyveil.prior import require_distribution
 from tallyveil.mechanism import Mechanism
 from tallyveil.papers.kohli.budget import split_budget
 from tallyveil.papers.kohli.greedy import greedy_fixed_point
@@ -28,6 +27,7 @@ from tallyveil.papers.kohli.histogram import Above, check_counts
 from tallyveil.papers.kohli.postprocess import POSTPROCESSING
 from tallyveil.papers.kohli.privatizers import PRIVATIZERS, privatize_distribution
 from tallyveil.papers.kohli.unfixed import unfixed_optimum
+from tallyveil.prior import require_distribution
 from tallyveil.sampling.entropy import Entropy
 
 __all__ = ["CONSTRUCTORS", "PrivatizedCounts", "privatize_counts", "released_share_variance"]

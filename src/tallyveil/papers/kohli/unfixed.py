@@ -11,7 +11,7 @@ from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.loss import Loss, loss_table
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.geometric import geometric
-from tallyveil.prior import require_distribution as law
+from tallyveil.prior import require_distribution
 from tallyveil.query import Query
 
 __all__ = ["is_monge", "is_row_wise_concentrating", "is_row_wise_convex", "unfixed_optimum"]
@@ -58,7 +58,7 @@ def unfixed_optimum(z: ArrayLike, epsilon: Epsilon, loss: Loss = "absolute") -> 
     if len(shape) != 1 or shape[0] < 2:
         raise ArgumentError("z", "be a distribution with at least 2 entries", got=f"shape {shape}")
     query = Query.count(shape[0] - 1)
-    belief, table = law(z, shape[0], "z"), loss_table(query, loss)
+    belief, table = require_distribution(z, shape[0], "z"), loss_table(query, loss)
     if not (is_row_wise_concentrating(table) or is_monge(table)):
         raise ArgumentError(
             "loss",

@@ -11,9 +11,8 @@ import numpy as np
 
 from tallyveil.figures import heatmaps
 from tallyveil.mechanism import Mechanism
-from tallyveil.mechanisms.geometric import exact_geometric
 from tallyveil.mechanisms.fair import fair
-from tallyveil.mechanisms.geometric import geometric
+from tallyveil.mechanisms.geometric import exact_geometric, geometric
 from tallyveil.papers.alpha import epsilon_from_alpha
 from tallyveil.papers.cormode.mechanisms import WM_WEAK, build_compared, fair_diagonal
 from tallyveil.papers.cormode.objectives import rescaled_loss

@@ -13,8 +13,12 @@ from numpy.typing import NDArray
 from tallyveil.certified.ladder import Ladder
 from tallyveil.figures import Curve, Panel, heatmaps, panels
 from tallyveil.mechanism import Mechanism
-from tallyveil.mechanisms.geometric import exact_geometric, exact_geometric_step, remove_geometric
-from tallyveil.mechanisms.geometric import geometric
+from tallyveil.mechanisms.geometric import (
+    exact_geometric,
+    exact_step,
+    geometric,
+    remove_geometric,
+)
 from tallyveil.papers.alpha import epsilon_from_alpha
 from tallyveil.papers.harness.experiment import (
     Context,
@@ -133,7 +137,7 @@ def appendix_b(context: Context) -> Result:
 def lemma_3(context: Context) -> Result:
     """From less to more private, and releases at three levels that withstand collusion."""
     a, b, size = Fraction(1, 4), Fraction(1, 2), 4
-    T = exact_geometric_step(size, a, b)
+    T = exact_step(size, a, b)
     first = ("7/9", "1/9", "1/18", "1/18")
     levels = [2.0, 1.0, 0.5]
     ladder = Ladder(Query.count(5 if context.quick else 8), levels)
@@ -156,7 +160,7 @@ def lemma_3(context: Context) -> Result:
             "equal as fractions",
             tuple(str(x) for x in T[0]) == first,
         ),
-        check_claim("every level has its own epsilon", "in exact integers", all(ladder.verify())),
+        check_claim("every level has its own epsilon", "in exact integers", bool(ladder.verify())),
         check_claim(
             "every coalition is as private as its least private member",
             f"{len(coalitions)} coalitions, independent releases would cost {independent:g}",

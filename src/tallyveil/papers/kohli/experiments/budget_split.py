@@ -11,7 +11,6 @@ import numpy as np
 from tallyveil.arrays import Floats, Integers
 from tallyveil.certified.certify import certify
 from tallyveil.figures import Curve, Panel, panels
-from tallyveil.prior import require_distribution
 from tallyveil.mechanism import Mechanism
 from tallyveil.papers.harness.data import load_homicides
 from tallyveil.papers.harness.experiment import (
@@ -29,6 +28,7 @@ from tallyveil.papers.kohli.experiments.simulation import EPSILONS, measure_rele
 from tallyveil.papers.kohli.greedy import greedy_fixed_point
 from tallyveil.papers.kohli.histogram import distribution_of_counts
 from tallyveil.papers.kohli.privatizers import cyclic_laplace
+from tallyveil.prior import require_distribution
 from tallyveil.publish.budget_split import rule_of_thumb
 from tallyveil.query import Query
 from tallyveil.sampling.entropy import Entropy, SeededNotPrivate

@@ -18,6 +18,7 @@ from tallyveil.certified.transport import implicit_transport
 from tallyveil.figures import Curve, Panel, panels
 from tallyveil.mechanisms.geometric import geometric
 from tallyveil.mechanisms.transport import transport
+from tallyveil.optimize.options import DesignOptions
 from tallyveil.optimize.problem import pose
 from tallyveil.optimize.program import assemble
 from tallyveil.optimize.solver import solve
@@ -47,7 +48,8 @@ TIMING = "A timing of this run; a loaded machine can disturb it."
 
 def _solve_program(z: Floats, backend: Any) -> object:
     """Solve the fixed-point program of least count error as stated, without our reductions."""
-    problem = pose(Query.count(len(z) - 1), EPSILON, loss="absolute", fixed_point=z)
+    options = DesignOptions(loss="absolute", fixed_point=z)
+    problem = pose(Query.count(len(z) - 1), EPSILON, options)
     return solve(assemble(problem, None).program, backend)
 
 
