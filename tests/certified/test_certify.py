@@ -198,7 +198,7 @@ def test_wide_law_is_the_truncated_geometric():
 
 def test_wide_range_of_a_mean_spends_epsilon_over_the_width():
     certified = tv.certify_geometric(tv.Query.mean(records=4, lower=0, upper=5), 1.0)
-    assert certified.law.epsilon == Fraction(1, 5)
+    assert certified.noise.epsilon == Fraction(1, 5)
     assert certified.mechanism.realised_epsilon() == pytest.approx(1.0)
     assert tv.verify(certified)
 

@@ -1,18 +1,17 @@
-"""Data flows one way: a module imports only from layers before its own."""
+"""Data flows one way, as docs/architecture.md says: its table is read here and compared."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 
 import tallyveil
 
-LAYERS = [
-    "_version", "_lazy", "arrays", "errors", "exact", "answers", "neighbours", "query", "prior",
-    "loss", "properties", "audit", "formats", "figures", "notebook", "matrix", "measures",
-    "mechanism", "mechanisms", "proof", "sampling", "certified", "optimize", "reading", "evaluate",
-    "budget", "tables", "publish", "papers", "results", "cli", "__main__",
-]  # fmt: skip
+PACKAGE = Path(tallyveil.__file__).parent
+PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")
+ENTRY = "entry points"
 HOMES = {  # the only modules that may import each heavy library
     "clarabel": {"optimize.solver"},
     "scipy.optimize.linprog": {"optimize.solver"},
@@ -25,12 +24,43 @@ HOMES = {  # the only modules that may import each heavy library
     "typer": {"cli"},
     "rich": {"cli", "optimize.progress", "evaluate.comparison"},
 }
-PACKAGE = Path(tallyveil.__file__).parent
-MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")
 
 
 def dotted(path: Path) -> str:
     return ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+
+
+NAMES = {dotted(path) for path in MODULES}
+
+
+def read_rooms() -> dict[str, tuple[list[str], set[str], set[str]]]:
+    """Every room of the page: its modules in order, what it imports from, what it must not know."""
+    text = PAGE.read_text(encoding="utf-8")
+    start = text.index("| Room | Modules, in order |")
+    rooms = {}
+    for line in text[start:].splitlines()[2:]:
+        if not line.startswith("|"):
+            break
+        name, modules, imported, unknown = (cell.strip() for cell in line.strip("|").split("|"))
+        room = name.strip("`")
+        inside = f"{room}." if (PACKAGE / room).is_dir() else ""
+        listed = [inside + word for word in re.findall(r"`([\w.]+)`", modules)]
+        sources = {word.strip() for word in imported.split(",") if word.strip()}
+        rooms[room] = listed, sources, set(re.findall(r"`([\w.]+)`", unknown))
+    return rooms
+
+
+ROOMS = read_rooms()
+ORDER = list(ROOMS)
+
+
+def room_of(module: str) -> str:
+    """The room of one of our modules; everything of `papers` and `cli` is in one place."""
+    for room, (modules, _, _) in ROOMS.items():
+        if module in modules:
+            return room
+    first = module.split(".")[0]
+    return first if first in ROOMS else ENTRY
 
 
 def imports(path: Path) -> set[str]:
@@ -53,14 +83,52 @@ def imports(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", MODULES, ids=dotted)
-def test_imports_only_from_lower_layers(path):
-    own = LAYERS.index(dotted(path).split(".")[0])
+def own_imports(path: Path) -> set[str]:
+    """Which of our own modules a file imports."""
+    found = set()
     for name in imports(path):
         if name.startswith("tallyveil."):
-            layer = name.split(".")[1]
-            if layer in LAYERS:
-                assert LAYERS.index(layer) <= own, f"{dotted(path)} imports {name}"
+            rest = name.removeprefix("tallyveil.")
+            home = rest if rest in NAMES else rest.rpartition(".")[0]
+            if home in NAMES:
+                found.add(home)
+    return found
+
+
+def test_the_page_lists_every_module():
+    listed = {module for modules, _, _ in ROOMS.values() for module in modules}
+    present = {name for name in NAMES if name.split(".")[0] not in ("papers", "cli")}
+    assert listed - {"cli"} == present
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_a_module_imports_only_what_stands_before_it(path):
+    own = room_of(dotted(path))
+    modules = ROOMS[own][0]
+    for name in own_imports(path):
+        other = room_of(name)
+        assert ORDER.index(other) <= ORDER.index(own), f"{dotted(path)} imports {name}"
+        if other == own and own not in ("papers", ENTRY):
+            assert modules.index(name) < modules.index(dotted(path)), f"imports {name}"
+
+
+@pytest.mark.parametrize("room", ORDER)
+def test_the_page_states_exactly_what_each_room_imports(room):
+    found = {
+        room_of(name)
+        for path in MODULES
+        if room_of(dotted(path)) == room
+        for name in own_imports(path)
+    }
+    assert found - {room} == ROOMS[room][1]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_a_room_does_not_know_what_it_must_not(path):
+    for forbidden in ROOMS[room_of(dotted(path))][2]:
+        for name in imports(path):
+            known = name.removeprefix("tallyveil.")
+            assert not (known == forbidden or known.startswith(forbidden + ".")), name
 
 
 @pytest.mark.parametrize("path", MODULES, ids=dotted)
@@ -81,12 +149,12 @@ def test_random_bits_have_one_source(path):
         assert forbidden not in text
 
 
-def test_every_layer_exists():
-    present = {dotted(path).split(".")[0] for path in MODULES}
-    assert present <= set(LAYERS)
-
-
 @pytest.mark.parametrize("path", MODULES, ids=dotted)
 def test_only_the_command_line_imports_the_papers(path):
     if dotted(path).split(".")[0] not in ("papers", "cli"):
         assert not any(name.startswith("tallyveil.papers") for name in imports(path))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_no_module_is_longer_than_400_lines(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
