@@ -186,9 +186,14 @@ def test_a_release_folder_is_read_by_itself(tallyveil, tmp_path):
     )
     low, high = json.loads(one.stdout)["confidence_set"]
     assert (f"{low:g}", f"{high:g}") == (found[0]["deaths_low"], found[0]["deaths_high"])
-    several = tallyveil("interpret", folder)
-    assert several.returncode in (1, 2)
-    assert "give --column (cases, deaths)" in several.stderr
+    for words in ((folder,), (folder, "--column", "area")):
+        several = tallyveil("interpret", *words)
+        assert several.returncode in (1, 2)
+        assert "one of the released columns of counts: cases, deaths" in several.stderr
+    (tmp_path / "other").mkdir()
+    tv.certify(tv.geometric(tv.Query.count(8), 1)).save(tmp_path / "other" / "mechanism.json")
+    nothing = tallyveil("interpret", tmp_path / "other", "--column", "cases")
+    assert "not the folder of a release" in nothing.stderr
 
 
 def test_a_release_that_matched_ranks_is_read_as_a_whole(tallyveil, tmp_path):

@@ -16,11 +16,11 @@ from tallyveil.tables.base import BATCH_ROWS
 from tallyveil.tables.categories import (
     count_rows,
     locate_categories,
-    parse_conditions,
     public_categories,
     require_distinct,
     sorted_order,
 )
+from tallyveil.tables.conditions import parse_conditions
 from tallyveil.tables.source import read_table
 
 PEOPLE = pd.DataFrame(

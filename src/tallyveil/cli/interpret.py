@@ -119,17 +119,16 @@ def command(
         raise UsageError(USAGE)
     if mechanism is not None and folder is not None:
         raise UsageError("A release FOLDER holds its own mechanism: leave out --mechanism.")
-    table, column, made = _read_source(source, column)
+    table, column, made = _read_source(source, column, strict=folder is not None)
     belief = _read_prior(prior)
     if released is not None:
         _print_answer(made, released, belief, confidence, plot, as_json=as_json)
         return
     file = table if folder is not None else file
     if file is None:
-        raise UsageError(USAGE)
-    cells = _read_cells(file, delimiter, encoding)
+        raise UsageError(f"{folder} is not the folder of a release: it has no receipt.json.")
     _interpret_column(
-        cells,
+        _read_cells(file, delimiter, encoding),
         column,
         made,
         prior=belief,
@@ -165,14 +164,18 @@ def _print_answer(
         out.print(f"Drawn in {plot}", markup=False)
 
 
-def _read_source(path: Path, column: str | None) -> tuple[Path | None, str | None, Mechanism]:
+def _read_source(
+    path: Path, column: str | None, *, strict: bool
+) -> tuple[Path | None, str | None, Mechanism]:
     """The data file if `path` is in a release, the column, and the mechanism it went through.
 
     In a release that matched ranks after its draw, the certified file describes the draw
-    alone; there the whole procedure is returned. The only place that knows release folders.
+    alone; there the whole procedure is returned. If `strict`, the column must be one of the
+    release; else a release of one column may have been renamed. The only place that knows
+    release folders.
     """
     from tallyveil.certified.files import read_mechanism
-    from tallyveil.errors import UsageError
+    from tallyveil.errors import ArgumentError, UsageError
     from tallyveil.mechanism import as_mechanism
 
     folder = path if path.is_dir() else path.parent
@@ -189,15 +192,14 @@ def _read_source(path: Path, column: str | None) -> tuple[Path | None, str | Non
     if not columns:
         return table, column, as_mechanism(read_mechanism(path))
     named = [record for record in columns if record.name == column]
-    if len(columns) > 1 and not named:
+    if not named and (len(columns) > 1 or (strict and column is not None)):
         names = ", ".join(record.name for record in columns)
-        raise UsageError(f"The release has several columns of counts: give --column ({names}).")
+        raise UsageError(f"Give --column with one of the released columns of counts: {names}.")
     record = (named or list(columns))[0]
     whole = published_mechanism(folder, record)
     if whole is None:
-        raise UsageError(
-            f"Column {record.name} has more than {WIDEST_PICTURE} answers: too many to read."
-        )
+        rule = f"have at most {WIDEST_PICTURE} possible counts"
+        raise ArgumentError("--column", rule, record.name)
     if record.method == "preserve":
         errors.print(MATCHED, markup=False)
     return table, column or record.name, whole

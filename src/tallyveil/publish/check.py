@@ -27,7 +27,8 @@ from tallyveil.publish.files import DATAPACKAGE, METHODOLOGY, RECEIPT, describe_
 from tallyveil.publish.folder import CHECKSUMS
 from tallyveil.publish.page.methodology import methodology
 from tallyveil.publish.plan import COUNTS, DISTRIBUTION, UPPER_BOUND
-from tallyveil.publish.receipt import ColumnRecord, Receipt
+from tallyveil.publish.receipt import Receipt
+from tallyveil.publish.records import ColumnRecord
 from tallyveil.publish.reopen import describe_again, load_stage, plain_name, read_receipt
 from tallyveil.query import Query
 from tallyveil.tables.base import Table

@@ -22,7 +22,8 @@ from tallyveil.publish.accuracy import (
 )
 from tallyveil.publish.files import RECEIPT
 from tallyveil.publish.page.methodology import methodology
-from tallyveil.publish.receipt import ColumnRecord, Receipt, StageRecord
+from tallyveil.publish.receipt import Receipt
+from tallyveil.publish.records import ColumnRecord, StageRecord
 
 __all__ = [
     "describe_again",

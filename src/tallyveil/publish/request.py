@@ -16,7 +16,8 @@ from tallyveil.loss import Loss
 from tallyveil.properties import check_names
 from tallyveil.publish.options import ReleaseOptions
 from tallyveil.query import Query
-from tallyveil.tables.categories import Condition, Label, parse_conditions, public_categories
+from tallyveil.tables.categories import Label, public_categories
+from tallyveil.tables.conditions import Condition, parse_conditions
 
 __all__ = ["ABOVE", "METHODS", "NEIGHBOURS", "ColumnRequest", "Request", "check_options"]
 

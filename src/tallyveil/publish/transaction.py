@@ -27,11 +27,11 @@ from tallyveil.publish.methods import PublishedCounts
 from tallyveil.publish.options import ReleaseOptions
 from tallyveil.publish.plan import DISTRIBUTION, ColumnPlan, PlannedStage
 from tallyveil.publish.prepare import Prepared, prepare
-from tallyveil.publish.receipt import (
+from tallyveil.publish.receipt import Receipt
+from tallyveil.publish.records import (
     ColumnRecord,
     LedgerRecord,
     LevelRecord,
-    Receipt,
     StageRecord,
     TableRecord,
 )

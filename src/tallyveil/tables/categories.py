@@ -8,28 +8,23 @@ with its noise, whether or not anybody is in it.
 from __future__ import annotations
 
 import itertools
-import math
-import operator
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tallyveil.arrays import Integers, Mask
+from tallyveil.arrays import Integers
 from tallyveil.errors import ArgumentError, TableError
 from tallyveil.tables.base import Table
 from tallyveil.tables.codes import Codes
+from tallyveil.tables.conditions import Condition
 from tallyveil.tables.delimited import read_delimited
 
 __all__ = [
-    "Condition",
     "Label",
     "count_rows",
     "locate_categories",
-    "parse_conditions",
     "public_categories",
     "require_distinct",
     "sorted_order",
@@ -38,119 +33,8 @@ __all__ = [
 Label = tuple[str, ...]
 """One category: a label for each column."""
 
-CONDITION = re.compile(
-    r"\s*(?P<column>[^\s<>=!].*?)\s*(?P<sign>==|!=|>=|<=|=|>|<)\s*(?P<value>.*?)\s*"
-)
-COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 LARGEST_CODE = 2**62
 """Codes of several columns together stay below this."""
-
-
-@dataclass(frozen=True)
-class Condition:
-    """One public condition on a row of microdata, such as ``age >= 18``.
-
-    Attributes
-    ----------
-    column : str
-        The column to compare.
-    sign : str
-        One of == != < <= > >=.
-    value : str
-        What to compare it with.
-    """
-
-    column: str
-    sign: str
-    value: str
-
-    def __str__(self) -> str:
-        return f"{self.column} {self.sign} {self.value}"
-
-    def holds(self, table: Table) -> Mask:
-        """Find the rows that meet the condition; a row without a value meets only ``!=``.
-
-        Numbers are compared as numbers where both sides are numbers, everything else as
-        text (so ISO dates compare as dates).
-
-        Parameters
-        ----------
-        table : Table
-            The microdata.
-
-        Returns
-        -------
-        array of bool, shape (rows,)
-            Whether each row meets the condition.
-        """
-        self.require_column(table)
-        column = table.codes(self.column)
-        right = _parse_number(self.value)
-        if column.numbers is not None and right is not None:
-            met = COMPARE[self.sign](column.numbers, right)
-        else:
-            met = np.array([self._compare(label.strip()) for label in column.labels], dtype=bool)
-        rows: Mask = met[column.codes]
-        return rows
-
-    def require_column(self, table: Table) -> None:
-        """Raise a `TableError` unless the table has the column."""
-        if self.column not in table.names:
-            raise TableError(f"The condition {str(self)!r} names a column that is not there.")
-
-    def _compare(self, label: str) -> bool:
-        """Compare one label."""
-        if not label:
-            return self.sign == "!="
-        left, right = _parse_number(label), _parse_number(self.value)
-        if left is not None and right is not None:
-            return bool(COMPARE[self.sign](left, right))
-        if right is not None and self.sign not in ("==", "!="):
-            return False
-        return bool(COMPARE[self.sign](label, self.value))
-
-
-def parse_conditions(texts: Iterable[str]) -> tuple[Condition, ...]:
-    """Parse conditions written as ``column sign value``.
-
-    Parameters
-    ----------
-    texts : iterable of str
-        The conditions; all of them must hold.
-
-    Returns
-    -------
-    tuple of Condition
-        The conditions in the same order.
-
-    Examples
-    --------
-    >>> [str(condition) for condition in parse_conditions(["age>=18", "result = 'positive'"])]
-    ['age >= 18', 'result == positive']
-    """
-    found = []
-    for text in texts:
-        match = CONDITION.fullmatch(text)
-        if match is None or not match["value"]:
-            raise ArgumentError(
-                "where",
-                "be a condition such as 'age >= 18'",
-                text,
-                "Known signs: == != < <= > >=. Repeat the option for more conditions.",
-            )
-        value = match["value"]
-        if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
-            value = value[1:-1]
-        sign = "==" if match["sign"] == "=" else match["sign"]
-        found.append(Condition(match["column"], sign, value))
-    return tuple(found)
 
 
 def public_categories(categories: Any, by: Sequence[str]) -> tuple[Label, ...]:
@@ -400,12 +284,3 @@ def _read_list(path: Path, by: Sequence[str]) -> list[Label]:
             raise ArgumentError("categories", f"have a header naming {', '.join(by)}", path.name)
     lines = path.read_text(encoding="utf-8-sig").splitlines()
     return [(line.strip(),) for line in lines if line.strip() and line.strip() != by[0]]
-
-
-def _parse_number(text: str) -> float | None:
-    """Parse a finite number; None for anything else."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None

@@ -15,7 +15,8 @@ from tallyveil.arrays import Integers
 from tallyveil.evaluate.distances import kolmogorov_smirnov, wasserstein
 from tallyveil.publish.page import svg
 from tallyveil.publish.page.html import figure, page, paragraph, section, table
-from tallyveil.publish.receipt import ColumnRecord, Receipt
+from tallyveil.publish.receipt import Receipt
+from tallyveil.publish.records import ColumnRecord
 
 __all__ = ["confidential_report"]
 

@@ -16,7 +16,8 @@ import numpy as np
 from tallyveil.arrays import Floats
 from tallyveil.publish.page import svg
 from tallyveil.publish.page.html import figure, notes, page, paragraph, section, table
-from tallyveil.publish.receipt import FLOAT_PROTECTION, ColumnRecord, Receipt
+from tallyveil.publish.receipt import FLOAT_PROTECTION, Receipt
+from tallyveil.publish.records import ColumnRecord
 
 __all__ = ["methodology"]
 
