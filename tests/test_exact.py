@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.exact import exact_delta, exact_epsilon, exact_rational
+from tallyveil.exact import exact_delta, exact_epsilon, exact_ratio, exact_rational
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,16 @@ def test_absurd_exponents_are_refused_quickly():
 def test_delta_lies_in_the_unit_interval(bad):
     with pytest.raises(tv.ArgumentError, match="'delta' must"):
         exact_delta(bad)
+
+
+def test_ratios_lie_between_zero_and_one():
+    assert exact_ratio("0.25") == Fraction(1, 4)
+    for bad in (0, 1, "3/2", -0.5, None, "a"):
+        with pytest.raises(tv.ArgumentError, match="'ratio' must"):
+            exact_ratio(bad)
+
+
+@pytest.mark.parametrize("text", ["1e6000", "1e-6000", "0." + "1" * 6000, "1" * 6000])
+def test_decimals_of_thousands_of_digits_are_refused(text):
+    with pytest.raises(tv.ArgumentError, match="be a finite number"):
+        exact_rational(text)

@@ -221,5 +221,5 @@ def _read_pairs(pairs: Any) -> Integers:
     # NumPy would read True in a list of integers as 1.
     mixed = listed is not pairs and not all(map(_is_whole, chain.from_iterable(listed)))
     if mixed or not np.issubdtype(array.dtype, np.integer):
-        raise QueryError("neighbours", "be pairs of whole numbers", got=f"type {array.dtype}")
+        raise QueryError("neighbours", "be pairs of whole numbers", got="another kind of entry")
     return array

@@ -364,7 +364,7 @@ class Query:
         given = {key: value for key, value in data.items() if key != "kind"}
         if not needed <= set(given) <= needed | optional:
             rule = f"have exactly the entries {', '.join(sorted(needed))} besides its kind"
-            raise QueryError("query", rule, got=f"the entries {', '.join(map(str, given))}")
+            raise QueryError("query", rule, got=f"{', '.join(map(str, given)) or 'none'}")
         if custom:
             relation = Neighbours.from_dict(given["neighbours"])
             return cls.custom(given["inputs"], given["outputs"], relation)
