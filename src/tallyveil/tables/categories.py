@@ -17,7 +17,6 @@ import numpy as np
 from tallyveil.arrays import Integers
 from tallyveil.errors import ArgumentError, TableError
 from tallyveil.tables.base import Table
-from tallyveil.tables.codes import Codes
 from tallyveil.tables.conditions import Condition
 from tallyveil.tables.delimited import read_delimited
 
@@ -144,7 +143,7 @@ def sorted_order(table: Table, names: Sequence[str], ties: Integers | None = Non
         The row numbers, from 0, in sorted order.
     """
     start = np.arange(table.rows) if ties is None else ties
-    ranks = [_rank_rows(table.codes(name))[start] for name in names]
+    ranks = [table.codes(name).rank_rows()[start] for name in names]
     return start[np.lexsort(ranks[::-1])] if ranks else start
 
 
@@ -249,18 +248,6 @@ def _place_rows(table: Table, by: Sequence[str], categories: Sequence[Label]) ->
     position = np.empty(len(categories), dtype=np.int64)
     position[known] = np.arange(len(categories))
     return np.where(places >= 0, position[places], -1)
-
-
-def _rank_rows(column: Codes) -> Integers:
-    """Rank every row by its label: as a number if all labels are numbers, else as text."""
-    if column.numbers is not None:
-        ranks = np.unique(column.numbers, return_inverse=True)[1]
-    else:
-        order = sorted(range(len(column.labels)), key=column.labels.__getitem__)
-        ranks = np.empty(len(order), dtype=np.int64)
-        ranks[order] = np.arange(len(order))
-    rows: Integers = ranks[column.codes]
-    return rows
 
 
 def _cross_values(categories: Mapping[Any, Any], by: Sequence[str]) -> list[Label]:

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.arrays import Floats, Mask
+from tallyveil.arrays import Floats, Integers, Mask
 
 __all__ = ["Codes", "encode_floats", "encode_objects", "encode_text", "encode_values"]
 
@@ -57,6 +57,17 @@ class Codes:
             except ValueError:
                 return None
         return numbers if np.isfinite(numbers).all() else None
+
+    def rank_rows(self) -> Integers:
+        """Rank every row by its label: as a number if all labels are numbers, else as text."""
+        if self.numbers is not None:
+            ranks = np.unique(self.numbers, return_inverse=True)[1]
+        else:
+            order = sorted(range(len(self.labels)), key=self.labels.__getitem__)
+            ranks = np.empty(len(order), dtype=np.int64)
+            ranks[order] = np.arange(len(order))
+        rows: Integers = ranks[self.codes]
+        return rows
 
     def spread(self) -> list[str]:
         """Give the label of every row."""
