@@ -32,5 +32,5 @@ from tallyveil.papers.kohli.pipeline import released_share_variance as released_
 from tallyveil.papers.kohli.privatizers import privatize_distribution as privatize_distribution
 from tallyveil.papers.kohli.unfixed import unfixed_optimum as unfixed_optimum
 
-# Gupte and Sundararajan (2010), read by a consumer
+# Gupte and Sundararajan (2010), Theorem 2
 from tallyveil.reading.derive import exact_derivation as exact_derivation

@@ -28,9 +28,10 @@ WM_MONOTONE, WM_WEAK = "WM (column monotone)", "WM (weak honesty)"
 
 
 def ucm(query: Query, epsilon: Epsilon, loss: Loss = "absolute", **options: Any) -> Design:
-    """Design UCM, the unconstrained mechanism: least expected loss, no property asked for.
+    """Design the mechanism of least expected loss, no property asked for: UCM, or LP Variant 1.
 
-    Croft, Sack and Shi (2020) call the same program LP Mechanism Variant 1.
+    Cormode et al. (2018) call it the unconstrained mechanism UCM, Croft et al. (2020) LP
+    Mechanism Variant 1.
 
     Parameters
     ----------

@@ -239,8 +239,9 @@ def is_indistinguishable(column: ArrayLike, epsilon: Epsilon, tolerance: float =
     values = np.asarray(column, dtype=float)
     grow = np.exp(float(exact_epsilon(epsilon))) * (1 + tolerance)
     first, second = values[:-1], values[1:]
-    return bool((values >= 0).all() and (first <= grow * second).all()
-                and (second <= grow * first).all())  # fmt: skip
+    return bool(
+        (values >= 0).all() and (first <= grow * second).all() and (second <= grow * first).all()
+    )
 
 
 def pattern_of(column: ArrayLike, epsilon: Epsilon, tolerance: float = 1e-9) -> Integers | None:
