@@ -78,11 +78,19 @@ def accuracy_table(rows: list[dict[str, Any]]) -> Table:
         for noise in NOISE:
             own = [row for row in rows if (row["form"], row["noise"]) == (form, noise)]
             done = [row for row in own if "refused" not in row]
-            worst = [f"{max((row[key] for row in done), default=np.nan):.1e}"
-                     for key in ("against_given", "above_both", "mass_moved")]  # fmt: skip
+            worst = [
+                f"{max((row[key] for row in done), default=np.nan):.1e}"
+                for key in ("against_given", "above_both", "mass_moved")
+            ]
             lines.append((form, f"{noise:g}", *worst, f"{len(own) - len(done)} of {len(own)}"))
-    columns = ("form", "noise", "error above the matrix handed in", "above the worse of it and "
-               "the clean one", "probability moved", "refused")  # fmt: skip
+    columns = (
+        "form",
+        "noise",
+        "error above the matrix handed in",
+        "above the worse of it and the clean one",
+        "probability moved",
+        "refused",
+    )
     return Table("Accuracy: the worst cell over ranges and epsilons", columns, lines)
 
 
@@ -109,12 +117,17 @@ def run(quick: bool) -> Result:
         "reads the file and checks every neighbour pair in integers. Errors are relative "
         "increases of the expected absolute error.",
         tables=[Table("Seconds", ("answers", *STEPS), time_rows), accuracy_table(rows)],
-        bars=[Bar(f"noise 1e-9, up to {WIDEST + 1} answers: less than {BAR:g} of accuracy lost",
-                  f"{worst:.1e}", bool(worst < BAR))],
+        bars=[
+            Bar(
+                f"noise 1e-9, up to {WIDEST + 1} answers: less than {BAR:g} of accuracy lost",
+                f"{worst:.1e}",
+                bool(worst < BAR),
+            )
+        ],
         plots=[Plot("Certification and verification", "answers", "seconds", curves)],
         exponents={f"{step}, against answers": exponent(*curve) for step, curve in curves.items()},
         raw={"seconds": {str(size): values for size, values in times.items()}, "accuracy": rows},
-    )  # fmt: skip
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -60,8 +60,13 @@ def against_program(n: int, epsilon: float) -> dict[str, float]:
     start = time.process_time()
     optimum = solve(private_program(n, epsilon, losses), backend="highs").objective
     program = time.process_time() - start
-    return {"answers": n, "remaps": seconds, "program": program, "ratio": program / seconds,
-            "difference": abs(response.loss - optimum)}  # fmt: skip
+    return {
+        "answers": n,
+        "remaps": seconds,
+        "program": program,
+        "ratio": program / seconds,
+        "difference": abs(response.loss - optimum),
+    }
 
 
 def response_at(n: int, epsilon: str, loss: str, known: Sequence[int] | None) -> dict[str, Any]:
@@ -69,9 +74,14 @@ def response_at(n: int, epsilon: str, loss: str, known: Sequence[int] | None) ->
     mechanism = tv.geometric(tv.Query.count(n - 1), epsilon)
     consumer = tv.Consumer(loss, side_information=known)
     seconds, response = timed(lambda: consumer.respond(mechanism), 1, time.process_time)
-    return {"answers": n, "epsilon": epsilon, "loss": loss,
-            "known": "all" if known is None else f"{known[0]}..{known[-1]}",
-            "seconds": seconds, "gap": response.certificate.gap / response.loss}  # fmt: skip
+    return {
+        "answers": n,
+        "epsilon": epsilon,
+        "loss": loss,
+        "known": "all" if known is None else f"{known[0]}..{known[-1]}",
+        "seconds": seconds,
+        "gap": response.certificate.gap / response.loss,
+    }
 
 
 def run(quick: bool) -> Result:
@@ -88,36 +98,72 @@ def run(quick: bool) -> Result:
     }
     slowest = max(row["seconds"] for row in grown + large)
     bars = [
-        Bar("the optima agree to 1e-6", f"{max(row['difference'] for row in both):.1e}",
-            max(row["difference"] for row in both) <= 1e-6),
-        Bar("every certified gap is below 1e-7", f"{max(row['gap'] for row in grown + large):.1e}",
-            max(row["gap"] for row in grown + large) <= 1e-7),
+        Bar(
+            "the optima agree to 1e-6",
+            f"{max(row['difference'] for row in both):.1e}",
+            max(row["difference"] for row in both) <= 1e-6,
+        ),
+        Bar(
+            "every certified gap is below 1e-7",
+            f"{max(row['gap'] for row in grown + large):.1e}",
+            max(row["gap"] for row in grown + large) <= 1e-7,
+        ),
         Bar("every response takes under 60 s", f"{slowest:.1f} s", slowest <= 60),
-    ]  # fmt: skip
+    ]
     if not quick:
         ratio = both[-1]["ratio"]
         bars.append(
             Bar("5 times the program's speed at 41 answers", f"{ratio:.1f} times", ratio >= 5)
         )
-    first = [(str(row["answers"]), f"{row['remaps']:.3f}", f"{row['program']:.3f}",
-              f"{row['ratio']:.1f}", f"{row['difference']:.1e}") for row in both]  # fmt: skip
-    second = [(str(row["answers"]), row["epsilon"], row["loss"], row["known"],
-               f"{row['seconds']:.2f}", f"{row['gap']:.1e}") for row in grown + large]  # fmt: skip
+    first = [
+        (
+            str(row["answers"]),
+            f"{row['remaps']:.3f}",
+            f"{row['program']:.3f}",
+            f"{row['ratio']:.1f}",
+            f"{row['difference']:.1e}",
+        )
+        for row in both
+    ]
+    second = [
+        (
+            str(row["answers"]),
+            row["epsilon"],
+            row["loss"],
+            row["known"],
+            f"{row['seconds']:.2f}",
+            f"{row['gap']:.1e}",
+        )
+        for row in grown + large
+    ]
     return Result(
         question="How long does a consumer's best response take?",
         method="Minimax responses to the geometric mechanism, processor seconds; the program "
         "optimises over all private mechanisms (Gupte and Sundararajan (2010), section 2.5) and has the same optimum.",
         tables=[
-            Table("Absolute loss, epsilon 0.5", ("answers", "tallyveil s", "HiGHS s", "ratio",
-                  "difference of the optima"), first),
-            Table("Larger ranges", ("answers", "epsilon", "loss", "known answers", "seconds",
-                  "certified relative gap"), second),
+            Table(
+                "Absolute loss, epsilon 0.5",
+                ("answers", "tallyveil s", "HiGHS s", "ratio", "difference of the optima"),
+                first,
+            ),
+            Table(
+                "Larger ranges",
+                (
+                    "answers",
+                    "epsilon",
+                    "loss",
+                    "known answers",
+                    "seconds",
+                    "certified relative gap",
+                ),
+                second,
+            ),
         ],
         bars=bars,
         plots=[Plot("A minimax response", "answers", "seconds", curves)],
         exponents={f"{label}, against answers": exponent(*line) for label, line in curves.items()},
         raw={"against_program": both, "responses": grown + large},
-    )  # fmt: skip
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -140,8 +140,13 @@ def conduct(name: str, run: Callable[[], Result], given: argparse.Namespace) -> 
     seconds = time.perf_counter() - start
     print(as_text(result), flush=True)
     if given.json:
-        document = {"benchmark": name, "quick": given.quick, "seconds": round(seconds, 1),
-                    "machine": described, **asdict(result)}  # fmt: skip
+        document = {
+            "benchmark": name,
+            "quick": given.quick,
+            "seconds": round(seconds, 1),
+            "machine": described,
+            **asdict(result),
+        }
         given.json.parent.mkdir(parents=True, exist_ok=True)
         given.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return 0 if all(bar.met for bar in result.bars) else 1

@@ -37,14 +37,16 @@ def draw(document: Document, folder: Path) -> Path | None:
     parts = [
         Panel(
             plot["title"],
-            [Curve(label, x, y, strong=label.startswith(OURS))
-             for label, (x, y) in plot["curves"].items()],
+            [
+                Curve(label, x, y, strong=label.startswith(OURS))
+                for label, (x, y) in plot["curves"].items()
+            ],
             plot["x_label"],
             plot["y_label"],
             log=plot["log"],
         )
         for plot in document["plots"]
-    ]  # fmt: skip
+    ]
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{document['benchmark']}.png"
     figure = panels(parts, columns=2)

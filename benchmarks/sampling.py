@@ -110,10 +110,14 @@ def peer_rates(peers: list[Peer], rows: int) -> dict[str, float]:
 def table(rows: int, found: dict[str, float], first: dict[str, float]) -> Table:
     ours = found["tallyveil"]
     lines = [
-        (name, f"{rate / 1e6:,.3f}", f"{ours / rate:,.2f}",
-         f"{first[name] / 1e6:,.3f}" if name in first else "")
+        (
+            name,
+            f"{rate / 1e6:,.3f}",
+            f"{ours / rate:,.2f}",
+            f"{first[name] / 1e6:,.3f}" if name in first else "",
+        )
         for name, rate in found.items()
-    ]  # fmt: skip
+    ]
     title = f"{rows:,} counts in 0..{UPPER} at epsilon {EPSILON:g}"
     columns = ("", "million rows/s", "tallyveil is this many times faster", "in the first round")
     return Table(title, columns, lines)
@@ -122,10 +126,14 @@ def table(rows: int, found: dict[str, float], first: dict[str, float]) -> Table:
 def bars(rows: int, found: dict[str, float]) -> list[Bar]:
     ratios = {name: found["tallyveil"] / found[name] for name in BARS if name in found}
     return [
-        Bar(f"{rows:,} rows: {least:g} times {name}", f"{ratios[name]:,.1f} times",
-            ratios[name] >= least)
-        for name, least in BARS.items() if name in ratios
-    ]  # fmt: skip
+        Bar(
+            f"{rows:,} rows: {least:g} times {name}",
+            f"{ratios[name]:,.1f} times",
+            ratios[name] >= least,
+        )
+        for name, least in BARS.items()
+        if name in ratios
+    ]
 
 
 def run(quick: bool) -> Result:
@@ -162,9 +170,11 @@ def run(quick: bool) -> Result:
             for name in ("tallyveil", "numpy, not private")
         },
         peers={p.name: p.state for p in peers},
-        raw={"rounds": [{"rows": rows, "rows_per_second": v} for rows, v in rounds.items()],
-             "peers": theirs},
-    )  # fmt: skip
+        raw={
+            "rounds": [{"rows": rows, "rows_per_second": v} for rows, v in rounds.items()],
+            "peers": theirs,
+        },
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:

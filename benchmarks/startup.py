@@ -45,9 +45,19 @@ def commands(folder: Path) -> dict[str, list[str]]:
         "import tallyveil after numpy": [sys.executable, "-c", "import numpy, tallyveil"],
         "first certified draw": [sys.executable, "-c", FIRST_DRAW],
         "tallyveil --help": [program, "--help"],
-        PRIVATIZE: [program, "privatize", str(table), "--count", "cases", "--upper", str(UPPER),
-                    "--epsilon", "1", "--out"],
-    }  # fmt: skip
+        PRIVATIZE: [
+            program,
+            "privatize",
+            str(table),
+            "--count",
+            "cases",
+            "--upper",
+            str(UPPER),
+            "--epsilon",
+            "1",
+            "--out",
+        ],
+    }
 
 
 def once(words: list[str]) -> tuple[float, float]:

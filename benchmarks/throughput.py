@@ -84,8 +84,14 @@ def measured(kind: str, rows: int, folder: Path) -> dict[str, Any]:
     words = [sys.executable, "-c", SCRIPT, kind, str(rows), str(source), str(target)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     seconds, above, peak = map(float, done.stdout.split())
-    return {"kind": kind, "rows": rows, "seconds": seconds, "rows_per_second": rows / seconds,
-            "bytes_above_input": above, "peak_bytes": peak}  # fmt: skip
+    return {
+        "kind": kind,
+        "rows": rows,
+        "seconds": seconds,
+        "rows_per_second": rows / seconds,
+        "bytes_above_input": above,
+        "peak_bytes": peak,
+    }
 
 
 def table(found: list[dict[str, Any]]) -> Table:
@@ -94,13 +100,26 @@ def table(found: list[dict[str, Any]]) -> Table:
     for row in found:
         ours = next((kind for kind, floor in BESIDE.items() if floor == row["kind"]), row["kind"])
         slower = row["seconds"] / by[(ours, row["rows"])]["seconds"]
-        lines.append((
-            row["kind"], f"{row['rows']:,}", f"{row['seconds']:.3f}",
-            f"{row['rows_per_second'] / 1e6:.2f}", f"{1 / slower:.1f}",
-            f"{row['peak_bytes'] / 2**20:,.0f}", f"{row['bytes_above_input'] / row['rows']:,.0f}",
-        ))  # fmt: skip
-    columns = ("", "rows", "seconds", "million rows/s", "tallyveil / this",
-               "peak MiB", "bytes per row above the input")  # fmt: skip
+        lines.append(
+            (
+                row["kind"],
+                f"{row['rows']:,}",
+                f"{row['seconds']:.3f}",
+                f"{row['rows_per_second'] / 1e6:.2f}",
+                f"{1 / slower:.1f}",
+                f"{row['peak_bytes'] / 2**20:,.0f}",
+                f"{row['bytes_above_input'] / row['rows']:,.0f}",
+            )
+        )
+    columns = (
+        "",
+        "rows",
+        "seconds",
+        "million rows/s",
+        "tallyveil / this",
+        "peak MiB",
+        "bytes per row above the input",
+    )
     return Table("Counts in 0..80 at epsilon 1", columns, lines)
 
 
@@ -110,13 +129,17 @@ def run(quick: bool) -> Result:
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for ours, sizes in zip(BESIDE, (array_sizes, file_sizes), strict=True):
-            found += [measured(kind, rows, Path(folder))
-                      for rows in sizes for kind in (ours, BESIDE[ours])]  # fmt: skip
+            found += [
+                measured(kind, rows, Path(folder))
+                for rows in sizes
+                for kind in (ours, BESIDE[ours])
+            ]
     kinds = [kind for pair in BESIDE.items() for kind in pair]
     own = {kind: [row for row in found if row["kind"] == kind] for kind in kinds}
     seconds = {k: ([r["rows"] for r in own[k]], [r["seconds"] for r in own[k]]) for k in kinds}
-    memory = {k: ([r["rows"] for r in own[k]], [r["peak_bytes"] / 2**20 for r in own[k]])
-              for k in kinds}  # fmt: skip
+    memory = {
+        k: ([r["rows"] for r in own[k]], [r["peak_bytes"] / 2**20 for r in own[k]]) for k in kinds
+    }
     growth = {f"{kind}, seconds against rows": exponent(*seconds[kind]) for kind in kinds}
     large = own["tallyveil array"][-2:]
     memory_growth = exponent(*zip(*((r["rows"], r["peak_bytes"]) for r in large), strict=True))
@@ -127,13 +150,20 @@ def run(quick: bool) -> Result:
         "written as a release folder with its certificate, report and checksums; the floor "
         "beside it only copies the file.",
         tables=[table(found)],
-        bars=[Bar("memory grows at most linearly with rows (exponent at most 1.1)",
-                  f"{memory_growth:.2f}", memory_growth <= 1.1)],
-        plots=[Plot("Time", "rows", "seconds", seconds),
-               Plot("Memory", "rows", "peak MiB", memory)],
+        bars=[
+            Bar(
+                "memory grows at most linearly with rows (exponent at most 1.1)",
+                f"{memory_growth:.2f}",
+                memory_growth <= 1.1,
+            )
+        ],
+        plots=[
+            Plot("Time", "rows", "seconds", seconds),
+            Plot("Memory", "rows", "peak MiB", memory),
+        ],
         exponents=growth,
         raw=found,
-    )  # fmt: skip
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -133,8 +133,9 @@ def tolerances_page() -> str:
     """The page of tolerances, with its table made anew."""
     page = (ROOT / "docs" / "tolerances.md").read_text(encoding="utf-8")
     lines = ["| Constant | Value | What it bounds |", "|---|---|---|"]
-    lines += [f"| `{name}` | `{value}` | {_cell(note)} |"
-              for name, (value, note) in tolerances().items()]  # fmt: skip
+    lines += [
+        f"| `{name}` | `{value}` | {_cell(note)} |" for name, (value, note) in tolerances().items()
+    ]
     table = "\n".join(lines)
     return re.sub(r"(?s)(?<=<!-- table -->\n\n).*(?=\n\n<!-- end -->)", lambda _: table, page)
 
@@ -169,8 +170,11 @@ def _command(words: tuple[str, ...], command: Any) -> list[str]:
         lines += [f"| `{_value(p)}` | {_cell(p.help)} |" for p in arguments]
         lines.append("")
     lines += _options(options)
-    examples = [text.strip() for text in (command.epilog or "").split("\n\n")
-                if text.strip().startswith("tallyveil ")]  # fmt: skip
+    examples = [
+        text.strip()
+        for text in (command.epilog or "").split("\n\n")
+        if text.strip().startswith("tallyveil ")
+    ]
     return [*lines, "", "```sh", *examples, "```"]
 
 

@@ -98,8 +98,13 @@ def test_the_page_from_a_small_result(tmp_path):
 def test_missed_bars_stand_out_and_long_tables_are_folded():
     table = measure.Table("Long", ("n",), [(str(n),) for n in range(page.LONG + 1)])
     long = measure.asdict(result(met=False)) | {"tables": [measure.asdict(table)]}
-    document = {**long, "benchmark": "fake", "quick": False, "seconds": 1,
-                "machine": measure.machine()}  # fmt: skip
+    document = {
+        **long,
+        "benchmark": "fake",
+        "quick": False,
+        "seconds": 1,
+        "machine": measure.machine(),
+    }
     text = page.page([document], {})
     assert "| **missed** |" in text
     assert f"<summary>Long ({page.LONG + 1} rows)</summary>" in text

@@ -43,15 +43,31 @@ def test_overspending_by_any_amount_is_refused_and_spends_nothing(ledger):
 
 def test_an_entry_says_everything(ledger):
     stages = (Stage("distribution", Fraction(1, 4)), Stage("counts", Fraction(1, 3)))
-    debit = Debit(("a", "b"), stages, mechanism=("m" * 64,), certificate=("c" * 64,),
-                  command="tallyveil privatize", release="r1")  # fmt: skip
+    debit = Debit(
+        ("a", "b"),
+        stages,
+        mechanism=("m" * 64,),
+        certificate=("c" * 64,),
+        command="tallyveil privatize",
+        release="r1",
+    )
     entry = ledger.debit("cases", debit).to_dict()
     (kept,) = [entry.to_dict() for entry in ledger.history("cases")]
     assert kept == json.loads(json.dumps(entry))
     assert kept["epsilon_exact"] == "7/12"
     assert [stage["epsilon_exact"] for stage in kept["stages"]] == ["1/4", "1/3"]
-    for field in ("time", "dataset", "columns", "mechanism", "certificate", "command", "version",
-                  "who", "release", "digest"):  # fmt: skip
+    for field in (
+        "time",
+        "dataset",
+        "columns",
+        "mechanism",
+        "certificate",
+        "command",
+        "version",
+        "who",
+        "release",
+        "digest",
+    ):
         assert kept[field], field
 
 

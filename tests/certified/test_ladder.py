@@ -44,8 +44,9 @@ def test_levels_of_a_mean_whose_neighbours_are_further_apart():
 def test_coalitions_by_brute_force_in_fractions():
     """Lemma 4 of paper 003 on the weights themselves, sharing no code with the package."""
     ladder = tv.Ladder(tv.Query.count(3), ["3/2", 1, "1/3"])
-    tables = [[[Fraction(int(w), TOTAL) for w in row] for row in rung.weights]
-              for rung in ladder.rungs]  # fmt: skip
+    tables = [
+        [[Fraction(int(w), TOTAL) for w in row] for row in rung.weights] for rung in ladder.rungs
+    ]
     answers = range(4)
     for size in (1, 2, 3):
         for group in combinations(range(3), size):

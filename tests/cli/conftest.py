@@ -16,9 +16,14 @@ def call(*words, check=None, **options):
     """Run the program with its output piped; `check` is the exit code it must have."""
     environment = {key: value for key, value in os.environ.items() if key != "FORCE_COLOR"}
     done = subprocess.run(
-        [PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=120,
-        env=environment, check=False, **options,
-    )  # fmt: skip
+        [PROGRAM, *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment,
+        check=False,
+        **options,
+    )
     if check is not None:
         assert done.returncode == check, done.stdout + done.stderr
     return done

@@ -40,10 +40,11 @@ BAD = {
     "repeated column": (lines((0, "cases,cases")), "more than once"),
     "10,000 columns": (
         ",".join(["county", "cases", *(f"x{i}" for i in range(9998))])
-        + "\n" + "".join(",".join([f"c{i}", "1", *["0"] * 9998]) + "\n" for i in range(3)),
+        + "\n"
+        + "".join(",".join([f"c{i}", "1", *["0"] * 9998]) + "\n" for i in range(3)),
         "--keep",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -152,8 +153,21 @@ main()
 
 
 def test_a_disk_without_room(good, tmp_path, ledger, history):
-    words = ["privatize", good, "--count", "cases", "--upper", "9", "--epsilon", "1",
-             "--ledger", ledger, "--dataset", "cases", "--out"]  # fmt: skip
+    words = [
+        "privatize",
+        good,
+        "--count",
+        "cases",
+        "--upper",
+        "9",
+        "--epsilon",
+        "1",
+        "--ledger",
+        ledger,
+        "--dataset",
+        "cases",
+        "--out",
+    ]
     disk = tmp_path / "disk"
     disk.mkdir()
     command = [sys.executable, "-c", LIMITED, *map(str, words), str(disk / "release")]
@@ -188,14 +202,25 @@ def test_a_place_without_write_permission(good):
         closed = Path(place, "closed")
         closed.mkdir(mode=0o555)
         table = shutil.copy(good, Path(place, "good.csv"))
-        words = ["privatize", table, "--count", "cases", "--upper", "9", "--epsilon", "1",
-                 "--out", str(closed / "release")]  # fmt: skip
+        words = [
+            "privatize",
+            table,
+            "--count",
+            "cases",
+            "--upper",
+            "9",
+            "--epsilon",
+            "1",
+            "--out",
+            str(closed / "release"),
+        ]
         program = [str(Path(sys.executable).with_name("tallyveil"))]
         if os.geteuid() == 0:
             os.chmod(place, 0o755)
             program = [sys.executable, "-c", AS_NOBODY, str(Path(place, "first"))]
-        done = subprocess.run([*program, *map(str, words)], capture_output=True, text=True,
-                              check=False)  # fmt: skip
+        done = subprocess.run(
+            [*program, *map(str, words)], capture_output=True, text=True, check=False
+        )
         assert done.returncode == 1, done.stderr
         assert "no permission to write" in done.stderr
         assert list(closed.iterdir()) == []

@@ -36,9 +36,23 @@ def book(tmp_path):
 
 
 def words(program, table, out):
-    return [program, "privatize", str(table), "--count", "cases", "--upper", "9", "--epsilon", "1",
-            "--ledger", str(table.parent / "budget.db"), "--dataset", "cases",
-            "--out", str(out)]  # fmt: skip
+    return [
+        program,
+        "privatize",
+        str(table),
+        "--count",
+        "cases",
+        "--upper",
+        "9",
+        "--epsilon",
+        "1",
+        "--ledger",
+        str(table.parent / "budget.db"),
+        "--dataset",
+        "cases",
+        "--out",
+        str(out),
+    ]
 
 
 def killed(command, seconds, number):
@@ -70,8 +84,12 @@ def survey(tmp_path, book, debits, code):
 
 def kill_at_random_moments(program, table, book, tmp_path, moments):
     began = time.monotonic()
-    assert subprocess.run(words(program, table, tmp_path / "release"), check=False,
-                          capture_output=True).returncode == 0  # fmt: skip
+    assert (
+        subprocess.run(
+            words(program, table, tmp_path / "release"), check=False, capture_output=True
+        ).returncode
+        == 0
+    )
     usual = time.monotonic() - began
     debits = survey(tmp_path, book, 0, 0)
     chance = random.Random(7)
@@ -83,8 +101,12 @@ def kill_at_random_moments(program, table, book, tmp_path, moments):
         debits = survey(tmp_path, book, debits, code)
         ends.add(code)
     assert -signal.SIGKILL in ends, "no run was killed: the test shows nothing"
-    assert subprocess.run(words(program, table, tmp_path / "release"), check=False,
-                          capture_output=True).returncode == 0  # fmt: skip
+    assert (
+        subprocess.run(
+            words(program, table, tmp_path / "release"), check=False, capture_output=True
+        ).returncode
+        == 0
+    )
     survey(tmp_path, book, debits, 0)
     left = [path.name for path in tmp_path.iterdir() if "partial" in path.name]
     assert left == [], "the next run removes what a killed one left"
@@ -101,8 +123,12 @@ def test_kill_at_200_moments(program, table, book, tmp_path):
 
 def test_an_interruption_is_said_in_one_line(program, table, book, tmp_path):
     for seconds in (0.2, 0.4, 0.7, 1.0, 1.5, 3.0):
-        process = subprocess.Popen(words(program, table, tmp_path / str(seconds)), text=True,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)  # fmt: skip
+        process = subprocess.Popen(
+            words(program, table, tmp_path / str(seconds)),
+            text=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
         time.sleep(seconds)
         process.send_signal(signal.SIGINT)
         said = process.communicate(timeout=60)[1]
@@ -126,10 +152,14 @@ def test_sixteen_processes_that_want_twice_the_budget(program, table, tmp_path):
     book = Ledger.create(tmp_path / "budget.db")
     book.open("cases", 8)
     runs = [
-        subprocess.Popen(words(program, table, tmp_path / f"out{at}"), stdout=subprocess.DEVNULL,
-                         stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            words(program, table, tmp_path / f"out{at}"),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         for at in range(16)
-    ]  # fmt: skip
+    ]
     said = [run.communicate(timeout=240)[1] for run in runs]
     codes = [run.returncode for run in runs]
     assert codes.count(0) == 8

@@ -21,8 +21,23 @@ def test_one_value(tallyveil):
 
 def test_a_column_is_debited_once_and_written_whole(tallyveil, cases, ledger, history, tmp_path):
     folder = tmp_path / "levels"
-    tallyveil("ladder", cases, "--count", "cases", "--upper", 10, "--epsilons", "3/2,1/2",
-              "--out", folder, "--ledger", ledger, "--dataset", "cases", check=0)  # fmt: skip
+    tallyveil(
+        "ladder",
+        cases,
+        "--count",
+        "cases",
+        "--upper",
+        10,
+        "--epsilons",
+        "3/2,1/2",
+        "--out",
+        folder,
+        "--ledger",
+        ledger,
+        "--dataset",
+        "cases",
+        check=0,
+    )
     assert [entry["epsilon_exact"] for entry in history()] == ["3/2"]
     tables = sorted(folder.glob("level-*.csv"))
     assert [path.name for path in tables] == ["level-1-epsilon-1.5.csv", "level-2-epsilon-0.5.csv"]
@@ -31,8 +46,9 @@ def test_a_column_is_debited_once_and_written_whole(tallyveil, cases, ledger, hi
         after = rows(path)
         assert [row["fips"] for row in after] == [row["fips"] for row in before]
         assert all(0 <= int(row["cases"]) <= 10 for row in after)
-    near = [abs(int(a["cases"]) - int(b["cases"])) for a, b in zip(rows(tables[0]), before,
-                                                                   strict=True)]  # fmt: skip
+    near = [
+        abs(int(a["cases"]) - int(b["cases"])) for a, b in zip(rows(tables[0]), before, strict=True)
+    ]
     assert sum(near) / len(near) < 2
     ladder = Ladder.from_dict(json.loads((folder / "ladder.json").read_text()))
     assert ladder.verify() == [True, True]
@@ -52,16 +68,40 @@ def test_an_overspent_budget_writes_nothing(tallyveil, cases, ledger, history, t
 
 def test_the_true_count_stays_out_of_the_ledger(tallyveil, ledger, history):
     for words in (("--value", 4242), ("--value=4242",)):
-        tallyveil("ladder", *words, "--upper", 50, "--epsilons", "1,0.5", "--ledger", ledger,
-                  "--dataset", "cases", check=0)  # fmt: skip
+        tallyveil(
+            "ladder",
+            *words,
+            "--upper",
+            50,
+            "--epsilons",
+            "1,0.5",
+            "--ledger",
+            ledger,
+            "--dataset",
+            "cases",
+            check=0,
+        )
     assert len(history()) == 2
     assert "4242" not in json.dumps(history())
 
 
 def test_kept_columns(tallyveil, cases, tmp_path):
     folder = tmp_path / "levels"
-    tallyveil("ladder", cases, "--count", "cases", "--upper", 10, "--epsilons", "1", "--keep",
-              "fips", "--out", folder, check=0)  # fmt: skip
+    tallyveil(
+        "ladder",
+        cases,
+        "--count",
+        "cases",
+        "--upper",
+        10,
+        "--epsilons",
+        "1",
+        "--keep",
+        "fips",
+        "--out",
+        folder,
+        check=0,
+    )
     assert list(rows(folder / "level-1-epsilon-1.csv")[0]) == ["fips", "cases"]
 
 
@@ -75,10 +115,12 @@ def test_bad_requests(tallyveil, cases, tmp_path):
         ((*value, "--epsilons", "1", "--ledger", "x.db"), "--dataset"),
         (("--value", -3, "--upper", 9, "--epsilons", "1"), "0 or more"),
         (column, "--count and --out"),
-        ((cases, "--count", "nothing", "--upper", 9, "--epsilons", "1", "--out", tmp_path / "x"),
-         "no column 'nothing'"),
+        (
+            (cases, "--count", "nothing", "--upper", 9, "--epsilons", "1", "--out", tmp_path / "x"),
+            "no column 'nothing'",
+        ),
         ((*column, "--out", tmp_path), "exist"),
-    ):  # fmt: skip
+    ):
         done = tallyveil("ladder", *words, check=1)
         assert said in done.stderr
         assert "Traceback" not in done.stderr
@@ -87,7 +129,18 @@ def test_bad_requests(tallyveil, cases, tmp_path):
 def test_rows_that_repeat_a_category_are_refused(tallyveil, tmp_path):
     table = tmp_path / "cases.csv"
     table.write_text("area,cases\na,3\na,4\n")
-    done = tallyveil("ladder", table, "--count", "cases", "--upper", 9, "--epsilons", "2,1",
-                     "--out", tmp_path / "levels", check=1)  # fmt: skip
+    done = tallyveil(
+        "ladder",
+        table,
+        "--count",
+        "cases",
+        "--upper",
+        9,
+        "--epsilons",
+        "2,1",
+        "--out",
+        tmp_path / "levels",
+        check=1,
+    )
     assert "one person could be in both" in done.stderr.replace("\n", " ")
     assert not (tmp_path / "levels").exists()

@@ -38,8 +38,9 @@ def rows(path, delimiter=","):
 
 def test_the_main_job(tallyveil, cases, tmp_path, ledger, history):
     out = tmp_path / "release"
-    done = tallyveil("privatize", cases, *BASE, "--out", out, "--ledger", ledger, "--dataset",
-                     "cases", check=0)  # fmt: skip
+    done = tallyveil(
+        "privatize", cases, *BASE, "--out", out, "--ledger", ledger, "--dataset", "cases", check=0
+    )
     assert {path.name for path in out.iterdir()} == FILES
     before, after = rows(cases), rows(out / "data.csv")
     assert before[0] == after[0]
@@ -53,7 +54,10 @@ def test_the_main_job(tallyveil, cases, tmp_path, ledger, history):
     assert entry["epsilon"] == 1.0
     assert entry["columns"] == ["cases"]
     assert receipt(out)["ledger"] == {
-        "dataset": "cases", "entry": entry["entry"], "digest": entry["digest"]}  # fmt: skip
+        "dataset": "cases",
+        "entry": entry["entry"],
+        "digest": entry["digest"],
+    }
     words = ("ledger", "history", "--ledger", ledger, "--dataset", "cases", "--json")
     assert json.loads(tallyveil(*words, check=0).stdout) == [entry]
     stages = receipt(out)["stages"]
@@ -70,8 +74,21 @@ def test_json_is_all_there_is_on_standard_output(tallyveil, cases, tmp_path):
 
 
 def test_a_refused_debit_leaves_nothing_behind(tallyveil, cases, tmp_path, ledger, history):
-    words = ("privatize", cases, "--count", "cases", "--upper", "9", "--epsilon", "1.5",
-             "--ledger", ledger, "--dataset", "cases", "--out")  # fmt: skip
+    words = (
+        "privatize",
+        cases,
+        "--count",
+        "cases",
+        "--upper",
+        "9",
+        "--epsilon",
+        "1.5",
+        "--ledger",
+        ledger,
+        "--dataset",
+        "cases",
+        "--out",
+    )
     tallyveil(*words, tmp_path / "one", check=0)
     refused = tallyveil(*words, tmp_path / "two", check=1)
     assert "costs epsilon 1.5, and 0.5 remains of 2" in refused.stderr
@@ -120,8 +137,19 @@ def test_the_cost_is_stated_and_debited(tallyveil, cases, tmp_path, options, cos
     ledger, out = tmp_path / "budget.db", tmp_path / "release"
     book = Ledger.create(ledger)
     book.open("d", 6)
-    tallyveil("privatize", cases, *BASE, *options, "--ledger", ledger, "--dataset", "d",
-              "--out", out, check=0)  # fmt: skip
+    tallyveil(
+        "privatize",
+        cases,
+        *BASE,
+        *options,
+        "--ledger",
+        ledger,
+        "--dataset",
+        "d",
+        "--out",
+        out,
+        check=0,
+    )
     assert book.account("d").spent_epsilon == cost
     assert receipt(out)["epsilon"] == cost
     names = [stage["name"] for stage in receipt(out)["stages"]]
@@ -155,9 +183,27 @@ def test_several_columns_have_budgets_of_their_own(tallyveil, tmp_path):
     table = tmp_path / "t.csv"
     table.write_text("id,a,b,c\n" + "".join(f"{i},{i % 4},{i % 9},{i % 3}\n" for i in range(80)))
     out = tmp_path / "release"
-    tallyveil("privatize", table, "--count", "a", "--count", "b", "--upper", "3", "--upper", "8",
-              "--epsilon", "0.5", "--epsilon", "0.25", "--drop", "c", "--out", out,
-              check=0)  # fmt: skip
+    tallyveil(
+        "privatize",
+        table,
+        "--count",
+        "a",
+        "--count",
+        "b",
+        "--upper",
+        "3",
+        "--upper",
+        "8",
+        "--epsilon",
+        "0.5",
+        "--epsilon",
+        "0.25",
+        "--drop",
+        "c",
+        "--out",
+        out,
+        check=0,
+    )
     made = receipt(out)
     assert made["epsilon_exact"] == "3/4"
     assert [column["epsilon_exact"] for column in made["columns"]] == ["1/2", "1/4"]
@@ -185,8 +231,20 @@ def test_microdata_are_counted_into_the_public_list(tallyveil, tmp_path):
 
 def test_an_upper_bound_can_be_found_privately(tallyveil, cases, tmp_path, ledger, history):
     out = tmp_path / "release"
-    words = ("--count", "cases", "--upper", "auto", "--upper-epsilon", "0.5", "--epsilon", "1",
-             "--ledger", ledger, "--dataset", "cases")  # fmt: skip
+    words = (
+        "--count",
+        "cases",
+        "--upper",
+        "auto",
+        "--upper-epsilon",
+        "0.5",
+        "--epsilon",
+        "1",
+        "--ledger",
+        ledger,
+        "--dataset",
+        "cases",
+    )
     tallyveil("privatize", cases, *words, "--out", out, check=0)
     made = receipt(out)
     assert made["epsilon"] == 1.5

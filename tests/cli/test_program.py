@@ -42,8 +42,18 @@ def test_help_is_printed_without_colours_when_piped(tallyveil, words):
 
 
 def test_errors_are_one_paragraph_and_debug_shows_more(tallyveil, cases, tmp_path):
-    words = ("privatize", cases, "--count", "none", "--upper", "9", "--epsilon", "1", "--out",
-             tmp_path / "x")  # fmt: skip
+    words = (
+        "privatize",
+        cases,
+        "--count",
+        "none",
+        "--upper",
+        "9",
+        "--epsilon",
+        "1",
+        "--out",
+        tmp_path / "x",
+    )
     short = tallyveil(*words, check=1)
     assert short.stderr.count("\n") == 1
     assert "Traceback" not in short.stderr
@@ -63,8 +73,12 @@ def test_version_and_completion(tallyveil):
     import tallyveil as tv
 
     assert tallyveil("--version", check=0).stdout == f"tallyveil {tv.__version__}\n"
-    environment = {**os.environ, "_TALLYVEIL_COMPLETE": "complete_bash",
-                   "COMP_WORDS": "tallyveil priv", "COMP_CWORD": "1"}  # fmt: skip
+    environment = {
+        **os.environ,
+        "_TALLYVEIL_COMPLETE": "complete_bash",
+        "COMP_WORDS": "tallyveil priv",
+        "COMP_CWORD": "1",
+    }
     done = subprocess.run(
         [_program()], env=environment, capture_output=True, text=True, check=False
     )
@@ -81,11 +95,27 @@ def _program():
 def test_a_terminal_sees_progress_and_colour(cases, tmp_path):
     """Standard error is a terminal here: the bar appears there, and not in the output."""
     main, other = pty.openpty()
-    words = ["privatize", str(cases), "--count", "cases", "--upper", "9", "--epsilon", "1",
-             "--out", str(tmp_path / "release")]  # fmt: skip
+    words = [
+        "privatize",
+        str(cases),
+        "--count",
+        "cases",
+        "--upper",
+        "9",
+        "--epsilon",
+        "1",
+        "--out",
+        str(tmp_path / "release"),
+    ]
     environment = {**os.environ, "TERM": "xterm-256color"}
-    done = subprocess.run([_program(), *words], stdout=subprocess.PIPE, stderr=other, text=True,
-                          env=environment, check=False)  # fmt: skip
+    done = subprocess.run(
+        [_program(), *words],
+        stdout=subprocess.PIPE,
+        stderr=other,
+        text=True,
+        env=environment,
+        check=False,
+    )
     os.close(other)
     shown = os.read(main, 1 << 16).decode(errors="replace")
     os.close(main)
@@ -143,8 +173,9 @@ def test_the_demo_is_the_whole_journey_and_repeats(tallyveil, tmp_path):
         assert "published counts" in done.stdout
         assert str(out / "release") in done.stdout
     tallyveil("check", out / "release", check=0)
-    tallyveil("ledger", "verify", "--ledger", out / "budget.db", "--release", out / "release",
-              check=0)  # fmt: skip
+    tallyveil(
+        "ledger", "verify", "--ledger", out / "budget.db", "--release", out / "release", check=0
+    )
     other = tmp_path / "mine"
     other.mkdir()
     (other / "precious.txt").write_text("x")

@@ -6,9 +6,17 @@ import sys
 
 PROBE = "import sys; {}; import json; print(json.dumps(sorted(sys.modules)))"
 HEAVY = {
-    "scipy", "clarabel", "cryptography", "matplotlib", "pyarrow", "pandas", "polars", "sqlite3",
-    "typer", "rich",
-}  # fmt: skip
+    "scipy",
+    "clarabel",
+    "cryptography",
+    "matplotlib",
+    "pyarrow",
+    "pandas",
+    "polars",
+    "sqlite3",
+    "typer",
+    "rich",
+}
 
 
 def loaded_by(statement: str) -> set[str]:

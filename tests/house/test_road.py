@@ -31,9 +31,21 @@ def words(tmp_path):
     book = tv.Ledger.create(tmp_path / "budget.db")
     book.open("cases", 2)
     return [
-        "privatize", str(table), "--count", "cases", "--upper", "9", "--epsilon", "1",
-        "--ledger", str(book.store.path), "--dataset", "cases", "--out", str(tmp_path / "out"),
-    ]  # fmt: skip
+        "privatize",
+        str(table),
+        "--count",
+        "cases",
+        "--upper",
+        "9",
+        "--epsilon",
+        "1",
+        "--ledger",
+        str(book.store.path),
+        "--dataset",
+        "cases",
+        "--out",
+        str(tmp_path / "out"),
+    ]
 
 
 def trace(words) -> list[str]:

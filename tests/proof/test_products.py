@@ -12,8 +12,9 @@ from tallyveil.proof.products import exact_product, ratio_holds
 def test_products_equal_python_s_own(shape, bits):
     rng = np.random.default_rng(1)
     n, inner, m = shape
-    whole = [[int.from_bytes(rng.bytes(bits // 8 + 1)) % 2**bits for _ in range(inner)]
-             for _ in range(n)]  # fmt: skip
+    whole = [
+        [int.from_bytes(rng.bytes(bits // 8 + 1)) % 2**bits for _ in range(inner)] for _ in range(n)
+    ]
     left = np.array(whole, dtype=object).reshape(n, inner)
     right = rng.integers(0, 2**62, size=(inner, m))
     assert (exact_product(left, right) == left @ right.astype(object)).all()

@@ -86,8 +86,11 @@ def test_one_unit_too_many_at_the_boundary_fails(query, private):
         j = int(rng.integers(query.shape[1]))
         weights = certified.weights.copy()
         cap = int(growth.cap(weights[k, j : j + 1])[0])
-        others = [int(growth.cap(weights[a if b == i else b, j : j + 1])[0])
-                  for a, b in pairs if i in (a, b)]  # fmt: skip
+        others = [
+            int(growth.cap(weights[a if b == i else b, j : j + 1])[0])
+            for a, b in pairs
+            if i in (a, b)
+        ]
         cap = min([cap, *others])
         weights[i, j] = cap
         assert private(weights[:, [j]].tolist(), pairs.tolist(), certified.exact_epsilon)

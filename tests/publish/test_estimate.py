@@ -98,10 +98,13 @@ def test_one_pass_minimises_the_stated_objective():
         return near @ near / variance + far @ np.linalg.solve(S, far)
 
     best = minimize(
-        objective, np.full(size, 25.0), method="SLSQP", bounds=[(0, None)] * size,
+        objective,
+        np.full(size, 25.0),
+        method="SLSQP",
+        bounds=[(0, None)] * size,
         constraints={"type": "eq", "fun": lambda h: h.sum() - 200},
         options={"ftol": 1e-12, "maxiter": 500},
-    )  # fmt: skip
+    )
     assert objective(found) <= best.fun * (1 + 1e-6)
     assert found.sum() == pytest.approx(200)
     assert (found >= 0).all()

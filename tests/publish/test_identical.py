@@ -38,10 +38,14 @@ def test_a_mechanism_that_ignores_the_truth_gives_identical_packages(tmp_path):
     """No part of the program is replaced: every row of the matrix is the same law."""
     blind = tv.certify(tv.uniform(tv.Query.count(9)), 1).save(tmp_path / "blind.json")
     made = [
-        package(tmp_path / f"out{at}", csv_table(tmp_path / f"{at}.csv", counts),
-                method=blind, entropy=SeededNotPrivate(5))
+        package(
+            tmp_path / f"out{at}",
+            csv_table(tmp_path / f"{at}.csv", counts),
+            method=blind,
+            entropy=SeededNotPrivate(5),
+        )
         for at, counts in enumerate((ONE, OTHER))
-    ]  # fmt: skip
+    ]
     assert made[0] == made[1]
     assert len(made[0]) == 6
 

@@ -22,8 +22,15 @@ def page(**options):
 @pytest.mark.parametrize("method", ["preserve", "geometric", "fair"])
 def test_it_says_what_a_reader_needs(method):
     _, text = page(method=method)
-    titles = ("The promise to a person", "What was done", "What it cost", "Accuracy of count",
-              "Known limitations", "How to check this release", "Technical record")  # fmt: skip
+    titles = (
+        "The promise to a person",
+        "What was done",
+        "What it cost",
+        "Accuracy of count",
+        "Known limitations",
+        "How to check this release",
+        "Technical record",
+    )
     for title in titles:
         assert f"<h2>{title}</h2>" in text
     assert text.count("<svg") == 3

@@ -105,10 +105,12 @@ def test_what_is_proved_is_what_is_drawn_hashed_and_shipped(book, tmp_path, monk
     [
         ({"epsilon": 1}, ["distribution", "counts"]),
         ({"epsilon": 1, "method": "geometric"}, ["counts"]),
-        ({"epsilon": 1, "upper": "auto", "upper_epsilon": "1/2"},
-         ["upper bound", "distribution", "counts"]),
+        (
+            {"epsilon": 1, "upper": "auto", "upper_epsilon": "1/2"},
+            ["upper bound", "distribution", "counts"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_every_stage_that_spends_has_a_certificate(tmp_path, options, stages):
     rel = tv.privatize(COUNTS, **{"upper": 9, "out": tmp_path / "out", **options})
     assert [stage.name for stage in rel.receipt.stages] == [f"count: {kind}" for kind in stages]
@@ -121,25 +123,40 @@ def test_every_stage_that_spends_has_a_certificate(tmp_path, options, stages):
 def test_a_private_upper_bound_is_paid_for_together_with_the_rest(book, tmp_path):
     """One debit for the whole: nothing can come between the search and the release."""
     tv.privatize(
-        COUNTS, upper="auto", upper_epsilon="1/2", epsilon=1, out=tmp_path / "out",
-        ledger=book, dataset="cases",
-    )  # fmt: skip
+        COUNTS,
+        upper="auto",
+        upper_epsilon="1/2",
+        epsilon=1,
+        out=tmp_path / "out",
+        ledger=book,
+        dataset="cases",
+    )
     (entry,) = book.history("cases")
     assert str(entry.epsilon) == "3/2"
     with pytest.raises(tv.BudgetError, match="does not cover"):
         tv.privatize(
-            COUNTS, upper="auto", upper_epsilon="1/4", epsilon=1, out=tmp_path / "again",
-            ledger=book, dataset="cases",
-        )  # fmt: skip
+            COUNTS,
+            upper="auto",
+            upper_epsilon="1/4",
+            epsilon=1,
+            out=tmp_path / "again",
+            ledger=book,
+            dataset="cases",
+        )
     assert len(book.history("cases")) == 1
 
 
 def test_a_private_upper_bound_that_fails_is_refused_before_the_debit(book, tmp_path):
     with pytest.raises(tv.TallyveilError):
         tv.privatize(
-            COUNTS, upper="auto", upper_epsilon="1e-10", epsilon=1, out=tmp_path / "out",
-            ledger=book, dataset="cases",
-        )  # fmt: skip
+            COUNTS,
+            upper="auto",
+            upper_epsilon="1e-10",
+            epsilon=1,
+            out=tmp_path / "out",
+            ledger=book,
+            dataset="cases",
+        )
     assert book.history("cases") == []
 
 

@@ -177,9 +177,14 @@ def test_ladders_travel_the_same_road(table, tmp_path):
     assert ran.exit_code == 0, ran.output
     other = open_ledger(tmp_path / "second.db")
     tv.privatize_levels(
-        table, "cases", upper=9, levels=[2, "1/2"], out=tmp_path / "second",
-        ledger=other, dataset="cases",
-    )  # fmt: skip
+        table,
+        "cases",
+        upper=9,
+        levels=[2, "1/2"],
+        out=tmp_path / "second",
+        ledger=other,
+        dataset="cases",
+    )
     for level in ("level-1-epsilon-2", "level-2-epsilon-0.5"):
         assert files_of(folder / level) == files_of(tmp_path / "second" / level)
     assert [entry.epsilon for entry in book.history("cases")] == [2]

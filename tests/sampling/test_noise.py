@@ -42,7 +42,7 @@ def test_geometric_tail_blocks_follow_the_law():
 
 def test_every_outcome_of_a_tail_draw_is_reached_by_the_right_words():
     """One block further exactly when the 62-bit word is below `again`."""
-    law = module.GeometricLaw.of(Fraction(1))
+    law = module.GeometricNoise.of(Fraction(1))
     _, tail = module._make_samplers(law)
 
     class Scripted(tv.Entropy):

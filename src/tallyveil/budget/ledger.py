@@ -93,10 +93,13 @@ class Entry:
         fields = dict(self.body)
         if "stages" in fields:
             fields["stages"] = [
-                {"name": s["name"], "epsilon": float(Fraction(s["epsilon"])),
-                 "epsilon_exact": s["epsilon"]}
+                {
+                    "name": s["name"],
+                    "epsilon": float(Fraction(s["epsilon"])),
+                    "epsilon_exact": s["epsilon"],
+                }
                 for s in fields["stages"]
-            ]  # fmt: skip
+            ]
         for name in ("epsilon", "delta"):
             if name in fields:
                 fields[f"{name}_exact"] = fields[name]

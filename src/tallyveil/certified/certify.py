@@ -20,7 +20,7 @@ from tallyveil.loss import Loss, loss_name
 from tallyveil.mechanism import Mechanism, MechanismLike, as_mechanism
 from tallyveil.prior import Prior
 from tallyveil.proof import certificate as document
-from tallyveil.proof.noise_law import GeometricLaw
+from tallyveil.proof.geometric_noise import GeometricNoise
 from tallyveil.proof.ratios import Verdict, check_weights
 from tallyveil.proof.repair import Repair, mass_moved, repair
 from tallyveil.proof.rounding import TOTAL
@@ -59,15 +59,24 @@ def certify(
 
     Parameters
     ----------
-    mechanism : a matrix with the epsilon (and delta) it was made for
-    epsilon : certify at this exact epsilon instead
-    target : where moved mass goes if an output law is to be kept, shape (m,)
-    loss, prior : what the certificate's loss before and after is measured in
+    mechanism : Mechanism, Design or certified mechanism
+        A matrix with the epsilon (and delta) it was made for.
+    epsilon : number, optional
+        Certify at this exact epsilon instead.
+    target : array of float, shape (m,), optional
+        Where moved mass goes if an output distribution is to be kept.
+    loss, prior
+        What the certificate's loss before and after is measured in.
 
-    Guaranteed exactly: w[i, j] <= e^epsilon w[k, j] for all neighbours i, k and outputs j;
-    or, with delta > 0, every hockey-stick sum is at most delta. Costs O(w n m) for a band of
-    width w: about a second for 2001 answers.
+    Returns
+    -------
+    CertifiedMechanism
+        Guaranteed exactly: w[i, j] <= e^epsilon w[k, j] for all neighbours i, k and outputs
+        j; or, with delta > 0, every hockey-stick sum is at most delta. Costs O(w n m) for a
+        band of width w: about a second for 2001 answers.
 
+    Examples
+    --------
     >>> import tallyveil as tv
     >>> c = tv.certify(tv.geometric(tv.Query.count(1), epsilon=1.0))
     >>> c.exact_epsilon, round(c.certificate["achieved_epsilon"], 12)
@@ -113,15 +122,26 @@ def certify(
 def certify_geometric(query: Query, epsilon: Epsilon) -> CertifiedGeometric:
     """The truncated geometric mechanism for any range, certified without a matrix.
 
-    Two-sided geometric noise on all the whole numbers, whose integer law is proved by
-    finitely many comparisons (`tallyveil.proof.noise_law`), then a clamp to the range,
+    Two-sided geometric noise on all the whole numbers, whose integers are proved by
+    finitely many comparisons (`tallyveil.proof.geometric_noise`), then a clamp to the range,
     which is post-processing. Memory is O(1/epsilon), at most a few megabytes, whatever
     the range.
 
-    Needs inputs that are consecutive outputs (a count, mean, maximum ... with
-    ``categories=1``); where neighbours lie up to w steps apart the noise is made for
-    epsilon / w.
+    Parameters
+    ----------
+    query : Query
+        Inputs must be consecutive outputs (a count, mean, maximum ... with ``categories=1``).
+    epsilon : number
+        The privacy loss, at least 1e-9. Where neighbours lie up to w steps apart the noise is
+        made for epsilon / w.
 
+    Returns
+    -------
+    CertifiedGeometric
+        Verified.
+
+    Examples
+    --------
     >>> c = certify_geometric(Query.count(1_000_000), epsilon=1.0)
     >>> c.verify().ok, c.exact_epsilon
     (True, Fraction(1, 1))
@@ -132,7 +152,7 @@ def certify_geometric(query: Query, epsilon: Epsilon) -> CertifiedGeometric:
     if query.step is None or not np.array_equal(query.home, query.home[0] + np.arange(n)):
         rule = "have consecutive outputs as inputs for geometric noise"
         raise QueryError("query", rule, repr(query), "Use certify on a matrix.")
-    noise = GeometricLaw.of(exact / query.neighbours.width)
+    noise = GeometricNoise.of(exact / query.neighbours.width)
     claim = seal_claim(
         "geometric",
         _proved(exact),
@@ -170,7 +190,7 @@ def certify_noise(epsilon: Epsilon) -> CertifiedNoise:
     Fraction(1, 2)
     """
     exact = exact_epsilon(epsilon)
-    noise = GeometricLaw.of(exact)
+    noise = GeometricNoise.of(exact)
     claim = seal_claim(
         "geometric noise",
         _proved(exact),

@@ -8,7 +8,7 @@ from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedGeometric, CertifiedMechanism, CertifiedNoise
 from tallyveil.errors import VerificationError
 from tallyveil.proof import certificate as document
-from tallyveil.proof.noise_law import GeometricLaw
+from tallyveil.proof.geometric_noise import GeometricNoise
 from tallyveil.proof.verify import read_document, verify
 from tallyveil.query import Query
 
@@ -40,10 +40,10 @@ def load(path: str | Path) -> CertifiedMechanism | CertifiedGeometric | Certifie
         return Ladder.from_verified(data)
     claim = data["certificate"]
     if claim["law"] == "noise":
-        return CertifiedNoise(claim, GeometricLaw.from_dict(data["noise"]))
+        return CertifiedNoise(claim, GeometricNoise.from_dict(data["noise"]))
     if claim["law"] == "ladder":
         return Ladder.from_verified(data["ladder"], claim["published"])
     query = Query.from_dict(claim["query"])
     if claim["law"] == "geometric":
-        return CertifiedGeometric(claim, query, GeometricLaw.from_dict(data["noise"]))
+        return CertifiedGeometric(claim, query, GeometricNoise.from_dict(data["noise"]))
     return CertifiedMechanism(claim, query, document.read_rows(data["weights"]))

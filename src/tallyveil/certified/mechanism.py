@@ -15,7 +15,7 @@ from tallyveil.certified.base import Certified
 from tallyveil.errors import ArgumentError
 from tallyveil.mechanism import Mechanism
 from tallyveil.proof import certificate as document
-from tallyveil.proof.noise_law import GeometricLaw
+from tallyveil.proof.geometric_noise import GeometricNoise
 from tallyveil.proof.rounding import TOTAL, TOTAL_BITS
 from tallyveil.query import Query
 from tallyveil.sampling.entropy import Entropy
@@ -151,7 +151,7 @@ class CertifiedGeometric(CertifiedAnswers):
     (True, True)
     """
 
-    noise: GeometricLaw
+    noise: GeometricNoise
 
     @cached_property
     def mechanism(self) -> Mechanism:
@@ -185,7 +185,7 @@ class CertifiedNoise(Certified):
     (True, [3, 14])
     """
 
-    noise: GeometricLaw
+    noise: GeometricNoise
 
     def release(self, values: Any, entropy: Entropy | None = None) -> Any:
         """`values` with independent noise added to each: epsilon-private as a whole.

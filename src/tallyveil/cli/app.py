@@ -81,8 +81,12 @@ def run() -> None:
         if debug:
             raise
         # An unexpected error's text may hold anything, even a count: name only its kind.
-        sys.exit(fail(f"Something unexpected went wrong ({type(problem).__name__}). "
-                      "Run the command again with --debug to see where."))  # fmt: skip
+        sys.exit(
+            fail(
+                f"Something unexpected went wrong ({type(problem).__name__}). "
+                "Run the command again with --debug to see where."
+            )
+        )
 
 
 def _sentence(problem: Exception) -> str:

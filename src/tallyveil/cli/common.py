@@ -15,8 +15,18 @@ from typing import Annotated, Any, TypeAlias
 import typer
 from rich.console import Console
 
-__all__ = ["JsonOption", "errors", "example", "fail", "note", "out", "pictures", "print_json",
-           "progress", "text_table"]  # fmt: skip
+__all__ = [
+    "JsonOption",
+    "errors",
+    "example",
+    "fail",
+    "note",
+    "out",
+    "pictures",
+    "print_json",
+    "progress",
+    "text_table",
+]
 
 out = Console(highlight=False, soft_wrap=True)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)

@@ -37,8 +37,10 @@ def command(
     true = counts_of(text)
     say(f"1. A confidential table: {folder / 'cases.csv'}, {len(true):,} invented counties.")
     compared = _compare()
-    say("\n2. What is the best mechanism for a count from 0 to "
-        f"{UPPER} at epsilon {EPSILON}? Expected error:\n")  # fmt: skip
+    say(
+        "\n2. What is the best mechanism for a count from 0 to "
+        f"{UPPER} at epsilon {EPSILON}? Expected error:\n"
+    )
     say(_indented(text_table(("mechanism", "mean error", "at 0", "says the truth"), compared)))
     say("\n3. Proved private in integers, debited from a ledger, drawn, packed:")
     release = _publish(folder)
@@ -63,8 +65,10 @@ def command(
             }
         )
     say(f"\nThe package: {folder / 'release'}. Read {folder / 'release' / 'METHODOLOGY.html'}.")
-    say(f"The ledger: {folder / 'budget.db'}. Not to be published: cases.csv and "
-        f"confidential.html.\nDone in {seconds:.1f} seconds.")  # fmt: skip
+    say(
+        f"The ledger: {folder / 'budget.db'}. Not to be published: cases.csv and "
+        f"confidential.html.\nDone in {seconds:.1f} seconds."
+    )
     raise typer.Exit(0 if good else 1)
 
 
@@ -96,10 +100,14 @@ def _compare() -> list[tuple[str, str, str, str]]:
         ("guessing", uniform(query)),
     ]
     return [
-        (name, f"{m.expected_loss('absolute'):.3f}", f"{m.loss_by_input('absolute')[0]:.3f}",
-         f"{1 - m.error_probability():.1%}")
+        (
+            name,
+            f"{m.expected_loss('absolute'):.3f}",
+            f"{m.loss_by_input('absolute')[0]:.3f}",
+            f"{1 - m.error_probability():.1%}",
+        )
         for name, m in mechanisms
-    ]  # fmt: skip
+    ]
 
 
 def _publish(folder: Path) -> Any:

@@ -58,10 +58,16 @@ def show(ledger: LedgerOption, dataset: MaybeDataset = None, as_json: JsonOption
         return
     header = ("dataset", "epsilon", "spent", "remaining", "debits", "state")
     rows = [
-        (a.dataset, shown_rational(a.epsilon), shown_rational(a.spent_epsilon),
-         shown_rational(a.remaining_epsilon), str(a.debits), "closed" if a.closed else "open")
+        (
+            a.dataset,
+            shown_rational(a.epsilon),
+            shown_rational(a.spent_epsilon),
+            shown_rational(a.remaining_epsilon),
+            str(a.debits),
+            "closed" if a.closed else "open",
+        )
         for a in accounts
-    ]  # fmt: skip
+    ]
     out.print(text_table(header, rows), markup=False)
 
 
@@ -78,10 +84,16 @@ def history(
         return
     header = ("entry", "time", "dataset", "columns", "epsilon", "who")
     rows: list[Any] = [
-        (str(e.sequence), e.body["time"][:19], e.dataset, ", ".join(e.body["columns"]),
-         shown_rational(e.epsilon), e.body["who"])
+        (
+            str(e.sequence),
+            e.body["time"][:19],
+            e.dataset,
+            ", ".join(e.body["columns"]),
+            shown_rational(e.epsilon),
+            e.body["who"],
+        )
         for e in entries
-    ]  # fmt: skip
+    ]
     out.print(text_table(header, rows) if rows else "No debits yet.", markup=False)
 
 

@@ -110,8 +110,9 @@ def check_weights(
             f"inputs {likelier} and {rarer} need delta {float(found):.6g} at epsilon "
             f"{epsilon}; claimed {float(delta):.6g}"
         )
-        return Verdict(ok, epsilon, delta, achieved, found, worst,
-                       "" if ok else f"Not private: {reason}.")  # fmt: skip
+        return Verdict(
+            ok, epsilon, delta, achieved, found, worst, "" if ok else f"Not private: {reason}."
+        )
     broken = find_broken_cell(weights, caps, neighbours)
     if broken is None:
         return Verdict(True, epsilon, delta, achieved, None, worst, "")
@@ -165,8 +166,12 @@ def _comparisons(upper: Any, lower: Any, neighbours: Neighbours) -> Iterator[tup
     Where all pairs are neighbours, the largest of each column against the smallest decides.
     """
     if neighbours.kind == "complete":
-        yield (upper.argmax(axis=0)[None, :], lower.argmin(axis=0)[None, :],
-               upper.max(axis=0)[None, :], lower.min(axis=0)[None, :])  # fmt: skip
+        yield (
+            upper.argmax(axis=0)[None, :],
+            lower.argmin(axis=0)[None, :],
+            upper.max(axis=0)[None, :],
+            lower.min(axis=0)[None, :],
+        )
         return
     index = np.arange(len(upper))
     for first, second in neighbours.ordered_blocks():

@@ -1,7 +1,7 @@
 """The trusted step: is what this file says private, checked from scratch in integers?
 
 This module, `ratios`, `exponent`, `products`, the reading of files in `certificate` and, for
-noise without a matrix, `GeometricLaw.check` are all that has to be right for a certified
+noise without a matrix, `GeometricNoise.check` are all that has to be right for a certified
 release to be private. They import no solver, no design code and no source of randomness,
 decide nothing by comparing doubles, and believe nothing a file says about itself: epsilon's
 factor, hashes, totals, ratios and the worst cell are computed again and compared.
@@ -23,7 +23,7 @@ from tallyveil.errors import ArgumentError, TallyveilError, VerificationError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
 from tallyveil.proof import certificate as document
 from tallyveil.proof.exponent import Growth
-from tallyveil.proof.noise_law import GeometricLaw
+from tallyveil.proof.geometric_noise import GeometricNoise
 from tallyveil.proof.products import find_broken_level
 from tallyveil.proof.ratios import Verdict, check_weights
 from tallyveil.proof.rounding import TOTAL_BITS
@@ -186,7 +186,7 @@ def _judge_noise(data: Any, claim: Mapping[str, Any]) -> Verdict:
 
 def _check_noise(data: Any, claim: Mapping[str, Any], steps: int) -> Verdict:
     epsilon, delta = exact_epsilon(claim["epsilon"]), exact_delta(claim["delta"])
-    noise = GeometricLaw.from_dict(data)
+    noise = GeometricNoise.from_dict(data)
     if dict(data) != noise.to_dict():
         raise VerificationError("The noise is not written in its one form.")
     _require_hash(document.digest(data), claim)

@@ -157,13 +157,13 @@ def geometric_accuracy(upper: int, epsilon: Fraction) -> Accuracy:
 def matched_mechanism(upper: int, epsilon: Fraction, histogram: Integers) -> Mechanism | None:
     """What ranking noisy counts and handing out `histogram` does to each true count.
 
-    In a large table, matching ranks is the monotone map of the noisy counts' law onto the
+    In a large table, matching ranks is the monotone map of the noisy counts' distribution onto the
     released distribution: the transport mechanism. None where the range is too wide.
     """
     if upper + 1 > WIDEST_PICTURE:
         return None
-    law = histogram / histogram.sum()
-    return transport(Query.count(upper), epsilon, source=law, target=law)
+    shares = histogram / histogram.sum()
+    return transport(Query.count(upper), epsilon, source=shares, target=shares)
 
 
 def drawn_spread(mechanism: Mechanism, histogram: Integers) -> Floats:

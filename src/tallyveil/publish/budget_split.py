@@ -33,7 +33,7 @@ class Split:
 
 
 def rule_of_thumb(epsilon: float) -> float:
-    """The share of the budget for the distribution that Kohli and Laskowski (2026) recommend (section 6).
+    """The share of the budget for the distribution (Kohli and Laskowski 2026, section 6).
 
     f = 0.106 + 0.533 exp(-2.87 epsilon)
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tallyveil.errors import PackageError
-from tallyveil.proof.noise_law import GeometricLaw
+from tallyveil.proof.geometric_noise import GeometricNoise
 from tallyveil.proof.verify import verify
 from tallyveil.publish.receipt import promise
 from tallyveil.publish.reopen import plain_name, read_json
@@ -66,7 +66,7 @@ def _check_noise(column: dict[str, Any], multiplier: int) -> None:
     drawn = Fraction(column["mechanism"]["epsilon"]) * multiplier
     for amount in _read_amounts(column["stages"]):
         if amount != drawn:
-            problem = GeometricLaw.of(amount / multiplier).check()
+            problem = GeometricNoise.of(amount / multiplier).check()
             if problem is not None:
                 raise PackageError(f"the noise of a stage of {column['name']}: {problem}")
 

@@ -18,7 +18,7 @@ from tallyveil.arrays import Floats, Integers, Mask
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_epsilon, exact_rational
 from tallyveil.proof.exponent import exp_lower, exp_upper
-from tallyveil.proof.noise_law import GeometricLaw
+from tallyveil.proof.geometric_noise import GeometricNoise
 from tallyveil.proof.rounding import TOTAL, TOTAL_BITS
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sampling.sampler import CHUNK, Sampler
@@ -35,7 +35,7 @@ def geometric_noise(size: int, epsilon: Epsilon, entropy: Entropy | None = None)
     Adding a draw to a whole number that one person moves by at most one is epsilon-private,
     exactly: the distribution is a finite list of integers whose neighbouring ratios, in the
     table, at the joins and therefore arbitrarily far out, are at most a proved lower bound of
-    e^epsilon (`tallyveil.proof.noise_law`). There is no cut-off, so no output gives a
+    e^epsilon (`tallyveil.proof.geometric_noise`). There is no cut-off, so no output gives a
     true value away.
 
     Parameters
@@ -57,14 +57,14 @@ def geometric_noise(size: int, epsilon: Epsilon, entropy: Entropy | None = None)
     ('int64', 0)
     """
     size = read_whole(size, "size", 0, ArgumentError)
-    law = GeometricLaw.of(exact_epsilon(epsilon))
-    return draw_noise(law, size, Entropy.fresh(entropy))
+    noise = GeometricNoise.of(exact_epsilon(epsilon))
+    return draw_noise(noise, size, Entropy.fresh(entropy))
 
 
-def draw_noise(law: GeometricLaw, size: int, entropy: Entropy) -> Integers:
+def draw_noise(noise: GeometricNoise, size: int, entropy: Entropy) -> Integers:
     """Draw `size` times from a certified distribution; memory O(CHUNK) beside the result."""
-    near, tail = _make_samplers(law)
-    reach = len(law.near)
+    near, tail = _make_samplers(noise)
+    reach = len(noise.near)
     drawn = np.empty(size, dtype=np.int64)
     for start in range(0, size, CHUNK):
         part = drawn[start : start + CHUNK]
@@ -72,24 +72,24 @@ def draw_noise(law: GeometricLaw, size: int, entropy: Entropy) -> Integers:
         part -= reach
         far = np.flatnonzero(np.abs(part) == reach)
         if len(far):
-            part[far] += np.sign(part[far]) * _draw_beyond(law, tail, len(far), entropy)
+            part[far] += np.sign(part[far]) * _draw_beyond(noise, tail, len(far), entropy)
     return drawn
 
 
-def _draw_beyond(law: GeometricLaw, tail: Sampler, size: int, entropy: Entropy) -> Integers:
+def _draw_beyond(noise: GeometricNoise, tail: Sampler, size: int, entropy: Entropy) -> Integers:
     """Draw distances beyond the near weights: whole blocks while a coin says so, then a place."""
     distance = tail.draw(np.zeros(size, np.int8), entropy).astype(np.int64)
     going = np.arange(size)
     while len(going):
         words = entropy.numbers(len(going), TOTAL_BITS)
-        going = going[words < law.again]
-        distance[going] += len(law.block)
+        going = going[words < noise.again]
+        distance[going] += len(noise.block)
     return distance
 
 
 @lru_cache(maxsize=16)
-def _make_samplers(law: GeometricLaw) -> tuple[Sampler, Sampler]:
-    return Sampler(law.table), Sampler(law.block[None, :])
+def _make_samplers(noise: GeometricNoise) -> tuple[Sampler, Sampler]:
+    return Sampler(noise.table), Sampler(noise.block[None, :])
 
 
 def discrete_gaussian_noise(size: int, sigma2: Epsilon, entropy: Entropy | None = None) -> Integers:

@@ -56,11 +56,14 @@ def methodology(receipt: Receipt, matrices: Sequence[Floats | None]) -> str:
         body.append(paragraph(receipt.warning, "warning"))
     body += [
         _facts(receipt),
-        section("The promise to a person", paragraph(receipt.promise, "promise"),
-                *_promise_notes(receipt)),
+        section(
+            "The promise to a person",
+            paragraph(receipt.promise, "promise"),
+            *_promise_notes(receipt),
+        ),
         section("What was done", *_what_was_done(receipt)),
         section("What it cost", *_costs(receipt)),
-    ]  # fmt: skip
+    ]
     for column, matrix in zip(columns, matrices, strict=True):
         body.append(_column_section(column, matrix, receipt))
     body += [
@@ -201,13 +204,17 @@ def _column_section(column: ColumnRecord, matrix: Floats | None, receipt: Receip
             "Line: the average error (bias).",
         ),
         figure(
-            svg.bar_chart(column.histogram,
-                          column.spread, "published count", "rows",
-                          "Distribution of published counts"),
+            svg.bar_chart(
+                column.histogram,
+                column.spread,
+                "published count",
+                "rows",
+                "Distribution of published counts",
+            ),
             "How many rows have each published count. Whiskers: twice the standard error that "
             "the protection causes.",
         ),
-    ]  # fmt: skip
+    ]
     if matrix is not None:
         parts.append(
             figure(
@@ -295,14 +302,16 @@ def _record(receipt: Receipt) -> list[str]:
             ("method", f"{column.method} ({column.why})"),
             ("mechanism", f"{stage.mechanism}, counts 0 to {column.upper}"),
             ("file", f"{stage.file}, SHA-256 {stage.sha256}"),
-            ("certificate", f"{stage.certificate_file}, digest "
-             f"{stage.digest}"),
-            ("epsilon certified", f"{stage.certified_epsilon}"
-             + ("" if achieved is None else f" (largest found {achieved:.6g})")),
+            ("certificate", f"{stage.certificate_file}, digest {stage.digest}"),
+            (
+                "epsilon certified",
+                f"{stage.certified_epsilon}"
+                + ("" if achieved is None else f" (largest found {achieved:.6g})"),
+            ),
             ("loss, prior", f"{column.loss}, {column.prior}"),
             ("properties", ", ".join(held) if held else "none of the named ones"),
             ("made by", column.solver),
-        ]  # fmt: skip
+        ]
         parts.append(section(column.name, table([], rows), level=3))
     parts.append(paragraph(f"Randomness: {receipt.randomness}."))
     parts.append(paragraph(f"Floating point: {FLOAT_PROTECTION}."))

@@ -130,9 +130,10 @@ def heatmap(matrix: Floats, inputs: Sequence[float], outputs: Sequence[float]) -
     chart = Chart(
         (float(outputs[0]) - 0.5, float(outputs[-1]) + 0.5),
         (float(inputs[-1]) + 0.5, float(inputs[0]) - 0.5),
-        width=size + 150, height=size + 60,
+        width=size + 150,
+        height=size + 60,
         right=92,
-    )  # fmt: skip
+    )
     shade = np.sqrt(matrix / matrix.max())  # small probabilities stay visible
     picture = _png(_coloured(shade))
     inner_width = chart.width - chart.left - chart.right

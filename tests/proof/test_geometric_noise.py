@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.proof.noise_law import TOTAL, GeometricLaw
+from tallyveil.proof.geometric_noise import TOTAL, GeometricNoise
 
 EPSILONS = ["1e-9", "1e-6", "1e-4", "0.01", "0.1", "1", "5", "20", "30", "43", "100", "700"]
 
 
-def probability(law: GeometricLaw, distance: int) -> Fraction:
+def probability(law: GeometricNoise, distance: int) -> Fraction:
     """Pr(Z = +distance), from the definition in the module's docstring."""
     if distance < len(law.near):
         return Fraction(int(law.near[distance]), TOTAL)
@@ -24,7 +24,7 @@ def probability(law: GeometricLaw, distance: int) -> Fraction:
 
 @pytest.mark.parametrize("text", EPSILONS)
 def test_the_law_checks(text):
-    law = GeometricLaw.of(Fraction(text))
+    law = GeometricNoise.of(Fraction(text))
     assert law.check() is None
     assert law.table.sum() == TOTAL
 
@@ -33,7 +33,7 @@ def test_the_law_checks(text):
 def test_neighbouring_probabilities_over_several_blocks(text, private):
     """Ratios as exact fractions, across both joins and into the fourth block."""
     epsilon = Fraction(text)
-    law = GeometricLaw.of(epsilon)
+    law = GeometricNoise.of(epsilon)
     values = [probability(law, d) for d in range(len(law.near) + 3 * len(law.block) + 2)]
     scale = max(value.denominator for value in values)
     whole = [[int(value * scale)] for value in values]
@@ -43,7 +43,7 @@ def test_neighbouring_probabilities_over_several_blocks(text, private):
 
 @pytest.mark.parametrize("text", ["1e-4", "0.01", "0.1", "1", "5"])
 def test_the_law_is_close_to_the_ideal_one(text):
-    law, epsilon = GeometricLaw.of(Fraction(text)), float(text)
+    law, epsilon = GeometricNoise.of(Fraction(text)), float(text)
     ideal = np.tanh(epsilon / 2) * np.exp(-epsilon * np.arange(len(law.near)))
     assert np.abs(law.near / TOTAL / ideal - 1).max() < 1e-5
     tail = np.exp(-epsilon * len(law.near)) / (1 + np.exp(-epsilon))
@@ -51,14 +51,14 @@ def test_the_law_is_close_to_the_ideal_one(text):
 
 
 def test_probabilities_sum_to_one():
-    law = GeometricLaw.of(Fraction(1))
+    law = GeometricNoise.of(Fraction(1))
     assert int(law.near[0]) + 2 * int(law.near[1:].sum()) + 2 * law.beyond == TOTAL
     assert int(law.block.sum()) == TOTAL
 
 
 @pytest.mark.parametrize("text", ["0.05", "1", "5"])
 def test_any_weight_off_by_a_little_is_seen(text):
-    law = GeometricLaw.of(Fraction(text))
+    law = GeometricNoise.of(Fraction(text))
     for name in ("near", "block"):
         weights = getattr(law, name)
         for at in {0, len(weights) // 2, len(weights) - 1}:
@@ -71,7 +71,7 @@ def test_any_weight_off_by_a_little_is_seen(text):
 
 
 def test_moving_mass_out_of_the_tail_is_seen_at_the_join():
-    law = GeometricLaw.of(Fraction(1))
+    law = GeometricNoise.of(Fraction(1))
     near = law.near.copy()
     near[-1] += law.beyond // 2
     moved = replace(law, near=near, beyond=law.beyond - law.beyond // 2)
@@ -82,10 +82,10 @@ def test_moving_mass_out_of_the_tail_is_seen_at_the_join():
 
 
 def test_round_trip():
-    law = GeometricLaw.of(Fraction("0.3"))
-    assert GeometricLaw.from_dict(law.to_dict()).to_dict() == law.to_dict()
+    law = GeometricNoise.of(Fraction("0.3"))
+    assert GeometricNoise.from_dict(law.to_dict()).to_dict() == law.to_dict()
 
 
 def test_an_epsilon_too_small_is_refused():
     with pytest.raises(tv.CertificationError, match="No 62-bit geometric law"):
-        GeometricLaw.of(Fraction(1, 10**12))
+        GeometricNoise.of(Fraction(1, 10**12))

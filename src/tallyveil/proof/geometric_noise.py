@@ -1,7 +1,7 @@
 """Geometric noise on all the whole numbers as a finite list of integers.
 
-No table holds an unbounded law, and cutting one off breaks pure privacy. This law is cut
-into blocks that repeat instead. With B = len(near), L = len(block), T = 2^62::
+No table holds an unbounded distribution, and cutting one off breaks pure privacy. This one
+consists of blocks that repeat instead. With B = len(near), L = len(block), T = 2^62::
 
     Pr(+-d)                = near[d] / T                                    for d < B
     Pr(+-(B + q L + t))    = beyond / T * (again / T)^q (1 - again / T) * block[t] / T
@@ -31,17 +31,17 @@ from tallyveil.proof.certificate import read_rows, rows_text
 from tallyveil.proof.exponent import Growth
 from tallyveil.proof.rounding import TOTAL
 
-__all__ = ["GeometricLaw"]
+__all__ = ["GeometricNoise"]
 
 FAINT = 1 << 30  # a block ends where its weights would carry fewer digits than this
 LONGEST = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
-class GeometricLaw:
+class GeometricNoise:
     """Two-sided geometric noise, Pr(k) close to (1-a)/(1+a) a^|k| with a = exp(-epsilon).
 
-    `GeometricLaw.of(epsilon)` builds the integers for epsilon of at least 1e-9, `check`
+    `GeometricNoise.of(epsilon)` builds the integers for epsilon of at least 1e-9, `check`
     proves them. Their weights differ from the ideal ones by a relative 5e-6 or less for
     epsilon of at least 1e-6; privacy does not depend on how close they are.
 
@@ -61,17 +61,17 @@ class GeometricLaw:
     again: int
 
     @classmethod
-    def of(cls, epsilon: Fraction) -> GeometricLaw:
-        """The law for an exact rational epsilon; O(min(22/epsilon, 2^17)) integers.
+    def of(cls, epsilon: Fraction) -> GeometricNoise:
+        """The noise for an exact rational epsilon; O(min(22/epsilon, 2^17)) integers.
 
-        >>> law = GeometricLaw.of(Fraction(1))
-        >>> law.check() is None, round(float(law.near[0]) / 2**62, 6)  # (1 - a) / (1 + a)
+        >>> noise = GeometricNoise.of(Fraction(1))
+        >>> noise.check() is None, round(float(noise.near[0]) / 2**62, 6)  # (1 - a) / (1 + a)
         (True, 0.462117)
         """
-        return _law(epsilon)
+        return _build(epsilon)
 
     def check(self) -> str | None:
-        """None if the law is epsilon-private on all the whole numbers, else what is wrong.
+        """None if the noise is epsilon-private on all the whole numbers, else what is wrong.
 
         Exact integer arithmetic: totals, every adjacent pair inside the two lists, and the
         two joins. Costs O(len(near) + len(block)).
@@ -88,9 +88,9 @@ class GeometricLaw:
             if broken.any():
                 return f"{name} weights {int(broken.argmax())} and the next differ too much"
         outside = self.beyond * (TOTAL - self.again) * block[0]
-        if not _close(near[-1] * TOTAL * TOTAL, outside, growth):
+        if not _within_factor(near[-1] * TOTAL * TOTAL, outside, growth):
             return "the join between near weights and the tail differs too much"
-        if not _close(block[-1] * TOTAL, self.again * block[0], growth):
+        if not _within_factor(block[-1] * TOTAL, self.again * block[0], growth):
             return "the join between two blocks of the tail differs too much"
         return None
 
@@ -112,14 +112,14 @@ class GeometricLaw:
         }
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> GeometricLaw:
-        """The law that `to_dict` described; nothing is proved by reading it."""
+    def from_dict(cls, data: dict[str, Any]) -> GeometricNoise:
+        """The noise that `to_dict` described; nothing is proved by reading it."""
         near, block = read_rows([data["near"]])[0], read_rows([data["block"]])[0]
         epsilon = exact_epsilon(data["epsilon"])
         return cls(epsilon, near, int(data["beyond"]), block, int(data["again"]))
 
 
-def _close(first: int, second: int, growth: Growth) -> bool:
+def _within_factor(first: int, second: int, growth: Growth) -> bool:
     """Whether two integers are within the factor of each other."""
     return (
         first << growth.shift <= growth.numerator * second
@@ -128,7 +128,7 @@ def _close(first: int, second: int, growth: Growth) -> bool:
 
 
 @lru_cache(maxsize=16)
-def _law(epsilon: Fraction) -> GeometricLaw:
+def _build(epsilon: Fraction) -> GeometricNoise:
     growth = Growth.of(epsilon)
     rate = float(epsilon)
     middle = math.tanh(rate / 2)  # (1 - a) / (1 + a)
@@ -136,47 +136,49 @@ def _law(epsilon: Fraction) -> GeometricLaw:
     length = min(max(math.ceil(digits / rate), 1), LONGEST) if digits > 0 else LONGEST
 
     lost = -math.expm1(-rate) / -math.expm1(-rate * length)
-    block, left = _filled(lambda first: (run := _outward(first, length, growth), sum(run)), lost, 1)
+    block, left = _fill_total(
+        lambda first: (run := _fall_off(first, length, growth), sum(run)), lost, 1
+    )
     # What is left is spread evenly, the last few units at the end: the join is fitted to it.
     share, rest = divmod(left, length)
     block = [weight + share + (t >= length - rest) for t, weight in enumerate(block)]
-    again = _divided_up(block[-1] * TOTAL, block[0], growth)
+    again = _divide_up(block[-1] * TOTAL, block[0], growth)
 
     def with_tail(first: int) -> tuple[list[int], int]:
-        run = _outward(first, length, growth)
-        tail = _divided_up(run[-1] * TOTAL * TOTAL, (TOTAL - again) * block[0], growth)
+        run = _fall_off(first, length, growth)
+        tail = _divide_up(run[-1] * TOTAL * TOTAL, (TOTAL - again) * block[0], growth)
         return run, run[0] + 2 * (sum(run) - run[0] + tail)
 
-    near, _ = _filled(with_tail, middle, 2)
-    law = GeometricLaw(
+    near, _ = _fill_total(with_tail, middle, 2)
+    noise = GeometricNoise(
         epsilon,
-        _frozen(near),
+        _freeze_list(near),
         (TOTAL + near[0]) // 2 - sum(near),
-        _frozen(block),
+        _freeze_list(block),
         again,
     )
-    problem = law.check()
+    problem = noise.check()
     if problem is not None:
         raise CertificationError(
-            f"No 62-bit geometric law was found at epsilon {rate:g}: {problem}."
+            f"Geometric noise of 62 bits cannot be built at epsilon {rate:g}: {problem}."
         )
-    return law
+    return noise
 
 
-def _outward(first: int, length: int, growth: Growth) -> list[int]:
+def _fall_off(first: int, length: int, growth: Growth) -> list[int]:
     """Weights that fall as fast as the factor allows: next = ceil(weight / ratio)."""
     run = [first]
     for _ in range(length - 1):
-        run.append(_divided_up(run[-1], 1, growth))
+        run.append(_divide_up(run[-1], 1, growth))
     return run
 
 
-def _divided_up(numerator: int, denominator: int, growth: Growth) -> int:
+def _divide_up(numerator: int, denominator: int, growth: Growth) -> int:
     """ceil(numerator / (ratio * denominator))."""
     return -((-numerator << growth.shift) // (growth.numerator * denominator))
 
 
-def _filled(
+def _fill_total(
     make: Callable[[int], tuple[list[int], int]], share: float, step: int
 ) -> tuple[list[int], int]:
     """The run with the largest first weight, a multiple of `step`, that fits in 2^62."""
@@ -189,7 +191,7 @@ def _filled(
     return made[0], TOTAL - made[1]
 
 
-def _frozen(weights: list[int]) -> Integers:
+def _freeze_list(weights: list[int]) -> Integers:
     array = np.array(weights, dtype=np.int64)
     array.setflags(write=False)
     return array
