@@ -83,10 +83,10 @@ def test_losses_written_as_text():
         ("power:0", "must have a power greater than 0"),
         ("beyond:-1", "must have a distance of at least 0"),
         ("power:nan", "must give 'power' a finite number"),
-        ("hinge", "must be absolute, squared, zero_one, power:P or beyond:D. Got 'hinge'"),
-        ("absolute:3", "must be absolute, squared"),
-        ("", "must be absolute, squared"),
-        (None, "must be absolute, squared"),
+        ("hinge", "must be a known loss. Got 'hinge'. Known losses: absolute, squared"),
+        ("absolute:3", "must be a known loss"),
+        ("", "must be a known loss"),
+        (None, "must be a known loss"),
     ],
 )
 def test_bad_losses_written_as_text_have_one_right_message(text, message):

@@ -138,8 +138,8 @@ def parse_loss(text: str) -> Loss:
     if name in NAMED_LOSSES and not colon:
         return name
     if name not in ("power", "beyond"):
-        rule = f"be {', '.join(NAMED_LOSSES)}, power:P or beyond:D"
-        raise ArgumentError("loss", rule, text, "For example beyond:2.")
+        known = f"Known losses: {', '.join(NAMED_LOSSES)}, power:P and beyond:D, such as beyond:2."
+        raise ArgumentError("loss", "be a known loss", text, known)
     try:
         number = float(value)
     except ValueError:
