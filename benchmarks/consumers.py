@@ -3,8 +3,8 @@
     python -m benchmarks.consumers [--quick] [--json FILE]
 
 One run compares, on the same mechanism and loss, the response found in the space of remaps with
-the program of Gupte and Sundararajan (2010), section 2.5, over all private mechanisms (HiGHS), at sizes both can do;
-then times the response up to 1001 answers.
+the program of Gupte and Sundararajan (2010), section 2.5, over all private mechanisms (HiGHS), at
+sizes both can do; then times the response up to 1001 answers.
 
 Bars: the two optima agree to 1e-6; remaps are at least 5 times faster at 41 answers; every gap
 is certified below 1e-7; 1001 answers take under 60 s of processor time. Exits with 1 if one is
@@ -139,7 +139,8 @@ def run(quick: bool) -> Result:
     return Result(
         question="How long does a consumer's best response take?",
         method="Minimax responses to the geometric mechanism, processor seconds; the program "
-        "optimises over all private mechanisms (Gupte and Sundararajan (2010), section 2.5) and has the same optimum.",
+        "optimises over all private mechanisms (Gupte and Sundararajan 2010, section 2.5) and has "
+        "the same optimum.",
         tables=[
             Table(
                 "Absolute loss, epsilon 0.5",
