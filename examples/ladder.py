@@ -17,7 +17,7 @@ def main(path: str | None = None) -> list[list[int]]:
     for rung, values in zip(ladder.rungs, released, strict=True):
         within = tv.accuracy(ladder.query, rung.epsilon)
         print(f"epsilon {float(rung.epsilon):g}: {values.tolist()}, within {within:g} in 95 %")
-    print("every level verified in exact integers:", ladder.verify())
+    print("every level verified in exact integers:", ladder.verify().ok)
     print("together they cost epsilon", float(ladder.epsilons[0]))
 
     small = tv.Ladder(tv.Query.count(4), epsilons=[2.0, 1.0, 0.5])
@@ -33,7 +33,7 @@ def draw(ladder: tv.Ladder, count: int, path: str) -> None:
     answers = ladder.query.outputs[shown]
     curves = []
     for level, epsilon in enumerate(ladder.epsilons):
-        weights, total = ladder.law(level)
+        weights, total = ladder.distribution(level)
         shares = [100 * int(weight) / total for weight in weights[count][shown]]
         curves.append(Curve(f"epsilon {float(epsilon):g}", answers, shares))
     title = f"A true {count} at three levels"

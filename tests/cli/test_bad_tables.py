@@ -51,7 +51,7 @@ BAD = {
 def refused(tallyveil, ledger, history, tmp_path):
     """Run privatize on a bad input; return the error after checking that nothing happened."""
 
-    def run(table, *options, account=True, out=None):
+    def run(table, *options, account=True, code=1, out=None):
         out = out or tmp_path / "release"
         before = {path for path in tmp_path.rglob("*") if "journal" not in path.name}
         words = ["privatize", table, "--count", "cases", "--upper", "9", "--out", out]
@@ -60,7 +60,7 @@ def refused(tallyveil, ledger, history, tmp_path):
         if account:
             words += ["--ledger", ledger, "--dataset", "cases"]
         done = tallyveil(*words, *options)
-        assert done.returncode == 1, done.stdout + done.stderr
+        assert done.returncode == code, done.stdout + done.stderr
         assert done.stdout == ""
         assert "Traceback" not in done.stderr
         assert done.stderr.startswith("error: ")
@@ -112,7 +112,7 @@ def test_an_output_folder_that_exists(refused, good, tmp_path):
 
 @pytest.mark.parametrize("epsilon", ["1e-999", "0", "-1", "nan", "1e9999999", "one", "1/0"])
 def test_an_epsilon_that_is_none(refused, good, epsilon):
-    assert "'epsilon' must" in refused(good, "--epsilon", epsilon)
+    assert "'epsilon' must" in refused(good, "--epsilon", epsilon, code=2)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_ledger_or_dataset_that_is_missing(refused, good, tmp_path, ledger):
     assert "'deaths' is not in the ledger" in refused(
         good, "--ledger", ledger, "--dataset", "deaths", account=False
     )
-    assert "belong together" in refused(good, "--ledger", ledger, account=False)
+    assert "belong together" in refused(good, "--ledger", ledger, account=False, code=2)
 
 
 def test_a_file_that_is_missing_or_of_no_known_kind(refused, tmp_path):

@@ -1,7 +1,11 @@
 import csv
 import json
+import shutil
+from fractions import Fraction
 
-from tallyveil import Ladder, Mechanism
+import pytest
+
+import tallyveil as tv
 
 
 def rows(path):
@@ -39,21 +43,63 @@ def test_a_column_is_debited_once_and_written_whole(tallyveil, cases, ledger, hi
         check=0,
     )
     assert [entry["epsilon_exact"] for entry in history()] == ["3/2"]
-    tables = sorted(folder.glob("level-*.csv"))
-    assert [path.name for path in tables] == ["level-1-epsilon-1.5.csv", "level-2-epsilon-0.5.csv"]
+    levels = sorted(folder.iterdir())
+    assert [path.name for path in levels] == ["level-1-epsilon-1.5", "level-2-epsilon-0.5"]
     before = rows(cases)
-    for path in tables:
-        after = rows(path)
+    for level in levels:
+        after = rows(level / "data.csv")
         assert [row["fips"] for row in after] == [row["fips"] for row in before]
         assert all(0 <= int(row["cases"]) <= 10 for row in after)
-    near = [
-        abs(int(a["cases"]) - int(b["cases"])) for a, b in zip(rows(tables[0]), before, strict=True)
-    ]
+        receipt = json.loads((level / "receipt.json").read_text())
+        assert receipt["ledger"]["digest"] == history()[0]["digest"]
+        tallyveil("verify", level / "mechanism.json", check=0)
+        tallyveil("check", level, check=0)
+    first = rows(levels[0] / "data.csv")
+    near = [abs(int(a["cases"]) - int(b["cases"])) for a, b in zip(first, before, strict=True)]
     assert sum(near) / len(near) < 2
-    ladder = Ladder.from_dict(json.loads((folder / "ladder.json").read_text()))
-    assert ladder.verify() == [True, True]
-    law = Mechanism.from_json((folder / "level-2-epsilon-0.5.mechanism.json").read_text())
-    assert law.isclose(ladder.rungs[1].mechanism)
+    done = tallyveil("check", folder, check=0)
+    assert "2 levels of release" in done.stdout
+    ladder = tv.load(levels[1] / "mechanism.json")
+    assert [str(epsilon) for epsilon in ladder.epsilons] == ["3/2", "1/2"]
+    assert ladder.exact_epsilon == Fraction(1, 2)
+
+
+def test_a_level_takes_the_options_of_privatize(tallyveil, tmp_path):
+    people = tmp_path / "people.csv"
+    people.write_text("region,age\n" + "".join(f"{'ns'[i % 2]},{i % 90}\n" for i in range(200)))
+    words = ("--by", "region", "--categories", "s,n,nobody", "--where", "age >= 18")
+    folder = tmp_path / "levels"
+    tallyveil(
+        "ladder",
+        people,
+        *words,
+        "--upper",
+        100,
+        "--epsilons",
+        "4,2",
+        "--neighbours",
+        "change_one",
+        "--out",
+        folder,
+        check=0,
+    )
+    receipt = json.loads((folder / "level-2-epsilon-2" / "receipt.json").read_text())
+    assert receipt["epsilon"] == 4.0
+    assert receipt["ladder"] == {"level": 2, "epsilons": ["4", "2"]}
+    assert receipt["table"]["counted_by"] == ["region"]
+    tallyveil("check", folder, check=0)
+
+
+@pytest.mark.parametrize("missing", ["level-1-epsilon-2", "receipt.json"])
+def test_levels_that_do_not_belong_together_are_found(tallyveil, cases, tmp_path, missing):
+    folder = tmp_path / "levels"
+    words = ("ladder", cases, "--count", "cases", "--upper", 10, "--epsilons", "2,1")
+    tallyveil(*words, "--out", folder, check=0)
+    if missing == "receipt.json":
+        (folder / "level-2-epsilon-1" / missing).unlink()
+    else:
+        shutil.rmtree(folder / missing)
+    tallyveil("check", folder, check=1)
 
 
 def test_an_overspent_budget_writes_nothing(tallyveil, cases, ledger, history, tmp_path):
@@ -102,26 +148,28 @@ def test_kept_columns(tallyveil, cases, tmp_path):
         folder,
         check=0,
     )
-    assert list(rows(folder / "level-1-epsilon-1.csv")[0]) == ["fips", "cases"]
+    assert list(rows(folder / "level-1-epsilon-1" / "data.csv")[0]) == ["fips", "cases"]
 
 
 def test_bad_requests(tallyveil, cases, tmp_path):
     value = ("--value", 3, "--upper", 9)
     column = (cases, "--count", "cases", "--upper", 9, "--epsilons", "1")
-    for words, said in (
-        ((*value, "--epsilons", "1,2"), "strictly decreasing"),
-        ((*value, "--epsilons", "1,x"), "finite number"),
-        (("--upper", 9, "--epsilons", "1"), "either a FILE or --value"),
-        ((*value, "--epsilons", "1", "--ledger", "x.db"), "--dataset"),
-        (("--value", -3, "--upper", 9, "--epsilons", "1"), "0 or more"),
-        (column, "--count and --out"),
+    for words, said, code in (
+        ((*value, "--epsilons", "1,2"), "strictly decreasing", 2),
+        ((*value, "--epsilons", "1,x"), "finite number", 2),
+        (("--upper", 9, "--epsilons", "1"), "either a FILE or --value", 2),
+        ((*value, "--epsilons", "1", "--ledger", "x.db"), "belong together", 2),
+        (("--value", -3, "--upper", 9, "--epsilons", "1"), "0 or more", 2),
+        ((*value, "--epsilons", "1", "--keep", "x"), "does not go with --value", 2),
+        (column, "the folder with --out", 2),
         (
             (cases, "--count", "nothing", "--upper", 9, "--epsilons", "1", "--out", tmp_path / "x"),
             "no column 'nothing'",
+            1,
         ),
-        ((*column, "--out", tmp_path), "exist"),
+        ((*column, "--out", tmp_path), "exist", 1),
     ):
-        done = tallyveil("ladder", *words, check=1)
+        done = tallyveil("ladder", *words, check=code)
         assert said in done.stderr
         assert "Traceback" not in done.stderr
 

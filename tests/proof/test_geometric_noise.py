@@ -87,5 +87,5 @@ def test_round_trip():
 
 
 def test_an_epsilon_too_small_is_refused():
-    with pytest.raises(tv.CertificationError, match="No 62-bit geometric law"):
+    with pytest.raises(tv.CertificationError, match="too small for geometric noise"):
         GeometricNoise.of(Fraction(1, 10**12))

@@ -83,6 +83,10 @@ class FixedEntropy(tv.SeededNotPrivate):
     def __init__(self):
         super().__init__(5)
 
+    @classmethod
+    def fresh(cls, given):
+        return cls()
+
 
 @pytest.fixture(autouse=True)
 def fixed(monkeypatch):

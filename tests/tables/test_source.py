@@ -127,7 +127,7 @@ def test_a_type_too_narrow_for_the_range_is_refused_before_anything_is_spent(tmp
         pa.table({"cases": pa.array(COUNTS, pa.int8())}),
     ):
         with pytest.raises(TableError, match="cannot hold 200"):
-            release(table, upper=200, ledger=book, dataset="d")
+            release(table, upper=200, ledger=book, dataset="d", out=tmp_path / "out")
     with pytest.raises(TableError, match="cannot hold 200"):
         tv.privatize(np.array(COUNTS, dtype=np.int8), upper=200, epsilon=1)
     assert book.history("d") == []

@@ -104,7 +104,7 @@ def test_rows_that_nothing_public_tells_apart_lose_their_order():
     ("table", "options", "message"),
     [
         ({"area": AREAS, "cases": COUNTS}, {"count": "cases", "by": "cases"}, "name public"),
-        (COUNTS, {"order": "sorted"}, "'order' must be 'input'"),
+        (COUNTS, {"order": "sorted"}, "no other column to sort by"),
         (
             {"area": ["a", "a"], "cases": [1, 2]},
             {"count": "cases", "by": "area", "categories": ["a", "b"], "allow_duplicates": True},
@@ -139,6 +139,7 @@ def test_labels_that_do_not_fit_cost_nothing(people, tmp_path):
             epsilon=1,
             ledger=book,
             dataset="people",
+            out=tmp_path / "out",
         )
     assert book.account("people").spent_epsilon == 0
 
@@ -157,7 +158,7 @@ def test_a_receipt_that_understates_its_epsilon_does_not_check(tmp_path, forged)
     files = {p.name: p.read_bytes() for p in folder.iterdir() if p.name != "SHA256SUMS"}
     (folder / "SHA256SUMS").write_text(checksums_text(files))
     results = tv.check_package(folder)
-    assert [found.name for found in results if not found.ok] == ["budget"]
+    assert [found.name for found in results if not found.ok] == ["receipt"]
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "9.3", "9.5", "13.2"])

@@ -238,7 +238,7 @@ def _interpret_column(
     as_json: bool,
 ) -> None:
     """Add low, high and standard error of one column to the table, and its total."""
-    from tallyveil.errors import ArgumentError
+    from tallyveil.errors import ArgumentError, TableError
     from tallyveil.reading.interpret import interpret
 
     if column is None or column not in cells.columns:
@@ -247,7 +247,7 @@ def _interpret_column(
     try:
         values = [float(cell) for cell in cells.columns[column]]
     except ValueError:
-        raise ArgumentError("--column", "hold one released number in every row", column) from None
+        raise TableError(f"Column {column!r} must hold one released number in every row.") from None
     found = interpret(mechanism, values, prior, confidence)
     added = {
         f"{column}_low": [f"{value:g}" for value in found.low],

@@ -160,7 +160,8 @@ def _build(epsilon: Fraction) -> GeometricNoise:
     problem = noise.check()
     if problem is not None:
         raise CertificationError(
-            f"Geometric noise of 62 bits cannot be built at epsilon {rate:g}: {problem}."
+            f"Epsilon {rate:g} is too small for geometric noise in 62-bit integers ({problem}). "
+            "Use at least 1e-9."
         )
     return noise
 
