@@ -8,9 +8,12 @@ list, and a new name is one new line.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+
+TYPE_CHECKING = False  # typing itself takes longer to import than everything here
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 __all__ = ["attach_stub", "read_stub"]
 
