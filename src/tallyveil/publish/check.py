@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,18 @@ __all__ = ["Finding", "check_package"]
 FIGURE_SLACK = 2e-6
 """How far a stated figure, printed with six decimals, may be from the one worked out here."""
 
-UNREADABLE = (TallyveilError, OSError, ValueError, KeyError, TypeError, IndexError, AttributeError)
+UNREADABLE = (
+    TallyveilError,
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    MemoryError,
+)
+"""What reading and comparing documents of the wrong shape may raise."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +211,8 @@ def _check_kinds(column: ColumnRecord, made: list[Certified], receipt: Receipt) 
     if isinstance(last, Ladder) and level is not None:
         right = last.epsilons == level.epsilons[: level.level]
         _require(right, f"{column.name} was drawn at other levels than the receipt says")
+        falling = all(after < before for before, after in pairwise(level.epsilons))
+        _require(falling, "the levels do not become more private")
 
 
 def _check_budget(receipt: Receipt) -> str:
@@ -236,6 +250,8 @@ def _check_counts(root: Path, receipt: Receipt) -> str:
     table = _read_data(root, receipt)
     facts = receipt.table
     _require(table.rows == facts.rows, "the data have another number of rows than stated")
+    written = getattr(table, "delimiter", ","), getattr(table, "encoding", "utf-8")
+    _require(written == (facts.delimiter, facts.encoding), "the data are written in another way")
     # a file keeps the labels of a pandas index as its first columns
     _require(tuple(table.names) == facts.columns, "the data have other columns than stated")
     counted = {column.name for column in receipt.columns}

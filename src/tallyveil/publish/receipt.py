@@ -25,6 +25,7 @@ from tallyveil.publish.records import (
     StageRecord,
     TableRecord,
     amount,
+    read_text,
 )
 from tallyveil.publish.request import ABOVE, NEIGHBOURS, count_moves
 
@@ -186,7 +187,7 @@ class Receipt:
             raise PackageError("The receipt has a version that this program does not read.")
         try:
             return cls._read(data, version)
-        except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError):
+        except (KeyError, TypeError, ValueError, AttributeError):
             raise PackageError("The receipt lacks a part, or a part has the wrong form.") from None
 
     @classmethod
@@ -198,15 +199,15 @@ class Receipt:
         if not known or type(contributions) is not int or contributions < 1 or not columns:
             raise PackageError("The receipt states a relation or a bound that does not exist.")
         return cls(
-            data["release"],
-            data["created"],
-            data["private"],
+            read_text(data["release"]),
+            read_text(data["created"]),
+            data["private"] is True,
             data["neighbours"],
             contributions,
             TableRecord.from_dict(data["table"]),
             columns,
-            None if ledger is None else LedgerRecord(**ledger),
+            None if ledger is None else LedgerRecord.from_dict(ledger),
             None if ladder is None else LevelRecord.from_dict(ladder),
-            data["program"]["version"],
+            read_text(data["program"]["version"]),
             version,
         )

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
 from tallyveil.budget.ledger import Entry
+from tallyveil.errors import PackageError
+from tallyveil.exact import exact_rational
+from tallyveil.publish.request import LARGEST_UPPER
 
-__all__ = ["ColumnRecord", "LedgerRecord", "LevelRecord", "StageRecord", "TableRecord", "amount"]
+__all__ = [
+    "ColumnRecord",
+    "LedgerRecord",
+    "LevelRecord",
+    "StageRecord",
+    "TableRecord",
+    "amount",
+    "read_text",
+]
+
+LONGEST_AMOUNT = 2000
+"""How many characters an exact amount may have: more is not read at all."""
 
 PRESERVE_STEPS = (
     "Noise was added to every count, and the result kept inside the range.",
@@ -70,14 +84,14 @@ class StageRecord:
         """The stage in `data` with the files in `files`, which is `data` in new receipts."""
         mechanism, certificate = files["mechanism"], files["certificate"]
         return cls(
-            data["name"],
-            Fraction(data["epsilon_exact"]),
-            mechanism["file"],
-            mechanism["sha256"],
-            mechanism["name"],
-            Fraction(mechanism["epsilon"]),
-            certificate["file"],
-            certificate["digest"],
+            read_text(data["name"]),
+            read_amount(data["epsilon_exact"]),
+            read_text(mechanism["file"]),
+            read_text(mechanism["sha256"]),
+            read_text(mechanism["name"]),
+            read_amount(mechanism["epsilon"]),
+            read_text(certificate["file"]),
+            read_text(certificate["digest"]),
             certificate["achieved_epsilon"],
         )
 
@@ -149,20 +163,21 @@ class ColumnRecord:
     def from_dict(cls, data: Mapping[str, Any], version: int) -> ColumnRecord:
         """The record that `to_dict` wrote, in this version or in version 1."""
         spread = data["distribution"]["spread"]
+        upper = read_whole(data["upper"], 1, LARGEST_UPPER)
         return cls(
-            data["name"],
-            data["upper"],
-            data["upper_source"],
-            data["above"],
-            data["method"],
-            data["why"],
-            Fraction(data["epsilon_exact"]),
+            read_text(data["name"]),
+            upper,
+            read_text(data["upper_source"]),
+            read_text(data["above"]),
+            read_text(data["method"]),
+            read_text(data["why"]),
+            read_amount(data["epsilon_exact"]),
             tuple(StageRecord.from_dict(s, data if version == 1 else s) for s in data["stages"]),
-            data["loss"],
-            tuple(data["properties"]),
-            data["solver"],
-            data["accuracy"],
-            tuple(data["distribution"]["histogram"]),
+            read_text(data["loss"]),
+            read_texts(data["properties"]),
+            read_text(data["solver"]),
+            {**data["accuracy"]},
+            tuple(read_whole(rows, 0) for rows in data["distribution"]["histogram"]),
             None if spread is None else tuple(spread),
         )
 
@@ -189,7 +204,18 @@ class TableRecord:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TableRecord:
         """The record that `to_dict` wrote."""
-        return cls(**{name: _frozen(value) for name, value in data.items()})
+        return cls(
+            read_whole(data["rows"], 1),
+            read_text(data["kind"]),
+            read_text(data["file"]),
+            read_text(data["delimiter"]),
+            read_text(data["encoding"]),
+            read_texts(data["columns"]),
+            read_texts(data["published_unchanged"]),
+            read_text(data["row_order"]),
+            read_texts(data["counted_by"]),
+            read_texts(data["where"]),
+        )
 
 
 @dataclass(frozen=True)
@@ -206,7 +232,8 @@ class LevelRecord:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> LevelRecord:
         """The record that `to_dict` wrote."""
-        return cls(data["level"], tuple(Fraction(text) for text in data["epsilons"]))
+        epsilons = tuple(read_amount(text) for text in data["epsilons"])
+        return cls(read_whole(data["level"], 1, len(epsilons)), epsilons)
 
 
 @dataclass(frozen=True)
@@ -222,10 +249,46 @@ class LedgerRecord:
         """What a receipt says of a ledger's entry."""
         return cls(entry.dataset, entry.sequence, entry.digest)
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> LedgerRecord:
+        """The record as it stands in a receipt."""
+        return cls(
+            read_text(data["dataset"]), read_whole(data["entry"], 1), read_text(data["digest"])
+        )
+
+
+def read_text(value: Any) -> str:
+    """`value` if it is text, else a `PackageError`."""
+    if not isinstance(value, str):
+        raise _refusal("text")
+    return value
+
+
+def read_texts(values: Any) -> tuple[str, ...]:
+    """A list of texts as a tuple, else a `PackageError`."""
+    if not isinstance(values, list):
+        raise _refusal("a list")
+    return tuple(map(read_text, values))
+
+
+def read_whole(value: Any, least: int, most: int = 2**62) -> int:
+    """`value` if it is a whole number in this range, else a `PackageError`."""
+    if type(value) is not int or not least <= value <= most:
+        raise _refusal(f"a whole number from {least:,} to {most:,}")
+    return int(value)
+
+
+def read_amount(text: Any) -> Fraction:
+    """A positive exact amount, written as the program writes it, else a `PackageError`."""
+    value = exact_rational(read_text(text)) if len(read_text(text)) < LONGEST_AMOUNT else None
+    if value is None or value <= 0 or str(value) != text:
+        raise _refusal("an exact amount above 0")
+    return value
+
+
+def _refusal(what: str) -> PackageError:
+    return PackageError(f"The receipt must hold {what} where it holds something else.")
+
 
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value

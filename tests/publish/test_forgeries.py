@@ -1,0 +1,234 @@
+"""A forger may change any fact of a folder and make all its documents again: what still passes?
+
+Facts that nothing else in the folder depends on cannot be checked by anybody, and are listed
+here. Everything else must fail.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tallyveil as tv
+from tallyveil.publish.files import describe_data
+from tallyveil.publish.folder import CHECKSUMS, checksums_text
+from tallyveil.publish.receipt import Receipt
+from tallyveil.publish.reopen import rebuild_methodology
+from tallyveil.tables.source import read_table
+
+COUNTS = [i % 7 for i in range(300)]
+FREE = {  # names, times and remarks: whose they are, not what they promise
+    "release",
+    "created",
+    "program.version",
+    "ledger.dataset",
+    "ledger.entry",
+    "ledger.digest",
+    "columns.*.why",
+    "columns.*.solver",
+    "columns.*.loss",
+    "columns.*.above",
+    "table.kind",
+    "table.row_order",
+    "table.encoding",
+    "table.where",
+    "table.counted_by",
+}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    import pandas as pd
+
+    place = tmp_path_factory.mktemp("honest")
+    book = tv.Ledger.create(place / "budget.db")
+    book.open("cases", 20)
+    account = {"ledger": book, "dataset": "cases"}
+    frame = pd.DataFrame({"county": range(300), "cases": COUNTS})
+    common = {"count": "cases", "upper": 9, **account}
+    tv.privatize(frame, epsilon=1, out=place / "preserve", **common)
+    tv.privatize(frame, epsilon=1, method="fair", out=place / "fair", **common)
+    auto = {**common, "upper": "auto", "upper_epsilon": 1}
+    tv.privatize(frame, epsilon=2, out=place / "private upper", **auto)
+    tv.privatize_levels(frame, levels=[2, 1], out=place / "levels", **common)
+    (place / "levels" / "level-2-epsilon-1").rename(place / "level")
+    return place
+
+
+def leaves(data, path=()):
+    """Every place in a JSON document that holds a plain value."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield from leaves(value, (*path, key))
+    elif isinstance(data, list):
+        yield path  # the whole list
+        for at in range(min(len(data), 3)):
+            yield from leaves(data[at], (*path, at))
+    else:
+        yield path
+
+
+def mutate(value):
+    """Other values for a place, of its own kind and of others."""
+    if isinstance(value, bool):
+        return [not value, 1, "true", None]
+    if isinstance(value, int):
+        return [value + 1, 0, -1, float(value), str(value), 10**12]
+    if isinstance(value, float):
+        return [value / 2, value + 1, 0.0, str(value)]
+    if isinstance(value, str):
+        return [value + " ", "", "1/1024", "x", None, 7]
+    if isinstance(value, list):
+        return [[], value[:-1], value * 2, None] if value else [["x"], None]
+    return [0, "x", {}]
+
+
+def put(data, path, value):
+    copy = json.loads(json.dumps(data))
+    place = copy
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return copy
+
+
+def reseal(folder: Path) -> None:
+    files = {p.name: p.read_bytes() for p in folder.iterdir() if p.name != CHECKSUMS}
+    (folder / CHECKSUMS).write_text(checksums_text(files))
+
+
+def make_everything_again(folder: Path, document) -> None:
+    """What a clever forger does: every document that follows from the forged facts."""
+    receipt = Receipt.from_dict(document)
+    (folder / "receipt.json").write_text(receipt.to_json(), encoding="utf-8")
+    (folder / "METHODOLOGY.html").write_text(rebuild_methodology(folder), encoding="utf-8")
+    path = folder / receipt.table.file
+    table = read_table(path, receipt.table.delimiter, receipt.table.encoding)
+    (folder / "datapackage.json").write_bytes(describe_data(table, path.read_bytes(), receipt))
+
+
+def passes(folder: Path) -> bool:
+    reseal(folder)
+    return all(finding.ok for finding in tv.check_package(folder))
+
+
+def general(path) -> str:
+    """A place without the numbers of list entries, ending at the first of a list of words."""
+    words = ["*" if isinstance(key, int) else key for key in path]
+    return ".".join(words).removesuffix(".*")
+
+
+@pytest.mark.parametrize("name", ["preserve", "fair", "private upper", "level"])
+def test_no_change_of_a_receipt_that_means_something_passes(folders, tmp_path, name):
+    forge_everything(folders / name, tmp_path, most=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["preserve", "fair", "private upper", "level"])
+def test_no_change_at_all_passes(folders, tmp_path, name):
+    forge_everything(folders / name, tmp_path, most=9)
+
+
+def forge_everything(honest, tmp_path, most):
+    """Change every place of a receipt in up to `most` ways, by hand and with everything rebuilt."""
+    assert all(finding.ok for finding in tv.check_package(honest))
+    document = json.loads((honest / "receipt.json").read_text())
+    forged = tmp_path / "forged"
+    survivors, tried = set(), 0
+    for path in leaves(document):
+        for value in mutate(eval_path(document, path))[:most]:
+            if value == eval_path(document, path) and type(value) is type(
+                eval_path(document, path)
+            ):
+                continue
+            shutil.rmtree(forged, ignore_errors=True)
+            shutil.copytree(honest, forged)
+            changed = put(document, path, value)
+            (forged / "receipt.json").write_text(
+                json.dumps(changed, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+            )
+            tried += 1
+            if passes(forged):
+                survivors.add(general(path))
+                continue
+            try:
+                make_everything_again(forged, changed)
+            except Exception:
+                continue
+            if json.loads((forged / "receipt.json").read_text()) == document:
+                continue  # what follows from the facts came back as it was
+            if passes(forged):
+                survivors.add(general(path))
+    assert tried > 120
+    assert survivors <= FREE
+
+
+def eval_path(data, path):
+    for key in path:
+        data = data[key]
+    return data
+
+
+def test_other_documents_must_be_those_of_the_receipt(folders, tmp_path):
+    for name, change in {
+        "METHODOLOGY.html": lambda text: text.replace("epsilon 1", "epsilon 0.01"),
+        "METHODOLOGY.html ": lambda text: text + "<script>alert(1)</script>",
+        "datapackage.json": lambda text: text.replace('"integer"', '"number"'),
+        "datapackage.json ": lambda text: text.replace('"maximum": 9', '"maximum": 90'),
+    }.items():
+        forged = tmp_path / "forged"
+        shutil.rmtree(forged, ignore_errors=True)
+        shutil.copytree(folders / "preserve", forged)
+        path = forged / name.strip()
+        text = path.read_text(encoding="utf-8")
+        assert change(text) != text
+        path.write_text(change(text), encoding="utf-8")
+        assert not passes(forged), name
+
+
+def add_true_counts(folder):
+    text = (folder / "data.csv").read_text().splitlines()
+    lines = [f"{text[0]},truth", *(f"{line},{c}" for line, c in zip(text[1:], COUNTS, strict=True))]
+    (folder / "data.csv").write_text("\n".join(lines) + "\n")
+
+
+def drop_columns(folder):
+    document = json.loads((folder / "receipt.json").read_text())
+    document["columns"], document["stages"] = [], []
+    (folder / "receipt.json").write_text(json.dumps(document))
+
+
+def say_version_1(folder):
+    document = json.loads((folder / "receipt.json").read_text())
+    document["version"] = 1
+    (folder / "receipt.json").write_text(json.dumps(document, indent=1) + "\n")
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        add_true_counts,
+        drop_columns,
+        lambda folder: (folder / "raw.csv").write_text("\n".join(map(str, COUNTS))),
+        lambda folder: (folder / "mechanism-distribution.json").unlink(),
+        lambda folder: (folder / "receipt.json").write_text("{}"),
+        lambda folder: (folder / "receipt.json").write_text('{"a": 1, "a": 2}'),
+        lambda folder: (folder / "link").symlink_to("/etc/hostname"),
+    ],
+)
+def test_raw_data_beside_a_good_receipt_does_not_pass(folders, tmp_path, forge):
+    forged = shutil.copytree(folders / "preserve", tmp_path / "forged")
+    forge(forged)
+    assert not passes(forged)
+
+
+def test_counts_of_another_draw_do_not_pass_without_their_own_receipt(folders, tmp_path):
+    forged = shutil.copytree(folders / "preserve", tmp_path / "forged")
+    lines = (forged / "data.csv").read_text().splitlines()
+    rows = np.array([line.split(",") for line in lines[1:]])
+    rows[:, 1] = "3"
+    text = "\n".join([lines[0], *map(",".join, rows)]) + "\n"
+    (forged / "data.csv").write_text(text)
+    assert not passes(forged)
