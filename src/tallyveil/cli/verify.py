@@ -11,14 +11,12 @@ import typer
 from tallyveil.cli.common import JsonOption, example, out, print_json
 
 if TYPE_CHECKING:
-    from tallyveil.mechanism import Mechanism
+    from tallyveil.evaluate.audit import Audit
     from tallyveil.proof.ratios import Verdict
 
 __all__ = ["EXAMPLE", "command"]
 
 EXAMPLE = example("tallyveil verify release/mechanism.json --epsilon 1")
-
-AUDIT_SLACK = 1e-9  # printed decimals are rounded; a proof needs a certified mechanism
 
 
 def command(
@@ -34,38 +32,36 @@ def command(
     ptable or a mechanism in floating point is audited: realised epsilon, worst cell,
     properties.
     """
-    floats = _floats(file)
-    if floats is None:
+    if _is_plain(file):
+        from tallyveil.certified.files import read_mechanism
+        from tallyveil.evaluate.audit import audit_mechanism
+
+        summary = _describe_audit(audit_mechanism(read_mechanism(file), epsilon))
+    else:
         from tallyveil.proof.verify import verify
 
-        verdict = verify(file, epsilon)
-        summary, ok = _proof(verdict), verdict.ok
-    else:
-        summary = _audit(floats, epsilon)
-        ok = bool(summary["private"])
+        summary = _describe_proof(verify(file, epsilon))
     if as_json:
         print_json(summary)
     else:
         _show(file, summary)
-    raise typer.Exit(0 if ok else 1)
+    raise typer.Exit(0 if summary["private"] else 1)
 
 
-def _floats(file: Path) -> Mechanism | None:
-    """The matrix of doubles in `file`, or None if it is (or should be) a certified mechanism."""
-    from tallyveil.mechanism import FORMAT, Mechanism
+def _is_plain(file: Path) -> bool:
+    """Whether `file` holds a matrix of doubles, and not what is (or should be) certified."""
+    from tallyveil.mechanism import FORMAT
 
-    text = file.read_bytes().decode("utf-8", errors="replace")
-    if not text.lstrip("\ufeff \n\r\t").startswith(("{", "[")) and file.suffix != ".json":
-        return Mechanism.from_csv(text if "\n" in text else text + "\n")
+    if file.suffix.lower() != ".json":
+        return True
     try:
-        data = json.loads(text)
-    except ValueError:
-        return None
-    wanted = isinstance(data, dict) and data.get("format") == FORMAT
-    return Mechanism.from_dict(data) if wanted else None
+        data = json.loads(file.read_bytes().decode("utf-8", errors="replace"))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(data, dict) and data.get("format") == FORMAT
 
 
-def _proof(verdict: Verdict) -> dict[str, Any]:
+def _describe_proof(verdict: Verdict) -> dict[str, Any]:
     worst = verdict.worst
     return {
         "kind": "certified",
@@ -78,32 +74,16 @@ def _proof(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _audit(mechanism: Mechanism, epsilon: str | None) -> dict[str, Any]:
-    from tallyveil.exact import exact_epsilon
-
-    realised = mechanism.realised_epsilon()
-    finite = _finite(realised)
-    if epsilon is None:
-        wanted, private = mechanism.exact_epsilon, finite is not None
-    else:
-        wanted = exact_epsilon(epsilon)
-        private = finite is not None
-    if wanted is not None and finite is not None:
-        private = finite <= float(wanted) * (1 + AUDIT_SLACK)
-    worst = mechanism.worst_pair()
-    first = mechanism.matrix[worst.likelier, worst.output]
-    second = mechanism.matrix[worst.rarer, worst.output]
-    inputs, outputs = mechanism.query.inputs, mechanism.query.outputs
+def _describe_audit(audit: Audit) -> dict[str, Any]:
     return {
         "kind": "audited",
-        "private": private,
+        "private": audit.private,
         "reason": "Audited in floating point; certify it to prove it.",
-        "epsilon": None if wanted is None else str(wanted),
+        "epsilon": None if audit.epsilon is None else str(audit.epsilon),
         "delta": None,
-        "achieved_epsilon": finite,
-        "worst_cell": f"released {outputs[worst.output]}: true {inputs[worst.likelier]} has "
-        f"{first:.6g}, true {inputs[worst.rarer]} has {second:.6g}",
-        "properties": mechanism.properties(),
+        "achieved_epsilon": _finite(audit.realised_epsilon),
+        "worst_cell": audit.worst,
+        "properties": audit.properties,
     }
 
 

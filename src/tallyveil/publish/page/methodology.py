@@ -167,6 +167,8 @@ def _costs(receipt: Receipt) -> list[str]:
                 f"{receipt.contributions} contributions)."
             )
         )
+    if receipt.ladder is not None:
+        parts.append(paragraph(_ladder_words(receipt)))
     parts.append(paragraph(f"Composition: {receipt.composition}."))
     entry = receipt.ledger
     parts.append(
@@ -179,6 +181,19 @@ def _costs(receipt: Receipt) -> list[str]:
         )
     )
     return parts
+
+
+def _ladder_words(receipt: Receipt) -> str:
+    """Which level this is, and what readers of several levels learn."""
+    if receipt.ladder is None:
+        return ""
+    level, epsilons = receipt.ladder.level, receipt.ladder.epsilons
+    listed = ", ".join(f"{float(epsilon):g}" for epsilon in epsilons)
+    return (
+        f"This is level {level} of {len(epsilons)} levels of one release, at epsilon {listed} for "
+        "each cell. The promise above is about this level alone. Somebody who holds several levels "
+        "learns no more than the least private of them says."
+    )
 
 
 def _column_section(column: ColumnRecord, matrix: Floats | None, receipt: Receipt) -> str:
