@@ -54,7 +54,18 @@ def refused(tallyveil, ledger, history, tmp_path):
     def run(table, *options, account=True, code=1, out=None):
         out = out or tmp_path / "release"
         before = {path for path in tmp_path.rglob("*") if "journal" not in path.name}
-        words = ["privatize", table, "--count", "cases", "--upper", "9", "--out", out]
+        words = [
+            "privatize",
+            table,
+            "--keep",
+            "all",
+            "--count",
+            "cases",
+            "--upper",
+            "9",
+            "--out",
+            out,
+        ]
         if "--epsilon" not in options:
             words += ["--epsilon", "1"]
         if account:
@@ -156,6 +167,8 @@ def test_a_disk_without_room(good, tmp_path, ledger, history):
     words = [
         "privatize",
         good,
+        "--keep",
+        "all",
         "--count",
         "cases",
         "--upper",
@@ -205,6 +218,8 @@ def test_a_place_without_write_permission(good):
         words = [
             "privatize",
             table,
+            "--keep",
+            "all",
             "--count",
             "cases",
             "--upper",
@@ -229,7 +244,18 @@ def test_a_place_without_write_permission(good):
 def test_a_mark_at_the_start_is_read_and_written_when_asked(tallyveil, tmp_path):
     table, out = tmp_path / "t.csv", tmp_path / "release"
     table.write_bytes(b"\xef\xbb\xbf" + lines().encode())
-    words = ("--count", "cases", "--upper", "9", "--epsilon", "1", "--encoding", "utf-8-sig")
+    words = (
+        "--keep",
+        "all",
+        "--count",
+        "cases",
+        "--upper",
+        "9",
+        "--epsilon",
+        "1",
+        "--encoding",
+        "utf-8-sig",
+    )
     tallyveil("privatize", table, *words, "--out", out, check=0)
     assert (out / "data.csv").read_bytes().startswith(b"\xef\xbb\xbfcounty,cases\n")
     tallyveil("check", out, check=0)
@@ -238,5 +264,15 @@ def test_a_mark_at_the_start_is_read_and_written_when_asked(tallyveil, tmp_path)
 def test_duplicates_can_be_allowed(tallyveil, tmp_path):
     table = tmp_path / "t.csv"
     table.write_text(lines((5, "c0,1")))
-    words = ("--count", "cases", "--upper", "9", "--epsilon", "1", "--allow-duplicates")
+    words = (
+        "--keep",
+        "all",
+        "--count",
+        "cases",
+        "--upper",
+        "9",
+        "--epsilon",
+        "1",
+        "--allow-duplicates",
+    )
     tallyveil("privatize", table, *words, "--out", tmp_path / "release", check=0)

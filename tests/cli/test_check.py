@@ -16,7 +16,7 @@ def published(tmp_path_factory):
     import pandas as pd
 
     table = pd.DataFrame({"county": range(300), "cases": [i % 7 for i in range(300)], "x": "y"})
-    rel = tv.privatize(table, count="cases", upper=9, epsilon=1)
+    rel = tv.privatize(table, count="cases", keep="all", upper=9, epsilon=1)
     return rel.save(tmp_path_factory.mktemp("published") / "release")
 
 

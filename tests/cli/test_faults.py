@@ -41,6 +41,8 @@ def words(program, table, out):
         program,
         "privatize",
         str(table),
+        "--keep",
+        "all",
         "--count",
         "cases",
         "--upper",

@@ -173,7 +173,7 @@ def test_a_release_folder_is_read_by_itself(tallyveil, tmp_path):
     rows = [f"area {i},{i % 5},{i % 3}" for i in range(60)]
     table.write_text("area,cases,deaths\n" + "\n".join(rows) + "\n")
     folder = tmp_path / "release"
-    words = ("--count", "cases", "--count", "deaths", "--upper", 8, "--epsilon", 2)
+    words = ("--keep", "all", "--count", "cases", "--count", "deaths", "--upper", 8, "--epsilon", 2)
     tallyveil("privatize", table, *words, "--method", "geometric", "--out", folder, check=0)
     whole = tallyveil("interpret", folder, "--column", "deaths", check=0)
     with (folder / "data.csv").open() as file:
@@ -201,7 +201,18 @@ def test_a_release_that_matched_ranks_is_read_as_a_whole(tallyveil, tmp_path):
     rows = [f"area {i},{i * i % 11 % 7}" for i in range(200)]
     table.write_text("area,cases\n" + "\n".join(rows) + "\n")
     folder = tmp_path / "release"
-    words = ("--count", "cases", "--upper", 8, "--epsilon", 1, "--method", "preserve")
+    words = (
+        "--keep",
+        "all",
+        "--count",
+        "cases",
+        "--upper",
+        8,
+        "--epsilon",
+        1,
+        "--method",
+        "preserve",
+    )
     tallyveil("privatize", table, *words, "--out", folder, check=0)
     with (folder / "data.csv").open() as file:
         released = int(next(csv.DictReader(file))["cases"])

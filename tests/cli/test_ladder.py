@@ -28,6 +28,8 @@ def test_a_column_is_debited_once_and_written_whole(tallyveil, cases, ledger, hi
     tallyveil(
         "ladder",
         cases,
+        "--keep",
+        "all",
         "--count",
         "cases",
         "--upper",
@@ -93,7 +95,18 @@ def test_a_level_takes_the_options_of_privatize(tallyveil, tmp_path):
 @pytest.mark.parametrize("missing", ["level-1-epsilon-2", "receipt.json"])
 def test_levels_that_do_not_belong_together_are_found(tallyveil, cases, tmp_path, missing):
     folder = tmp_path / "levels"
-    words = ("ladder", cases, "--count", "cases", "--upper", 10, "--epsilons", "2,1")
+    words = (
+        "ladder",
+        cases,
+        "--keep",
+        "all",
+        "--count",
+        "cases",
+        "--upper",
+        10,
+        "--epsilons",
+        "2,1",
+    )
     tallyveil(*words, "--out", folder, check=0)
     if missing == "receipt.json":
         (folder / "level-2-epsilon-1" / missing).unlink()
@@ -104,7 +117,18 @@ def test_levels_that_do_not_belong_together_are_found(tallyveil, cases, tmp_path
 
 def test_an_overspent_budget_writes_nothing(tallyveil, cases, ledger, history, tmp_path):
     folder = tmp_path / "levels"
-    words = ("ladder", cases, "--count", "cases", "--upper", 10, "--epsilons", "3,1")
+    words = (
+        "ladder",
+        cases,
+        "--keep",
+        "all",
+        "--count",
+        "cases",
+        "--upper",
+        10,
+        "--epsilons",
+        "3,1",
+    )
     account = ("--ledger", ledger, "--dataset", "cases")
     done = tallyveil(*words, "--out", folder, *account, check=1)
     assert "Nothing was spent" in done.stderr
@@ -144,6 +168,10 @@ def test_kept_columns(tallyveil, cases, tmp_path):
         "1",
         "--keep",
         "fips",
+        "--drop",
+        "county",
+        "--drop",
+        "rate",
         "--out",
         folder,
         check=0,
@@ -153,7 +181,7 @@ def test_kept_columns(tallyveil, cases, tmp_path):
 
 def test_bad_requests(tallyveil, cases, tmp_path):
     value = ("--value", 3, "--upper", 9)
-    column = (cases, "--count", "cases", "--upper", 9, "--epsilons", "1")
+    column = (cases, "--keep", "all", "--count", "cases", "--upper", 9, "--epsilons", "1")
     for words, said, code in (
         ((*value, "--epsilons", "1,2"), "strictly decreasing", 2),
         ((*value, "--epsilons", "1,x"), "finite number", 2),
@@ -180,6 +208,8 @@ def test_rows_that_repeat_a_category_are_refused(tallyveil, tmp_path):
     done = tallyveil(
         "ladder",
         table,
+        "--keep",
+        "all",
         "--count",
         "cases",
         "--upper",

@@ -20,7 +20,7 @@ FILES = {
     "receipt.json",
     "SHA256SUMS",
 }
-BASE = ("--count", "cases", "--upper", "9", "--epsilon", "1")
+BASE = ("--count", "cases", "--upper", "9", "--epsilon", "1", "--keep", "all")
 
 
 def receipt(folder):
@@ -77,6 +77,8 @@ def test_a_refused_debit_leaves_nothing_behind(tallyveil, cases, tmp_path, ledge
     words = (
         "privatize",
         cases,
+        "--keep",
+        "all",
         "--count",
         "cases",
         "--upper",
@@ -102,7 +104,18 @@ def test_a_dry_run_touches_neither_data_nor_budget(tallyveil, tmp_path):
     assert "Dry run" in done.stdout
     assert "95% interval" in done.stdout
     assert list(tmp_path.iterdir()) == []
-    words = ("--count", "cases", "--upper", "60", "--epsilon", "1", "--dry-run", "--json")
+    words = (
+        "--keep",
+        "all",
+        "--count",
+        "cases",
+        "--upper",
+        "60",
+        "--epsilon",
+        "1",
+        "--dry-run",
+        "--json",
+    )
     plan = json.loads(tallyveil("privatize", "none.csv", *words, check=0).stdout)
     assert plan["epsilon"] == 1
     assert plan["columns"][0]["method"] == "preserve"
@@ -111,7 +124,18 @@ def test_a_dry_run_touches_neither_data_nor_budget(tallyveil, tmp_path):
 
 
 def test_within_replaces_epsilon(tallyveil, cases, tmp_path):
-    words = ("--count", "cases", "--upper", "9", "--within", "3", "--confidence", "0.9")
+    words = (
+        "--keep",
+        "all",
+        "--count",
+        "cases",
+        "--upper",
+        "9",
+        "--within",
+        "3",
+        "--confidence",
+        "0.9",
+    )
     out = tmp_path / "release"
     tallyveil("privatize", cases, *words, "--out", out, check=0)
     (column,) = receipt(out)["columns"]
@@ -186,6 +210,8 @@ def test_several_columns_have_budgets_of_their_own(tallyveil, tmp_path):
     tallyveil(
         "privatize",
         table,
+        "--keep",
+        "all",
         "--count",
         "a",
         "--count",
@@ -232,6 +258,8 @@ def test_microdata_are_counted_into_the_public_list(tallyveil, tmp_path):
 def test_an_upper_bound_can_be_found_privately(tallyveil, cases, tmp_path, ledger, history):
     out = tmp_path / "release"
     words = (
+        "--keep",
+        "all",
         "--count",
         "cases",
         "--upper",
@@ -257,7 +285,18 @@ def test_an_upper_bound_can_be_found_privately(tallyveil, cases, tmp_path, ledge
 
 
 def test_counts_above_the_range_are_top_coded_or_refused(tallyveil, cases, tmp_path):
-    words = ("privatize", cases, "--count", "cases", "--upper", "5", "--epsilon", "1")
+    words = (
+        "privatize",
+        cases,
+        "--keep",
+        "all",
+        "--count",
+        "cases",
+        "--upper",
+        "5",
+        "--epsilon",
+        "1",
+    )
     tallyveil(*words, "--out", tmp_path / "release", check=0)
     assert receipt(tmp_path / "release")["columns"][0]["above"] == "top_code"
     refused = tallyveil(*words, "--above", "refuse", "--out", tmp_path / "x", check=1)

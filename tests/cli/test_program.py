@@ -98,6 +98,8 @@ def test_a_terminal_sees_progress_and_colour(cases, tmp_path):
     words = [
         "privatize",
         str(cases),
+        "--keep",
+        "all",
         "--count",
         "cases",
         "--upper",

@@ -78,9 +78,14 @@ def tables(folder):
     }
 
 
+def drop(options):
+    """The other column, unless it is a count or the table is microdata."""
+    return ["tests"] if options.get("count", "cases") == "cases" else []
+
+
 def released(table, **options):
     if not isinstance(table, list):
-        options = {"count": "cases", "keep": ["county"], **options}
+        options = {"count": "cases", "keep": ["county"], "drop": drop(options), **options}
     return tv.privatize(table, entropy=tv.SeededNotPrivate(7), **options)
 
 

@@ -35,6 +35,8 @@ def words(tmp_path):
         str(table),
         "--count",
         "cases",
+        "--keep",
+        "all",
         "--upper",
         "9",
         "--epsilon",

@@ -47,7 +47,7 @@ def folders(tmp_path_factory):
     book.open("cases", 20)
     account = {"ledger": book, "dataset": "cases"}
     frame = pd.DataFrame({"county": range(300), "cases": COUNTS})
-    common = {"count": "cases", "upper": 9, **account}
+    common = {"count": "cases", "keep": "all", "upper": 9, **account}
     tv.privatize(frame, epsilon=1, out=place / "preserve", **common)
     tv.privatize(frame, epsilon=1, method="fair", out=place / "fair", **common)
     auto = {**common, "upper": "auto", "upper_epsilon": 1}

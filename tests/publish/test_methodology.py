@@ -57,7 +57,7 @@ def test_names_are_escaped():
     import pandas as pd
 
     frame = pd.DataFrame({"<b>id</b>": range(300), "<script>x</script>": COUNTS})
-    rel = tv.privatize(frame, count="<script>x</script>", upper=9, epsilon=1)
+    rel = tv.privatize(frame, count="<script>x</script>", keep="all", upper=9, epsilon=1)
     text = rel.files["METHODOLOGY.html"].decode()
     assert "<script>x" not in text
     assert "<b>id" not in text

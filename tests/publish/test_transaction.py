@@ -197,3 +197,23 @@ def test_levels_and_single_releases_have_their_own_functions():
         tv.privatize_levels(COUNTS, upper=9, levels=[2, 1], epsilon=1)
     with pytest.raises(tv.UsageError, match="public upper bound"):
         tv.privatize_levels(COUNTS, upper="auto", levels=[2, 1])
+
+
+@pytest.mark.parametrize("method", ["preserve", "geometric", "fair"])
+def test_a_private_upper_bound_clamps_whatever_lies_above_it(book, tmp_path, method):
+    """The bound is found after the counts were read: they are clamped to it before the draw."""
+    counts = np.array([i % 5 for i in range(990)] + [5_000, 9_999, 10**6] * 3 + [7])
+    rel = tv.privatize(
+        counts,
+        upper="auto",
+        upper_epsilon=1,
+        epsilon=1,
+        method=method,
+        out=tmp_path / "out",
+        ledger=book,
+        dataset="cases",
+    )
+    (column,) = rel.receipt.columns
+    assert column.upper < 100
+    assert rel.table.max() <= column.upper
+    assert all(finding.ok for finding in tv.check_package(tmp_path / "out"))

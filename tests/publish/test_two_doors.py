@@ -46,16 +46,28 @@ REQUESTS = {
         {"count": ["cases", "tests"], "upper": [9, 12], "epsilon": ["1/2", "1/4"]},
     ),
     "sorted, kept": (
-        "--count cases --upper 9 --epsilon 1 --order sorted --keep county",
-        {"order": "sorted", "keep": ["county"]},
+        "--count cases --upper 9 --epsilon 1 --order sorted --keep county --drop tests",
+        {"order": "sorted", "keep": ["county"], "drop": "tests"},
     ),
-    "dropped": ("--count cases --upper 9 --epsilon 1 --drop tests", {"drop": "tests"}),
+    "dropped": (
+        "--count cases --upper 9 --epsilon 1 --keep all --drop tests",
+        {"drop": "tests", "keep": "all"},
+    ),
     "microdata": (
         "--by county --categories {categories} --where 'tests > 2' --upper 9 --epsilon 1",
         {"count": None, "by": "county", "categories": "{categories}", "where": "tests > 2"},
     ),
 }
 ERRORS = {
+    "a column nobody spoke of": (
+        "--count cases --upper 9 --epsilon 1 --drop tests",
+        {"drop": "tests"},
+    ),
+    "kept and dropped": (
+        "--count cases --upper 9 --epsilon 1 --keep tests --drop tests",
+        {"keep": "tests", "drop": "tests"},
+    ),
+    "a dropped count": ("--count cases --upper 9 --epsilon 1 --drop cases", {"drop": "cases"}),
     "no epsilon": ("--count cases --upper 9", {"epsilon": None}),
     "no column": ("--count nothing --upper 9 --epsilon 1", {"count": "nothing"}),
     "bad epsilon": ("--count cases --upper 9 --epsilon x", {"epsilon": "x"}),
@@ -73,6 +85,14 @@ ERRORS = {
     "auto without a budget": ("--count cases --upper auto --epsilon 1", {"upper": "auto"}),
     "unknown dataset": ("--count cases --upper 9 --epsilon 1 --dataset x", {"dataset": "x"}),
 }
+
+
+KEEP = {"kept": [], "all": ["--keep", "all"]}
+
+
+def mode(words):
+    """Requests that say nothing of other columns say that all are public."""
+    return "kept" if re.search("--keep|--drop|--by", words) else "all"
 
 
 class FixedEntropy(tv.SeededNotPrivate):
@@ -107,7 +127,14 @@ def table(tmp_path):
 def through_the_command_line(table, words, folder):
     book = open_ledger(folder.with_suffix(".db"))
     words = words.format(categories=table.with_name("categories.txt"))
-    given = [*shlex.split(words), "--out", str(folder), "--ledger", str(book.store.path)]
+    given = [
+        *shlex.split(words),
+        *KEEP[mode(words)],
+        "--out",
+        str(folder),
+        "--ledger",
+        str(book.store.path),
+    ]
     if "--dataset" not in given:
         given += ["--dataset", "cases"]
     return book, CliRunner().invoke(program.app, ["privatize", str(table), *given])
@@ -116,6 +143,8 @@ def through_the_command_line(table, words, folder):
 def through_python(table, options, folder):
     book = open_ledger(folder.with_suffix(".db"))
     given = {"count": "cases", "upper": 9, "epsilon": 1, "dataset": "cases", **options}
+    if not {"keep", "drop", "by"} & set(options):
+        given["keep"] = "all"
     if given.get("categories"):
         given["categories"] = str(table.with_name("categories.txt"))
     try:
@@ -171,7 +200,7 @@ def test_both_doors_refuse_with_the_same_sentence_and_spend_nothing(table, tmp_p
 
 
 def test_ladders_travel_the_same_road(table, tmp_path):
-    words = ["--count", "cases", "--upper", "9", "--epsilons", "2,1/2"]
+    words = ["--count", "cases", "--keep", "all", "--upper", "9", "--epsilons", "2,1/2"]
     book = open_ledger(tmp_path / "first.db")
     account = ["--ledger", str(book.store.path), "--dataset", "cases"]
     folder = tmp_path / "first"
@@ -183,6 +212,7 @@ def test_ladders_travel_the_same_road(table, tmp_path):
     tv.privatize_levels(
         table,
         "cases",
+        keep="all",
         upper=9,
         levels=[2, "1/2"],
         out=tmp_path / "second",

@@ -18,7 +18,9 @@ NAMES = [f"c{i}" for i in range(N)]
 
 
 def release(table, **options):
-    return tv.privatize(table, **{"count": "cases", "upper": 9, "epsilon": 1, **options})
+    return tv.privatize(
+        table, **{"count": "cases", "keep": "all", "upper": 9, "epsilon": 1, **options}
+    )
 
 
 @pytest.mark.parametrize(
@@ -150,9 +152,9 @@ def test_an_index_is_written_and_checked(tmp_path):
     for index in (["a", "b", "c"], pd.Index(["a", "b", "c"], name="place")):
         frame = pd.DataFrame({"cases": [1, 2, 3], 2018: 5}, index=index)
         folder = tmp_path / str(type(index).__name__)
-        tv.privatize(frame, count="cases", upper=9, epsilon=1).save(folder)
+        tv.privatize(frame, count="cases", keep="all", upper=9, epsilon=1).save(folder)
         assert all(finding.ok for finding in tv.check_package(folder))
-    counted = tv.privatize(frame, count=2018, upper=9, epsilon=50).table
+    counted = tv.privatize(frame, count=2018, keep="all", upper=9, epsilon=50).table
     assert counted[2018].tolist() == [5, 5, 5]
 
 

@@ -19,7 +19,7 @@ from tallyveil.publish.receipt import promise
 
 AREAS = ["f", "b", "d", "a", "c", "e"]  # as they came: in the order of the true counts
 COUNTS = [1, 2, 5, 9, 20, 41]
-OPTIONS = {"count": "cases", "upper": 60, "epsilon": "0.01", "order": "sorted"}
+OPTIONS = {"count": "cases", "keep": "all", "upper": 60, "epsilon": "0.01", "order": "sorted"}
 
 
 def test_sorting_a_data_frame_drops_the_old_places():
@@ -91,6 +91,7 @@ def test_rows_that_nothing_public_tells_apart_lose_their_order():
     rel = tv.privatize(
         frame,
         count="cases",
+        keep="all",
         upper=60,
         epsilon=50,
         order="sorted",

@@ -121,6 +121,7 @@ def _publish(folder: Path) -> Any:
     options = ReleaseOptions(
         "cases",
         upper=UPPER,
+        keep="all",
         epsilon=EPSILON,
         out=folder / "release",
         ledger=ledger,

@@ -42,10 +42,13 @@ def command(
     if len(columns) > MOST_SHOWN:
         out.print(f"... and {len(columns) - MOST_SHOWN:,} more")
     integers = [column["name"] for column in columns if column["type"] == "integer"]
-    guess = integers[-1] if integers else "COLUMN"
+    count = integers[0] if len(integers) == 1 else "COLUMN"
+    others = [column["name"] for column in columns if column["name"] != count]
+    named = "" if not others else " --keep ... --drop ..."
     out.print(
-        "\nNext: what is the largest count that could occur, from public knowledge and not from "
-        f"this file? Then:\n  tallyveil privatize {file} --count {guess} --upper N "
-        "--epsilon 1.0 --out release/",
+        "\nNext: which column holds the counts, which others are public, and what is the largest "
+        "count that could occur, from public knowledge and not from this file? Then:\n"
+        f"  tallyveil privatize {file} --count {count} --upper N --epsilon 1.0{named} "
+        "--out release/",
         markup=False,
     )

@@ -32,8 +32,7 @@ def receipt_lines(receipt: Receipt) -> list[str]:
         else "ledger     none: nothing keeps count of further releases of these data"
     )
     kept = receipt.table.published_unchanged
-    shown = ", ".join(kept[:8]) + (f" and {len(kept) - 8} more" if len(kept) > 8 else "")
-    lines.append(f"unchanged  {shown or 'no other column'}")
+    lines.append(f"unchanged  {', '.join(kept) or 'no other column'}")
     for column in receipt.columns:
         lines += [
             "",

@@ -139,7 +139,11 @@ class ReleaseOptions:
     )
     keep: Names = field(
         default=None,
-        metadata=_told("Publish only these other columns; repeat for more.", TABLE, "many"),
+        metadata=_told(
+            "Another column that is public and is published unchanged; repeat for more, or 'all'.",
+            TABLE,
+            "many",
+        ),
     )
     drop: Names = field(
         default=None, metadata=_told("Do not publish this column; repeat for more.", TABLE, "many")

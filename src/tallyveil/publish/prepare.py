@@ -5,6 +5,7 @@ What `prepare` returns holds the confidential counts; nothing has been drawn fro
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -36,6 +37,9 @@ __all__ = ["Layout", "Prepared", "find_order_remark", "prepare"]
 
 MOST_UNCHANGED = 1000
 """A table with more other columns than this must name those that are to be published."""
+
+MOST_SHOWN = 12
+"""How many names an error lists."""
 
 ROW_ORDERS = {
     "categories": "that of the public list of categories",
@@ -100,6 +104,14 @@ class Prepared:
             *self.searches.values(),
             *(stage for plan in self.plans for stage in plan.stages),
         )
+
+    def clamp_to(self, plan: ColumnPlan) -> CountArray:
+        """The counts a plan draws from: clamped when they were read, to a public bound.
+
+        Only a bound that was found privately is known later, and clamps once more.
+        """
+        values = self.counts[plan.name].values
+        return np.minimum(values, plan.upper) if plan.upper_source == "private" else values
 
     def complete_plans(self, entropy: Entropy) -> tuple[ColumnPlan, ...]:
         """All plans in order; private upper bounds are drawn here, and paid for already."""
@@ -225,12 +237,14 @@ def _read_columns(source: Table, request: Request) -> tuple[dict[str, ColumnCoun
 def _choose_columns(source: Table, request: Request) -> tuple[str, ...]:
     """The columns of the release, in the table's own order."""
     counted = {column.name for column in request.columns}
-    for name in (*(request.keep or ()), *request.drop, *request.by):
+    for name in (*request.keep, *request.drop, *request.by):
         if name not in (*source.names, *source.index_names):
             raise _no_such_column(name, source)
-    wanted = set(source.names if request.keep is None else request.keep) - set(request.drop)
-    wanted |= counted | (set(request.by) & set(source.names))
-    keep = tuple(name for name in source.names if name in wanted)
+    named = counted | {*request.keep, *request.drop, *request.by}
+    unnamed = [name for name in (*source.index_names, *source.names) if name not in named]
+    if unnamed and not request.keep_all:
+        raise _unnamed_columns(unnamed)
+    keep = tuple(name for name in source.names if name not in request.drop)
     if len(keep) - len(counted) > MOST_UNCHANGED:
         raise TableError(
             f"The table would publish {len(keep) - len(counted):,} other columns unchanged, "
@@ -313,8 +327,18 @@ def _is_explained(prepared: Prepared) -> bool:
     return any((np.diff(sorted_order(prepared.source, [name])) == 1).all() for name in public)
 
 
+def _unnamed_columns(names: Sequence[str]) -> TableError:
+    listed = ", ".join(map(repr, names[:MOST_SHOWN]))
+    shown = " ".join(f"--drop {shlex.quote(name)}" for name in names[:MOST_SHOWN])
+    more = f" and {len(names) - MOST_SHOWN:,} more" if len(names) > MOST_SHOWN else ""
+    return TableError(
+        f"Nobody has said whether these columns are public: {listed}{more}. Publish those that are "
+        f"with --keep, leave the others out with --drop, or say --keep all. For example: {shown}"
+    )
+
+
 def _no_such_column(name: str, source: Table, hint: str = "") -> TableError:
     names: Sequence[str] = source.names
-    shown = ", ".join(repr(known) for known in names[:12])
-    more = f" and {len(names) - 12:,} more" if len(names) > 12 else ""
+    shown = ", ".join(repr(known) for known in names[:MOST_SHOWN])
+    more = f" and {len(names) - MOST_SHOWN:,} more" if len(names) > MOST_SHOWN else ""
     return TableError(f"There is no column {name!r}. The columns are: {shown}{more}.{hint}")

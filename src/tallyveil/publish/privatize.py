@@ -82,7 +82,8 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
     order : str
         "input" keeps the rows' order, "sorted" sorts by the other columns.
     keep, drop : str or sequence of str
-        Which other columns are published, unchanged.
+        Which other columns are public and published unchanged, and which are left out. Every
+        other column must be named in one of them, or ``keep="all"`` says that all are public.
     allow_duplicates : bool
         Two rows may carry the same labels.
     delimiter, encoding : str

@@ -29,6 +29,8 @@ COUNT_OF_ROWS = "count"
 """The name of the column that microdata are counted into, and of a plain array."""
 
 LARGEST_UPPER = 10**6
+KEEP_ALL = "all"
+"""Given for `keep`: the publisher says that every other column is public."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,9 @@ class Request:
     where: tuple[Condition, ...]
     categories: tuple[Label, ...]
     order: str
-    keep: tuple[str, ...] | None
+    keep: tuple[str, ...]
     drop: tuple[str, ...]
+    keep_all: bool
     allow_duplicates: bool
     microdata: bool
 
@@ -123,8 +126,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         parse_conditions(_listed(options.where)),
         () if options.categories is None else public_categories(options.categories, by),
         options.order,
-        None if options.keep is None else _names(options.keep, "keep"),
-        _names(options.drop, "drop"),
+        *_check_kept(options, names),
         options.allow_duplicates,
         microdata,
     )
@@ -179,6 +181,20 @@ def _check_properties(options: ReleaseOptions, method: str) -> tuple[str, ...]:
     if properties and method != "design":
         raise UsageError("Properties are kept by the method 'design' only: ask for it as well.")
     return properties
+
+
+def _check_kept(
+    options: ReleaseOptions, counts: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """The other columns that are published, those that are not, and whether the rest is."""
+    keep, drop = _names(options.keep, "keep"), _names(options.drop, "drop")
+    both = sorted(set(keep) & set(drop))
+    if both:
+        raise UsageError(f"Column {both[0]!r} cannot be kept and dropped at once.")
+    counted = sorted(set(drop) & set(counts))
+    if counted:
+        raise UsageError(f"Column {counted[0]!r} is a count to be published: do not drop it.")
+    return tuple(name for name in keep if name != KEEP_ALL), drop, KEEP_ALL in keep
 
 
 def _check_upper_epsilon(

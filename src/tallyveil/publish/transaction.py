@@ -87,7 +87,7 @@ def publish_table(
         plans = prepared.complete_plans(entropy)
         published = []
         for plan in plans:
-            draws = plan.method.draw(prepared.counts[plan.name].values, entropy)
+            draws = plan.method.draw(prepared.clamp_to(plan), entropy)
             published.append(plan.method.publish(draws, entropy))
         say("packing")
         created = datetime.now(UTC).isoformat(timespec="seconds")

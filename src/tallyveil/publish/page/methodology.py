@@ -130,7 +130,8 @@ def _what_was_done(receipt: Receipt) -> list[str]:
     kept = facts.published_unchanged
     parts.append(
         paragraph(
-            f"Published unchanged, because they are public: {_list(kept)}."
+            f"The publisher declared these columns public, and they are published unchanged: "
+            f"{_list(kept, len(kept))}."
             if kept
             else "No other column is published."
         )
@@ -338,8 +339,8 @@ def _amount(epsilon: Fraction) -> str:
     return number if len(exact) > 24 or "/" not in exact else f"{number} ({exact})"
 
 
-def _list(names: Sequence[str]) -> str:
-    shown = [str(name) for name in names[:12]]
-    if len(names) > 12:
-        shown.append(f"{len(names) - 12} more")
+def _list(names: Sequence[str], most: int = 12) -> str:
+    shown = [str(name) for name in names[:most]]
+    if len(names) > most:
+        shown.append(f"{len(names) - most} more")
     return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1]

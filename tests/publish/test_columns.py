@@ -1,0 +1,67 @@
+"""Nothing goes out unasked: every other column is spoken of, or the table is refused."""
+
+import pandas as pd
+import pytest
+
+import tallyveil as tv
+
+FRAME = pd.DataFrame(
+    {
+        "county": [f"c{i}" for i in range(60)],
+        "cases": [i % 5 for i in range(60)],
+        "deaths": [i % 3 for i in range(60)],
+        "note": "x",
+    }
+)
+OPTIONS = {"count": "cases", "upper": 9, "epsilon": 1}
+
+
+def published(**options):
+    return list(tv.privatize(FRAME, **OPTIONS, **options).table.columns)
+
+
+def test_columns_that_nobody_spoke_of_are_refused_and_named(tmp_path):
+    book = tv.Ledger.create(tmp_path / "budget.db")
+    book.open("cases", 5)
+    account = {"ledger": book, "dataset": "cases", "out": tmp_path / "out"}
+    for options, left in (
+        ({}, ["county", "deaths", "note"]),
+        ({"keep": "county"}, ["deaths", "note"]),
+        ({"drop": ["deaths", "note"]}, ["county"]),
+        ({"by": "county"}, ["deaths", "note"]),
+    ):
+        with pytest.raises(tv.TableError, match="Nobody has said") as problem:
+            tv.privatize(FRAME, **OPTIONS, **options, **account)
+        for name in left:
+            assert f"'{name}'" in str(problem.value)
+            assert f"--drop {name}" in str(problem.value)
+    assert book.history("cases") == []
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "columns"),
+    [
+        ({"keep": "all"}, ["county", "cases", "deaths", "note"]),
+        ({"keep": "all", "drop": "deaths"}, ["county", "cases", "note"]),
+        ({"keep": ["county"], "drop": ["deaths", "note"]}, ["county", "cases"]),
+        ({"by": "county", "drop": ["deaths", "note"]}, ["county", "cases"]),
+    ],
+)
+def test_what_was_said_to_be_public_goes_out(options, columns):
+    assert published(**options) == columns
+
+
+def test_a_labelled_index_is_spoken_of_too():
+    frame = FRAME.set_index("county")[["cases"]]
+    with pytest.raises(tv.TableError, match="'county'"):
+        tv.privatize(frame, **OPTIONS)
+    assert tv.privatize(frame, **OPTIONS, keep="county").table.index.name == "county"
+
+
+def test_the_page_lists_every_column_as_the_publishers_word():
+    wide = pd.DataFrame({f"public {i}": range(60) for i in range(30)} | {"cases": [1] * 60})
+    rel = tv.privatize(wide, **OPTIONS, keep="all")
+    page = rel.files["METHODOLOGY.html"].decode()
+    assert "The publisher declared these columns public" in page
+    assert all(f"public {i}" in page for i in range(30))
