@@ -35,10 +35,7 @@ LARGEST_ANSWER = 2**53
 
 
 def read_whole(
-    value: Any,
-    argument: str,
-    least: int | None = None,
-    error: type[ArgumentError] = QueryError,
+    value: Any, argument: str, least: int | None = None, error: type[ArgumentError] = QueryError
 ) -> int:
     """Return `value` as an int, or say that it is no whole number or below `least`."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)

@@ -81,10 +81,7 @@ def heatmap(
     figure = new_figure(1.6 + min(8.0, max(2.6, 0.42 * m)), 1.1 + min(8.0, max(2.2, 0.42 * n)))
     axes = figure.subplots()
     image = axes.imshow(matrix, cmap="magma_r", vmin=0.0, aspect="auto", interpolation="nearest")
-    for ticks, labels, count in (
-        (axes.set_xticks, outputs, m),
-        (axes.set_yticks, inputs, n),
-    ):
+    for ticks, labels, count in ((axes.set_xticks, outputs, m), (axes.set_yticks, inputs, n)):
         shown = np.unique(np.linspace(0, count - 1, min(count, 11)).round().astype(int))
         ticks(shown, [f"{labels[at]:g}" for at in shown])
     axes.set_xlabel("released answer")

@@ -178,10 +178,7 @@ class Query:
 
     @classmethod
     def custom(
-        cls,
-        inputs: ArrayLike,
-        outputs: ArrayLike,
-        neighbours: Neighbours | str | ArrayLike,
+        cls, inputs: ArrayLike, outputs: ArrayLike, neighbours: Neighbours | str | ArrayLike
     ) -> Query:
         """Ask anything: any true answers, any released answers, any neighbour relation.
 

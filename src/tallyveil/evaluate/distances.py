@@ -14,13 +14,7 @@ from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError
 from tallyveil.prior import require_distribution
 
-__all__ = [
-    "CountErrors",
-    "count_errors",
-    "kolmogorov_smirnov",
-    "total_variation",
-    "wasserstein",
-]
+__all__ = ["CountErrors", "count_errors", "kolmogorov_smirnov", "total_variation", "wasserstein"]
 
 
 def wasserstein(first: ArrayLike, second: ArrayLike) -> float:

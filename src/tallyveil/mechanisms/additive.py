@@ -98,11 +98,7 @@ def laplace(
 
 
 def staircase(
-    query: Query,
-    epsilon: Epsilon,
-    boundary: Boundary = "snap",
-    *,
-    gamma: float | None = None,
+    query: Query, epsilon: Epsilon, boundary: Boundary = "snap", *, gamma: float | None = None
 ) -> Mechanism:
     """Build the mechanism that adds staircase noise and brings it into range.
 

@@ -20,13 +20,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-__all__ = [
-    "Posterior",
-    "find_outputs",
-    "posterior",
-    "posterior_distributions",
-    "safe_interval",
-]
+__all__ = ["Posterior", "find_outputs", "posterior", "posterior_distributions", "safe_interval"]
 
 MARGIN = 1e-12
 """Probability kept in reserve at every level, so that round-off never costs coverage."""

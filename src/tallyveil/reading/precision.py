@@ -80,10 +80,7 @@ def accuracy(
 
 
 def chance_within(
-    query: Query,
-    epsilon: Epsilon,
-    within: float,
-    mechanism: Maker | MechanismLike = "geometric",
+    query: Query, epsilon: Epsilon, within: float, mechanism: Maker | MechanismLike = "geometric"
 ) -> float:
     """Find Pr(|released - true| <= within) for the true answer where it is smallest.
 
