@@ -26,22 +26,10 @@ MOST_DIGITS = 5000
 
 
 def exact_rational(value: Epsilon, argument: str = "value") -> Fraction:
-    """Return the rational number that `value` stands for.
+    """Return the rational number that `value` stands for: a float as the decimal it prints as.
 
-    Parameters
-    ----------
-    value : int, float, str, Decimal or Fraction
-        Integers, Fractions and Decimals are taken as they are, strings such as ``"1/2"``,
-        ``"0.1"`` or ``"1e-3"`` as written, floats as the shortest decimal that prints them.
-    argument : str
-        What an error calls it.
-
-    Returns
-    -------
-    Fraction
-
-    >>> exact_rational(0.1), exact_rational("1/3"), exact_rational(2)
-    (Fraction(1, 10), Fraction(1, 3), Fraction(2, 1))
+    >>> exact_rational(0.1), exact_rational("1/3"), exact_rational("1e-3")
+    (Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000))
     """
     if isinstance(value, bool) or value is None:
         rule = "be a number, a Fraction, a Decimal or a string"

@@ -25,25 +25,12 @@ KNOWN_LOSSES = (
 
 
 def loss_table(query: Query, loss: Loss) -> Floats:
-    """Return the loss of releasing each output r for each true answer t.
+    """Return the loss of releasing each output r for each true answer t, shape (n, m).
 
     - ``"absolute"`` |t - r|, ``"squared"`` (t - r)^2, ``("power", p)`` |t - r|^p with p > 0
     - ``"zero_one"`` 1 unless the output is the one the true answer belongs to
-    - ``("beyond", d)`` 1 where |t - r| > d, strictly: ``("beyond", 0)`` is ``"zero_one"``
-      for plain values
-    - a function of (true, released), called on whole arrays if it can be
-    - a table
-
-    Parameters
-    ----------
-    query : Query
-        Its inputs are the true answers, its outputs the released answers.
-    loss : str, tuple, function or array of float, shape (n, m)
-        One of the above.
-
-    Returns
-    -------
-    array of float, shape (n, m)
+    - ``("beyond", d)`` 1 where |t - r| > d, strictly
+    - a function of (true, released), called on whole arrays if it can be, or a table
 
     >>> loss_table(Query.count(2), "absolute").tolist()
     [[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
@@ -118,18 +105,7 @@ def _require_table(table: Any, query: Query) -> Floats:
 
 
 def parse_loss(text: str) -> Loss:
-    """Read a loss written as text: a name, ``power:1.5`` or ``beyond:2``.
-
-    Parameters
-    ----------
-    text : str
-        ``absolute``, ``squared``, ``zero_one``, ``power:P`` with P > 0, or ``beyond:D`` with
-        D >= 0.
-
-    Returns
-    -------
-    str or tuple
-        A loss as `loss_table` takes it.
+    """Read a loss written as text: a name of `NAMED_LOSSES`, ``power:P`` or ``beyond:D``.
 
     >>> parse_loss("squared"), parse_loss("beyond:2")
     ('squared', ('beyond', 2.0))

@@ -333,22 +333,8 @@ MechanismLike: TypeAlias = Mechanism | HasMechanism
 
 
 def as_mechanism(given: MechanismLike, argument: str = "mechanism") -> Mechanism:
-    """Return the mechanism in what the caller holds.
+    """Return the mechanism in `given`, which errors call `argument`.
 
-    Parameters
-    ----------
-    given : Mechanism, Design, CertifiedMechanism or CertifiedGeometric
-        A mechanism, or anything whose attribute ``mechanism`` is one.
-    argument : str
-        The caller's name for it, for the error message.
-
-    Returns
-    -------
-    Mechanism
-        `given` itself or its ``mechanism``. Anything else raises an `ArgumentError`.
-
-    Examples
-    --------
     >>> import tallyveil as tv
     >>> m = tv.geometric(tv.Query.count(1), epsilon=1.0)
     >>> as_mechanism(m) is m, as_mechanism(tv.certify(m)).query == m.query

@@ -41,23 +41,10 @@ MOST_BARS = 120
 def show_matrix(
     matrix: Floats, inputs: NDArray[Any], outputs: NDArray[Any], title: str, about: str = ""
 ) -> str:
-    """Draw a matrix of probabilities as a heatmap, true answers down, released answers across.
+    """Draw probabilities as a heatmap, true answers down, released answers across.
 
-    Parameters
-    ----------
-    matrix : array of float, shape (n, m)
-        Probabilities, rows summing to one. A large matrix is drawn in groups of adjacent
-        answers: the probability of a group of released answers, averaged over a group of
-        true answers.
-    inputs, outputs : array, shapes (n,) and (m,)
-        Labels of rows and columns.
-    title, about : str
-        A caption in bold, and a line below it.
-
-    Returns
-    -------
-    str
-        An HTML figure.
+    A large matrix is drawn in groups of adjacent answers: the probability of a group of
+    released answers, averaged over a group of true answers.
     """
     down, across = _group_starts(matrix.shape[0]), _group_starts(matrix.shape[1])
     sizes = np.diff(np.append(down, matrix.shape[0]))
@@ -98,21 +85,7 @@ def show_distribution(
 ) -> str:
     """Draw a distribution as bars, those in `interval` dark, with the released value marked.
 
-    Parameters
-    ----------
-    answers, distribution : array of float, shape (n,)
-        True answers and their probabilities.
-    interval : (float, float)
-        First and last answer of the interval.
-    released : float
-        The released value.
-    title, about : str
-        A caption in bold, and a line below it.
-
-    Returns
-    -------
-    str
-        An HTML figure. Answers without visible probability are left out.
+    Answers without visible probability are left out.
     """
     highest = float(distribution.max())
     visible = np.flatnonzero((distribution >= 2e-3 * highest) | (answers == released))
@@ -162,24 +135,7 @@ def show_table(
     title: str = "",
     strong: Sequence[Sequence[bool]] = (),
 ) -> str:
-    """Write a table: the first column to the left, the others to the right.
-
-    Parameters
-    ----------
-    header : sequence of str
-        Names of the columns.
-    rows : sequence of sequences of str
-        The cells.
-    title : str
-        A caption in bold.
-    strong : sequence of sequences of bool, optional
-        Which cells are bold.
-
-    Returns
-    -------
-    str
-        An HTML table.
-    """
+    """Write a table: first column to the left, others to the right, `strong` cells bold."""
     cell = "padding:4px 12px;border:0;white-space:nowrap;font-variant-numeric:tabular-nums"
     line = "border-bottom:1px solid color-mix(in srgb,currentColor 30%,transparent)"
     lines = []

@@ -43,15 +43,8 @@ TOLERANCE = 1e-9
 class Rows:
     """Linear constraints ``factor * M[larger] - M[smaller] >= floor`` (or ``==``) on a matrix.
 
-    Attributes
-    ----------
-    larger, smaller : tuple of arrays of int
-        (true, released) index arrays of one length; `smaller` is None where only the floor
-        bounds the larger entry.
-    factor, floor : float
-        See the formula.
-    equal : bool
-        Whether the constraints are equations.
+    `larger` and `smaller` are (true, released) index arrays of one length; without `smaller`
+    only the floor bounds the larger entry.
     """
 
     larger: tuple[Integers, Integers]
@@ -73,17 +66,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Witness:
-    """The cells that break a property most, and by how much.
-
-    Attributes
-    ----------
-    property : str
-        Its name.
-    larger, smaller : tuple of int
-        (true, released) indices of the two cells; `smaller` may be None, see `Rows`.
-    shortfall : float
-        The violation, a probability.
-    """
+    """The (true, released) cells that break a property most, and by how much; see `Rows`."""
 
     property: str
     larger: tuple[int, int]
@@ -195,13 +178,6 @@ IMPLIED: dict[str, tuple[str, ...]] = {
 def check_names(names: Iterable[str] | str | None, argument: str = "properties") -> tuple[str, ...]:
     """Return the names in the order of `PROPERTIES`, once each; an unknown one is an error.
 
-    Parameters
-    ----------
-    names : iterable of str, str or None
-        None means no property.
-    argument : str
-        What an error calls it.
-
     >>> check_names(["fair", "row_honest", "fair"])
     ('row_honest', 'fair')
     """
@@ -220,18 +196,7 @@ def check_names(names: Iterable[str] | str | None, argument: str = "properties")
 def rows(name: str, query: Query, epsilon: float | None = None) -> list[Rows]:
     """Return the linear constraints that define property `name` on `query`.
 
-    Parameters
-    ----------
-    name : str
-        One of `PROPERTIES`.
-    query : Query
-        Its shape and the output each input belongs to.
-    epsilon : float or None
-        Only ``output_private`` depends on it.
-
-    Returns
-    -------
-    list of Rows
+    Only ``output_private`` depends on `epsilon`.
     """
     require_query(query)
     if not isinstance(name, str):
@@ -251,18 +216,7 @@ def witness(
 ) -> Witness | None:
     """Find the cells where `matrix` breaks property `name` most; None where it holds.
 
-    Parameters
-    ----------
-    name, query, epsilon
-        See `rows`.
-    matrix : array of float, shape (n, m)
-        The matrix that is judged.
-    tolerance : float
-        Probability by which a cell may fall short.
-
-    Returns
-    -------
-    Witness or None
+    It holds where no cell falls short by a probability of more than `tolerance`.
     """
     worst: Witness | None = None
     for block in rows(name, query, epsilon):

@@ -213,25 +213,9 @@ def noise_matrix(
     truncate: Literal["categories", "answers"] = "categories",
     location: Floats | None = None,
 ) -> Floats:
-    """Return the mass of ``location + noise`` in every response category.
+    """Return the mass of ``location + noise`` in every response category; rows sum to one.
 
-    Parameters
-    ----------
-    query : Query
-        Its response categories are the columns.
-    noise : Noise
-        The distribution of the noise.
-    boundary : str
-        "snap" or "normalize".
-    truncate : str
-        See `laplace`.
-    location : array of float, shape (k,), or None
-        Where the noise is centred; None takes every true answer.
-
-    Returns
-    -------
-    array of float, shape (k, m)
-        Rows sum to one.
+    `location`, shape (k,), is by default every true answer. `truncate` is that of `laplace`.
     """
     centres = query.inputs.astype(float) if location is None else location
     lower, upper = (edge.copy() for edge in query.edges())

@@ -179,22 +179,10 @@ def _decaying_sums(values: Floats, ratio: float) -> tuple[Floats, Floats]:
 
 
 def geometric_output_distribution(source: ArrayLike, epsilon: float) -> Floats:
-    """Return source·G, the distribution of the draw when the true count has `source`.
+    """Return source·G, the distribution of the draw when the true count has `source`, in O(n).
 
-    Two exponential running sums instead of a matrix product: O(n), sums of positive terms
-    only, so every entry is right to about 1e-13 relative until it underflows.
-
-    Parameters
-    ----------
-    source : array of float, shape (n,)
-        The distribution of the true count.
-    epsilon : float
-        The privacy loss per unit step.
-
-    Returns
-    -------
-    array of float, shape (n,)
-        Sums to one.
+    Two exponential running sums of positive terms instead of a matrix product: every entry is
+    right to about 1e-13 relative until it underflows.
 
     >>> np.round(geometric_output_distribution([0.0, 1.0, 0.0], np.log(2)), 12).tolist()
     [0.333333333333, 0.333333333333, 0.333333333333]
@@ -224,25 +212,10 @@ def inverse_diagonals(size: int, epsilon: float) -> tuple[Floats, Floats]:
 
 
 def remove_geometric(matrix: ArrayLike, ratio: float | Fraction) -> NDArray[Any]:
-    """Return ``G^-1 @ matrix`` for the geometric mechanism with exp(-epsilon) = `ratio`.
+    """Return ``G^-1 @ matrix``, exp(-epsilon) = `ratio`: the remap that turns G into `matrix`.
 
-    With Fractions in `matrix` and `ratio` the result is exact. Costs O(n m).
-
-    Parameters
-    ----------
-    matrix : array, shape (n, m)
-        One row per true answer, n >= 2.
-    ratio : float or Fraction
-        Strictly between 0 and 1.
-
-    Returns
-    -------
-    array, shape (n, m)
-        The remap that turns G into `matrix`; it has negative entries if there is none.
-
-    References
-    ----------
-    Gupte and Sundararajan (2010), Lemma 1 and Table 2.
+    It has negative entries if there is none. Exact with Fractions in `matrix` and `ratio`; costs
+    O(n m) (Gupte and Sundararajan 2010, Lemma 1 and Table 2).
     """
     gap = 1 - ratio
     result = _apply_scaled_inverse(np.asarray(matrix), ratio)
@@ -272,7 +245,7 @@ def _apply_scaled_inverse(table: NDArray[Any], a: float | Fraction) -> NDArray[A
 
 
 def geometric_step(size: int, epsilon: float, smaller: float) -> Floats:
-    """Return the remap T with G(epsilon) T = G(smaller), shape (size, size).
+    """Return the remap T with G(epsilon) T = G(smaller), epsilon >= smaller > 0, in O(size^2).
 
     With a and b the ratios exp(-epsilon) and exp(-smaller), a <= b::
 
@@ -281,18 +254,7 @@ def geometric_step(size: int, epsilon: float, smaller: float) -> Floats:
 
     and the diagonal takes the rest: keep the released value, or draw from the more private
     mechanism as if it were the truth. Every term is a product of positive numbers, so entries
-    are right to about 1e-13 relative. Costs O(size^2).
-
-    Parameters
-    ----------
-    size : int
-        The number of true answers, at least 2.
-    epsilon, smaller : float
-        The privacy losses per grid step before and after, epsilon >= smaller > 0.
-
-    References
-    ----------
-    Gupte and Sundararajan (2010), Lemma 3 (errata, Gupte 6).
+    are right to about 1e-13 relative (Gupte and Sundararajan 2010, Lemma 3; errata, Gupte 6).
 
     >>> np.round(geometric_step(2, math.log(4), math.log(2)) * 9, 9).tolist()
     [[7.0, 2.0], [2.0, 7.0]]
@@ -357,25 +319,10 @@ def _exact_factor(r: int, size: int, ratio: Fraction) -> Fraction:
 
 
 def measure_errors(upper: int, epsilon: float, confidence: float) -> tuple[Floats, Floats, Floats]:
-    """Return bias, root mean squared error and interval of every count 0..upper, in O(upper).
+    """Return `Mechanism.bias`, `rmse` and `interval` of every count 0..upper, in O(upper).
 
     With Z the noise and Pr(Z >= k) = a^k / (1 + a) for k >= 1, the part of Z beyond m is
     E[(Z - m)+] = a^(m+1) / ((1 + a)(1 - a)), and E[min(Z+, m)^2] = sum_{k<=m} (2k - 1) Pr(Z >= k).
-
-    Parameters
-    ----------
-    upper : int
-        The largest count.
-    epsilon : float
-        The privacy loss.
-    confidence : float
-        The least probability of the interval, strictly between 0 and 1.
-
-    Returns
-    -------
-    bias, rmse : array of float, shape (upper + 1,)
-    interval : array of float, shape (upper + 1, 2)
-        As `Mechanism.bias`, `Mechanism.rmse` and `Mechanism.interval` of the matrix.
 
     >>> bias, rmse, interval = measure_errors(5, 1.0, 0.95)
     >>> bool(np.allclose(bias, geometric(Query.count(5), 1).bias())), interval[2].tolist()

@@ -88,18 +88,8 @@ def transport(
 class Remap:
     """A monotone stochastic matrix kept as its entries, at most rows + columns - 1 of them.
 
-    Entry e sends `row[e]` to `column[e]` with probability `share[e]`.
-
-    Attributes
-    ----------
-    size : tuple of int
-        (rows, columns).
-    row, column : array of int, shape (entries,)
-        Both non-decreasing.
-    share : array of float, shape (entries,)
-        Sums to one in every row.
-    start : array of int, shape (rows + 1,)
-        The first entry of each row, then the number of entries.
+    Entry e sends `row[e]` to `column[e]` with probability `share[e]`; both never decrease.
+    `size` is (rows, columns); `start`, shape (rows + 1,), is the first entry of each row.
     """
 
     size: tuple[int, int]
@@ -140,18 +130,6 @@ def monotone_remap(before: ArrayLike, after: ArrayLike) -> Remap:
     together and give each value the columns its probability covers. A value whose probability
     is lost in rounding goes to the column at its place, so every row is a distribution. Costs
     O((n + m) log(n + m)).
-
-    Parameters
-    ----------
-    before : array of float, shape (n,)
-        The distribution of the values that are remapped.
-    after : array of float, shape (m,)
-        The wanted distribution.
-
-    Returns
-    -------
-    Remap
-        Of size (n, m).
 
     >>> monotone_remap([0.5, 0.5], [0.25, 0.75]).dense().tolist()
     [[0.5, 0.5], [0.0, 1.0]]

@@ -235,21 +235,8 @@ def is_unimodal(losses: Floats) -> bool:
     """Decide whether every true answer's loss grows (or stays) as the guess moves away from it.
 
     This is what universality needs. A loss that does not decrease in |i - r| (Gupte and
-    Sundararajan 2010, section 2.3) is unimodal, and a unimodal loss may also let
-    overestimates hurt more than underestimates.
+    Sundararajan 2010, section 2.3) is unimodal; so are some that punish overestimates more.
 
-    Parameters
-    ----------
-    losses : array of float, shape (n, n)
-        ``losses[true, guess]``.
-
-    Returns
-    -------
-    bool
-        Up to a relative 1e-12.
-
-    Examples
-    --------
     >>> is_unimodal(np.array([[0.0, 1.0], [5.0, 0.0]])), is_unimodal(np.array([[1.0, 0], [0, 1]]))
     (True, False)
     """

@@ -56,25 +56,12 @@ class GamePoint(NamedTuple):
 
 
 def solve_game(A: Floats, block: Integers, tolerance: float) -> GamePoint:
-    """Solve the game with payoffs A by Mehrotra's predictor-corrector method.
+    """Solve the game with payoffs A, shape (rows, K), by Mehrotra's predictor-corrector method.
 
+    `block`, shape (K,), is non-decreasing from 0 with none left out: the block of each column.
     The dual is ``max sum_b lambda_b`` with lambda_b <= (w A)_c for every column c of block b
-    and w a distribution on the rows. Costs O(rows^2 K) per step, some 15 steps.
-
-    Parameters
-    ----------
-    A : array of float, shape (rows, K)
-        The loss of each row under each column.
-    block : array of int, shape (K,)
-        The block of each column: non-decreasing, from 0, none left out. The shares of every
-        block sum to one.
-    tolerance : float
-        Stop when the duality gap is below it, relative to the value.
-
-    Returns
-    -------
-    GamePoint
-        Shares and weights, to be evaluated by the caller.
+    and w a distribution on the rows. Stops when the duality gap is below `tolerance`, relative
+    to the value. Costs O(rows^2 K) per step, some 15 steps.
     """
     state = _start(A, block)
     for _ in range(MOST_STEPS):
