@@ -46,8 +46,7 @@ def log_ratio(larger: Floats, smaller: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         excess = (larger - smaller) / smaller
         value = np.where(excess < 1.0, np.log1p(excess), np.log(larger) - np.log(smaller))
-    ratio: Floats = np.where(larger == smaller, 0.0, np.where(smaller == 0.0, np.inf, value))
-    return ratio
+    return np.where(larger == smaller, 0.0, np.where(smaller == 0.0, np.inf, value))
 
 
 def worst_pair(matrix: Floats, neighbours: Neighbours) -> WorstPair:

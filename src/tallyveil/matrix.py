@@ -70,8 +70,7 @@ def check_matrix(matrix: ArrayLike, shape: tuple[int, int]) -> Floats:
 
 def joint_distribution(matrix: Floats, prior: Floats) -> Floats:
     """Return Pr(released = r, true = i) = prior[i] matrix[i, r], shape (released, true)."""
-    joint: Floats = (matrix * prior[:, None]).T
-    return joint
+    return (matrix * prior[:, None]).T
 
 
 def posterior_costs(matrix: Floats, losses: Floats, prior: Floats) -> Floats:

@@ -65,8 +65,7 @@ def require_distribution(values: ArrayLike, size: int, argument: str = "distribu
     if abs(total - 1) > SUM_TOLERANCE:
         hint = "Divide counts or weights by their sum first."
         raise ArgumentError(argument, "sum to one", hint=hint, got=f"a sum of {total:.9g}")
-    scaled: Floats = mass / total
-    return scaled
+    return mass / total
 
 
 def _read_weights(values: Any, size: int, argument: str, shape_rule: str) -> Floats:

@@ -169,8 +169,7 @@ class _Newton:
         """Solve with the Cholesky factor."""
         from scipy.linalg import cho_solve
 
-        solution: Floats = cho_solve(self.factor, right, check_finite=False)
-        return solution
+        return cho_solve(self.factor, right, check_finite=False)
 
     def direction(self, columns: Floats, rows: Floats) -> _Move:
         """The step that makes t z change by `columns`, s w by `rows`, and closes residuals."""

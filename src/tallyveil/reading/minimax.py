@@ -111,8 +111,7 @@ class _Game:
     def payoff(self) -> Floats:
         """The losses scaled to [0, 1]."""
         scale = float(np.ptp(self.losses)) or 1.0
-        scaled: Floats = (self.losses - float(self.losses.min())) / scale
-        return scaled
+        return (self.losses - float(self.losses.min())) / scale
 
     @cached_property
     def is_mirrored(self) -> bool:

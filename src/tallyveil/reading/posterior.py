@@ -80,8 +80,7 @@ class Posterior(FrozenArrays):
         order = np.argsort(-self.distribution, kind="stable")
         reached = np.cumsum(self.distribution[order])
         enough = int(np.searchsorted(reached, confidence + MARGIN)) + 1
-        kept: Floats = np.sort(self.answers[order[:enough]])
-        return kept
+        return np.sort(self.answers[order[:enough]])
 
     def probability(self, low: float, high: float) -> float:
         """Chance that the true answer lies between `low` and `high`, both included."""

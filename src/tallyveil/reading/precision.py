@@ -197,8 +197,7 @@ def _unknown_maker(given: object, rule: str) -> ArgumentError:
 
 
 def _distances(mechanism: Mechanism) -> Floats:
-    distances: Floats = loss_table(mechanism.query, "absolute").round(9)
-    return distances
+    return loss_table(mechanism.query, "absolute").round(9)
 
 
 def _chance(mechanism: Mechanism, within: float) -> float:
