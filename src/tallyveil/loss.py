@@ -36,13 +36,14 @@ def loss_table(query: Query, loss: Loss) -> Floats:
     [[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
     """
     require_query(query)
-    true: Floats = query.inputs.astype(float)[:, None]
-    released: Floats = query.outputs.astype(float)[None, :]
-    error: Floats = true - released
+    error: Floats = query.inputs.astype(float)[:, None] - query.outputs.astype(float)[None, :]
     if isinstance(loss, str):
         return _named_table(loss, error, query)
     if isinstance(loss, tuple) and len(loss) == 2 and isinstance(loss[0], str):
-        return _parameter_table(loss[0], loss[1], np.abs(error))
+        number = _require_parameter(*loss)
+        if loss[0] == "power":
+            return np.abs(error) ** number
+        return (np.abs(error) > number * (1 + COMPARISON_ROUNDING)).astype(float)
     return _require_table(_call(loss, query) if callable(loss) else loss, query)
 
 
@@ -56,13 +57,6 @@ def _named_table(name: str, error: Floats, query: Query) -> Floats:
         wrong[np.arange(len(query.inputs)), query.home] = 0.0
         return wrong
     raise ArgumentError("loss", "be a known loss", name, KNOWN_LOSSES)
-
-
-def _parameter_table(name: str, value: Any, distance: Floats) -> Floats:
-    number = _require_parameter(name, value)
-    if name == "power":
-        return distance**number
-    return (distance > number * (1 + COMPARISON_ROUNDING)).astype(float)
 
 
 def _require_parameter(name: str, value: Any) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats, Integers, freeze
-from tallyveil.errors import MechanismError
+from tallyveil.errors import MechanismError, describe_kind
 
 __all__ = [
     "FrozenArrays",
@@ -47,8 +47,8 @@ def check_matrix(matrix: ArrayLike, shape: tuple[int, int]) -> Floats:
     try:
         array = np.array(matrix, dtype=float)
     except (TypeError, ValueError):
-        kind = f"an object of type {type(matrix).__name__}"
-        raise MechanismError("matrix", "be a table of numbers", got=kind) from None
+        got = describe_kind(matrix)
+        raise MechanismError("matrix", "be a table of numbers", got=got) from None
     if array.shape != shape:
         rule = f"have shape {shape}: a row per true answer, a column per released answer"
         raise MechanismError("matrix", rule, got=f"shape {array.shape}")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tallyveil.arrays import Floats, Integers
-from tallyveil.errors import ArgumentError
+from tallyveil.errors import ArgumentError, describe_kind
 from tallyveil.loss import Loss, loss_table
 from tallyveil.matrix import central_interval, posterior_costs
 from tallyveil.prior import Prior, mark_possible_answers, resolve_prior
@@ -135,6 +135,5 @@ def check_confidence(confidence: float) -> None:
 def check_number(value: object, argument: str) -> float:
     """Return `value` as a float, or raise an `ArgumentError` if it is not a number."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        got = "None" if value is None else f"an object of type {type(value).__name__}"
-        raise ArgumentError(argument, "be a number", got=got)
+        raise ArgumentError(argument, "be a number", got=describe_kind(value))
     return float(value)

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tallyveil import audit, formats
 from tallyveil.arrays import Floats
-from tallyveil.errors import ArgumentError, MechanismError
+from tallyveil.errors import ArgumentError, MechanismError, describe_kind
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
 from tallyveil.loss import loss_table
 from tallyveil.matrix import FrozenArrays, check_matrix
@@ -130,7 +130,7 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
 
     def witness(self, property: str, tolerance: float = TOLERANCE) -> Witness | None:
         """The cells that break `property` most, or None where it holds."""
-        return witness(property, self.query, self.matrix, self._judged_epsilon(), tolerance)
+        return witness(property, self.query, self.matrix, self._find_epsilon(), tolerance)
 
     def has(self, property: str, tolerance: float = TOLERANCE) -> bool:
         """Whether `property` holds, to an absolute `tolerance` on probabilities."""
@@ -138,10 +138,11 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
 
     def properties(self, tolerance: float = TOLERANCE) -> dict[str, bool]:
         """Every property and whether it holds (see `tallyveil.properties`)."""
-        judged = PROPERTIES if self._judged_epsilon() is not None else SEVEN
+        judged = PROPERTIES if self._find_epsilon() is not None else SEVEN
         return {name: self.has(name, tolerance) for name in judged}
 
-    def _judged_epsilon(self) -> float | None:
+    def _find_epsilon(self) -> float | None:
+        """The stated epsilon, else the measured one; None where that is infinite."""
         if self.epsilon is not None:
             return self.epsilon
         realised = self.realised_epsilon()
@@ -268,8 +269,8 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
         none) and neighbours are adjacent inputs, as for a count.
         """
         if not isinstance(source, (str, Path)):
-            kind = f"an object of type {type(source).__name__}"
-            raise ArgumentError("source", "be a path or the text itself", got=kind)
+            got = describe_kind(source)
+            raise ArgumentError("source", "be a path or the text itself", got=got)
         given = str(source)
         text = given if "\n" in given else Path(given).read_text(encoding="utf-8")
         read = formats.ptable_matrix if formats.is_ptable(text) else formats.csv_matrix
@@ -345,10 +346,9 @@ def as_mechanism(given: MechanismLike, argument: str = "mechanism") -> Mechanism
     carried = getattr(given, "mechanism", None)
     if isinstance(carried, Mechanism):
         return carried
-    got = "None" if given is None else f"an object of type {type(given).__name__}"
     hint = "Make one with tv.Mechanism(matrix, query), or with a constructor such as tv.geometric."
     rule = "be a tallyveil.Mechanism, a design or a certified mechanism"
-    raise ArgumentError(argument, rule, hint=hint, got=got)
+    raise ArgumentError(argument, rule, hint=hint, got=describe_kind(given))
 
 
 def _as_integers(values: Floats) -> NDArray[Any]:

@@ -70,7 +70,7 @@ def show_matrix(
     ]
     groups = matrix.shape != cells.shape
     note = f"{n} × {m} groups of adjacent answers" if groups else ""
-    size = (left + width + 74, max(top + height, top + min(height, 120.0)) + 38)
+    size = (left + width + 74, top + height + 38)
     return _figure(parts, size, title, " · ".join(filter(None, (about, note))))
 
 
@@ -104,14 +104,14 @@ def show_distribution(
         parts.append(
             f'<path d="M{left:g} {y:g}h{width:.5g}" stroke="currentColor" stroke-opacity="0.15"/>'
         )
-        parts.append(_text(left - 6, y + 3.5, _short(level * highest), anchor="end"))
+        parts.append(_text(left - 6, y + 3.5, f"{level * highest:.2g}", anchor="end"))
     for at, (answer, chance) in enumerate(zip(shown, chances, strict=True)):
         tall = height * float(chance) / highest
         strong = 1.0 if interval[0] <= answer <= interval[1] else 0.35
         parts.append(
             f'<rect x="{left + step * (at + 0.09):.5g}" y="{top + height - tall:.5g}" '
             f'width="{0.82 * step:.4g}" height="{tall:.5g}" fill="{ACCENT}" '
-            f'fill-opacity="{strong:g}"><title>{answer:g}: {_short(float(chance))}</title></rect>'
+            f'fill-opacity="{strong:g}"><title>{answer:g}: {chance:.2g}</title></rect>'
         )
     parts.append(
         f'<path d="M{left:g} {top + height:g}h{width:.5g}" stroke="currentColor" '
@@ -232,7 +232,7 @@ def _draw_scale(highest: float, x: float, top: float, height: float) -> list[str
         f'fill="{ACCENT}" fill-opacity="{float(_opacity(1 - (at + 0.5) / steps, 1.0)):.3g}"/>'
         for at in range(steps)
     ]
-    ends = [(top + 8, _short(highest)), (top + height, "0")]
+    ends = [(top + 8, f"{highest:.2g}"), (top + height, "0")]
     return bars + [_text(x + 15, y, text, anchor="start") for y, text in ends]
 
 
@@ -290,8 +290,3 @@ def _text(
     return (
         f'<text x="{x:.5g}" y="{y:.5g}" text-anchor="{anchor}" fill="{fill}">{escape(text)}</text>'
     )
-
-
-def _short(chance: float) -> str:
-    """A probability in two significant digits."""
-    return f"{chance:.2g}"

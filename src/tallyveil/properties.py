@@ -78,16 +78,10 @@ class Witness:
         return f"{self.property}: cell {self.larger}{other} falls short by {self.shortfall:.3g}"
 
 
-def _pair_up(rows_: Integers, columns: Integers) -> tuple[Integers, Integers]:
-    """Every combination of the two index arrays, as flat arrays of one length."""
-    first, second = np.broadcast_arrays(rows_, columns)
-    return first.ravel(), second.ravel()
-
-
 def _row_honest(query: Query, epsilon: float) -> list[Rows]:
     """M[i, h(i)] >= M[k, h(i)] for all inputs i, k (Cormode, equation 8)."""
     n = len(query.inputs)
-    own, other = _pair_up(np.arange(n)[:, None], np.arange(n)[None, :])
+    own, other = np.indices((n, n)).reshape(2, -1)
     keep = own != other
     own, other = own[keep], other[keep]
     return [Rows((own, query.home[own]), (other, query.home[own]))]
@@ -96,7 +90,7 @@ def _row_honest(query: Query, epsilon: float) -> list[Rows]:
 def _row_monotone(query: Query, epsilon: float) -> list[Rows]:
     """Rising towards the output's own inputs, falling after (Croft, equations 12 and 13)."""
     n, m = query.shape
-    i, j = _pair_up(np.arange(n - 1)[:, None], np.arange(m)[None, :])
+    i, j = np.indices((n - 1, m)).reshape(2, -1)
     rising, falling = query.home[i + 1] <= j, query.home[i] >= j
     return [
         Rows((i[rising] + 1, j[rising]), (i[rising], j[rising])),
@@ -107,7 +101,7 @@ def _row_monotone(query: Query, epsilon: float) -> list[Rows]:
 def _column_honest(query: Query, epsilon: float) -> list[Rows]:
     """M[i, h(i)] >= M[i, j] for every output j (Cormode, equation 10)."""
     n, m = query.shape
-    i, j = _pair_up(np.arange(n)[:, None], np.arange(m)[None, :])
+    i, j = np.indices((n, m)).reshape(2, -1)
     keep = query.home[i] != j
     i, j = i[keep], j[keep]
     return [Rows((i, query.home[i]), (i, j))]
@@ -116,7 +110,7 @@ def _column_honest(query: Query, epsilon: float) -> list[Rows]:
 def _column_monotone(query: Query, epsilon: float) -> list[Rows]:
     """Rising towards the truth, falling after (Croft, equations 10 and 11)."""
     n, m = query.shape
-    i, j = _pair_up(np.arange(n)[:, None], np.arange(m - 1)[None, :])
+    i, j = np.indices((n, m - 1)).reshape(2, -1)
     rising = j < query.home[i]
     falling = ~rising
     return [
@@ -140,7 +134,7 @@ def _weakly_honest(query: Query, epsilon: float) -> list[Rows]:
 def _symmetric(query: Query, epsilon: float) -> list[Rows]:
     """M[i, j] = M[n-1-i, m-1-j] (Croft, equation 14)."""
     n, m = query.shape
-    i, j = _pair_up(np.arange(n)[:, None], np.arange(m)[None, :])
+    i, j = np.indices((n, m)).reshape(2, -1)
     first = i * m + j < (n - 1 - i) * m + (m - 1 - j)
     i, j = i[first], j[first]
     return [Rows((i, j), (n - 1 - i, m - 1 - j), equal=True)]
@@ -149,7 +143,7 @@ def _symmetric(query: Query, epsilon: float) -> list[Rows]:
 def _output_private(query: Query, epsilon: float) -> list[Rows]:
     """M[i, j] and M[i, j+1] within a factor e^epsilon (Cormode, section 8)."""
     n, m = query.shape
-    i, j = _pair_up(np.arange(n)[:, None], np.arange(m - 1)[None, :])
+    i, j = np.indices((n, m - 1)).reshape(2, -1)
     grow = math.exp(epsilon)
     return [Rows((i, j), (i, j + 1), factor=grow), Rows((i, j + 1), (i, j), factor=grow)]
 

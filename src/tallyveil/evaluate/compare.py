@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tallyveil.errors import ArgumentError
+from tallyveil.errors import ArgumentError, describe_kind
 from tallyveil.evaluate.comparison import Comparison, Row
 from tallyveil.loss import Loss, loss_name
 from tallyveil.measures import check_confidence
@@ -127,7 +127,7 @@ def _list(given: Any, argument: str) -> list[Any]:
     try:
         return list(given)
     except TypeError:
-        got = "None" if given is None else f"an object of type {type(given).__name__}"
+        got = describe_kind(given)
         raise ArgumentError(argument, "be a list or a mapping", got=got) from None
 
 

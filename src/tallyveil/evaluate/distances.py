@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats
-from tallyveil.errors import ArgumentError
+from tallyveil.errors import ArgumentError, describe_kind
 from tallyveil.prior import require_distribution
 
 __all__ = ["CountErrors", "count_errors", "kolmogorov_smirnov", "total_variation", "wasserstein"]
@@ -41,7 +41,7 @@ def wasserstein(first: ArrayLike, second: ArrayLike) -> float:
     >>> wasserstein([1.0, 0.0, 0.0], [0.0, 0.0, 1.0])
     2.0
     """
-    one, other = _pair(first, second)
+    one, other = _read_pair(first, second)
     return float(np.abs(np.cumsum(one - other)).sum())
 
 
@@ -65,7 +65,7 @@ def total_variation(first: ArrayLike, second: ArrayLike) -> float:
     >>> total_variation([1.0, 0.0], [0.5, 0.5])
     0.5
     """
-    one, other = _pair(first, second)
+    one, other = _read_pair(first, second)
     return float(np.abs(one - other).sum() / 2)
 
 
@@ -89,7 +89,7 @@ def kolmogorov_smirnov(first: ArrayLike, second: ArrayLike) -> float:
     >>> kolmogorov_smirnov([1.0, 0.0], [0.5, 0.5])
     0.5
     """
-    one, other = _pair(first, second)
+    one, other = _read_pair(first, second)
     return float(np.abs(np.cumsum(one - other)).max())
 
 
@@ -136,15 +136,13 @@ def _read_numbers(values: ArrayLike, argument: str) -> Floats:
     try:
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError):
-        got = f"an object of type {type(values).__name__}"
-        raise ArgumentError(argument, "be numbers", got=got) from None
+        raise ArgumentError(argument, "be numbers", got=describe_kind(values)) from None
 
 
-def _pair(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
+def _read_pair(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
     """Both as distributions of one length."""
     shape = _read_numbers(first, "first").shape
     if len(shape) != 1 or shape[0] == 0:
         raise ArgumentError("first", "be a distribution", got=f"shape {shape}")
-    return require_distribution(first, shape[0], "first"), require_distribution(
-        second, shape[0], "second"
-    )
+    size = shape[0]
+    return require_distribution(first, size, "first"), require_distribution(second, size, "second")

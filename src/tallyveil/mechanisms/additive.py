@@ -232,8 +232,7 @@ def noise_matrix(
         low, high = float(query.inputs[0]), float(query.inputs[-1])
         lower, upper = np.clip(lower, low, high), np.clip(upper, low, high)
     mass = noise.mass(lower[None, :] - centres[:, None], upper[None, :] - centres[:, None])
-    sums = mass.sum(axis=1, keepdims=True)
-    normalised: Floats = mass / sums
+    normalised: Floats = mass / mass.sum(axis=1, keepdims=True)
     return normalised
 
 

@@ -87,11 +87,11 @@ def geometric(query: Query, epsilon: Epsilon) -> Mechanism:
     """
     exact = exact_epsilon(epsilon)
     require_grid(query, "geometric noise")
-    matrix = _dense(float(exact) / query.neighbours.width, query.home, len(query.outputs))
+    matrix = _build_matrix(float(exact) / query.neighbours.width, query.home, len(query.outputs))
     return Mechanism(matrix, query, exact, name="geometric")
 
 
-def _dense(epsilon: float, home: Integers, outputs: int) -> Floats:
+def _build_matrix(epsilon: float, home: Integers, outputs: int) -> Floats:
     """G for inputs whose own outputs are `home`, successive indices; shape (inputs, outputs)."""
     decay = np.exp(-epsilon * np.arange(outputs))
     both_sides = np.concatenate([decay[:0:-1], decay])
@@ -136,7 +136,7 @@ def geometric_rate(mechanism: Mechanism, tolerance: float = RATE_TOLERANCE) -> f
     if not mechanism.query.is_square or not 0 < matrix[1, 0] < matrix[0, 0]:
         return None
     rate = float(np.log(matrix[0, 0]) - np.log(matrix[1, 0]))
-    expected = _dense(rate, np.arange(size), size)
+    expected = _build_matrix(rate, np.arange(size), size)
     near = np.abs(matrix - expected) <= tolerance * expected + SMALLEST_EXACT_DOUBLE
     return rate if bool(near.all()) else None
 
@@ -283,7 +283,8 @@ def exact_geometric(size: int, ratio: Epsilon) -> Fractions:
     [[Fraction(4, 5), Fraction(1, 5)], [Fraction(1, 5), Fraction(4, 5)]]
     """
     a = exact_ratio(ratio)
-    rows = [[a ** abs(i - r) * _exact_factor(r, size, a) for r in range(size)] for i in range(size)]
+    factors = [(1 if r in (0, size - 1) else 1 - a) / (1 + a) for r in range(size)]
+    rows = [[a ** abs(i - r) * factors[r] for r in range(size)] for i in range(size)]
     return np.array(rows, dtype=object)
 
 
@@ -296,23 +297,7 @@ def exact_step(size: int, ratio: Epsilon, larger: Epsilon) -> Fractions:
     a, b = exact_ratio(ratio), exact_ratio(larger, "larger")
     if a > b:
         raise ArgumentError("larger", f"be at least {a}, the ratio before", got=str(b))
-    rows = [[_exact_entry(i, r, size, a, b) for r in range(size)] for i in range(size)]
-    return np.array(rows, dtype=object)
-
-
-def _exact_entry(i: int, r: int, size: int, a: Fraction, b: Fraction) -> Fraction:
-    away = abs(i - r)
-    if i in (0, size - 1):
-        shape = (1 - a * b if away == 0 else b ** (away - 1) * (b - a)) / (1 - a)
-    elif away == 0:
-        shape = (1 + a * a - 2 * a * b) / (1 - a) ** 2
-    else:
-        shape = b ** (away - 1) * (b - a) * (1 - a * b) / (1 - a) ** 2
-    return _exact_factor(r, size, b) * shape
-
-
-def _exact_factor(r: int, size: int, ratio: Fraction) -> Fraction:
-    return (1 if r in (0, size - 1) else 1 - ratio) / (1 + ratio)
+    return remove_geometric(exact_geometric(size, b), a)
 
 
 # -- errors without a matrix ---------------------------------------------------------------------

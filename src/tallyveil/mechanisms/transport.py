@@ -73,7 +73,11 @@ def transport(
     [[4.0, 2.0, 1.0], [2.0, 3.0, 2.0], [1.0, 2.0, 4.0]]
     """
     exact = exact_epsilon(epsilon)
-    _require_path(query)
+    require_query(query)
+    if not query.neighbours.is_path:
+        rule = "have adjacent true answers as neighbours, as a count does"
+        hint = "The transport optimum is proved for counts; use design for other queries."
+        raise QueryError("query", rule, hint=hint, got=repr(query))
     n, m = query.shape
     before = require_distribution(source, n, "source")
     if target is None:
@@ -164,14 +168,3 @@ def _accumulate(distribution: ArrayLike) -> Floats:
     total[total < SMALLEST_CUMULATIVE] = 0.0
     total[np.flatnonzero(mass)[-1] :] = 1.0
     return total
-
-
-def _require_path(query: Query) -> None:
-    require_query(query)
-    if not query.neighbours.is_path:
-        raise QueryError(
-            "query",
-            "have adjacent true answers as neighbours, as a count does",
-            hint="The transport optimum is proved for counts; use design for other queries.",
-            got=repr(query),
-        )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tallyveil.arrays import Floats, Mask
-from tallyveil.errors import ArgumentError
+from tallyveil.errors import ArgumentError, describe_kind
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.loss import Loss, loss_name, loss_table
 from tallyveil.matrix import FrozenArrays, posterior_costs
@@ -259,7 +259,7 @@ def _list_answers(side_information: Iterable[float]) -> tuple[float, ...]:
     try:
         known = tuple(float(answer) for answer in side_information)
     except (TypeError, ValueError):
-        got = f"an object of type {type(side_information).__name__}"
+        got = describe_kind(side_information)
         raise ArgumentError("side_information", "list true answers", got=got) from None
     if not known:
         raise ArgumentError("side_information", "hold at least one true answer", got="nothing")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats, Integers
-from tallyveil.errors import ArgumentError
+from tallyveil.errors import ArgumentError, describe_kind
 from tallyveil.matrix import FrozenArrays, central_interval, joint_distribution
 from tallyveil.measures import check_confidence, check_number
 from tallyveil.mechanism import Mechanism, MechanismLike, as_mechanism
@@ -92,19 +92,11 @@ class Posterior(FrozenArrays):
         """Bars with the credible interval marked; saved to `path` if given."""
         from tallyveil.figures import distribution_bars
 
-        interval = self.interval(confidence)
+        low, high = self.interval(confidence)
+        title = f"released {self.released:g}: the true answer is probably {low:g} to {high:g}"
         return distribution_bars(
-            self.answers,
-            self.distribution,
-            interval,
-            self.released,
-            title=self._title(interval),
-            path=path,
+            self.answers, self.distribution, (low, high), self.released, title=title, path=path
         )
-
-    def _title(self, interval: tuple[float, float]) -> str:
-        low, high = interval
-        return f"released {self.released:g}: the true answer is probably {low:g} to {high:g}"
 
     def _repr_html_(self) -> str:
         """Bars with the 95 % credible interval marked, for notebooks."""
@@ -185,8 +177,7 @@ def find_outputs(mechanism: Mechanism, released: ArrayLike) -> Integers:
     try:
         values = np.asarray(released, dtype=float)
     except (TypeError, ValueError):
-        got = f"an object of type {type(released).__name__}"
-        raise ArgumentError("released", "be numbers", got=got) from None
+        raise ArgumentError("released", "be numbers", got=describe_kind(released)) from None
     outputs = mechanism.query.outputs.astype(float)
     reportable = mechanism.matrix.max(axis=0) > 0
     above = np.clip(np.searchsorted(outputs, values), 1, max(1, len(outputs) - 1))
