@@ -47,9 +47,8 @@ class AccuracyMeasures:
 
         Gupte and Sundararajan (2010), equation 1.
         """
-        return float(
-            self.loss_by_input(loss)[mark_possible_answers(self.query, side_information)].max()
-        )
+        possible = mark_possible_answers(self.query, side_information)
+        return float(self.loss_by_input(loss)[possible].max())
 
     def error_probability(self, prior: Prior = None) -> float:
         """Chance of releasing another output than the one the true answer belongs to."""

@@ -221,8 +221,7 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
         known = isinstance(data, Mapping) and data.get("format") == FORMAT
         if not known or data.get("version") != 1:
             raise MechanismError("data", f"be a {FORMAT} of version 1", got="something else")
-        missing = [key for key in FIELDS if key not in data]
-        if missing:
+        if any(key not in data for key in FIELDS):
             raise MechanismError("data", "have the fields " + ", ".join(FIELDS), got="others")
         return cls(
             data["matrix"],

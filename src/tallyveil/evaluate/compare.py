@@ -85,7 +85,8 @@ def _make_row(
     largest = np.abs(bias).max() * (1 - 1e-9)  # the first of equals, whatever the rounding
     weights = resolve_prior(prior[1], len(bias))
     width = np.diff(mechanism.interval(confidence), axis=1)[:, 0]
-    answerable = mechanism.query.is_square or not _is_table(loss[1])
+    is_table = not (isinstance(loss[1], (str, tuple)) or callable(loss[1]))
+    answerable = mechanism.query.is_square or not is_table
     return Row(
         *names,
         loss[0],
@@ -116,10 +117,6 @@ def _name_losses(
     if not given:
         raise ArgumentError("losses", "hold at least one loss", got="nothing")
     return given
-
-
-def _is_table(loss: Loss) -> bool:
-    return not (isinstance(loss, (str, tuple)) or callable(loss))
 
 
 def _list(given: Any, argument: str) -> list[Any]:

@@ -99,10 +99,8 @@ class Comparison:
         text = io.StringIO()
         writer = csv.DictWriter(text, [field.name for field in fields(Row)], lineterminator="\n")
         writer.writeheader()
-        for row in self.to_dict():
-            listed = row["properties"]
-            assert isinstance(listed, list)
-            writer.writerow({**row, "properties": " ".join(listed)})
+        for row, cells in zip(self.rows, self.to_dict(), strict=True):
+            writer.writerow({**cells, "properties": " ".join(row.properties)})
         if path is not None:
             Path(path).write_text(text.getvalue(), encoding="utf-8")
         return text.getvalue()

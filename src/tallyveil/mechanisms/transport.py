@@ -102,14 +102,8 @@ class Remap:
     share: Floats
     start: Integers
 
-    def dense(self) -> Floats:
-        """Return the remap as an ordinary matrix, shape `size`."""
-        matrix = np.zeros(self.size)
-        matrix[self.row, self.column] = self.share
-        return matrix
-
     def after(self, matrix: ArrayLike) -> Floats:
-        """Return ``matrix @ self.dense()`` from the entries, in O(rows of matrix * entries)."""
+        """Return the product of `matrix` and the remap, in O(rows of matrix * entries)."""
         from scipy import sparse
 
         first = np.ascontiguousarray(np.asarray(matrix, dtype=float).T)
@@ -117,13 +111,6 @@ class Remap:
         column_starts = np.searchsorted(self.column, np.arange(self.size[1] + 1))
         entries = sparse.csc_array((self.share, self.row, column_starts), shape=self.size)
         result: Floats = (entries.T @ first).T
-        return result
-
-    def apply(self, distribution: ArrayLike) -> Floats:
-        """Return what `distribution`, shape (rows,), becomes, shape (columns,)."""
-        mass = np.asarray(distribution, dtype=float)[self.row] * self.share
-        result = np.zeros(self.size[1])
-        np.add.at(result, self.column, mass)
         return result
 
 
@@ -135,7 +122,7 @@ def monotone_remap(before: ArrayLike, after: ArrayLike) -> Remap:
     is lost in rounding goes to the column at its place, so every row is a distribution. Costs
     O((n + m) log(n + m)).
 
-    >>> monotone_remap([0.5, 0.5], [0.25, 0.75]).dense().tolist()
+    >>> monotone_remap([0.5, 0.5], [0.25, 0.75]).after(np.eye(2)).tolist()
     [[0.5, 0.5], [0.0, 1.0]]
     """
     rows, columns = _accumulate(before), _accumulate(after)
