@@ -38,25 +38,21 @@ def loss_table(query: Query, loss: Loss) -> Floats:
     require_query(query)
     error: Floats = query.inputs.astype(float)[:, None] - query.outputs.astype(float)[None, :]
     if isinstance(loss, str):
-        return _named_table(loss, error, query)
+        if loss == "absolute":
+            return np.abs(error)
+        if loss == "squared":
+            return error**2
+        if loss != "zero_one":
+            raise ArgumentError("loss", "be a known loss", loss, KNOWN_LOSSES)
+        wrong = np.ones(query.shape)
+        wrong[np.arange(len(query.inputs)), query.home] = 0.0
+        return wrong
     if isinstance(loss, tuple) and len(loss) == 2 and isinstance(loss[0], str):
         number = _require_parameter(*loss)
         if loss[0] == "power":
             return np.abs(error) ** number
         return (np.abs(error) > number * (1 + COMPARISON_ROUNDING)).astype(float)
     return _require_table(_call(loss, query) if callable(loss) else loss, query)
-
-
-def _named_table(name: str, error: Floats, query: Query) -> Floats:
-    if name == "absolute":
-        return np.abs(error)
-    if name == "squared":
-        return error**2
-    if name == "zero_one":
-        wrong = np.ones(query.shape)
-        wrong[np.arange(len(query.inputs)), query.home] = 0.0
-        return wrong
-    raise ArgumentError("loss", "be a known loss", name, KNOWN_LOSSES)
 
 
 def _require_parameter(name: str, value: Any) -> float:

@@ -74,11 +74,11 @@ def joint_distribution(matrix: Floats, prior: Floats) -> Floats:
 
 
 def posterior_costs(matrix: Floats, losses: Floats, prior: Floats) -> Floats:
-    """Return what each guess costs after each released answer, shape (released, guesses).
+    """Return sum_i prior[i] matrix[i, r] losses[i, g], shape (released, guesses).
 
-    ``sum_i prior[i] matrix[i, r] losses[i, g]``. A Bayesian guesses the smallest entry of
-    each row, and the sum of these is what they lose. By weak duality no post-processing of
-    the matrix has a smaller worst-case loss than this sum, whatever the prior.
+    A Bayesian guesses the smallest entry of each row, and the sum of these is what they lose.
+    By weak duality no post-processing of the matrix has a smaller worst-case loss than this
+    sum, whatever the prior.
 
     >>> posterior_costs(np.array([[0.8, 0.2], [0.2, 0.8]]), 1 - np.eye(2), np.full(2, 0.5))
     array([[0.1, 0.4],

@@ -117,10 +117,9 @@ class Remap:
 def monotone_remap(before: ArrayLike, after: ArrayLike) -> Remap:
     """Build the order-preserving random map that turns the distribution `before` into `after`.
 
-    The north-west-corner (quantile) coupling, divided by `before`: walk both cumulative sums
-    together and give each value the columns its probability covers. A value whose probability
-    is lost in rounding goes to the column at its place, so every row is a distribution. Costs
-    O((n + m) log(n + m)).
+    The north-west-corner (quantile) coupling, divided by `before`: each value gets the columns
+    its stretch of the cumulative sum covers. One whose probability is lost in rounding goes to
+    the column at its place, so every row is a distribution. Costs O((n + m) log(n + m)).
 
     >>> monotone_remap([0.5, 0.5], [0.25, 0.75]).after(np.eye(2)).tolist()
     [[0.5, 0.5], [0.0, 1.0]]

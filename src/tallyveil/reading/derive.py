@@ -258,10 +258,7 @@ def _find_obstacle(
         weights: tuple[float | Fraction, ...] = (a * 0 + 1, -a)
     else:
         rows, weights = (row - 1, row, row + 1), (-a, 1 + a * a, -a)
-    entries = tuple(table[i, column] for i in rows)
-    if not isinstance(a, Fraction):
-        entries = tuple(float(x) for x in entries)
-    return Obstacle(column, rows, entries, weights)
+    return Obstacle(column, rows, tuple(table[list(rows), column].tolist()), weights)
 
 
 def _make_stochastic(raw: Floats) -> Floats | None:
