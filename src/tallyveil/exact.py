@@ -61,9 +61,8 @@ def exact_epsilon(value: Epsilon, argument: str = "epsilon") -> Fraction:
     """
     exact = exact_rational(value, argument)
     if exact <= 0:
-        raise ArgumentError(
-            argument, "be greater than 0", value, "Smaller is more private; 1.0 is a usual start."
-        )
+        hint = "Smaller is more private; 1.0 is a usual start."
+        raise ArgumentError(argument, "be greater than 0", value, hint)
     if not SMALLEST_EPSILON <= exact <= LARGEST_EPSILON:
         raise ArgumentError(argument, "lie between 1e-12 and 700", value)
     return exact

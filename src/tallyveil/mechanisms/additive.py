@@ -222,11 +222,8 @@ def noise_matrix(
     if boundary == "snap":
         slack = EDGE_TOLERANCE * (upper[-1] - lower[0])
         if not np.allclose(lower[1:], upper[:-1], rtol=0, atol=slack):
-            raise QueryError(
-                "query",
-                "have response categories without gaps for 'snap'",
-                hint="Use boundary='normalize', or close the gaps.",
-            )
+            rule = "have response categories without gaps for 'snap'"
+            raise QueryError("query", rule, hint="Use boundary='normalize', or close the gaps.")
         lower[0], upper[-1] = -np.inf, np.inf
     elif truncate == "answers":
         low, high = float(query.inputs[0]), float(query.inputs[-1])

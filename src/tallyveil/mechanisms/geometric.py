@@ -115,12 +115,9 @@ def require_grid(query: Query, what: str) -> None:
     even = even and bool(np.abs(steps - spacing[0]).max() <= slack)
     on_grid = np.abs(query.outputs[query.home] - query.inputs).max() <= slack
     if not (even and on_grid):
-        raise QueryError(
-            "query",
-            f"have evenly spaced inputs, and outputs on the same grid, for {what}",
-            hint="Use laplace or exponential, or categories=1.",
-            got=repr(query),
-        )
+        rule = f"have evenly spaced inputs, and outputs on the same grid, for {what}"
+        hint = "Use laplace or exponential, or categories=1."
+        raise QueryError("query", rule, hint=hint, got=repr(query))
 
 
 def geometric_rate(mechanism: Mechanism, tolerance: float = RATE_TOLERANCE) -> float | None:

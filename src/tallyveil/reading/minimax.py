@@ -245,11 +245,8 @@ def _generate_columns(game: _Game, best: _Incumbent, tolerance: float) -> None:
         stalled = 0 if has_new or best.gap < 0.5 * before else stalled + 1
         if best.gap <= tolerance or stalled > MOST_STALLED:
             return
-        solver_tolerance = (
-            max(0.1 * min(solver_tolerance, best.gap), tolerance / 10)
-            if has_new
-            else tolerance / 10
-        )
+        wanted = 0.1 * min(solver_tolerance, best.gap) if has_new else 0.0
+        solver_tolerance = max(wanted, tolerance / 10)
 
 
 def _seed_columns(game: _Game, best: _Incumbent) -> Mask:

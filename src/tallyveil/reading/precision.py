@@ -154,12 +154,8 @@ def epsilon_for(
         return _chance(made, distance) >= confidence + MARGIN
 
     if reaches(SMALLEST):
-        raise ArgumentError(
-            "within",
-            "be a smaller distance",
-            within,
-            f"At any epsilon {confidence:.6g} of the releases are that close.",
-        )
+        hint = f"At any epsilon {confidence:.6g} of the releases are that close."
+        raise ArgumentError("within", "be a smaller distance", within, hint)
     low, high = SMALLEST, SMALLEST
     while not reaches(high):
         if high >= LARGEST:
