@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tallyveil import audit, formats
+from tallyveil.answers import read_floats
 from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError, MechanismError, describe_kind
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
@@ -118,10 +119,7 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
         >>> Mechanism([[0.75, 0.25], [0.25, 0.75]], q).privacy_profile([0.0]).tolist()
         [0.5]
         """
-        try:
-            values = np.atleast_1d(np.asarray(epsilons, dtype=float))
-        except (TypeError, ValueError):
-            raise ArgumentError("epsilons", "be numbers", epsilons) from None
+        values = np.atleast_1d(read_floats(epsilons, "epsilons"))
         if not np.isfinite(values).all() or (values < 0).any():
             raise ArgumentError("epsilons", "be finite and at least 0", epsilons)
         return audit.hockey_stick(self.matrix, self.query.neighbours, values)

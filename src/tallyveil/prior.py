@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tallyveil.answers import read_floats
 from tallyveil.arrays import Floats, Mask
 from tallyveil.errors import ArgumentError, describe_kind
 from tallyveil.query import GRID_TOLERANCE, Query, require_query
@@ -70,10 +71,7 @@ def require_distribution(values: ArrayLike, size: int, argument: str = "distribu
 
 def _read_weights(values: Any, size: int, argument: str, shape_rule: str) -> Floats:
     """`values` as finite, non-negative numbers, shape (size,)."""
-    try:
-        weights = np.array(values, dtype=float)
-    except (TypeError, ValueError):
-        raise ArgumentError(argument, "be numbers", got=describe_kind(values)) from None
+    weights = read_floats(values, argument)
     if weights.shape != (size,):
         raise ArgumentError(argument, shape_rule, got=f"shape {weights.shape}")
     if not np.isfinite(weights).all() or (weights < 0).any():

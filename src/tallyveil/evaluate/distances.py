@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tallyveil.answers import read_floats
 from tallyveil.arrays import Floats
-from tallyveil.errors import ArgumentError, describe_kind
+from tallyveil.errors import ArgumentError
 from tallyveil.prior import require_distribution
 
 __all__ = ["CountErrors", "count_errors", "kolmogorov_smirnov", "total_variation", "wasserstein"]
@@ -123,7 +124,7 @@ def count_errors(true: ArrayLike, released: ArrayLike) -> CountErrors:
     >>> count_errors([0, 4], [1, 1])
     CountErrors(absolute=2.0, squared=5.0)
     """
-    before, after = _read_numbers(true, "true"), _read_numbers(released, "released")
+    before, after = read_floats(true, "true"), read_floats(released, "released")
     if before.shape != after.shape or before.ndim != 1 or len(before) == 0:
         got = f"shape {after.shape}"
         raise ArgumentError("released", "have one count for every true one", got=got)
@@ -131,17 +132,9 @@ def count_errors(true: ArrayLike, released: ArrayLike) -> CountErrors:
     return CountErrors(float(np.abs(error).mean()), float((error**2).mean()))
 
 
-def _read_numbers(values: ArrayLike, argument: str) -> Floats:
-    """`values` as floats; the error says what kind they were, never what they hold."""
-    try:
-        return np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
-        raise ArgumentError(argument, "be numbers", got=describe_kind(values)) from None
-
-
 def _read_pair(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
     """Both as distributions of one length."""
-    shape = _read_numbers(first, "first").shape
+    shape = read_floats(first, "first").shape
     if len(shape) != 1 or shape[0] == 0:
         raise ArgumentError("first", "be a distribution", got=f"shape {shape}")
     size = shape[0]

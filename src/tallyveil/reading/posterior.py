@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tallyveil.answers import read_floats
 from tallyveil.arrays import Floats, Integers
-from tallyveil.errors import ArgumentError, describe_kind
+from tallyveil.errors import ArgumentError
 from tallyveil.matrix import FrozenArrays, central_interval, joint_distribution
 from tallyveil.measures import check_confidence, check_number
 from tallyveil.mechanism import Mechanism, MechanismLike, as_mechanism
@@ -174,10 +175,7 @@ def find_outputs(mechanism: Mechanism, released: ArrayLike) -> Integers:
 
     Released values are public, so the error names the one that cannot have been released.
     """
-    try:
-        values = np.asarray(released, dtype=float)
-    except (TypeError, ValueError):
-        raise ArgumentError("released", "be numbers", got=describe_kind(released)) from None
+    values = read_floats(released, "released")
     outputs = mechanism.query.outputs.astype(float)
     reportable = mechanism.matrix.max(axis=0) > 0
     above = np.clip(np.searchsorted(outputs, values), 1, max(1, len(outputs) - 1))
