@@ -247,25 +247,15 @@ def test_plot_writes_a_picture(tmp_path):
         assert (tmp_path / name).stat().st_size > 3000
     tv.geometric(tv.Query.count(60), 0.5).plot(tmp_path / "large.png")
     M.plot(tmp_path / "again.svg")
-    assert (tmp_path / "again.svg").read_bytes() != b""
+    assert (tmp_path / "again.svg").read_bytes() == (tmp_path / "small.svg").read_bytes()
 
 
 @pytest.mark.parametrize(
     "call",
     [
         lambda: tv.Mechanism(np.eye(2), 5),
-        lambda: tv.geometric(8, 1.0),
-        lambda: tv.fair(8, 1.0),
-        lambda: tv.uniform(8),
-        lambda: tv.randomized_response(8, 1.0),
-        lambda: tv.exponential(8, 1.0),
-        lambda: tv.laplace(8, 1.0),
-        lambda: tv.staircase(8, 1.0),
-        lambda: tv.discrete_gaussian(8, 1.0),
         lambda: tv.papers.choose(8, 1.0),
         lambda: tv.design(8, 1.0),
-        lambda: tv.Consumer("absolute").respond(np.eye(3)),
-        lambda: tv.is_derivable(np.eye(3), source=np.eye(3)),
         lambda: M.interval("x"),
     ],
 )

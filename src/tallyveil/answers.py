@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tallyveil.arrays import Floats
-from tallyveil.errors import ArgumentError, QueryError
+from tallyveil.errors import ArgumentError, QueryError, describe_kind
 
 __all__ = [
     "LARGEST_ANSWER",
     "MOST_ANSWERS",
     "read_bounds",
     "read_categories",
+    "read_floats",
     "read_increasing",
     "read_numbers",
     "read_real",
@@ -35,10 +36,7 @@ LARGEST_ANSWER = 2**53
 
 
 def read_whole(
-    value: Any,
-    argument: str,
-    least: int | None = None,
-    error: type[ArgumentError] = QueryError,
+    value: Any, argument: str, least: int | None = None, error: type[ArgumentError] = QueryError
 ) -> int:
     """Return `value` as an int, or say that it is no whole number or below `least`."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
@@ -78,6 +76,14 @@ def require_few(answers: Any, argument: str) -> Any:
     if answers > MOST_ANSWERS:
         raise QueryError(argument, f"give at most {MOST_ANSWERS:,} answers", got=f"{answers:,}")
     return answers
+
+
+def read_floats(values: Any, argument: str) -> Floats:
+    """Return `values` as a new array of doubles; an error tells their kind, never their content."""
+    try:
+        return np.array(values, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError(argument, "be numbers", got=describe_kind(values)) from None
 
 
 def read_numbers(values: ArrayLike, argument: str) -> NDArray[Any]:

@@ -46,25 +46,13 @@ def log_ratio(larger: Floats, smaller: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         excess = (larger - smaller) / smaller
         value = np.where(excess < 1.0, np.log1p(excess), np.log(larger) - np.log(smaller))
-    ratio: Floats = np.where(larger == smaller, 0.0, np.where(smaller == 0.0, np.inf, value))
-    return ratio
+    return np.where(larger == smaller, 0.0, np.where(smaller == 0.0, np.inf, value))
 
 
 def worst_pair(matrix: Floats, neighbours: Neighbours) -> WorstPair:
-    """Find the neighbour pair and output with the largest probability ratio.
+    """Find the neighbour pair and output with the largest ratio in `matrix`, shape (n, m).
 
     Costs O(n m) on complete graphs and O(width n m) on bands.
-
-    Parameters
-    ----------
-    matrix : array of float, shape (n, m)
-        Non-negative.
-    neighbours : Neighbours
-        Which rows are compared; of size n.
-
-    Returns
-    -------
-    WorstPair
     """
     if neighbours.kind == "complete":
         ratios = log_ratio(matrix.max(axis=0), matrix.min(axis=0))
@@ -85,21 +73,7 @@ def worst_pair(matrix: Floats, neighbours: Neighbours) -> WorstPair:
 
 
 def hockey_stick(matrix: Floats, neighbours: Neighbours, epsilons: Iterable[float]) -> Floats:
-    """Return delta(epsilon) = max over neighbours of sum_j max(0, M[i,j] - e^epsilon M[k,j]).
-
-    Parameters
-    ----------
-    matrix : array of float, shape (n, m)
-        Non-negative.
-    neighbours : Neighbours
-        Which rows are compared; of size n.
-    epsilons : iterable of float
-        At least 0.
-
-    Returns
-    -------
-    array of float, one entry per epsilon
-    """
+    """Return delta(epsilon) = max over neighbours of sum_j max(0, M[i,j] - e^epsilon M[k,j])."""
 
     def largest_excess(grow: float) -> float:
         return max(

@@ -6,7 +6,7 @@ Certificates and ledgers work with that rational, so ten debits of 0.1 fill a bu
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import TypeAlias
@@ -26,22 +26,10 @@ MOST_DIGITS = 5000
 
 
 def exact_rational(value: Epsilon, argument: str = "value") -> Fraction:
-    """Return the rational number that `value` stands for.
+    """Return the rational number that `value` stands for: a float as the decimal it prints as.
 
-    Parameters
-    ----------
-    value : int, float, str, Decimal or Fraction
-        Integers, Fractions and Decimals are taken as they are, strings such as ``"1/2"``,
-        ``"0.1"`` or ``"1e-3"`` as written, floats as the shortest decimal that prints them.
-    argument : str
-        What an error calls it.
-
-    Returns
-    -------
-    Fraction
-
-    >>> exact_rational(0.1), exact_rational("1/3"), exact_rational(2)
-    (Fraction(1, 10), Fraction(1, 3), Fraction(2, 1))
+    >>> exact_rational(0.1), exact_rational("1/3"), exact_rational("1e-3")
+    (Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000))
     """
     if isinstance(value, bool) or value is None:
         rule = "be a number, a Fraction, a Decimal or a string"
@@ -50,28 +38,19 @@ def exact_rational(value: Epsilon, argument: str = "value") -> Fraction:
         return Fraction(int(value)) if isinstance(value, Integral) else Fraction(value)
     text = str(value).strip() if isinstance(value, (str, Decimal, Real)) else ""
     numerator, slash, denominator = text.partition("/")
-    parts = [_read_decimal(part) for part in ((numerator, denominator) if slash else (numerator,))]
-    if any(part is None for part in parts) or (slash and parts[1] == 0):
-        raise ArgumentError(
-            argument,
-            "be a finite number",
-            value,
-            'Give a number, a Fraction, or a string such as "1/2" or "0.1".',
-        )
-    exact = [Fraction(part) for part in parts if part is not None]
-    return exact[0] / exact[1] if slash else exact[0]
-
-
-def _read_decimal(text: str) -> Decimal | None:
-    """`text` as a finite decimal with at most `MOST_DIGITS` places, or None."""
     try:
-        number = Decimal(text)
-    except InvalidOperation:
-        return None
-    if not number.is_finite():
-        return None
-    digits = max(abs(number.adjusted()), len(number.as_tuple().digits))
-    return number if digits <= MOST_DIGITS else None
+        return _read_decimal(numerator) / (_read_decimal(denominator) if slash else 1)
+    except (ArithmeticError, ValueError):
+        hint = 'Give a number, a Fraction, or a string such as "1/2" or "0.1".'
+        raise ArgumentError(argument, "be a finite number", value, hint) from None
+
+
+def _read_decimal(text: str) -> Fraction:
+    """Read an exact number; an arithmetic or value error unless finite and short enough."""
+    number = Decimal(text)
+    if max(abs(number.adjusted()), len(number.as_tuple().digits)) > MOST_DIGITS:
+        raise OverflowError
+    return Fraction(number)
 
 
 def exact_epsilon(value: Epsilon, argument: str = "epsilon") -> Fraction:
@@ -82,9 +61,8 @@ def exact_epsilon(value: Epsilon, argument: str = "epsilon") -> Fraction:
     """
     exact = exact_rational(value, argument)
     if exact <= 0:
-        raise ArgumentError(
-            argument, "be greater than 0", value, "Smaller is more private; 1.0 is a usual start."
-        )
+        hint = "Smaller is more private; 1.0 is a usual start."
+        raise ArgumentError(argument, "be greater than 0", value, hint)
     if not SMALLEST_EPSILON <= exact <= LARGEST_EPSILON:
         raise ArgumentError(argument, "lie between 1e-12 and 700", value)
     return exact

@@ -59,32 +59,15 @@ def heatmap(
     title: str,
     path: str | Path | None = None,
 ) -> Figure:
-    """Draw a matrix as coloured cells, true answers down, released answers across.
+    """Draw probabilities as coloured cells, true answers down, released answers across.
 
-    Parameters
-    ----------
-    matrix : array of float, shape (n, m)
-        Probabilities. Up to nine answers they are also written as text.
-    inputs, outputs : array, shapes (n,) and (m,)
-        Labels of rows and columns.
-    title : str
-        Above the figure.
-    path : str or Path, optional
-        Where to save it.
-
-    Returns
-    -------
-    Figure
-        The figure.
+    Up to nine answers they are also written as text.
     """
     n, m = matrix.shape
     figure = new_figure(1.6 + min(8.0, max(2.6, 0.42 * m)), 1.1 + min(8.0, max(2.2, 0.42 * n)))
     axes = figure.subplots()
     image = axes.imshow(matrix, cmap="magma_r", vmin=0.0, aspect="auto", interpolation="nearest")
-    for ticks, labels, count in (
-        (axes.set_xticks, outputs, m),
-        (axes.set_yticks, inputs, n),
-    ):
+    for ticks, labels, count in ((axes.set_xticks, outputs, m), (axes.set_yticks, inputs, n)):
         shown = np.unique(np.linspace(0, count - 1, min(count, 11)).round().astype(int))
         ticks(shown, [f"{labels[at]:g}" for at in shown])
     axes.set_xlabel("released answer")
@@ -226,24 +209,6 @@ def distribution_bars(
     """Draw a distribution as bars, those in `interval` dark, with the released value marked.
 
     Only the part of the range that carries visible probability is drawn.
-
-    Parameters
-    ----------
-    answers, distribution : array of float, shape (n,)
-        True answers and their probabilities.
-    interval : (float, float)
-        First and last answer of the interval.
-    released : float
-        The released value.
-    title : str
-        Above the figure.
-    path : str or Path, optional
-        Where to save it.
-
-    Returns
-    -------
-    Figure
-        The figure.
     """
     figure = new_figure(5.6, 2.8)
     from matplotlib.ticker import MaxNLocator

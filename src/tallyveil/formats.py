@@ -33,18 +33,7 @@ def csv_text(matrix: Floats, inputs: NDArray[Any], outputs: NDArray[Any]) -> str
 
 
 def csv_matrix(text: str) -> tuple[Floats, Floats | None, Floats | None]:
-    """Read a matrix, with its inputs and outputs where the CSV is labelled.
-
-    Parameters
-    ----------
-    text : str
-        What `csv_text` wrote, or numbers alone, one line per true answer.
-
-    Returns
-    -------
-    matrix : array of float, shape (n, m)
-    inputs, outputs : array of float, or None if there are no labels
-    """
+    """Read a matrix, with its inputs and outputs where the CSV is labelled as `csv_text` does."""
     lines = [line for line in csv.reader(io.StringIO(text.lstrip("\ufeff"))) if line]
     if not lines:
         raise MechanismError("matrix", "hold at least one line", got="an empty file")

@@ -25,57 +25,34 @@ KNOWN_LOSSES = (
 
 
 def loss_table(query: Query, loss: Loss) -> Floats:
-    """Return the loss of releasing each output r for each true answer t.
+    """Return the loss of releasing each output r for each true answer t, shape (n, m).
 
     - ``"absolute"`` |t - r|, ``"squared"`` (t - r)^2, ``("power", p)`` |t - r|^p with p > 0
     - ``"zero_one"`` 1 unless the output is the one the true answer belongs to
-    - ``("beyond", d)`` 1 where |t - r| > d, strictly: ``("beyond", 0)`` is ``"zero_one"``
-      for plain values
-    - a function of (true, released), called on whole arrays if it can be
-    - a table
-
-    Parameters
-    ----------
-    query : Query
-        Its inputs are the true answers, its outputs the released answers.
-    loss : str, tuple, function or array of float, shape (n, m)
-        One of the above.
-
-    Returns
-    -------
-    array of float, shape (n, m)
+    - ``("beyond", d)`` 1 where |t - r| > d, strictly
+    - a function of (true, released), called on whole arrays if it can be, or a table
 
     >>> loss_table(Query.count(2), "absolute").tolist()
     [[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
     """
     require_query(query)
-    true: Floats = query.inputs.astype(float)[:, None]
-    released: Floats = query.outputs.astype(float)[None, :]
-    error: Floats = true - released
+    error: Floats = query.inputs.astype(float)[:, None] - query.outputs.astype(float)[None, :]
     if isinstance(loss, str):
-        return _named_table(loss, error, query)
-    if isinstance(loss, tuple) and len(loss) == 2 and isinstance(loss[0], str):
-        return _parameter_table(loss[0], loss[1], np.abs(error))
-    return _require_table(_call(loss, query) if callable(loss) else loss, query)
-
-
-def _named_table(name: str, error: Floats, query: Query) -> Floats:
-    if name == "absolute":
-        return np.abs(error)
-    if name == "squared":
-        return error**2
-    if name == "zero_one":
+        if loss == "absolute":
+            return np.abs(error)
+        if loss == "squared":
+            return error**2
+        if loss != "zero_one":
+            raise ArgumentError("loss", "be a known loss", loss, KNOWN_LOSSES)
         wrong = np.ones(query.shape)
         wrong[np.arange(len(query.inputs)), query.home] = 0.0
         return wrong
-    raise ArgumentError("loss", "be a known loss", name, KNOWN_LOSSES)
-
-
-def _parameter_table(name: str, value: Any, distance: Floats) -> Floats:
-    number = _require_parameter(name, value)
-    if name == "power":
-        return distance**number
-    return (distance > number * (1 + COMPARISON_ROUNDING)).astype(float)
+    if isinstance(loss, tuple) and len(loss) == 2 and isinstance(loss[0], str):
+        number = _require_parameter(*loss)
+        if loss[0] == "power":
+            return np.abs(error) ** number
+        return (np.abs(error) > number * (1 + COMPARISON_ROUNDING)).astype(float)
+    return _require_table(_call(loss, query) if callable(loss) else loss, query)
 
 
 def _require_parameter(name: str, value: Any) -> float:
@@ -118,18 +95,7 @@ def _require_table(table: Any, query: Query) -> Floats:
 
 
 def parse_loss(text: str) -> Loss:
-    """Read a loss written as text: a name, ``power:1.5`` or ``beyond:2``.
-
-    Parameters
-    ----------
-    text : str
-        ``absolute``, ``squared``, ``zero_one``, ``power:P`` with P > 0, or ``beyond:D`` with
-        D >= 0.
-
-    Returns
-    -------
-    str or tuple
-        A loss as `loss_table` takes it.
+    """Read a loss written as text: a name of `NAMED_LOSSES`, ``power:P`` or ``beyond:D``.
 
     >>> parse_loss("squared"), parse_loss("beyond:2")
     ('squared', ('beyond', 2.0))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats, Integers, freeze
-from tallyveil.errors import MechanismError
+from tallyveil.errors import MechanismError, describe_kind
 
 __all__ = [
     "FrozenArrays",
@@ -47,8 +47,8 @@ def check_matrix(matrix: ArrayLike, shape: tuple[int, int]) -> Floats:
     try:
         array = np.array(matrix, dtype=float)
     except (TypeError, ValueError):
-        kind = f"an object of type {type(matrix).__name__}"
-        raise MechanismError("matrix", "be a table of numbers", got=kind) from None
+        got = describe_kind(matrix)
+        raise MechanismError("matrix", "be a table of numbers", got=got) from None
     if array.shape != shape:
         rule = f"have shape {shape}: a row per true answer, a column per released answer"
         raise MechanismError("matrix", rule, got=f"shape {array.shape}")
@@ -70,16 +70,15 @@ def check_matrix(matrix: ArrayLike, shape: tuple[int, int]) -> Floats:
 
 def joint_distribution(matrix: Floats, prior: Floats) -> Floats:
     """Return Pr(released = r, true = i) = prior[i] matrix[i, r], shape (released, true)."""
-    joint: Floats = (matrix * prior[:, None]).T
-    return joint
+    return (matrix * prior[:, None]).T
 
 
 def posterior_costs(matrix: Floats, losses: Floats, prior: Floats) -> Floats:
-    """Return what each guess costs after each released answer, shape (released, guesses).
+    """Return sum_i prior[i] matrix[i, r] losses[i, g], shape (released, guesses).
 
-    ``sum_i prior[i] matrix[i, r] losses[i, g]``. A Bayesian guesses the smallest entry of
-    each row, and the sum of these is what they lose. By weak duality no post-processing of
-    the matrix has a smaller worst-case loss than this sum, whatever the prior.
+    A Bayesian guesses the smallest entry of each row, and the sum of these is what they lose.
+    By weak duality no post-processing of the matrix has a smaller worst-case loss than this
+    sum, whatever the prior.
 
     >>> posterior_costs(np.array([[0.8, 0.2], [0.2, 0.8]]), 1 - np.eye(2), np.full(2, 0.5))
     array([[0.1, 0.4],

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tallyveil.arrays import Floats, Integers
-from tallyveil.errors import ArgumentError
+from tallyveil.errors import ArgumentError, describe_kind
 from tallyveil.loss import Loss, loss_table
 from tallyveil.matrix import central_interval, posterior_costs
 from tallyveil.prior import Prior, mark_possible_answers, resolve_prior
@@ -47,9 +47,8 @@ class AccuracyMeasures:
 
         Gupte and Sundararajan (2010), equation 1.
         """
-        return float(
-            self.loss_by_input(loss)[mark_possible_answers(self.query, side_information)].max()
-        )
+        possible = mark_possible_answers(self.query, side_information)
+        return float(self.loss_by_input(loss)[possible].max())
 
     def error_probability(self, prior: Prior = None) -> float:
         """Chance of releasing another output than the one the true answer belongs to."""
@@ -135,6 +134,5 @@ def check_confidence(confidence: float) -> None:
 def check_number(value: object, argument: str) -> float:
     """Return `value` as a float, or raise an `ArgumentError` if it is not a number."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        got = "None" if value is None else f"an object of type {type(value).__name__}"
-        raise ArgumentError(argument, "be a number", got=got)
+        raise ArgumentError(argument, "be a number", got=describe_kind(value))
     return float(value)

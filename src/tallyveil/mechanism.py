@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tallyveil import audit, formats
+from tallyveil.answers import read_floats
 from tallyveil.arrays import Floats
-from tallyveil.errors import ArgumentError, MechanismError
+from tallyveil.errors import ArgumentError, MechanismError, describe_kind
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
 from tallyveil.loss import loss_table
 from tallyveil.matrix import FrozenArrays, check_matrix
@@ -118,10 +119,7 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
         >>> Mechanism([[0.75, 0.25], [0.25, 0.75]], q).privacy_profile([0.0]).tolist()
         [0.5]
         """
-        try:
-            values = np.atleast_1d(np.asarray(epsilons, dtype=float))
-        except (TypeError, ValueError):
-            raise ArgumentError("epsilons", "be numbers", epsilons) from None
+        values = np.atleast_1d(read_floats(epsilons, "epsilons"))
         if not np.isfinite(values).all() or (values < 0).any():
             raise ArgumentError("epsilons", "be finite and at least 0", epsilons)
         return audit.hockey_stick(self.matrix, self.query.neighbours, values)
@@ -130,7 +128,7 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
 
     def witness(self, property: str, tolerance: float = TOLERANCE) -> Witness | None:
         """The cells that break `property` most, or None where it holds."""
-        return witness(property, self.query, self.matrix, self._judged_epsilon(), tolerance)
+        return witness(property, self.query, self.matrix, self._find_epsilon(), tolerance)
 
     def has(self, property: str, tolerance: float = TOLERANCE) -> bool:
         """Whether `property` holds, to an absolute `tolerance` on probabilities."""
@@ -138,10 +136,11 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
 
     def properties(self, tolerance: float = TOLERANCE) -> dict[str, bool]:
         """Every property and whether it holds (see `tallyveil.properties`)."""
-        judged = PROPERTIES if self._judged_epsilon() is not None else SEVEN
+        judged = PROPERTIES if self._find_epsilon() is not None else SEVEN
         return {name: self.has(name, tolerance) for name in judged}
 
-    def _judged_epsilon(self) -> float | None:
+    def _find_epsilon(self) -> float | None:
+        """The stated epsilon, else the measured one; None where that is infinite."""
         if self.epsilon is not None:
             return self.epsilon
         realised = self.realised_epsilon()
@@ -220,8 +219,7 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
         known = isinstance(data, Mapping) and data.get("format") == FORMAT
         if not known or data.get("version") != 1:
             raise MechanismError("data", f"be a {FORMAT} of version 1", got="something else")
-        missing = [key for key in FIELDS if key not in data]
-        if missing:
+        if any(key not in data for key in FIELDS):
             raise MechanismError("data", "have the fields " + ", ".join(FIELDS), got="others")
         return cls(
             data["matrix"],
@@ -268,8 +266,8 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
         none) and neighbours are adjacent inputs, as for a count.
         """
         if not isinstance(source, (str, Path)):
-            kind = f"an object of type {type(source).__name__}"
-            raise ArgumentError("source", "be a path or the text itself", got=kind)
+            got = describe_kind(source)
+            raise ArgumentError("source", "be a path or the text itself", got=got)
         given = str(source)
         text = given if "\n" in given else Path(given).read_text(encoding="utf-8")
         read = formats.ptable_matrix if formats.is_ptable(text) else formats.csv_matrix
@@ -333,22 +331,8 @@ MechanismLike: TypeAlias = Mechanism | HasMechanism
 
 
 def as_mechanism(given: MechanismLike, argument: str = "mechanism") -> Mechanism:
-    """Return the mechanism in what the caller holds.
+    """Return the mechanism in `given`, which errors call `argument`.
 
-    Parameters
-    ----------
-    given : Mechanism, Design, CertifiedMechanism or CertifiedGeometric
-        A mechanism, or anything whose attribute ``mechanism`` is one.
-    argument : str
-        The caller's name for it, for the error message.
-
-    Returns
-    -------
-    Mechanism
-        `given` itself or its ``mechanism``. Anything else raises an `ArgumentError`.
-
-    Examples
-    --------
     >>> import tallyveil as tv
     >>> m = tv.geometric(tv.Query.count(1), epsilon=1.0)
     >>> as_mechanism(m) is m, as_mechanism(tv.certify(m)).query == m.query
@@ -359,10 +343,9 @@ def as_mechanism(given: MechanismLike, argument: str = "mechanism") -> Mechanism
     carried = getattr(given, "mechanism", None)
     if isinstance(carried, Mechanism):
         return carried
-    got = "None" if given is None else f"an object of type {type(given).__name__}"
     hint = "Make one with tv.Mechanism(matrix, query), or with a constructor such as tv.geometric."
     rule = "be a tallyveil.Mechanism, a design or a certified mechanism"
-    raise ArgumentError(argument, rule, hint=hint, got=got)
+    raise ArgumentError(argument, rule, hint=hint, got=describe_kind(given))
 
 
 def _as_integers(values: Floats) -> NDArray[Any]:

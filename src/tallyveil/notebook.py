@@ -41,23 +41,10 @@ MOST_BARS = 120
 def show_matrix(
     matrix: Floats, inputs: NDArray[Any], outputs: NDArray[Any], title: str, about: str = ""
 ) -> str:
-    """Draw a matrix of probabilities as a heatmap, true answers down, released answers across.
+    """Draw probabilities as a heatmap, true answers down, released answers across.
 
-    Parameters
-    ----------
-    matrix : array of float, shape (n, m)
-        Probabilities, rows summing to one. A large matrix is drawn in groups of adjacent
-        answers: the probability of a group of released answers, averaged over a group of
-        true answers.
-    inputs, outputs : array, shapes (n,) and (m,)
-        Labels of rows and columns.
-    title, about : str
-        A caption in bold, and a line below it.
-
-    Returns
-    -------
-    str
-        An HTML figure.
+    A large matrix is drawn in groups of adjacent answers: the probability of a group of
+    released answers, averaged over a group of true answers.
     """
     down, across = _group_starts(matrix.shape[0]), _group_starts(matrix.shape[1])
     sizes = np.diff(np.append(down, matrix.shape[0]))
@@ -83,7 +70,7 @@ def show_matrix(
     ]
     groups = matrix.shape != cells.shape
     note = f"{n} × {m} groups of adjacent answers" if groups else ""
-    size = (left + width + 74, max(top + height, top + min(height, 120.0)) + 38)
+    size = (left + width + 74, top + height + 38)
     return _figure(parts, size, title, " · ".join(filter(None, (about, note))))
 
 
@@ -98,21 +85,7 @@ def show_distribution(
 ) -> str:
     """Draw a distribution as bars, those in `interval` dark, with the released value marked.
 
-    Parameters
-    ----------
-    answers, distribution : array of float, shape (n,)
-        True answers and their probabilities.
-    interval : (float, float)
-        First and last answer of the interval.
-    released : float
-        The released value.
-    title, about : str
-        A caption in bold, and a line below it.
-
-    Returns
-    -------
-    str
-        An HTML figure. Answers without visible probability are left out.
+    Answers without visible probability are left out.
     """
     highest = float(distribution.max())
     visible = np.flatnonzero((distribution >= 2e-3 * highest) | (answers == released))
@@ -131,14 +104,14 @@ def show_distribution(
         parts.append(
             f'<path d="M{left:g} {y:g}h{width:.5g}" stroke="currentColor" stroke-opacity="0.15"/>'
         )
-        parts.append(_text(left - 6, y + 3.5, _short(level * highest), anchor="end"))
+        parts.append(_text(left - 6, y + 3.5, f"{level * highest:.2g}", anchor="end"))
     for at, (answer, chance) in enumerate(zip(shown, chances, strict=True)):
         tall = height * float(chance) / highest
         strong = 1.0 if interval[0] <= answer <= interval[1] else 0.35
         parts.append(
             f'<rect x="{left + step * (at + 0.09):.5g}" y="{top + height - tall:.5g}" '
             f'width="{0.82 * step:.4g}" height="{tall:.5g}" fill="{ACCENT}" '
-            f'fill-opacity="{strong:g}"><title>{answer:g}: {_short(float(chance))}</title></rect>'
+            f'fill-opacity="{strong:g}"><title>{answer:g}: {chance:.2g}</title></rect>'
         )
     parts.append(
         f'<path d="M{left:g} {top + height:g}h{width:.5g}" stroke="currentColor" '
@@ -162,24 +135,7 @@ def show_table(
     title: str = "",
     strong: Sequence[Sequence[bool]] = (),
 ) -> str:
-    """Write a table: the first column to the left, the others to the right.
-
-    Parameters
-    ----------
-    header : sequence of str
-        Names of the columns.
-    rows : sequence of sequences of str
-        The cells.
-    title : str
-        A caption in bold.
-    strong : sequence of sequences of bool, optional
-        Which cells are bold.
-
-    Returns
-    -------
-    str
-        An HTML table.
-    """
+    """Write a table: first column to the left, others to the right, `strong` cells bold."""
     cell = "padding:4px 12px;border:0;white-space:nowrap;font-variant-numeric:tabular-nums"
     line = "border-bottom:1px solid color-mix(in srgb,currentColor 30%,transparent)"
     lines = []
@@ -276,7 +232,7 @@ def _draw_scale(highest: float, x: float, top: float, height: float) -> list[str
         f'fill="{ACCENT}" fill-opacity="{float(_opacity(1 - (at + 0.5) / steps, 1.0)):.3g}"/>'
         for at in range(steps)
     ]
-    ends = [(top + 8, _short(highest)), (top + height, "0")]
+    ends = [(top + 8, f"{highest:.2g}"), (top + height, "0")]
     return bars + [_text(x + 15, y, text, anchor="start") for y, text in ends]
 
 
@@ -334,8 +290,3 @@ def _text(
     return (
         f'<text x="{x:.5g}" y="{y:.5g}" text-anchor="{anchor}" fill="{fill}">{escape(text)}</text>'
     )
-
-
-def _short(chance: float) -> str:
-    """A probability in two significant digits."""
-    return f"{chance:.2g}"

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tallyveil.answers import read_floats
 from tallyveil.arrays import Floats, Mask
 from tallyveil.errors import ArgumentError, describe_kind
 from tallyveil.query import GRID_TOLERANCE, Query, require_query
@@ -33,18 +34,8 @@ SMALLEST_SUM = 1e-300
 def resolve_prior(prior: Prior, size: int) -> Floats:
     """Turn a belief about the true answer into a distribution, shape (size,).
 
-    Parameters
-    ----------
-    prior : None, str, tuple or array of float, shape (size,)
-        None or ``"uniform"`` is uniform; ``("binomial", p)`` is the number of successes in
-        size - 1 trials; an array of weights or counts is divided by its sum.
-    size : int
-        The number of true answers.
-
-    Returns
-    -------
-    array of float, shape (size,)
-        Non-negative, sums to one.
+    None or ``"uniform"`` is uniform; ``("binomial", p)`` is the number of successes in size - 1
+    trials; an array of weights or counts is divided by its sum.
 
     >>> resolve_prior(("binomial", 0.5), 3).round(12).tolist()
     [0.25, 0.5, 0.25]
@@ -65,42 +56,22 @@ def resolve_prior(prior: Prior, size: int) -> Floats:
 
 
 def require_distribution(values: ArrayLike, size: int, argument: str = "distribution") -> Floats:
-    """Check that `values` is a distribution: non-negative, `size` entries, summing to one.
+    """Return `values` if they are non-negative, of shape (size,), and sum to one within 1e-9.
 
     Unlike a prior it is never rescaled from counts, because a mechanism must preserve exactly
     what was given; only the last rounding of the sum is divided out.
-
-    Parameters
-    ----------
-    values : array of float, shape (size,)
-        Must sum to one within 1e-9.
-    size : int
-        The wanted number of entries.
-    argument : str
-        What an error calls it.
-
-    Returns
-    -------
-    array of float, shape (size,)
-
-    >>> require_distribution([0.25, 0.75], 2).tolist()
-    [0.25, 0.75]
     """
     mass = _read_weights(values, size, argument, f"be a distribution with {size} entries")
     total = float(mass.sum())
     if abs(total - 1) > SUM_TOLERANCE:
         hint = "Divide counts or weights by their sum first."
         raise ArgumentError(argument, "sum to one", hint=hint, got=f"a sum of {total:.9g}")
-    scaled: Floats = mass / total
-    return scaled
+    return mass / total
 
 
 def _read_weights(values: Any, size: int, argument: str, shape_rule: str) -> Floats:
     """`values` as finite, non-negative numbers, shape (size,)."""
-    try:
-        weights = np.array(values, dtype=float)
-    except (TypeError, ValueError):
-        raise ArgumentError(argument, "be numbers", got=describe_kind(values)) from None
+    weights = read_floats(values, argument)
     if weights.shape != (size,):
         raise ArgumentError(argument, shape_rule, got=f"shape {weights.shape}")
     if not np.isfinite(weights).all() or (weights < 0).any():
@@ -122,18 +93,7 @@ def _binomial(p: Any, trials: int) -> Floats:
 
 
 def mark_possible_answers(query: Query, side_information: Iterable[float] | None) -> Mask:
-    """Mark which true answers are possible, shape (n,): all, or the listed values.
-
-    Parameters
-    ----------
-    query : Query
-        Whose true answers.
-    side_information : iterable of float, or None
-        Some true answers of the query, at least one; None means all.
-
-    Returns
-    -------
-    array of bool, shape (n,)
+    """Mark which true answers are possible, shape (n,): the listed ones, all if None.
 
     >>> mark_possible_answers(Query.count(3), range(2, 4)).tolist()
     [False, False, True, True]

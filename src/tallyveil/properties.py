@@ -43,15 +43,8 @@ TOLERANCE = 1e-9
 class Rows:
     """Linear constraints ``factor * M[larger] - M[smaller] >= floor`` (or ``==``) on a matrix.
 
-    Attributes
-    ----------
-    larger, smaller : tuple of arrays of int
-        (true, released) index arrays of one length; `smaller` is None where only the floor
-        bounds the larger entry.
-    factor, floor : float
-        See the formula.
-    equal : bool
-        Whether the constraints are equations.
+    `larger` and `smaller` are (true, released) index arrays of one length; without `smaller`
+    only the floor bounds the larger entry.
     """
 
     larger: tuple[Integers, Integers]
@@ -73,17 +66,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Witness:
-    """The cells that break a property most, and by how much.
-
-    Attributes
-    ----------
-    property : str
-        Its name.
-    larger, smaller : tuple of int
-        (true, released) indices of the two cells; `smaller` may be None, see `Rows`.
-    shortfall : float
-        The violation, a probability.
-    """
+    """The (true, released) cells that break a property most, and by how much; see `Rows`."""
 
     property: str
     larger: tuple[int, int]
@@ -95,16 +78,10 @@ class Witness:
         return f"{self.property}: cell {self.larger}{other} falls short by {self.shortfall:.3g}"
 
 
-def _pair_up(rows_: Integers, columns: Integers) -> tuple[Integers, Integers]:
-    """Every combination of the two index arrays, as flat arrays of one length."""
-    first, second = np.broadcast_arrays(rows_, columns)
-    return first.ravel(), second.ravel()
-
-
 def _row_honest(query: Query, epsilon: float) -> list[Rows]:
     """M[i, h(i)] >= M[k, h(i)] for all inputs i, k (Cormode, equation 8)."""
     n = len(query.inputs)
-    own, other = _pair_up(np.arange(n)[:, None], np.arange(n)[None, :])
+    own, other = np.indices((n, n)).reshape(2, -1)
     keep = own != other
     own, other = own[keep], other[keep]
     return [Rows((own, query.home[own]), (other, query.home[own]))]
@@ -113,7 +90,7 @@ def _row_honest(query: Query, epsilon: float) -> list[Rows]:
 def _row_monotone(query: Query, epsilon: float) -> list[Rows]:
     """Rising towards the output's own inputs, falling after (Croft, equations 12 and 13)."""
     n, m = query.shape
-    i, j = _pair_up(np.arange(n - 1)[:, None], np.arange(m)[None, :])
+    i, j = np.indices((n - 1, m)).reshape(2, -1)
     rising, falling = query.home[i + 1] <= j, query.home[i] >= j
     return [
         Rows((i[rising] + 1, j[rising]), (i[rising], j[rising])),
@@ -124,7 +101,7 @@ def _row_monotone(query: Query, epsilon: float) -> list[Rows]:
 def _column_honest(query: Query, epsilon: float) -> list[Rows]:
     """M[i, h(i)] >= M[i, j] for every output j (Cormode, equation 10)."""
     n, m = query.shape
-    i, j = _pair_up(np.arange(n)[:, None], np.arange(m)[None, :])
+    i, j = np.indices((n, m)).reshape(2, -1)
     keep = query.home[i] != j
     i, j = i[keep], j[keep]
     return [Rows((i, query.home[i]), (i, j))]
@@ -133,7 +110,7 @@ def _column_honest(query: Query, epsilon: float) -> list[Rows]:
 def _column_monotone(query: Query, epsilon: float) -> list[Rows]:
     """Rising towards the truth, falling after (Croft, equations 10 and 11)."""
     n, m = query.shape
-    i, j = _pair_up(np.arange(n)[:, None], np.arange(m - 1)[None, :])
+    i, j = np.indices((n, m - 1)).reshape(2, -1)
     rising = j < query.home[i]
     falling = ~rising
     return [
@@ -157,7 +134,7 @@ def _weakly_honest(query: Query, epsilon: float) -> list[Rows]:
 def _symmetric(query: Query, epsilon: float) -> list[Rows]:
     """M[i, j] = M[n-1-i, m-1-j] (Croft, equation 14)."""
     n, m = query.shape
-    i, j = _pair_up(np.arange(n)[:, None], np.arange(m)[None, :])
+    i, j = np.indices((n, m)).reshape(2, -1)
     first = i * m + j < (n - 1 - i) * m + (m - 1 - j)
     i, j = i[first], j[first]
     return [Rows((i, j), (n - 1 - i, m - 1 - j), equal=True)]
@@ -166,7 +143,7 @@ def _symmetric(query: Query, epsilon: float) -> list[Rows]:
 def _output_private(query: Query, epsilon: float) -> list[Rows]:
     """M[i, j] and M[i, j+1] within a factor e^epsilon (Cormode, section 8)."""
     n, m = query.shape
-    i, j = _pair_up(np.arange(n)[:, None], np.arange(m - 1)[None, :])
+    i, j = np.indices((n, m - 1)).reshape(2, -1)
     grow = math.exp(epsilon)
     return [Rows((i, j), (i, j + 1), factor=grow), Rows((i, j + 1), (i, j), factor=grow)]
 
@@ -195,13 +172,6 @@ IMPLIED: dict[str, tuple[str, ...]] = {
 def check_names(names: Iterable[str] | str | None, argument: str = "properties") -> tuple[str, ...]:
     """Return the names in the order of `PROPERTIES`, once each; an unknown one is an error.
 
-    Parameters
-    ----------
-    names : iterable of str, str or None
-        None means no property.
-    argument : str
-        What an error calls it.
-
     >>> check_names(["fair", "row_honest", "fair"])
     ('row_honest', 'fair')
     """
@@ -220,18 +190,7 @@ def check_names(names: Iterable[str] | str | None, argument: str = "properties")
 def rows(name: str, query: Query, epsilon: float | None = None) -> list[Rows]:
     """Return the linear constraints that define property `name` on `query`.
 
-    Parameters
-    ----------
-    name : str
-        One of `PROPERTIES`.
-    query : Query
-        Its shape and the output each input belongs to.
-    epsilon : float or None
-        Only ``output_private`` depends on it.
-
-    Returns
-    -------
-    list of Rows
+    Only ``output_private`` depends on `epsilon`.
     """
     require_query(query)
     if not isinstance(name, str):
@@ -251,18 +210,7 @@ def witness(
 ) -> Witness | None:
     """Find the cells where `matrix` breaks property `name` most; None where it holds.
 
-    Parameters
-    ----------
-    name, query, epsilon
-        See `rows`.
-    matrix : array of float, shape (n, m)
-        The matrix that is judged.
-    tolerance : float
-        Probability by which a cell may fall short.
-
-    Returns
-    -------
-    Witness or None
+    It holds where no cell falls short by a probability of more than `tolerance`.
     """
     worst: Witness | None = None
     for block in rows(name, query, epsilon):

@@ -107,8 +107,10 @@ class Query:
         """
         top = read_whole(upper, "upper", least=1)
         inputs = np.arange(require_few(top + 1, "upper"))
-        arguments = (("upper", top), ("categories", categories), ("extend", extend))
-        return cls._on_grid("count", inputs, Neighbours.path(top + 1), arguments)
+        neighbours = Neighbours.path(top + 1)
+        return cls._on_grid(
+            "count", inputs, neighbours, upper=top, categories=categories, extend=extend
+        )
 
     @classmethod
     def mean(
@@ -141,15 +143,17 @@ class Query:
         if max(abs(low), abs(high)) * size > LARGEST_ANSWER:
             raise QueryError("records", f"keep all sums within {LARGEST_ANSWER:,}", size)
         inputs = np.arange(low * size, high * size + 1) / size
-        arguments = (
-            ("records", size),
-            ("lower", low),
-            ("upper", high),
-            ("categories", categories),
-            ("extend", extend),
+        return cls._on_grid(
+            "mean",
+            inputs,
+            Neighbours.band(len(inputs), high - low),
+            1 / size,
+            records=size,
+            lower=low,
+            upper=high,
+            categories=categories,
+            extend=extend,
         )
-        neighbours = Neighbours.band(len(inputs), high - low)
-        return cls._on_grid("mean", inputs, neighbours, arguments, step=1 / size)
 
     @classmethod
     def maximum(cls, lower: int, upper: int, *, categories: float = 1, extend: float = 1) -> Query:
@@ -178,10 +182,7 @@ class Query:
 
     @classmethod
     def custom(
-        cls,
-        inputs: ArrayLike,
-        outputs: ArrayLike,
-        neighbours: Neighbours | str | ArrayLike,
+        cls, inputs: ArrayLike, outputs: ArrayLike, neighbours: Neighbours | str | ArrayLike
     ) -> Query:
         """Ask anything: any true answers, any released answers, any neighbour relation.
 
@@ -214,14 +215,11 @@ class Query:
     @classmethod
     def _extreme(cls, kind: str, lower: int, upper: int, categories: float, extend: float) -> Query:
         low, high = read_bounds(lower, upper)
-        arguments = (
-            ("lower", low),
-            ("upper", high),
-            ("categories", categories),
-            ("extend", extend),
-        )
         inputs = low + np.arange(require_few(high - low + 1, "upper"))
-        return cls._on_grid(kind, inputs, Neighbours.complete(len(inputs)), arguments)
+        neighbours = Neighbours.complete(len(inputs))
+        return cls._on_grid(
+            kind, inputs, neighbours, lower=low, upper=high, categories=categories, extend=extend
+        )
 
     @classmethod
     def _on_grid(
@@ -229,13 +227,12 @@ class Query:
         kind: str,
         inputs: NDArray[Any],
         neighbours: Neighbours,
-        arguments: tuple[tuple[str, Any], ...],
         step: float = 1.0,
+        **arguments: Any,
     ) -> Query:
         """Evenly spaced answers with categories centred on the valid range."""
-        options = dict(arguments)
-        scale = read_real(options["categories"], "categories", 0, included=False)
-        stretch = read_real(options["extend"], "extend", 1, included=True)
+        scale = read_real(arguments["categories"], "categories", 0, included=False)
+        stretch = read_real(arguments["extend"], "extend", 1, included=True)
         centre = (float(inputs[0]) + float(inputs[-1])) / 2
         steps = (len(inputs) - 1) / scale
         require_few(steps, "categories")
@@ -248,26 +245,25 @@ class Query:
         else:
             outputs = centre + width * (np.arange(total) - (total - 1) / 2)
         lower = outputs - width / 2
-        return cls(kind, inputs, outputs, neighbours, lower, lower + width, arguments, step)
+        given = tuple(arguments.items())
+        return cls(kind, inputs, outputs, neighbours, lower, lower + width, given, step)
 
     def __post_init__(self) -> None:
         for array in (self.inputs, self.outputs, self.lower_edges, self.upper_edges):
             if array is not None:
                 freeze(array)
         if self.neighbours.size != len(self.inputs):
-            raise QueryError(
-                "neighbours", f"cover the {len(self.inputs)} inputs", self.neighbours.size
-            )
+            rule = f"cover the {len(self.inputs)} inputs"
+            raise QueryError("neighbours", rule, self.neighbours.size)
         if self.lower_edges is not None:
             slack = EDGE_TOLERANCE * float(self.inputs[-1] - self.inputs[0])
             outside = (self.inputs < self.lower_edges[self.home] - slack) | (
                 self.inputs > self.edges()[1][self.home] + slack
             )
             if outside.any():
+                got = f"none around {self.inputs[outside][0]}"
                 raise QueryError(
-                    "outputs",
-                    "have a response category around every true answer",
-                    got=f"none around {self.inputs[outside][0]}",
+                    "outputs", "have a response category around every true answer", got=got
                 )
 
     # -- what a query knows -----------------------------------------------------------------

@@ -53,39 +53,39 @@ def staircase_tail(x, step, epsilon, gamma):
 @pytest.mark.parametrize("x", [0, 0.3, 1.0, 2.9, 3.0, 7.7, 150.1])
 @pytest.mark.parametrize(("epsilon", "gamma"), [(0.5, 0.4), (3.0, 0.18), (4.0, 0.5)])
 def test_staircase_tail_is_the_printed_law(x, epsilon, gamma):
-    law = StaircaseNoise(3.0, epsilon, gamma)
-    found = law.mass(np.array([x]), np.array([np.inf]))[0]
+    noise = StaircaseNoise(3.0, epsilon, gamma)
+    found = noise.mass(np.array([x]), np.array([np.inf]))[0]
     assert found == pytest.approx(float(staircase_tail(x, 3, epsilon, gamma)), rel=1e-11, abs=0)
-    mirrored = law.mass(np.array([-np.inf]), np.array([-x]))[0]
+    mirrored = noise.mass(np.array([-np.inf]), np.array([-x]))[0]
     assert mirrored == pytest.approx(found, rel=1e-12)
 
 
 def test_staircase_whole_line_and_pieces():
-    law = StaircaseNoise(2.0, 1.0, 0.3)
+    noise = StaircaseNoise(2.0, 1.0, 0.3)
     edges = np.array([-np.inf, -7.3, -2.0, -0.1, 0.0, 0.5, 0.6, 4.0, 11.0, np.inf])
-    assert law.mass(edges[:-1], edges[1:]).sum() == pytest.approx(1, rel=1e-14)
+    assert noise.mass(edges[:-1], edges[1:]).sum() == pytest.approx(1, rel=1e-14)
 
 
 @pytest.mark.parametrize(("low", "high"), [(-1, 2), (1e6, 1e6 + 1), (-5, -4), (3, np.inf)])
 def test_cauchy_mass(low, high):
-    law = CauchyNoise(1.5)
+    noise = CauchyNoise(1.5)
     steps = np.linspace(low, 4000 if high == np.inf else high, 400_001)
     middle = (steps[1:] + steps[:-1]) / 2
     integral = (1.5 / (math.pi * (1.5**2 + middle**2)) * np.diff(steps)).sum()
     if high == np.inf:
         integral += 1.5 / (math.pi * 4000)
-    assert law.mass(np.array([low]), np.array([high]))[0] == pytest.approx(integral, rel=1e-6)
+    assert noise.mass(np.array([low]), np.array([high]))[0] == pytest.approx(integral, rel=1e-6)
 
 
 def test_discrete_gaussian_probabilities():
-    law, tails = discrete_gaussian_probabilities(1.3, 40)
+    probabilities, tails = discrete_gaussian_probabilities(1.3, 40)
     k = range(-60, 61)
     total = sum(exp(-Decimal(i * i) / (2 * Decimal("1.3") ** 2)) for i in k)
     for at in (0, 1, 5, 40):
         wanted = exp(-Decimal(at * at) / (2 * Decimal("1.3") ** 2)) / total
-        assert law[at] == pytest.approx(float(wanted), rel=1e-12, abs=0)
+        assert probabilities[at] == pytest.approx(float(wanted), rel=1e-12, abs=0)
     assert tails[0] + tails[1] == pytest.approx(1, rel=1e-14)
-    assert tails[3] == pytest.approx(law[3:].sum(), rel=1e-12)
+    assert tails[3] == pytest.approx(probabilities[3:].sum(), rel=1e-12)
 
 
 @pytest.mark.parametrize("boundary", ["snap", "normalize"])

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tallyveil.errors import ArgumentError
+from tallyveil.errors import ArgumentError, describe_kind
 from tallyveil.evaluate.comparison import Comparison, Row
 from tallyveil.loss import Loss, loss_name
 from tallyveil.measures import check_confidence
@@ -85,7 +85,8 @@ def _make_row(
     largest = np.abs(bias).max() * (1 - 1e-9)  # the first of equals, whatever the rounding
     weights = resolve_prior(prior[1], len(bias))
     width = np.diff(mechanism.interval(confidence), axis=1)[:, 0]
-    answerable = mechanism.query.is_square or not _is_table(loss[1])
+    is_table = not (isinstance(loss[1], (str, tuple)) or callable(loss[1]))
+    answerable = mechanism.query.is_square or not is_table
     return Row(
         *names,
         loss[0],
@@ -118,16 +119,12 @@ def _name_losses(
     return given
 
 
-def _is_table(loss: Loss) -> bool:
-    return not (isinstance(loss, (str, tuple)) or callable(loss))
-
-
 def _list(given: Any, argument: str) -> list[Any]:
     """The members of `given`, or an `ArgumentError` if it is no list of anything."""
     try:
         return list(given)
     except TypeError:
-        got = "None" if given is None else f"an object of type {type(given).__name__}"
+        got = describe_kind(given)
         raise ArgumentError(argument, "be a list or a mapping", got=got) from None
 
 

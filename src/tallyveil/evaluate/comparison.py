@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,17 +92,15 @@ class Comparison:
 
     def to_dict(self) -> list[dict[str, object]]:
         """The rows, JSON-ready; an infinite privacy loss becomes the string "inf"."""
-        return [{name: _plain(getattr(row, name)) for name in _columns()} for row in self.rows]
+        return [{name: _to_json(value) for name, value in vars(row).items()} for row in self.rows]
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """The rows as CSV; also written to `path` if given."""
         text = io.StringIO()
-        writer = csv.DictWriter(text, _columns(), lineterminator="\n")
+        writer = csv.DictWriter(text, [field.name for field in fields(Row)], lineterminator="\n")
         writer.writeheader()
-        for row in self.to_dict():
-            listed = row["properties"]
-            assert isinstance(listed, list)
-            writer.writerow({**row, "properties": " ".join(listed)})
+        for row, cells in zip(self.rows, self.to_dict(), strict=True):
+            writer.writerow({**cells, "properties": " ".join(row.properties)})
         if path is not None:
             Path(path).write_text(text.getvalue(), encoding="utf-8")
         return text.getvalue()
@@ -115,42 +113,18 @@ class Comparison:
         """
         from rich.console import Group
 
-        return Group(*(self._one_table(title, group) for title, group in self._groups()))
+        return Group(*(_make_table(*parts) for parts in self._tables()))
 
-    def _groups(self) -> list[tuple[str, list[Row]]]:
-        """The rows of each loss and prior, with a title."""
-        pairs = dict.fromkeys((row.loss, row.prior) for row in self.rows)
-        return [
-            (
-                f"{loss} loss, {prior} prior",
-                [row for row in self.rows if (row.loss, row.prior) == (loss, prior)],
-            )
-            for loss, prior in pairs
-        ]
-
-    def _one_table(self, title: str, group: Sequence[Row]) -> Table:
-        from rich import box
-        from rich.markup import escape
-        from rich.table import Table
-
-        shown = Table(
-            title=escape(title),
-            title_justify="left",
-            box=box.SIMPLE_HEAD,
-            padding=(0, 1, 0, 0),  # eight columns in eighty characters
-            pad_edge=False,
-        )
-        shown.add_column("mechanism", overflow="fold", min_width=14)
-        for _, heading in SHOWN:
-            shown.add_column(heading, justify="right", no_wrap=True)
-        shown.add_column("properties", no_wrap=True)
-        for row in group:
-            cells = [
-                f"[bold]{_cell(row, name)}[/]" if _is_best(row, group, name) else _cell(row, name)
-                for name, _ in SHOWN
-            ]
-            shown.add_row(escape(_label(row, group)), *cells, _abbreviate(row.properties))
-        return shown
+    def _tables(self) -> Iterator[tuple[str, list[list[str]], list[list[bool]]]]:
+        """Yield the title, the cells and which cells are best, for each loss and prior."""
+        for loss, prior in dict.fromkeys((row.loss, row.prior) for row in self.rows):
+            group = [row for row in self.rows if (row.loss, row.prior) == (loss, prior)]
+            cells, best = [], []
+            for row in group:
+                figures = [_format(getattr(row, name)) for name, _ in SHOWN]
+                cells.append([_label(row, group), *figures, _abbreviate(row.properties)])
+                best.append([False, *(_is_best(row, group, name) for name, _ in SHOWN), False])
+            yield f"{loss} loss, {prior} prior", cells, best
 
     def _repr_html_(self) -> str:
         """A table per loss and prior with the best values bold, for notebooks."""
@@ -158,23 +132,8 @@ class Comparison:
 
         header = ["mechanism", *(heading for _, heading in SHOWN), "properties"]
         return "".join(
-            show_table(
-                header,
-                [
-                    [
-                        _label(row, group),
-                        *(_cell(row, name) for name, _ in SHOWN),
-                        _abbreviate(row.properties),
-                    ]
-                    for row in group
-                ],
-                title=title,
-                strong=[
-                    [False, *(_is_best(row, group, name) for name, _ in SHOWN), False]
-                    for row in group
-                ],
-            )
-            for title, group in self._groups()
+            show_table(header, cells, title=title, strong=best)
+            for title, cells, best in self._tables()
         )
 
     def __repr__(self) -> str:
@@ -254,6 +213,29 @@ SHORT = {
 """Abbreviations of Cormode, Kulkarni and Srivastava (2018), section 4, for narrow columns."""
 
 
+def _make_table(title: str, cells: list[list[str]], best: list[list[bool]]) -> Table:
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        title=escape(title),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),  # eight columns in eighty characters
+        pad_edge=False,
+    )
+    table.add_column("mechanism", overflow="fold", min_width=14)
+    for _, heading in SHOWN:
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("properties", no_wrap=True)
+    for row, bold in zip(cells, best, strict=True):
+        styles = ("bold" if one else "" for one in bold)
+        table.add_row(*map(Text, row, styles))
+    return table
+
+
 def _label(row: Row, group: Sequence[Row]) -> str:
     """The name of a row; without its epsilon where the column of epsilons tells rows apart."""
     alike = [other for other in group if other.family == row.family]
@@ -267,8 +249,7 @@ def _abbreviate(properties: Sequence[str]) -> str:
     return " ".join(SHORT[name] for name in properties if name not in weaker)
 
 
-def _cell(row: Row, name: str) -> str:
-    value = getattr(row, name)
+def _format(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
@@ -278,11 +259,7 @@ def _is_best(row: Row, group: Sequence[Row], name: str) -> bool:
     return len(group) > 1 and abs(getattr(row, name)) <= least
 
 
-def _columns() -> list[str]:
-    return [field.name for field in fields(Row)]
-
-
-def _plain(value: object) -> object:
+def _to_json(value: object) -> object:
     if isinstance(value, tuple):
         return list(value)
     if isinstance(value, float) and not np.isfinite(value):

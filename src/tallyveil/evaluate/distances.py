@@ -10,17 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tallyveil.answers import read_floats
 from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError
 from tallyveil.prior import require_distribution
 
-__all__ = [
-    "CountErrors",
-    "count_errors",
-    "kolmogorov_smirnov",
-    "total_variation",
-    "wasserstein",
-]
+__all__ = ["CountErrors", "count_errors", "kolmogorov_smirnov", "total_variation", "wasserstein"]
 
 
 def wasserstein(first: ArrayLike, second: ArrayLike) -> float:
@@ -47,7 +42,7 @@ def wasserstein(first: ArrayLike, second: ArrayLike) -> float:
     >>> wasserstein([1.0, 0.0, 0.0], [0.0, 0.0, 1.0])
     2.0
     """
-    one, other = _pair(first, second)
+    one, other = _read_pair(first, second)
     return float(np.abs(np.cumsum(one - other)).sum())
 
 
@@ -71,7 +66,7 @@ def total_variation(first: ArrayLike, second: ArrayLike) -> float:
     >>> total_variation([1.0, 0.0], [0.5, 0.5])
     0.5
     """
-    one, other = _pair(first, second)
+    one, other = _read_pair(first, second)
     return float(np.abs(one - other).sum() / 2)
 
 
@@ -95,7 +90,7 @@ def kolmogorov_smirnov(first: ArrayLike, second: ArrayLike) -> float:
     >>> kolmogorov_smirnov([1.0, 0.0], [0.5, 0.5])
     0.5
     """
-    one, other = _pair(first, second)
+    one, other = _read_pair(first, second)
     return float(np.abs(np.cumsum(one - other)).max())
 
 
@@ -129,7 +124,7 @@ def count_errors(true: ArrayLike, released: ArrayLike) -> CountErrors:
     >>> count_errors([0, 4], [1, 1])
     CountErrors(absolute=2.0, squared=5.0)
     """
-    before, after = _read_numbers(true, "true"), _read_numbers(released, "released")
+    before, after = read_floats(true, "true"), read_floats(released, "released")
     if before.shape != after.shape or before.ndim != 1 or len(before) == 0:
         got = f"shape {after.shape}"
         raise ArgumentError("released", "have one count for every true one", got=got)
@@ -137,20 +132,10 @@ def count_errors(true: ArrayLike, released: ArrayLike) -> CountErrors:
     return CountErrors(float(np.abs(error).mean()), float((error**2).mean()))
 
 
-def _read_numbers(values: ArrayLike, argument: str) -> Floats:
-    """`values` as floats; the error says what kind they were, never what they hold."""
-    try:
-        return np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
-        got = f"an object of type {type(values).__name__}"
-        raise ArgumentError(argument, "be numbers", got=got) from None
-
-
-def _pair(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
+def _read_pair(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
     """Both as distributions of one length."""
-    shape = _read_numbers(first, "first").shape
+    shape = read_floats(first, "first").shape
     if len(shape) != 1 or shape[0] == 0:
         raise ArgumentError("first", "be a distribution", got=f"shape {shape}")
-    return require_distribution(first, shape[0], "first"), require_distribution(
-        second, shape[0], "second"
-    )
+    size = shape[0]
+    return require_distribution(first, size, "first"), require_distribution(second, size, "second")

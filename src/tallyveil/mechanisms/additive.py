@@ -98,11 +98,7 @@ def laplace(
 
 
 def staircase(
-    query: Query,
-    epsilon: Epsilon,
-    boundary: Boundary = "snap",
-    *,
-    gamma: float | None = None,
+    query: Query, epsilon: Epsilon, boundary: Boundary = "snap", *, gamma: float | None = None
 ) -> Mechanism:
     """Build the mechanism that adds staircase noise and brings it into range.
 
@@ -217,43 +213,23 @@ def noise_matrix(
     truncate: Literal["categories", "answers"] = "categories",
     location: Floats | None = None,
 ) -> Floats:
-    """Return the mass of ``location + noise`` in every response category.
+    """Return the mass of ``location + noise`` in every response category; rows sum to one.
 
-    Parameters
-    ----------
-    query : Query
-        Its response categories are the columns.
-    noise : Noise
-        The distribution of the noise.
-    boundary : str
-        "snap" or "normalize".
-    truncate : str
-        See `laplace`.
-    location : array of float, shape (k,), or None
-        Where the noise is centred; None takes every true answer.
-
-    Returns
-    -------
-    array of float, shape (k, m)
-        Rows sum to one.
+    `location`, shape (k,), is by default every true answer. `truncate` is that of `laplace`.
     """
     centres = query.inputs.astype(float) if location is None else location
     lower, upper = (edge.copy() for edge in query.edges())
     if boundary == "snap":
         slack = EDGE_TOLERANCE * (upper[-1] - lower[0])
         if not np.allclose(lower[1:], upper[:-1], rtol=0, atol=slack):
-            raise QueryError(
-                "query",
-                "have response categories without gaps for 'snap'",
-                hint="Use boundary='normalize', or close the gaps.",
-            )
+            rule = "have response categories without gaps for 'snap'"
+            raise QueryError("query", rule, hint="Use boundary='normalize', or close the gaps.")
         lower[0], upper[-1] = -np.inf, np.inf
     elif truncate == "answers":
         low, high = float(query.inputs[0]), float(query.inputs[-1])
         lower, upper = np.clip(lower, low, high), np.clip(upper, low, high)
     mass = noise.mass(lower[None, :] - centres[:, None], upper[None, :] - centres[:, None])
-    sums = mass.sum(axis=1, keepdims=True)
-    normalised: Floats = mass / sums
+    normalised: Floats = mass / mass.sum(axis=1, keepdims=True)
     return normalised
 
 

@@ -59,15 +59,6 @@ class StaircaseNoise(Noise):
     gamma = 1/(1 + e^(epsilon/2)) minimises the absolute error, 1/2 gives geometric noise on
     the grid (Croft, Sack and Shi 2020, equations 20 and 21; half-open steps and the recursion
     on |x|: errata, Croft 4).
-
-    Attributes
-    ----------
-    step : float
-        Length of a step, the sensitivity.
-    epsilon : float
-        The privacy loss.
-    gamma : float
-        The fraction of each step that lies high, in [0, 1].
     """
 
     step: float
@@ -121,10 +112,6 @@ def discrete_gaussian_probabilities(sigma: float, reach: int) -> tuple[Floats, F
 
     Pr(Z = k) is proportional to exp(-k^2 / (2 sigma^2)) on all integers. Sums run from the far
     tail inwards.
-
-    Returns
-    -------
-    probabilities, tails : array of float, shape (reach + 1,)
     """
     far = max(reach, math.ceil(GAUSSIAN_REACH * sigma)) + 2
     k = np.arange(far + 1, dtype=float)

@@ -66,17 +66,13 @@ def exponential(
     steepest = max(
         float(np.abs(table[high] - table[low]).max()) for low, high in query.neighbours.blocks()
     )
+    least = steepest * (1 - COMPARISON_ROUNDING)
     if sensitivity is None:
         sensitivity = steepest
-    elif not _is_enough(sensitivity, steepest):
+    elif not isinstance(sensitivity, Real) or not least <= sensitivity < math.inf:
         rule = f"be a finite number of at least {steepest:g}, the change one person can make"
         raise ArgumentError("sensitivity", rule, sensitivity)
     scores = table * (float(exact) / (2 * sensitivity)) if sensitivity > 0 else table * 0.0
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     matrix = weights / weights.sum(axis=1, keepdims=True)
     return Mechanism(matrix, query, exact, name="exponential")
-
-
-def _is_enough(sensitivity: object, steepest: float) -> bool:
-    number = float(sensitivity) if isinstance(sensitivity, Real) else math.nan
-    return math.isfinite(number) and number >= steepest * (1 - COMPARISON_ROUNDING)

@@ -87,11 +87,11 @@ def geometric(query: Query, epsilon: Epsilon) -> Mechanism:
     """
     exact = exact_epsilon(epsilon)
     require_grid(query, "geometric noise")
-    matrix = _dense(float(exact) / query.neighbours.width, query.home, len(query.outputs))
+    matrix = _build_matrix(float(exact) / query.neighbours.width, query.home, len(query.outputs))
     return Mechanism(matrix, query, exact, name="geometric")
 
 
-def _dense(epsilon: float, home: Integers, outputs: int) -> Floats:
+def _build_matrix(epsilon: float, home: Integers, outputs: int) -> Floats:
     """G for inputs whose own outputs are `home`, successive indices; shape (inputs, outputs)."""
     decay = np.exp(-epsilon * np.arange(outputs))
     both_sides = np.concatenate([decay[:0:-1], decay])
@@ -115,12 +115,9 @@ def require_grid(query: Query, what: str) -> None:
     even = even and bool(np.abs(steps - spacing[0]).max() <= slack)
     on_grid = np.abs(query.outputs[query.home] - query.inputs).max() <= slack
     if not (even and on_grid):
-        raise QueryError(
-            "query",
-            f"have evenly spaced inputs, and outputs on the same grid, for {what}",
-            hint="Use laplace or exponential, or categories=1.",
-            got=repr(query),
-        )
+        rule = f"have evenly spaced inputs, and outputs on the same grid, for {what}"
+        hint = "Use laplace or exponential, or categories=1."
+        raise QueryError("query", rule, hint=hint, got=repr(query))
 
 
 def geometric_rate(mechanism: Mechanism, tolerance: float = RATE_TOLERANCE) -> float | None:
@@ -136,7 +133,7 @@ def geometric_rate(mechanism: Mechanism, tolerance: float = RATE_TOLERANCE) -> f
     if not mechanism.query.is_square or not 0 < matrix[1, 0] < matrix[0, 0]:
         return None
     rate = float(np.log(matrix[0, 0]) - np.log(matrix[1, 0]))
-    expected = _dense(rate, np.arange(size), size)
+    expected = _build_matrix(rate, np.arange(size), size)
     near = np.abs(matrix - expected) <= tolerance * expected + SMALLEST_EXACT_DOUBLE
     return rate if bool(near.all()) else None
 
@@ -179,22 +176,10 @@ def _decaying_sums(values: Floats, ratio: float) -> tuple[Floats, Floats]:
 
 
 def geometric_output_distribution(source: ArrayLike, epsilon: float) -> Floats:
-    """Return source·G, the distribution of the draw when the true count has `source`.
+    """Return source·G, the distribution of the draw when the true count has `source`, in O(n).
 
-    Two exponential running sums instead of a matrix product: O(n), sums of positive terms
-    only, so every entry is right to about 1e-13 relative until it underflows.
-
-    Parameters
-    ----------
-    source : array of float, shape (n,)
-        The distribution of the true count.
-    epsilon : float
-        The privacy loss per unit step.
-
-    Returns
-    -------
-    array of float, shape (n,)
-        Sums to one.
+    Two exponential running sums of positive terms instead of a matrix product: every entry is
+    right to about 1e-13 relative until it underflows.
 
     >>> np.round(geometric_output_distribution([0.0, 1.0, 0.0], np.log(2)), 12).tolist()
     [0.333333333333, 0.333333333333, 0.333333333333]
@@ -224,25 +209,10 @@ def inverse_diagonals(size: int, epsilon: float) -> tuple[Floats, Floats]:
 
 
 def remove_geometric(matrix: ArrayLike, ratio: float | Fraction) -> NDArray[Any]:
-    """Return ``G^-1 @ matrix`` for the geometric mechanism with exp(-epsilon) = `ratio`.
+    """Return ``G^-1 @ matrix``, exp(-epsilon) = `ratio`: the remap that turns G into `matrix`.
 
-    With Fractions in `matrix` and `ratio` the result is exact. Costs O(n m).
-
-    Parameters
-    ----------
-    matrix : array, shape (n, m)
-        One row per true answer, n >= 2.
-    ratio : float or Fraction
-        Strictly between 0 and 1.
-
-    Returns
-    -------
-    array, shape (n, m)
-        The remap that turns G into `matrix`; it has negative entries if there is none.
-
-    References
-    ----------
-    Gupte and Sundararajan (2010), Lemma 1 and Table 2.
+    It has negative entries if there is none. Exact with Fractions in `matrix` and `ratio`; costs
+    O(n m) (Gupte and Sundararajan 2010, Lemma 1 and Table 2).
     """
     gap = 1 - ratio
     result = _apply_scaled_inverse(np.asarray(matrix), ratio)
@@ -272,7 +242,7 @@ def _apply_scaled_inverse(table: NDArray[Any], a: float | Fraction) -> NDArray[A
 
 
 def geometric_step(size: int, epsilon: float, smaller: float) -> Floats:
-    """Return the remap T with G(epsilon) T = G(smaller), shape (size, size).
+    """Return the remap T with G(epsilon) T = G(smaller), epsilon >= smaller > 0, in O(size^2).
 
     With a and b the ratios exp(-epsilon) and exp(-smaller), a <= b::
 
@@ -281,18 +251,7 @@ def geometric_step(size: int, epsilon: float, smaller: float) -> Floats:
 
     and the diagonal takes the rest: keep the released value, or draw from the more private
     mechanism as if it were the truth. Every term is a product of positive numbers, so entries
-    are right to about 1e-13 relative. Costs O(size^2).
-
-    Parameters
-    ----------
-    size : int
-        The number of true answers, at least 2.
-    epsilon, smaller : float
-        The privacy losses per grid step before and after, epsilon >= smaller > 0.
-
-    References
-    ----------
-    Gupte and Sundararajan (2010), Lemma 3 (errata, Gupte 6).
+    are right to about 1e-13 relative (Gupte and Sundararajan 2010, Lemma 3; errata, Gupte 6).
 
     >>> np.round(geometric_step(2, math.log(4), math.log(2)) * 9, 9).tolist()
     [[7.0, 2.0], [2.0, 7.0]]
@@ -321,7 +280,8 @@ def exact_geometric(size: int, ratio: Epsilon) -> Fractions:
     [[Fraction(4, 5), Fraction(1, 5)], [Fraction(1, 5), Fraction(4, 5)]]
     """
     a = exact_ratio(ratio)
-    rows = [[a ** abs(i - r) * _exact_factor(r, size, a) for r in range(size)] for i in range(size)]
+    factors = [(1 if r in (0, size - 1) else 1 - a) / (1 + a) for r in range(size)]
+    rows = [[a ** abs(i - r) * factors[r] for r in range(size)] for i in range(size)]
     return np.array(rows, dtype=object)
 
 
@@ -334,48 +294,17 @@ def exact_step(size: int, ratio: Epsilon, larger: Epsilon) -> Fractions:
     a, b = exact_ratio(ratio), exact_ratio(larger, "larger")
     if a > b:
         raise ArgumentError("larger", f"be at least {a}, the ratio before", got=str(b))
-    rows = [[_exact_entry(i, r, size, a, b) for r in range(size)] for i in range(size)]
-    return np.array(rows, dtype=object)
-
-
-def _exact_entry(i: int, r: int, size: int, a: Fraction, b: Fraction) -> Fraction:
-    away = abs(i - r)
-    if i in (0, size - 1):
-        shape = (1 - a * b if away == 0 else b ** (away - 1) * (b - a)) / (1 - a)
-    elif away == 0:
-        shape = (1 + a * a - 2 * a * b) / (1 - a) ** 2
-    else:
-        shape = b ** (away - 1) * (b - a) * (1 - a * b) / (1 - a) ** 2
-    return _exact_factor(r, size, b) * shape
-
-
-def _exact_factor(r: int, size: int, ratio: Fraction) -> Fraction:
-    return (1 if r in (0, size - 1) else 1 - ratio) / (1 + ratio)
+    return remove_geometric(exact_geometric(size, b), a)
 
 
 # -- errors without a matrix ---------------------------------------------------------------------
 
 
 def measure_errors(upper: int, epsilon: float, confidence: float) -> tuple[Floats, Floats, Floats]:
-    """Return bias, root mean squared error and interval of every count 0..upper, in O(upper).
+    """Return `Mechanism.bias`, `rmse` and `interval` of every count 0..upper, in O(upper).
 
     With Z the noise and Pr(Z >= k) = a^k / (1 + a) for k >= 1, the part of Z beyond m is
     E[(Z - m)+] = a^(m+1) / ((1 + a)(1 - a)), and E[min(Z+, m)^2] = sum_{k<=m} (2k - 1) Pr(Z >= k).
-
-    Parameters
-    ----------
-    upper : int
-        The largest count.
-    epsilon : float
-        The privacy loss.
-    confidence : float
-        The least probability of the interval, strictly between 0 and 1.
-
-    Returns
-    -------
-    bias, rmse : array of float, shape (upper + 1,)
-    interval : array of float, shape (upper + 1, 2)
-        As `Mechanism.bias`, `Mechanism.rmse` and `Mechanism.interval` of the matrix.
 
     >>> bias, rmse, interval = measure_errors(5, 1.0, 0.95)
     >>> bool(np.allclose(bias, geometric(Query.count(5), 1).bias())), interval[2].tolist()

@@ -73,7 +73,11 @@ def transport(
     [[4.0, 2.0, 1.0], [2.0, 3.0, 2.0], [1.0, 2.0, 4.0]]
     """
     exact = exact_epsilon(epsilon)
-    _require_path(query)
+    require_query(query)
+    if not query.neighbours.is_path:
+        rule = "have adjacent true answers as neighbours, as a count does"
+        hint = "The transport optimum is proved for counts; use design for other queries."
+        raise QueryError("query", rule, hint=hint, got=repr(query))
     n, m = query.shape
     before = require_distribution(source, n, "source")
     if target is None:
@@ -88,18 +92,8 @@ def transport(
 class Remap:
     """A monotone stochastic matrix kept as its entries, at most rows + columns - 1 of them.
 
-    Entry e sends `row[e]` to `column[e]` with probability `share[e]`.
-
-    Attributes
-    ----------
-    size : tuple of int
-        (rows, columns).
-    row, column : array of int, shape (entries,)
-        Both non-decreasing.
-    share : array of float, shape (entries,)
-        Sums to one in every row.
-    start : array of int, shape (rows + 1,)
-        The first entry of each row, then the number of entries.
+    Entry e sends `row[e]` to `column[e]` with probability `share[e]`; both never decrease.
+    `size` is (rows, columns); `start`, shape (rows + 1,), is the first entry of each row.
     """
 
     size: tuple[int, int]
@@ -108,14 +102,8 @@ class Remap:
     share: Floats
     start: Integers
 
-    def dense(self) -> Floats:
-        """Return the remap as an ordinary matrix, shape `size`."""
-        matrix = np.zeros(self.size)
-        matrix[self.row, self.column] = self.share
-        return matrix
-
     def after(self, matrix: ArrayLike) -> Floats:
-        """Return ``matrix @ self.dense()`` from the entries, in O(rows of matrix * entries)."""
+        """Return the product of `matrix` and the remap, in O(rows of matrix * entries)."""
         from scipy import sparse
 
         first = np.ascontiguousarray(np.asarray(matrix, dtype=float).T)
@@ -125,35 +113,15 @@ class Remap:
         result: Floats = (entries.T @ first).T
         return result
 
-    def apply(self, distribution: ArrayLike) -> Floats:
-        """Return what `distribution`, shape (rows,), becomes, shape (columns,)."""
-        mass = np.asarray(distribution, dtype=float)[self.row] * self.share
-        result = np.zeros(self.size[1])
-        np.add.at(result, self.column, mass)
-        return result
-
 
 def monotone_remap(before: ArrayLike, after: ArrayLike) -> Remap:
     """Build the order-preserving random map that turns the distribution `before` into `after`.
 
-    The north-west-corner (quantile) coupling, divided by `before`: walk both cumulative sums
-    together and give each value the columns its probability covers. A value whose probability
-    is lost in rounding goes to the column at its place, so every row is a distribution. Costs
-    O((n + m) log(n + m)).
+    The north-west-corner (quantile) coupling, divided by `before`: each value gets the columns
+    its stretch of the cumulative sum covers. One whose probability is lost in rounding goes to
+    the column at its place, so every row is a distribution. Costs O((n + m) log(n + m)).
 
-    Parameters
-    ----------
-    before : array of float, shape (n,)
-        The distribution of the values that are remapped.
-    after : array of float, shape (m,)
-        The wanted distribution.
-
-    Returns
-    -------
-    Remap
-        Of size (n, m).
-
-    >>> monotone_remap([0.5, 0.5], [0.25, 0.75]).dense().tolist()
+    >>> monotone_remap([0.5, 0.5], [0.25, 0.75]).after(np.eye(2)).tolist()
     [[0.5, 0.5], [0.0, 1.0]]
     """
     rows, columns = _accumulate(before), _accumulate(after)
@@ -186,14 +154,3 @@ def _accumulate(distribution: ArrayLike) -> Floats:
     total[total < SMALLEST_CUMULATIVE] = 0.0
     total[np.flatnonzero(mass)[-1] :] = 1.0
     return total
-
-
-def _require_path(query: Query) -> None:
-    require_query(query)
-    if not query.neighbours.is_path:
-        raise QueryError(
-            "query",
-            "have adjacent true answers as neighbours, as a count does",
-            hint="The transport optimum is proved for counts; use design for other queries.",
-            got=repr(query),
-        )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tallyveil.arrays import Floats, Mask
-from tallyveil.errors import ArgumentError
+from tallyveil.errors import ArgumentError, describe_kind
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.loss import Loss, loss_name, loss_table
 from tallyveil.matrix import FrozenArrays, posterior_costs
@@ -235,21 +235,8 @@ def is_unimodal(losses: Floats) -> bool:
     """Decide whether every true answer's loss grows (or stays) as the guess moves away from it.
 
     This is what universality needs. A loss that does not decrease in |i - r| (Gupte and
-    Sundararajan 2010, section 2.3) is unimodal, and a unimodal loss may also let
-    overestimates hurt more than underestimates.
+    Sundararajan 2010, section 2.3) is unimodal; so are some that punish overestimates more.
 
-    Parameters
-    ----------
-    losses : array of float, shape (n, n)
-        ``losses[true, guess]``.
-
-    Returns
-    -------
-    bool
-        Up to a relative 1e-12.
-
-    Examples
-    --------
     >>> is_unimodal(np.array([[0.0, 1.0], [5.0, 0.0]])), is_unimodal(np.array([[1.0, 0], [0, 1]]))
     (True, False)
     """
@@ -272,7 +259,7 @@ def _list_answers(side_information: Iterable[float]) -> tuple[float, ...]:
     try:
         known = tuple(float(answer) for answer in side_information)
     except (TypeError, ValueError):
-        got = f"an object of type {type(side_information).__name__}"
+        got = describe_kind(side_information)
         raise ArgumentError("side_information", "list true answers", got=got) from None
     if not known:
         raise ArgumentError("side_information", "hold at least one true answer", got="nothing")

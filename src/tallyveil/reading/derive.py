@@ -226,25 +226,10 @@ def derivability(
 def exact_derivation(matrix: ArrayLike, ratio: Epsilon) -> Fractions:
     """Find the exact T with ``matrix = G T`` for the geometric G with exp(-epsilon) = `ratio`.
 
-    Exact throughout. Costs O(n m) fraction operations.
+    Rows must sum to exactly one. Where there is no T, the `InfeasibleError` names the entries
+    that break Theorem 2 of Gupte and Sundararajan (2010). Costs O(n m) fraction operations.
 
-    Parameters
-    ----------
-    matrix : array of Fraction or str such as "1/9", shape (n, m)
-        At least two rows, each summing to exactly one.
-    ratio : exact number
-        Strictly between 0 and 1, the papers' alpha.
-
-    Returns
-    -------
-    array of Fraction, shape (n, m)
-        T. `InfeasibleError`, with the entries that break Theorem 2 of Gupte and Sundararajan
-        (2010), is raised where there is none.
-
-    Examples
-    --------
-    >>> T = exact_derivation([["2/3", "1/3"], ["1/3", "2/3"]], "1/4")
-    >>> T.tolist()
+    >>> exact_derivation([["2/3", "1/3"], ["1/3", "2/3"]], "1/4").tolist()
     [[Fraction(7, 9), Fraction(2, 9)], [Fraction(2, 9), Fraction(7, 9)]]
     """
     a = exact_ratio(ratio)
@@ -273,10 +258,7 @@ def _find_obstacle(
         weights: tuple[float | Fraction, ...] = (a * 0 + 1, -a)
     else:
         rows, weights = (row - 1, row, row + 1), (-a, 1 + a * a, -a)
-    entries = tuple(table[i, column] for i in rows)
-    if not isinstance(a, Fraction):
-        entries = tuple(float(x) for x in entries)
-    return Obstacle(column, rows, entries, weights)
+    return Obstacle(column, rows, tuple(table[list(rows), column].tolist()), weights)
 
 
 def _make_stochastic(raw: Floats) -> Floats | None:

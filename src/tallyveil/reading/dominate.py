@@ -61,13 +61,11 @@ def dominating_remap(m: MechanismLike, epsilon: Epsilon | None = None) -> Floats
         got = f"a realised epsilon of {m.realised_epsilon():.6g}"
         raise ArgumentError("m", f"be private at epsilon {float(exact):g}", got=got)
     G = geometric(m.query, exact).matrix
-    n = len(G)
-    below = np.hstack([np.zeros((n, 1)), np.cumsum(G, axis=1)])
+    below = np.hstack([np.zeros((len(G), 1)), np.cumsum(G, axis=1)])
     wanted = np.diagonal(np.cumsum(m.matrix, axis=1))
-    reported = np.ones((n, n))  # Pr(guess <= k | output r), for k < n - 1 below the threshold
-    for k in range(n - 1):
-        start, end = below[k, :-1], below[k, 1:]
-        width = np.maximum(end - start, np.finfo(float).tiny)
-        reported[:, k] = np.clip((wanted[k] - start) / width, 0.0, 1.0)
+    width = np.maximum(np.diff(below), np.finfo(float).tiny)
+    # Pr(guess <= k | output r), shape (r, k)
+    reported = np.clip((wanted[:, None] - below[:, :-1]) / width, 0.0, 1.0).T
+    reported[:, -1] = 1.0
     rising = np.maximum.accumulate(reported, axis=1)
     return np.diff(rising, axis=1, prepend=0.0)

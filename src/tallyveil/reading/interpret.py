@@ -117,27 +117,8 @@ def interpret(
 def describe_release(
     mechanism: MechanismLike, released: float, prior: Prior = None, confidence: float = 0.95
 ) -> dict[str, Any]:
-    """Describe one released value in numbers, JSON-ready, and in a paragraph of plain words.
+    """Describe one released value in numbers, JSON-ready; "words" says it in plain words.
 
-    Parameters
-    ----------
-    mechanism : Mechanism, Design or certified mechanism
-        What released the value.
-    released : float
-        One of the mechanism's outputs.
-    prior : None, "uniform", ("binomial", p) or array of float, shape (n,)
-        For the credible interval; None is uniform.
-    confidence : float
-        The level of both intervals.
-
-    Returns
-    -------
-    dict
-        Intervals, most probable answer, standard error, unbiased estimate; "words" holds the
-        paragraph.
-
-    Examples
-    --------
     >>> from tallyveil import Query, geometric
     >>> text = describe_release(geometric(Query.count(20), epsilon=1.0), 7)["words"]
     >>> text.split(". ")[0]

@@ -59,17 +59,9 @@ COARSEST = 60
 class Saddle:
     """A remap, the loss it attains, and a prior that proves (almost) nothing does better.
 
-    Attributes
-    ----------
-    remap : array of float, shape (released, guesses)
-        Row = released answer, column = guess; rows sum to one.
-    loss : float
-        The largest expected loss of the remap over the true answers.
-    prior : array of float, shape (k,)
-        The least favourable prior found.
-    lower_bound : float
-        No remap loses less. `loss` - `lower_bound` is the certified gap. Both are evaluated
-        from scratch, in floats; the bound allows for its own rounding.
+    `remap` has shape (released, guesses). No remap loses less than `lower_bound`, so `loss` -
+    `lower_bound` is the certified gap. Both are evaluated from scratch, in floats; the bound
+    allows for its own rounding.
     """
 
     remap: Floats
@@ -81,29 +73,10 @@ class Saddle:
 def minimax_remap(matrix: Floats, losses: Floats, tolerance: float = TOLERANCE) -> Saddle:
     """Find the remap T that minimises max_i sum_{r,g} matrix[i, r] T[r, g] losses[i, g].
 
-    Where counting from the other end changes nothing, half the rows and columns suffice.
-    1001 answers take 3 to 12 s on one core (benchmarks/consumers.py).
+    Rows are those of the possible true answers only. This is the program of Gupte and
+    Sundararajan (2010), section 2.4.3, over post-processings instead of mechanisms. `tolerance` is
+    relative to the loss. 1001 answers take 3 to 12 s on one core (benchmarks/consumers.py).
 
-    Parameters
-    ----------
-    matrix : array of float, shape (k, m)
-        The rows of the possible true answers only.
-    losses : array of float, shape (k, g)
-        The loss of every guess for every possible true answer.
-    tolerance : float
-        The wanted gap, relative to the loss.
-
-    Returns
-    -------
-    Saddle
-        The remap with its certified gap.
-
-    References
-    ----------
-    Gupte and Sundararajan (2010), section 2.4.3, over post-processings instead of mechanisms.
-
-    Examples
-    --------
     >>> saddle = minimax_remap(np.array([[0.8, 0.2], [0.2, 0.8]]), 1.0 - np.eye(2))
     >>> np.round(saddle.remap, 9).tolist(), round(saddle.loss, 9)
     ([[1.0, 0.0], [0.0, 1.0]], 0.2)
@@ -138,8 +111,7 @@ class _Game:
     def payoff(self) -> Floats:
         """The losses scaled to [0, 1]."""
         scale = float(np.ptp(self.losses)) or 1.0
-        scaled: Floats = (self.losses - float(self.losses.min())) / scale
-        return scaled
+        return (self.losses - float(self.losses.min())) / scale
 
     @cached_property
     def is_mirrored(self) -> bool:
@@ -273,11 +245,8 @@ def _generate_columns(game: _Game, best: _Incumbent, tolerance: float) -> None:
         stalled = 0 if has_new or best.gap < 0.5 * before else stalled + 1
         if best.gap <= tolerance or stalled > MOST_STALLED:
             return
-        solver_tolerance = (
-            max(0.1 * min(solver_tolerance, best.gap), tolerance / 10)
-            if has_new
-            else tolerance / 10
-        )
+        wanted = 0.1 * min(solver_tolerance, best.gap) if has_new else 0.0
+        solver_tolerance = max(wanted, tolerance / 10)
 
 
 def _seed_columns(game: _Game, best: _Incumbent) -> Mask:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tallyveil.answers import read_floats
 from tallyveil.arrays import Floats, Integers
 from tallyveil.errors import ArgumentError
 from tallyveil.matrix import FrozenArrays, central_interval, joint_distribution
@@ -20,13 +21,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-__all__ = [
-    "Posterior",
-    "find_outputs",
-    "posterior",
-    "posterior_distributions",
-    "safe_interval",
-]
+__all__ = ["Posterior", "find_outputs", "posterior", "posterior_distributions", "safe_interval"]
 
 MARGIN = 1e-12
 """Probability kept in reserve at every level, so that round-off never costs coverage."""
@@ -86,8 +81,7 @@ class Posterior(FrozenArrays):
         order = np.argsort(-self.distribution, kind="stable")
         reached = np.cumsum(self.distribution[order])
         enough = int(np.searchsorted(reached, confidence + MARGIN)) + 1
-        kept: Floats = np.sort(self.answers[order[:enough]])
-        return kept
+        return np.sort(self.answers[order[:enough]])
 
     def probability(self, low: float, high: float) -> float:
         """Chance that the true answer lies between `low` and `high`, both included."""
@@ -99,19 +93,11 @@ class Posterior(FrozenArrays):
         """Bars with the credible interval marked; saved to `path` if given."""
         from tallyveil.figures import distribution_bars
 
-        interval = self.interval(confidence)
+        low, high = self.interval(confidence)
+        title = f"released {self.released:g}: the true answer is probably {low:g} to {high:g}"
         return distribution_bars(
-            self.answers,
-            self.distribution,
-            interval,
-            self.released,
-            title=self._title(interval),
-            path=path,
+            self.answers, self.distribution, (low, high), self.released, title=title, path=path
         )
-
-    def _title(self, interval: tuple[float, float]) -> str:
-        low, high = interval
-        return f"released {self.released:g}: the true answer is probably {low:g} to {high:g}"
 
     def _repr_html_(self) -> str:
         """Bars with the 95 % credible interval marked, for notebooks."""
@@ -189,11 +175,7 @@ def find_outputs(mechanism: Mechanism, released: ArrayLike) -> Integers:
 
     Released values are public, so the error names the one that cannot have been released.
     """
-    try:
-        values = np.asarray(released, dtype=float)
-    except (TypeError, ValueError):
-        got = f"an object of type {type(released).__name__}"
-        raise ArgumentError("released", "be numbers", got=got) from None
+    values = read_floats(released, "released")
     outputs = mechanism.query.outputs.astype(float)
     reportable = mechanism.matrix.max(axis=0) > 0
     above = np.clip(np.searchsorted(outputs, values), 1, max(1, len(outputs) - 1))

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tallyveil.arrays import Floats
-from tallyveil.errors import ArgumentError, InfeasibleError
+from tallyveil.errors import ArgumentError, InfeasibleError, describe_kind
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.loss import loss_table
 from tallyveil.measures import check_confidence, check_number
@@ -76,14 +76,18 @@ def accuracy(
     3.0
     """
     check_confidence(confidence)
-    return _radius(_make_mechanism(mechanism, query, exact_epsilon(epsilon)), confidence)
+    made = _make_mechanism(mechanism, query, exact_epsilon(epsilon))
+    distances = _distances(made)
+    order = np.argsort(distances, axis=1, kind="stable")
+    ranked = np.take_along_axis(distances, order, axis=1)
+    reached = np.cumsum(np.take_along_axis(made.matrix, order, axis=1), axis=1)
+    at = (reached < confidence + MARGIN).sum(axis=1, keepdims=True)
+    at = np.minimum(at, ranked.shape[1] - 1)
+    return float(np.take_along_axis(ranked, at, axis=1).max())
 
 
 def chance_within(
-    query: Query,
-    epsilon: Epsilon,
-    within: float,
-    mechanism: Maker | MechanismLike = "geometric",
+    query: Query, epsilon: Epsilon, within: float, mechanism: Maker | MechanismLike = "geometric"
 ) -> float:
     """Find Pr(|released - true| <= within) for the true answer where it is smallest.
 
@@ -150,12 +154,8 @@ def epsilon_for(
         return _chance(made, distance) >= confidence + MARGIN
 
     if reaches(SMALLEST):
-        raise ArgumentError(
-            "within",
-            "be a smaller distance",
-            within,
-            f"At any epsilon {confidence:.6g} of the releases are that close.",
-        )
+        hint = f"At any epsilon {confidence:.6g} of the releases are that close."
+        raise ArgumentError("within", "be a smaller distance", within, hint)
     low, high = SMALLEST, SMALLEST
     while not reaches(high):
         if high >= LARGEST:
@@ -166,7 +166,8 @@ def epsilon_for(
             )
         low, high = high, min(high * 10, LARGEST)
     while True:
-        unit = _unit(high)
+        # one unit of the sixth significant digit of numbers just below `high`
+        unit = Fraction(10) ** (math.ceil(math.log10(float(high)) - 1e-9) - DIGITS)
         middle = math.floor((low + high) / 2 / unit) * unit
         if middle <= low:
             return float(high)
@@ -195,13 +196,11 @@ def _unknown_maker(given: object, rule: str) -> ArgumentError:
     known = "Closed forms: " + ", ".join(CLOSED_FORMS) + "."
     if isinstance(given, str):
         return ArgumentError("mechanism", rule, given, known)
-    got = f"an object of type {type(given).__name__}"
-    return ArgumentError("mechanism", rule, hint=known, got=got)
+    return ArgumentError("mechanism", rule, hint=known, got=describe_kind(given))
 
 
 def _distances(mechanism: Mechanism) -> Floats:
-    distances: Floats = loss_table(mechanism.query, "absolute").round(9)
-    return distances
+    return loss_table(mechanism.query, "absolute").round(9)
 
 
 def _chance(mechanism: Mechanism, within: float) -> float:
@@ -209,25 +208,8 @@ def _chance(mechanism: Mechanism, within: float) -> float:
     return float(np.where(close, mechanism.matrix, 0.0).sum(axis=1).min())
 
 
-def _radius(mechanism: Mechanism, confidence: float) -> float:
-    """The largest over true answers of the distance at which the chance is reached."""
-    distances = _distances(mechanism)
-    order = np.argsort(distances, axis=1, kind="stable")
-    ranked = np.take_along_axis(distances, order, axis=1)
-    reached = np.cumsum(np.take_along_axis(mechanism.matrix, order, axis=1), axis=1)
-    at = (reached < confidence + MARGIN).sum(axis=1)
-    at = np.minimum(at, ranked.shape[1] - 1)
-    return float(np.take_along_axis(ranked, at[:, None], axis=1).max())
-
-
 def _check_distance(within: float) -> float:
     distance = check_number(within, "within")
     if not (math.isfinite(distance) and distance >= 0):
         raise ArgumentError("within", "be a distance of at least 0", within)
     return distance
-
-
-def _unit(epsilon: Fraction) -> Fraction:
-    """One unit of the sixth significant digit of numbers just below `epsilon`."""
-    exponent = math.ceil(math.log10(float(epsilon)) - 1e-9) - DIGITS
-    return Fraction(10) ** exponent

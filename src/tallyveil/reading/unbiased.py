@@ -192,27 +192,22 @@ def estimate_total(
     >>> estimate_total(geometric(Query.count(9), epsilon=1.0), [3, 4, 5]).value
     12.0
     """
-    return _add_estimates(as_mechanism(mechanism), released, confidence, prior, divide=False)
+    mechanism = as_mechanism(mechanism)
+    check_confidence(confidence)
+    at = find_column(mechanism, released)[1]
+    if len(at) == 0:
+        raise ArgumentError("released", "hold at least one released value", got="nothing")
+    estimator = unbiased(mechanism, prior)
+    value = float(estimator.values[at].sum())
+    error = float(np.sqrt(max(0.0, float(estimator.variance_estimates[at].sum()))))
+    reach = NormalDist().inv_cdf((1 + confidence) / 2) * error
+    return Estimate(value, error, value - reach, value + reach, len(at))
 
 
 def estimate_mean(
     mechanism: MechanismLike, released: ArrayLike, confidence: float = 0.95, prior: Prior = None
 ) -> Estimate:
     """Estimate the mean of the true answers over groups; see `estimate_total`."""
-    return _add_estimates(as_mechanism(mechanism), released, confidence, prior, divide=True)
-
-
-def _add_estimates(
-    mechanism: Mechanism, released: ArrayLike, confidence: float, prior: Prior, *, divide: bool
-) -> Estimate:
-    check_confidence(confidence)
-    at = find_column(mechanism, released)[1]
-    if len(at) == 0:
-        raise ArgumentError("released", "hold at least one released value", got="nothing")
-    estimator = unbiased(mechanism, prior)
-    divisor = len(at) if divide else 1
-    value = float(estimator.values[at].sum()) / divisor
-    variance = max(0.0, float(estimator.variance_estimates[at].sum()))
-    error = float(np.sqrt(variance)) / divisor
-    reach = NormalDist().inv_cdf((1 + confidence) / 2) * error
-    return Estimate(value, error, value - reach, value + reach, len(at))
+    total = estimate_total(mechanism, released, confidence, prior)
+    n = total.groups
+    return Estimate(total.value / n, total.standard_error / n, total.low / n, total.high / n, n)
