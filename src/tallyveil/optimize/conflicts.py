@@ -29,15 +29,7 @@ SHORT, EXCESS = "short", "excess"
 
 
 def raise_conflict(problem: Problem, watch: Watch | None = None) -> None:
-    """Raise `InfeasibleError` with an irreducible conflict; return if none is proved.
-
-    Parameters
-    ----------
-    problem : Problem
-        The demands.
-    watch : callable or None
-        Called by the solver with (iteration, objective); returning True stops the solve.
-    """
+    """Raise `InfeasibleError` with an irreducible conflict; return if none is proved."""
     miss = bound_miss(problem, watch)
     if miss <= CONFLICT_MISS:
         return

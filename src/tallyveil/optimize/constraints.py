@@ -30,10 +30,7 @@ PRIVACY = "privacy"
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Rows that belong together, under the name by which the user knows them.
-
-    Blocks are compared by identity and serve as keys of the program's rows.
-    """
+    """Rows that belong together, under the name that the user knows; keys of the program's rows."""
 
     name: str
     rows: Rows

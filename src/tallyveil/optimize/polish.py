@@ -33,18 +33,8 @@ __all__ = ["find_broken_rows", "lift_underflow", "meets_marginals", "polish"]
 def polish(problem: Problem, matrix: Floats) -> Floats:
     """Return the matrix made stochastic and private, with its properties kept.
 
-    Parameters
-    ----------
-    problem : Problem
-        What the matrix was designed for.
-    matrix : array of float, shape (n, m)
-        What the solver found.
-
-    Returns
-    -------
-    array of float, shape (n, m)
-        Private up to the rounding of doubles (about 1e-14 relative in the ratios).
-        `tallyveil.certify` proves privacy in integers.
+    Private up to the rounding of doubles (about 1e-14 relative in the ratios); `tallyveil.certify`
+    proves privacy in integers.
     """
     start = problem.objective(matrix)
     for negligible in NEGLIGIBLE_OUTPUTS:
@@ -107,9 +97,9 @@ def _repair(problem: Problem, kept: Floats) -> Floats:
 def _fill_rows(problem: Problem, matrix: Floats, constant: Floats) -> Floats:
     """Make rows sum to one without changing ratios and differences inside the matrix.
 
-    What row i lacks of the largest row sum, v_i, is filled up from `constant`, together with
-    the least k that makes v + k private by itself; then everything is divided by one number.
-    Dividing each row by its own sum would break ratios between rows instead.
+    What row i lacks of the largest row sum, v_i, is filled up from `constant`, with the least k
+    that makes v + k private by itself; then everything is divided by one number. Dividing each
+    row by its own sum would break ratios between rows instead.
     """
     sums = matrix.sum(axis=1)
     lack, level = sums.max() - sums, 0.0

@@ -66,25 +66,7 @@ MINIMUM, LARGEST_LOSS, SLACK = "minimum", "largest loss", "slack"
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The rows that are written out; all others follow by symmetry or by the shape of the tails.
-
-    Attributes
-    ----------
-    folded : bool
-        Whether the matrix is its own mirror image.
-    width : int or None
-        Where geometric tails begin; None for no tails.
-    blocks : tuple of Block
-        Inequalities of privacy and properties.
-    sums : array of int
-        The inputs whose row sums are written.
-    marginals : tuple of (Marginal, array of int)
-        The outputs whose probabilities are fixed, for each marginal.
-    worst_inputs : array of int
-        The inputs whose loss enters the worst case.
-    minimum_outputs : array of int
-        The outputs whose privacy goes through their smallest entry.
-    """
+    """The rows that are written out; all others follow by symmetry or by the shape of the tails."""
 
     folded: bool
     width: int | None
@@ -124,27 +106,10 @@ def assemble(
 ) -> Assembly:
     """Build the program of `problem`, folded where it is symmetric.
 
-    Parameters
-    ----------
-    problem : Problem
-        What to minimise, and subject to what.
-    width : int or None
-        Where geometric tails begin (paths only); None for the whole program.
-    extra : tuple of Block
-        Rows outside the window that an earlier solution broke.
-    margin : float
-        By how much inequalities must hold, so that round-off cannot break them.
-    fold_if_mirrored : bool
-        Whether to fold a problem that is its own mirror image; where symmetry is demanded it
-        is folded in any case.
-    scaled : bool
-        Whether to bring costs to a common size first. Some problems are solved more
-        accurately without.
-
-    Returns
-    -------
-    Assembly
-        The program, and the way back from its solutions.
+    Geometric tails begin at `width` (paths only; None for the whole program). `extra` rows are
+    those outside the window that an earlier solution broke; inequalities hold by `margin`, so
+    that round-off cannot break them. `scaled` brings costs to a common size; some problems are
+    solved more accurately without.
     """
     selection = select(problem, width, extra, fold_if_mirrored=fold_if_mirrored)
     scale_matrix = MatrixScaling(len(problem.query.outputs))
@@ -172,7 +137,7 @@ def select(
     *,
     fold_if_mirrored: bool = True,
 ) -> Selection:
-    """Select the rows to write out; see `assemble` for the parameters."""
+    """Select the rows to write out, folded where symmetry is demanded or, if asked, just holds."""
     mirrored = problem.is_mirrored and fold_if_mirrored
     folded = mirrored or "symmetric" in problem.properties
     blocks = [

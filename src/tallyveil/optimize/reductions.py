@@ -1,8 +1,8 @@
 """Steps from a linear program to a smaller or better scaled one, and back.
 
-A `Reduction` maps a problem to a reduced problem (`apply`), and a solution of the reduced
-problem, primal values and dual multipliers alike, to one of the problem it came from
-(`invert`). A design goes through three::
+Each step maps a problem to a reduced one (`apply`), and a solution of that, primal values and
+dual multipliers alike, to one of the problem it came from (`invert`), as in CVXPY (Agrawal,
+Verschueren, Diamond and Boyd 2018). A design goes through three::
 
     MatrixProgram  --MatrixScaling-->  MatrixProgram  --Substitution-->  Program
                    --CostScaling-->    Program  -->  solver
@@ -10,11 +10,6 @@ problem, primal values and dual multipliers alike, to one of the problem it came
 A `Substitution` writes every entry of the matrix as a multiple of one variable. Symmetry, a
 shared diagonal, geometric tails and outputs that are never released are all of this kind and
 are built by `mirror`, `share_diagonal`, `geometric_tails` and `erase`.
-
-References
-----------
-The idea of reductions that invert primal and dual solutions is that of CVXPY: Agrawal,
-Verschueren, Diamond and Boyd (2018), A rewriting system for convex optimization problems.
 """
 
 from __future__ import annotations
@@ -77,11 +72,10 @@ class Reduction(ABC, Generic[Given, Reduced, GivenSolution, ReducedSolution]):
 
 @dataclass(frozen=True)
 class MatrixScaling(Reduction[MatrixProgram, MatrixProgram, MatrixSolution, MatrixSolution]):
-    """Replace the unknown M by N = factor * M.
+    """Replace the unknown M by N = factor * M; right sides are multiplied, multipliers stay.
 
     With the number of outputs as the factor, entries are of the order of one: the
-    interior-point method needs fewer iterations and leaves far smaller errors. Right sides
-    are multiplied, dual multipliers stay as they are.
+    interior-point method needs fewer iterations and leaves far smaller errors.
     """
 
     factor: float
@@ -127,17 +121,8 @@ class CostScaling(Reduction[Program, Program, Solution, Solution]):
 class Substitution(Reduction[MatrixProgram, Program, MatrixSolution, Solution]):
     """Write every entry as a multiple of a variable, ``M[i, j] = scale[i, j] v[variable[i, j]]``.
 
-    In the reduced program the variables v come first, then the other variables of the matrix
-    program in their order. Rows keep their meaning, and so do their multipliers.
-
-    Parameters
-    ----------
-    variable : array of int, shape (n, m)
-        The number of the variable of each entry, in 0..size-1.
-    scale : array of float, shape (n, m)
-        The multiple.
-    size : int
-        How many variables there are.
+    In the reduced program the `size` variables v come first, then the other variables of the
+    matrix program in their order. Rows keep their meaning, and so do their multipliers.
     """
 
     variable: Integers

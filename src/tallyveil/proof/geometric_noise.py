@@ -41,17 +41,10 @@ LONGEST = 1 << 17
 class GeometricNoise:
     """Two-sided geometric noise, Pr(k) close to (1-a)/(1+a) a^|k| with a = exp(-epsilon).
 
-    `GeometricNoise.of(epsilon)` builds the integers for epsilon of at least 1e-9, `check`
-    proves them. Their weights differ from the ideal ones by a relative 5e-6 or less for
-    epsilon of at least 1e-6; privacy does not depend on how close they are.
-
-    Attributes
-    ----------
-    epsilon : the exact privacy loss per unit step
-    near : weights of 0..B-1 on either side, int64
-    beyond : weight of everything further out, on either side
-    block : weights inside a repeating block of the tail, int64, total 2^62
-    again : weight, out of 2^62, of going one block further
+    `GeometricNoise.of(epsilon)` builds the integers for epsilon of at least 1e-9, `check` proves
+    them. The module says what the weights mean; `again` is the weight, out of 2^62, of going one
+    block further. They differ from the ideal ones by a relative 5e-6 or less for epsilon of at
+    least 1e-6; privacy does not depend on how close they are.
     """
 
     epsilon: Fraction

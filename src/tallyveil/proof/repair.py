@@ -207,19 +207,8 @@ def close_ratios(
 ) -> NDArray[Any]:
     """Return the smallest array above `values` with closed[i] >= demand(closed[k]) for neighbours.
 
-    Parameters
-    ----------
-    values : array, shape (n, m)
-        Doubles or integers.
-    neighbours : Neighbours
-        Which rows are compared.
-    demand : function
-        An increasing map from a row to the least that a neighbouring row may hold:
-        multiplication by e^-epsilon for doubles, `Growth.need` for integers.
-
-    Returns
-    -------
-    array, shape (n, m)
+    `demand` is an increasing map from a row to the least that a neighbouring row may hold:
+    multiplication by e^-epsilon for doubles, `Growth.need` for integers.
     """
     closed = values.copy()
     if neighbours.kind == "complete":

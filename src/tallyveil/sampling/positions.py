@@ -17,26 +17,11 @@ __all__ = ["input_positions", "released_values"]
 
 
 def input_positions(counts: Any, query: Query) -> tuple[NDArray[Any], bool, np.dtype[Any]]:
-    """Return the input index of every true answer, whether one was given, and their type.
+    """Return the input index of every true answer, whether one number was given, and the type.
 
-    Refuses, before anything is drawn, what is not one number or a one-dimensional array of
-    true answers of the query: strings, None, booleans, fractions, missing values, numbers out
-    of range. An empty array gives an empty result.
-
-    Parameters
-    ----------
-    counts : number or array, shape (N,)
-        The true answers.
-    query : Query
-        What they answer.
-
-    Returns
-    -------
-    positions : array of int, shape (N,)
-    one : bool
-        Whether a single number was given.
-    kind : dtype
-        The type of `counts` if it was an array, else the query's own.
+    The type is that of `counts` if it was an array, else the query's own. Refuses, before
+    anything is drawn, what is not one number or a one-dimensional array of true answers:
+    strings, None, booleans, fractions, missing values, numbers out of range.
 
     >>> input_positions([3, 0], Query.count(3))[0].tolist()
     [3, 0]

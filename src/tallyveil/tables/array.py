@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
-from tallyveil.tables.base import CountArray, Engine, Order
+from tallyveil.tables.base import CountArray, Order, Table
 from tallyveil.tables.codes import Codes, encode_text
 from tallyveil.tables.counts import (
     convert_numbers,
@@ -26,23 +26,7 @@ __all__ = ["ArrayTable", "wrap_array"]
 
 
 def wrap_array(source: Any) -> ArrayTable:
-    """Wrap a one-dimensional array, a list or a series of counts as a table of one column.
-
-    Parameters
-    ----------
-    source : array-like, shape (rows,)
-        The counts.
-
-    Returns
-    -------
-    ArrayTable
-        The counts under the name "count".
-
-    Raises
-    ------
-    TableError
-        If `source` is empty or not one-dimensional.
-    """
+    """Wrap a one-dimensional array, list or series of counts as a table of one column, "count"."""
     try:
         values = np.asarray(source)
     except (TypeError, ValueError):
@@ -57,20 +41,11 @@ def wrap_array(source: Any) -> ArrayTable:
 
 
 @dataclass(frozen=True, eq=False)
-class ArrayTable(Engine):
-    """A plain array of counts (or a Series), under one name.
+class ArrayTable(Table):
+    """A plain array of counts (or a Series, with its index), under one name.
 
-    Attributes
-    ----------
-    values : array, shape (rows,)
-        The counts as they came.
-    rebuild : callable
-        Turns released counts into the kind of object that came in. Can be pickled, and holds
-        no count.
-    name : str
-        The name of the column.
-    index : pandas.Index or None
-        The index of a pandas Series, which goes along.
+    `rebuild` turns released counts and the index into the kind of object that came in. It can be
+    pickled, and holds no count.
     """
 
     values: NDArray[Any]
@@ -120,7 +95,7 @@ class ArrayTable(Engine):
             held = np.array([0, upper]).astype(self.values.dtype)
             require_fits(held, name, str(self.values.dtype), upper)
 
-    def released(
+    def build_released(
         self, counts: Mapping[str, CountArray], keep: Sequence[str], order: Order = None
     ) -> ArrayTable:
         """Give the released counts in place of the old ones."""
@@ -130,7 +105,7 @@ class ArrayTable(Engine):
         index = None if self.index is None else self.index[order]
         return replace(self, values=values[order], index=index)
 
-    def grouped(
+    def build_grouped(
         self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, CountArray]
     ) -> ArrayTable:
         """Refuse: an array has no categories."""
