@@ -118,7 +118,7 @@ class _ReducedCosts:
     def shift_inwards(
         self, outer: int, inner: int, columns: Mask, multiplier: Floats, factor: float
     ) -> None:
-        """Subtract ``factor M[outer] - M[inner]`` times multipliers; the caller counts the terms."""
+        """Subtract ``factor M[outer] - M[inner]`` times multipliers; the caller counts terms."""
         self.value[outer, columns] -= factor * multiplier
         self.size[outer, columns] += factor * multiplier
         self.value[inner, columns] += multiplier
@@ -332,7 +332,7 @@ def _subtract_path_rows(costs: _ReducedCosts, reduced: Floats, problem: Problem)
     left = reduced + shrink * (before + after)
     least = np.minimum(np.vstack([free, down_least[:-1]]), np.vstack([up_least[1:], free]))
     peak = np.minimum(left, least).argmax(axis=0)
-    i, j = (part.ravel() for part in np.meshgrid(np.arange(n), np.arange(m), indexing="ij"))
+    i, j = np.indices((n, m)).reshape(2, -1)
     for side, step, carried in ((i < peak[j], 1, down), (i > peak[j], -1, up)):
         row, column = i[side], j[side]
         rows = Rows((row, column), (row + step, column), factor=problem.growth)

@@ -109,7 +109,7 @@ def _pair_towards_peak(problem: Problem) -> tuple[Integers, Integers, Integers]:
     width = problem.query.neighbours.width
     left = np.searchsorted(home, np.arange(m), side="right") - 1
     right = np.searchsorted(home, np.arange(m), side="left")
-    i, j = (part.ravel() for part in np.meshgrid(np.arange(n), np.arange(m), indexing="ij"))
+    i, j = np.indices((n, m)).reshape(2, -1)
     parts = []
     for peak in (left, right):
         inside = (peak[j] >= 0) & (peak[j] < n)

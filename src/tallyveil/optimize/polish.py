@@ -9,8 +9,6 @@ uniform one on the outputs in use, which has every property, or the demanded out
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from tallyveil.arrays import Floats
@@ -103,8 +101,8 @@ def _fill_rows(problem: Problem, matrix: Floats, constant: Floats) -> Floats:
     """
     sums = matrix.sum(axis=1)
     lack, level = sums.max() - sums, 0.0
-    for first, second in _iterate_neighbours(problem, lack):
-        level = max(level, float((first - problem.growth * second).max(initial=0.0)))
+    for first, second in problem.query.neighbours.ordered_blocks():
+        level = max(level, float((lack[first] - problem.growth * lack[second]).max(initial=0.0)))
     lack = lack + level / np.expm1(float(problem.epsilon))
     filled: Floats = matrix + lack[:, None] * constant[None, :]
     return filled / float(filled.sum(axis=1).max())
@@ -116,8 +114,8 @@ def _measure_ratio_share(problem: Problem, matrix: Floats, constant: Floats) -> 
     An excess v of one entry needs the share v / (v + (e^epsilon - 1) c).
     """
     excess = np.zeros(matrix.shape[1])
-    for first, second in _iterate_neighbours(problem, matrix):
-        above = first * (1 - RATIO_ROUNDING) - problem.growth * second
+    for first, second in problem.query.neighbours.ordered_blocks():
+        above = matrix[first] * (1 - RATIO_ROUNDING) - problem.growth * matrix[second]
         np.maximum(excess, above.max(axis=0), out=excess)
     if not (excess > 0).any():
         return 0.0
@@ -133,18 +131,11 @@ def _measure_delta_share(problem: Problem, matrix: Floats) -> float:
     The divergence is convex and is zero for a constant mechanism.
     """
     worst = 0.0
-    for first, second in _iterate_neighbours(problem, matrix):
-        excess = np.maximum(first - problem.growth * second, 0.0).sum(axis=1)
+    for first, second in problem.query.neighbours.ordered_blocks():
+        excess = np.maximum(matrix[first] - problem.growth * matrix[second], 0.0).sum(axis=1)
         worst = max(worst, float(excess.max(initial=0.0)))
     allowed = float(problem.delta) * (1 - RATIO_ROUNDING)
     return 1 - allowed / worst if worst > allowed else 0.0
-
-
-def _iterate_neighbours(problem: Problem, values: Floats) -> Iterator[tuple[Floats, Floats]]:
-    """Rows of `values` beside their neighbours' rows, in both orders."""
-    for low, high in problem.query.neighbours.blocks():
-        yield values[low], values[high]
-        yield values[high], values[low]
 
 
 def find_broken_rows(problem: Problem, matrix: Floats) -> list[Block]:

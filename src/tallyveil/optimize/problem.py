@@ -49,7 +49,7 @@ class Problem:
     delta: Fraction
     loss_table: Floats
     loss_name: str
-    prior: Floats
+    prior: Floats  # ignored in a worst case
     worst_case: bool
     possible: Mask
     properties: tuple[str, ...]

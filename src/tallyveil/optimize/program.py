@@ -68,13 +68,13 @@ MINIMUM, LARGEST_LOSS, SLACK = "minimum", "largest loss", "slack"
 class Selection:
     """The rows that are written out; all others follow by symmetry or by the shape of the tails."""
 
-    folded: bool
-    width: int | None
+    folded: bool  # whether the matrix is its own mirror image
+    width: int | None  # where geometric tails begin
     blocks: tuple[Block, ...]
-    sums: Integers
-    marginals: tuple[tuple[Marginal, Integers], ...]
-    worst_inputs: Integers
-    minimum_outputs: Integers
+    sums: Integers  # inputs whose row sums are written
+    marginals: tuple[tuple[Marginal, Integers], ...]  # each with the outputs that it fixes
+    worst_inputs: Integers  # inputs whose loss enters the worst case
+    minimum_outputs: Integers  # outputs whose privacy goes through their smallest entry
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,10 +14,8 @@ are built by `mirror`, `share_diagonal`, `geometric_tails` and `erase`.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -39,7 +37,6 @@ from tallyveil.properties import Rows
 __all__ = [
     "CostScaling",
     "MatrixScaling",
-    "Reduction",
     "Substitution",
     "erase",
     "geometric_tails",
@@ -52,26 +49,9 @@ __all__ = [
 ENTRIES = "entries"
 """In the layout of a reduced program: the variables that the entries of the matrix stand for."""
 
-Given = TypeVar("Given")
-Reduced = TypeVar("Reduced")
-GivenSolution = TypeVar("GivenSolution")
-ReducedSolution = TypeVar("ReducedSolution")
-
-
-class Reduction(ABC, Generic[Given, Reduced, GivenSolution, ReducedSolution]):
-    """A step from a problem to a reduced problem, and from its solution back."""
-
-    @abstractmethod
-    def apply(self, given: Given) -> Reduced:
-        """Return the reduced problem."""
-
-    @abstractmethod
-    def invert(self, given: Given, solution: ReducedSolution) -> GivenSolution:
-        """Return the solution of `given`, primal and dual, that `solution` stands for."""
-
 
 @dataclass(frozen=True)
-class MatrixScaling(Reduction[MatrixProgram, MatrixProgram, MatrixSolution, MatrixSolution]):
+class MatrixScaling:
     """Replace the unknown M by N = factor * M; right sides are multiplied, multipliers stay.
 
     With the number of outputs as the factor, entries are of the order of one: the
@@ -98,8 +78,8 @@ class MatrixScaling(Reduction[MatrixProgram, MatrixProgram, MatrixSolution, Matr
 
 
 @dataclass(frozen=True)
-class CostScaling(Reduction[Program, Program, Solution, Solution]):
-    """Multiply the costs by a positive factor, and with them the multipliers."""
+class CostScaling:
+    """Multiply the costs, and with them objective and multipliers, by a positive factor."""
 
     factor: float
 
@@ -118,7 +98,7 @@ class CostScaling(Reduction[Program, Program, Solution, Solution]):
 
 
 @dataclass(frozen=True, eq=False)
-class Substitution(Reduction[MatrixProgram, Program, MatrixSolution, Solution]):
+class Substitution:
     """Write every entry as a multiple of a variable, ``M[i, j] = scale[i, j] v[variable[i, j]]``.
 
     In the reduced program the `size` variables v come first, then the other variables of the

@@ -30,9 +30,12 @@ def wrap_array(source: Any) -> ArrayTable:
     try:
         values = np.asarray(source)
     except (TypeError, ValueError):
-        raise _unknown_kind(source) from None
+        values = np.empty((0, 0))  # lists of unequal length, and what is no array at all
     if values.ndim != 1:
-        raise _unknown_kind(source)
+        raise TableError(
+            f"A table is a path, an Arrow, pandas or Polars table, or a one-dimensional array of "
+            f"counts. Got {type(source).__name__}."
+        )
     if len(values) == 0:
         raise TableError("The table is empty: the array holds no counts.")
     is_pandas = type(source).__module__.partition(".")[0] == "pandas"
@@ -144,10 +147,3 @@ def _build_sequence(kind: Callable[[list[int]], Any], values: CountArray, _index
 
 def _build_array(dtype: DTypeLike, values: CountArray, _index: None) -> NDArray[Any]:
     return values.astype(dtype)
-
-
-def _unknown_kind(source: Any) -> TableError:
-    return TableError(
-        f"A table is a path, an Arrow, pandas or Polars table, or a one-dimensional array of "
-        f"counts. Got {type(source).__name__}."
-    )

@@ -280,14 +280,13 @@ def _drop_traces(table: Any) -> Any:
 
 
 def _rebuild_dictionary(column: Any) -> Any:
-    """Rebuild a dictionary from what occurs, in its own order if that means something, else sorted."""
+    """Rebuild a dictionary from what occurs: sorted, or in its own order where it is ordered."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if not pa.types.is_dictionary(column.type):
         return column
-    coded = pa.chunked_array(column.chunks, column.type).combine_chunks()
-    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    coded = column.combine_chunks()
     values = coded.dictionary_decode()
     levels = pc.drop_null(pc.unique(values))
     if coded.type.ordered:

@@ -165,7 +165,7 @@ def convert_objects(values: Sequence[Any], column: str) -> Integers:
 
 
 def require_fits(values: NDArray[Any], column: str, type_name: str, upper: int) -> None:
-    """Raise a `TableError` unless `values`, [0, upper] in the column's type, came through unchanged."""
+    """Raise a `TableError` unless `values`, [0, upper] as the column holds it, is unchanged."""
     if values.tolist() != [0, upper]:
         raise TableError(
             f"Column {column!r} has the type {type_name}, which cannot hold {upper}. "
