@@ -33,7 +33,9 @@ def raise_conflict(problem: Problem, watch: Watch | None = None) -> None:
     miss = bound_miss(problem, watch)
     if miss <= CONFLICT_MISS:
         return
-    demands = _list_demands(problem)
+    least = ["zero_outputs"] if problem.least_probability > 0 else []
+    marginals = [one.name for one in problem.marginals]
+    demands = ["privacy", *problem.properties, *least, *marginals]
     for name in list(demands):
         fewer = [other for other in demands if other != name]
         if bound_miss(_keep_demands(problem, fewer), watch) > CONFLICT_MISS:
@@ -45,11 +47,6 @@ def raise_conflict(problem: Problem, watch: Watch | None = None) -> None:
         "these out and the others can be met.",
         tuple(demands),
     )
-
-
-def _list_demands(problem: Problem) -> list[str]:
-    least = ["zero_outputs"] if problem.least_probability > 0 else []
-    return ["privacy", *problem.properties, *least, *(one.name for one in problem.marginals)]
 
 
 def _keep_demands(problem: Problem, names: list[str]) -> Problem:

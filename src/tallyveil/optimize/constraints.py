@@ -49,12 +49,12 @@ def list_property_rows(problem: Problem) -> list[Block]:
         if len(part)
     ]
     if problem.least_probability > 0:
-        cells = _nearest_cells(problem)
+        cells = _find_nearest_cells(problem)
         blocks.append(Block("zero_outputs", Rows(cells, floor=problem.least_probability)))
     return blocks
 
 
-def _nearest_cells(problem: Problem) -> tuple[Integers, Integers]:
+def _find_nearest_cells(problem: Problem) -> tuple[Integers, Integers]:
     """Each output with the true answer, or the two, nearest to it."""
     distance = np.abs(problem.query.inputs[:, None].astype(float) - problem.query.outputs[None, :])
     tie = 1e-9 * float(problem.query.inputs[-1] - problem.query.inputs[0])

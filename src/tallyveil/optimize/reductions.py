@@ -111,7 +111,7 @@ class Substitution:
 
     def apply(self, given: MatrixProgram) -> Program:
         """Return the program of v and of the other variables."""
-        columns = self._variable_layout(given)
+        columns = self._place_variables(given)
         cost = columns.join({name: part.cost for name, part in given.others.items()})
         if given.weights is not None:
             cost[columns.slices[ENTRIES]] = self.apply_total(given.weights)
@@ -124,7 +124,7 @@ class Substitution:
 
     def invert(self, given: MatrixProgram, solution: Solution) -> MatrixSolution:
         """Return the matrix that v stands for, and the multipliers by group of rows."""
-        values = solution.x[self._variable_layout(given).slices[ENTRIES]]
+        values = solution.x[self._place_variables(given).slices[ENTRIES]]
         return MatrixSolution(
             self.expand(values),
             given.equation_layout.split(solution.y_eq)
@@ -154,10 +154,10 @@ class Substitution:
             column = self.variable[:, form.chosen].ravel()
             value = (form.source[:, None] * self.scale)[:, form.chosen].ravel()
         else:
-            row, column, value = self._differences(form)
+            row, column, value = self._write_differences(form)
         return sparse.csr_array((value, (row, column)), shape=(len(form), self.size))
 
-    def _differences(self, rows: Rows) -> tuple[Integers, Integers, Floats]:
+    def _write_differences(self, rows: Rows) -> tuple[Integers, Integers, Floats]:
         """Row, column and value of ``factor * M[larger] - M[smaller]``."""
         row, column = np.arange(len(rows)), self.variable[rows.larger]
         value = rows.factor * self.scale[rows.larger]
@@ -166,7 +166,7 @@ class Substitution:
         column = np.concatenate([column, self.variable[rows.smaller]])
         return np.tile(row, 2), column, np.concatenate([value, -self.scale[rows.smaller]])
 
-    def _variable_layout(self, given: MatrixProgram) -> Layout:
+    def _place_variables(self, given: MatrixProgram) -> Layout:
         """Where the variables of the reduced program stand."""
         return Layout({ENTRIES: self.size, **{k: v.count for k, v in given.others.items()}})
 
@@ -237,7 +237,7 @@ def geometric_tails(problem: Problem, width: int) -> Substitution:
     for the whole program, shows by how much.
     """
     n, m = problem.query.shape
-    first, last = _nearest_inputs(problem)
+    first, last = _find_nearest_inputs(problem)
     i = np.arange(n)[:, None]
     edge = np.clip(i, np.maximum(first - width, 0), np.minimum(last + width, n - 1))
     scale = np.exp(-float(problem.epsilon) * np.abs(i - edge))
@@ -248,13 +248,13 @@ def geometric_tails(problem: Problem, width: int) -> Substitution:
 
 def mark_tails(problem: Problem, width: int) -> Mask:
     """Mark the entries more than `width` inputs away from those nearest to their output."""
-    first, last = _nearest_inputs(problem)
+    first, last = _find_nearest_inputs(problem)
     i = np.arange(len(problem.query.inputs))[:, None]
     far: Mask = (i < first - width) | (i > last + width)
     return far
 
 
-def _nearest_inputs(problem: Problem) -> tuple[Integers, Integers]:
+def _find_nearest_inputs(problem: Problem) -> tuple[Integers, Integers]:
     """First and last input whose own output is nearest to each output, shapes (m,)."""
     home, m = problem.query.home, len(problem.query.outputs)
     n = len(home)

@@ -29,7 +29,6 @@ LARGEST_RESERVE = 1e-3
 MIXING_ROUNDS = 4
 """How often `approximate_weights` mixes in the mean output distribution before it gives up."""
 
-
 MIXING_MARGIN = 2.0**-40
 """Mixed in beyond what the excess asks for, against the rounding of the mixed doubles."""
 

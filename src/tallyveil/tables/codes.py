@@ -83,7 +83,7 @@ def encode_text(labels: Sequence[str]) -> Codes:
 
 
 def encode_values(codes: CodeArray, values: Sequence[Any]) -> Codes:
-    """Label codes by the text of their values (none for None), and merge codes with equal labels.
+    """Label codes by the text of their values (empty for None), and merge codes with equal labels.
 
     >>> encode_values(np.array([0, 1, 2]), [None, "", "x"]).codes.tolist()
     [0, 0, 1]

@@ -87,9 +87,9 @@ class DelimitedTable(Table):
         columns = []
         for name in keep:
             cells = tuple(map(str, counts[name].tolist())) if name in counts else self.labels(name)
-            columns.append(
-                cells if order is None else tuple(map(cells.__getitem__, order.tolist()))
-            )
+            if order is not None:
+                cells = tuple(map(cells.__getitem__, order.tolist()))
+            columns.append(cells)
         return replace(self, names=tuple(keep), columns=tuple(columns))
 
     def build_grouped(
@@ -195,10 +195,9 @@ def delimiter_hint(header: Sequence[str]) -> str:
     """
     if len(header) != 1:
         return ""
-    likely = [mark for mark in OTHER_DELIMITERS if mark in header[0]]
-    if not likely:
+    best = max(OTHER_DELIMITERS, key=header[0].count)
+    if best not in header[0]:
         return ""
-    best = max(likely, key=header[0].count)
     return (
         f" The header seems to be separated by {OTHER_DELIMITERS[best]}: "
         f"give --delimiter {'tab' if best == chr(9) else repr(best)}."
