@@ -132,8 +132,7 @@ class _ReducedCosts:
 
     def lower_limits(self) -> Floats:
         """Values that the exact sums do not fall below."""
-        limits: Floats = self.value - 2 * (self.terms + 2) * UNIT * self.size
-        return limits
+        return self.value - 2 * (self.terms + 2) * UNIT * self.size
 
 
 def measure_gap(objective: float, bound: float) -> float:

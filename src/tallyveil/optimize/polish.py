@@ -50,8 +50,7 @@ def lift_underflow(matrix: Floats) -> Floats:
     used = matrix.max(axis=0) > 0
     if matrix[:, used].min(initial=1.0) > SMALLEST_ENTRY:
         return matrix
-    lifted: Floats = np.where(used[None, :], matrix + SMALLEST_ENTRY, 0.0)
-    return lifted
+    return np.where(used[None, :], matrix + SMALLEST_ENTRY, 0.0)
 
 
 def _drop_outputs(problem: Problem, matrix: Floats, negligible: float) -> Floats:
@@ -88,8 +87,7 @@ def _repair(problem: Problem, kept: Floats) -> Floats:
         share = _measure_delta_share(problem, filled)
     else:
         share = _measure_ratio_share(problem, filled, constant)
-    mixed: Floats = (1 - share) * filled + share * constant[None, :]
-    return mixed
+    return (1 - share) * filled + share * constant[None, :]
 
 
 def _fill_rows(problem: Problem, matrix: Floats, constant: Floats) -> Floats:

@@ -188,16 +188,14 @@ def _is_first_of_mirrored_rows(rows: Rows, shape: tuple[int, int]) -> Mask:
     if rows.smaller is not None:
         second = rows.smaller[0] * m + rows.smaller[1]
         code, other = code * (top + 1) + second, other * (top + 1) + top - second
-    first: Mask = code <= other
-    return first
+    return code <= other
 
 
 def _is_first_of_mirrored_pairs(rows: Rows, n: int) -> Mask:
     """All rows of one of every ordered neighbour pair and its mirror: their slacks are summed."""
     assert rows.smaller is not None
     code = rows.larger[0] * n + rows.smaller[0]
-    first: Mask = code <= n * n - 1 - code
-    return first
+    return code <= n * n - 1 - code
 
 
 def _drop_dependent(marginal: Marginal, outputs: Integers, problem: Problem) -> Integers:

@@ -133,8 +133,7 @@ class Substitution:
 
     def expand(self, values: Floats) -> Floats:
         """Return the matrix, shape (n, m), that the variables stand for."""
-        matrix: Floats = self.scale * values[self.variable]
-        return matrix
+        return self.scale * values[self.variable]
 
     def apply_total(self, weights: Floats) -> Floats:
         """Return ``(weights * M).sum()`` as coefficients of v, shape (size,)."""
@@ -250,8 +249,7 @@ def mark_tails(problem: Problem, width: int) -> Mask:
     """Mark the entries more than `width` inputs away from those nearest to their output."""
     first, last = _find_nearest_inputs(problem)
     i = np.arange(len(problem.query.inputs))[:, None]
-    far: Mask = (i < first - width) | (i > last + width)
-    return far
+    return (i < first - width) | (i > last + width)
 
 
 def _find_nearest_inputs(problem: Problem) -> tuple[Integers, Integers]:

@@ -70,8 +70,7 @@ class Program:
 
     def signed(self) -> Mask:
         """Which variables must be non-negative, shape (n,)."""
-        signed: Mask = ~np.broadcast_to(np.asarray(self.free, dtype=bool), self.size)
-        return signed
+        return ~np.broadcast_to(np.asarray(self.free, dtype=bool), self.size)
 
 
 @dataclass(frozen=True, eq=False)

@@ -86,8 +86,7 @@ def read_document(source: Any) -> Mapping[str, Any]:
     if isinstance(source, Mapping):
         return source
     if hasattr(source, "to_dict"):
-        described: Mapping[str, Any] = source.to_dict()
-        return described
+        return dict(source.to_dict())
     if not isinstance(source, (str, Path)):
         rule = "be a path, a parsed document or a certified mechanism"
         raise ArgumentError("source", rule, got=type(source).__name__)

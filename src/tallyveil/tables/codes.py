@@ -62,8 +62,7 @@ class Codes:
             order = sorted(range(len(self.labels)), key=self.labels.__getitem__)
             ranks = np.empty(len(order), dtype=np.int64)
             ranks[order] = np.arange(len(order))
-        rows: Integers = ranks[self.codes]
-        return rows
+        return ranks[self.codes]
 
     def spread(self) -> list[str]:
         """Give the label of every row."""
