@@ -155,7 +155,7 @@ def test_objects_of_any_size_are_counts():
 def test_released_tables_can_be_pickled(source):
     table = read_table(source)
     name = table.names[0]
-    released = table.released({name: np.array([5, 0, 6], dtype=np.uint8)}, [name])
+    released = table.build_released({name: np.array([5, 0, 6], dtype=np.uint8)}, [name])
     again = pickle.loads(pickle.dumps(released))
     assert type(again.native()) is type(released.native())
     assert again.to_bytes() == released.to_bytes()
@@ -165,8 +165,8 @@ def test_compact_counts_leave_as_the_types_of_the_table(build):
     table = read_table(build({"area": ["a", "b"], "cases": [1, 2]}))
     wide, small = np.array([200, 0]), np.array([200, 0], dtype=np.uint8)
     for build_table in (
-        lambda counts: table.released({"cases": counts}, table.names),
-        lambda counts: table.grouped((), [(), ()], {"cases": counts}),
+        lambda counts: table.build_released({"cases": counts}, table.names),
+        lambda counts: table.build_grouped((), [(), ()], {"cases": counts}),
     ):
         expected, found = build_table(wide), build_table(small)
         assert found.type_of("cases") == expected.type_of("cases")

@@ -27,7 +27,7 @@ def test_cells_survive_reading_and_writing(cells, delimiter, end):
     raw = buffer.getvalue().encode()
     table = read_delimited(raw, delimiter)
     assert table.labels("a") == tuple(pair[0] for pair in cells)
-    assert table.released({}, table.names).to_bytes() == raw
+    assert table.build_released({}, table.names).to_bytes() == raw
 
 
 def test_line_breaks_inside_quotes_are_not_line_endings():

@@ -85,14 +85,8 @@ _SUM_ERROR = 8 * UNIT
 class _ReducedCosts:
     """The matrix W - C while terms are added, with what bounds the rounding of each entry.
 
-    Attributes
-    ----------
-    value : array of float, shape (n, m)
-        The computed sums.
-    size : array of float, shape (n, m)
-        The computed sums of the terms' absolute values.
-    terms : int
-        The most terms any entry has.
+    `value` holds the computed sums, `size` those of the terms' absolute values, `terms` the most
+    terms any entry has.
     """
 
     def __init__(self, start: Floats) -> None:
@@ -124,10 +118,7 @@ class _ReducedCosts:
     def shift_inwards(
         self, outer: int, inner: int, columns: Mask, multiplier: Floats, factor: float
     ) -> None:
-        """Subtract ``factor M[outer] - M[inner]`` times the multiplier of each marked column.
-
-        The caller counts the terms.
-        """
+        """Subtract ``factor M[outer] - M[inner]`` times multipliers; the caller counts terms."""
         self.value[outer, columns] -= factor * multiplier
         self.size[outer, columns] += factor * multiplier
         self.value[inner, columns] += multiplier
@@ -141,8 +132,7 @@ class _ReducedCosts:
 
     def lower_limits(self) -> Floats:
         """Values that the exact sums do not fall below."""
-        limits: Floats = self.value - 2 * (self.terms + 2) * UNIT * self.size
-        return limits
+        return self.value - 2 * (self.terms + 2) * UNIT * self.size
 
 
 def measure_gap(objective: float, bound: float) -> float:
@@ -160,22 +150,9 @@ def measure_gap(objective: float, bound: float) -> float:
 def bound_objective(assembly: Assembly, multipliers: Mapping[Hashable, Floats]) -> float:
     """Compute the largest number that `multipliers` prove to be below every feasible objective.
 
-    It is a bound for the whole problem, also where the program has geometric tails: the
-    multipliers of the rows left out follow from the others. Costs O(n m) and one pass over
-    the rows.
-
-    Parameters
-    ----------
-    assembly : Assembly
-        The program that was solved.
-    multipliers : mapping of key to array
-        The multipliers of its groups of rows, from `Assembly.invert`; any values are allowed
-        for equations, any values >= 0 for inequalities.
-
-    Returns
-    -------
-    float
-        The certified bound, -inf if the multipliers prove nothing.
+    Any multipliers will do, those of inequalities >= 0; -inf if they prove nothing. The bound is
+    for the whole problem, also where the program has geometric tails: the multipliers of the
+    rows left out follow from the others. Costs O(n m) and one pass over the rows.
     """
     problem, selection = assembly.problem, assembly.selection
     total_weight = 1.0
@@ -260,13 +237,11 @@ def _combine_minimum(
 def _subtract_tails(costs: _ReducedCosts, assembly: Assembly, width: int, sums: Floats) -> None:
     """Set the multipliers of the privacy rows left out in the tails, and subtract those rows.
 
-    They are chosen so that tail entries have zero reduced cost, by recursion from the far end:
-    with y the multipliers of the row sums, the entry furthest out is met by
-    l = e^-epsilon (W + y), the next by l' = e^-epsilon (W' + y' + l), and so on up to the edge
-    of the window. Multipliers that would be negative are zero.
-
-    Each entry gets at most two terms: one as the outer and one as the inner end of a row, or,
-    beside the window, one from either side.
+    They give tail entries zero reduced cost, by recursion from the far end: with y the multipliers
+    of the row sums, the entry furthest out is met by l = e^-epsilon (W + y), the next by
+    l' = e^-epsilon (W' + y' + l), and so on up to the edge of the window. Multipliers that would
+    be negative are zero. Each entry gets at most two terms: one as the outer and one as the inner
+    end of a row, or, beside the window, one from either side.
     """
     problem, selection = assembly.problem, assembly.selection
     n = len(problem.query.inputs)
@@ -329,26 +304,12 @@ def _bound_rows(costs: _ReducedCosts, problem: Problem, folded: bool = False) ->
 def bound_path(
     problem: Problem, potential: Floats, marginal_prices: tuple[Floats, ...] = ()
 ) -> float:
-    """Compute the bound on a path from row potentials alone.
+    """Compute the bound on a path from row potentials, shape (n,), and the marginals' prices alone.
 
     The multipliers of privacy are worked out: for each output the reduced costs
     W + marginal terms - potential are met from both ends towards a peak,
     l_i = e^-epsilon (r_i + l_(i-1)), which is stable; the peak is put where the least is left
     over. The bound is tight for optima that are geometric noise plus a remap.
-
-    Parameters
-    ----------
-    problem : Problem
-        A problem whose neighbours form a path.
-    potential : array of float, shape (n,)
-        One number per input, ideally with sum_i potential_i + marginal terms = the optimum.
-    marginal_prices : tuple of array of float, shape (m,)
-        Multipliers of the equations ``(source M)_j = target_j``, one array per marginal.
-
-    Returns
-    -------
-    float
-        The certified bound.
     """
     costs = _ReducedCosts(problem.weights)
     constants: list[float] = []
@@ -370,7 +331,7 @@ def _subtract_path_rows(costs: _ReducedCosts, reduced: Floats, problem: Problem)
     left = reduced + shrink * (before + after)
     least = np.minimum(np.vstack([free, down_least[:-1]]), np.vstack([up_least[1:], free]))
     peak = np.minimum(left, least).argmax(axis=0)
-    i, j = (part.ravel() for part in np.meshgrid(np.arange(n), np.arange(m), indexing="ij"))
+    i, j = np.indices((n, m)).reshape(2, -1)
     for side, step, carried in ((i < peak[j], 1, down), (i > peak[j], -1, up)):
         row, column = i[side], j[side]
         rows = Rows((row, column), (row + step, column), factor=problem.growth)

@@ -36,16 +36,7 @@ __all__ = ["ClosedForm", "find_closed_form", "is_monge"]
 class ClosedForm:
     """A mechanism that a theorem calls optimal, and a bound that does not rely on the theorem.
 
-    Attributes
-    ----------
-    method : str
-        "geometric", "geometric+remap", "fair" or "transport".
-    reason : str
-        The theorem, in a sentence.
-    mechanism : Mechanism
-        The mechanism.
-    bound : float
-        A certified bound below every feasible objective.
+    `reason` is the theorem, in a sentence.
     """
 
     method: str
@@ -55,10 +46,10 @@ class ClosedForm:
 
 
 def find_closed_form(problem: Problem) -> ClosedForm | None:
-    """Return the closed form that solves `problem`, or None where only a program will do.
+    """Return the closed form that solves `problem`, or None where only a program will do; O(n m).
 
     The properties that are asked for must hold for the closed form as it stands; then adding
-    them as constraints changes nothing. Costs O(n m).
+    them as constraints changes nothing.
     """
     if (
         not problem.query.neighbours.is_path
@@ -79,25 +70,11 @@ def find_closed_form(problem: Problem) -> ClosedForm | None:
 
 
 def is_monge(costs: ArrayLike, tolerance: float = 1e-12) -> bool:
-    """Whether c(i,j) + c(i+1,j+1) <= c(i,j+1) + c(i+1,j) everywhere.
+    """Whether c(i,j) + c(i+1,j+1) <= c(i,j+1) + c(i+1,j) everywhere, as for convex c(i - j).
 
     Straight pairs then never cost more than crossed ones, and monotone transport is optimal.
-    Every convex function of i - j is Monge.
+    Violations up to `tolerance`, relative to the largest cost, count as none.
 
-    Parameters
-    ----------
-    costs : array of float, shape (n, m)
-        The costs.
-    tolerance : float
-        Violations up to this, relative to the largest cost, count as none.
-
-    Returns
-    -------
-    bool
-        Whether the costs are Monge.
-
-    Examples
-    --------
     >>> is_monge([[0, 1], [1, 0]]), is_monge([[1, 0], [0, 1]])
     (True, False)
     """

@@ -29,19 +29,13 @@ SHORT, EXCESS = "short", "excess"
 
 
 def raise_conflict(problem: Problem, watch: Watch | None = None) -> None:
-    """Raise `InfeasibleError` with an irreducible conflict; return if none is proved.
-
-    Parameters
-    ----------
-    problem : Problem
-        The demands.
-    watch : callable or None
-        Called by the solver with (iteration, objective); returning True stops the solve.
-    """
+    """Raise `InfeasibleError` with an irreducible conflict; return if none is proved."""
     miss = bound_miss(problem, watch)
     if miss <= CONFLICT_MISS:
         return
-    demands = _list_demands(problem)
+    least = ["zero_outputs"] if problem.least_probability > 0 else []
+    marginals = [one.name for one in problem.marginals]
+    demands = ["privacy", *problem.properties, *least, *marginals]
     for name in list(demands):
         fewer = [other for other in demands if other != name]
         if bound_miss(_keep_demands(problem, fewer), watch) > CONFLICT_MISS:
@@ -53,11 +47,6 @@ def raise_conflict(problem: Problem, watch: Watch | None = None) -> None:
         "these out and the others can be met.",
         tuple(demands),
     )
-
-
-def _list_demands(problem: Problem) -> list[str]:
-    least = ["zero_outputs"] if problem.least_probability > 0 else []
-    return ["privacy", *problem.properties, *least, *(one.name for one in problem.marginals)]
 
 
 def _keep_demands(problem: Problem, names: list[str]) -> Problem:

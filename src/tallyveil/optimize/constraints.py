@@ -30,10 +30,7 @@ PRIVACY = "privacy"
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Rows that belong together, under the name by which the user knows them.
-
-    Blocks are compared by identity and serve as keys of the program's rows.
-    """
+    """Rows that belong together, under the name that the user knows; keys of the program's rows."""
 
     name: str
     rows: Rows
@@ -52,12 +49,12 @@ def list_property_rows(problem: Problem) -> list[Block]:
         if len(part)
     ]
     if problem.least_probability > 0:
-        cells = _nearest_cells(problem)
+        cells = _find_nearest_cells(problem)
         blocks.append(Block("zero_outputs", Rows(cells, floor=problem.least_probability)))
     return blocks
 
 
-def _nearest_cells(problem: Problem) -> tuple[Integers, Integers]:
+def _find_nearest_cells(problem: Problem) -> tuple[Integers, Integers]:
     """Each output with the true answer, or the two, nearest to it."""
     distance = np.abs(problem.query.inputs[:, None].astype(float) - problem.query.outputs[None, :])
     tie = 1e-9 * float(problem.query.inputs[-1] - problem.query.inputs[0])
@@ -112,7 +109,7 @@ def _pair_towards_peak(problem: Problem) -> tuple[Integers, Integers, Integers]:
     width = problem.query.neighbours.width
     left = np.searchsorted(home, np.arange(m), side="right") - 1
     right = np.searchsorted(home, np.arange(m), side="left")
-    i, j = (part.ravel() for part in np.meshgrid(np.arange(n), np.arange(m), indexing="ij"))
+    i, j = np.indices((n, m)).reshape(2, -1)
     parts = []
     for peak in (left, right):
         inside = (peak[j] >= 0) & (peak[j] < n)

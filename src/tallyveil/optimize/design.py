@@ -218,22 +218,7 @@ def design(
 
 
 def design_with(query: Query, epsilon: Epsilon, options: DesignOptions) -> Design:
-    """Find the mechanism that `design` would find for the same options.
-
-    Parameters
-    ----------
-    query : Query
-        What is asked.
-    epsilon : int, float, str or Fraction
-        The privacy loss.
-    options : DesignOptions
-        Everything else.
-
-    Returns
-    -------
-    Design
-        The mechanism and its proof.
-    """
+    """Find the mechanism that `design` would find for the same options."""
     problem = pose(query, epsilon, options)
     file = None
     if options.cache is not None:

@@ -34,13 +34,6 @@ __all__ = [
 class Layout:
     """Where each named part of a vector stands; parts follow one another in the given order.
 
-    Parameters
-    ----------
-    sizes : mapping of name to int
-        How many entries each part has.
-
-    Examples
-    --------
     >>> layout = Layout({"a": 2, "b": 1})
     >>> {name: part.tolist() for name, part in layout.split(np.array([5, 6, 7])).items()}
     {'a': [5, 6], 'b': [7]}
@@ -103,17 +96,7 @@ Form: TypeAlias = Rows | RowSums | ColumnSums
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
-    """Rows ``form(M) + sum_k others[k] @ x_k >= bound``; among equations ``== bound``.
-
-    Parameters
-    ----------
-    form : Form or None
-        What the rows take from the matrix; None for nothing.
-    bound : float or array of shape (rows,)
-        The right side.
-    others : mapping of name to sparse matrix
-        Coefficients of other variables, shape (rows, count of those variables).
-    """
+    """Rows ``form(M) + sum_k others[k] @ x_k >= bound``; among equations ``== bound``."""
 
     form: Form | None
     bound: float | Floats
@@ -138,17 +121,8 @@ class OtherVariables:
 class MatrixProgram:
     """Minimise ``(weights * M).sum()`` and the other variables' costs over a matrix M.
 
-    Parameters
-    ----------
-    weights : array of float, shape (n, m), or None
-        The cost of every entry; None for no cost.
-    equations, inequalities : mapping of key to Constraint
-        Rows in groups. A key is whatever the rows belong to: a block of rows, a marginal, or
-        a name.
-    others : mapping of name to OtherVariables
-        Variables beside the matrix.
-    free : bool
-        Whether entries need no sign because the rows already make them non-negative.
+    Groups of rows have as key whatever they belong to: a block of rows, a marginal, or a name.
+    With `free`, entries need no sign because the rows already make them non-negative.
     """
 
     weights: Floats | None
@@ -170,15 +144,10 @@ class MatrixProgram:
 
 @dataclass(frozen=True, eq=False)
 class MatrixSolution:
-    """A matrix and the dual multipliers of a matrix program.
+    """A (nearly feasible) matrix and the dual multipliers, an array for the key of each group.
 
-    Parameters
-    ----------
-    matrix : array of float, shape (n, m)
-        The (nearly feasible) matrix.
-    multipliers : mapping of key to array
-        One array per group of rows, under the key of the group. With l >= 0 for inequalities
-        and y for equations, ``weights - sum l A + sum y E`` is (nearly) zero on free entries.
+    With l >= 0 for inequalities and y for equations, ``weights - sum l A + sum y E`` is (nearly)
+    zero on free entries.
     """
 
     matrix: Floats

@@ -20,11 +20,7 @@ __all__ = ["DesignOptions"]
 
 @dataclass(frozen=True, eq=False)
 class DesignOptions:
-    """Everything that can be asked of a design, apart from the query and epsilon.
-
-    `tallyveil.design` takes the same options one by one and explains them; the command line
-    fills them from words.
-    """
+    """Everything that can be asked of a design, apart from the query and epsilon; see `design`."""
 
     loss: Loss = "absolute"
     prior: Prior = None

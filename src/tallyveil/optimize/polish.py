@@ -9,8 +9,6 @@ uniform one on the outputs in use, which has every property, or the demanded out
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from tallyveil.arrays import Floats
@@ -33,18 +31,8 @@ __all__ = ["find_broken_rows", "lift_underflow", "meets_marginals", "polish"]
 def polish(problem: Problem, matrix: Floats) -> Floats:
     """Return the matrix made stochastic and private, with its properties kept.
 
-    Parameters
-    ----------
-    problem : Problem
-        What the matrix was designed for.
-    matrix : array of float, shape (n, m)
-        What the solver found.
-
-    Returns
-    -------
-    array of float, shape (n, m)
-        Private up to the rounding of doubles (about 1e-14 relative in the ratios).
-        `tallyveil.certify` proves privacy in integers.
+    Private up to the rounding of doubles (about 1e-14 relative in the ratios); `tallyveil.certify`
+    proves privacy in integers.
     """
     start = problem.objective(matrix)
     for negligible in NEGLIGIBLE_OUTPUTS:
@@ -62,8 +50,7 @@ def lift_underflow(matrix: Floats) -> Floats:
     used = matrix.max(axis=0) > 0
     if matrix[:, used].min(initial=1.0) > SMALLEST_ENTRY:
         return matrix
-    lifted: Floats = np.where(used[None, :], matrix + SMALLEST_ENTRY, 0.0)
-    return lifted
+    return np.where(used[None, :], matrix + SMALLEST_ENTRY, 0.0)
 
 
 def _drop_outputs(problem: Problem, matrix: Floats, negligible: float) -> Floats:
@@ -100,21 +87,20 @@ def _repair(problem: Problem, kept: Floats) -> Floats:
         share = _measure_delta_share(problem, filled)
     else:
         share = _measure_ratio_share(problem, filled, constant)
-    mixed: Floats = (1 - share) * filled + share * constant[None, :]
-    return mixed
+    return (1 - share) * filled + share * constant[None, :]
 
 
 def _fill_rows(problem: Problem, matrix: Floats, constant: Floats) -> Floats:
     """Make rows sum to one without changing ratios and differences inside the matrix.
 
-    What row i lacks of the largest row sum, v_i, is filled up from `constant`, together with
-    the least k that makes v + k private by itself; then everything is divided by one number.
-    Dividing each row by its own sum would break ratios between rows instead.
+    What row i lacks of the largest row sum, v_i, is filled up from `constant`, with the least k
+    that makes v + k private by itself; then everything is divided by one number. Dividing each
+    row by its own sum would break ratios between rows instead.
     """
     sums = matrix.sum(axis=1)
     lack, level = sums.max() - sums, 0.0
-    for first, second in _iterate_neighbours(problem, lack):
-        level = max(level, float((first - problem.growth * second).max(initial=0.0)))
+    for first, second in problem.query.neighbours.ordered_blocks():
+        level = max(level, float((lack[first] - problem.growth * lack[second]).max(initial=0.0)))
     lack = lack + level / np.expm1(float(problem.epsilon))
     filled: Floats = matrix + lack[:, None] * constant[None, :]
     return filled / float(filled.sum(axis=1).max())
@@ -126,8 +112,8 @@ def _measure_ratio_share(problem: Problem, matrix: Floats, constant: Floats) -> 
     An excess v of one entry needs the share v / (v + (e^epsilon - 1) c).
     """
     excess = np.zeros(matrix.shape[1])
-    for first, second in _iterate_neighbours(problem, matrix):
-        above = first * (1 - RATIO_ROUNDING) - problem.growth * second
+    for first, second in problem.query.neighbours.ordered_blocks():
+        above = matrix[first] * (1 - RATIO_ROUNDING) - problem.growth * matrix[second]
         np.maximum(excess, above.max(axis=0), out=excess)
     if not (excess > 0).any():
         return 0.0
@@ -143,18 +129,11 @@ def _measure_delta_share(problem: Problem, matrix: Floats) -> float:
     The divergence is convex and is zero for a constant mechanism.
     """
     worst = 0.0
-    for first, second in _iterate_neighbours(problem, matrix):
-        excess = np.maximum(first - problem.growth * second, 0.0).sum(axis=1)
+    for first, second in problem.query.neighbours.ordered_blocks():
+        excess = np.maximum(matrix[first] - problem.growth * matrix[second], 0.0).sum(axis=1)
         worst = max(worst, float(excess.max(initial=0.0)))
     allowed = float(problem.delta) * (1 - RATIO_ROUNDING)
     return 1 - allowed / worst if worst > allowed else 0.0
-
-
-def _iterate_neighbours(problem: Problem, values: Floats) -> Iterator[tuple[Floats, Floats]]:
-    """Rows of `values` beside their neighbours' rows, in both orders."""
-    for low, high in problem.query.neighbours.blocks():
-        yield values[low], values[high]
-        yield values[high], values[low]
 
 
 def find_broken_rows(problem: Problem, matrix: Floats) -> list[Block]:

@@ -28,11 +28,7 @@ __all__ = ["Marginal", "Problem", "pose"]
 
 @dataclass(frozen=True, eq=False)
 class Marginal:
-    """The demand that true answers distributed as `source` be released as `target`.
-
-    As equations, ``source @ M == target``. Marginals are compared by identity and serve as
-    keys of the program's rows.
-    """
+    """The demand ``source @ M == target`` on the released answers; a key of the program's rows."""
 
     name: str
     source: Floats
@@ -43,30 +39,9 @@ class Marginal:
 class Problem:
     """Minimise the prior mean (or the worst case) of a loss over private mechanisms.
 
-    Attributes
-    ----------
-    query : Query
-        Inputs, outputs and neighbours.
-    epsilon, delta : Fraction
-        The exact privacy parameters.
-    loss_table : array of float, shape (n, m)
-        The loss of each released answer for each true answer.
-    loss_name : str
-        What to call the loss.
-    prior : array of float, shape (n,)
-        Distribution of the true answers; ignored in a worst case.
-    worst_case : bool
-        Whether to minimise the largest expected loss instead of the mean.
-    possible : array of bool, shape (n,)
-        Which true answers count in a worst case.
-    properties : tuple of str
-        The properties that must hold.
-    marginals : tuple of Marginal
-        The output distributions that must come out.
-    least_probability : float
-        The least probability of every output when the truth is nearest to it, or 0.
-    private : bool
-        False only to ask whether the other demands clash without privacy.
+    `possible` marks the true answers that count in a worst case; `least_probability` is that of
+    every output when the truth is nearest to it, or 0; `private` is False only to ask whether
+    the other demands clash without privacy.
     """
 
     query: Query
@@ -74,7 +49,7 @@ class Problem:
     delta: Fraction
     loss_table: Floats
     loss_name: str
-    prior: Floats
+    prior: Floats  # ignored in a worst case
     worst_case: bool
     possible: Mask
     properties: tuple[str, ...]
@@ -144,22 +119,7 @@ class Problem:
 
 
 def pose(query: Query, epsilon: Epsilon, options: DesignOptions | None = None) -> Problem:
-    """Check what is asked of a design and put it into arrays.
-
-    Parameters
-    ----------
-    query : Query
-        What is asked of the data.
-    epsilon : int, float, str or Fraction
-        The privacy loss, greater than 0.
-    options : DesignOptions or None
-        The other demands; None for the defaults.
-
-    Returns
-    -------
-    Problem
-        The checked problem.
-    """
+    """Check what is asked of a design and put it into arrays; no options are the defaults."""
     given = DesignOptions() if options is None else options
     require_query(query)
     n, m = query.shape

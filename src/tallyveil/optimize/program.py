@@ -66,33 +66,15 @@ MINIMUM, LARGEST_LOSS, SLACK = "minimum", "largest loss", "slack"
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The rows that are written out; all others follow by symmetry or by the shape of the tails.
+    """The rows that are written out; all others follow by symmetry or by the shape of the tails."""
 
-    Attributes
-    ----------
-    folded : bool
-        Whether the matrix is its own mirror image.
-    width : int or None
-        Where geometric tails begin; None for no tails.
-    blocks : tuple of Block
-        Inequalities of privacy and properties.
-    sums : array of int
-        The inputs whose row sums are written.
-    marginals : tuple of (Marginal, array of int)
-        The outputs whose probabilities are fixed, for each marginal.
-    worst_inputs : array of int
-        The inputs whose loss enters the worst case.
-    minimum_outputs : array of int
-        The outputs whose privacy goes through their smallest entry.
-    """
-
-    folded: bool
-    width: int | None
+    folded: bool  # whether the matrix is its own mirror image
+    width: int | None  # where geometric tails begin
     blocks: tuple[Block, ...]
-    sums: Integers
-    marginals: tuple[tuple[Marginal, Integers], ...]
-    worst_inputs: Integers
-    minimum_outputs: Integers
+    sums: Integers  # inputs whose row sums are written
+    marginals: tuple[tuple[Marginal, Integers], ...]  # each with the outputs that it fixes
+    worst_inputs: Integers  # inputs whose loss enters the worst case
+    minimum_outputs: Integers  # outputs whose privacy goes through their smallest entry
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,27 +106,10 @@ def assemble(
 ) -> Assembly:
     """Build the program of `problem`, folded where it is symmetric.
 
-    Parameters
-    ----------
-    problem : Problem
-        What to minimise, and subject to what.
-    width : int or None
-        Where geometric tails begin (paths only); None for the whole program.
-    extra : tuple of Block
-        Rows outside the window that an earlier solution broke.
-    margin : float
-        By how much inequalities must hold, so that round-off cannot break them.
-    fold_if_mirrored : bool
-        Whether to fold a problem that is its own mirror image; where symmetry is demanded it
-        is folded in any case.
-    scaled : bool
-        Whether to bring costs to a common size first. Some problems are solved more
-        accurately without.
-
-    Returns
-    -------
-    Assembly
-        The program, and the way back from its solutions.
+    Geometric tails begin at `width` (paths only; None for the whole program). `extra` rows are
+    those outside the window that an earlier solution broke; inequalities hold by `margin`, so
+    that round-off cannot break them. `scaled` brings costs to a common size; some problems are
+    solved more accurately without.
     """
     selection = select(problem, width, extra, fold_if_mirrored=fold_if_mirrored)
     scale_matrix = MatrixScaling(len(problem.query.outputs))
@@ -172,7 +137,7 @@ def select(
     *,
     fold_if_mirrored: bool = True,
 ) -> Selection:
-    """Select the rows to write out; see `assemble` for the parameters."""
+    """Select the rows to write out, folded where symmetry is demanded or, if asked, just holds."""
     mirrored = problem.is_mirrored and fold_if_mirrored
     folded = mirrored or "symmetric" in problem.properties
     blocks = [
@@ -223,16 +188,14 @@ def _is_first_of_mirrored_rows(rows: Rows, shape: tuple[int, int]) -> Mask:
     if rows.smaller is not None:
         second = rows.smaller[0] * m + rows.smaller[1]
         code, other = code * (top + 1) + second, other * (top + 1) + top - second
-    first: Mask = code <= other
-    return first
+    return code <= other
 
 
 def _is_first_of_mirrored_pairs(rows: Rows, n: int) -> Mask:
     """All rows of one of every ordered neighbour pair and its mirror: their slacks are summed."""
     assert rows.smaller is not None
     code = rows.larger[0] * n + rows.smaller[0]
-    first: Mask = code <= n * n - 1 - code
-    return first
+    return code <= n * n - 1 - code
 
 
 def _drop_dependent(marginal: Marginal, outputs: Integers, problem: Problem) -> Integers:

@@ -22,20 +22,7 @@ SECONDS_BEFORE_SHOWN = 1.0
 
 @contextmanager
 def watch_solver(progress: Progress, title: str) -> Iterator[Watch | None]:
-    """Yield what the solver should call at every iteration, or None for nothing.
-
-    Parameters
-    ----------
-    progress : bool, callable or None
-        What the user asked for; see `Progress`.
-    title : str
-        The beginning of the line.
-
-    Yields
-    ------
-    callable or None
-        To be called with (iteration, objective); it never stops the solver.
-    """
+    """Yield what the solver should call at every iteration, which never stops it, or None."""
     if callable(progress):
         report = progress
 

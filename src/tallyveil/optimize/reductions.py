@@ -1,8 +1,8 @@
 """Steps from a linear program to a smaller or better scaled one, and back.
 
-A `Reduction` maps a problem to a reduced problem (`apply`), and a solution of the reduced
-problem, primal values and dual multipliers alike, to one of the problem it came from
-(`invert`). A design goes through three::
+Each step maps a problem to a reduced one (`apply`), and a solution of that, primal values and
+dual multipliers alike, to one of the problem it came from (`invert`), as in CVXPY (Agrawal,
+Verschueren, Diamond and Boyd 2018). A design goes through three::
 
     MatrixProgram  --MatrixScaling-->  MatrixProgram  --Substitution-->  Program
                    --CostScaling-->    Program  -->  solver
@@ -10,19 +10,12 @@ problem, primal values and dual multipliers alike, to one of the problem it came
 A `Substitution` writes every entry of the matrix as a multiple of one variable. Symmetry, a
 shared diagonal, geometric tails and outputs that are never released are all of this kind and
 are built by `mirror`, `share_diagonal`, `geometric_tails` and `erase`.
-
-References
-----------
-The idea of reductions that invert primal and dual solutions is that of CVXPY: Agrawal,
-Verschueren, Diamond and Boyd (2018), A rewriting system for convex optimization problems.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -44,7 +37,6 @@ from tallyveil.properties import Rows
 __all__ = [
     "CostScaling",
     "MatrixScaling",
-    "Reduction",
     "Substitution",
     "erase",
     "geometric_tails",
@@ -57,31 +49,13 @@ __all__ = [
 ENTRIES = "entries"
 """In the layout of a reduced program: the variables that the entries of the matrix stand for."""
 
-Given = TypeVar("Given")
-Reduced = TypeVar("Reduced")
-GivenSolution = TypeVar("GivenSolution")
-ReducedSolution = TypeVar("ReducedSolution")
-
-
-class Reduction(ABC, Generic[Given, Reduced, GivenSolution, ReducedSolution]):
-    """A step from a problem to a reduced problem, and from its solution back."""
-
-    @abstractmethod
-    def apply(self, given: Given) -> Reduced:
-        """Return the reduced problem."""
-
-    @abstractmethod
-    def invert(self, given: Given, solution: ReducedSolution) -> GivenSolution:
-        """Return the solution of `given`, primal and dual, that `solution` stands for."""
-
 
 @dataclass(frozen=True)
-class MatrixScaling(Reduction[MatrixProgram, MatrixProgram, MatrixSolution, MatrixSolution]):
-    """Replace the unknown M by N = factor * M.
+class MatrixScaling:
+    """Replace the unknown M by N = factor * M; right sides are multiplied, multipliers stay.
 
     With the number of outputs as the factor, entries are of the order of one: the
-    interior-point method needs fewer iterations and leaves far smaller errors. Right sides
-    are multiplied, dual multipliers stay as they are.
+    interior-point method needs fewer iterations and leaves far smaller errors.
     """
 
     factor: float
@@ -104,8 +78,8 @@ class MatrixScaling(Reduction[MatrixProgram, MatrixProgram, MatrixSolution, Matr
 
 
 @dataclass(frozen=True)
-class CostScaling(Reduction[Program, Program, Solution, Solution]):
-    """Multiply the costs by a positive factor, and with them the multipliers."""
+class CostScaling:
+    """Multiply the costs, and with them objective and multipliers, by a positive factor."""
 
     factor: float
 
@@ -124,20 +98,11 @@ class CostScaling(Reduction[Program, Program, Solution, Solution]):
 
 
 @dataclass(frozen=True, eq=False)
-class Substitution(Reduction[MatrixProgram, Program, MatrixSolution, Solution]):
+class Substitution:
     """Write every entry as a multiple of a variable, ``M[i, j] = scale[i, j] v[variable[i, j]]``.
 
-    In the reduced program the variables v come first, then the other variables of the matrix
-    program in their order. Rows keep their meaning, and so do their multipliers.
-
-    Parameters
-    ----------
-    variable : array of int, shape (n, m)
-        The number of the variable of each entry, in 0..size-1.
-    scale : array of float, shape (n, m)
-        The multiple.
-    size : int
-        How many variables there are.
+    In the reduced program the `size` variables v come first, then the other variables of the
+    matrix program in their order. Rows keep their meaning, and so do their multipliers.
     """
 
     variable: Integers
@@ -146,7 +111,7 @@ class Substitution(Reduction[MatrixProgram, Program, MatrixSolution, Solution]):
 
     def apply(self, given: MatrixProgram) -> Program:
         """Return the program of v and of the other variables."""
-        columns = self._variable_layout(given)
+        columns = self._place_variables(given)
         cost = columns.join({name: part.cost for name, part in given.others.items()})
         if given.weights is not None:
             cost[columns.slices[ENTRIES]] = self.apply_total(given.weights)
@@ -159,7 +124,7 @@ class Substitution(Reduction[MatrixProgram, Program, MatrixSolution, Solution]):
 
     def invert(self, given: MatrixProgram, solution: Solution) -> MatrixSolution:
         """Return the matrix that v stands for, and the multipliers by group of rows."""
-        values = solution.x[self._variable_layout(given).slices[ENTRIES]]
+        values = solution.x[self._place_variables(given).slices[ENTRIES]]
         return MatrixSolution(
             self.expand(values),
             given.equation_layout.split(solution.y_eq)
@@ -168,8 +133,7 @@ class Substitution(Reduction[MatrixProgram, Program, MatrixSolution, Solution]):
 
     def expand(self, values: Floats) -> Floats:
         """Return the matrix, shape (n, m), that the variables stand for."""
-        matrix: Floats = self.scale * values[self.variable]
-        return matrix
+        return self.scale * values[self.variable]
 
     def apply_total(self, weights: Floats) -> Floats:
         """Return ``(weights * M).sum()`` as coefficients of v, shape (size,)."""
@@ -189,10 +153,10 @@ class Substitution(Reduction[MatrixProgram, Program, MatrixSolution, Solution]):
             column = self.variable[:, form.chosen].ravel()
             value = (form.source[:, None] * self.scale)[:, form.chosen].ravel()
         else:
-            row, column, value = self._differences(form)
+            row, column, value = self._write_differences(form)
         return sparse.csr_array((value, (row, column)), shape=(len(form), self.size))
 
-    def _differences(self, rows: Rows) -> tuple[Integers, Integers, Floats]:
+    def _write_differences(self, rows: Rows) -> tuple[Integers, Integers, Floats]:
         """Row, column and value of ``factor * M[larger] - M[smaller]``."""
         row, column = np.arange(len(rows)), self.variable[rows.larger]
         value = rows.factor * self.scale[rows.larger]
@@ -201,7 +165,7 @@ class Substitution(Reduction[MatrixProgram, Program, MatrixSolution, Solution]):
         column = np.concatenate([column, self.variable[rows.smaller]])
         return np.tile(row, 2), column, np.concatenate([value, -self.scale[rows.smaller]])
 
-    def _variable_layout(self, given: MatrixProgram) -> Layout:
+    def _place_variables(self, given: MatrixProgram) -> Layout:
         """Where the variables of the reduced program stand."""
         return Layout({ENTRIES: self.size, **{k: v.count for k, v in given.others.items()}})
 
@@ -272,7 +236,7 @@ def geometric_tails(problem: Problem, width: int) -> Substitution:
     for the whole program, shows by how much.
     """
     n, m = problem.query.shape
-    first, last = _nearest_inputs(problem)
+    first, last = _find_nearest_inputs(problem)
     i = np.arange(n)[:, None]
     edge = np.clip(i, np.maximum(first - width, 0), np.minimum(last + width, n - 1))
     scale = np.exp(-float(problem.epsilon) * np.abs(i - edge))
@@ -283,13 +247,12 @@ def geometric_tails(problem: Problem, width: int) -> Substitution:
 
 def mark_tails(problem: Problem, width: int) -> Mask:
     """Mark the entries more than `width` inputs away from those nearest to their output."""
-    first, last = _nearest_inputs(problem)
+    first, last = _find_nearest_inputs(problem)
     i = np.arange(len(problem.query.inputs))[:, None]
-    far: Mask = (i < first - width) | (i > last + width)
-    return far
+    return (i < first - width) | (i > last + width)
 
 
-def _nearest_inputs(problem: Problem) -> tuple[Integers, Integers]:
+def _find_nearest_inputs(problem: Problem) -> tuple[Integers, Integers]:
     """First and last input whose own output is nearest to each output, shapes (m,)."""
     home, m = problem.query.home, len(problem.query.outputs)
     n = len(home)

@@ -48,25 +48,11 @@ __all__ = ["Attempt", "Found", "solve_problem"]
 
 @dataclass(frozen=True)
 class Attempt:
-    """One program, or one closed form, that a search tried.
+    """One program that a search tried, or one closed form, which its outcome names.
 
-    A closed form has no window, no margin and no scaling; its outcome names it.
-
-    Attributes
-    ----------
-    window : int or None
-        Distance from the truth at which geometric tails begin; None for the whole program.
-    margin : float
-        Slack demanded of the inequalities.
-    scaling : bool
-        Whether costs were brought to a common size.
-    gap : float or None
-        Relative gap between the objective and the certified bound; None without a solution
-        or without a finite bound.
-    seconds : float
-        Time taken.
-    outcome : str
-        What came of it, in words.
+    `window` is the distance from the truth at which geometric tails begin, None for the whole
+    program; `margin` the slack of the inequalities; `scaling` whether costs were scaled; `gap`
+    that to the certified bound, None without a solution or without a finite bound.
     """
 
     window: int | None
@@ -79,24 +65,9 @@ class Attempt:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Best matrix and certified bound found so far, with solver metadata.
+    """Best matrix and certified bound found so far, and how; `window` as in `Attempt`.
 
-    Attributes
-    ----------
-    matrix : array of float, shape (n, m)
-        The polished mechanism.
-    objective, bound : float
-        Its objective, and a bound below every feasible objective.
-    solver : str
-        Name and version of the solver, or the closed form.
-    iterations : int
-        Iterations of the solver.
-    window : int or None
-        Where geometric tails began; None for the whole program.
-    feasible : bool
-        Whether every property and output distribution holds to the stated tolerance.
-    attempts : tuple of Attempt
-        Everything that was tried, in order; filled in at the end of the search.
+    `feasible` says whether every property and output distribution holds to its tolerance.
     """
 
     matrix: Floats
@@ -117,22 +88,7 @@ class Found:
 def solve_problem(problem: Problem, watch: Watch | None = None) -> Found:
     """Find the optimal mechanism by linear programming, with a certified bound.
 
-    Parameters
-    ----------
-    problem : Problem
-        What to minimise, and subject to what.
-    watch : callable or None
-        Called by the solver with (iteration, objective); returning True stops the solve.
-
-    Returns
-    -------
-    Found
-        A mechanism that meets the demands, and the best bound.
-
-    Raises
-    ------
-    InfeasibleError
-        If provably nothing meets the demands.
+    Raises `InfeasibleError` if provably nothing meets the demands.
     """
     attempts: list[Attempt] = []
     best: Found | None = None

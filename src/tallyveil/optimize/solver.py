@@ -45,16 +45,7 @@ MAX_ITERATIONS = 250
 class Program:
     """Minimise ``cost @ x`` subject to ``A_eq x = b_eq``, ``A_ub x <= b_ub`` and ``x >= 0``.
 
-    Parameters
-    ----------
-    cost : array of float, shape (n,)
-        The cost of each variable.
-    A_eq, b_eq : sparse matrix of shape (p, n) and array of shape (p,), or None
-        The equations; None for no equations.
-    A_ub, b_ub : sparse matrix of shape (q, n) and array of shape (q,), or None
-        The inequalities; None for no inequalities.
-    free : array of bool, shape (n,), or bool
-        Which variables may be negative; one bool for all.
+    No equations or inequalities are None; `free` marks variables that may be negative.
     """
 
     cost: Floats
@@ -79,34 +70,16 @@ class Program:
 
     def signed(self) -> Mask:
         """Which variables must be non-negative, shape (n,)."""
-        signed: Mask = ~np.broadcast_to(np.asarray(self.free, dtype=bool), self.size)
-        return signed
+        return ~np.broadcast_to(np.asarray(self.free, dtype=bool), self.size)
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What a solver returned.
+    """What a solver returned: values x, multipliers y_eq and y_ub >= 0, and how it ended.
 
-    ``cost + A_eq' y_eq + A_ub' y_ub`` is (nearly) zero on free variables and non-negative on
-    the others; ``y_ub >= 0``.
-
-    Attributes
-    ----------
-    x : array of float, shape (n,)
-        The values of the variables.
-    objective : float
-        ``cost @ x`` as the solver computed it.
-    y_eq, y_ub : array of float, shapes (p,) and (q,)
-        Dual multipliers of the equations and of the inequalities.
-    status : str
-        "optimal", "infeasible", "unbounded", or "inaccurate": stopped short of its tolerance,
-        to be used only with a bound computed from the multipliers.
-    solver, version : str
-        The solver's name and version.
-    seconds : float
-        Time taken by the solver.
-    iterations : int
-        Iterations taken.
+    ``cost + A_eq' y_eq + A_ub' y_ub`` is (nearly) zero on free variables and non-negative on the
+    others. `status` is optimal, infeasible, unbounded, or inaccurate: stopped short of its
+    tolerance, to be used only with a bound computed from the multipliers.
     """
 
     x: Floats
@@ -127,33 +100,11 @@ def solve(
     tolerance: float = 1e-9,
     watch: Watch | None = None,
 ) -> Solution:
-    """Solve a linear program, with dual values.
+    """Solve a linear program, with dual values, feasible to about `tolerance`.
 
-    Neither solver is exact: expect feasibility to about `tolerance`. Ctrl-C stops Clarabel
-    between two iterations and is raised again here.
-
-    Parameters
-    ----------
-    program : Program
-        The linear program.
-    backend : {"clarabel", "highs"}
-        Clarabel is an interior-point method: fast, and in the middle of the optimal face
-        where optima are not unique. HiGHS (through SciPy, tolerances 1e-10) returns a vertex.
-    tolerance : float
-        Feasibility and relative gap asked of Clarabel.
-    watch : callable or None
-        Called by Clarabel with (iteration, objective); returning True stops the solve.
-
-    Returns
-    -------
-    Solution
-        Primal and dual values, and how the solver ended.
-
-    Examples
-    --------
-    >>> solve(Program(np.array([1.0, 2.0]), sparse.csc_array([[1.0, 1.0]]), np.ones(1)),
-    ...       backend="highs").objective
-    1.0
+    Clarabel is an interior-point method: fast, and in the middle of the optimal face. HiGHS
+    (through SciPy, tolerances 1e-10) returns a vertex. Ctrl-C stops Clarabel between two
+    iterations and is raised again here.
     """
     if backend == "highs":
         return _solve_highs(program)
@@ -168,23 +119,8 @@ def lower_bound(program: Program, y_eq: ArrayLike, y_ub: ArrayLike, *, upper: fl
 
         cost @ x >= -y_eq @ b_eq - y_ub @ b_ub + sum_j min(0, r_j upper)
 
-    The right side is evaluated with outward rounding, and with every coefficient of the
-    program taken to be off by up to `COEFFICIENT_ERROR`, so it holds however poor the
-    multipliers are. Costs one product with each matrix.
-
-    Parameters
-    ----------
-    program : Program
-        The linear program.
-    y_eq, y_ub : array of float, shapes (p,) and (q,)
-        Multipliers of the equations and of the inequalities.
-    upper : float
-        A known upper limit of every variable, at least 0.
-
-    Returns
-    -------
-    float
-        The certified lower bound.
+    The right side is evaluated with outward rounding, and with every coefficient taken to be off
+    by up to `COEFFICIENT_ERROR`. Costs one product with each matrix.
     """
     A_eq, b_eq = program.equations()
     A_ub, b_ub = program.inequalities()

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from tallyveil.arrays import Integers
+from tallyveil.arrays import Integers, freeze
 from tallyveil.errors import CertificationError
 from tallyveil.exact import exact_epsilon
 from tallyveil.proof.certificate import read_rows, rows_text
@@ -33,25 +33,21 @@ from tallyveil.proof.rounding import TOTAL
 
 __all__ = ["GeometricNoise"]
 
-FAINT = 1 << 30  # a block ends where its weights would carry fewer digits than this
-LONGEST = 1 << 17
+LEAST_BLOCK_WEIGHT = 1 << 30
+"""A block ends where its weights would be smaller and carry too few digits."""
+
+LONGEST_BLOCK = 1 << 17
+"""Most weights of a block."""
 
 
 @dataclass(frozen=True, eq=False)
 class GeometricNoise:
     """Two-sided geometric noise, Pr(k) close to (1-a)/(1+a) a^|k| with a = exp(-epsilon).
 
-    `GeometricNoise.of(epsilon)` builds the integers for epsilon of at least 1e-9, `check`
-    proves them. Their weights differ from the ideal ones by a relative 5e-6 or less for
-    epsilon of at least 1e-6; privacy does not depend on how close they are.
-
-    Attributes
-    ----------
-    epsilon : the exact privacy loss per unit step
-    near : weights of 0..B-1 on either side, int64
-    beyond : weight of everything further out, on either side
-    block : weights inside a repeating block of the tail, int64, total 2^62
-    again : weight, out of 2^62, of going one block further
+    `GeometricNoise.of(epsilon)` builds the integers for epsilon of at least 1e-9, `check` proves
+    them. The module says what the weights mean; `again` is the weight, out of 2^62, of going one
+    block further. They differ from the ideal ones by a relative 5e-6 or less for epsilon of at
+    least 1e-6; privacy does not depend on how close they are.
     """
 
     epsilon: Fraction
@@ -62,7 +58,7 @@ class GeometricNoise:
 
     @classmethod
     def of(cls, epsilon: Fraction) -> GeometricNoise:
-        """The noise for an exact rational epsilon; O(min(22/epsilon, 2^17)) integers.
+        """Build the noise for an exact rational epsilon; O(min(22/epsilon, 2^17)) integers.
 
         >>> noise = GeometricNoise.of(Fraction(1))
         >>> noise.check() is None, round(float(noise.near[0]) / 2**62, 6)  # (1 - a) / (1 + a)
@@ -132,8 +128,10 @@ def _build(epsilon: Fraction) -> GeometricNoise:
     growth = Growth.of(epsilon)
     rate = float(epsilon)
     middle = math.tanh(rate / 2)  # (1 - a) / (1 + a)
-    digits = math.log(middle * TOTAL / FAINT)  # how far weights may fall, as a logarithm
-    length = min(max(math.ceil(digits / rate), 1), LONGEST) if digits > 0 else LONGEST
+    digits = math.log(
+        middle * TOTAL / LEAST_BLOCK_WEIGHT
+    )  # how far weights may fall, as a logarithm
+    length = min(max(math.ceil(digits / rate), 1), LONGEST_BLOCK) if digits > 0 else LONGEST_BLOCK
 
     lost = -math.expm1(-rate) / -math.expm1(-rate * length)
     block, left = _fill_total(
@@ -150,13 +148,9 @@ def _build(epsilon: Fraction) -> GeometricNoise:
         return run, run[0] + 2 * (sum(run) - run[0] + tail)
 
     near, _ = _fill_total(with_tail, middle, 2)
-    noise = GeometricNoise(
-        epsilon,
-        _freeze_list(near),
-        (TOTAL + near[0]) // 2 - sum(near),
-        _freeze_list(block),
-        again,
-    )
+    beyond = (TOTAL + near[0]) // 2 - sum(near)
+    near_weights, block_weights = (freeze(np.array(run, np.int64)) for run in (near, block))
+    noise = GeometricNoise(epsilon, near_weights, beyond, block_weights, again)
     problem = noise.check()
     if problem is not None:
         raise CertificationError(
@@ -187,12 +181,6 @@ def _fill_total(
     for _ in range(4):  # totals are proportional to the first weight up to rounding
         total = make(first)[1]
         first = first * TOTAL // total // step * step
-    while (made := make(first))[1] > TOTAL:
+    while (found := make(first))[1] > TOTAL:
         first -= step
-    return made[0], TOTAL - made[1]
-
-
-def _freeze_list(weights: list[int]) -> Integers:
-    array = np.array(weights, dtype=np.int64)
-    array.setflags(write=False)
-    return array
+    return found[0], TOTAL - found[1]

@@ -34,8 +34,8 @@ def exact_product(left: BigIntegers | Integers, right: Integers) -> BigIntegers:
     """
     inner = max(2, right.shape[0])
     bits = (53 - (inner - 1).bit_length()) // 2
-    rows = list(_limbs(left, bits))
-    columns = list(_limbs(right, bits))
+    rows = list(_split_limbs(left, bits))
+    columns = list(_split_limbs(right, bits))
     total = np.zeros((left.shape[0], right.shape[1]), dtype=object)
     for power in range(len(rows) + len(columns) - 1):
         # Sums of several exact products may pass 2^53, so they are added as integers.
@@ -47,7 +47,7 @@ def exact_product(left: BigIntegers | Integers, right: Integers) -> BigIntegers:
     return total
 
 
-def _limbs(table: BigIntegers | Integers, bits: int) -> Iterator[NDArray[np.float64]]:
+def _split_limbs(table: BigIntegers | Integers, bits: int) -> Iterator[NDArray[np.float64]]:
     rest = table
     while rest.any():
         yield (rest & ((1 << bits) - 1)).astype(np.float64)

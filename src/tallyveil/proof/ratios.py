@@ -76,12 +76,12 @@ class Verdict:
     """
 
     ok: bool
-    epsilon: Fraction | None
-    delta: Fraction | None
-    achieved_epsilon: float | None
-    achieved_delta: Fraction | None
-    worst: Cell | None
-    reason: str
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    achieved_epsilon: float | None = None
+    achieved_delta: Fraction | None = None
+    worst: Cell | None = None
+    reason: str = ""
 
     def __bool__(self) -> bool:
         return self.ok
@@ -98,24 +98,23 @@ def check_weights(
     """
     fault = find_row_fault(weights)
     if fault:
-        return Verdict(False, epsilon, delta, None, None, None, fault)
+        return Verdict(False, epsilon, delta, reason=fault)
     caps = Growth.of(epsilon).cap(weights)
     worst = _find_worst_cell(weights, neighbours)
     achieved = worst.epsilon
     if delta:
         units, likelier, rarer = hockey_stick(weights, caps, neighbours)
         found = Fraction(units, TOTAL)
-        ok = found <= delta
+        if found <= delta:
+            return Verdict(True, epsilon, delta, achieved, found, worst)
         reason = (
-            f"inputs {likelier} and {rarer} need delta {float(found):.6g} at epsilon "
-            f"{epsilon}; claimed {float(delta):.6g}"
+            f"Not private: inputs {likelier} and {rarer} need delta {float(found):.6g} at "
+            f"epsilon {epsilon}; claimed {float(delta):.6g}."
         )
-        return Verdict(
-            ok, epsilon, delta, achieved, found, worst, "" if ok else f"Not private: {reason}."
-        )
+        return Verdict(False, epsilon, delta, achieved, found, worst, reason)
     broken = find_broken_cell(weights, caps, neighbours)
     if broken is None:
-        return Verdict(True, epsilon, delta, achieved, None, worst, "")
+        return Verdict(True, epsilon, delta, achieved, None, worst)
     reason = f"Not private at epsilon {epsilon}: {broken}."
     return Verdict(False, epsilon, delta, achieved, None, broken, reason)
 
@@ -138,10 +137,10 @@ def find_row_fault(weights: Integers) -> str | None:
 
 def find_broken_cell(weights: Integers, caps: Integers, neighbours: Neighbours) -> Cell | None:
     """The cell with w[i, j] > floor(ratio w[k, j]) by most in the first block that has one."""
-    for i, k, top, cap in _comparisons(weights, caps, neighbours):
+    for i, k, top, cap in _iterate_comparisons(weights, caps, neighbours):
         excess = top - cap
         if (excess > 0).any():
-            return _cell(weights, i, k, excess)
+            return _pick_cell(weights, i, k, excess)
     return None
 
 
@@ -149,10 +148,10 @@ def _find_worst_cell(weights: Integers, neighbours: Neighbours) -> Cell:
     """The largest ratio, compared exactly among each block's float maxima."""
     floats = weights.astype(float)
     best: Cell | None = None
-    for i, k, top, bottom in _comparisons(floats, floats, neighbours):
+    for i, k, top, bottom in _iterate_comparisons(floats, floats, neighbours):
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(top == bottom, 1.0, top / bottom)
-        cell = _cell(weights, i, k, ratio)
+        cell = _pick_cell(weights, i, k, ratio)
         if best is None or (cell.weights[0] * best.weights[1] > best.weights[0] * cell.weights[1]):
             best = cell
     if best is None:
@@ -160,7 +159,9 @@ def _find_worst_cell(weights: Integers, neighbours: Neighbours) -> Cell:
     return best
 
 
-def _comparisons(upper: Any, lower: Any, neighbours: Neighbours) -> Iterator[tuple[Any, ...]]:
+def _iterate_comparisons(
+    upper: Any, lower: Any, neighbours: Neighbours
+) -> Iterator[tuple[Any, ...]]:
     """Blocks (i, k, upper[i], lower[k]) that together hold every ordered neighbour pair.
 
     Where all pairs are neighbours, the largest of each column against the smallest decides.
@@ -178,7 +179,7 @@ def _comparisons(upper: Any, lower: Any, neighbours: Neighbours) -> Iterator[tup
         yield index[first][:, None], index[second][:, None], upper[first], lower[second]
 
 
-def _cell(weights: Integers, i: Integers, k: Integers, measure: NDArray[Any]) -> Cell:
+def _pick_cell(weights: Integers, i: Integers, k: Integers, measure: NDArray[Any]) -> Cell:
     """The cell of a block where `measure` is largest."""
     at, j = np.unravel_index(int(measure.argmax()), measure.shape)
     likelier = int(np.broadcast_to(i, measure.shape)[at, j])

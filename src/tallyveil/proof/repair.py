@@ -173,7 +173,7 @@ def _estimate_noise(matrix: Floats, neighbours: Neighbours, epsilon: float) -> f
     M_i > R M_k with R = e^epsilon is explained by changes of (M_i - R M_k) / (1 + R) in both;
     numerator and denominator are divided by R, which may overflow.
     """
-    return _worst_excess(matrix, neighbours, epsilon) / (1 + math.exp(-epsilon))
+    return _measure_excess(matrix, neighbours, epsilon) / (1 + math.exp(-epsilon))
 
 
 def _zero_noise(matrix: Floats, noise: float) -> Floats:
@@ -207,19 +207,8 @@ def close_ratios(
 ) -> NDArray[Any]:
     """Return the smallest array above `values` with closed[i] >= demand(closed[k]) for neighbours.
 
-    Parameters
-    ----------
-    values : array, shape (n, m)
-        Doubles or integers.
-    neighbours : Neighbours
-        Which rows are compared.
-    demand : function
-        An increasing map from a row to the least that a neighbouring row may hold:
-        multiplication by e^-epsilon for doubles, `Growth.need` for integers.
-
-    Returns
-    -------
-    array, shape (n, m)
+    `demand` is an increasing map from a row to the least that a neighbouring row may hold:
+    multiplication by e^-epsilon for doubles, `Growth.need` for integers.
     """
     closed = values.copy()
     if neighbours.kind == "complete":
@@ -272,12 +261,14 @@ def _fill_rows(
     sums = closed.sum(axis=1)
     lacks = sums.max() - sums
     # the smallest k >= 0 with lacks[i] + k <= e^epsilon (lacks[i'] + k) for neighbours i, i'
-    common = _worst_excess(lacks[:, None], neighbours, epsilon) / -math.expm1(-epsilon)
-    filled: Floats = closed + (lacks + common)[:, None] * _proportions(closed, neighbours, target)
+    common = _measure_excess(lacks[:, None], neighbours, epsilon) / -math.expm1(-epsilon)
+    filled: Floats = closed + (lacks + common)[:, None] * _choose_proportions(
+        closed, neighbours, target
+    )
     return filled
 
 
-def _proportions(closed: Floats, neighbours: Neighbours, target: Floats | None) -> Floats:
+def _choose_proportions(closed: Floats, neighbours: Neighbours, target: Floats | None) -> Floats:
     """Where added mass goes, shape (n, m): one distribution per connected part of the graph."""
     label = label_components(neighbours)
     proportions = np.empty_like(closed)
@@ -293,7 +284,7 @@ def _proportions(closed: Floats, neighbours: Neighbours, target: Floats | None) 
 # -- the neighbour graph -------------------------------------------------------------------------
 
 
-def _worst_excess(values: Floats, neighbours: Neighbours, epsilon: float) -> float:
+def _measure_excess(values: Floats, neighbours: Neighbours, epsilon: float) -> float:
     """The largest e^-epsilon values[i] - values[k] over neighbours and columns, or 0."""
     shrink = math.exp(-epsilon)
     if neighbours.kind == "complete":

@@ -20,25 +20,10 @@ TOTAL = 1 << TOTAL_BITS
 def round_rows(
     matrix: Floats, rest_at: Integers, *, reserve: int = 0, shared_by: Mask | None = None
 ) -> Integers:
-    """Round the rows of a stochastic matrix to integers that total 2^62.
+    """Round the rows of a stochastic matrix, shape (n, m), to integers that total 2^62.
 
-    Entries are rounded down; what a row then lacks goes to one of its outputs, or is shared.
-
-    Parameters
-    ----------
-    matrix : array of float, shape (n, m)
-        Non-negative rows that sum to one.
-    rest_at : array of int, shape (n,)
-        The output of each row that takes what is left over.
-    reserve : int
-        Units of each row that are kept back before rounding, to be shared.
-    shared_by : array of bool, shape (n, m), or None
-        Outputs that first take equal parts of what is left; None leaves all of it to `rest_at`.
-
-    Returns
-    -------
-    array of int, shape (n, m)
-        Every row totals 2^62.
+    Entries are rounded down after `reserve` units of each row are kept back. Outputs in
+    `shared_by` take equal parts of what a row then lacks; output `rest_at[i]` takes the rest.
 
     >>> round_rows(np.array([[0.5, 0.5]]), np.array([0])).tolist() == [[2**61, 2**61]]
     True

@@ -31,15 +31,8 @@ from tallyveil.query import Query
 
 __all__ = ["describe_findings", "read_document", "verify"]
 
-MALFORMED = (
-    ValueError,
-    TypeError,
-    KeyError,
-    IndexError,
-    AttributeError,
-    OverflowError,
-    RecursionError,
-)  # what reading a document of the wrong shape raises
+# what reading a document of the wrong shape raises
+MALFORMED = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
 
 
 def verify(source: str | Path | Mapping[str, Any] | Any, epsilon: Epsilon | None = None) -> Verdict:
@@ -74,10 +67,10 @@ def verify(source: str | Path | Mapping[str, Any] | Any, epsilon: Epsilon | None
     try:
         verdict = _judge(read_document(source))
     except VerificationError as failure:
-        return Verdict(False, None, None, None, None, None, str(failure))
+        return Verdict(False, reason=str(failure))
     except (TallyveilError, OSError, *MALFORMED) as problem:
         reason = f"Not a readable certified mechanism: {type(problem).__name__}: {problem}"
-        return Verdict(False, None, None, None, None, None, reason)
+        return Verdict(False, reason=reason)
     if verdict.ok and wanted is not None and (verdict.epsilon or wanted) > wanted:
         reason = f"It holds at epsilon {verdict.epsilon}, which is above the wanted {wanted}."
         return replace(verdict, ok=False, reason=reason)
@@ -93,8 +86,7 @@ def read_document(source: Any) -> Mapping[str, Any]:
     if isinstance(source, Mapping):
         return source
     if hasattr(source, "to_dict"):
-        made: Mapping[str, Any] = source.to_dict()
-        return made
+        return dict(source.to_dict())
     if not isinstance(source, (str, Path)):
         rule = "be a path, a parsed document or a certified mechanism"
         raise ArgumentError("source", rule, got=type(source).__name__)
@@ -196,8 +188,8 @@ def _check_noise(data: Any, claim: Mapping[str, Any], steps: int) -> Verdict:
         raise VerificationError(f"Neighbours {steps} steps apart cost more than epsilon.")
     problem = noise.check()
     if problem is not None:
-        return Verdict(False, epsilon, delta, None, None, None, f"Not private: {problem}.")
-    return Verdict(True, epsilon, delta, float(epsilon), None, None, "")
+        return Verdict(False, epsilon, delta, reason=f"Not private: {problem}.")
+    return Verdict(True, epsilon, delta, float(epsilon))
 
 
 def _judge_ladder(data: Any, claim: Mapping[str, Any]) -> Verdict:
@@ -224,12 +216,12 @@ def _judge_levels(data: Mapping[str, Any]) -> Verdict:
     tables = [document.read_rows(lines) for lines in data["weights"]]
     problem = find_broken_level(tables, query, epsilons)
     if problem is not None:
-        return Verdict(False, epsilons[0], Fraction(0), None, None, None, problem)
+        return Verdict(False, epsilons[0], Fraction(0), reason=problem)
     reason = (
         f"Private: {len(tables)} levels of {query.shape[0]} answers, each the exact product of "
         "its tables, checked in integers."
     )
-    return Verdict(True, epsilons[0], Fraction(0), None, None, None, reason)
+    return Verdict(True, epsilons[0], Fraction(0), reason=reason)
 
 
 JUDGES: dict[str, tuple[str, Callable[[Any, Mapping[str, Any]], Verdict]]] = {

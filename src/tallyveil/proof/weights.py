@@ -29,7 +29,6 @@ LARGEST_RESERVE = 1e-3
 MIXING_ROUNDS = 4
 """How often `approximate_weights` mixes in the mean output distribution before it gives up."""
 
-
 MIXING_MARGIN = 2.0**-40
 """Mixed in beyond what the excess asks for, against the rounding of the mixed doubles."""
 
@@ -41,23 +40,6 @@ def pure_weights(matrix: Floats, query: Query, epsilon: Fraction) -> Integers:
     weight 1 in all rows of that part; every other output gets 0. For every neighbour pair and
     every output, weight <= e^epsilon * neighbour's weight, exactly. Symmetric matrices give
     symmetric weights.
-
-    Parameters
-    ----------
-    matrix : array of float, shape (n, m)
-        Private at epsilon up to the rounding of doubles; see `tallyveil.proof.repair`.
-    query : Query
-        Its neighbours say which rows are compared.
-    epsilon : Fraction
-        The exact privacy loss.
-
-    Returns
-    -------
-    array of int, shape (n, m)
-
-    >>> pure_weights(np.full((2, 2), 0.5), Query.count(1), Fraction(1)).tolist() == [
-    ...     [2**61, 2**61], [2**61, 2**61]]
-    True
     """
     growth = Growth.of(epsilon)
     support = _find_support(matrix, query.neighbours)
@@ -92,23 +74,8 @@ def approximate_weights(
     """Return integer weights of an (epsilon, delta)-private matrix, rows totalling 2^62.
 
     Entries are rounded down, with the rest on each row's likeliest output. If that leaves the
-    hockey-stick sum above delta, rows are mixed with the mean output distribution by just as
-    much as brings it below; mixing by t scales the sum by 1 - t. Impossible entries stay
-    impossible unless mixing is needed.
-
-    Parameters
-    ----------
-    matrix : array of float, shape (n, m)
-        (epsilon, delta)-private up to the rounding of doubles.
-    query : Query
-        Its neighbours say which rows are compared.
-    epsilon, delta : Fraction
-        The exact privacy loss.
-
-    Returns
-    -------
-    array of int, shape (n, m)
-        `tallyveil.proof.verify.check_weights` decides whether they are private.
+    hockey-stick sum above delta, rows are mixed with the mean output distribution by just as much
+    as brings it below; mixing by t scales the sum by 1 - t. `check_weights` decides in the end.
     """
     allowed = int(delta * TOTAL)
     mean = matrix.mean(axis=0) / matrix.mean(axis=0).sum()

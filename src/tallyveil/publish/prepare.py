@@ -143,8 +143,8 @@ class Prepared:
     def build_table(self, counts: Mapping[str, CountArray]) -> Table:
         """The published table with these counts, which are public by now."""
         if self.layout.grouped:
-            return self.source.grouped(self.request.by, self.request.categories, counts)
-        return self.source.released(counts, self.layout.keep, self.layout.order)
+            return self.source.build_grouped(self.request.by, self.request.categories, counts)
+        return self.source.build_released(counts, self.layout.keep, self.layout.order)
 
     def count_bytes(self) -> int:
         """An upper bound on the size of the release, known before anything is drawn."""

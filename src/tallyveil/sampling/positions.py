@@ -17,26 +17,11 @@ __all__ = ["input_positions", "released_values"]
 
 
 def input_positions(counts: Any, query: Query) -> tuple[NDArray[Any], bool, np.dtype[Any]]:
-    """Return the input index of every true answer, whether one was given, and their type.
+    """Return the input index of every true answer, whether one number was given, and the type.
 
-    Refuses, before anything is drawn, what is not one number or a one-dimensional array of
-    true answers of the query: strings, None, booleans, fractions, missing values, numbers out
-    of range. An empty array gives an empty result.
-
-    Parameters
-    ----------
-    counts : number or array, shape (N,)
-        The true answers.
-    query : Query
-        What they answer.
-
-    Returns
-    -------
-    positions : array of int, shape (N,)
-    one : bool
-        Whether a single number was given.
-    kind : dtype
-        The type of `counts` if it was an array, else the query's own.
+    The type is that of `counts` if it was an array, else the query's own. Refuses, before
+    anything is drawn, what is not one number or a one-dimensional array of true answers:
+    strings, None, booleans, fractions, missing values, numbers out of range.
 
     >>> input_positions([3, 0], Query.count(3))[0].tolist()
     [3, 0]
@@ -49,11 +34,8 @@ def input_positions(counts: Any, query: Query) -> tuple[NDArray[Any], bool, np.d
     if array.ndim > 1:
         raise _refusal("be one number or a one-dimensional array of numbers")
     if array.size == 0 and array.ndim == 1 and array.dtype.kind in "fiu":
-        return (
-            np.empty(0, np.int64),
-            False,
-            array.dtype if array.dtype.kind != "f" else _own_dtype(query),
-        )
+        kind = _choose_dtype(query) if array.dtype.kind == "f" else array.dtype
+        return np.empty(0, np.int64), False, kind
     if array.dtype.kind not in "fiu":
         raise _refusal("be numbers: not strings, None, booleans, dates or mixed objects")
     values = array.reshape(-1)
@@ -62,16 +44,15 @@ def input_positions(counts: Any, query: Query) -> tuple[NDArray[Any], bool, np.d
         raise _refusal("hold no missing or infinite value")
     if values.min() < low or values.max() > high:
         raise _refusal(f"lie between {low} and {high}, the public range of the query")
-    kind = array.dtype if isinstance(counts, (np.ndarray, np.generic)) else _own_dtype(query)
+    kind = array.dtype if isinstance(counts, (np.ndarray, np.generic)) else _choose_dtype(query)
     if _is_consecutive(query):
         if values.dtype.kind == "f" and (values != np.floor(values)).any():
             raise _refusal("be whole numbers")
         whole = values.astype(np.int64) if values.dtype.kind == "f" else values
         return (whole - low if low else whole), array.ndim == 0, kind
     at = np.searchsorted((query.inputs[:-1] + query.inputs[1:]) / 2, values)
-    if np.abs(query.inputs[at] - values).max() > GRID_TOLERANCE * float(
-        np.diff(query.inputs).min()
-    ):
+    spacing = float(np.diff(query.inputs).min())
+    if np.abs(query.inputs[at] - values).max() > GRID_TOLERANCE * spacing:
         raise _refusal("be true answers of the query")
     return at, array.ndim == 0, kind
 
@@ -95,7 +76,7 @@ def _is_consecutive(query: Query) -> bool:
     return whole and int(query.inputs[-1]) - int(query.inputs[0]) == len(query.inputs) - 1
 
 
-def _own_dtype(query: Query) -> np.dtype[Any]:
+def _choose_dtype(query: Query) -> np.dtype[Any]:
     return np.dtype(np.int64) if query.outputs.dtype.kind in "iu" else np.dtype(np.float64)
 
 

@@ -35,14 +35,9 @@ CELLS_PER_ROW_DRAWN = 16
 
 
 class Sampler:
-    """Draws output indices for row indices of a table of integer weights.
+    """Draws output indices for row indices of a table of integer weights, shape (n, m).
 
-    Parameters
-    ----------
-    weights : array of int, shape (n, m)
-        Non-negative, every row totalling 2^bits.
-    bits : int
-        Word length; 62 for certified weights, fewer where every word is to be tried.
+    Every row of the weights totals 2^bits; fewer bits than 62 serve to try every word.
 
     >>> sure = Sampler(np.array([[0, 2**62], [2**62, 0]]))
     >>> sure.draw(np.array([0, 1, 0]), Entropy()).tolist()
@@ -58,19 +53,9 @@ class Sampler:
         self._lookup: _Lookup | None = None  # built by the first long draw
 
     def draw(self, rows: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
-        """Draw one output index per row index, in the order of `rows`.
+        """Draw one output index per row index, in order; memory beside the result is O(CHUNK).
 
-        Parameters
-        ----------
-        rows : array of int, shape (N,)
-            In 0..n-1; the caller checks that before anything is drawn.
-        entropy : Entropy
-            Where the random words come from.
-
-        Returns
-        -------
-        array of int, shape (N,)
-            Memory beside it is O(CHUNK).
+        Row indices lie in 0..n-1; the caller checks that before anything is drawn.
         """
         drawn = np.empty(len(rows), dtype=self.dtype)
         if len(rows) * CELLS_PER_ROW_DRAWN < self.shape[0] << self.first_bits:
@@ -124,18 +109,7 @@ class Sampler:
 def search_words(ends: Integers, words: Integers, low: Integers, high: Integers) -> Integers:
     """Find the first place in low..high whose cumulative sum exceeds the word, by bisection.
 
-    Parameters
-    ----------
-    ends : array of int
-        Cumulative sums that do not decrease within any low[i]..high[i].
-    words : array of int, shape (N,)
-        All below ``ends[high]``.
-    low, high : array of int, shape (N,)
-        The first and the last place that come into question.
-
-    Returns
-    -------
-    array of int, shape (N,)
+    ``ends`` does not decrease within any low[i]..high[i], and words are below ``ends[high]``.
 
     >>> first, last = np.array([0, 0]), np.array([2, 2])
     >>> search_words(np.array([2, 2, 5]), np.array([1, 2]), first, last).tolist()
@@ -156,9 +130,9 @@ def search_words(ends: Integers, words: Integers, low: Integers, high: Integers)
 class _Lookup:
     """What the first bits of a word say about its output.
 
-    `lowest[row, cell]` is the output of the cell's first word, and of the last word of all for
-    the last cell; shape (n, cells + 1). `table` holds the output of each cell where all its
-    words agree, else m; flat, length n * cells.
+    `lowest[row, cell]` is the output of the cell's first word, and m - 1 past the last cell;
+    shape (n, cells + 1). `table` holds the output of each cell where all its words agree, else
+    m; flat, length n * cells.
     """
 
     lowest: NDArray[Any]

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
-from tallyveil.tables.base import CountArray, Engine, Order
+from tallyveil.tables.base import CountArray, Order, Table
 from tallyveil.tables.codes import Codes, encode_text
 from tallyveil.tables.counts import (
     convert_numbers,
@@ -26,29 +26,16 @@ __all__ = ["ArrayTable", "wrap_array"]
 
 
 def wrap_array(source: Any) -> ArrayTable:
-    """Wrap a one-dimensional array, a list or a series of counts as a table of one column.
-
-    Parameters
-    ----------
-    source : array-like, shape (rows,)
-        The counts.
-
-    Returns
-    -------
-    ArrayTable
-        The counts under the name "count".
-
-    Raises
-    ------
-    TableError
-        If `source` is empty or not one-dimensional.
-    """
+    """Wrap a one-dimensional array, list or series of counts as a table of one column, "count"."""
     try:
         values = np.asarray(source)
     except (TypeError, ValueError):
-        raise _unknown_kind(source) from None
+        values = np.empty((0, 0))  # lists of unequal length, and what is no array at all
     if values.ndim != 1:
-        raise _unknown_kind(source)
+        raise TableError(
+            f"A table is a path, an Arrow, pandas or Polars table, or a one-dimensional array of "
+            f"counts. Got {type(source).__name__}."
+        )
     if len(values) == 0:
         raise TableError("The table is empty: the array holds no counts.")
     is_pandas = type(source).__module__.partition(".")[0] == "pandas"
@@ -57,20 +44,11 @@ def wrap_array(source: Any) -> ArrayTable:
 
 
 @dataclass(frozen=True, eq=False)
-class ArrayTable(Engine):
-    """A plain array of counts (or a Series), under one name.
+class ArrayTable(Table):
+    """A plain array of counts (or a Series, with its index), under one name.
 
-    Attributes
-    ----------
-    values : array, shape (rows,)
-        The counts as they came.
-    rebuild : callable
-        Turns released counts into the kind of object that came in. Can be pickled, and holds
-        no count.
-    name : str
-        The name of the column.
-    index : pandas.Index or None
-        The index of a pandas Series, which goes along.
+    `rebuild` turns released counts and the index into the kind of object that came in. It can be
+    pickled, and holds no count.
     """
 
     values: NDArray[Any]
@@ -120,7 +98,7 @@ class ArrayTable(Engine):
             held = np.array([0, upper]).astype(self.values.dtype)
             require_fits(held, name, str(self.values.dtype), upper)
 
-    def released(
+    def build_released(
         self, counts: Mapping[str, CountArray], keep: Sequence[str], order: Order = None
     ) -> ArrayTable:
         """Give the released counts in place of the old ones."""
@@ -130,7 +108,7 @@ class ArrayTable(Engine):
         index = None if self.index is None else self.index[order]
         return replace(self, values=values[order], index=index)
 
-    def grouped(
+    def build_grouped(
         self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, CountArray]
     ) -> ArrayTable:
         """Refuse: an array has no categories."""
@@ -169,10 +147,3 @@ def _build_sequence(kind: Callable[[list[int]], Any], values: CountArray, _index
 
 def _build_array(dtype: DTypeLike, values: CountArray, _index: None) -> NDArray[Any]:
     return values.astype(dtype)
-
-
-def _unknown_kind(source: Any) -> TableError:
-    return TableError(
-        f"A table is a path, an Arrow, pandas or Polars table, or a one-dimensional array of "
-        f"counts. Got {type(source).__name__}."
-    )

@@ -12,7 +12,7 @@ import numpy as np
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import MissingExtraError, TableError
-from tallyveil.tables.base import CountArray, Engine, Order
+from tallyveil.tables.base import CountArray, Order, Table
 from tallyveil.tables.codes import (
     CodeArray,
     Codes,
@@ -29,45 +29,16 @@ WIDE_DECIMAL = (19, 0)
 
 
 def wrap_arrow(source: Any) -> ArrowTable:
-    """Wrap an Arrow table.
-
-    Parameters
-    ----------
-    source : pyarrow.Table or pyarrow.RecordBatch
-        The data.
-
-    Returns
-    -------
-    ArrowTable
-        The table.
-    """
+    """Wrap a pyarrow Table or RecordBatch."""
     import pyarrow as pa
 
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
-    return ArrowTable(source, "arrow")
+    return ArrowTable(source)
 
 
 def read_arrow(path: Path, kind: str) -> ArrowTable:
-    """Read a Parquet or Feather file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    kind : str
-        "parquet" or "arrow".
-
-    Returns
-    -------
-    ArrowTable
-        The table.
-
-    Raises
-    ------
-    TableError
-        If the file is empty or damaged.
-    """
+    """Read a Parquet file (kind "parquet") or a Feather file (kind "arrow")."""
     pa = _import_pyarrow()
     if path.stat().st_size == 0:
         raise TableError("The table is empty: the file holds no bytes.")
@@ -88,20 +59,9 @@ def read_arrow(path: Path, kind: str) -> ArrowTable:
 
 
 def build_arrow(columns: Mapping[str, Sequence[str]], types: Mapping[str, str]) -> Any:
-    """Build a pyarrow table from columns of text.
+    """Build a pyarrow table from columns of text and their types: integer, number or string.
 
-    Parameters
-    ----------
-    columns : mapping of str to sequence of str
-        The cells by column.
-    types : mapping of str to str
-        The type by column: "integer", "number" or "string". An empty cell of a column of
-        numbers becomes null.
-
-    Returns
-    -------
-    pyarrow.Table
-        The table, its numbers as int64 and float64.
+    An empty cell of a column of numbers becomes null.
     """
     pa = _import_pyarrow()
     convert = {"integer": (int, pa.int64()), "number": (float, pa.float64())}
@@ -116,21 +76,11 @@ def build_arrow(columns: Mapping[str, Sequence[str]], types: Mapping[str, str]) 
 
 
 @dataclass(frozen=True, eq=False)
-class ArrowTable(Engine):
-    """A pyarrow table, from memory or from a Parquet or Feather file.
-
-    Attributes
-    ----------
-    table : pyarrow.Table
-        The data.
-    kind : str
-        "arrow" or "parquet".
-    from_file : bool
-        Whether it was read from a file.
-    """
+class ArrowTable(Table):
+    """A pyarrow table, from memory or from a Parquet or Feather file."""
 
     table: Any
-    kind: str
+    kind: str = "arrow"
     from_file: bool = False
 
     @property
@@ -225,7 +175,7 @@ class ArrowTable(Engine):
             held = np.zeros(1, dtype=np.int64)
         require_fits(held, name, str(wanted), upper)
 
-    def released(
+    def build_released(
         self, counts: Mapping[str, CountArray], keep: Sequence[str], order: Order = None
     ) -> ArrowTable:
         """Build the table that is published."""
@@ -238,7 +188,7 @@ class ArrowTable(Engine):
             table = table.take(order)
         return ArrowTable(_drop_traces(table), self.kind, self.from_file)
 
-    def grouped(
+    def build_grouped(
         self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, CountArray]
     ) -> ArrowTable:
         """Build a table with one row for each category."""
@@ -318,8 +268,8 @@ def _encode_used(codes: CodeArray, values: list[Any]) -> Codes:
 def _drop_traces(table: Any) -> Any:
     """Put `table` in one chunk, without metadata, with dictionaries of what is in it only.
 
-    Chunks, metadata (pandas keeps notes and names of dropped columns there) and dictionaries
-    (unused values, order of first appearance) may tell of the confidential table.
+    Chunks, metadata (pandas notes dropped columns there) and dictionaries (unused values, order
+    of first appearance) may tell of the confidential table.
     """
     import pyarrow as pa
 
@@ -330,17 +280,13 @@ def _drop_traces(table: Any) -> Any:
 
 
 def _rebuild_dictionary(column: Any) -> Any:
-    """Rebuild a column's dictionary, if it has one, from what occurs, in order of value.
-
-    An ordered dictionary keeps its own order, which means something.
-    """
+    """Rebuild a dictionary from what occurs: sorted, or in its own order where it is ordered."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if not pa.types.is_dictionary(column.type):
         return column
-    coded = pa.chunked_array(column.chunks, column.type).combine_chunks()
-    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    coded = column.combine_chunks()
     values = coded.dictionary_decode()
     levels = pc.drop_null(pc.unique(values))
     if coded.type.ordered:

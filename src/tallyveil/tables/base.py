@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
@@ -13,7 +12,7 @@ from tallyveil.arrays import Integers
 from tallyveil.errors import ArgumentError
 from tallyveil.tables.codes import Codes
 
-__all__ = ["BATCH_ROWS", "CountArray", "Engine", "Order", "Table"]
+__all__ = ["BATCH_ROWS", "CountArray", "Order", "Table"]
 
 BATCH_ROWS = 65_536
 """How many rows a batch has unless told otherwise."""
@@ -26,10 +25,10 @@ Order: TypeAlias = Integers | None
 
 
 class Table(Protocol):
-    """What the rest of the package knows of a table.
+    """A table, whatever library holds it; it leaves as the kind it came in as.
 
-    A table leaves as the kind it came in as. Everything outside this package sees columns,
-    counts and labels, and never a library. A name is that of a column or of an index level.
+    Everything outside this package sees columns, counts and labels, and never a library. A
+    name is that of a column or, for labels, also of an index level.
     """
 
     @property
@@ -47,74 +46,33 @@ class Table(Protocol):
     @property
     def index_names(self) -> tuple[str, ...]:
         """Labels beside the columns that name a row (a pandas index), if any."""
+        return ()
 
     @property
     def rows(self) -> int:
         """How many rows there are."""
 
+    def slice(self, start: int, stop: int) -> Table:
+        """Give the rows `start` to `stop`, the last one left out, as a table of this kind."""
+
     def batches(self, size: int = BATCH_ROWS) -> Iterator[Table]:
-        """Give the table in pieces of consecutive rows.
-
-        Each call starts again at the first row and gives the same rows. A table in memory
-        gives views of itself where its library allows.
-
-        Parameters
-        ----------
-        size : int
-            The number of rows of every piece but the last, at least 1.
-
-        Returns
-        -------
-        iterator of Table
-            Tables of the same kind; none for a table without rows.
-        """
+        """Give the table in pieces of `size` consecutive rows, the same ones at every call."""
+        if size < 1:
+            raise ArgumentError("size", "be at least 1", size)
+        return (self.slice(start, start + size) for start in range(0, self.rows, size))
 
     def counts(self, name: str) -> Integers:
-        """Read a column as counts, all at once; `read_counts` reads it in batches.
+        """Read a column as counts of at least 0, all at once, those above 2^62 cut to it.
 
-        Parameters
-        ----------
-        name : str
-            A column.
-
-        Returns
-        -------
-        array of int64, shape (rows,)
-            The counts, at least 0; those above 2^62 are cut to it.
-
-        Raises
-        ------
-        TableError
-            If a row holds no count. Names the row, never what it holds.
+        A row without a count raises a `RowError`. `read_counts` reads in batches.
         """
 
     def codes(self, name: str) -> Codes:
-        """Encode the labels of a column or index level as integers.
-
-        Parameters
-        ----------
-        name : str
-            A column or an index level.
-
-        Returns
-        -------
-        Codes
-            A code for each row and the label of each code. Only what occurs has a code.
-        """
+        """Encode the labels of a column or index level; only what occurs has a code."""
 
     def labels(self, name: str) -> Sequence[str]:
-        """Give the text of a column or index level by which categories are compared.
-
-        Parameters
-        ----------
-        name : str
-            A column or an index level.
-
-        Returns
-        -------
-        sequence of str
-            One label for each row; a row without a value has the empty label.
-        """
+        """Give the text of each row by which categories are compared, empty for no value."""
+        return self.codes(name).spread()
 
     def type_of(self, name: str) -> str:
         """Give the Frictionless type of a column, such as integer or string."""
@@ -122,47 +80,22 @@ class Table(Protocol):
     def require_room(self, name: str, upper: int) -> None:
         """Raise a `TableError` unless the column's type can hold every count up to `upper`."""
 
-    def released(
+    def build_released(
         self, counts: Mapping[str, CountArray], keep: Sequence[str], order: Order = None
     ) -> Table:
-        """Build the table that is published.
+        """Build the published table: the columns `keep`, in their types, with released counts.
 
-        Whatever could tell of rows or columns that are not published (unused levels,
-        metadata, old row numbers) is left out.
-
-        Parameters
-        ----------
-        counts : mapping of str to array of int, shape (rows,)
-            The released counts by column, in the row order of this table.
-        keep : sequence of str
-            The columns to publish, those of `counts` among them.
-        order : array of int, shape (rows,), or None
-            The rows in the order in which they are published.
-
-        Returns
-        -------
-        Table
-            A table of the same kind, each column of the type it had.
+        Counts stand in the row order of this table, the result in `order`. Whatever could tell
+        of rows or columns that are not published (unused levels, metadata, old row numbers) is
+        left out.
         """
 
-    def grouped(
+    def build_grouped(
         self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, CountArray]
     ) -> Table:
-        """Build a table of the same kind with one row for each category.
+        """Build a table of the same kind with one row for each public category.
 
-        Parameters
-        ----------
-        by : sequence of str
-            The columns that the labels belong to.
-        labels : sequence of tuple of str
-            The public categories, one label for each column of `by`.
-        counts : mapping of str to array of int, shape (categories,)
-            The counts by column.
-
-        Returns
-        -------
-        Table
-            The columns `by`, of the type they have in this table, and the counts.
+        It has the columns `by`, of the type they have in this table, and the counts.
         """
 
     def native(self) -> Any:
@@ -170,35 +103,3 @@ class Table(Protocol):
 
     def to_bytes(self) -> bytes:
         """Write the table as a file; equal tables give equal bytes."""
-
-
-class Engine(ABC):
-    """What the tables of all libraries share."""
-
-    @property
-    def index_names(self) -> tuple[str, ...]:
-        """No labels beside the columns."""
-        return ()
-
-    @property
-    @abstractmethod
-    def rows(self) -> int:
-        """How many rows there are."""
-
-    @abstractmethod
-    def slice(self, start: int, stop: int) -> Table:
-        """Give the rows `start` to `stop`, the last one left out, as a table of this kind."""
-
-    @abstractmethod
-    def codes(self, name: str) -> Codes:
-        """Encode the labels of a column or index level as integers."""
-
-    def labels(self, name: str) -> Sequence[str]:
-        """Give the text of a column or index level by which categories are compared."""
-        return self.codes(name).spread()
-
-    def batches(self, size: int = BATCH_ROWS) -> Iterator[Table]:
-        """Give the table in pieces of `size` consecutive rows."""
-        if size < 1:
-            raise ArgumentError("size", "be at least 1", size)
-        return (self.slice(start, start + size) for start in range(0, self.rows, size))

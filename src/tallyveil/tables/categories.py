@@ -37,26 +37,12 @@ LARGEST_CODE = 2**62
 
 
 def public_categories(categories: Any, by: Sequence[str]) -> tuple[Label, ...]:
-    """Read the public list of categories, in its own order.
+    """Read the public list of categories, in its own order: a label for each column of `by`.
 
-    Parameters
-    ----------
-    categories : sequence, mapping, str or Path
-        For one column a sequence of values, "a,b,c", or a file with one value per line; for
-        several columns a mapping of column to values (every combination), a sequence of
-        tuples, or a CSV file whose header names the columns.
-    by : sequence of str
-        The columns that the labels belong to.
+    For one column a sequence of values, "a,b,c", or a file with one value per line; for several
+    a mapping of column to values (every combination), a sequence of tuples, or a CSV file whose
+    header names the columns.
 
-    Returns
-    -------
-    tuple of tuple of str
-        One label for each category and column, no category twice.
-
-    Examples
-    --------
-    >>> public_categories(["N", "S"], ["region"])
-    (('N',), ('S',))
     >>> public_categories({"sex": ["f", "m"], "region": ["N"]}, ["region", "sex"])
     (('N', 'f'), ('N', 'm'))
     """
@@ -82,21 +68,9 @@ def public_categories(categories: Any, by: Sequence[str]) -> tuple[Label, ...]:
 
 
 def require_distinct(table: Table, names: Sequence[str]) -> None:
-    """Raise a `TableError` if two rows carry the same public labels.
+    """Raise a `TableError` that names the first row with the same public labels as an earlier one.
 
     Takes O(rows log rows) time, and O(rows) if one column tells all rows apart.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    names : sequence of str
-        The public columns and index levels; with none of them nothing is required.
-
-    Raises
-    ------
-    TableError
-        Names the first row that repeats an earlier one.
     """
     if not names:
         return
@@ -124,23 +98,10 @@ def require_distinct(table: Table, names: Sequence[str]) -> None:
 
 
 def sorted_order(table: Table, names: Sequence[str], ties: Integers | None = None) -> Integers:
-    """Sort the rows by public columns: numbers by size, text by letter.
+    """Sort the rows by public columns, the first deciding first; return row numbers from 0.
 
-    A column is compared as numbers if every label in it is a finite number.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    names : sequence of str
-        The public columns and index levels, the first of them deciding first.
-    ties : array of int, shape (rows,), optional
-        The order of rows with the same labels; by default that of the table.
-
-    Returns
-    -------
-    array of int, shape (rows,)
-        The row numbers, from 0, in sorted order.
+    A column is compared as numbers if every label in it is a finite number, else as text. Rows
+    with the same labels stand in the order of `ties`, by default that of the table.
     """
     start = np.arange(table.rows) if ties is None else ties
     ranks = [table.codes(name).rank_rows()[start] for name in names]
@@ -150,28 +111,9 @@ def sorted_order(table: Table, names: Sequence[str], ties: Integers | None = Non
 def count_rows(
     table: Table, by: Sequence[str], categories: Sequence[Label], where: Sequence[Condition]
 ) -> Integers:
-    """Count the rows of microdata in each category, in batches.
+    """Count the rows of microdata that meet all conditions in each public category, in batches.
 
-    Parameters
-    ----------
-    table : Table
-        The microdata, one row for each unit.
-    by : sequence of str
-        The columns that categories are made of.
-    categories : sequence of tuple of str
-        The public list, one label for each column of `by`.
-    where : sequence of Condition
-        Only rows that meet all of these are counted.
-
-    Returns
-    -------
-    array of int, shape (categories,)
-        The number of rows in each category.
-
-    Raises
-    ------
-    TableError
-        If a column is not there, or a row that is counted has a category that is not listed.
+    Raises a `TableError` if a row that is counted has a category that is not listed.
     """
     for name in by:
         if name not in (*table.names, *table.index_names):
@@ -196,26 +138,9 @@ def count_rows(
 
 
 def locate_categories(table: Table, keys: Sequence[str], categories: Sequence[Label]) -> Integers:
-    """Find the row of an aggregated table that holds each public category.
+    """Find the row number, from 0, of each public category in an aggregated table; -1 for no row.
 
-    Parameters
-    ----------
-    table : Table
-        The table; `require_distinct` says whether its categories are distinct.
-    keys : sequence of str
-        The columns and index levels that categories are made of.
-    categories : sequence of tuple of str
-        The public list, one label for each of `keys`.
-
-    Returns
-    -------
-    array of int, shape (categories,)
-        The row number, from 0, of each category; -1 for one that has no row.
-
-    Raises
-    ------
-    TableError
-        If a row has a category that is not listed.
+    Raises a `TableError` if a row has a category that is not listed.
     """
     places = _place_rows(table, keys, categories)
     if (places < 0).any():

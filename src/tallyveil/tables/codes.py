@@ -30,12 +30,8 @@ class Values(Protocol):
 class Codes:
     """A column as integers: two rows have the same code exactly if they have the same label.
 
-    Attributes
-    ----------
-    codes : array of int, shape (rows,)
-        The position in `values` of what each row holds.
-    values : array, shape (distinct,)
-        What occurs in the column, each label once: numbers, or the labels themselves.
+    `values[codes[row]]` is what a row holds; `values` has every label that occurs once, as a
+    number or as the label itself.
     """
 
     codes: CodeArray
@@ -66,8 +62,7 @@ class Codes:
             order = sorted(range(len(self.labels)), key=self.labels.__getitem__)
             ranks = np.empty(len(order), dtype=np.int64)
             ranks[order] = np.arange(len(order))
-        rows: Integers = ranks[self.codes]
-        return rows
+        return ranks[self.codes]
 
     def spread(self) -> list[str]:
         """Give the label of every row."""
@@ -76,20 +71,8 @@ class Codes:
 
 
 def encode_text(labels: Sequence[str]) -> Codes:
-    """Encode the label of every row.
+    """Encode the label of every row, with codes in the order of first occurrence.
 
-    Parameters
-    ----------
-    labels : sequence of str
-        One label for each row.
-
-    Returns
-    -------
-    Codes
-        Codes in the order in which the labels first occur.
-
-    Examples
-    --------
     >>> encode_text(["n", "s", "n"]).codes.tolist()
     [0, 1, 0]
     """
@@ -99,22 +82,8 @@ def encode_text(labels: Sequence[str]) -> Codes:
 
 
 def encode_values(codes: CodeArray, values: Sequence[Any]) -> Codes:
-    """Label codes by the text of their values, and merge codes whose labels are the same.
+    """Label codes by the text of their values (empty for None), and merge codes with equal labels.
 
-    Parameters
-    ----------
-    codes : array of int, shape (rows,)
-        The position in `values` of what each row holds.
-    values : sequence
-        What occurs in the column. None stands for no value and has the empty label.
-
-    Returns
-    -------
-    Codes
-        Codes with distinct labels.
-
-    Examples
-    --------
     >>> encode_values(np.array([0, 1, 2]), [None, "", "x"]).codes.tolist()
     [0, 0, 1]
     """
@@ -123,42 +92,15 @@ def encode_values(codes: CodeArray, values: Sequence[Any]) -> Codes:
 
 
 def encode_objects(values: Sequence[Any], missing: Mask) -> Codes:
-    """Encode Python objects by their text; for columns that no library can encode by value.
-
-    Parameters
-    ----------
-    values : sequence
-        One object for each row.
-    missing : array of bool, shape (rows,)
-        Rows without a value, which have the empty label.
-
-    Returns
-    -------
-    Codes
-        Codes in the order in which the labels first occur.
-    """
+    """Encode Python objects by their text, rows without a value by the empty label."""
     labels = np.array(list(map(str, values)), dtype=object)
     labels[missing] = ""
     return encode_text(labels.tolist())
 
 
 def encode_floats(values: NDArray[Any], *, nan_is_missing: bool = False) -> Codes:
-    """Encode floating-point numbers by their bits: 0.0 and -0.0 have different labels.
+    """Encode numbers by their bits at 64 bits: 0.0 and -0.0 differ, and all NaN are one value.
 
-    Parameters
-    ----------
-    values : array of float, shape (rows,)
-        One number for each row. All NaN are one value.
-    nan_is_missing : bool
-        Whether NaN stands for no value, which has the empty label.
-
-    Returns
-    -------
-    Codes
-        Codes of the numbers widened to 64 bits.
-
-    Examples
-    --------
     >>> encode_floats(np.array([0.5, 2.0, 0.5])).labels
     ['0.5', '2.0']
     """

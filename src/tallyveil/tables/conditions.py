@@ -32,17 +32,7 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True)
 class Condition:
-    """One public condition on a row of microdata, such as ``age >= 18``.
-
-    Attributes
-    ----------
-    column : str
-        The column to compare.
-    sign : str
-        One of == != < <= > >=.
-    value : str
-        What to compare it with.
-    """
+    """One public condition on a row of microdata, such as ``age >= 18``."""
 
     column: str
     sign: str
@@ -54,18 +44,8 @@ class Condition:
     def holds(self, table: Table) -> Mask:
         """Find the rows that meet the condition; a row without a value meets only ``!=``.
 
-        Numbers are compared as numbers where both sides are numbers, everything else as
-        text (so ISO dates compare as dates).
-
-        Parameters
-        ----------
-        table : Table
-            The microdata.
-
-        Returns
-        -------
-        array of bool, shape (rows,)
-            Whether each row meets the condition.
+        Numbers are compared as numbers where both sides are numbers, everything else as text (so
+        ISO dates compare as dates).
         """
         self.require_column(table)
         column = table.codes(self.column)
@@ -97,18 +77,6 @@ class Condition:
 def parse_conditions(texts: Iterable[str]) -> tuple[Condition, ...]:
     """Parse conditions written as ``column sign value``.
 
-    Parameters
-    ----------
-    texts : iterable of str
-        The conditions; all of them must hold.
-
-    Returns
-    -------
-    tuple of Condition
-        The conditions in the same order.
-
-    Examples
-    --------
     >>> [str(condition) for condition in parse_conditions(["age>=18", "result = 'positive'"])]
     ['age >= 18', 'result == positive']
     """

@@ -58,15 +58,9 @@ class RowError(TableError):
 
 @dataclass(frozen=True, eq=False)
 class ColumnCounts:
-    """A column of confidential counts in one compact array.
+    """A column of confidential counts in one compact array, and how many were above the bound.
 
-    Attributes
-    ----------
-    values : array of unsigned int, shape (rows,)
-        The counts, those above the upper bound cut to it. Read-only, of the smallest of the
-        types uint8, uint16, uint32 and uint64 that holds the upper bound.
-    above : int
-        How many rows were above the upper bound.
+    `values` is read-only, cut to the upper bound, of the smallest unsigned type that holds it.
     """
 
     values: CountArray
@@ -91,30 +85,9 @@ def clip_counts(counts: Integers, upper: int) -> ColumnCounts:
 def read_counts(table: Table, name: str, upper: int) -> ColumnCounts:
     """Read a column of counts, cut to 0..upper, in batches.
 
-    Takes O(rows) time, one compact array and one batch of memory; nothing else of the table
-    is copied.
+    Takes O(rows) time, one compact array and one batch of memory. A row without a count raises a
+    `RowError` that numbers it in the whole table.
 
-    Parameters
-    ----------
-    table : Table
-        The table.
-    name : str
-        A column of it.
-    upper : int
-        The largest count that is told apart, at least 0.
-
-    Returns
-    -------
-    ColumnCounts
-        The counts and how many of them were above `upper`.
-
-    Raises
-    ------
-    TableError
-        If a row holds no count. Names the row in the whole table, never what it holds.
-
-    Examples
-    --------
     >>> from tallyveil.tables.source import read_table
     >>> read_counts(read_table([3, 0, 12]), "count", 9)
     ColumnCounts(values=array([3, 0, 9], dtype=uint8), above=1)
@@ -135,22 +108,8 @@ def read_counts(table: Table, name: str, upper: int) -> ColumnCounts:
 
 
 def convert_text(values: Sequence[str], column: str) -> Integers:
-    """Convert text to counts: digits, with nothing but zeros after a point.
+    """Convert text to counts, cut to `LARGEST`: digits, with nothing but zeros after a point.
 
-    Parameters
-    ----------
-    values : sequence of str
-        The cells.
-    column : str
-        The name of the column, for messages.
-
-    Returns
-    -------
-    array of int64, shape (rows,)
-        The counts, cut to `LARGEST`.
-
-    Examples
-    --------
     >>> convert_text(["3", " 0 ", "12.0"], "cases").tolist()
     [3, 0, 12]
     """
@@ -170,22 +129,7 @@ def convert_text(values: Sequence[str], column: str) -> Integers:
 
 
 def convert_numbers(values: NDArray[Any], column: str, missing: Mask | None = None) -> Integers:
-    """Convert a numeric array to counts.
-
-    Parameters
-    ----------
-    values : array of a number type, shape (rows,)
-        The cells.
-    column : str
-        The name of the column, for messages.
-    missing : array of bool, shape (rows,), or None
-        The rows without a value; None if every row has one.
-
-    Returns
-    -------
-    array of int64, shape (rows,)
-        The counts, cut to `LARGEST`.
-    """
+    """Convert a numeric array to counts, cut to `LARGEST`; no row may be `missing`."""
     if missing is not None:
         _require_none(missing, column, "no value")
     if values.dtype.kind == "u":
@@ -207,20 +151,7 @@ def convert_numbers(values: NDArray[Any], column: str, missing: Mask | None = No
 
 
 def convert_objects(values: Sequence[Any], column: str) -> Integers:
-    """Convert Python objects, the cells of a column of mixed type, to counts.
-
-    Parameters
-    ----------
-    values : sequence
-        The cells; None stands for no value.
-    column : str
-        The name of the column, for messages.
-
-    Returns
-    -------
-    array of int64, shape (rows,)
-        The counts, cut to `LARGEST`.
-    """
+    """Convert the cells of a column of mixed type to counts, cut to `LARGEST`; None is no value."""
     quick = _convert_plain(values)
     if quick is not None:
         return quick
@@ -234,19 +165,7 @@ def convert_objects(values: Sequence[Any], column: str) -> Integers:
 
 
 def require_fits(values: NDArray[Any], column: str, type_name: str, upper: int) -> None:
-    """Raise a `TableError` unless [0, upper] came through the column's type unchanged.
-
-    Parameters
-    ----------
-    values : array
-        What [0, upper] became in the column's type.
-    column : str
-        The name of the column, for the message.
-    type_name : str
-        The name of its type, for the message.
-    upper : int
-        The largest count that may be released.
-    """
+    """Raise a `TableError` unless `values`, [0, upper] as the column holds it, is unchanged."""
     if values.tolist() != [0, upper]:
         raise TableError(
             f"Column {column!r} has the type {type_name}, which cannot hold {upper}. "
@@ -257,18 +176,6 @@ def require_fits(values: NDArray[Any], column: str, type_name: str, upper: int) 
 def name_type(letter: str) -> str:
     """Name the Frictionless type that fits a NumPy kind letter.
 
-    Parameters
-    ----------
-    letter : str
-        The `kind` of a NumPy data type.
-
-    Returns
-    -------
-    str
-        integer, number, boolean, datetime or string.
-
-    Examples
-    --------
     >>> name_type("u")
     'integer'
     """

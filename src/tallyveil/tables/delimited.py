@@ -20,7 +20,7 @@ import numpy as np
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
-from tallyveil.tables.base import CountArray, Engine, Order
+from tallyveil.tables.base import CountArray, Order, Table
 from tallyveil.tables.codes import Codes, encode_text
 from tallyveil.tables.counts import convert_text
 
@@ -33,25 +33,11 @@ OTHER_DELIMITERS = {";": "';'", "\t": "a tab", "|": "'|'", ",": "','"}
 
 
 @dataclass(frozen=True)
-class DelimitedTable(Engine):
-    """The cells of a text file by column, and how the file was written.
+class DelimitedTable(Table):
+    """The cells of a text file by column, and how the file was written."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        The header.
-    columns : tuple of tuple of str
-        The cells of each column.
-    delimiter : str
-        What separates cells.
-    line_end : str
-        What ends a line.
-    encoding : str
-        The encoding of the file.
-    """
-
-    names: tuple[str, ...]
-    columns: tuple[tuple[str, ...], ...]
+    names: tuple[str, ...] = ()
+    columns: tuple[tuple[str, ...], ...] = ((),)
     delimiter: str = ","
     line_end: str = "\n"
     encoding: str = "utf-8"
@@ -94,19 +80,19 @@ class DelimitedTable(Engine):
     def require_room(self, name: str, upper: int) -> None:
         """Do nothing: text has room for any number."""
 
-    def released(
+    def build_released(
         self, counts: Mapping[str, CountArray], keep: Sequence[str], order: Order = None
     ) -> DelimitedTable:
         """Build the table that is published, written as this one is."""
         columns = []
         for name in keep:
             cells = tuple(map(str, counts[name].tolist())) if name in counts else self.labels(name)
-            columns.append(
-                cells if order is None else tuple(map(cells.__getitem__, order.tolist()))
-            )
+            if order is not None:
+                cells = tuple(map(cells.__getitem__, order.tolist()))
+            columns.append(cells)
         return replace(self, names=tuple(keep), columns=tuple(columns))
 
-    def grouped(
+    def build_grouped(
         self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, CountArray]
     ) -> DelimitedTable:
         """Build a table with one row for each category, written as this one is."""
@@ -133,26 +119,9 @@ class DelimitedTable(Engine):
 def read_delimited(
     source: str | Path | bytes, delimiter: str | None = None, encoding: str = "utf-8"
 ) -> DelimitedTable:
-    """Read a CSV or TSV file.
+    """Read a CSV or TSV file, given as a path or as its bytes; a `TableError` says what is wrong.
 
-    Parameters
-    ----------
-    source : path or bytes
-        The file, or what it holds.
-    delimiter : str, optional
-        What separates cells; by default a comma, or a tab for .tsv and .tab.
-    encoding : str
-        The encoding of the file.
-
-    Returns
-    -------
-    DelimitedTable
-        The table.
-
-    Raises
-    ------
-    TableError
-        If the file is not well-formed; says what is wrong and what to do.
+    The delimiter is by default a comma, or a tab for .tsv and .tab.
     """
     if isinstance(source, bytes):
         raw, mark = source, delimiter or ","
@@ -222,22 +191,13 @@ def _parse(text: str, delimiter: str, line_end: str, encoding: str) -> Delimited
 def delimiter_hint(header: Sequence[str]) -> str:
     """Say what to try if a header of one name seems to be written with another delimiter.
 
-    Parameters
-    ----------
-    header : sequence of str
-        The names of the columns.
-
-    Returns
-    -------
-    str
-        A sentence that starts with a space, or nothing.
+    Either nothing or a sentence that starts with a space.
     """
     if len(header) != 1:
         return ""
-    likely = [mark for mark in OTHER_DELIMITERS if mark in header[0]]
-    if not likely:
+    best = max(OTHER_DELIMITERS, key=header[0].count)
+    if best not in header[0]:
         return ""
-    best = max(likely, key=header[0].count)
     return (
         f" The header seems to be separated by {OTHER_DELIMITERS[best]}: "
         f"give --delimiter {'tab' if best == chr(9) else repr(best)}."
@@ -245,22 +205,10 @@ def delimiter_hint(header: Sequence[str]) -> str:
 
 
 def infer_type(values: Sequence[str]) -> str:
-    """Infer the Frictionless type that every cell fits.
+    """Infer the Frictionless type that every cell fits; empty cells fit any type.
 
     A leading zero makes a code, not a number, so it stays a string.
 
-    Parameters
-    ----------
-    values : sequence of str
-        The cells; empty ones fit any type.
-
-    Returns
-    -------
-    str
-        integer, number or string.
-
-    Examples
-    --------
     >>> infer_type(["1", "20"]), infer_type(["1.5", "2"]), infer_type(["01", "02"])
     ('integer', 'number', 'string')
     """

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tallyveil.arrays import Integers
-from tallyveil.tables.base import CountArray, Engine, Order
+from tallyveil.tables.base import CountArray, Order, Table
 from tallyveil.tables.codes import Codes, encode_floats, encode_objects, encode_values
 from tallyveil.tables.counts import convert_numbers, convert_objects, name_type, require_fits
 
@@ -17,14 +17,8 @@ __all__ = ["PandasTable", "build_pandas_series"]
 
 
 @dataclass(frozen=True, eq=False)
-class PandasTable(Engine):
-    """A pandas DataFrame; its index goes along.
-
-    Attributes
-    ----------
-    frame : pandas.DataFrame
-        The data.
-    """
+class PandasTable(Table):
+    """A pandas DataFrame; its index goes along."""
 
     frame: Any
     kind: str = "pandas"
@@ -88,7 +82,7 @@ class PandasTable(Engine):
             held = np.zeros(1)
         require_fits(np.asarray(held), name, str(self._column(name).dtype), upper)
 
-    def released(
+    def build_released(
         self, counts: Mapping[str, CountArray], keep: Sequence[str], order: Order = None
     ) -> PandasTable:
         """Build the frame that is published."""
@@ -108,7 +102,7 @@ class PandasTable(Engine):
                 frame.isetitem(at, _drop_traces(frame.iloc[:, at]))
         return PandasTable(frame)
 
-    def grouped(
+    def build_grouped(
         self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, CountArray]
     ) -> PandasTable:
         """Build a frame with one row for each category."""
@@ -151,24 +145,7 @@ class PandasTable(Engine):
 
 
 def build_pandas_series(name: Any, dtype: Any, values: CountArray, index: Any) -> Any:
-    """Build a Series of counts.
-
-    Parameters
-    ----------
-    name : hashable
-        The name of the Series.
-    dtype : pandas or NumPy data type
-        Its type.
-    values : array of int, shape (rows,)
-        The counts.
-    index : pandas.Index
-        The labels of the rows.
-
-    Returns
-    -------
-    pandas.Series
-        The counts.
-    """
+    """Build a Series of counts of the given type."""
     import pandas as pd
 
     return pd.Series(values, index=index, name=name).astype(dtype)
@@ -177,8 +154,8 @@ def build_pandas_series(name: Any, dtype: Any, values: CountArray, index: Any) -
 def _encode(column: Any, *, is_index: bool) -> Codes:
     """Encode a Series or an index level.
 
-    A cell without a value has the empty label; an index entry without one is labelled by
-    what it prints.
+    A cell without a value has the empty label; an index entry without one is labelled by what it
+    prints.
     """
     import pandas as pd
 

@@ -9,38 +9,16 @@ from typing import Any
 import numpy as np
 
 from tallyveil.arrays import Integers
-from tallyveil.tables.base import CountArray, Engine, Order
+from tallyveil.tables.base import CountArray, Order, Table
 from tallyveil.tables.codes import Codes, encode_floats, encode_objects, encode_values
 from tallyveil.tables.counts import convert_numbers, convert_objects, require_fits
 
-__all__ = ["PolarsTable", "build_polars_series", "wrap_polars"]
-
-
-def wrap_polars(source: Any) -> PolarsTable:
-    """Wrap a Polars table.
-
-    Parameters
-    ----------
-    source : polars.DataFrame or polars.LazyFrame
-        The data; a LazyFrame is collected.
-
-    Returns
-    -------
-    PolarsTable
-        The table.
-    """
-    return PolarsTable(source.collect() if hasattr(source, "collect") else source)
+__all__ = ["PolarsTable", "build_polars_series"]
 
 
 @dataclass(frozen=True, eq=False)
-class PolarsTable(Engine):
-    """A Polars DataFrame.
-
-    Attributes
-    ----------
-    frame : polars.DataFrame
-        The data.
-    """
+class PolarsTable(Table):
+    """A Polars DataFrame."""
 
     frame: Any
     kind: str = "polars"
@@ -114,7 +92,7 @@ class PolarsTable(Engine):
             held = np.zeros(1)
         require_fits(held, name, str(dtype), upper)
 
-    def released(
+    def build_released(
         self, counts: Mapping[str, CountArray], keep: Sequence[str], order: Order = None
     ) -> PolarsTable:
         """Build the frame that is published."""
@@ -130,7 +108,7 @@ class PolarsTable(Engine):
         again = [pl.col(name).cast(pl.String).cast(pl.Categorical) for name in coded]
         return PolarsTable(frame.with_columns(again))  # no level that does not occur
 
-    def grouped(
+    def build_grouped(
         self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, CountArray]
     ) -> PolarsTable:
         """Build a frame with one row for each category."""
@@ -154,22 +132,7 @@ class PolarsTable(Engine):
 
 
 def build_polars_series(name: str, dtype: Any, values: CountArray, _index: None = None) -> Any:
-    """Build a Series of counts.
-
-    Parameters
-    ----------
-    name : str
-        The name of the Series.
-    dtype : polars data type
-        Its type.
-    values : array of int, shape (rows,)
-        The counts.
-
-    Returns
-    -------
-    polars.Series
-        The counts.
-    """
+    """Build a Series of counts of the given type."""
     import polars as pl
 
     return pl.Series(name, values).cast(dtype)

@@ -19,27 +19,11 @@ ARROW_ENDINGS = (".arrow", ".feather", ".ipc")
 
 
 def read_table(source: Any, delimiter: str | None = None, encoding: str = "utf-8") -> Table:
-    """Read a table from a path, or wrap one that is in memory.
+    """Read a table from a path, or wrap one that is in memory without copying it.
 
-    Parameters
-    ----------
-    source : path, Arrow, pandas or Polars table, or array-like of int, shape (rows,)
-        The table. A table in memory is not copied.
-    delimiter : str, optional
-        What separates the cells of a text file; by default a comma, or a tab for .tsv and .tab.
-    encoding : str
-        The encoding of a text file.
-
-    Returns
-    -------
-    Table
-        The table.
-
-    Raises
-    ------
-    TableError
-        If there is no table, it cannot be read, or two of its columns or index levels have
-        one name: one of them could be published as it is in place of the other.
+    Takes a path, an Arrow, pandas or Polars table, or an array of counts; a text file may name
+    its delimiter (see `read_delimited`) and encoding. Two columns or index levels of one name are
+    refused: one could be published as it is in place of the other.
     """
     if isinstance(source, (str, Path)):
         table = _read_file(Path(source), delimiter, encoding)
@@ -63,9 +47,9 @@ def _wrap(source: Any) -> Table:
 
         return PandasTable(source)
     if library == "polars" and shape in ("DataFrame", "LazyFrame"):
-        from tallyveil.tables.polars import wrap_polars
+        from tallyveil.tables.polars import PolarsTable
 
-        return wrap_polars(source)
+        return PolarsTable(source if shape == "DataFrame" else source.collect())
     if library == "pyarrow" and shape in ("Table", "RecordBatch"):
         from tallyveil.tables.arrow import wrap_arrow
 
