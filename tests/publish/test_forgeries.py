@@ -200,6 +200,22 @@ def drop_columns(folder):
     (folder / "receipt.json").write_text(json.dumps(document))
 
 
+def downgrade(folder):
+    """A version 2 folder dressed as version 1, which knows no certificates of stages."""
+    document = json.loads((folder / "receipt.json").read_text())
+    document["version"] = 1
+    for place in (document, *document["columns"]):
+        place["stages"] = place["stages"][-1:]
+        for stage in place["stages"]:
+            del stage["mechanism"], stage["certificate"]
+    del document["ladder"]
+    cost = document["stages"][0]
+    document |= {"epsilon": cost["epsilon"], "epsilon_exact": cost["epsilon_exact"]}
+    (folder / "receipt.json").write_text(json.dumps(document, indent=1) + "\n")
+    for name in ("mechanism-distribution.json", "certificate-distribution.json"):
+        (folder / name).unlink()
+
+
 def say_version_1(folder):
     document = json.loads((folder / "receipt.json").read_text())
     document["version"] = 1
@@ -210,6 +226,8 @@ def say_version_1(folder):
     "forge",
     [
         add_true_counts,
+        say_version_1,
+        downgrade,
         drop_columns,
         lambda folder: (folder / "raw.csv").write_text("\n".join(map(str, COUNTS))),
         lambda folder: (folder / "mechanism-distribution.json").unlink(),
@@ -232,3 +250,20 @@ def test_counts_of_another_draw_do_not_pass_without_their_own_receipt(folders, t
     text = "\n".join([lines[0], *map(",".join, rows)]) + "\n"
     (forged / "data.csv").write_text(text)
     assert not passes(forged)
+
+
+def test_levels_glued_together_from_two_releases_do_not_pass(tmp_path):
+    for name, upper in (("one", 9), ("two", 12)):
+        tv.privatize_levels(COUNTS, upper=upper, levels=[2, 1], out=tmp_path / name)
+    assert all(finding.ok for finding in tv.check_package(tmp_path / "one"))
+    shutil.rmtree(tmp_path / "one" / "level-2-epsilon-1")
+    shutil.copytree(tmp_path / "two" / "level-2-epsilon-1", tmp_path / "one" / "level-2-epsilon-1")
+    assert not all(finding.ok for finding in tv.check_package(tmp_path / "one"))
+
+
+def test_a_level_folder_may_not_be_renamed_and_ten_levels_keep_their_order(tmp_path):
+    levels = [12 - at for at in range(11)]
+    tv.privatize_levels(COUNTS, upper=5, levels=levels, out=tmp_path / "many")
+    assert all(finding.ok for finding in tv.check_package(tmp_path / "many"))
+    (tmp_path / "many" / "level-3-epsilon-10").rename(tmp_path / "many" / "level-3-epsilon-0.1")
+    assert not all(finding.ok for finding in tv.check_package(tmp_path / "many"))

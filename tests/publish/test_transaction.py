@@ -217,3 +217,39 @@ def test_a_private_upper_bound_clamps_whatever_lies_above_it(book, tmp_path, met
     assert column.upper < 100
     assert rel.table.max() <= column.upper
     assert all(finding.ok for finding in tv.check_package(tmp_path / "out"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"upper": "auto", "upper_epsilon": 1, "epsilon": "1e-12"},
+        {"upper": 9, "epsilon": 1, "entropy": "not a source"},
+        {"upper": 9, "epsilon": 1, "count": "\udcff"},
+    ],
+)
+def test_what_cannot_be_published_is_refused_before_the_debit(book, tmp_path, options):
+    with pytest.raises(tv.TallyveilError):
+        tv.privatize(COUNTS, out=tmp_path / "out", ledger=book, dataset="cases", **options)
+    assert book.history("cases") == []
+
+
+def test_levels_with_long_epsilons_have_names_that_fit(tmp_path):
+    from fractions import Fraction
+
+    long = Fraction(10**140 + 1, 10**140)
+    tv.privatize_levels(COUNTS, upper=9, levels=[long, "1/2"], out=tmp_path / "out")
+    assert all(finding.ok for finding in tv.check_package(tmp_path / "out"))
+
+
+def test_counts_that_were_not_clamped_are_never_drawn():
+    """A guard: whoever forgets to clamp gets an error, not a draw that was not certified."""
+    certified = tv.certify(tv.fair(tv.Query.count(3), 1))
+    with pytest.raises(tv.CertificationError, match="clamped"):
+        methods.Independent(certified).draw(np.array([4]), tv.Entropy())
+
+
+def test_a_mistyped_argument_is_named():
+    with pytest.raises(tv.UsageError, match=r"tv.privatize\(\).*'eps'"):
+        tv.privatize(COUNTS, upper=9, eps=1)
+    with pytest.raises(tv.ArgumentError, match="'levels' must be a list"):
+        tv.privatize_levels(COUNTS, upper=9, levels=2)

@@ -189,3 +189,26 @@ def test_an_array_may_be_given_a_name():
     assert rel.receipt.columns[0].name == "cases"
     with pytest.raises(tv.ArgumentError, match="'count' must be one name"):
         tv.privatize([1, 2], count=["a", "b"], upper=9, epsilon=1)
+
+
+def test_a_series_of_categories_does_not_release_its_levels():
+    series = pd.Series([0, 3, 7, 3, 0, 0] * 5, dtype="category")
+    rel = tv.privatize(series, upper=9, epsilon=1)
+    assert rel.table.dtype == np.int64
+    assert rel.table.notna().all()
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"code": ["101", "102"] * 20, "n": range(40), "cases": [1] * 40}),
+        pd.DataFrame({"n": range(60), "cases": [1] * 60})[lambda f: f["n"] > 5],
+        pd.DataFrame({"yes": [True, False] * 20, "n": range(40), "cases": [1] * 40}),
+        pd.DataFrame({"day": pd.date_range("2026-01-01", periods=40), "cases": [1] * 40}),
+        pl.DataFrame({"code": [f"{i:03d}" for i in range(40)], "cases": [1] * 40}),
+    ],
+    ids=["codes", "filtered", "booleans", "dates", "polars codes"],
+)
+def test_a_release_passes_its_own_check_whatever_its_columns_are(frame, tmp_path):
+    tv.privatize(frame, "cases", keep="all", upper=9, epsilon=1, out=tmp_path / "out")
+    assert [found for found in tv.check_package(tmp_path / "out") if not found.ok] == []

@@ -129,10 +129,16 @@ class Ladder(Certified):
         rungs = tuple(_build_rungs(query, check_levels(epsilons)))
         self._fill(query, rungs, "every level")
 
-    def _fill(self, query: Query, rungs: tuple[Rung, ...], published: str) -> None:
+    def _fill(
+        self,
+        query: Query,
+        rungs: tuple[Rung, ...],
+        published: str,
+        certificate: Mapping[str, Any] | None = None,
+    ) -> None:
         for name, value in (("query", query), ("rungs", rungs)):
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "certificate", self._claim(published))
+        object.__setattr__(self, "certificate", certificate or self._claim(published))
 
     def _claim(self, published: str) -> dict[str, Any]:
         ladder = self.body()["ladder"]
@@ -254,7 +260,9 @@ class Ladder(Certified):
         }
 
     @classmethod
-    def from_verified(cls, data: Mapping[str, Any], published: str = "every level") -> Ladder:
+    def from_verified(
+        cls, data: Mapping[str, Any], certificate: Mapping[str, Any] | None = None
+    ) -> Ladder:
         """The ladder in a document that `tv.verify` has accepted; `tv.load` calls this."""
         query = Query.from_dict(data["query"])
         product: BigIntegers = np.eye(len(query.inputs), dtype=np.int64).astype(object)
@@ -264,7 +272,7 @@ class Ladder(Certified):
             product = exact_product(product, weights)
             rungs.append(_make_rung(query, exact_epsilon(text), weights, product, TOTAL**power))
         ladder = cls.__new__(cls)
-        ladder._fill(query, tuple(rungs), published)
+        ladder._fill(query, tuple(rungs), "every level", certificate)
         return ladder
 
     def __repr__(self) -> str:

@@ -42,7 +42,7 @@ def load(path: str | Path) -> CertifiedMechanism | CertifiedGeometric | Certifie
     if claim["law"] == "noise":
         return CertifiedNoise(claim, GeometricNoise.from_dict(data["noise"]))
     if claim["law"] == "ladder":
-        return Ladder.from_verified(data["ladder"], claim["published"])
+        return Ladder.from_verified(data["ladder"], claim)
     query = Query.from_dict(claim["query"])
     if claim["law"] == "geometric":
         return CertifiedGeometric(claim, query, GeometricNoise.from_dict(data["noise"]))

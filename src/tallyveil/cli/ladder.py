@@ -19,7 +19,7 @@ from tallyveil.publish.options import ReleaseOptions
 __all__ = ["EXAMPLE", "command"]
 
 EXAMPLE = example(
-    "tallyveil ladder cases.csv --count cases --keep all --upper 60 --epsilons 2,1,0.5 --out levels/",
+    "tallyveil ladder cases.csv --count cases --keep all --upper 60 --epsilons 2,1 --out levels/",
     "tallyveil ladder --value 17 --upper 40 --epsilons 2,1,0.5",
 )
 ONE_LEVEL = (

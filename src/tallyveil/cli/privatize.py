@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["EXAMPLE", "command", "publish_file"]
 
 EXAMPLE = example(
-    "tallyveil privatize cases.csv --count cases --keep all --upper 60 --epsilon 1.0 --out release/",
+    "tallyveil privatize cases.csv --count cases --keep all --upper 60 --epsilon 1 --out release/",
     "tallyveil privatize cases.csv --count cases --keep all --upper 60 --within 3 --dry-run",
     "tallyveil privatize people.csv --by county --categories counties.txt "
     "--where 'age >= 65' --upper 200 --epsilon 0.5 --out release/",

@@ -32,6 +32,10 @@ def command(
     ptable or a mechanism in floating point is audited: realised epsilon, worst cell,
     properties.
     """
+    if file.is_dir():
+        from tallyveil.errors import UsageError
+
+        raise UsageError(f"{file} is a folder. Check a release with: tallyveil check {file}")
     if _is_plain(file):
         from tallyveil.certified.files import read_mechanism
         from tallyveil.evaluate.audit import audit_mechanism

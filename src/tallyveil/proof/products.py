@@ -88,10 +88,11 @@ def find_broken_level(
         return "A ladder needs a table and an epsilon for every level, and answers as outputs."
     if any(after >= before for before, after in pairwise(epsilons)):
         return "The epsilons of a ladder must fall from level to level."
-    product: BigIntegers = np.eye(size, dtype=np.int64).astype(object)
-    for level, (weights, epsilon) in enumerate(zip(tables, epsilons, strict=True), start=1):
+    for level, weights in enumerate(tables, start=1):
         if weights.shape != (size, size):
             return f"The weights of level {level} do not have the shape of the query's answers."
+    product: BigIntegers = np.eye(size, dtype=np.int64).astype(object)
+    for level, (weights, epsilon) in enumerate(zip(tables, epsilons, strict=True), start=1):
         fault = find_row_fault(weights)
         if fault is not None:
             return f"Level {level}: {fault}"

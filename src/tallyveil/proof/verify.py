@@ -130,10 +130,15 @@ def _judge(data: Mapping[str, Any]) -> Verdict:
         raise VerificationError("The certificate's format or number of bits is not known.")
     if claim["digest"] != document.digest(claim):
         raise VerificationError("The certificate was changed: its digest does not match.")
-    growth = Growth.of(exact_epsilon(claim["epsilon"]))
+    epsilon, delta = exact_epsilon(claim["epsilon"]), exact_delta(claim["delta"])
+    if (claim["epsilon"], claim["delta"]) != (str(epsilon), str(delta)):
+        raise VerificationError("Epsilon or delta is not written as an exact rational.")
+    if claim["law"] not in JUDGES or set(claim) != FIELDS | FURTHER.get(claim["law"], set()):
+        raise VerificationError("The certificate has fields that do not belong to its kind.")
+    growth = Growth.of(epsilon)
     if claim["growth"] != {"numerator": str(growth.numerator), "shift": growth.shift}:
         raise VerificationError("The factor is not the lower bound of e^epsilon.")
-    part, judge = JUDGES.get(claim["law"], ("", _judge_weights))
+    part, judge = JUDGES[claim["law"]]
     if set(data) != {"format", "version", "certificate", part}:
         raise VerificationError("The file holds parts that do not belong to its kind.")
     verdict = judge(data[part], claim)
@@ -198,6 +203,8 @@ def _judge_ladder(data: Any, claim: Mapping[str, Any]) -> Verdict:
     if data["query"] != claim["query"] or data["epsilons"] != claim["epsilons"]:
         raise VerificationError("The ladder is not the one its certificate describes.")
     _require_hash(document.digest(data), claim)
+    if data["format"] != document.LADDER_FORMAT or claim["delta"] != "0":
+        raise VerificationError("A ladder has its own format and a delta of 0.")
     verdict = _judge_levels(data)
     if not verdict.ok:
         return verdict
@@ -211,8 +218,12 @@ def _judge_levels(data: Mapping[str, Any]) -> Verdict:
     """The levels of a ladder, the whole of which costs its first and largest epsilon."""
     if data["version"] != document.VERSION:
         raise VerificationError(f"This program reads version {document.VERSION} only.")
+    if set(data) != {"format", "version", "query", "epsilons", "weights"}:
+        raise VerificationError("The ladder holds parts that do not belong to it.")
     query = Query.from_dict(data["query"])
     epsilons = [exact_epsilon(text) for text in data["epsilons"]]
+    if data["epsilons"] != [str(epsilon) for epsilon in epsilons]:
+        raise VerificationError("The levels are not written as exact rationals.")
     tables = [document.read_rows(lines) for lines in data["weights"]]
     problem = find_broken_level(tables, query, epsilons)
     if problem is not None:
@@ -231,6 +242,14 @@ JUDGES: dict[str, tuple[str, Callable[[Any, Mapping[str, Any]], Verdict]]] = {
     "ladder": ("ladder", _judge_ladder),
 }
 """For each kind of certificate the part of the file that it is about, and who judges it."""
+
+FIELDS = {
+    *("format", "version", "program", "name", "query", "neighbours", "epsilon", "delta"),
+    *("growth", "law", "shape", "total_bits", "weights_sha256", "loss", "digest"),
+    *("achieved_epsilon", "achieved_delta", "worst"),
+}
+FURTHER = {"ladder": {"epsilons", "published"}}
+"""The fields of every certificate, and those of some kinds."""
 
 
 def describe_findings(verdict: Verdict) -> dict[str, Any]:

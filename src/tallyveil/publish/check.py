@@ -25,18 +25,19 @@ from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedNoise
 from tallyveil.errors import PackageError, TallyveilError
 from tallyveil.publish.budget_split import split_budget
 from tallyveil.publish.files import DATAPACKAGE, METHODOLOGY, RECEIPT, describe_data
-from tallyveil.publish.folder import CHECKSUMS
+from tallyveil.publish.folder import CHECKSUMS, name_level_folder
 from tallyveil.publish.page.methodology import methodology
 from tallyveil.publish.plan import COUNTS, DISTRIBUTION, UPPER_BOUND
 from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.records import ColumnRecord
-from tallyveil.publish.reopen import describe_again, load_stage, plain_name, read_receipt
+from tallyveil.publish.reopen import describe_again, load_stage, plain_name, read_json, read_receipt
 from tallyveil.query import Query
 from tallyveil.tables.base import Table
 from tallyveil.tables.source import read_table
 
 __all__ = ["Finding", "check_package"]
 
+FIELD_TYPES = ("string", "integer", "number", "boolean", "date", "datetime", "time", "any")
 FIGURE_SLACK = 2e-6
 """How far a stated figure, printed with six decimals, may be from the one worked out here."""
 
@@ -89,7 +90,10 @@ def check_package(folder: str | Path) -> list[Finding]:
     root = Path(folder)
     if not root.is_dir():
         raise PackageError(f"There is no release folder {str(folder)!r}.")
-    levels = sorted(path for path in root.iterdir() if path.name.startswith("level-"))
+    levels = sorted(
+        (path for path in root.iterdir() if path.name.startswith("level-")),
+        key=lambda path: (len(path.name.split("-")[1]), path.name),
+    )
     if levels and not (root / RECEIPT).exists():
         return _check_levels(root, levels)
     return _check_release(root)
@@ -104,12 +108,18 @@ def _check_release(root: Path) -> list[Finding]:
     if receipt.version == 1:
         from tallyveil.publish.check_version_1 import CHECKS
 
-        return findings + [_try(name, partial(check, root)) for name, check in CHECKS]
+        old = [_try(name, partial(check, root, receipt)) for name, check in CHECKS]
+        shared = (_check_budget, _check_counts, _check_description)
+        names = ("budget", "published counts", "data description")
+        new = [
+            _try(n, partial(check, root, receipt)) for n, check in zip(names, shared, strict=True)
+        ]
+        return findings + old + new
     certified: list[list[Certified]] = []
     checks: list[tuple[str, Callable[[], str]]] = [
         ("receipt", lambda: _check_receipt(root, receipt)),
         ("certificates", lambda: _check_certificates(root, receipt, certified)),
-        ("budget", lambda: _check_budget(receipt)),
+        ("budget", lambda: _check_budget(root, receipt)),
         ("published counts", lambda: _check_counts(root, receipt)),
         ("figures and pages", lambda: _check_pages(root, receipt, certified)),
         ("data description", lambda: _check_description(root, receipt)),
@@ -176,6 +186,8 @@ def _check_certificates(root: Path, receipt: Receipt, certified: list[list[Certi
             found = hashlib.sha256(path.read_bytes()).hexdigest()
             _require(found == stage.sha256, f"{stage.file} is not the file the receipt names")
             loaded = load_stage(root, stage)  # verifies it from scratch
+            written = path.read_bytes() == loaded.to_json().encode()
+            _require(written, f"{stage.file} is not written in its one form")
             beside = (root / plain_name(stage.certificate_file)).read_bytes()
             same = beside == loaded.certificate_json().encode()
             _require(same, f"{stage.certificate_file} is not the certificate of {stage.file}")
@@ -215,11 +227,11 @@ def _check_kinds(column: ColumnRecord, made: list[Certified], receipt: Receipt) 
         _require(falling, "the levels do not become more private")
 
 
-def _check_budget(receipt: Receipt) -> str:
+def _check_budget(root: Path, receipt: Receipt) -> str:
     """Every stage that the method needs is there, and costs what its certificate says."""
     for column in receipt.columns:
         expected = _expected_stages(column, receipt.table.rows)
-        stated = [(stage.name, stage.certified_epsilon) for stage in column.stages]
+        stated = [(stage.name, stage.epsilon / receipt.multiplier) for stage in column.stages]
         if column.upper_source == "private" and stated:
             name, epsilon = stated.pop(0)
             paid = name == f"{column.name}: {UPPER_BOUND}" and epsilon > 0
@@ -227,7 +239,7 @@ def _check_budget(receipt: Receipt) -> str:
         else:
             _require(column.upper_source == "given", f"{column.name} has an unknown upper bound")
         _require(stated == expected, f"the stages of {column.name} are not those of its method")
-        for stage in column.stages:
+        for stage in column.stages if receipt.version > 1 else column.stages[-1:]:
             cost = stage.certified_epsilon * receipt.multiplier
             _require(stage.epsilon == cost, f"{stage.name} costs another amount than it says")
     return f"stages and columns add up to epsilon {receipt.epsilon}"
@@ -308,7 +320,10 @@ def _close(stated: Any, found: Any) -> bool:
 
 def _check_description(root: Path, receipt: Receipt) -> str:
     content = (root / plain_name(receipt.table.file)).read_bytes()
-    expected = describe_data(_read_data(root, receipt), content, receipt)
+    (stated,) = read_json(root / DATAPACKAGE)["resources"]
+    types = {field["name"]: field["type"] for field in stated["schema"]["fields"]}
+    _require(set(types.values()) <= set(FIELD_TYPES), f"{DATAPACKAGE} has an unknown type")
+    expected = describe_data(_read_data(root, receipt), content, receipt, types)
     same = (root / DATAPACKAGE).read_bytes() == expected
     _require(same, f"{DATAPACKAGE} does not describe the data that is here")
     return f"{len(receipt.table.columns)} columns as described"
@@ -332,8 +347,21 @@ def _check_together(root: Path, levels: list[Path]) -> str:
     ladders = [receipt.ladder for receipt in receipts]
     numbers = [ladder.level for ladder in ladders if ladder is not None]
     _require(numbers == list(range(1, len(levels) + 1)), "the levels are not 1, 2, 3, ...")
-    together = [(r.release, r.created, r.ledger, r.table.rows) for r in receipts]
-    _require(len(set(together)) == 1, "the levels are not of one release")
+    together = {
+        (r.release, r.created, r.program, r.neighbours, r.contributions, r.ledger, r.table)
+        for r in receipts
+    }
+    columns = {tuple((c.name, c.upper, c.above, c.why) for c in r.columns) for r in receipts}
+    _require(len(together) == len(columns) == 1, "the levels are not of one release")
     shared = {ladder.epsilons for ladder in ladders if ladder is not None}
     _require(len(shared) == 1, "the levels state different ladders")
+    (epsilons,) = shared
+    names = [name_level_folder(at, epsilon) for at, epsilon in enumerate(epsilons, start=1)]
+    _require([level.name for level in levels] == names[: len(levels)], "a folder was renamed")
+    pairs = list(zip(levels, receipts, strict=True))
+    for column in range(len(first.columns)):
+        made = [load_stage(p, r.columns[column].stages[-1]) for p, r in pairs]
+        tables = [m.body()["ladder"]["weights"] for m in made]
+        nested = all(more[: len(less)] == less for less, more in pairwise(tables))
+        _require(nested, "the levels were not drawn one from the other")
     return f"{len(levels)} levels of release {first.release}; together they cost the first"

@@ -40,13 +40,20 @@ def build_files(
     }
 
 
-def describe_data(data: Table, content: bytes, receipt: Receipt) -> bytes:
-    """A Frictionless description of the data file, whose bytes are `content`."""
+def describe_data(
+    data: Table, content: bytes, receipt: Receipt, types: Mapping[str, str] | None = None
+) -> bytes:
+    """A Frictionless description of the data file, whose bytes are `content`.
+
+    `types` are those stated for other columns, where they are known: a text file does not say
+    of itself whether its codes are numbers.
+    """
     uppers = {column.name: column.upper for column in receipt.columns}
-    fields: list[dict[str, Any]] = [{"name": name, "type": "string"} for name in data.index_names]
-    for name in data.names:
+    fields: list[dict[str, Any]] = []
+    for name in (*data.index_names, *data.names):
         if name not in uppers:
-            fields.append({"name": name, "type": data.type_of(name)})
+            own = "string" if name in data.index_names else data.type_of(name)
+            fields.append({"name": name, "type": (types or {}).get(name, own)})
             continue
         fields.append(
             {

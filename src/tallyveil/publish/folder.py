@@ -14,8 +14,10 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
+from tallyveil.budget.ledger import shown_rational
 from tallyveil.errors import PackageError
 
 try:
@@ -23,7 +25,7 @@ try:
 except ImportError:  # not on Windows: abandoned folders are then left for the user to delete
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["CHECKSUMS", "Staging", "checksums_text", "reserve_folder"]
+__all__ = ["CHECKSUMS", "Staging", "checksums_text", "name_level_folder", "reserve_folder"]
 
 CHECKSUMS = "SHA256SUMS"
 RESERVE = "reserve"
@@ -33,6 +35,16 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def checksums_text(files: Mapping[str, bytes]) -> str:
     """One line per file, sorted by name, as ``sha256sum --check`` reads it."""
     return "".join(f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files))
+
+
+def name_level_folder(level: int, epsilon: Fraction) -> str:
+    """The folder of one level inside a ladder's folder.
+
+    >>> name_level_folder(2, Fraction(1, 2))
+    'level-2-epsilon-0.5'
+    """
+    exact = shown_rational(epsilon).replace("/", "_")
+    return f"level-{level}-epsilon-{exact if len(exact) <= 40 else format(float(epsilon), 'g')}"
 
 
 @dataclass(frozen=True)

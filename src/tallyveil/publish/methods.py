@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tallyveil.arrays import Integers, freeze
 from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric, CertifiedNoise
+from tallyveil.errors import CertificationError
 from tallyveil.publish.estimate import (
     PrivateDraws,
     estimate_histogram,
@@ -56,6 +57,7 @@ class Independent:
 
     def draw(self, counts: Counts, entropy: Entropy) -> NDArray[Any]:
         """One certified draw per row; each row is one person's only row."""
+        _require_range(counts, self.certified.query.shape[0])
         entropy.rekey()
         return self.certified.draw_positions(counts, entropy)
 
@@ -78,6 +80,7 @@ class Preserve:
     def draw(self, counts: Counts, entropy: Entropy) -> PrivateDraws:
         """A clamped geometric draw per row, and a noisy cumulative histogram."""
         size = self.certified.query.shape[1]
+        _require_range(counts, size)
         entropy.rekey()
         values = freeze(np.asarray(self.certified.draw_positions(counts, entropy), np.int64))
         if self.distribution is None:
@@ -101,6 +104,7 @@ class Levels:
 
     def draw(self, counts: Counts, entropy: Entropy) -> list[NDArray[Any]]:
         """One draw per row and level; only the first looks at the counts."""
+        _require_range(counts, self.ladder.query.shape[0])
         entropy.rekey()
         return self.ladder.draw_positions(counts, entropy)
 
@@ -117,6 +121,12 @@ def noisy_cumulative(histogram: Integers, noise: CertifiedNoise, entropy: Entrop
     """
     totals = np.cumsum(histogram)[:-1]
     return freeze(noise.release(totals, entropy)) if len(totals) else totals
+
+
+def _require_range(counts: Counts, size: int) -> None:
+    """Refuse counts that were not clamped: a draw for one would not be the certified one."""
+    if len(counts) and int(counts.max()) >= size:
+        raise CertificationError("Counts must be clamped to their range before they are drawn.")
 
 
 def _count_published(drawn: NDArray[Any], size: int) -> PublishedCounts:

@@ -197,6 +197,9 @@ def prepare(table: Any, options: ReleaseOptions) -> Prepared:
         layout,
     )
     _require_labels_fit(prepared)
+    for column in request.columns:
+        if column.upper is None:  # what cannot be certified at any bound fails before the debit
+            plan_column(request, column, rows, search=prepared.searches[column.name], found=1)
     return prepared
 
 

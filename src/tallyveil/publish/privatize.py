@@ -34,7 +34,12 @@ def _takes(
     ) -> Callable[Concatenate[Any, Options], Result]:
         @wraps(run)
         def call(table: Any, /, *args: Options.args, **kwargs: Options.kwargs) -> Result:
-            return run(table, make(*args, **kwargs))
+            try:
+                options = make(*args, **kwargs)
+            except TypeError as problem:
+                said = str(problem).replace("ReleaseOptions.__init__", f"tv.{run.__name__}")
+                raise UsageError(f"{said}.") from None
+            return run(table, options)
 
         first = inspect.Parameter("table", inspect.Parameter.POSITIONAL_ONLY, annotation=Any)
         signature = inspect.signature(make)

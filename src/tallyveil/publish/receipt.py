@@ -42,19 +42,24 @@ MOVES = {
 }
 
 
-def promise(epsilon: Fraction, contributions: int, neighbours: str) -> str:
-    """The guarantee as a sentence about a person.
+def promise(epsilon: Fraction, contributions: int, neighbours: str, version: int = VERSION) -> str:
+    """The guarantee as a sentence about a person, in the words of a version of the receipt.
 
     The factor is e^epsilon, rounded up so that the sentence never promises too much.
     """
     factor = math.exp(float(epsilon))
     cents = f"{math.ceil(factor * 100) / 100:.2f}".rstrip("0").rstrip(".") if factor < 1e6 else ""
     shown = cents or "a very large number"
-    many = f", who may be counted in up to {contributions} cells"
-    who = "one person" + (many if contributions > 1 else "")
-    what = "was counted or not" if neighbours == "add_remove" else "were counted elsewhere"
+    cells = f" in up to {contributions} cells" if contributions > 1 else ""
+    added = f"Whether or not one person was counted{cells}"
+    moved = f"Whether one person was counted{cells} as they were, or in other cells instead"
+    what = added if neighbours == "add_remove" else moved
+    if version == 1:
+        who = f", who may be counted in up to {contributions} cells" if contributions > 1 else ""
+        then = "was counted or not" if neighbours == "add_remove" else "were counted elsewhere"
+        what = f"Whether one person{who} {then}"
     return (
-        f"Whether {who} {what}, every possible outcome of this release stays as likely as "
+        f"{what}, every possible outcome of this release stays as likely as "
         f"before, up to a factor of {shown} (epsilon {shown_rational(epsilon)}): whatever "
         "anyone concludes about that person from it, they could have concluded nearly as well "
         "without them."
@@ -101,7 +106,7 @@ class Receipt:
     @property
     def promise(self) -> str:
         """The guarantee as a sentence about a person."""
-        return promise(self.epsilon, self.contributions, self.neighbours)
+        return promise(self.epsilon, self.contributions, self.neighbours, self.version)
 
     @property
     def warning(self) -> str:

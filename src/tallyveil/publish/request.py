@@ -99,6 +99,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
     Request
         One upper bound and one epsilon per count column, whichever way they were given.
     """
+    _require_text(options)
     neighbours, above = _underscored(options.neighbours), _underscored(options.above)
     _require_one_of("neighbours", neighbours, NEIGHBOURS)
     _require_one_of("above", above, ABOVE)
@@ -167,8 +168,10 @@ def _check_method(options: ReleaseOptions) -> tuple[str, str]:
 
 
 def _check_levels(options: ReleaseOptions, uppers: tuple[int | None, ...]) -> tuple[Fraction, ...]:
-    given = options.levels
+    given: Any = options.levels
     parts = given.split(",") if isinstance(given, str) else given
+    if not isinstance(parts, (list, tuple)):
+        raise ArgumentError("levels", "be a list of numbers, least private first", given)
     if options.epsilon is not None or options.within is not None:
         raise UsageError("Give either one epsilon (or accuracy), or several levels.")
     if None in uppers:
@@ -207,6 +210,8 @@ def _check_upper_epsilon(
         return Fraction(0)
     if above == "refuse":
         raise ArgumentError("above", "be 'top_code' when upper is 'auto'", above)
+    if str(options.method) not in METHODS:
+        raise UsageError("A mechanism file is for one range: give its upper bound, not 'auto'.")
     if options.upper_epsilon is None:
         hint = "For example 0.1; or give upper, if a bound is publicly known."
         rule = "say how much finding the upper bound may cost"
@@ -285,6 +290,15 @@ def _listed(given: Any) -> Sequence[Any]:
     if given is None:
         return ()
     return given if isinstance(given, (list, tuple)) else (given,)
+
+
+def _require_text(options: ReleaseOptions) -> None:
+    """Refuse words that no file could hold, such as halves of a character."""
+    for name in ("count", "by", "where", "keep", "drop", "dataset"):
+        try:
+            str(getattr(options, name)).encode("utf-8")
+        except UnicodeEncodeError:
+            raise UsageError(f"'{name}' has a character that cannot be written.") from None
 
 
 def _underscored(word: str) -> str:

@@ -12,17 +12,16 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tallyveil.budget.ledger import Debit, Entry, Ledger, Stage, shown_rational
+from tallyveil.budget.ledger import Debit, Entry, Ledger, Stage
 from tallyveil.certified.ladder import Ladder
 from tallyveil.errors import UsageError
 from tallyveil.publish.accuracy import Figures, describe_published
-from tallyveil.publish.folder import Staging, reserve_folder
+from tallyveil.publish.folder import Staging, name_level_folder, reserve_folder
 from tallyveil.publish.methods import PublishedCounts
 from tallyveil.publish.options import ReleaseOptions
 from tallyveil.publish.plan import DISTRIBUTION, ColumnPlan, PlannedStage
@@ -39,7 +38,7 @@ from tallyveil.publish.release import Release
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.base import Table
 
-__all__ = ["name_level_folder", "publish_table"]
+__all__ = ["publish_table"]
 
 Say = Callable[[str], None]
 
@@ -74,6 +73,7 @@ def publish_table(
     """
     _check_targets(options)
     account = _open_account(options)
+    entropy = Entropy.fresh(options.entropy)
     say("reading and checking the table")
     prepared = prepare(table, options)
     remark(prepared)
@@ -83,7 +83,6 @@ def publish_table(
         say("debiting the ledger")
         entry = None if account is None else _debit(account, prepared, command, name)
         say("drawing")
-        entropy = Entropy.fresh(options.entropy)
         plans = prepared.complete_plans(entropy)
         published = []
         for plan in plans:
@@ -101,15 +100,6 @@ def publish_table(
     if options.confidential_report is not None:
         _write_confidential(Path(options.confidential_report), prepared, releases[0])
     return releases
-
-
-def name_level_folder(level: int, epsilon: Fraction) -> str:
-    """The folder of one level inside a ladder's folder.
-
-    >>> name_level_folder(2, Fraction(1, 2))
-    'level-2-epsilon-0.5'
-    """
-    return f"level-{level}-epsilon-{shown_rational(epsilon).replace('/', '_')}"
 
 
 def _check_targets(options: ReleaseOptions) -> None:

@@ -131,9 +131,9 @@ def _choose_rebuild(source: Any) -> Callable[[CountArray, Any], Any]:
     if isinstance(source, np.ndarray):
         return partial(_build_array, source.dtype if source.dtype.kind in "iuf" else np.int64)
     if library == "pandas" and kind.__name__ == "Series":
-        from tallyveil.tables.pandas import build_pandas_series
+        from tallyveil.tables.pandas import build_pandas_series, plain_dtype
 
-        return partial(build_pandas_series, source.name, source.dtype)
+        return partial(build_pandas_series, source.name, plain_dtype(source.dtype))
     if library == "polars" and kind.__name__ == "Series":
         from tallyveil.tables.polars import build_polars_series
 

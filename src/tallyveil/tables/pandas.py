@@ -36,7 +36,8 @@ class PandasTable(Table):
 
         if isinstance(self.frame.index, pd.RangeIndex):
             return ()
-        return tuple(name or f"index {at}" for at, name in enumerate(self.frame.index.names))
+        names = enumerate(self.frame.index.names)
+        return tuple(f"index {at}" if name is None else str(name) for at, name in names)
 
     @property
     def rows(self) -> int:
@@ -149,6 +150,14 @@ def build_pandas_series(name: Any, dtype: Any, values: CountArray, index: Any) -
     import pandas as pd
 
     return pd.Series(values, index=index, name=name).astype(dtype)
+
+
+def plain_dtype(dtype: Any) -> Any:
+    """`dtype` if it is one of numbers, else int64: a category's levels would be true counts."""
+    import pandas as pd
+
+    is_number = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
+    return dtype if is_number else np.dtype(np.int64)
 
 
 def _encode(column: Any, *, is_index: bool) -> Codes:

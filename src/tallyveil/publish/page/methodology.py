@@ -164,8 +164,7 @@ def _costs(receipt: Receipt) -> list[str]:
         parts.append(
             paragraph(
                 f"Every epsilon is multiplied by {receipt.multiplier}, because one person can "
-                f"move that many counts ({receipt.neighbours.replace('_', ' or ')}, up to "
-                f"{receipt.contributions} contributions)."
+                f"move that many counts: {receipt.unit[1]}."
             )
         )
     if receipt.ladder is not None:

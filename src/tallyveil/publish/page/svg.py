@@ -12,6 +12,7 @@ import struct
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ class Chart:
         """The whole picture: grid, ticks, labels, and `body` on top."""
         parts = [
             f'<svg viewBox="0 0 {self.width} {self.height}" role="img" '
-            f'aria-label="{title}" xmlns="http://www.w3.org/2000/svg">'
+            f'aria-label="{escape(title)}" xmlns="http://www.w3.org/2000/svg">'
         ]
         for tick in nice_ticks(*self.y_range):
             at = self.y(tick)
