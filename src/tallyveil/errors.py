@@ -66,6 +66,8 @@ class ArgumentError(TallyveilError, ValueError):
     got : str
         Words that describe what was given, instead of `value`.
 
+    Examples
+    --------
     >>> raise ArgumentError("epsilon", "be greater than 0", -1)
     Traceback (most recent call last):
     ...

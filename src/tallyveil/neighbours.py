@@ -43,6 +43,8 @@ class Neighbours:
     listed : array of int, shape (count, 2), or None
         The pairs of an explicit relation: each once, lower index first, in increasing order.
 
+    Examples
+    --------
     >>> Neighbours.path(4).pairs.tolist()
     [[0, 1], [1, 2], [2, 3]]
     >>> Neighbours.complete(3).pairs.tolist()

@@ -76,6 +76,8 @@ class Query:
     ----------
     Croft, Sack and Shi (2020), section 3.2, requirements R.1 to R.3.
 
+    Examples
+    --------
     >>> q = Query.count(3)
     >>> q.inputs.tolist(), q.outputs.tolist(), q.neighbours.pairs.tolist()
     ([0, 1, 2, 3], [0, 1, 2, 3], [[0, 1], [1, 2], [2, 3]])
@@ -134,6 +136,8 @@ class Query:
         ----------
         Croft, Sack and Shi (2020), section 4.3 (errata, Croft 3).
 
+        Examples
+        --------
         >>> Query.mean(records=2, lower=0, upper=1).inputs.tolist()
         [0.0, 0.5, 1.0]
         """
@@ -196,6 +200,8 @@ class Query:
         neighbours : Neighbours, str or array of int, shape (k, 2)
             "path", "complete", a relation, or index pairs.
 
+        Examples
+        --------
         >>> q = Query.custom([0, 1, 2], [(-0.5, 1.5), (1.5, 2.5)], [(0, 1), (1, 2)])
         >>> q.outputs.tolist(), q.home.tolist()
         ([0.5, 2.0], [0, 0, 1])

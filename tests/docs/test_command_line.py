@@ -44,14 +44,3 @@ def test_every_command_and_option_is_on_the_page(generate):
 def test_defaults_are_shown(generate):
     page = generate.command_line_page()
     assert "| `--confidence` `CONFIDENCE` | ... with this probability. | `0.95` |" in page
-
-
-def test_docstrings_become_markdown():
-    spec = importlib.util.spec_from_file_location("docstrings", ROOT / "docs" / "docstrings.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    text = "Claim.\n\nParameters\n----------\na : one\n    more\nb, c : two\n\nRest.\n\n>>> 1\n1"
-    assert module.as_markdown(text) == (
-        "Claim.\n\n**Parameters**\n\n- `a`: one more\n- `b, c`: two\n\nRest.\n\n"
-        "```pycon\n>>> 1\n1\n```"
-    )

@@ -104,6 +104,8 @@ def implicit_transport(
     ImplicitTransport
         Its `release` draws.
 
+    Examples
+    --------
     >>> t = implicit_transport(2, 1.0, [0.5, 0.25, 0.25])
     >>> len(t.remap.share) <= 5, t.release([0, 2, 2]).shape
     (True, (3,))

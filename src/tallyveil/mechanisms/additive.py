@@ -74,6 +74,8 @@ def laplace(
     ----------
     Croft, Sack and Shi (2020), Mechanism 3 and equation 22 (errata, Croft 1 and 5).
 
+    Examples
+    --------
     >>> np.round(laplace(Query.maximum(1, 5), 1.0).matrix[0], 3).tolist()   # their Table 1
     [0.559, 0.098, 0.076, 0.059, 0.208]
     """
@@ -124,6 +126,8 @@ def staircase(
     ----------
     Croft, Sack and Shi (2020), Mechanism 2.
 
+    Examples
+    --------
     >>> m = staircase(Query.count(3), 1.0, gamma=0.5)      # the geometric mechanism
     >>> from tallyveil import geometric
     >>> m.isclose(geometric(Query.count(3), 1.0), 1e-12)
@@ -166,6 +170,8 @@ def discrete_gaussian(
     Mechanism
         The matrix, shape (n, m).
 
+    Examples
+    --------
     >>> m = discrete_gaussian(Query.count(20), 1.0, 1e-6)
     >>> bool(m.privacy_profile([1.0])[0] <= 1e-6)
     True

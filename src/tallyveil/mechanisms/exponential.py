@@ -53,6 +53,8 @@ def exponential(
     McSherry and Talwar (2007). Cormode, Kulkarni and Srivastava (2018), equation 3 and Theorem 4
     (errata, Cormode 13).
 
+    Examples
+    --------
     >>> m = exponential(Query.count(1), 2.0)
     >>> round(m.realised_epsilon(), 9)
     1.0

@@ -41,6 +41,8 @@ def fair(query: Query, epsilon: Epsilon) -> Mechanism:
     Cormode, Kulkarni and Srivastava (2018), equation 17 (errata, Cormode 7), Theorem 6 and
     Lemma 1.
 
+    Examples
+    --------
     >>> q = Query.count(4)
     >>> m = fair(q, "0.0953101798043249")      # a = 10/11
     >>> round(float(m.matrix[2, 2]), 9) == round(121 / 541, 9), all(m.properties().values())
@@ -80,6 +82,8 @@ def uniform(query: Query, epsilon: Epsilon | None = None) -> Mechanism:
     ----------
     Cormode, Kulkarni and Srivastava (2018), Definition 5.
 
+    Examples
+    --------
     >>> uniform(Query.count(3)).realised_epsilon()
     0.0
     """
@@ -113,6 +117,8 @@ def randomized_response(query: Query, epsilon: Epsilon) -> Mechanism:
     Cormode, Kulkarni and Srivastava (2018), equation 2, Lemma 2 and Theorem 3 (errata,
     Cormode 12).
 
+    Examples
+    --------
     >>> round(float(randomized_response(Query.count(1), "1.0986122886681098").matrix[0, 0]), 12)
     0.75
     """

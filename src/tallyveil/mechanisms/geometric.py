@@ -82,6 +82,8 @@ def geometric(query: Query, epsilon: Epsilon) -> Mechanism:
     Cormode, Kulkarni and Srivastava (2018), Definition 4 (errata, Cormode 1) and Theorem 5.
     Gupte and Sundararajan (2010), Definition 4 and Theorem 1.
 
+    Examples
+    --------
     >>> np.round(geometric(Query.count(2), "0.6931471805599453").matrix, 6).tolist()
     [[0.666667, 0.166667, 0.166667], [0.333333, 0.333333, 0.333333], [0.166667, 0.166667, 0.666667]]
     """

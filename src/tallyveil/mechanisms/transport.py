@@ -67,6 +67,8 @@ def transport(
     Kohli and Laskowski (2026), section 7, ask the question that this answers; with source =
     target it is the count-error-minimising fixed-point mechanism of their section 5.1.
 
+    Examples
+    --------
     >>> third = [1 / 3, 1 / 3, 1 / 3]
     >>> m = transport(Query.count(2), "0.6931471805599453", source=third, target=third)
     >>> np.round(m.matrix * 7, 9).tolist()

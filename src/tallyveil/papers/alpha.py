@@ -24,6 +24,8 @@ def epsilon_from_alpha(alpha: float) -> float:
     float
         The privacy loss, above 0.
 
+    Examples
+    --------
     >>> round(epsilon_from_alpha(0.5), 6)
     0.693147
     """

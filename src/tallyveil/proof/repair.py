@@ -117,6 +117,8 @@ def repair(
     Repair
         The mended mechanism, the mass moved and the loss changed.
 
+    Examples
+    --------
     >>> broken = Mechanism([[0.8, 0.2, 0.0], [0.4, 0.4, 0.2], [0.0, 0.2, 0.8]], Query.count(2))
     >>> mended = repair(broken, epsilon=1.0)
     >>> broken.realised_epsilon(), mended.mechanism.realised_epsilon() < 1 + 1e-12

@@ -63,6 +63,8 @@ def split_budget(
 
     Shares are rounded to six decimals so that the budgets are short exact numbers.
 
+    Examples
+    --------
     >>> s = split_budget(1, "0.25", records=100, size=10)
     >>> s.epsilon1, s.epsilon2
     (Fraction(1, 4), Fraction(3, 4))

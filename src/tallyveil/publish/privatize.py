@@ -67,7 +67,8 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
         The largest count that can be published. It must be public; "auto" finds it with a
         private quantile for `upper_epsilon`.
     epsilon : number
-        The privacy loss of each count column; exact (0.1 means 1/10).
+        The privacy loss of each count column; exact (0.1 means 1/10). Like `upper` it may be
+        given per count column, as a sequence or a mapping.
     within, confidence : float
         Instead of epsilon: released counts lie within this many of the true ones with this
         probability.
@@ -102,8 +103,6 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
         Also write the comparison with the truth, for your eyes only.
     entropy : Entropy
         `SeededNotPrivate` for tests; None takes random bits from the operating system.
-
-    `upper` and `epsilon` may be given per count column, as a sequence or a mapping.
 
     Returns
     -------

@@ -51,6 +51,8 @@ class Entropy:
     private : bool
         Whether what is drawn from this source may be called private.
 
+    Examples
+    --------
     >>> source = Entropy()
     >>> source.private, source.words(3).dtype.name, len(source.words(3))
     (True, 'uint64', 3)
@@ -117,6 +119,8 @@ class Entropy:
         size : int
             How many, at least 0.
 
+        Examples
+        --------
         >>> bool((Entropy().below(6, 100) < 6).all())
         True
         """
@@ -159,6 +163,8 @@ class SeededNotPrivate(Entropy):
     seed : int
         The same seed gives the same stream.
 
+    Examples
+    --------
     >>> SeededNotPrivate(7).below(100, 3).tolist() == SeededNotPrivate(7).below(100, 3).tolist()
     True
     """

@@ -52,6 +52,8 @@ def geometric_noise(size: int, epsilon: Epsilon, entropy: Entropy | None = None)
     array of int, shape (size,)
         Independent draws.
 
+    Examples
+    --------
     >>> draws = geometric_noise(1000, epsilon=50)
     >>> draws.dtype.name, int(np.abs(draws).max())
     ('int64', 0)
@@ -118,6 +120,8 @@ def discrete_gaussian_noise(size: int, sigma2: Epsilon, entropy: Entropy | None 
     ----------
     Canonne, Kamath and Steinke (2020), algorithms 1 to 3.
 
+    Examples
+    --------
     >>> int(np.abs(discrete_gaussian_noise(100, sigma2=1)).max()) < 20
     True
     """

@@ -70,6 +70,8 @@ def choose(query: Query, epsilon: Epsilon, properties: Iterable[str] = ()) -> Ch
     ----------
     Cormode, Kulkarni and Srivastava (2018), Figure 5, Lemmas 3 and 4.
 
+    Examples
+    --------
     >>> choose(Query.count(10), 1.0, ["column_monotone"]).method       # a = 0.37
     'geometric'
     >>> choose(Query.count(10), 0.1, ["weakly_honest"]).method

@@ -54,6 +54,8 @@ def ucm(query: Query, epsilon: Epsilon, loss: Loss = "absolute", **options: Any)
     Cormode, Kulkarni and Srivastava (2018), section 7.4.
     Croft, Sack and Shi (2020), section 3.4 and Table 3.
 
+    Examples
+    --------
     >>> round(ucm(Query.count(5), 0.5).objective, 9)
     1.060537197
     """
@@ -90,6 +92,8 @@ def wm(
     ----------
     Cormode, Kulkarni and Srivastava (2018), sections 6.3, 7.1 and 7.4.
 
+    Examples
+    --------
     >>> q = Query.count(20)                                     # e^-epsilon = 10/11
     >>> epsilon = "0.09531017980432487"
     >>> [round(21 / 20 * wm(q, epsilon, "zero_one", reading=r).objective, 5)
@@ -122,6 +126,8 @@ def fm(query: Query, epsilon: Epsilon, loss: Loss = "absolute", **options: Any) 
     ----------
     Cormode, Kulkarni and Srivastava (2018), section 7.4.
 
+    Examples
+    --------
     >>> round(fm(Query.count(4), 1.0, "zero_one").objective, 6), fm(Query.count(4), 1.0).method
     (0.501602, 'lp')
     """
@@ -145,6 +151,8 @@ def am(query: Query, epsilon: Epsilon, loss: Loss = "absolute", **options: Any) 
     ----------
     Cormode, Kulkarni and Srivastava (2018), section 7.4.
 
+    Examples
+    --------
     >>> am(Query.count(4), 1.0).mechanism.properties()["column_monotone"]
     True
     """
@@ -171,6 +179,8 @@ def fair_diagonal(n: int, alpha: float) -> float:
     ----------
     Cormode, Kulkarni and Srivastava (2018), equation 16.
 
+    Examples
+    --------
     >>> round(fair_diagonal(4, 10 / 11), 4), round(fair_diagonal(1, 0.5), 4)
     (0.2237, 0.6667)
     """

@@ -41,6 +41,8 @@ def paper_loss(query: Query, name: str) -> Floats:
     ----------
     Cormode, Kulkarni and Srivastava (2018), Definition 3 and equation 1.
 
+    Examples
+    --------
     >>> round(float(paper_loss(Query.count(2), "L0").mean(axis=1).mean()), 12)
     1.0
     """
@@ -76,6 +78,8 @@ def rescaled_loss(mechanism: Mechanism, beyond: float = 0, prior: Prior = None) 
     ----------
     Cormode, Kulkarni and Srivastava (2018), equation 1.
 
+    Examples
+    --------
     >>> from tallyveil.mechanisms.fair import uniform
     >>> round(rescaled_loss(uniform(Query.count(4))), 12)
     1.0

@@ -48,6 +48,8 @@ def smooth_sensitivity(query: Query, database: ArrayLike, beta: float) -> float:
     ----------
     Nissim, Raskhodnikova and Smith (2007), section 3.
 
+    Examples
+    --------
     >>> smooth_sensitivity(Query.maximum(0, 9), [1, 2, 9], beta=2)    # A = 7, 8, 9
     7.0
     """
@@ -119,6 +121,8 @@ def cauchy(
     ----------
     Croft, Sack and Shi (2020), section 4.3.5.
 
+    Examples
+    --------
     >>> released = cauchy(Query.maximum(0, 9), 1.0, [1, 2, 9])
     >>> round(float(released.sum()), 12)
     1.0

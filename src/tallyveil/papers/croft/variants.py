@@ -41,6 +41,8 @@ def variant2(query: Query, epsilon: Epsilon, loss: Loss = "absolute", **options:
     ----------
     Croft, Sack and Shi (2020), section 3.4 and Table 4.
 
+    Examples
+    --------
     >>> round(variant2(Query.count(5), 0.5).objective, 9)
     1.138103348
     """

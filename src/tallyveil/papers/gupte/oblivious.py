@@ -42,6 +42,8 @@ def oblivious(
     ----------
     Gupte and Sundararajan (2010), Appendix A, Lemma 6.
 
+    Examples
+    --------
     >>> given = [[0.8, 0.2], [0.3, 0.7], [0.5, 0.5], [0.2, 0.8]]
     >>> q = Query.custom([0, 1, 2], [0, 1], "path")
     >>> oblivious(given, [0, 1, 1, 2], q).matrix.tolist()

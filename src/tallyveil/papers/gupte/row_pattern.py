@@ -35,6 +35,8 @@ def has_lemma_5_pattern(matrix: ArrayLike, alpha: float) -> bool:
     ----------
     Gupte and Sundararajan (2010), Lemma 5.
 
+    Examples
+    --------
     >>> has_lemma_5_pattern([[2 / 3, 1 / 3], [1 / 3, 2 / 3]], 0.5)
     True
     >>> has_lemma_5_pattern([[0.5, 0.5], [0.5, 0.5]], 0.5)

@@ -81,6 +81,8 @@ def find_paper(name: str) -> str:
     str
         The key in `PAPERS`.
 
+    Examples
+    --------
     >>> find_paper("Croft"), find_paper("001")
     ('croft', 'croft')
     """

@@ -31,6 +31,8 @@ def split_budget(epsilon: Epsilon, split: Epsilon = "paper") -> Split:
     ----------
     Kohli and Laskowski (2026), section 6 and appendix F.
 
+    Examples
+    --------
     >>> parts = split_budget(1, "1/4")
     >>> parts.epsilon1, parts.epsilon2
     (Fraction(1, 4), Fraction(3, 4))

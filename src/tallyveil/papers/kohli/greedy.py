@@ -87,6 +87,8 @@ def greedy_fixed_point(
     ----------
     Kohli and Laskowski (2026), Algorithm 1, Proposition 2, Theorems 5 and 6.
 
+    Examples
+    --------
     >>> third = [1 / 3, 1 / 3, 1 / 3]
     >>> m = greedy_fixed_point(third, "0.6931471805599453", selector="max")
     >>> (m.matrix * 49).round(9).tolist()

@@ -36,6 +36,8 @@ def check_counts(counts: ArrayLike, upper: int, above: Above = "refuse") -> Inte
     array of int, shape (N,)
         The counts, none above `upper`.
 
+    Examples
+    --------
     >>> check_counts([0, 3, 9], upper=4, above="top_code").tolist()
     [0, 3, 4]
     """
@@ -84,6 +86,8 @@ def histogram_of_counts(counts: ArrayLike, upper: int, above: Above = "refuse") 
     ----------
     Kohli and Laskowski (2026), section 1 and Figure 2, step 1.
 
+    Examples
+    --------
     >>> histogram_of_counts([0, 0, 2, 5], upper=3, above="top_code").tolist()
     [2, 0, 1, 1]
     """
@@ -109,6 +113,8 @@ def distribution_of_counts(counts: ArrayLike, upper: int, above: Above = "refuse
     ----------
     Kohli and Laskowski (2026), Figure 2, steps 1 and 5.
 
+    Examples
+    --------
     >>> distribution_of_counts([0, 0, 2, 1], upper=2).tolist()
     [0.5, 0.25, 0.25]
     """

@@ -117,6 +117,8 @@ def privatize_counts(
     Kohli and Laskowski (2026), Figure 2 and section 6. The defaults are the choices of its
     experiments.
 
+    Examples
+    --------
     >>> from tallyveil.sampling.entropy import SeededNotPrivate
     >>> done = privatize_counts([0, 1, 1, 5], upper=5, epsilon=90, entropy=SeededNotPrivate(1))
     >>> done.counts.tolist(), done.epsilon1 + done.epsilon2
@@ -194,6 +196,8 @@ def released_share_variance(mechanism: Mechanism, source: ArrayLike, records: in
     ----------
     Kohli and Laskowski (2026), footnote 1.
 
+    Examples
+    --------
     >>> from tallyveil.query import Query
     >>> half = Mechanism([[0.5, 0.5], [0.5, 0.5]], Query.count(1))
     >>> released_share_variance(half, [0.5, 0.5], records=1).tolist()

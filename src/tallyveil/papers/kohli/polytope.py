@@ -54,6 +54,8 @@ def exact_scales(n: int, growth: Fraction | int) -> Matrix:
     array of Fraction, shape (n, 2^(n-1))
         The scales.
 
+    Examples
+    --------
     >>> [str(x) for x in exact_scales(2, 2)[:, 1]]
     ['1/3', '2/3']
     """
@@ -92,6 +94,8 @@ def extreme_representations(
     ----------
     Kohli and Laskowski (2026), Definitions 7 and 18.
 
+    Examples
+    --------
     >>> len(extreme_representations(2, 2))
     4
     """
@@ -134,6 +138,8 @@ def extreme_mechanisms(
     ----------
     Kohli and Laskowski (2026), Propositions 1 and 3, Examples 1 and 2.
 
+    Examples
+    --------
     >>> len(extreme_mechanisms(2, 2))
     4
     """
@@ -295,6 +301,8 @@ def rank(vectors: Matrix) -> int:
     int
         Its rank.
 
+    Examples
+    --------
     >>> rank(np.array([[Fraction(1), Fraction(2)], [Fraction(2), Fraction(4)]], dtype=object))
     1
     """

@@ -30,6 +30,8 @@ def to_distribution(histogram: ArrayLike, method: str = "isotonic") -> Floats:
     array of float, shape (n,)
         Non-negative, summing to one.
 
+    Examples
+    --------
     >>> to_distribution([3.0, -1.0, 2.0], "clip").tolist()
     [0.6, 0.0, 0.4]
     """

@@ -111,6 +111,8 @@ def privatize_distribution(
     ----------
     Kohli and Laskowski (2026), Figure 2, steps 1 and 2, and section 3.
 
+    Examples
+    --------
     >>> from tallyveil.sampling.entropy import SeededNotPrivate
     >>> found = privatize_distribution([0, 1, 1, 3], 3, 60, entropy=SeededNotPrivate(1))
     >>> found.distribution().tolist()
@@ -206,6 +208,8 @@ def gaussian_variance(epsilon: Epsilon, delta: Epsilon) -> Fraction:
     Canonne, Kamath and Steinke (2020), Theorem 4.
     Bun and Steinke (2016), Proposition 1.3.
 
+    Examples
+    --------
     >>> float(gaussian_variance(1, "1e-6")) > 13
     True
     """

@@ -54,6 +54,8 @@ def patterns(n: int) -> Integers:
     ----------
     Kohli and Laskowski (2026), Definition 9.
 
+    Examples
+    --------
     >>> patterns(3).tolist()
     [[-1, -1], [-1, 1], [1, -1], [1, 1]]
     """
@@ -83,6 +85,8 @@ def scale(pattern: ArrayLike, epsilon: Epsilon) -> Floats:
     ----------
     Kohli and Laskowski (2026), Definition 6.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> np.round(7 * scale([1, 1], np.log(2)), 9).tolist()
     [1.0, 2.0, 4.0]
@@ -111,6 +115,8 @@ def scale_matrix(n: int, epsilon: Epsilon) -> Floats:
     array of float, shape (n, 2^(n-1))
         The scales.
 
+    Examples
+    --------
     >>> scale_matrix(3, 1.0).shape
     (3, 4)
     """
@@ -138,6 +144,8 @@ def single_peaked_scales(n: int, epsilon: Epsilon) -> Floats:
     ----------
     Kohli and Laskowski (2026), Definition 10.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> np.round(4 * single_peaked_scales(3, np.log(2))[:, 1], 9).tolist()
     [1.0, 2.0, 1.0]
@@ -171,6 +179,8 @@ def peak_weights(n: int, epsilon: Epsilon) -> Floats:
     Kohli and Laskowski (2026), Observation 3, with e^epsilon read as e^-epsilon (errata,
     Kohli 1).
 
+    Examples
+    --------
     >>> import numpy as np
     >>> np.round(6 * peak_weights(3, np.log(2)), 9).tolist()
     [7.0, 4.0, 7.0]
@@ -233,6 +243,8 @@ def is_indistinguishable(column: ArrayLike, epsilon: Epsilon, tolerance: float =
     ----------
     Kohli and Laskowski (2026), Definition 3.
 
+    Examples
+    --------
     >>> is_indistinguishable([1.0, 2.0], 0.7), is_indistinguishable([1.0, 2.0], 0.6)
     (True, False)
     """
@@ -261,6 +273,8 @@ def pattern_of(column: ArrayLike, epsilon: Epsilon, tolerance: float = 1e-9) -> 
     array of int, shape (n-1,), or None
         The pattern; None if some step is not by e^epsilon exactly.
 
+    Examples
+    --------
     >>> pattern_of([1.0, 2.0, 1.0], "0.6931471805599453").tolist()
     [1, -1]
     """
@@ -344,6 +358,8 @@ def decompose(column: ArrayLike, epsilon: Epsilon) -> Decomposition:
     ----------
     Kohli and Laskowski (2026), Lemma 1.
 
+    Examples
+    --------
     >>> found = decompose([1.0, 1.5, 1.0], "0.6931471805599453")
     >>> len(found.coefficients) <= 3, found.column().round(9).tolist()
     (True, [1.0, 1.5, 1.0])

@@ -23,6 +23,8 @@ def transform_haar(histogram: Integers) -> list[Integers]:
     list of array of int
         One array per level, root first.
 
+    Examples
+    --------
     >>> [level.tolist() for level in transform_haar(np.array([5, 1, 2, 0]))]
     [[4], [4, 2]]
     """
@@ -48,6 +50,8 @@ def invert_haar(coefficients: ArrayLike, total: float) -> Floats:
     array of float
         The bins, padding included.
 
+    Examples
+    --------
     >>> invert_haar([4, 4, 2], 8).tolist()
     [5.0, 1.0, 2.0, 0.0]
     """
@@ -73,6 +77,8 @@ def sum_levels(histogram: Integers, branching: int) -> list[Integers]:
     list of array of int
         One array per level, top level first.
 
+    Examples
+    --------
     >>> [level.tolist() for level in sum_levels(np.array([5, 1, 2, 0]), 2)]
     [[6, 2], [5, 1, 2, 0]]
     """
@@ -108,6 +114,8 @@ def make_consistent(noisy: ArrayLike, levels: int, branching: int, total: float)
     ----------
     Hay, Rastogi, Miklau and Suciu (2010), section 4. Qardaji, Yang and Li (2013).
 
+    Examples
+    --------
     >>> make_consistent([6.0, 2.0, 5.0, 1.0, 2.0, 0.0], 2, 2, 8.0).tolist()
     [5.0, 1.0, 2.0, 0.0]
     """

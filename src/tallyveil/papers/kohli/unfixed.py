@@ -49,6 +49,8 @@ def unfixed_optimum(z: ArrayLike, epsilon: Epsilon, loss: Loss = "absolute") -> 
     Kohli and Laskowski (2026), Algorithm 2, Observation 3 (errata, Kohli 1) and Theorem 8.
     Ghosh, Roughgarden and Sundararajan (2012).
 
+    Examples
+    --------
     >>> m = unfixed_optimum([1.0, 0.0, 0.0], 1.0)
     >>> m.matrix.round(9).tolist()
     [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
@@ -122,6 +124,8 @@ def is_row_wise_concentrating(weights: ArrayLike, tolerance: float = 1e-12) -> b
     ----------
     Kohli and Laskowski (2026), Definition 11.
 
+    Examples
+    --------
     >>> is_row_wise_concentrating([[0, 1], [1, 0]]), is_row_wise_concentrating([[1, 0], [1, 0]])
     (True, False)
     """
@@ -154,6 +158,8 @@ def is_row_wise_convex(weights: ArrayLike, tolerance: float = 1e-12) -> bool:
     ----------
     Kohli and Laskowski (2026), Definition 12.
 
+    Examples
+    --------
     >>> is_row_wise_convex([[0, 1, 4]]), is_row_wise_convex([[0, 1, 1]])
     (True, False)
     """
@@ -179,6 +185,8 @@ def is_monge(costs: ArrayLike, tolerance: float = 1e-12) -> bool:
     bool
         True if the table is Monge.
 
+    Examples
+    --------
     >>> is_monge([[0, 1], [1, 0]]), is_monge([[1, 0], [0, 1]])
     (True, False)
     """
