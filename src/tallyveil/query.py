@@ -121,7 +121,8 @@ class Query:
         """Ask for the mean of `records` whole numbers between `lower` and `upper`.
 
         The reachable means lie 1/records apart, and one person moves the mean by up to
-        (upper - lower)/records: neighbours are all index pairs at most upper - lower apart.
+        (upper - lower)/records: neighbours are all index pairs at most upper - lower apart
+        (Croft, Sack and Shi 2020, section 4.3; errata, Croft 3).
 
         Parameters
         ----------
@@ -131,10 +132,6 @@ class Query:
             The public bounds of each number, lower < upper.
         categories, extend : float
             See `count`.
-
-        References
-        ----------
-        Croft, Sack and Shi (2020), section 4.3 (errata, Croft 3).
 
         Examples
         --------

@@ -253,3 +253,28 @@ def test_a_mistyped_argument_is_named():
         tv.privatize(COUNTS, upper=9, eps=1)
     with pytest.raises(tv.ArgumentError, match="'levels' must be a list"):
         tv.privatize_levels(COUNTS, upper=9, levels=2)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"loss": "squared"},
+        {"confidence": 0.9},
+        {"method": "fair", "loss": "squared"},
+        {"properties": ["fair"]},
+        {"upper_epsilon": 1},
+    ],
+)
+def test_no_option_is_silently_ignored(options):
+    with pytest.raises(tv.UsageError):
+        tv.privatize(COUNTS, upper=9, epsilon=1, **options)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "words"),
+    [("1/2", "nearly as well"), (3, "to that extent"), (6, "weak protection")],
+)
+def test_the_promise_says_what_its_epsilon_is_worth(epsilon, words):
+    rel = tv.privatize(COUNTS, upper=9, epsilon=epsilon)
+    assert words in rel.receipt.promise
+    assert ("nearly as well" in rel.receipt.promise) == (words == "nearly as well")

@@ -277,3 +277,43 @@ def test_codes_give_what_rows_give(rows, random):
         else:
             with pytest.raises(TableError, match=f"Row {repeat + 1} repeats"):
                 require_distinct(table, "xy")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "age >> 3",
+        "age => 3",
+        "age <> 3",
+        "age >= 18 or sex == m",
+        "age >= 18 and",
+        "and age >= 18",
+        "not age >= 18",
+        "age",
+        "age >=",
+        "age == 'a' b",
+        5,
+    ],
+)
+def test_a_condition_that_is_not_understood_is_refused(text):
+    with pytest.raises(tv.ArgumentError, match="'where' must be"):
+        parse_conditions([text])
+
+
+def test_conditions_are_joined_by_and_and_quotes_hold_anything():
+    joined = parse_conditions(["age >= 18 and sex == m and town = 'x and > y'"])
+    assert [str(c) for c in joined] == ["age >= 18", "sex == m", "town == x and > y"]
+
+
+@pytest.mark.parametrize("text", ["age == x", "age > x", "sex > 3", "sex <= 3"])
+def test_numbers_are_not_compared_with_text(text):
+    people = pd.DataFrame({"age": [1, 20, 30], "sex": ["m", "f", "m"]})
+    with pytest.raises(TableError, match="compares"):
+        tv.privatize(people, by="sex", categories=["f", "m"], where=text, upper=9, epsilon=1)
+
+
+def test_both_parts_of_a_joined_condition_count():
+    people = pd.DataFrame({"age": [1, 20, 30, 40], "sex": ["m", "f", "m", "m"]})
+    words = "age >= 18 and sex == m"
+    rel = tv.privatize(people, by="sex", categories=["f", "m"], where=words, upper=9, epsilon=60)
+    assert rel.table["count"].tolist() == [0, 2]

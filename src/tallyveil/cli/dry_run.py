@@ -70,5 +70,5 @@ def _column_lines(column: dict[str, Any]) -> list[str]:
         return [f"{column['name']}: the range, and so the accuracy, is known after the release."]
     lines = [f"{column['name']}: {column['method']} ({column['why']}), 0 to {column['upper']}"]
     if column["method"] == "preserve":
-        lines.append("  Before the distribution is matched, which usually lowers the error:")
+        lines.append("  Of the noisy counts, before they are matched to the distribution:")
     return [*lines, textwrap.indent(accuracy_text(column["accuracy"]), "  ")]

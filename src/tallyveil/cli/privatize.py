@@ -90,7 +90,11 @@ def publish_file(file: Path, options: ReleaseOptions, words: str) -> tuple[Relea
 def _show_remark(prepared: Prepared) -> None:
     """What the publisher should know and an error would be too much for."""
     from tallyveil.publish.prepare import find_order_remark
+    from tallyveil.publish.receipt import WEAK_EPSILON
 
     remark = find_order_remark(prepared)
     if remark:
         note(remark)
+    cost = sum(epsilon for _, epsilon in prepared.stages)
+    if cost > WEAK_EPSILON:
+        note(f"Epsilon {float(cost):g} protects little: most releases use 1 or less in total.")

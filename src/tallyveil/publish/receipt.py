@@ -29,11 +29,14 @@ from tallyveil.publish.records import (
 )
 from tallyveil.publish.request import ABOVE, NEIGHBOURS, count_moves
 
-__all__ = ["FLOAT_PROTECTION", "RECEIPT_FORMAT", "Receipt", "promise"]
+__all__ = ["FLOAT_PROTECTION", "RECEIPT_FORMAT", "WEAK_EPSILON", "Receipt", "promise"]
 
 RECEIPT_FORMAT = "tallyveil-receipt"
 VERSION = 2
 NOT_PRIVATE = "NOT PRIVATE: drawn from a test seed. Do not publish."
+
+WEAK_EPSILON = 5
+"""Above this the promise says itself that it is weak, and the publisher is warned."""
 
 FLOAT_PROTECTION = "privacy is proved and drawn in integers; no float decides it"
 MOVES = {
@@ -60,9 +63,23 @@ def promise(epsilon: Fraction, contributions: int, neighbours: str, version: int
         what = f"Whether one person{who} {then}"
     return (
         f"{what}, every possible outcome of this release stays as likely as "
-        f"before, up to a factor of {shown} (epsilon {shown_rational(epsilon)}): whatever "
-        "anyone concludes about that person from it, they could have concluded nearly as well "
-        "without them."
+        f"before, up to a factor of {shown} (epsilon {shown_rational(epsilon)})"
+        f"{_judge(epsilon, version)}"
+    )
+
+
+def _judge(epsilon: Fraction, version: int) -> str:
+    """What that factor means: the smaller it is, the more can be said."""
+    if epsilon <= 1 or version == 1:
+        return (
+            ": whatever anyone concludes about that person from it, they could have concluded "
+            "nearly as well without them."
+        )
+    if epsilon <= WEAK_EPSILON:
+        return ". What anyone concludes about that person can rest on their data to that extent."
+    return (
+        ". That is weak protection: somebody who knows much already may learn from it, nearly for "
+        "certain, whether that person was counted."
     )
 
 

@@ -150,6 +150,8 @@ def _check_columns(
         raise ArgumentError("by", "name the category columns that the other options refer to")
     if options.where and counted:
         raise UsageError("'where' is for microdata: rows are counted with 'by' and no 'count'.")
+    if by and not counted and (options.keep or options.drop):
+        raise UsageError("Microdata are counted: no other column is published, so none is kept.")
 
 
 def _check_method(options: ReleaseOptions) -> tuple[str, str]:
@@ -183,7 +185,16 @@ def _check_properties(options: ReleaseOptions, method: str) -> tuple[str, ...]:
     properties = check_names(options.properties)
     if properties and method != "design":
         raise UsageError("Properties are kept by the method 'design' only: ask for it as well.")
+    if not _is_default(options, "loss") and method != "design":
+        raise UsageError("A loss is for the method 'design' only: ask for it as well.")
+    if not _is_default(options, "confidence") and options.within is None:
+        raise UsageError("'confidence' goes with 'within': how sure the accuracy must be.")
     return properties
+
+
+def _is_default(options: ReleaseOptions, name: str) -> bool:
+    given, default = getattr(options, name), getattr(ReleaseOptions, name)
+    return type(given) is type(default) and given == default
 
 
 def _check_kept(

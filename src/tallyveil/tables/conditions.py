@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,12 @@ __all__ = ["Condition", "parse_conditions"]
 CONDITION = re.compile(
     r"\s*(?P<column>[^\s<>=!].*?)\s*(?P<sign>==|!=|>=|<=|=|>|<)\s*(?P<value>.*?)\s*"
 )
+QUOTES = "'\""
+JOINED = re.compile(r"""\s+and\s+(?=(?:[^'"]|'[^']*'|"[^"]*")*$)""")
+"""The word and outside quotes."""
+
+ODD = re.compile(r"""[<>=!'"]|\b(?:and|or|not)\b""")
+HINT = "Known signs: == != < <= > >=. Put a value with odd words in quotes, or repeat the option."
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -50,6 +56,7 @@ class Condition:
         self.require_column(table)
         column = table.codes(self.column)
         right = _parse_number(self.value)
+        self._require_type(column.labels, right)
         if column.numbers is not None and right is not None:
             met = COMPARE[self.sign](column.numbers, right)
         else:
@@ -61,6 +68,17 @@ class Condition:
         """Raise a `TableError` unless the table has the column."""
         if self.column not in table.names:
             raise TableError(f"The condition {str(self)!r} names a column that is not there.")
+
+    def _require_type(self, labels: Sequence[str], right: float | None) -> None:
+        """Refuse to compare numbers with text, which no row would meet."""
+        present = [label for label in labels if label.strip()]
+        numeric = bool(present) and all(_parse_number(label) is not None for label in present)
+        ordering = self.sign not in ("==", "!=")
+        if (numeric and right is None) or (
+            present and not numeric and ordering and right is not None
+        ):
+            kinds = "numbers with text" if numeric else "text with a number"
+            raise TableError(f"The condition {str(self)!r} compares {kinds}.")
 
     def _compare(self, label: str) -> bool:
         """Compare one label."""
@@ -75,27 +93,37 @@ class Condition:
 
 
 def parse_conditions(texts: Iterable[str]) -> tuple[Condition, ...]:
-    """Parse conditions written as ``column sign value``.
+    """Parse comparisons ``column sign value``, joined by ``and`` inside a text.
 
-    >>> [str(condition) for condition in parse_conditions(["age>=18", "result = 'positive'"])]
-    ['age >= 18', 'result == positive']
+    A value with a sign or the word and, or, not in it must stand in quotes.
+
+    >>> [str(c) for c in parse_conditions(["age>=18 and sex = f", "result = 'not known'"])]
+    ['age >= 18', 'sex == f', 'result == not known']
     """
     found = []
     for text in texts:
-        match = CONDITION.fullmatch(text)
-        if match is None or not match["value"]:
-            raise ArgumentError(
-                "where",
-                "be a condition such as 'age >= 18'",
-                text,
-                "Known signs: == != < <= > >=. Repeat the option for more conditions.",
-            )
-        value = match["value"]
-        if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
-            value = value[1:-1]
-        sign = "==" if match["sign"] == "=" else match["sign"]
-        found.append(Condition(match["column"], sign, value))
+        if not isinstance(text, str):
+            raise ArgumentError("where", "be a condition such as 'age >= 18'", text)
+        for part in JOINED.split(text):
+            found.append(_parse_comparison(part, text))
     return tuple(found)
+
+
+def _parse_comparison(part: str, text: str) -> Condition:
+    match = CONDITION.fullmatch(part)
+    if match is None or not match["value"]:
+        raise ArgumentError(
+            "where", "be comparisons such as 'age >= 18', joined by and", text, HINT
+        )
+    value = match["value"]
+    if len(value) > 1 and value[0] == value[-1] and value[0] in QUOTES:
+        value = value[1:-1]
+    else:
+        odd = ODD.search(value) or re.search(r"\b(and|or|not)\b", match["column"])
+        if odd:
+            rule = f"be comparisons joined by and; {odd[0]!r} does not belong in one"
+            raise ArgumentError("where", rule, text, HINT)
+    return Condition(match["column"], "==" if match["sign"] == "=" else match["sign"], value)
 
 
 def _parse_number(text: str) -> float | None:
