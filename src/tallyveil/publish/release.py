@@ -91,6 +91,10 @@ class Release:
             last = int(np.flatnonzero(column.histogram)[-1]) + 1
             spread = None if column.spread is None else list(column.spread[:last])
             parts.append(
+                f"<p><b>{escape(column.name)}</b>: {escape(column.method)}, counts 0 to "
+                f"{column.upper:,}. Whiskers: twice the standard error of the protection.</p>"
+            )
+            parts.append(
                 svg.bar_chart(
                     list(column.histogram[:last]), spread, "published count", "rows", column.name
                 )

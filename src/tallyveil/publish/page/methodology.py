@@ -191,7 +191,7 @@ def _ladder_words(receipt: Receipt) -> str:
     listed = ", ".join(f"{float(epsilon):g}" for epsilon in epsilons)
     return (
         f"This is level {level} of {len(epsilons)} levels of one release, at epsilon {listed} for "
-        "each cell. The promise above is about this level alone. Somebody who holds several levels "
+        "one move of one count. The promise above is about this level alone. Somebody who holds several levels "
         "learns no more than the least private of them says."
     )
 
