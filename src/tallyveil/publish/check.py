@@ -364,4 +364,4 @@ def _check_together(root: Path, levels: list[Path]) -> str:
         tables = [m.body()["ladder"]["weights"] for m in made]
         nested = all(more[: len(less)] == less for less, more in pairwise(tables))
         _require(nested, "the levels were not drawn one from the other")
-    return f"{len(levels)} levels of release {first.release}; together they cost what the first one costs"
+    return f"{len(levels)} levels of release {first.release}; all together cost what the first does"

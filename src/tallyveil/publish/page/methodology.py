@@ -191,8 +191,8 @@ def _ladder_words(receipt: Receipt) -> str:
     listed = ", ".join(f"{float(epsilon):g}" for epsilon in epsilons)
     return (
         f"This is level {level} of {len(epsilons)} levels of one release, at epsilon {listed} for "
-        "one move of one count. The promise above is about this level alone. Somebody who holds several levels "
-        "learns no more than the least private of them says."
+        "one move of one count. The promise above is about this level alone. Somebody who holds "
+        "several levels learns no more than the least private of them says."
     )
 
 
