@@ -149,7 +149,9 @@ class Receipt:
     def composition(self) -> str:
         """How the amounts of the stages add up."""
         if self.ladder is not None:
-            return "every level is drawn from the one before, so all together cost what the first does"
+            return (
+                "every level is drawn from the one before, so all together cost what the first does"
+            )
         return "sequential over count columns and stages, parallel over the rows of each"
 
     def to_dict(self) -> dict[str, Any]:
