@@ -350,7 +350,8 @@ def test_typed_files_keep_their_types(tallyveil, tmp_path, ending):
     tallyveil("privatize", path, *BASE, "--out", out, check=0)
     read = pq.read_table if ending == "parquet" else feather.read_table
     released = read(out / f"data.{ending}")
-    assert released.schema == table.schema
+    wanted = table.schema.set(1, pa.field("cases", pa.int64()))
+    assert released.schema == wanted
     assert released.drop_columns("cases").equals(table.drop_columns("cases"))
     checked(out)
 

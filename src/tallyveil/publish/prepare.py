@@ -218,8 +218,6 @@ def _read_columns(source: Table, request: Request) -> tuple[dict[str, ColumnCoun
             raise _no_such_column(column.name, source, delimiter_hint(source.names))
     uppers = {column.name: column.upper or CEILING for column in request.columns}
     counts = {name: read_counts(source, name, upper) for name, upper in uppers.items()}
-    for name, upper in uppers.items():
-        source.require_room(name, upper)
     keep = _choose_columns(source, request)
     public = tuple(name for name in (*source.index_names, *keep) if name not in uppers)
     keys = request.by or public

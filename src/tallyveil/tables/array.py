@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
@@ -19,7 +19,6 @@ from tallyveil.tables.counts import (
     convert_objects,
     convert_text,
     name_type,
-    require_fits,
 )
 
 __all__ = ["ArrayTable", "wrap_array"]
@@ -92,12 +91,6 @@ class ArrayTable(Table):
         """Give the Frictionless type of the array."""
         return name_type(self.values.dtype.kind)
 
-    def require_room(self, name: str, upper: int) -> None:
-        """Raise a `TableError` unless the array's type can hold every count up to `upper`."""
-        if self.values.dtype.kind in "iuf":
-            held = np.array([0, upper]).astype(self.values.dtype)
-            require_fits(held, name, str(self.values.dtype), upper)
-
     def build_released(
         self, counts: Mapping[str, CountArray], keep: Sequence[str], order: Order = None
     ) -> ArrayTable:
@@ -128,22 +121,20 @@ def _choose_rebuild(source: Any) -> Callable[[CountArray, Any], Any]:
     library, kind = type(source).__module__.partition(".")[0], type(source)
     if kind in (list, tuple):
         return partial(_build_sequence, kind)
-    if isinstance(source, np.ndarray):
-        return partial(_build_array, source.dtype if source.dtype.kind in "iuf" else np.int64)
     if library == "pandas" and kind.__name__ == "Series":
-        from tallyveil.tables.pandas import build_pandas_series, plain_dtype
+        from tallyveil.tables.pandas import build_pandas_series
 
-        return partial(build_pandas_series, source.name, plain_dtype(source.dtype))
+        return partial(build_pandas_series, source.name)
     if library == "polars" and kind.__name__ == "Series":
         from tallyveil.tables.polars import build_polars_series
 
-        return partial(build_polars_series, source.name, source.dtype)
-    return partial(_build_array, np.int64)
+        return partial(build_polars_series, source.name)
+    return _build_array
 
 
 def _build_sequence(kind: Callable[[list[int]], Any], values: CountArray, _index: None) -> Any:
     return kind(values.tolist())
 
 
-def _build_array(dtype: DTypeLike, values: CountArray, _index: None) -> NDArray[Any]:
-    return values.astype(dtype)
+def _build_array(values: CountArray, _index: None) -> Integers:
+    return values.astype(np.int64)

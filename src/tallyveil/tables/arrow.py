@@ -20,7 +20,7 @@ from tallyveil.tables.codes import (
     encode_objects,
     encode_values,
 )
-from tallyveil.tables.counts import convert_numbers, convert_objects, require_fits
+from tallyveil.tables.counts import convert_numbers, convert_objects
 
 __all__ = ["ArrowTable", "build_arrow", "read_arrow", "wrap_arrow"]
 
@@ -164,26 +164,16 @@ class ArrowTable(Table):
                 return word
         return "string"
 
-    def require_room(self, name: str, upper: int) -> None:
-        """Raise a `TableError` unless the column's type can hold every count up to `upper`."""
-        import pyarrow as pa
-
-        wanted = self._value_type(name)
-        try:
-            held = _convert(np.array([0, upper]), wanted).cast(pa.int64()).to_numpy()
-        except pa.ArrowException:
-            held = np.zeros(1, dtype=np.int64)
-        require_fits(held, name, str(wanted), upper)
-
     def build_released(
         self, counts: Mapping[str, CountArray], keep: Sequence[str], order: Order = None
     ) -> ArrowTable:
         """Build the table that is published."""
+        import pyarrow as pa
+
         table = self.table.select(list(keep))
         for name, values in counts.items():
             at = table.schema.get_field_index(name)
-            field = table.schema.field(at).with_type(self._value_type(name))
-            table = table.set_column(at, field, _convert(values, field.type))
+            table = table.set_column(at, name, pa.array(values, pa.int64()))
         if order is not None:
             table = table.take(order)
         return ArrowTable(_drop_traces(table), self.kind, self.from_file)
@@ -232,16 +222,6 @@ def _import_pyarrow() -> Any:
     except ImportError as missing:
         raise MissingExtraError("pyarrow", "tables") from missing
     return pa
-
-
-def _convert(values: CountArray, wanted: Any) -> Any:
-    """Convert whole numbers to an Arrow array of any type that can hold them."""
-    import pyarrow as pa
-
-    whole = pa.array(values, pa.int64())
-    if pa.types.is_decimal(wanted):
-        whole = whole.cast(pa.decimal128(*WIDE_DECIMAL))
-    return whole.cast(wanted)
 
 
 def _join_chunks(encoded: Any) -> tuple[CodeArray, Any]:

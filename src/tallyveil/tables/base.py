@@ -77,13 +77,10 @@ class Table(Protocol):
     def type_of(self, name: str) -> str:
         """Give the Frictionless type of a column, such as integer or string."""
 
-    def require_room(self, name: str, upper: int) -> None:
-        """Raise a `TableError` unless the column's type can hold every count up to `upper`."""
-
     def build_released(
         self, counts: Mapping[str, CountArray], keep: Sequence[str], order: Order = None
     ) -> Table:
-        """Build the published table: the columns `keep`, in their types, with released counts.
+        """Build the published table: the columns `keep`, with released counts as int64.
 
         Counts stand in the row order of this table, the result in `order`. Whatever could tell
         of rows or columns that are not published (unused levels, metadata, old row numbers) is

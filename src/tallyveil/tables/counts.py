@@ -27,7 +27,6 @@ __all__ = [
     "convert_text",
     "name_type",
     "read_counts",
-    "require_fits",
 ]
 
 LARGEST = 2**62
@@ -162,15 +161,6 @@ def convert_objects(values: Sequence[Any], column: str) -> Integers:
             raise RowError(column, row + 1, what)
         counts[row] = min(int(value), LARGEST)
     return counts
-
-
-def require_fits(values: NDArray[Any], column: str, type_name: str, upper: int) -> None:
-    """Raise a `TableError` unless `values`, [0, upper] as the column holds it, is unchanged."""
-    if values.tolist() != [0, upper]:
-        raise TableError(
-            f"Column {column!r} has the type {type_name}, which cannot hold {upper}. "
-            "Give the column a wider type first."
-        )
 
 
 def name_type(letter: str) -> str:

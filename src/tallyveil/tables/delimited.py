@@ -77,9 +77,6 @@ class DelimitedTable(Table):
         """Give the Frictionless type of a column."""
         return infer_type(self.labels(name))
 
-    def require_room(self, name: str, upper: int) -> None:
-        """Do nothing: text has room for any number."""
-
     def build_released(
         self, counts: Mapping[str, CountArray], keep: Sequence[str], order: Order = None
     ) -> DelimitedTable:

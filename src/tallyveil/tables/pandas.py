@@ -11,7 +11,7 @@ import numpy as np
 from tallyveil.arrays import Integers
 from tallyveil.tables.base import CountArray, Order, Table
 from tallyveil.tables.codes import Codes, encode_floats, encode_objects, encode_values
-from tallyveil.tables.counts import convert_numbers, convert_objects, name_type, require_fits
+from tallyveil.tables.counts import convert_numbers, convert_objects, name_type
 
 __all__ = ["PandasTable", "build_pandas_series"]
 
@@ -74,15 +74,6 @@ class PandasTable(Table):
         """Give the Frictionless type of a column."""
         return name_type(self._column(name).dtype.kind)
 
-    def require_room(self, name: str, upper: int) -> None:
-        """Raise a `TableError` unless the column's type can hold every count up to `upper`."""
-        try:
-            with np.errstate(all="ignore"):
-                held = self._convert(np.array([0, upper]), name).to_numpy()
-        except (TypeError, ValueError, OverflowError):
-            held = np.zeros(1)
-        require_fits(np.asarray(held), name, str(self._column(name).dtype), upper)
-
     def build_released(
         self, counts: Mapping[str, CountArray], keep: Sequence[str], order: Order = None
     ) -> PandasTable:
@@ -92,7 +83,7 @@ class PandasTable(Table):
         places = [self.names.index(name) for name in keep]
         frame = self.frame.iloc[:, places].copy()
         for name, values in counts.items():
-            frame.isetitem(list(keep).index(name), self._convert(values, name, frame.index))
+            frame.isetitem(list(keep).index(name), np.asarray(values, dtype=np.int64))
         frame.attrs = {}  # free-form notes may be confidential
         if order is not None:
             frame = frame.iloc[order]
@@ -135,29 +126,12 @@ class PandasTable(Table):
     def _column(self, name: str) -> Any:
         return self.frame.iloc[:, self.names.index(name)]
 
-    def _convert(self, values: CountArray, name: str, index: Any = None) -> Any:
-        """Convert counts to a Series of the type of column `name`."""
-        import pandas as pd
 
-        dtype = self._column(name).dtype
-        if dtype.kind == "O":
-            return pd.Series(values.tolist(), index=index, dtype=object)
-        return pd.Series(values, index=index).astype(dtype)
-
-
-def build_pandas_series(name: Any, dtype: Any, values: CountArray, index: Any) -> Any:
-    """Build a Series of counts of the given type."""
+def build_pandas_series(name: Any, values: CountArray, index: Any) -> Any:
+    """Build a Series of counts."""
     import pandas as pd
 
-    return pd.Series(values, index=index, name=name).astype(dtype)
-
-
-def plain_dtype(dtype: Any) -> Any:
-    """`dtype` if it is one of numbers, else int64: a category's levels would be true counts."""
-    import pandas as pd
-
-    is_number = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
-    return dtype if is_number else np.dtype(np.int64)
+    return pd.Series(np.asarray(values, dtype=np.int64), index=index, name=name)
 
 
 def _encode(column: Any, *, is_index: bool) -> Codes:

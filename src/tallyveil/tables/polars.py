@@ -11,7 +11,7 @@ import numpy as np
 from tallyveil.arrays import Integers
 from tallyveil.tables.base import CountArray, Order, Table
 from tallyveil.tables.codes import Codes, encode_floats, encode_objects, encode_values
-from tallyveil.tables.counts import convert_numbers, convert_objects, require_fits
+from tallyveil.tables.counts import convert_numbers, convert_objects
 
 __all__ = ["PolarsTable", "build_polars_series"]
 
@@ -81,27 +81,13 @@ class PolarsTable(Table):
             type(dtype).__name__, "string"
         )
 
-    def require_room(self, name: str, upper: int) -> None:
-        """Raise a `TableError` unless the column's type can hold every count up to `upper`."""
-        import polars as pl
-
-        dtype = self.frame.schema[name]
-        try:
-            held = pl.Series([0, upper]).cast(dtype).cast(pl.Int64).to_numpy()
-        except pl.exceptions.PolarsError:
-            held = np.zeros(1)
-        require_fits(held, name, str(dtype), upper)
-
     def build_released(
         self, counts: Mapping[str, CountArray], keep: Sequence[str], order: Order = None
     ) -> PolarsTable:
         """Build the frame that is published."""
         import polars as pl
 
-        columns = [
-            build_polars_series(name, self.frame.schema[name], values)
-            for name, values in counts.items()
-        ]
+        columns = [build_polars_series(name, values) for name, values in counts.items()]
         frame = self.frame.select(list(keep)).with_columns(columns)
         frame = frame if order is None else frame[order]
         coded = [name for name, dtype in frame.schema.items() if dtype == pl.Categorical]
@@ -118,7 +104,7 @@ class PolarsTable(Table):
             pl.Series(name, [label[at] for label in labels]).cast(self.frame.schema[name])
             for at, name in enumerate(by)
         ]
-        columns = [build_polars_series(name, pl.Int64, values) for name, values in counts.items()]
+        columns = [build_polars_series(name, values) for name, values in counts.items()]
         return PolarsTable(pl.DataFrame([*keys, *columns]))
 
     def native(self) -> Any:
@@ -131,11 +117,11 @@ class PolarsTable(Table):
         return text.encode()
 
 
-def build_polars_series(name: str, dtype: Any, values: CountArray, _index: None = None) -> Any:
-    """Build a Series of counts of the given type."""
+def build_polars_series(name: str, values: CountArray, _index: None = None) -> Any:
+    """Build a Series of counts."""
     import polars as pl
 
-    return pl.Series(name, values).cast(dtype)
+    return pl.Series(name, values).cast(pl.Int64)
 
 
 def _is_machine_integer(dtype: Any) -> bool:
