@@ -50,8 +50,8 @@ class ReleaseOptions:
     _: KW_ONLY
     upper: PerColumn = field(
         metadata=_told(
-            "Largest count that can be published, from public knowledge; or 'auto' with "
-            "--upper-epsilon. Once, or once per --count.",
+            "Largest count that can be published, from public knowledge. Once, or once per "
+            "--count. For a single level also 'auto', paid for with --upper-epsilon.",
             PRIVACY,
             "many",
         )

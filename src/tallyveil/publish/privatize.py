@@ -72,6 +72,8 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
     within, confidence : float
         Instead of epsilon: released counts lie within this many of the true ones with this
         probability.
+    levels
+        Only for `tv.privatize_levels`.
     method : str or Path
         "preserve" (keeps the distribution of counts), "geometric", "fair", "design" (uses
         `loss` and `properties`), a mechanism file, or "auto", which looks at sizes only.

@@ -296,15 +296,10 @@ def _how_to_check(receipt: Receipt) -> list[str]:
 
 def _reading(receipt: Receipt) -> str:
     """How to read one published count."""
-    if any(column.method == "preserve" for column in receipt.columns):
-        return (
-            "To read a single published count, use the accuracy table above. The mechanism file "
-            "describes the noisy counts before they were ranked and handed out again, and not "
-            "the published ones."
-        )
+    name = receipt.columns[0].name if len(receipt.columns) == 1 else "NAME"
     return (
-        "What a single published count says about the true one: "
-        "tallyveil interpret --released COUNT --mechanism mechanism.json"
+        "What a single published count says about the true one, from this folder: tallyveil "
+        f"interpret --released COUNT --mechanism . --column {name}"
     )
 
 
