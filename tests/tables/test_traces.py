@@ -212,3 +212,21 @@ def test_a_series_of_categories_does_not_release_its_levels():
 def test_a_release_passes_its_own_check_whatever_its_columns_are(frame, tmp_path):
     tv.privatize(frame, "cases", keep="all", upper=9, epsilon=1, out=tmp_path / "out")
     assert [found for found in tv.check_package(tmp_path / "out") if not found.ok] == []
+
+
+@pytest.mark.parametrize("kind", ["levels", "categories"])
+def test_labels_of_rows_that_are_not_published_leave_the_index_too(kind):
+    areas = ["a", "b", "secret"] * 10
+    years = [str(2000 + at) for at in range(30)]
+    frame = pd.DataFrame({"cases": [1] * 30})
+    if kind == "levels":
+        frame.index = pd.MultiIndex.from_arrays([areas, years], names=["area", "year"])
+        frame = frame[frame.index.get_level_values("area") != "secret"]
+    else:
+        frame.index = pd.CategoricalIndex(years, name="year")
+        frame = frame.head(20)
+    rel = tv.privatize(frame, "cases", keep="all", upper=9, epsilon=1)
+    assert list(rel.table.index) == list(frame.index)
+    held = rel.table.index
+    known = held.levels[0] if kind == "levels" else held.categories
+    assert set(known) == set(held.get_level_values(0))

@@ -92,6 +92,10 @@ class PandasTable(Table):
         for at, dtype in enumerate(frame.dtypes):
             if isinstance(dtype, pd.CategoricalDtype):
                 frame.isetitem(at, _drop_traces(frame.iloc[:, at]))
+        if isinstance(frame.index, pd.MultiIndex):
+            frame.index = frame.index.remove_unused_levels()
+        elif isinstance(frame.index, pd.CategoricalIndex):
+            frame.index = frame.index.remove_unused_categories()
         return PandasTable(frame)
 
     def build_grouped(
