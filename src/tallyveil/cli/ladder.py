@@ -81,10 +81,11 @@ def command(
 
 def _release_value(value: int, options: ReleaseOptions, as_json: bool) -> None:
     """One count, without a table: debited, drawn and printed."""
-    from tallyveil.budget.ledger import Debit, Ledger, Stage
+    from tallyveil.budget.ledger import Debit, Stage
     from tallyveil.certified.ladder import Ladder
     from tallyveil.errors import UsageError
     from tallyveil.publish.request import check_options
+    from tallyveil.publish.transaction import open_account
     from tallyveil.query import Query
 
     defaults = ReleaseOptions(upper=options.upper, levels=options.levels)
@@ -97,23 +98,22 @@ def _release_value(value: int, options: ReleaseOptions, as_json: bool) -> None:
         raise UsageError(f"'{other[0]}' is for a table: it does not go with --value.")
     if value < 0:
         raise UsageError("--value must be a count: 0 or more.")
-    if (options.ledger is None) != (options.dataset is None):
-        raise UsageError("A ledger and a dataset belong together: give both.")
+    account = open_account(options)
     request = check_options(options, array=True)
     (column,) = request.columns
     upper = column.upper or 0
     ladder = Ladder(Query.count(upper), request.levels)
-    if options.ledger is None or options.dataset is None:
+    if account is None:
         note("No ledger: nothing keeps count of further releases of these data.")
     else:
-        ledger = options.ledger if isinstance(options.ledger, Ledger) else Ledger(options.ledger)
+        ledger, dataset = account
         debit = Debit(
             ("value",),
             (Stage("value: counts", ladder.exact_epsilon),),
             certificate=(str(ladder.certificate["digest"]),),
             command=shlex.join(_hide_value(sys.argv)),
         )
-        ledger.debit(options.dataset, debit)
+        ledger.debit(dataset, debit)
     released = ladder.release(min(value, upper)).tolist()
     reach = [_reach(upper, epsilon) for epsilon in ladder.epsilons]
     _report(ladder.epsilons, ladder.exact_epsilon, reach, {"released": released}, as_json)

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,15 @@ from tallyveil.publish.page.methodology import methodology
 from tallyveil.publish.plan import COUNTS, DISTRIBUTION, UPPER_BOUND
 from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.records import ColumnRecord
-from tallyveil.publish.reopen import describe_again, load_stage, plain_name, read_json, read_receipt
+from tallyveil.publish.reopen import (
+    describe_again,
+    plain_name,
+    prove_stage,
+    read_json,
+    read_receipt,
+    require,
+    require_listed_files,
+)
 from tallyveil.query import Query
 from tallyveil.tables.base import Table
 from tallyveil.tables.source import read_table
@@ -66,10 +74,6 @@ class Finding:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         return {"check": self.name, "ok": self.ok, "detail": self.detail}
-
-
-class _FailedError(Exception):
-    """A check that failed; its text says why."""
 
 
 def check_package(folder: str | Path) -> list[Finding]:
@@ -108,21 +112,22 @@ def _check_release(root: Path) -> list[Finding]:
     if receipt.version == 1:
         from tallyveil.publish.check_version_1 import CHECKS
 
-        old = [_try(name, partial(check, root, receipt)) for name, check in CHECKS]
-        shared = (_check_budget, _check_counts, _check_description)
-        names = ("budget", "published counts", "data description")
-        new = [
-            _try(n, partial(check, root, receipt)) for n, check in zip(names, shared, strict=True)
+        own = [(name, partial(check, root, receipt)) for name, check in CHECKS]
+        pages = []
+    else:
+        certified: list[list[Certified]] = []
+        own = [
+            ("receipt", partial(_check_receipt, root, receipt)),
+            ("certificates", partial(_check_certificates, root, receipt, certified)),
         ]
-        return findings + old + new
-    certified: list[list[Certified]] = []
+        pages = [("figures and pages", partial(_check_pages, root, receipt, certified))]
+    read = cache(partial(_read_data, root, receipt))  # the data are read once
     checks: list[tuple[str, Callable[[], str]]] = [
-        ("receipt", lambda: _check_receipt(root, receipt)),
-        ("certificates", lambda: _check_certificates(root, receipt, certified)),
-        ("budget", lambda: _check_budget(root, receipt)),
-        ("published counts", lambda: _check_counts(root, receipt)),
-        ("figures and pages", lambda: _check_pages(root, receipt, certified)),
-        ("data description", lambda: _check_description(root, receipt)),
+        *own,
+        ("budget", partial(_check_budget, receipt)),
+        ("published counts", lambda: _check_counts(read(), receipt)),
+        *pages,
+        ("data description", lambda: _check_description(root, read(), receipt)),
     ]
     return findings + [_try(name, check) for name, check in checks]
 
@@ -130,49 +135,40 @@ def _check_release(root: Path) -> list[Finding]:
 def _try(name: str, check: Callable[[], str]) -> Finding:
     try:
         return Finding(name, True, check())
-    except _FailedError as problem:
+    except PackageError as problem:
         return Finding(name, False, str(problem))
     except UNREADABLE as problem:
         return Finding(name, False, f"cannot be checked: {type(problem).__name__}: {problem}")
 
 
-def _require(holds: bool, problem: str) -> None:
-    if not holds:
-        raise _FailedError(problem)
-
-
 def _check_files(root: Path) -> str:
     present = {path.name for path in root.iterdir()}
-    _require(CHECKSUMS in present, f"{CHECKSUMS} is missing")
+    require(CHECKSUMS in present, f"{CHECKSUMS} is missing")
     for name in present:
         regular = stat.S_ISREG(os.lstat(root / name).st_mode)
-        _require(regular, f"{name} is not a plain file")
+        require(regular, f"{name} is not a plain file")
     listed: dict[str, str] = {}
     for line in (root / CHECKSUMS).read_text(encoding="utf-8").splitlines():
         value, _, name = line.partition("  ")
         plain = "/" not in name and "\\" not in name and name not in listed
-        _require(plain, f"{CHECKSUMS} has a line that is not a plain file name")
+        require(plain, f"{CHECKSUMS} has a line that is not a plain file name")
         listed[name] = value
     odd = sorted(set(listed) ^ (present - {CHECKSUMS}))
-    _require(not odd, f"{odd[:1]} is in the folder or in {CHECKSUMS}, but not in both")
+    require(not odd, f"{odd[:1]} is in the folder or in {CHECKSUMS}, but not in both")
     for name, value in listed.items():
         found = hashlib.sha256((root / name).read_bytes()).hexdigest()
-        _require(found == value, f"{name} was changed: its checksum does not match")
+        require(found == value, f"{name} was changed: its checksum does not match")
     return f"{len(listed)} files, none missing, none changed, none added"
 
 
 def _check_receipt(root: Path, receipt: Receipt) -> str:
     """The receipt is the one document that follows from its facts, and names all the files."""
-    _require(receipt.private is True, "the release says of itself that it is NOT PRIVATE")
-    _require(
+    require(receipt.private is True, "the release says of itself that it is NOT PRIVATE")
+    require(
         (root / RECEIPT).read_bytes() == receipt.to_json().encode(),
         "the receipt contradicts itself, or is not written in its one form",
     )
-    expected = {receipt.table.file, DATAPACKAGE, RECEIPT, METHODOLOGY, CHECKSUMS}
-    for stage in receipt.stages:
-        expected |= {stage.file, stage.certificate_file}
-    odd = sorted({path.name for path in root.iterdir()} ^ expected)
-    _require(not odd, f"{', '.join(odd[:3])}: in the folder or in the receipt, but not in both")
+    require_listed_files(root, receipt)
     return f"release {receipt.release} of {receipt.created}"
 
 
@@ -182,22 +178,13 @@ def _check_certificates(root: Path, receipt: Receipt, certified: list[list[Certi
     for column in receipt.columns:
         made = []
         for stage in column.stages:
-            path = root / plain_name(stage.file)
-            found = hashlib.sha256(path.read_bytes()).hexdigest()
-            _require(found == stage.sha256, f"{stage.file} is not the file the receipt names")
-            loaded = load_stage(root, stage)  # verifies it from scratch
-            written = path.read_bytes() == loaded.to_json().encode()
-            _require(written, f"{stage.file} is not written in its one form")
-            beside = (root / plain_name(stage.certificate_file)).read_bytes()
-            same = beside == loaded.certificate_json().encode()
-            _require(same, f"{stage.certificate_file} is not the certificate of {stage.file}")
+            loaded = prove_stage(root, stage)
+            written = (root / stage.file).read_bytes() == loaded.to_json().encode()
+            require(written, f"{stage.file} is not written in its one form")
             claim = loaded.certificate
             stated = (stage.digest, stage.mechanism, stage.achieved_epsilon)
             own = (claim["digest"], loaded.name, claim["achieved_epsilon"])
-            _require(stated == own, f"the receipt misstates the certificate of {stage.file}")
-            _require(loaded.exact_delta == 0, f"{stage.file} has a delta")
-            holds = loaded.exact_epsilon == stage.certified_epsilon
-            _require(holds, f"{stage.file} is certified at another epsilon than the receipt says")
+            require(stated == own, f"the receipt misstates the certificate of {stage.file}")
             made.append(loaded)
             proved.append(f"{stage.name} {stage.certified_epsilon}")
         _check_kinds(column, made, receipt)
@@ -209,25 +196,25 @@ def _check_kinds(column: ColumnRecord, made: list[Certified], receipt: Receipt) 
     """The counts were drawn for 0..upper, everything else was noise on whole numbers."""
     *others, last = made
     fits = all(isinstance(other, CertifiedNoise) for other in others)
-    _require(fits, f"a stage of {column.name} is not noise on whole numbers")
-    _require(isinstance(last, (CertifiedAnswers, Ladder)), f"{column.name} was not drawn as counts")
+    require(fits, f"a stage of {column.name} is not noise on whole numbers")
+    require(isinstance(last, (CertifiedAnswers, Ladder)), f"{column.name} was not drawn as counts")
     asked = getattr(last, "query", None)
-    _require(
+    require(
         asked == Query.count(column.upper),
         f"the mechanism of {column.name} is not for counts from 0 to {column.upper}",
     )
     is_ladder = isinstance(last, Ladder)
-    _require(is_ladder == (column.method == "ladder"), f"{column.name} has another method")
+    require(is_ladder == (column.method == "ladder"), f"{column.name} has another method")
     level = receipt.ladder
-    _require(is_ladder == (level is not None), "the receipt's ladder is not that of its columns")
+    require(is_ladder == (level is not None), "the receipt's ladder is not that of its columns")
     if isinstance(last, Ladder) and level is not None:
         right = last.epsilons == level.epsilons[: level.level]
-        _require(right, f"{column.name} was drawn at other levels than the receipt says")
+        require(right, f"{column.name} was drawn at other levels than the receipt says")
         falling = all(after < before for before, after in pairwise(level.epsilons))
-        _require(falling, "the levels do not become more private")
+        require(falling, "the levels do not become more private")
 
 
-def _check_budget(root: Path, receipt: Receipt) -> str:
+def _check_budget(receipt: Receipt) -> str:
     """Every stage that the method needs is there, and costs what its certificate says."""
     for column in receipt.columns:
         expected = _expected_stages(column, receipt.table.rows)
@@ -235,13 +222,13 @@ def _check_budget(root: Path, receipt: Receipt) -> str:
         if column.upper_source == "private" and stated:
             name, epsilon = stated.pop(0)
             paid = name == f"{column.name}: {UPPER_BOUND}" and epsilon > 0
-            _require(paid, f"no stage of {column.name} pays for finding the upper bound")
+            require(paid, f"no stage of {column.name} pays for finding the upper bound")
         else:
-            _require(column.upper_source == "given", f"{column.name} has an unknown upper bound")
-        _require(stated == expected, f"the stages of {column.name} are not those of its method")
+            require(column.upper_source == "given", f"{column.name} has an unknown upper bound")
+        require(stated == expected, f"the stages of {column.name} are not those of its method")
         for stage in column.stages if receipt.version > 1 else column.stages[-1:]:
             cost = stage.certified_epsilon * receipt.multiplier
-            _require(stage.epsilon == cost, f"{stage.name} costs another amount than it says")
+            require(stage.epsilon == cost, f"{stage.name} costs another amount than it says")
     return f"stages and columns add up to epsilon {receipt.epsilon}"
 
 
@@ -250,7 +237,7 @@ def _expected_stages(column: ColumnRecord, rows: int) -> list[tuple[str, Fractio
     counts = (f"{column.name}: {COUNTS}", column.epsilon)
     if column.method != "preserve":
         known = column.method in ("geometric", "fair", "design", "file", "ladder")
-        _require(known, f"{column.name} has a method that does not exist")
+        require(known, f"{column.name} has a method that does not exist")
         return [counts]
     split = split_budget(column.epsilon, records=rows, size=column.upper + 1)
     drawn = (counts[0], split.epsilon2)
@@ -258,25 +245,24 @@ def _expected_stages(column: ColumnRecord, rows: int) -> list[tuple[str, Fractio
     return [first, drawn] if split.epsilon1 else [drawn]
 
 
-def _check_counts(root: Path, receipt: Receipt) -> str:
-    table = _read_data(root, receipt)
+def _check_counts(table: Table, receipt: Receipt) -> str:
     facts = receipt.table
-    _require(table.rows == facts.rows, "the data have another number of rows than stated")
+    require(table.rows == facts.rows, "the data have another number of rows than stated")
     written = getattr(table, "delimiter", ","), getattr(table, "encoding", "utf-8")
-    _require(written == (facts.delimiter, facts.encoding), "the data are written in another way")
+    require(written == (facts.delimiter, facts.encoding), "the data are written in another way")
     # a file keeps the labels of a pandas index as its first columns
-    _require(tuple(table.names) == facts.columns, "the data have other columns than stated")
+    require(tuple(table.names) == facts.columns, "the data have other columns than stated")
     counted = {column.name for column in receipt.columns}
     rest = tuple(name for name in facts.columns if name not in counted)
-    _require(facts.published_unchanged == rest, "the columns published unchanged are others")
-    _require(len(counted) == len(receipt.columns), "a column is listed twice")
+    require(facts.published_unchanged == rest, "the columns published unchanged are others")
+    require(len(counted) == len(receipt.columns), "a column is listed twice")
     for column in receipt.columns:
         counts = table.counts(column.name)
         inside = counts.max() <= column.upper
-        _require(bool(inside), f"a count of {column.name} lies outside 0..{column.upper}")
+        require(bool(inside), f"a count of {column.name} lies outside 0..{column.upper}")
         histogram = np.bincount(counts, minlength=column.upper + 1)
         same = tuple(histogram.tolist()) == column.histogram
-        _require(same, f"the distribution of {column.name} is not the one in the receipt")
+        require(same, f"the distribution of {column.name} is not the one in the receipt")
     return f"{table.rows:,} rows, every count inside its range, distributions as stated"
 
 
@@ -290,20 +276,20 @@ def _check_pages(root: Path, receipt: Receipt, certified: list[list[Certified]])
     matrices = []
     for column, made in zip(receipt.columns, certified, strict=True):
         figures = describe_again(column, made)
-        _require(figures.properties == column.properties, f"{column.name} has other properties")
+        require(figures.properties == column.properties, f"{column.name} has other properties")
         stated, found = column.accuracy, figures.accuracy.to_dict()
         fits = stated.keys() == found.keys() and all(_close(stated[k], found[k]) for k in found)
-        _require(fits, f"the stated accuracy of {column.name} is not that of its mechanism")
+        require(fits, f"the stated accuracy of {column.name} is not that of its mechanism")
         spread = figures.spread
         same = (column.spread is None) == (spread is None)
         if spread is not None and column.spread is not None:
             same = len(spread) == len(column.spread) and bool(
                 np.allclose(column.spread, 2 * spread, rtol=1e-9, atol=1e-3)
             )
-        _require(same, f"the stated spread of {column.name} is not that of its distribution")
+        require(same, f"the stated spread of {column.name} is not that of its distribution")
         matrices.append(None if figures.mechanism is None else figures.mechanism.matrix)
     same = (root / METHODOLOGY).read_bytes() == methodology(receipt, matrices).encode()
-    _require(same, f"{METHODOLOGY} is not the page of this receipt")
+    require(same, f"{METHODOLOGY} is not the page of this receipt")
     return f"{METHODOLOGY} and every figure as worked out again"
 
 
@@ -318,14 +304,14 @@ def _close(stated: Any, found: Any) -> bool:
     )
 
 
-def _check_description(root: Path, receipt: Receipt) -> str:
+def _check_description(root: Path, table: Table, receipt: Receipt) -> str:
     content = (root / plain_name(receipt.table.file)).read_bytes()
     (stated,) = read_json(root / DATAPACKAGE)["resources"]
     types = {field["name"]: field["type"] for field in stated["schema"]["fields"]}
-    _require(set(types.values()) <= set(FIELD_TYPES), f"{DATAPACKAGE} has an unknown type")
-    expected = describe_data(_read_data(root, receipt), content, receipt, types)
+    require(set(types.values()) <= set(FIELD_TYPES), f"{DATAPACKAGE} has an unknown type")
+    expected = describe_data(table, content, receipt, types)
     same = (root / DATAPACKAGE).read_bytes() == expected
-    _require(same, f"{DATAPACKAGE} does not describe the data that is here")
+    require(same, f"{DATAPACKAGE} does not describe the data that is here")
     return f"{len(receipt.table.columns)} columns as described"
 
 
@@ -341,27 +327,27 @@ def _check_levels(root: Path, levels: list[Path]) -> list[Finding]:
 
 def _check_together(root: Path, levels: list[Path]) -> str:
     odd = sorted({path.name for path in root.iterdir()} - {path.name for path in levels})
-    _require(not odd, f"{odd[:1]} does not belong to a ladder")
+    require(not odd, f"{odd[:1]} does not belong to a ladder")
     receipts = [read_receipt(level) for level in levels]
     first = receipts[0]
     ladders = [receipt.ladder for receipt in receipts]
     numbers = [ladder.level for ladder in ladders if ladder is not None]
-    _require(numbers == list(range(1, len(levels) + 1)), "the levels are not 1, 2, 3, ...")
+    require(numbers == list(range(1, len(levels) + 1)), "the levels are not 1, 2, 3, ...")
     together = {
         (r.release, r.created, r.program, r.neighbours, r.contributions, r.ledger, r.table)
         for r in receipts
     }
     columns = {tuple((c.name, c.upper, c.above, c.why) for c in r.columns) for r in receipts}
-    _require(len(together) == len(columns) == 1, "the levels are not of one release")
+    require(len(together) == len(columns) == 1, "the levels are not of one release")
     shared = {ladder.epsilons for ladder in ladders if ladder is not None}
-    _require(len(shared) == 1, "the levels state different ladders")
+    require(len(shared) == 1, "the levels state different ladders")
     (epsilons,) = shared
     names = [name_level_folder(at, epsilon) for at, epsilon in enumerate(epsilons, start=1)]
-    _require([level.name for level in levels] == names[: len(levels)], "a folder was renamed")
+    require([level.name for level in levels] == names[: len(levels)], "a folder was renamed")
     pairs = list(zip(levels, receipts, strict=True))
     for column in range(len(first.columns)):
-        made = [load_stage(p, r.columns[column].stages[-1]) for p, r in pairs]
-        tables = [m.body()["ladder"]["weights"] for m in made]
+        files = [level / receipt.columns[column].counts_stage.file for level, receipt in pairs]
+        tables = [read_json(file)["ladder"]["weights"] for file in files]  # proved level by level
         nested = all(more[: len(less)] == less for less, more in pairwise(tables))
-        _require(nested, "the levels were not drawn one from the other")
+        require(nested, "the levels were not drawn one from the other")
     return f"{len(levels)} levels of release {first.release}; all together cost what the first does"

@@ -329,17 +329,19 @@ def _is_explained(prepared: Prepared) -> bool:
 
 
 def _unnamed_columns(names: Sequence[str]) -> TableError:
-    listed = ", ".join(map(repr, names[:MOST_SHOWN]))
     shown = " ".join(f"--drop {shlex.quote(name)}" for name in names[:MOST_SHOWN])
-    more = f" and {len(names) - MOST_SHOWN:,} more" if len(names) > MOST_SHOWN else ""
     return TableError(
-        f"Nobody has said whether these columns are public: {listed}{more}. Publish those that are "
-        f"with --keep, leave the others out with --drop, or say --keep all. For example: {shown}"
+        f"Nobody has said whether these columns are public: {_list_names(names)}. Publish those "
+        "that are with --keep, leave the others out with --drop, or say --keep all. For example: "
+        f"{shown}"
     )
 
 
 def _no_such_column(name: str, source: Table, hint: str = "") -> TableError:
-    names: Sequence[str] = source.names
-    shown = ", ".join(repr(known) for known in names[:MOST_SHOWN])
-    more = f" and {len(names) - MOST_SHOWN:,} more" if len(names) > MOST_SHOWN else ""
-    return TableError(f"There is no column {name!r}. The columns are: {shown}{more}.{hint}")
+    known = _list_names(source.names)
+    return TableError(f"There is no column {name!r}. The columns are: {known}.{hint}")
+
+
+def _list_names(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:MOST_SHOWN]))
+    return shown + (f" and {len(names) - MOST_SHOWN:,} more" if len(names) > MOST_SHOWN else "")

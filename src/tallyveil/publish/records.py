@@ -10,6 +10,7 @@ from typing import Any
 from tallyveil.budget.ledger import Entry
 from tallyveil.errors import PackageError
 from tallyveil.exact import exact_rational
+from tallyveil.publish.plan import DISTRIBUTION
 from tallyveil.publish.request import LARGEST_UPPER
 
 __all__ = [
@@ -58,6 +59,11 @@ class StageRecord:
     certificate_file: str
     digest: str
     achieved_epsilon: float | None
+
+    @property
+    def kind(self) -> str:
+        """What the stage was for: the part of its name after the column's."""
+        return self.name.rpartition(": ")[2]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -127,7 +133,7 @@ class ColumnRecord:
             return (LADDER_STEP,)
         if self.method != "preserve":
             return ()
-        first = any(stage.name.endswith(": distribution") for stage in self.stages)
+        first = any(stage.kind == DISTRIBUTION for stage in self.stages)
         return (DISTRIBUTION_STEP, *PRESERVE_STEPS) if first else PRESERVE_STEPS
 
     @property
@@ -163,10 +169,9 @@ class ColumnRecord:
     def from_dict(cls, data: Mapping[str, Any], version: int) -> ColumnRecord:
         """The record that `to_dict` wrote, in this version or in version 1."""
         spread = data["distribution"]["spread"]
-        upper = read_whole(data["upper"], 1, LARGEST_UPPER)
         return cls(
             read_text(data["name"]),
-            upper,
+            read_whole(data["upper"], 1, LARGEST_UPPER),
             read_text(data["upper_source"]),
             read_text(data["above"]),
             read_text(data["method"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,18 +21,24 @@ from tallyveil.publish.accuracy import (
     matched_mechanism,
     matrix_of,
 )
-from tallyveil.publish.files import RECEIPT
+from tallyveil.publish.files import DATAPACKAGE, METHODOLOGY, RECEIPT
+from tallyveil.publish.folder import CHECKSUMS
 from tallyveil.publish.page.methodology import methodology
+from tallyveil.publish.plan import DISTRIBUTION
 from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.records import ColumnRecord, StageRecord
 
 __all__ = [
     "describe_again",
     "load_stage",
+    "plain_name",
+    "prove_stage",
     "published_mechanism",
     "read_json",
     "read_receipt",
     "rebuild_methodology",
+    "require",
+    "require_listed_files",
 ]
 
 
@@ -69,21 +76,44 @@ def plain_name(name: Any) -> str:
     return name
 
 
+def require(holds: bool, problem: str) -> None:
+    """Raise a `PackageError` unless something holds."""
+    if not holds:
+        raise PackageError(problem)
+
+
 def load_stage(folder: str | Path, stage: StageRecord) -> Certified:
     """What a stage drew from, proved again on the way in."""
     return load(Path(folder) / plain_name(stage.file))
 
 
+def prove_stage(root: Path, stage: StageRecord) -> Certified:
+    """What a stage drew from, if its files are those of the receipt and hold at its epsilon."""
+    found = hashlib.sha256((root / plain_name(stage.file)).read_bytes()).hexdigest()
+    require(found == stage.sha256, f"{stage.file} is not the file the receipt names")
+    made = load_stage(root, stage)
+    beside = (root / plain_name(stage.certificate_file)).read_bytes()
+    same = beside == made.certificate_json().encode()
+    require(same, f"{stage.certificate_file} is not the certificate of {stage.file}")
+    require(made.exact_delta == 0, f"{stage.file} has a delta")
+    holds = made.exact_epsilon == stage.certified_epsilon
+    require(holds, f"{stage.file} is certified at another epsilon than the receipt says")
+    return made
+
+
+def require_listed_files(root: Path, receipt: Receipt) -> None:
+    """Raise a `PackageError` unless the folder holds exactly the files of its receipt."""
+    expected = {receipt.table.file, DATAPACKAGE, RECEIPT, METHODOLOGY, CHECKSUMS}
+    for stage in receipt.stages:
+        expected |= {stage.file, stage.certificate_file}
+    odd = sorted({path.name for path in root.iterdir()} ^ expected)
+    require(not odd, f"{', '.join(odd[:3])}: in the folder or in the receipt, but not in both")
+
+
 def describe_again(column: ColumnRecord, certified: Sequence[Certified]) -> Figures:
     """The figures of a column from what its stages drew from and its published histogram."""
-    distribution = next(
-        (
-            found
-            for stage, found in zip(column.stages, certified, strict=True)
-            if stage.name == f"{column.name}: distribution"
-        ),
-        None,
-    )
+    pairs = zip(column.stages, certified, strict=True)
+    distribution = next((found for stage, found in pairs if stage.kind == DISTRIBUTION), None)
     histogram = np.array(column.histogram, dtype=np.int64)
     return describe_published(column.method, certified[-1], distribution, column.upper, histogram)
 

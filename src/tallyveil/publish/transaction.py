@@ -38,7 +38,7 @@ from tallyveil.publish.release import Release
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.base import Table
 
-__all__ = ["publish_table"]
+__all__ = ["open_account", "publish_table"]
 
 Say = Callable[[str], None]
 
@@ -72,7 +72,7 @@ def publish_table(
         One release, or one for each level of a ladder, least private first.
     """
     _check_targets(options)
-    account = _open_account(options)
+    account = open_account(options)
     entropy = Entropy.fresh(options.entropy)
     say("reading and checking the table")
     prepared = prepare(table, options)
@@ -121,7 +121,8 @@ def _check_targets(options: ReleaseOptions) -> None:
         )
 
 
-def _open_account(options: ReleaseOptions) -> tuple[Ledger, str] | None:
+def open_account(options: ReleaseOptions) -> tuple[Ledger, str] | None:
+    """The ledger to debit and the dataset's name in it, or None where no ledger was asked for."""
     given = options.ledger
     if given is None and options.dataset is None:
         return None

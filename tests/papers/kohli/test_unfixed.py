@@ -8,7 +8,8 @@ from scipy.optimize import linprog
 import tallyveil as tv
 from tallyveil.errors import ArgumentError
 from tallyveil.loss import loss_table
-from tallyveil.papers.kohli.unfixed import is_monge, is_row_wise_concentrating, is_row_wise_convex
+from tallyveil.optimize.closed_forms import is_monge
+from tallyveil.papers.kohli.unfixed import is_row_wise_concentrating, is_row_wise_convex
 
 LN2 = "0.693147180559945309417232121458"
 

@@ -11,10 +11,11 @@ from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.loss import Loss, loss_table
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.geometric import geometric
+from tallyveil.optimize.closed_forms import is_monge
 from tallyveil.prior import require_distribution
 from tallyveil.query import Query
 
-__all__ = ["is_monge", "is_row_wise_concentrating", "is_row_wise_convex", "unfixed_optimum"]
+__all__ = ["is_row_wise_concentrating", "is_row_wise_convex", "unfixed_optimum"]
 
 
 def unfixed_optimum(z: ArrayLike, epsilon: Epsilon, loss: Loss = "absolute") -> Mechanism:
@@ -166,30 +167,3 @@ def is_row_wise_convex(weights: ArrayLike, tolerance: float = 1e-12) -> bool:
     table = np.asarray(weights, dtype=float)
     room = tolerance * max(float(np.abs(table).max()), 1e-300)
     return bool((np.diff(table, n=2, axis=1) >= -room).all())
-
-
-def is_monge(costs: ArrayLike, tolerance: float = 1e-12) -> bool:
-    """Decide whether c(i,j) + c(i+1,j+1) <= c(i,j+1) + c(i+1,j) everywhere.
-
-    Every convex function of i - j is Monge. For Monge losses `tallyveil.transport` is optimal.
-
-    Parameters
-    ----------
-    costs : array of float, shape (n, m)
-        A table of losses.
-    tolerance : float
-        Relative to the largest entry.
-
-    Returns
-    -------
-    bool
-        True if the table is Monge.
-
-    Examples
-    --------
-    >>> is_monge([[0, 1], [1, 0]]), is_monge([[1, 0], [0, 1]])
-    (True, False)
-    """
-    table = np.asarray(costs, dtype=float)
-    cross = table[:-1, :-1] + table[1:, 1:] - table[:-1, 1:] - table[1:, :-1]
-    return bool((cross <= tolerance * max(float(np.abs(table).max()), 1e-300)).all())
