@@ -6,7 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tallyveil.errors import ArgumentError
+from tallyveil.errors import ArgumentError, TableError
 from tallyveil.tables.base import BATCH_ROWS
 from tallyveil.tables.source import read_table
 
@@ -75,3 +75,20 @@ def test_a_table_without_rows_has_no_batches():
 def test_a_batch_has_at_least_one_row():
     with pytest.raises(ArgumentError, match="'size' must be at least 1"):
         read_table([1, 2]).batches(0)
+
+
+def test_counts_of_a_new_name_become_the_last_column(build):
+    table = read_table(build({"area": ["a", "b", "c"], "cases": [3, 1, 2]}))
+    new = {"cases": np.array([7, 8, 9]), "cases_more": np.array([-1, 0, 5])}
+    released = table.build_released(new, table.names, np.array([2, 0, 1]))
+    assert released.names == (*table.names, "cases_more")
+    assert list(released.labels("area")) == ["c", "a", "b"]
+    assert released.counts("cases").tolist() == [9, 7, 8]
+    assert list(released.labels("cases_more")) == ["5", "-1", "0"]
+    assert released.type_of("cases_more") == "integer"
+
+
+def test_an_array_has_no_room_for_a_new_column():
+    table = read_table([1, 2, 3])
+    with pytest.raises(TableError, match="one column"):
+        table.build_released({table.name: np.zeros(3, int), "more": np.zeros(3, int)}, ())

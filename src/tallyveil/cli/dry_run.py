@@ -66,9 +66,11 @@ def _plan(
 
 
 def _column_lines(column: dict[str, Any]) -> list[str]:
+    from tallyveil.publish.kinds import KINDS
+
     if column["upper"] == "auto":
         return [f"{column['name']}: the range, and so the accuracy, is known after the release."]
     lines = [f"{column['name']}: {column['method']} ({column['why']}), 0 to {column['upper']}"]
-    if column["method"] == "preserve":
+    if KINDS[column["method"]].keeps_distribution:
         lines.append("  Of the noisy counts, before they are matched to the distribution:")
     return [*lines, textwrap.indent(accuracy_text(column["accuracy"]), "  ")]

@@ -200,7 +200,7 @@ def _read_source(
     if whole is None:
         rule = f"have at most {WIDEST_PICTURE} possible counts"
         raise ArgumentError("--column", rule, record.name)
-    if record.method == "preserve":
+    if record.kind.keeps_distribution:
         errors.print(MATCHED, markup=False)
     return table, column or record.name, whole
 

@@ -21,6 +21,7 @@ from tallyveil.mechanisms.geometric import (
     measure_errors,
 )
 from tallyveil.mechanisms.transport import transport
+from tallyveil.publish.kinds import MethodKind
 from tallyveil.query import Query
 
 __all__ = [
@@ -110,7 +111,7 @@ def matrix_of(certified: Certified) -> Mechanism:
 
 
 def describe_published(
-    method: str,
+    kind: MethodKind,
     certified: Certified,
     distribution: Certified | None,
     upper: int,
@@ -120,8 +121,8 @@ def describe_published(
 
     Parameters
     ----------
-    method : str
-        The method's name; ``"preserve"`` matched ranks after drawing.
+    kind : MethodKind
+        The method: some match ranks after drawing.
     certified : Certified
         What the counts were drawn from.
     distribution : Certified or None
@@ -135,7 +136,7 @@ def describe_published(
     narrow = upper + 1 <= WIDEST_PICTURE
     drawn = matrix_of(certified) if narrow else None
     held = () if drawn is None else tuple(sorted(n for n, has in drawn.properties().items() if has))
-    if method != "preserve":
+    if not kind.keeps_distribution:
         spread = None if drawn is None else drawn_spread(drawn, histogram)
         return Figures(expected, spread, drawn, held)
     epsilon1 = Fraction(0) if distribution is None else distribution.exact_epsilon

@@ -26,8 +26,8 @@ from tallyveil.errors import PackageError, TallyveilError
 from tallyveil.publish.budget_split import split_budget
 from tallyveil.publish.files import DATAPACKAGE, METHODOLOGY, RECEIPT, describe_data
 from tallyveil.publish.folder import CHECKSUMS, name_level_folder
+from tallyveil.publish.kinds import COUNTS, DISTRIBUTION, UPPER_BOUND
 from tallyveil.publish.page.methodology import methodology
-from tallyveil.publish.plan import COUNTS, DISTRIBUTION, UPPER_BOUND
 from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.records import ColumnRecord
 from tallyveil.publish.reopen import (
@@ -204,7 +204,7 @@ def _check_kinds(column: ColumnRecord, made: list[Certified], receipt: Receipt) 
         f"the mechanism of {column.name} is not for counts from 0 to {column.upper}",
     )
     is_ladder = isinstance(last, Ladder)
-    require(is_ladder == (column.method == "ladder"), f"{column.name} has another method")
+    require(is_ladder == column.kind.levels, f"{column.name} has another method")
     level = receipt.ladder
     require(is_ladder == (level is not None), "the receipt's ladder is not that of its columns")
     if isinstance(last, Ladder) and level is not None:
@@ -235,9 +235,7 @@ def _check_budget(receipt: Receipt) -> str:
 def _expected_stages(column: ColumnRecord, rows: int) -> list[tuple[str, Fraction]]:
     """Name and certified epsilon of the stages that a method needs."""
     counts = (f"{column.name}: {COUNTS}", column.epsilon)
-    if column.method != "preserve":
-        known = column.method in ("geometric", "fair", "design", "file", "ladder")
-        require(known, f"{column.name} has a method that does not exist")
+    if not column.kind.keeps_distribution:
         return [counts]
     split = split_budget(column.epsilon, records=rows, size=column.upper + 1)
     drawn = (counts[0], split.epsilon2)

@@ -6,7 +6,8 @@ sees true counts; `publish` gets its draws and nothing else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
@@ -33,10 +34,19 @@ Counts: TypeAlias = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class PublishedCounts:
-    """A column as it is published, and how many rows have each count."""
+    """A column as it is published, and how many rows have each count.
+
+    `beside` holds further columns of whole numbers, one value per row, by the word that is put
+    after the column's name.
+    """
 
     counts: Integers
     histogram: Integers
+    beside: Mapping[str, Integers] = field(default_factory=dict)
+
+    def name_columns(self, name: str) -> dict[str, Integers]:
+        """The columns that the released table gets for the count column `name`."""
+        return {name: self.counts} | {f"{name}_{word}": c for word, c in self.beside.items()}
 
 
 class Method(Protocol):

@@ -8,6 +8,7 @@ the ledger hashes and that the folder ships.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -21,6 +22,7 @@ from tallyveil.certified.mechanism import CertifiedAnswers
 from tallyveil.errors import ArgumentError
 from tallyveil.loss import loss_name
 from tallyveil.publish.budget_split import split_budget
+from tallyveil.publish.kinds import COUNTS, DISTRIBUTION, UPPER_BOUND
 from tallyveil.publish.methods import Independent, Levels, Method, Preserve
 from tallyveil.publish.request import ColumnRequest, Request
 from tallyveil.query import Query
@@ -29,8 +31,6 @@ __all__ = ["ColumnPlan", "PlannedStage", "choose_method", "plan_column", "plan_s
 
 ROWS_PER_COUNT = 5
 """`auto` preserves the distribution if there are this many rows for each possible count."""
-
-UPPER_BOUND, DISTRIBUTION, COUNTS = "upper bound", "distribution", "counts"
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,63 +152,96 @@ def plan_column(
     upper = column.upper if found is None else found
     if upper is None:
         raise ArgumentError("upper", "be found before a column is planned")
-    method, why = request.method, request.why
-    if method == "auto":
-        method, why = choose_method(rows, upper)
-    query, epsilon, solver, loss = Query.count(upper), column.epsilon, "closed form", "not used"
-    made: Method
-    certified: Certified
-    distribution = None
-    if method == "ladder":
-        certified = ladder = Ladder(query, request.levels)
-        made = Levels(ladder)
-    elif method == "preserve":
-        made = preserve = _plan_preserve(query, epsilon, rows)
-        certified, distribution = preserve.certified, preserve.distribution
-    else:
-        answers, method, solver, loss = _certify_method(request, method, query, epsilon)
-        made, certified, epsilon = Independent(answers), answers, answers.exact_epsilon
-    stages = [PlannedStage(column.name, COUNTS, certified, _cost(certified, request))]
-    if distribution is not None:
-        cost = _cost(distribution, request)
-        stages.insert(0, PlannedStage(column.name, DISTRIBUTION, distribution, cost))
-    source = "given" if search is None else "private"
+    name, why = request.method, request.why
+    if name == "auto":
+        name, why = choose_method(rows, upper)
+    if name not in PLANNERS:
+        name = "file"
+    made = PLANNERS[name](request, Query.count(upper), column.epsilon, rows)
+    stages = [
+        PlannedStage(column.name, kind, certified, certified.exact_epsilon * request.multiplier)
+        for kind, certified in made.draws_from
+    ]
     searched = () if search is None else (search,)
     return ColumnPlan(
-        column.name, upper, source, epsilon, method, why, made, (*searched, *stages), solver, loss
+        column.name,
+        upper,
+        "given" if search is None else "private",
+        made.epsilon,
+        name,
+        why,
+        made.method,
+        (*searched, *stages),
+        made.solver,
+        made.loss,
     )
 
 
-def _cost(certified: Certified, request: Request) -> Fraction:
-    return certified.exact_epsilon * request.multiplier
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """A method with the kinds of its stages and what each draws from, in order."""
+
+    method: Method
+    draws_from: tuple[tuple[str, Certified], ...]
+    epsilon: Fraction
+    solver: str = "closed form"
+    loss: str = "not used"
 
 
-def _plan_preserve(query: Query, epsilon: Fraction, rows: int | None) -> Preserve:
+def _plan_preserve(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:
     size = query.shape[1]
     records = ROWS_PER_COUNT * size if rows is None else rows
     split = split_budget(epsilon, records=records, size=size)
     noise = certify_noise(split.epsilon1) if split.epsilon1 else None
-    return Preserve(certify_geometric(query, split.epsilon2), noise)
+    certified = certify_geometric(query, split.epsilon2)
+    first = () if noise is None else ((DISTRIBUTION, noise),)
+    return _Made(Preserve(certified, noise), (*first, (COUNTS, certified)), epsilon)
 
 
-def _certify_method(
-    request: Request, method: str, query: Query, epsilon: Fraction
-) -> tuple[CertifiedAnswers, str, str, str]:
-    """What rows are drawn from one by one, with the method's name, its maker and its loss."""
-    if method == "geometric":
-        return certify_geometric(query, epsilon), method, "closed form", "not used"
-    if method == "fair":
-        from tallyveil.mechanisms.fair import fair
+def _plan_ladder(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:
+    ladder = Ladder(query, request.levels)
+    return _Made(Levels(ladder), ((COUNTS, ladder),), epsilon)
 
-        return certify(fair(query, epsilon)), method, "closed form", "not used"
-    if method == "design":
-        from tallyveil.optimize.design import design
 
-        made = design(query, epsilon, loss=request.loss, properties=request.properties)
-        maker = f"{made.method}, {made.solver}; within {made.gap:.1e} of the best possible"
-        certified = certify(made.mechanism, loss=request.loss)
-        return certified, method, maker, loss_name(request.loss)
-    return _read_supplied(Path(method), query, epsilon), "file", "supplied", "not used"
+def _plan_geometric(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:
+    return _make_independent(certify_geometric(query, epsilon))
+
+
+def _plan_fair(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:
+    from tallyveil.mechanisms.fair import fair
+
+    return _make_independent(certify(fair(query, epsilon)))
+
+
+def _plan_design(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:
+    from tallyveil.optimize.design import design
+
+    made = design(query, epsilon, loss=request.loss, properties=request.properties)
+    solver = f"{made.method}, {made.solver}; within {made.gap:.1e} of the best possible"
+    certified = certify(made.mechanism, loss=request.loss)
+    return _make_independent(certified, solver, loss_name(request.loss))
+
+
+def _plan_file(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:
+    return _make_independent(_read_supplied(Path(request.method), query, epsilon), "supplied")
+
+
+def _make_independent(
+    certified: CertifiedAnswers, solver: str = "closed form", loss: str = "not used"
+) -> _Made:
+    stages = ((COUNTS, certified),)
+    return _Made(Independent(certified), stages, certified.exact_epsilon, solver, loss)
+
+
+PLANNERS: Mapping[str, Callable[[Request, Query, Fraction, int | None], _Made]] = {
+    "preserve": _plan_preserve,
+    "ladder": _plan_ladder,
+    "geometric": _plan_geometric,
+    "fair": _plan_fair,
+    "design": _plan_design,
+    "file": _plan_file,
+}
+"""For every method of `tallyveil.publish.kinds`, what plans it."""
 
 
 def _read_supplied(path: Path, query: Query, epsilon: Fraction) -> CertifiedAnswers:

@@ -10,7 +10,7 @@ from typing import Any
 from tallyveil.budget.ledger import Entry
 from tallyveil.errors import PackageError
 from tallyveil.exact import exact_rational
-from tallyveil.publish.plan import DISTRIBUTION
+from tallyveil.publish.kinds import DISTRIBUTION, MethodKind, find_kind
 from tallyveil.publish.request import LARGEST_UPPER
 
 __all__ = [
@@ -26,18 +26,8 @@ __all__ = [
 LONGEST_AMOUNT = 2000
 """How many characters an exact amount may have: more is not read at all."""
 
-PRESERVE_STEPS = (
-    "Noise was added to every count, and the result kept inside the range.",
-    "From what was drawn, and nothing else, the distribution of counts was estimated.",
-    "Rows were ranked by their noisy counts, ties in random order, and counts with exactly that "
-    "distribution were handed out in this order. This step looks at no confidential value.",
-)
 DISTRIBUTION_STEP = (
     "Noise was added to the table's cumulative histogram (how many rows have at most j)."
-)
-LADDER_STEP = (
-    "Counts of the least private level were drawn from the true ones, and those of every further "
-    "level from the level before, never from the true ones again."
 )
 
 
@@ -122,6 +112,11 @@ class ColumnRecord:
     spread: tuple[float, ...] | None
 
     @property
+    def kind(self) -> MethodKind:
+        """What the method is; a `PackageError` if there is none of this name."""
+        return find_kind(self.method)
+
+    @property
     def counts_stage(self) -> StageRecord:
         """The stage that drew the counts."""
         return self.stages[-1]
@@ -129,17 +124,13 @@ class ColumnRecord:
     @property
     def steps(self) -> tuple[str, ...]:
         """What was done to the column, in sentences."""
-        if self.method == "ladder":
-            return (LADDER_STEP,)
-        if self.method != "preserve":
-            return ()
         first = any(stage.kind == DISTRIBUTION for stage in self.stages)
-        return (DISTRIBUTION_STEP, *PRESERVE_STEPS) if first else PRESERVE_STEPS
+        return (DISTRIBUTION_STEP, *self.kind.steps) if first else self.kind.steps
 
     @property
     def prior(self) -> str:
         """The prior that a design minimised the loss under."""
-        return "uniform" if self.method == "design" else "not used"
+        return "uniform" if self.kind.designed else "not used"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""

@@ -23,8 +23,8 @@ from tallyveil.publish.accuracy import (
 )
 from tallyveil.publish.files import DATAPACKAGE, METHODOLOGY, RECEIPT
 from tallyveil.publish.folder import CHECKSUMS
+from tallyveil.publish.kinds import DISTRIBUTION
 from tallyveil.publish.page.methodology import methodology
-from tallyveil.publish.plan import DISTRIBUTION
 from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.records import ColumnRecord, StageRecord
 
@@ -115,7 +115,7 @@ def describe_again(column: ColumnRecord, certified: Sequence[Certified]) -> Figu
     pairs = zip(column.stages, certified, strict=True)
     distribution = next((found for stage, found in pairs if stage.kind == DISTRIBUTION), None)
     histogram = np.array(column.histogram, dtype=np.int64)
-    return describe_published(column.method, certified[-1], distribution, column.upper, histogram)
+    return describe_published(column.kind, certified[-1], distribution, column.upper, histogram)
 
 
 def published_mechanism(folder: str | Path, column: ColumnRecord) -> Mechanism | None:
@@ -128,7 +128,7 @@ def published_mechanism(folder: str | Path, column: ColumnRecord) -> Mechanism |
     if column.upper + 1 > WIDEST_PICTURE:
         return None
     stage = column.counts_stage
-    if column.method == "preserve":
+    if column.kind.keeps_distribution:
         return matched_mechanism(column.upper, stage.certified_epsilon, np.array(column.histogram))
     return matrix_of(load_stage(folder, stage))
 

@@ -14,14 +14,14 @@ from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.exact import exact_epsilon
 from tallyveil.loss import Loss
 from tallyveil.properties import check_names
+from tallyveil.publish.kinds import ASKED_FOR, KINDS
 from tallyveil.publish.options import ReleaseOptions
 from tallyveil.query import Query
 from tallyveil.tables.categories import Label, public_categories
 from tallyveil.tables.conditions import Condition, parse_conditions
 
-__all__ = ["ABOVE", "METHODS", "NEIGHBOURS", "ColumnRequest", "Request", "check_options"]
+__all__ = ["ABOVE", "NEIGHBOURS", "ColumnRequest", "Request", "check_options"]
 
-METHODS = ("auto", "preserve", "geometric", "fair", "design")
 NEIGHBOURS = ("add_remove", "change_one")
 ABOVE = ("top_code", "refuse")
 ORDERS = ("input", "sorted")
@@ -157,8 +157,8 @@ def _check_columns(
 def _check_method(options: ReleaseOptions) -> tuple[str, str]:
     """The method asked for, and why it is used."""
     text = str(options.method)
-    if text not in METHODS and not Path(text).is_file():
-        rule = f"be one of {', '.join(METHODS)}, or the path of a mechanism file"
+    if text not in ASKED_FOR and not Path(text).is_file():
+        rule = f"be one of {', '.join(ASKED_FOR)}, or the path of a mechanism file"
         raise ArgumentError("method", rule, text)
     if options.levels is not None:
         if text != "auto":
@@ -183,9 +183,10 @@ def _check_levels(options: ReleaseOptions, uppers: tuple[int | None, ...]) -> tu
 
 def _check_properties(options: ReleaseOptions, method: str) -> tuple[str, ...]:
     properties = check_names(options.properties)
-    if properties and method != "design":
+    designed = method in KINDS and KINDS[method].designed
+    if properties and not designed:
         raise UsageError("Properties are kept by the method 'design' only: ask for it as well.")
-    if not _is_default(options, "loss") and method != "design":
+    if not _is_default(options, "loss") and not designed:
         raise UsageError("A loss is for the method 'design' only: ask for it as well.")
     if not _is_default(options, "confidence") and options.within is None:
         raise UsageError("'confidence' goes with 'within': how sure the accuracy must be.")
@@ -221,7 +222,7 @@ def _check_upper_epsilon(
         return Fraction(0)
     if above == "refuse":
         raise ArgumentError("above", "be 'top_code' when upper is 'auto'", above)
-    if str(options.method) not in METHODS:
+    if str(options.method) not in ASKED_FOR:
         raise UsageError("A mechanism file is for one range: give its upper bound, not 'auto'.")
     if options.upper_epsilon is None:
         hint = "For example 0.1; or give upper, if a bound is publicly known."
@@ -242,9 +243,11 @@ def _find_epsilons(
         return _per_column(options.epsilon, names, "epsilon", exact_epsilon)
     if options.epsilon is not None:
         raise UsageError("Give either 'epsilon' or 'within'.")
-    if method not in ("geometric", "fair"):
+    able = [name for name, kind in KINDS.items() if kind.promises_accuracy]
+    if method not in able:
         hint = "They alone can promise an accuracy for every true count beforehand."
-        raise ArgumentError("within", "be used with the methods geometric or fair", method, hint)
+        rule = f"be used with the methods {' or '.join(able)}"
+        raise ArgumentError("within", rule, method, hint)
     return tuple(_solve_epsilon(options, method, upper) for upper in uppers)
 
 

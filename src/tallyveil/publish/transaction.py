@@ -22,9 +22,10 @@ from tallyveil.certified.ladder import Ladder
 from tallyveil.errors import UsageError
 from tallyveil.publish.accuracy import Figures, describe_published
 from tallyveil.publish.folder import Staging, name_level_folder, reserve_folder
+from tallyveil.publish.kinds import DISTRIBUTION, KINDS
 from tallyveil.publish.methods import PublishedCounts
 from tallyveil.publish.options import ReleaseOptions
-from tallyveil.publish.plan import DISTRIBUTION, ColumnPlan, PlannedStage
+from tallyveil.publish.plan import ColumnPlan, PlannedStage
 from tallyveil.publish.prepare import Prepared, prepare
 from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.records import (
@@ -169,7 +170,8 @@ class _Builder:
     def build(self, level: int, columns: Mapping[str, PublishedCounts]) -> Release:
         """The release of one level (the only one, 0, unless there is a ladder)."""
         request = self.prepared.request
-        data = self.prepared.build_table({name: c.counts for name, c in columns.items()})
+        named = [published.name_columns(name) for name, published in columns.items()]
+        data = self.prepared.build_table({name: c for one in named for name, c in one.items()})
         files = _ProofFiles()
         records, figures = [], []
         for plan in self.plans:
@@ -242,7 +244,7 @@ def _describe(
     certified = stages[-1].certified
     distribution = next((s.certified for s in stages if s.kind == DISTRIBUTION), None)
     figures = describe_published(
-        plan.method_name, certified, distribution, plan.upper, published.histogram
+        KINDS[plan.method_name], certified, distribution, plan.upper, published.histogram
     )
     spread = figures.spread
     record = ColumnRecord(

@@ -95,6 +95,8 @@ class ArrayTable(Table):
         self, counts: Mapping[str, CountArray], keep: Sequence[str], order: Order = None
     ) -> ArrayTable:
         """Give the released counts in place of the old ones."""
+        if len(counts) > 1:
+            raise TableError("An array of counts has room for one column; give a table instead.")
         values = counts[self.name]
         if order is None:
             return replace(self, values=values)

@@ -172,8 +172,12 @@ class ArrowTable(Table):
 
         table = self.table.select(list(keep))
         for name, values in counts.items():
+            column = pa.array(values, pa.int64())
             at = table.schema.get_field_index(name)
-            table = table.set_column(at, name, pa.array(values, pa.int64()))
+            is_new = name not in keep
+            table = (
+                table.append_column(name, column) if is_new else table.set_column(at, name, column)
+            )
         if order is not None:
             table = table.take(order)
         return ArrowTable(_drop_traces(table), self.kind, self.from_file)

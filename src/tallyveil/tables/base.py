@@ -82,8 +82,9 @@ class Table(Protocol):
     ) -> Table:
         """Build the published table: the columns `keep`, with released counts as int64.
 
-        Counts stand in the row order of this table, the result in `order`. Whatever could tell
-        of rows or columns that are not published (unused levels, metadata, old row numbers) is
+        Counts of a name that is not in `keep` become new columns, after the others. Counts
+        stand in the row order of this table, the result in `order`. Whatever could tell of
+        rows or columns that are not published (unused levels, metadata, old row numbers) is
         left out.
         """
 

@@ -82,12 +82,13 @@ class DelimitedTable(Table):
     ) -> DelimitedTable:
         """Build the table that is published, written as this one is."""
         columns = []
-        for name in keep:
+        names = (*keep, *(name for name in counts if name not in keep))
+        for name in names:
             cells = tuple(map(str, counts[name].tolist())) if name in counts else self.labels(name)
             if order is not None:
                 cells = tuple(map(cells.__getitem__, order.tolist()))
             columns.append(cells)
-        return replace(self, names=tuple(keep), columns=tuple(columns))
+        return replace(self, names=names, columns=tuple(columns))
 
     def build_grouped(
         self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, CountArray]

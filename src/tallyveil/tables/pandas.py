@@ -83,7 +83,11 @@ class PandasTable(Table):
         places = [self.names.index(name) for name in keep]
         frame = self.frame.iloc[:, places].copy()
         for name, values in counts.items():
-            frame.isetitem(list(keep).index(name), np.asarray(values, dtype=np.int64))
+            column = np.asarray(values, dtype=np.int64)
+            if name in keep:
+                frame.isetitem(list(keep).index(name), column)
+            else:
+                frame.insert(len(frame.columns), name, column)
         frame.attrs = {}  # free-form notes may be confidential
         if order is not None:
             frame = frame.iloc[order]

@@ -22,25 +22,6 @@ from tallyveil.publish.records import ColumnRecord
 __all__ = ["methodology"]
 
 
-METHOD_WORDS = {
-    "preserve": "The table's distribution of counts and its individual counts were both "
-    "protected with noise. Rows were then ranked by their noisy counts, and the published "
-    "counts handed out in that order so that the table follows the protected distribution.",
-    "geometric": "Every count was replaced by a random one near it (two-sided geometric noise, "
-    "kept inside the range).",
-    "fair": "Every count was replaced by a random one near it, with the same chance of "
-    "reporting the truth for every true count.",
-    "ladder": "Every count was replaced by a random one near it, at several levels of privacy at "
-    "once, each drawn from the one before. These are the counts of one level.",
-    "design": "Every count was replaced by a random one near it, drawn from a table of "
-    "probabilities computed to make the expected error as small as privacy allows.",
-}
-FILE_WORDS = (
-    "Every count was replaced by a random one, drawn from a table of probabilities that the "
-    "publisher supplied and that was certified for this release."
-)
-
-
 def methodology(receipt: Receipt, matrices: Sequence[Floats | None]) -> str:
     """The document for `receipt`; `matrices` holds each column's probabilities, for a picture."""
     columns = receipt.columns
@@ -123,8 +104,7 @@ def _what_was_done(receipt: Receipt) -> list[str]:
             )
         )
     for column in receipt.columns:
-        words = METHOD_WORDS.get(column.method, FILE_WORDS)
-        parts.append(section(f"Column {column.name}", paragraph(words), level=3))
+        parts.append(section(f"Column {column.name}", paragraph(column.kind.words), level=3))
         steps = [_range_step(column), *column.steps]
         parts.append(notes(steps, ordered=True))
     kept = facts.published_unchanged

@@ -1,0 +1,105 @@
+"""The methods of release by name, and what everybody but their draws must know of each.
+
+How a method draws is in `tallyveil.publish.methods`, what it draws from in
+`tallyveil.publish.plan`. Requests, receipts, pages and checks ask here instead of comparing names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tallyveil.errors import PackageError
+
+__all__ = ["ASKED_FOR", "COUNTS", "DISTRIBUTION", "KINDS", "UPPER_BOUND", "MethodKind", "find_kind"]
+
+UPPER_BOUND, DISTRIBUTION, COUNTS = "upper bound", "distribution", "counts"
+"""The kinds of stages that spend."""
+
+
+@dataclass(frozen=True)
+class MethodKind:
+    """What a method is, in words and in facts.
+
+    Attributes
+    ----------
+    words : str
+        What was done, for the methodology page.
+    steps : tuple of str
+        What was done, sentence by sentence, where `words` do not say it all.
+    asked_for : bool
+        Whether a publisher can ask for it by name.
+    keeps_distribution : bool
+        Whether ranks are matched to an estimated distribution after drawing.
+    designed : bool
+        Whether it minimises a loss and keeps properties that the publisher names.
+    promises_accuracy : bool
+        Whether an accuracy for every true count can be promised before anything is drawn.
+    levels : bool
+        Whether it publishes several privacy levels.
+    """
+
+    words: str
+    steps: tuple[str, ...] = ()
+    asked_for: bool = True
+    keeps_distribution: bool = False
+    designed: bool = False
+    promises_accuracy: bool = False
+    levels: bool = False
+
+
+KINDS: Mapping[str, MethodKind] = {
+    "preserve": MethodKind(
+        "The table's distribution of counts and its individual counts were both protected with "
+        "noise. Rows were then ranked by their noisy counts, and the published counts handed out "
+        "in that order so that the table follows the protected distribution.",
+        (
+            "Noise was added to every count, and the result kept inside the range.",
+            "From what was drawn, and nothing else, the distribution of counts was estimated.",
+            "Rows were ranked by their noisy counts, ties in random order, and counts with "
+            "exactly that distribution were handed out in this order. This step looks at no "
+            "confidential value.",
+        ),
+        keeps_distribution=True,
+    ),
+    "geometric": MethodKind(
+        "Every count was replaced by a random one near it (two-sided geometric noise, kept "
+        "inside the range).",
+        promises_accuracy=True,
+    ),
+    "fair": MethodKind(
+        "Every count was replaced by a random one near it, with the same chance of reporting the "
+        "truth for every true count.",
+        promises_accuracy=True,
+    ),
+    "design": MethodKind(
+        "Every count was replaced by a random one near it, drawn from a table of probabilities "
+        "computed to make the expected error as small as privacy allows.",
+        designed=True,
+    ),
+    "ladder": MethodKind(
+        "Every count was replaced by a random one near it, at several levels of privacy at once, "
+        "each drawn from the one before. These are the counts of one level.",
+        (
+            "Counts of the least private level were drawn from the true ones, and those of every "
+            "further level from the level before, never from the true ones again.",
+        ),
+        asked_for=False,
+        levels=True,
+    ),
+    "file": MethodKind(
+        "Every count was replaced by a random one, drawn from a table of probabilities that the "
+        "publisher supplied and that was certified for this release.",
+        asked_for=False,
+    ),
+}
+
+ASKED_FOR = ("auto", *(name for name, kind in KINDS.items() if kind.asked_for))
+"""What can be given as `method`, apart from a mechanism file."""
+
+
+def find_kind(name: str) -> MethodKind:
+    """The method that a receipt names."""
+    if name not in KINDS:
+        raise PackageError("The receipt names a method that does not exist.")
+    return KINDS[name]
