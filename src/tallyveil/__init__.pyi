@@ -10,8 +10,8 @@ from tallyveil.publish.release import Release as Release
 from tallyveil.publish.check import check_package as check_package
 from tallyveil.publish.upper import private_upper as private_upper
 from tallyveil.budget.ledger import Ledger as Ledger
-from tallyveil.budget.ledger import Debit as Debit
-from tallyveil.budget.ledger import Stage as Stage
+from tallyveil.budget.entries import Debit as Debit
+from tallyveil.budget.entries import Stage as Stage
 
 # Read a release
 from tallyveil.reading.interpret import interpret as interpret

@@ -165,7 +165,10 @@ def describe_kind(value: object) -> str:
 
 
 def _shorten(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # a number of more digits than Python writes
+        return describe_kind(value)
     if " at 0x" in text:  # a default repr: an address helps nobody
         return describe_kind(value)
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."

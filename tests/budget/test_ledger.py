@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tallyveil.budget.ledger import Debit, Ledger, Stage, shown_rational
+from tallyveil.budget import sqlite
+from tallyveil.budget.entries import Debit, Stage, shown_rational
+from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import ArgumentError, BudgetError, LedgerError
 
 
@@ -125,11 +127,18 @@ def test_an_unknown_dataset_and_bad_amounts_are_refused(ledger):
         ledger.open("zero", 0)
 
 
-def without_triggers(ledger):
+def tamper(ledger, *statements):
+    """What somebody does who may write the file: drop the guards, edit, put the guards back."""
     connection = sqlite3.connect(ledger.store.path, isolation_level=None)
-    for name in ("entries_keep", "entries_stay"):
+    guards = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
+    guards = guards.fetchall()
+    for name, _ in guards:
         connection.execute(f"DROP TRIGGER {name}")
-    return connection
+    for statement in statements:
+        assert connection.execute(statement).rowcount == 1
+    for _, script in guards:
+        connection.execute(script)
+    connection.close()
 
 
 TAMPERING = {
@@ -149,17 +158,30 @@ def test_tampering_is_found(ledger, statement):
     for _ in range(3):
         ledger.debit("cases", spend("1/5"))
     assert ledger.verify()[0] == 4
-    connection = without_triggers(ledger)
-    assert connection.execute(statement).rowcount == 1
-    connection.close()
-    with pytest.raises(LedgerError):
-        ledger.verify()
+    tamper(ledger, statement)
+    uses = (
+        ledger.verify,
+        ledger.accounts,
+        ledger.history,
+        lambda: ledger.account("cases"),
+        lambda: ledger.debit("cases", spend("1/100")),
+        lambda: ledger.open("another", 1),
+        lambda: ledger.close("cases"),
+    )
+    for use in uses:
+        with pytest.raises(LedgerError, match="ledger"):
+            use()
 
 
 def test_the_database_itself_refuses_changes(ledger):
     connection = sqlite3.connect(ledger.store.path)
-    for statement in ("DELETE FROM entries", "UPDATE entries SET body = ''"):
-        with pytest.raises(sqlite3.IntegrityError, match="never"):
+    for statement in (
+        "DELETE FROM entries",
+        "UPDATE entries SET body = ''",
+        "DELETE FROM head",
+        "UPDATE head SET length = 0",
+    ):
+        with pytest.raises(sqlite3.IntegrityError, match=r"never|names its last entry"):
             connection.execute(statement)
     connection.close()
 
@@ -189,6 +211,37 @@ def test_sixteen_processes_asking_for_twice_the_budget(ledger):
     assert all("0 remains of 1" in text for text in said if text != "spent")
     assert ledger.account("cases").remaining_epsilon == 0
     assert ledger.verify()[0] == 9
+
+
+def test_a_ledger_of_the_first_format_is_upgraded_with_every_entry(tmp_path):
+    book = Ledger.create(tmp_path / "new.db")
+    book.open("cases", 1)
+    book.debit("cases", spend("1/4"))
+    rows = sqlite3.connect(book.store.path).execute("SELECT * FROM entries").fetchall()
+    old = sqlite3.connect(tmp_path / "old.db", isolation_level=None)
+    old.executescript(sqlite.MIGRATIONS[0])
+    old.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", rows)
+    old.execute("INSERT INTO head VALUES (1, ?, ?)", (rows[-1][0], rows[-1][-1]))
+    old.execute(f"PRAGMA application_id = {sqlite.APPLICATION_ID}")
+    old.execute("PRAGMA user_version = 1")
+    old.close()
+    ledger = Ledger(tmp_path / "old.db")
+    with pytest.raises(LedgerError, match=r"format 1.*tallyveil ledger upgrade.*Nothing was spent"):
+        ledger.debit("cases", spend("1/4"))
+    assert ledger.upgrade() == (1, 2)
+    assert ledger.upgrade() == (2, 2)
+    assert ledger.verify() == book.verify()
+    ledger.debit("cases", spend("1/4"))
+    assert ledger.account("cases").remaining_epsilon == Fraction(1, 2)
+
+
+def test_a_format_of_the_future_is_left_alone(ledger):
+    with sqlite3.connect(ledger.store.path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    for use in (ledger.verify, ledger.upgrade, lambda: ledger.debit("cases", spend("1/4"))):
+        with pytest.raises(LedgerError, match=r"format 99.*Nothing was spent"):
+            use()
 
 
 @settings(max_examples=20, deadline=None)

@@ -1,155 +1,43 @@
 """The privacy budget of every dataset: debited before output, exactly, once and for all.
 
 A ledger is a chain of entries: a dataset is opened with a total, releases are debited, a
-dataset may be closed. What is spent is always added up from the entries, in Fractions, inside
-the transaction that appends the next one, so no rounding, no crash and no race overspends.
+dataset may be closed. The whole chain is checked and what is spent is added up from it, in
+Fractions, inside the transaction that appends the next entry, so no rounding, no crash, no
+race and no edited entry overspends.
 """
 
 from __future__ import annotations
 
 import getpass
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from tallyveil._version import __version__
-from tallyveil.budget.sqlite import FIRST, LedgerStore, Link, StoreTransaction, open_store
-from tallyveil.errors import ArgumentError, BudgetError, LedgerError
+from tallyveil.budget.chain import LedgerStore, Link, StoreTransaction, read_chain
+from tallyveil.budget.entries import (
+    Account,
+    Debit,
+    Entry,
+    read_entry,
+    shown_rational,
+    write_amount,
+)
+from tallyveil.budget.names import check_new_name, find_look_alike
+from tallyveil.budget.stores import open_store
+from tallyveil.errors import BudgetError, LedgerError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
 
-__all__ = ["Account", "Debit", "Entry", "Ledger", "Stage", "shown_rational"]
-
-
-def shown_rational(value: Fraction) -> str:
-    """`value` as people write it: an exact decimal where there is a short one, else p/q.
-
-    >>> shown_rational(Fraction(1, 10)), shown_rational(Fraction(2)), shown_rational(Fraction(1, 3))
-    ('0.1', '2', '1/3')
-    """
-    text = repr(float(value)) if abs(value) < 10**15 else ""
-    text = text.removesuffix(".0")
-    return text if text and Fraction(text) == value else str(value)
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One step that spends: its name and its exact epsilon."""
-
-    name: str
-    epsilon: Fraction
-
-
-@dataclass(frozen=True)
-class Debit:
-    """What a release is about to spend, stage by stage, and what it will draw from."""
-
-    columns: tuple[str, ...]
-    stages: tuple[Stage, ...]
-    delta: Fraction = Fraction(0)
-    mechanism: tuple[str, ...] = ()
-    certificate: tuple[str, ...] = ()
-    command: str = ""
-    release: str = ""
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The exact sum over the stages."""
-        return sum((stage.epsilon for stage in self.stages), Fraction(0))
-
-    def body(self) -> dict[str, Any]:
-        """The entry's text as data; every amount is an exact rational."""
-        data = asdict(self)
-        data["stages"] = [{"name": s.name, "epsilon": str(s.epsilon)} for s in self.stages]
-        data |= {"epsilon": str(self.epsilon), "delta": str(self.delta)}
-        return data
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One line of the ledger, read back."""
-
-    sequence: int
-    dataset: str
-    kind: str
-    digest: str
-    body: dict[str, Any]
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The epsilon this entry opens or spends."""
-        return Fraction(self.body.get("epsilon", "0"))
-
-    @property
-    def delta(self) -> Fraction:
-        """The delta this entry opens or spends."""
-        return Fraction(self.body.get("delta", "0"))
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready: numbers for people, and the exact rationals beside them."""
-        fields = dict(self.body)
-        if "stages" in fields:
-            fields["stages"] = [
-                {
-                    "name": s["name"],
-                    "epsilon": float(Fraction(s["epsilon"])),
-                    "epsilon_exact": s["epsilon"],
-                }
-                for s in fields["stages"]
-            ]
-        for name in ("epsilon", "delta"):
-            if name in fields:
-                fields[f"{name}_exact"] = fields[name]
-                fields[name] = float(Fraction(fields[name]))
-        head = {"entry": self.sequence, "dataset": self.dataset, "kind": self.kind}
-        return head | fields | {"digest": self.digest}
-
-
-@dataclass(frozen=True)
-class Account:
-    """Where one dataset stands."""
-
-    dataset: str
-    epsilon: Fraction
-    delta: Fraction
-    spent_epsilon: Fraction
-    spent_delta: Fraction
-    debits: int
-    closed: bool
-
-    @property
-    def remaining_epsilon(self) -> Fraction:
-        """What can still be spent."""
-        return self.epsilon - self.spent_epsilon
-
-    @property
-    def remaining_delta(self) -> Fraction:
-        """The delta that can still be spent."""
-        return self.delta - self.spent_delta
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready: numbers for people, and the exact rationals beside them."""
-        amounts = {
-            "epsilon": self.epsilon,
-            "spent_epsilon": self.spent_epsilon,
-            "remaining_epsilon": self.remaining_epsilon,
-            "delta": self.delta,
-            "spent_delta": self.spent_delta,
-            "remaining_delta": self.remaining_delta,
-        }
-        data: dict[str, Any] = {"dataset": self.dataset, "debits": self.debits}
-        data |= {"closed": self.closed}
-        data |= {name: float(value) for name, value in amounts.items()}
-        return data | {f"{name}_exact": str(value) for name, value in amounts.items()}
+__all__ = ["Ledger"]
 
 
 class Ledger:
     """The budget book at `location` (a SQLite file).
 
     >>> import tempfile
+    >>> from tallyveil.budget.entries import Stage
     >>> folder = tempfile.TemporaryDirectory()
     >>> book = Ledger.create(folder.name + "/budget.db")
     >>> _ = book.open("cases", epsilon=1)
@@ -174,100 +62,119 @@ class Ledger:
     # -- writing ------------------------------------------------------------------------------
 
     def open(self, dataset: str, epsilon: Epsilon, delta: Epsilon = 0) -> Account:
-        """Give `dataset` its total budget, once."""
-        _require_name(dataset)
+        """Give `dataset` its total budget, once, under a name that looks like no other."""
         total, slack = exact_epsilon(epsilon), exact_delta(delta)
-        with self.store.writing() as chain:
-            if chain.links(dataset):
+        amounts = {
+            "epsilon": write_amount(total, "epsilon"),
+            "delta": write_amount(slack, "delta"),
+        }
+
+        def work(chain: StoreTransaction) -> None:
+            names = {link.dataset for link in read_chain(chain)}
+            if dataset in names:
                 raise LedgerError(
                     f"The dataset {dataset!r} is already in this ledger; a total is set once."
                 )
-            _append(chain, dataset, "open", {"epsilon": str(total), "delta": str(slack)})
+            check_new_name(dataset, sorted(names))
+            _append(chain, dataset, "open", amounts)
+
+        self.store.write(work)
         return self.account(dataset)
 
     def debit(self, dataset: str, debit: Debit) -> Entry:
         """Spend what `debit` asks for, or raise `BudgetError` and spend nothing.
 
-        One transaction: read what is spent, compare exactly, append, force to disk. When
-        this returns the amount is spent, whatever happens to the caller afterwards.
+        One transaction: check the whole chain, add up what is spent, compare exactly, append,
+        force to disk. When this returns the amount is spent, whatever happens to the caller
+        afterwards. A chain that does not hold is refused with a `LedgerError`.
         """
-        if not debit.stages or any(stage.epsilon <= 0 for stage in debit.stages):
-            raise ArgumentError("stages", "each spend an epsilon greater than 0")
-        if debit.delta < 0:
-            raise ArgumentError("delta", "be at least 0")
-        with self.store.writing() as chain:
-            account = _account(dataset, _entries(chain.links(dataset)), self.store.name)
-            _require_covered(account, debit)
-            return _append(chain, dataset, "debit", debit.body())
+        body = debit.body()
+
+        def work(chain: StoreTransaction) -> Entry:
+            _require_covered(self._stand(chain, dataset), debit)
+            return _append(chain, dataset, "debit", body)
+
+        return self.store.write(work)
 
     def close(self, dataset: str) -> Account:
         """Refuse every later debit of `dataset`, for good."""
-        with self.store.writing() as chain:
-            account = _account(dataset, _entries(chain.links(dataset)), self.store.name)
-            if account.closed:
+
+        def work(chain: StoreTransaction) -> None:
+            if self._stand(chain, dataset).closed:
                 raise LedgerError(f"The dataset {dataset!r} is closed already.")
             _append(chain, dataset, "close", {})
+
+        self.store.write(work)
         return self.account(dataset)
+
+    def upgrade(self) -> tuple[int, int]:
+        """Bring the tables to this program's format; return the formats before and after."""
+        return self.store.upgrade()
 
     # -- reading ------------------------------------------------------------------------------
 
     def account(self, dataset: str) -> Account:
         """Where `dataset` stands."""
-        with self.store.reading() as chain:
-            return _account(dataset, _entries(chain.links(dataset)), self.store.name)
+        return self.store.read(lambda chain: self._stand(chain, dataset))
 
     def accounts(self) -> list[Account]:
         """Where every dataset stands, in the order they were opened."""
-        with self.store.reading() as chain:
-            entries = _entries(chain.links())
-        names = dict.fromkeys(entry.dataset for entry in entries)
-        return [
-            _account(name, [e for e in entries if e.dataset == name], self.store.name)
-            for name in names
-        ]
+        links = self.store.read(read_chain)
+        return [self._add_up(links, name) for name in dict.fromkeys(k.dataset for k in links)]
 
     def history(self, dataset: str | None = None, kind: str | None = "debit") -> list[Entry]:
         """The entries in order: by default the debits."""
-        with self.store.reading() as chain:
-            entries = _entries(chain.links(dataset))
+        links = self.store.read(read_chain)
         if dataset is not None:
-            _account(dataset, entries, self.store.name)
-        return [entry for entry in entries if kind is None or entry.kind == kind]
+            self._add_up(links, dataset)
+            links = [link for link in links if link.dataset == dataset]
+        return [read_entry(link) for link in links if kind is None or link.kind == kind]
 
     def verify(self) -> tuple[int, str]:
         """Check the whole chain; return its length and last digest, or raise `LedgerError`.
 
         Every digest is recomputed, every link must name the one before, and every balance is
         replayed. An entry that was changed, removed, inserted or reordered is found. Somebody
-        who rewrites the whole file leaves a consistent chain: compare the digest, or the
+        who rewrites the whole chain leaves a consistent one: compare the digest, or the
         entry in a release's receipt, with a copy kept elsewhere.
         """
-        with self.store.reading() as chain:
-            links, head = chain.links(), chain.head()
-        previous = FIRST
-        for position, link in enumerate(links, start=1):
-            if link.sequence != position or link.previous != previous:
-                raise LedgerError(f"Entry {position} is missing or out of its place.")
-            if link.digest != link.expected_digest():
-                raise LedgerError(f"Entry {position} was changed after it was written.")
-            previous = link.digest
-        if head != (len(links), previous):
-            raise LedgerError("Entries were removed from the end of the ledger.")
-        self._replay(_entries(links))
+
+        def work(chain: StoreTransaction) -> tuple[list[Link], tuple[int, str]]:
+            return read_chain(chain), chain.head()
+
+        links, head = self.store.read(work)
+        for name in dict.fromkeys(link.dataset for link in links):
+            self._add_up(links, name)
         return head
 
-    def _replay(self, entries: list[Entry]) -> None:
-        for name in dict.fromkeys(entry.dataset for entry in entries):
-            own = [entry for entry in entries if entry.dataset == name]
-            account = _account(name, own, self.store.name)
-            if account.remaining_epsilon < 0 or account.remaining_delta < 0:
-                raise LedgerError(f"The dataset {name!r} is overspent.")
-            kinds = [entry.kind for entry in own]
-            if "open" in kinds[1:] or "close" in kinds[:-1]:
-                raise LedgerError(f"The dataset {name!r} has entries out of order.")
+    def _stand(self, chain: StoreTransaction, dataset: str) -> Account:
+        return self._add_up(read_chain(chain), dataset)
+
+    def _add_up(self, links: list[Link], dataset: str) -> Account:
+        """Where a dataset stands by the entries of a chain, which must make sense."""
+        entries = [read_entry(link) for link in links if link.dataset == dataset]
+        if not entries:
+            raise _unknown(dataset, links, self.store.name)
+        kinds = [entry.kind for entry in entries]
+        if kinds[0] != "open" or "open" in kinds[1:] or "close" in kinds[:-1]:
+            raise LedgerError(f"The dataset {dataset!r} has entries out of order.")
+        debits = [entry for entry in entries if entry.kind == "debit"]
+        account = Account(
+            dataset,
+            entries[0].epsilon,
+            entries[0].delta,
+            sum((entry.epsilon for entry in debits), Fraction(0)),
+            sum((entry.delta for entry in debits), Fraction(0)),
+            len(debits),
+            kinds[-1] == "close",
+        )
+        if account.remaining_epsilon < 0 or account.remaining_delta < 0:
+            raise LedgerError(f"The dataset {dataset!r} is overspent: the ledger is damaged.")
+        return account
 
 
 def _append(chain: StoreTransaction, dataset: str, kind: str, body: dict[str, Any]) -> Entry:
+    """Append an entry as it will be read back."""
     length, previous = chain.head()
     body = {
         "time": datetime.now(UTC).isoformat(timespec="microseconds"),
@@ -275,43 +182,23 @@ def _append(chain: StoreTransaction, dataset: str, kind: str, body: dict[str, An
         "version": __version__,
         "who": _who(),
     }
-    link = Link.after(length, previous, dataset, kind, json.dumps(body, sort_keys=True))
+    text = json.dumps(body, sort_keys=True, allow_nan=False)
+    link = Link.after(length, previous, dataset, kind, text)
+    entry = read_entry(link)
     chain.append(link)
-    return Entry(link.sequence, dataset, kind, link.digest, body)
+    return entry
 
 
-def _entries(links: Iterable[Link]) -> list[Entry]:
-    entries = []
-    for link in links:
-        try:
-            body = json.loads(link.body)
-            entry = Entry(link.sequence, link.dataset, link.kind, link.digest, body)
-            broken = entry.epsilon < 0 or entry.delta < 0
-        except (ValueError, AttributeError, TypeError, ZeroDivisionError):
-            broken = True
-        if broken:
-            raise LedgerError(f"Entry {link.sequence} of the ledger is damaged.")
-        entries.append(entry)
-    return entries
-
-
-def _account(dataset: str, entries: list[Entry], ledger: str) -> Account:
-    if not entries:
-        raise LedgerError(
-            f"The dataset {dataset!r} is not in the ledger {ledger}. Open it with: "
-            "tallyveil ledger init --ledger FILE --dataset NAME --epsilon TOTAL"
+def _unknown(dataset: str, links: list[Link], ledger: str) -> LedgerError:
+    twin = find_look_alike(str(dataset), sorted({link.dataset for link in links}))
+    if twin is not None:
+        return LedgerError(
+            f"The dataset {dataset!a} is not in the ledger {ledger}; {twin!a} is, which "
+            "looks like it."
         )
-    if entries[0].kind != "open":
-        raise LedgerError(f"The dataset {dataset!r} was never opened: the ledger is damaged.")
-    debits = [entry for entry in entries if entry.kind == "debit"]
-    return Account(
-        dataset,
-        entries[0].epsilon,
-        entries[0].delta,
-        sum((entry.epsilon for entry in debits), Fraction(0)),
-        sum((entry.delta for entry in debits), Fraction(0)),
-        len(debits),
-        any(entry.kind == "close" for entry in entries),
+    return LedgerError(
+        f"The dataset {dataset!r} is not in the ledger {ledger}. Open it with: "
+        "tallyveil ledger init --ledger FILE --dataset NAME --epsilon TOTAL"
     )
 
 
@@ -328,11 +215,6 @@ def _require_covered(account: Account, debit: Debit) -> None:
                 f"{name} {shown_rational(wanted)}, and {shown_rational(left)} remains of "
                 f"{shown_rational(getattr(account, name))}. Nothing was spent."
             )
-
-
-def _require_name(dataset: str) -> None:
-    if not isinstance(dataset, str) or not dataset.strip() or not dataset.isprintable():
-        raise ArgumentError("dataset", "be a name of at least one printable character", dataset)
 
 
 def _who() -> str:

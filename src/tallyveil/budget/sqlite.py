@@ -1,34 +1,26 @@
-"""Where a ledger's entries are kept: an append-only chain behind one small interface.
-
-A store knows nothing of budgets. It hands out transactions in which nobody else can append,
-lists entries, and appends one. `SqliteStore` is the embedded default and the only place that
-imports sqlite3; another database is one more class with the same three methods.
-"""
+"""A ledger in one SQLite file: the embedded default, and the only place that imports sqlite3."""
 
 from __future__ import annotations
 
-import hashlib
-import json
+import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import Any, TypeVar
 from urllib.parse import quote
 
+from tallyveil.budget.chain import FIRST, Link, StoreTransaction
 from tallyveil.errors import LedgerError
 
-__all__ = ["FIRST", "LedgerStore", "Link", "SqliteStore", "StoreTransaction", "open_store"]
-
-FIRST = "0" * 64
-"""What the first entry names as its predecessor."""
+__all__ = ["MIGRATIONS", "SqliteStore"]
 
 APPLICATION_ID = 0x544C5656  # marks the SQLite file as a Tallyveil ledger
-FORMAT_VERSION = 1
 PATIENCE = 120.0  # seconds a process waits for its turn before it gives up, spending nothing
 
-SCHEMA = """
+MIGRATIONS = (
+    """
 CREATE TABLE entries (
     sequence INTEGER PRIMARY KEY,
     dataset TEXT NOT NULL,
@@ -44,58 +36,21 @@ CREATE TRIGGER entries_keep BEFORE UPDATE ON entries
     BEGIN SELECT RAISE(ABORT, 'ledger entries are never changed'); END;
 CREATE TRIGGER entries_stay BEFORE DELETE ON entries
     BEGIN SELECT RAISE(ABORT, 'ledger entries are never removed'); END;
-"""
+""",
+    # every debit reads the whole chain, so no index is used; the head is guarded as entries are
+    """
+DROP INDEX entries_of_dataset;
+CREATE TRIGGER head_grows BEFORE UPDATE ON head
+    WHEN NEW.length <> OLD.length + 1 OR NEW.digest IS NOT
+        (SELECT digest FROM entries WHERE sequence = NEW.length)
+    BEGIN SELECT RAISE(ABORT, 'the head of a ledger names its last entry'); END;
+CREATE TRIGGER head_stays BEFORE DELETE ON head
+    BEGIN SELECT RAISE(ABORT, 'the head of a ledger is never removed'); END;
+""",
+)
+"""The statements that lead from each format to the next; the newest format is their number."""
 
-
-@dataclass(frozen=True)
-class Link:
-    """One entry as stored: its text, and the digests that tie it to the entry before."""
-
-    sequence: int
-    dataset: str
-    kind: str
-    body: str
-    previous: str
-    digest: str
-
-    @classmethod
-    def after(cls, length: int, previous: str, dataset: str, kind: str, body: str) -> Link:
-        """The link that follows a chain of `length` links ending in digest `previous`."""
-        bare = cls(length + 1, dataset, kind, body, previous, "")
-        return cls(bare.sequence, dataset, kind, body, previous, bare.expected_digest())
-
-    def expected_digest(self) -> str:
-        """SHA-256 over everything else in this link, in one unambiguous writing."""
-        parts = [self.sequence, self.dataset, self.kind, self.body, self.previous]
-        return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).hexdigest()
-
-
-class StoreTransaction(Protocol):
-    """A view of the chain during which nobody else appends."""
-
-    def head(self) -> tuple[int, str]:
-        """How many entries there are, and the digest of the last."""
-
-    def links(self, dataset: str | None = None) -> list[Link]:
-        """The entries in order: all, or those of one dataset."""
-
-    def append(self, link: Link) -> None:
-        """Add one entry at the end; kept only if the transaction ends well."""
-
-
-class LedgerStore(Protocol):
-    """What a ledger needs of a database."""
-
-    name: str
-
-    def create(self) -> None:
-        """Make an empty chain unless there is one already."""
-
-    def reading(self) -> AbstractContextManager[StoreTransaction]:
-        """A consistent view, for looking only."""
-
-    def writing(self) -> AbstractContextManager[StoreTransaction]:
-        """The exclusive right to append, durable once the block ends without an error."""
+Result = TypeVar("Result")
 
 
 class SqliteStore:
@@ -103,7 +58,8 @@ class SqliteStore:
 
     Every write takes the file's write lock before it reads (``BEGIN IMMEDIATE``) and is
     forced to disk before it counts (``synchronous = EXTRA``), so what a process decided on
-    cannot have changed meanwhile and what it wrote survives a crash.
+    cannot have changed meanwhile and what it wrote survives a crash. A new file can be read
+    and written by its owner alone, whatever the umask.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -112,62 +68,83 @@ class SqliteStore:
 
     def create(self) -> None:
         """Make the file, or accept the ledger that is already there."""
-        if not self.path.parent.is_dir():
-            raise LedgerError(f"The folder of the ledger {self.name} does not exist.")
-        with self._connected("rwc") as connection:
+        self._make_file()
+        with self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            blank = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
-            if not blank:
+            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 connection.execute("ROLLBACK")
                 self._require_ledger(connection)
                 return
-            for statement in _statements(SCHEMA):
-                connection.execute(statement)
+            _run_migrations(connection, 0)
             connection.execute("INSERT INTO head VALUES (1, 0, ?)", (FIRST,))
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
             connection.execute("COMMIT")
 
-    @contextmanager
-    def reading(self) -> Iterator[StoreTransaction]:
-        """A consistent view, for looking only."""
-        with self._existing() as connection:
-            connection.execute("BEGIN")
-            yield _SqliteTransaction(connection)
-            connection.execute("ROLLBACK")
+    def upgrade(self) -> tuple[int, int]:
+        """Bring the tables to the newest format; return the formats before and after."""
+        with self._opened() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            version = self._require_schema(connection)
+            _run_migrations(connection, version)
+            connection.execute("COMMIT")
+        return version, len(MIGRATIONS)
 
-    @contextmanager
-    def writing(self) -> Iterator[StoreTransaction]:
-        """The exclusive right to append, durable once the block ends without an error."""
-        with self._existing() as connection:
+    def read(self, work: Callable[[StoreTransaction], Result]) -> Result:
+        """Run `work` on a consistent view, for looking only."""
+        with self._opened() as connection:
+            connection.execute("BEGIN")
+            self._require_ledger(connection)
+            return work(_SqliteTransaction(connection))
+
+    def write(self, work: Callable[[StoreTransaction], Result]) -> Result:
+        """Run `work` with the exclusive right to append, durable once this returns."""
+        with self._opened() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
-                yield _SqliteTransaction(connection)
+                self._require_ledger(connection)
+                done = work(_SqliteTransaction(connection))
             except BaseException:
                 with suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
                 raise
             connection.execute("COMMIT")
+            return done
+
+    def _make_file(self) -> None:
+        if not self.path.parent.is_dir():
+            raise LedgerError(f"The folder of the ledger {self.name} does not exist.")
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
+        try:
+            handle = os.open(self.path, flags, 0o600)
+        except FileExistsError:
+            return
+        except OSError as problem:
+            raise LedgerError(
+                f"The ledger {self.name} cannot be made: {problem.strerror}."
+            ) from problem
+        with os.fdopen(handle):
+            if hasattr(os, "fchmod"):  # not on Windows before Python 3.13
+                os.fchmod(handle, 0o600)  # the umask can only have taken rights away
 
     @contextmanager
-    def _existing(self) -> Iterator[sqlite3.Connection]:
+    def _opened(self) -> Iterator[sqlite3.Connection]:
         if not self.path.is_file():
             raise LedgerError(
                 f"There is no ledger at {self.name}. Make one with: tallyveil ledger init "
                 "--ledger FILE --dataset NAME --epsilon TOTAL"
             )
-        with self._connected("rw") as connection:
-            self._require_ledger(connection)
+        with self._connected() as connection:
             yield connection
 
     @contextmanager
-    def _connected(self, mode: str) -> Iterator[sqlite3.Connection]:
+    def _connected(self) -> Iterator[sqlite3.Connection]:
         """A connection whose database errors become `LedgerError` in words."""
         connection = None
         try:
-            address = f"file:{quote(str(self.path.absolute()))}?mode={mode}"
+            address = f"file:{quote(str(self.path.absolute()))}?mode=rw"
             connection = sqlite3.connect(address, PATIENCE, isolation_level=None, uri=True)
             connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("PRAGMA trusted_schema = OFF")
             yield connection
         except sqlite3.Error as problem:
             raise LedgerError(self._in_words(problem)) from problem
@@ -176,15 +153,33 @@ class SqliteStore:
                 connection.close()
 
     def _require_ledger(self, connection: sqlite3.Connection) -> None:
+        """Refuse what is no ledger, an older one, and one whose tables somebody altered."""
+        version = self._require_schema(connection)
+        if version < len(MIGRATIONS):
+            raise LedgerError(
+                f"{self.name} is a ledger of format {version}; this program uses format "
+                f"{len(MIGRATIONS)}. Bring it up to date with: tallyveil ledger upgrade --ledger "
+                "FILE. Nothing was spent."
+            )
+
+    def _require_schema(self, connection: sqlite3.Connection) -> int:
         (mark,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if mark != APPLICATION_ID:
             raise LedgerError(f"{self.name} is not a Tallyveil ledger. Nothing was spent.")
-        if version != FORMAT_VERSION:
+        if not 1 <= version <= len(MIGRATIONS):
             raise LedgerError(
-                f"{self.name} is a ledger of format {version}; this program reads format "
-                f"{FORMAT_VERSION}. Nothing was spent."
+                f"{self.name} is a ledger of format {version}; this program knows formats up to "
+                f"{len(MIGRATIONS)}. Nothing was spent."
             )
+        altered = _read_schema(connection) ^ _expected_schema(version)
+        if altered:
+            name = ascii(min(str(row[1]) for row in altered))
+            raise LedgerError(
+                f"The tables of the ledger {self.name} were altered: {name} does not belong "
+                "there, is missing, or was changed. Nothing was spent."
+            )
+        return int(version)
 
     def _in_words(self, problem: sqlite3.Error) -> str:
         text = str(problem)
@@ -202,27 +197,47 @@ class _SqliteTransaction:
         self.connection = connection
 
     def head(self) -> tuple[int, str]:
-        found = self.connection.execute("SELECT length, digest FROM head WHERE one = 1").fetchone()
-        if found is None:
+        found = self.connection.execute("SELECT length, digest FROM head").fetchall()
+        if len(found) != 1:
             raise LedgerError("The ledger has lost its head record: it was tampered with.")
-        return int(found[0]), str(found[1])
+        return found[0][0], found[0][1]
 
-    def links(self, dataset: str | None = None) -> list[Link]:
-        columns = "SELECT sequence, dataset, kind, body, previous, digest FROM entries"
-        if dataset is None:
-            rows = self.connection.execute(f"{columns} ORDER BY sequence")
-        else:
-            rows = self.connection.execute(
-                f"{columns} WHERE dataset = ? ORDER BY sequence", (dataset,)
-            )
+    def links(self) -> list[Link]:
+        columns = "sequence, dataset, kind, body, previous, digest"
+        rows = self.connection.execute(f"SELECT {columns} FROM entries ORDER BY sequence")
         return [Link(*row) for row in rows]
 
     def append(self, link: Link) -> None:
         values = (link.sequence, link.dataset, link.kind, link.body, link.previous, link.digest)
         self.connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", values)
-        self.connection.execute(
-            "UPDATE head SET length = ?, digest = ? WHERE one = 1", (link.sequence, link.digest)
-        )
+        head = (link.sequence, link.digest)
+        self.connection.execute("UPDATE head SET length = ?, digest = ?", head)
+
+
+def _run_migrations(connection: sqlite3.Connection, version: int) -> None:
+    """From format `version` to the newest, inside the caller's transaction."""
+    for script in MIGRATIONS[version:]:
+        for statement in _statements(script):
+            connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+
+def _read_schema(connection: sqlite3.Connection) -> frozenset[tuple[Any, ...]]:
+    """Every table, index, trigger and view, with the statement that made it."""
+    rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master")
+    return frozenset(tuple(row) for row in rows)
+
+
+@lru_cache(maxsize=8)
+def _expected_schema(version: int) -> frozenset[tuple[Any, ...]]:
+    """What a format holds, as SQLite itself writes it."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        for script in MIGRATIONS[:version]:
+            connection.executescript(script)
+        return _read_schema(connection)
+    finally:
+        connection.close()
 
 
 def _statements(script: str) -> list[str]:
@@ -234,13 +249,3 @@ def _statements(script: str) -> list[str]:
             found.append(pending)
             pending = ""
     return found
-
-
-def open_store(location: str | Path) -> LedgerStore:
-    """The store at `location`: the path of a SQLite file."""
-    scheme, separator, _ = str(location).partition("://")
-    if separator:
-        raise LedgerError(
-            f"A ledger is the path of a file. Addresses that start with {scheme}:// are not known."
-        )
-    return SqliteStore(location)

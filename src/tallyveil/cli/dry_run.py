@@ -18,7 +18,7 @@ __all__ = ["show_plan"]
 
 def show_plan(options: ReleaseOptions, rows: int | None, as_json: bool) -> None:
     """Plan from the public arguments alone: neither the table nor a ledger is opened."""
-    from tallyveil.budget.ledger import shown_rational
+    from tallyveil.budget.entries import shown_rational
     from tallyveil.publish.receipt import promise
     from tallyveil.publish.records import amount
     from tallyveil.publish.request import check_options

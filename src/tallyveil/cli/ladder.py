@@ -81,7 +81,7 @@ def command(
 
 def _release_value(value: int, options: ReleaseOptions, as_json: bool) -> None:
     """One count, without a table: debited, drawn and printed."""
-    from tallyveil.budget.ledger import Debit, Stage
+    from tallyveil.budget.entries import Debit, Stage
     from tallyveil.certified.ladder import Ladder
     from tallyveil.errors import UsageError
     from tallyveil.publish.request import check_options

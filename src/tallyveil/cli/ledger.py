@@ -1,4 +1,4 @@
-"""`tallyveil ledger`: init, show, history, verify, close."""
+"""`tallyveil ledger`: init, show, history, verify, close, upgrade."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def init(
 @app.command(epilog=example("tallyveil ledger show --ledger budget.db"))
 def show(ledger: LedgerOption, dataset: MaybeDataset = None, as_json: JsonOption = False) -> None:
     """What every dataset may spend, has spent, and has left."""
-    from tallyveil.budget.ledger import Ledger, shown_rational
+    from tallyveil.budget.entries import shown_rational
+    from tallyveil.budget.ledger import Ledger
 
     book = Ledger(ledger)
     accounts = book.accounts() if dataset is None else [book.account(dataset)]
@@ -76,7 +77,8 @@ def history(
     ledger: LedgerOption, dataset: MaybeDataset = None, as_json: JsonOption = False
 ) -> None:
     """Every debit, oldest first."""
-    from tallyveil.budget.ledger import Ledger, shown_rational
+    from tallyveil.budget.entries import shown_rational
+    from tallyveil.budget.ledger import Ledger
 
     entries = Ledger(ledger).history(dataset)
     if as_json:
@@ -152,3 +154,17 @@ def close(ledger: LedgerOption, dataset: DatasetOption, as_json: JsonOption = Fa
         print_json(account.to_dict())
     else:
         out.print(f"Closed {dataset!r}. It can never be debited again.", markup=False)
+
+
+@app.command(epilog=example("tallyveil ledger upgrade --ledger budget.db"))
+def upgrade(ledger: LedgerOption, as_json: JsonOption = False) -> None:
+    """Bring a ledger of an older program to this program's format; its entries stay as they are."""
+    from tallyveil.budget.ledger import Ledger
+
+    before, after = Ledger(ledger).upgrade()
+    if as_json:
+        print_json({"before": before, "after": after})
+    elif before == after:
+        out.print(f"The ledger has the newest format already: {after}.", markup=False)
+    else:
+        out.print(f"Upgraded the ledger from format {before} to {after}.", markup=False)

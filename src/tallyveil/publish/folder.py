@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from tallyveil.budget.ledger import shown_rational
+from tallyveil.budget.entries import shown_rational
 from tallyveil.errors import PackageError
 
 try:

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 
-from tallyveil.budget.ledger import Stage
+from tallyveil.budget.entries import Stage
 from tallyveil.certified.base import Certified
 from tallyveil.certified.certify import certify, certify_geometric, certify_noise
 from tallyveil.certified.ladder import Ladder

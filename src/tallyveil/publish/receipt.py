@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from tallyveil._version import __version__
-from tallyveil.budget.ledger import shown_rational
+from tallyveil.budget.entries import shown_rational
 from tallyveil.errors import PackageError
 from tallyveil.publish.records import (
     ColumnRecord,

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
-from tallyveil.budget.ledger import Entry
+from tallyveil.budget.entries import Entry
 from tallyveil.errors import PackageError
 from tallyveil.exact import exact_rational
 from tallyveil.publish.kinds import DISTRIBUTION, MethodKind, find_kind

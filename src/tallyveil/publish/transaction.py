@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from tallyveil.budget.ledger import Debit, Entry, Ledger, Stage
+from tallyveil.budget.entries import Debit, Entry, Stage
+from tallyveil.budget.ledger import Ledger
 from tallyveil.certified.ladder import Ladder
 from tallyveil.errors import UsageError
 from tallyveil.publish.accuracy import Figures, describe_published

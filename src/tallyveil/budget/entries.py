@@ -1,0 +1,199 @@
+"""The entries of a ledger: what is spent, what was spent, and where a dataset stands.
+
+Every amount is an exact rational, written in one way only, and read back before it counts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from tallyveil.budget.chain import Link
+from tallyveil.errors import ArgumentError, LedgerError
+from tallyveil.exact import exact_rational
+
+__all__ = ["Account", "Debit", "Entry", "Stage", "read_entry", "shown_rational", "write_amount"]
+
+MOST_DIGITS = 400
+"""An amount has at most this many digits above and below its fraction bar."""
+
+AMOUNT = re.compile(rf"(0|[1-9][0-9]{{0,{MOST_DIGITS - 1}}})(/[1-9][0-9]{{0,{MOST_DIGITS - 1}}})?")
+KINDS = ("open", "debit", "close")
+
+
+def shown_rational(value: Fraction) -> str:
+    """`value` as people write it: an exact decimal where there is a short one, else p/q.
+
+    >>> shown_rational(Fraction(1, 10)), shown_rational(Fraction(2)), shown_rational(Fraction(1, 3))
+    ('0.1', '2', '1/3')
+    """
+    if value.denominator >= 10**MOST_DIGITS or abs(value) >= 10**MOST_DIGITS:
+        return f"about {Decimal(value.numerator) / Decimal(value.denominator):.6g}"
+    text = repr(float(value)) if abs(value) < 10**15 else ""
+    text = text.removesuffix(".0")
+    return text if text and Fraction(text) == value else str(value)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step that spends: its name and its exact epsilon."""
+
+    name: str
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", exact_rational(self.epsilon, "epsilon"))
+
+
+@dataclass(frozen=True)
+class Debit:
+    """What a release is about to spend, stage by stage, and what it will draw from."""
+
+    columns: tuple[str, ...]
+    stages: tuple[Stage, ...]
+    delta: Fraction = Fraction(0)
+    mechanism: tuple[str, ...] = ()
+    certificate: tuple[str, ...] = ()
+    command: str = ""
+    release: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", exact_rational(self.delta, "delta"))
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The exact sum over the stages."""
+        return sum((stage.epsilon for stage in self.stages), Fraction(0))
+
+    def body(self) -> dict[str, Any]:
+        """The entry's text as data; every amount is an exact rational."""
+        data = asdict(self)
+        if not self.stages or any(stage.epsilon <= 0 for stage in self.stages):
+            raise ArgumentError("stages", "each spend an epsilon greater than 0")
+        data["stages"] = [
+            {"name": stage.name, "epsilon": write_amount(stage.epsilon, "epsilon")}
+            for stage in self.stages
+        ]
+        epsilon, delta = write_amount(self.epsilon, "epsilon"), write_amount(self.delta, "delta")
+        return data | {"epsilon": epsilon, "delta": delta}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the ledger, read back."""
+
+    sequence: int
+    dataset: str
+    kind: str
+    digest: str
+    body: dict[str, Any]
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The epsilon this entry opens or spends."""
+        return _read_amount(self.body.get("epsilon", "0"))
+
+    @property
+    def delta(self) -> Fraction:
+        """The delta this entry opens or spends."""
+        return _read_amount(self.body.get("delta", "0"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready: numbers for people, and the exact rationals beside them."""
+        fields = dict(self.body)
+        if "stages" in fields:
+            fields["stages"] = [
+                {
+                    "name": s["name"],
+                    "epsilon": float(Fraction(s["epsilon"])),
+                    "epsilon_exact": s["epsilon"],
+                }
+                for s in fields["stages"]
+            ]
+        for name in ("epsilon", "delta"):
+            if name in fields:
+                fields[f"{name}_exact"] = fields[name]
+                fields[name] = float(Fraction(fields[name]))
+        head = {"entry": self.sequence, "dataset": self.dataset, "kind": self.kind}
+        return head | fields | {"digest": self.digest}
+
+
+@dataclass(frozen=True)
+class Account:
+    """Where one dataset stands."""
+
+    dataset: str
+    epsilon: Fraction
+    delta: Fraction
+    spent_epsilon: Fraction
+    spent_delta: Fraction
+    debits: int
+    closed: bool
+
+    @property
+    def remaining_epsilon(self) -> Fraction:
+        """What can still be spent."""
+        return self.epsilon - self.spent_epsilon
+
+    @property
+    def remaining_delta(self) -> Fraction:
+        """The delta that can still be spent."""
+        return self.delta - self.spent_delta
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready: numbers for people, and the exact rationals beside them."""
+        amounts = {
+            "epsilon": self.epsilon,
+            "spent_epsilon": self.spent_epsilon,
+            "remaining_epsilon": self.remaining_epsilon,
+            "delta": self.delta,
+            "spent_delta": self.spent_delta,
+            "remaining_delta": self.remaining_delta,
+        }
+        data: dict[str, Any] = {"dataset": self.dataset, "debits": self.debits}
+        data |= {"closed": self.closed}
+        data |= {name: float(value) for name, value in amounts.items()}
+        return data | {f"{name}_exact": str(value) for name, value in amounts.items()}
+
+
+def write_amount(value: Fraction, argument: str) -> str:
+    """An amount as a ledger holds it, or an `ArgumentError` if it could not be read back.
+
+    >>> write_amount(Fraction(1, 10), "epsilon")
+    '1/10'
+    """
+    if not 0 <= value <= 10**MOST_DIGITS or value.denominator >= 10**MOST_DIGITS:
+        rule = f"be at least 0 and a fraction of numbers of at most {MOST_DIGITS} digits"
+        raise ArgumentError(argument, rule)
+    return str(value)
+
+
+def read_entry(link: Link) -> Entry:
+    """The entry that a link holds, or a `LedgerError` if its amounts do not fit together."""
+    try:
+        body = json.loads(link.body)
+        entry = Entry(link.sequence, link.dataset, link.kind, link.digest, body)
+        amounts = {name: _read_amount(body[name]) for name in ("epsilon", "delta") if name in body}
+        is_sound = link.kind in KINDS and (link.kind == "close" or len(amounts) == 2)
+        if link.kind == "debit":
+            stages = [_read_amount(stage["epsilon"]) for stage in body["stages"]]
+            is_sound &= bool(stages) and min(stages) > 0 and sum(stages) == amounts["epsilon"]
+    except (ValueError, AttributeError, TypeError, KeyError, RecursionError):
+        is_sound = False
+    if not is_sound:
+        raise LedgerError(f"Entry {link.sequence} of the ledger is damaged.")
+    return entry
+
+
+@lru_cache(maxsize=4096)
+def _read_amount(text: Any) -> Fraction:
+    """A rational in its one writing, or a `ValueError`."""
+    found = Fraction(text) if isinstance(text, str) and AMOUNT.fullmatch(text) else None
+    if found is None or str(found) != text:
+        raise ValueError
+    return found
