@@ -8,7 +8,7 @@ from scipy.stats import chi2
 
 import tallyveil as tv
 from tallyveil.certified import ladder as module
-from tallyveil.proof.exponent import exp_lower
+from tallyveil.exact import exp_lower
 from tallyveil.proof.rounding import TOTAL
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chi2
 
 import tallyveil as tv
-from tallyveil.proof.exponent import exp_lower, exp_upper
+from tallyveil.exact import exp_lower, exp_upper
 from tallyveil.sampling import noise as module
 
 FALSE_ALARM = 1e-9

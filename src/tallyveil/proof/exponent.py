@@ -1,4 +1,4 @@
-"""Bound e^epsilon by rational numbers that are proved to lie on one side of it.
+"""The factor e^epsilon by which neighbouring weights may differ, as an integer and a shift.
 
 Privacy compares two weights with a factor e^epsilon. The factor is irrational, so a proof
 needs a rational number that is certainly not above it. Everything here is integer
@@ -15,48 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tallyveil.arrays import Integers
+from tallyveil.exact import exp_lower
 
-__all__ = ["Growth", "exp_lower", "exp_upper"]
+__all__ = ["Growth"]
 
 WORD = 64
 LARGEST_WEIGHT = (1 << 63) - 1
 CELLS_AT_ONCE = 1 << 15
 """Cells handled at once: the temporaries stay in cache."""
-
-
-def exp_lower(epsilon: Fraction, bits: int = 128) -> Fraction:
-    """Return a rational not above e^epsilon; the relative gap is below 2^-100 at 128 bits.
-
-    The Taylor sum in units of 2^-bits, for epsilon > 0, every term rounded down and the rest left
-    out, so every step can only lower the result.
-
-    >>> lower = exp_lower(Fraction(1))
-    >>> 0 < Fraction("2.71828182845904523536028747135267") - lower < Fraction(1, 10**30)
-    True
-    """
-    term = total = 1 << bits
-    order = 0
-    while term:
-        order += 1
-        term = term * epsilon.numerator // (epsilon.denominator * order)
-        total += term
-    return Fraction(total, 1 << bits)
-
-
-def exp_upper(epsilon: Fraction, bits: int = 128) -> Fraction:
-    """Return a rational not below e^epsilon; the relative gap is below 2^-100 at 128 bits.
-
-    The Taylor sum with every term rounded up. It stops after a term with order at least
-    2 epsilon; from there each true term is at most half the one before, so all the rest together
-    are at most the last term, which is added once more.
-    """
-    term = total = 1 << bits
-    order = 0
-    while term > 1 or order < 2 * epsilon:
-        order += 1
-        term = -(-term * epsilon.numerator // (epsilon.denominator * order))
-        total += term
-    return Fraction(total + term, 1 << bits)
 
 
 @dataclass(frozen=True)

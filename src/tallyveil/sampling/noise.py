@@ -17,7 +17,7 @@ from tallyveil.answers import read_whole
 from tallyveil.arrays import Floats, Integers, Mask
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_epsilon, exact_rational
-from tallyveil.proof.exponent import exp_lower, exp_upper
+from tallyveil.exact import exp_lower, exp_upper
 from tallyveil.proof.geometric_noise import GeometricNoise
 from tallyveil.proof.rounding import TOTAL, TOTAL_BITS
 from tallyveil.sampling.entropy import Entropy

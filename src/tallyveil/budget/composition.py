@@ -1,0 +1,230 @@
+"""What several releases cost together, proved in integers: exact composition and zCDP.
+
+A mechanism with a privacy loss of at most epsilon tells no more than randomized response with
+that epsilon, whose loss is +epsilon with probability 1 / (1 + e^-epsilon) and -epsilon otherwise.
+Geometric noise on a count is that randomized response, so for it the figures here are exact, and
+for every other certified mechanism they are a bound. Epsilons must be fixed before the first
+draw; if later ones depend on earlier results, use zCDP.
+
+Every rounding goes towards more privacy loss. Nothing here is a floating-point number.
+
+References
+----------
+Kairouz, Oh and Viswanath (2015), Theorem 3.3; Murtagh and Vadhan (2016); Bun and Steinke (2016);
+Canonne, Kamath and Steinke (2020), Proposition 12; Doroshenko et al. (2022); Feldman and Zrnic (2021), Theorem 4.3.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd, lcm
+
+from tallyveil.errors import ArgumentError
+from tallyveil.exact import exp_lower, exp_upper
+
+__all__ = [
+    "PrivacyLoss",
+    "compose",
+    "concentrated_budget",
+    "concentrated_cost",
+    "concentrated_delta",
+    "share_epsilon",
+]
+
+BITS = 160
+ONE = 1 << BITS
+SLOT = 2 * BITS + 64
+"""Bits between neighbouring masses in a packed row: room for every product of two."""
+
+MOST_STEPS = 4_000
+"""How many losses are told apart at most; on a coarser grid the result is still a bound."""
+
+FEW = 8
+"""Up to this many equal releases are added one by one; more by squaring."""
+
+GRID = 10**6
+"""Epsilons that are searched for are multiples of 1 / GRID."""
+
+
+@dataclass(frozen=True)
+class PrivacyLoss:
+    """The distribution of the total privacy loss of several releases.
+
+    Loss k is ``first + k * step``, with a probability of at most ``masses[k] / 2^160``.
+    """
+
+    first: Fraction
+    step: Fraction
+    masses: tuple[int, ...]
+
+    def delta(self, epsilon: Fraction) -> Fraction:
+        """The smallest delta that goes with `epsilon`, rounded up.
+
+        sum over losses L > epsilon of P(L) (1 - e^(epsilon - L))
+        """
+        start = max(0, (epsilon - self.first) // self.step + 1)
+        tail = self.masses[start:]
+        if not tail:
+            return Fraction(0)
+        shrink = _round_down(1 / exp_upper(self.step, 2 * BITS))
+        kept = _round_down(1 / exp_upper(self.first + start * self.step - epsilon, 2 * BITS))
+        total = 0
+        for mass in tail:
+            total += mass * (ONE - kept)
+            kept = kept * shrink >> BITS
+        return min(Fraction(1), Fraction(total, ONE * ONE))
+
+    def epsilon(self, delta: Fraction) -> Fraction:
+        """The smallest epsilon, a multiple of 1e-6, that is proved to hold with `delta`."""
+        largest = self.first + (len(self.masses) - 1) * self.step
+        low, high = -1, -(-largest.numerator * GRID // largest.denominator)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (
+                (low, middle) if self.delta(Fraction(middle, GRID)) <= delta else (middle, high)
+            )
+        return min(largest, Fraction(high, GRID))
+
+
+def compose(epsilons: Iterable[Fraction]) -> PrivacyLoss:
+    """Compose releases with these epsilons, all fixed before the first draw.
+
+    >>> together = compose([Fraction(1, 10)] * 100)
+    >>> float(together.epsilon(Fraction(1, 10**6))), float(together.epsilon(Fraction(0)))
+    (4.774568, 10.0)
+    """
+    counted = Counter(epsilons)
+    if any(epsilon <= 0 for epsilon in counted):
+        raise ArgumentError("epsilons", "be greater than 0")
+    if not counted:
+        return PrivacyLoss(Fraction(0), Fraction(1), (ONE,))
+    step = _choose_step(counted)
+    packed = ONE
+    for epsilon, times in counted.items():
+        packed = _release(packed, _place_loss(epsilon, step), times)
+    slots = packed.bit_length() // SLOT + 1
+    masses = tuple(packed >> (SLOT * k) & ((1 << SLOT) - 1) for k in range(slots))
+    return PrivacyLoss(-sum(counted.elements(), Fraction(0)), step, masses)
+
+
+def share_epsilon(times: int, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest equal epsilon, a multiple of 1e-6, that `times` releases can have together.
+
+    >>> float(share_epsilon(100, Fraction(1), Fraction(1, 10**6)))
+    0.024011
+    """
+    if times < 1:
+        raise ArgumentError("times", "be at least 1", times)
+    low = epsilon.numerator * GRID // (epsilon.denominator * times)
+    high = epsilon.numerator * GRID // epsilon.denominator + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = compose([Fraction(middle, GRID)] * times).delta(epsilon) <= delta
+        low, high = (middle, high) if fits else (low, middle)
+    return max(Fraction(low, GRID), epsilon / times)
+
+
+def concentrated_cost(epsilon: Fraction) -> Fraction:
+    """The zCDP parameter of a release with this epsilon, rho = epsilon tanh(epsilon / 2), rounded up.
+
+    The Renyi divergence of order a of randomized response is
+    ln(cosh((a - 1/2) epsilon) / cosh(epsilon / 2)) / (a - 1). Divided by a it is the slope from
+    1/4 to (a - 1/2)^2 of u -> ln cosh(epsilon sqrt(u)), which is concave. So it is largest at
+    a -> 1, where it is the slope at 1/4.
+    """
+    rho = epsilon * (1 - 2 / (exp_upper(epsilon, 2 * BITS) + 1))
+    return Fraction(-(-rho.numerator * ONE // rho.denominator), ONE)
+
+
+def concentrated_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
+    """A delta that goes with `epsilon` after spending `rho`, rounded up.
+
+    The smallest over a grid of orders a > 1 of
+    exp((a - 1)(a rho - epsilon)) (1 - 1/a)^a / (a - 1), where
+    (1 - 1/a)^a <= exp(-1 - 1/(2a) - 1/(3a^2)).
+    """
+    if rho <= 0:
+        return Fraction(0)
+    guess = (1 + epsilon / rho) / 2  # the best order of the leading term
+    orders = (1 + max(guess - 1, Fraction(1, 100)) * Fraction(k, 32) for k in range(16, 65))
+    return min(Fraction(1), *(_delta_at(_simplify(order), rho, epsilon) for order in orders))
+
+
+def concentrated_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest rho, a multiple of 1e-6, whose spending keeps (`epsilon`, `delta`).
+
+    >>> float(concentrated_budget(Fraction(1), Fraction(1, 10**6)))
+    0.024351
+    """
+    low, high = 0, GRID * (int(epsilon) + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = concentrated_delta(Fraction(middle, GRID), epsilon) <= delta
+        low, high = (middle, high) if fits else (low, middle)
+    return Fraction(low, GRID)
+
+
+def _delta_at(order: Fraction, rho: Fraction, epsilon: Fraction) -> Fraction:
+    exponent = (order - 1) * (order * rho - epsilon) - 1 - 1 / (2 * order) - 1 / (3 * order**2)
+    grown = exp_upper(exponent) if exponent > 0 else 1 / exp_lower(-exponent)
+    return grown / (order - 1)
+
+
+def _simplify(order: Fraction) -> Fraction:
+    """A nearby order with few digits; any order above 1 gives a true bound."""
+    return 1 + max(Fraction(round((order - 1) * 1024), 1024), Fraction(1, 1024))
+
+
+def _choose_step(counted: Counter[Fraction]) -> Fraction:
+    """The step of the grid: the losses themselves are on it, unless that would be too fine."""
+    bottom = lcm(*(epsilon.denominator for epsilon in counted))
+    top = gcd(*(int(epsilon * bottom) for epsilon in counted))
+    total = sum(counted.elements(), Fraction(0))
+    return 2 * max(Fraction(top, bottom), total / MOST_STEPS)
+
+
+def _place_loss(epsilon: Fraction, step: Fraction) -> dict[int, int]:
+    """Masses by place on the grid that begins at -epsilon.
+
+    A loss of +epsilon between two places is shared by them so that its probability under both
+    tables stays the same, which can only raise delta (Doroshenko, Ghazi, Kamath, Kumar and
+    Manurangsi 2022, Section 4); the upper place gets what is rounded.
+    """
+    up = _round_up(1 / (1 + 1 / exp_upper(epsilon, 2 * BITS)))
+    place, beyond = divmod(2 * epsilon, step)
+    if not beyond:
+        return {0: ONE - up, place: up}
+    share = (1 - 1 / exp_upper(beyond, 2 * BITS)) / (1 - 1 / exp_lower(step, 2 * BITS))
+    above = min(up, -(-up * share.numerator // share.denominator))
+    placed = {0: ONE - up, place + 1: above}
+    placed[place] = placed.get(place, 0) + up - above
+    return placed
+
+
+def _release(packed: int, placed: dict[int, int], times: int) -> int:
+    """The losses `packed` after `times` further releases of one epsilon."""
+    if times <= FEW:
+        for _ in range(times):
+            packed = _settle(sum(packed * mass << (SLOT * at) for at, mass in placed.items()))
+        return packed
+    half = _release(ONE, placed, times // 2)
+    whole = _release(_settle(half * half), placed, times % 2)
+    return whole if packed == ONE else _settle(packed * whole)
+
+
+def _settle(product: int) -> int:
+    """Bring packed masses back to 160 bits, each rounded up."""
+    slots = product.bit_length() // SLOT + 1
+    every = ((1 << (SLOT * slots)) - 1) // ((1 << SLOT) - 1)  # a one in every slot
+    return (product + every * (ONE - 1)) >> BITS & every * ((1 << (SLOT - BITS)) - 1)
+
+
+def _round_up(value: Fraction) -> int:
+    return min(ONE, -(-value.numerator * ONE // value.denominator))
+
+
+def _round_down(value: Fraction) -> int:
+    return value.numerator * ONE // value.denominator

@@ -1,0 +1,127 @@
+"""Composition against brute force, against the mathematics, and always on the safe side."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import mpmath
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tallyveil.budget.composition import (
+    compose,
+    concentrated_budget,
+    concentrated_cost,
+    concentrated_delta,
+    share_epsilon,
+)
+from tallyveil.errors import ArgumentError
+
+MILLIONTH = Fraction(1, 10**6)
+
+
+def enumerate_delta(epsilons: list[Fraction], epsilon: Fraction) -> mpmath.mpf:
+    """The hockey-stick divergence of randomized responses, summed over all sign patterns."""
+    with mpmath.workdps(60):
+        total = mpmath.mpf(0)
+        for signs in itertools.product((1, -1), repeat=len(epsilons)):
+            loss = sum(sign * e for sign, e in zip(signs, epsilons, strict=True))
+            chance = mpmath.mpf(1)
+            for sign, e in zip(signs, epsilons, strict=True):
+                chance /= 1 + mpmath.exp(-sign * mpmath.mpf(e.numerator) / e.denominator)
+            if loss > epsilon:
+                gap = epsilon - loss
+                total += chance * (1 - mpmath.exp(mpmath.mpf(gap.numerator) / gap.denominator))
+        return total
+
+
+def test_one_release_by_hand() -> None:
+    """RR(ln 3)-like: at epsilon 0 delta is p - q = tanh(epsilon / 2)."""
+    found = compose([Fraction(1)]).delta(Fraction(0))
+    assert 0 <= float(found) - math.tanh(0.5) < 1e-15
+    assert compose([Fraction(1)]).delta(Fraction(1)) == 0
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(
+        st.fractions(Fraction(1, 50), Fraction(3), max_denominator=60), min_size=1, max_size=8
+    ),
+    st.fractions(0, 1, max_denominator=100),
+)
+def test_never_below_and_hardly_above_the_truth(epsilons, share) -> None:
+    together, at = compose(epsilons), share * sum(epsilons)
+    truth, found = enumerate_delta(epsilons, at), together.delta(at)
+    with mpmath.workdps(60):
+        excess = mpmath.mpf(found.numerator) / found.denominator - truth
+    assert excess >= 0
+    on_grid = together.step * 2000 > 2 * sum(epsilons)
+    # a loss between two places of the grid costs at most step^2 / 8 of its probability
+    allowed = 1e-40 if on_grid else len(epsilons) * float(together.step) ** 2 / 8 + 1e-40
+    assert excess <= allowed
+
+
+def test_odd_epsilons_share_a_coarse_grid() -> None:
+    epsilons = [Fraction(10007 + 13 * k, 99991) for k in range(10)]
+    together, at = compose(epsilons), Fraction(1, 2)
+    assert len(together.masses) <= 4_100
+    truth = enumerate_delta(epsilons, at)
+    assert 0 <= float(together.delta(at)) - float(truth) < 1e-6
+
+
+def test_epsilon_and_delta_belong_together() -> None:
+    together = compose([Fraction(1, 10)] * 100)
+    epsilon = together.epsilon(MILLIONTH)
+    assert together.delta(epsilon) <= MILLIONTH < together.delta(epsilon - MILLIONTH)
+    assert together.epsilon(Fraction(0)) == 10  # pure privacy: plain addition
+    assert compose([]).delta(Fraction(0)) == 0
+
+
+def test_a_hundred_columns_get_more_than_twice_as_much_each() -> None:
+    each = share_epsilon(100, Fraction(1), MILLIONTH)
+    assert each >= Fraction(23, 1000)  # 2.3 times the hundredth that addition gives
+    assert compose([each] * 100).delta(Fraction(1)) <= MILLIONTH
+    assert compose([each + MILLIONTH] * 100).delta(Fraction(1)) > MILLIONTH
+    assert share_epsilon(7, Fraction(1), Fraction(0)) == Fraction(1, 7)
+
+
+@pytest.mark.parametrize("epsilon", ["0.001", "0.1", "1", "4", "20", "300"])
+def test_the_zcdp_cost_is_that_of_randomized_response(epsilon) -> None:
+    exact = Fraction(epsilon)
+    with mpmath.workdps(400):
+        e = mpmath.mpf(epsilon)
+        cost = concentrated_cost(exact)
+        bound = mpmath.mpf(cost.numerator) / cost.denominator
+        assert 0 <= bound - e * mpmath.tanh(e / 2) < mpmath.mpf(2) ** -150
+        for order in (1.0001, 1.5, 2, 7, 80):
+            x = mpmath.log(mpmath.cosh((order - 0.5) * e) / mpmath.cosh(e / 2)) / (order - 1)
+            assert x <= order * bound
+
+
+@pytest.mark.parametrize(
+    ("rho", "epsilon"), [("0.02", "1"), ("0.5", "4"), ("2", "20"), ("0.0001", "0.1")]
+)
+def test_zcdp_delta_is_a_bound_close_to_the_best_order(rho, epsilon) -> None:
+    def at(order):
+        grown = mpmath.exp((order - 1) * (order * mpmath.mpf(rho) - mpmath.mpf(epsilon)))
+        return grown * (1 - 1 / order) ** order / (order - 1)
+
+    best = min(at(1 + mpmath.mpf(k) / 500) for k in range(1, 60_000, 7))
+    found = float(concentrated_delta(Fraction(rho), Fraction(epsilon)))
+    assert min(1, float(best)) * (1 - 1e-9) <= found <= min(1, 1.05 * float(best))
+
+
+def test_the_zcdp_budget_is_used_up_to_a_millionth() -> None:
+    rho = concentrated_budget(Fraction(2), MILLIONTH)
+    assert concentrated_delta(rho, Fraction(2)) <= MILLIONTH
+    assert concentrated_delta(rho + Fraction(2, 10**6), Fraction(2)) > MILLIONTH
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(ArgumentError, match="greater than 0"):
+        compose([Fraction(1), Fraction(0)])
+    with pytest.raises(ArgumentError, match="at least 1"):
+        share_epsilon(0, Fraction(1), MILLIONTH)
