@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallyveil.exact import exact_epsilon
-from tallyveil.exact import exp_lower, exp_upper
+from tallyveil.exact import exact_epsilon, exp_lower, exp_upper
 from tallyveil.proof.exponent import Growth
 
 EPSILONS = ["1e-12", "1e-9", "1e-4", "0.1", "1/3", "1", "2.5", "20", "42.9", "43", "100", "700"]

@@ -11,7 +11,8 @@ Every rounding goes towards more privacy loss. Nothing here is a floating-point 
 References
 ----------
 Kairouz, Oh and Viswanath (2015), Theorem 3.3; Murtagh and Vadhan (2016); Bun and Steinke (2016);
-Canonne, Kamath and Steinke (2020), Proposition 12; Doroshenko et al. (2022); Feldman and Zrnic (2021), Theorem 4.3.
+Canonne, Kamath and Steinke (2020), Proposition 12; Feldman and Zrnic (2021), Theorem 4.3;
+Doroshenko, Ghazi, Kamath, Kumar and Manurangsi (2022), Section 4.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def share_epsilon(times: int, epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def concentrated_cost(epsilon: Fraction) -> Fraction:
-    """The zCDP parameter of a release with this epsilon, rho = epsilon tanh(epsilon / 2), rounded up.
+    """The zCDP parameter of a release, rho = epsilon tanh(epsilon / 2), rounded up.
 
     The Renyi divergence of order a of randomized response is
     ln(cosh((a - 1/2) epsilon) / cosh(epsilon / 2)) / (a - 1). Divided by a it is the slope from
@@ -190,8 +191,8 @@ def _place_loss(epsilon: Fraction, step: Fraction) -> dict[int, int]:
     """Masses by place on the grid that begins at -epsilon.
 
     A loss of +epsilon between two places is shared by them so that its probability under both
-    tables stays the same, which can only raise delta (Doroshenko, Ghazi, Kamath, Kumar and
-    Manurangsi 2022, Section 4); the upper place gets what is rounded.
+    tables stays the same, which can only raise delta (Doroshenko et al.); the upper place gets
+    what is rounded.
     """
     up = _round_up(1 / (1 + 1 / exp_upper(epsilon, 2 * BITS)))
     place, beyond = divmod(2 * epsilon, step)

@@ -16,8 +16,7 @@ import numpy as np
 from tallyveil.answers import read_whole
 from tallyveil.arrays import Floats, Integers, Mask
 from tallyveil.errors import ArgumentError
-from tallyveil.exact import Epsilon, exact_epsilon, exact_rational
-from tallyveil.exact import exp_lower, exp_upper
+from tallyveil.exact import Epsilon, exact_epsilon, exact_rational, exp_lower, exp_upper
 from tallyveil.proof.geometric_noise import GeometricNoise
 from tallyveil.proof.rounding import TOTAL, TOTAL_BITS
 from tallyveil.sampling.entropy import Entropy
