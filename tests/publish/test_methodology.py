@@ -68,7 +68,7 @@ def test_the_receipt_and_the_page_tell_the_multiplier():
     rel, text = page(neighbours="change_one", contributions=3)
     assert rel.receipt.epsilon == 6
     assert "multiplied by 6" in text
-    assert "up to 3 cells" in rel.receipt.promise
+    assert "up to 3 times" in rel.receipt.promise
 
 
 @pytest.mark.parametrize("upper", [1, 2, 300, 1500])

@@ -53,6 +53,11 @@ REQUESTS = {
         "--count cases --upper 9 --epsilon 1 --keep all --drop tests",
         {"drop": "tests", "keep": "all"},
     ),
+    "disjoint columns": (
+        "--count cases --count tests --upper 9 --epsilon 1/2 --epsilon 1/4 --disjoint cases,tests",
+        {"count": ["cases", "tests"], "epsilon": ["1/2", "1/4"], "disjoint": ["cases", "tests"]},
+    ),
+    "events": ("--count cases --upper 9 --epsilon 1 --unit event", {"unit": "event"}),
     "microdata": (
         "--by county --categories {categories} --where 'tests > 2' --upper 9 --epsilon 1",
         {"count": None, "by": "county", "categories": "{categories}", "where": "tests > 2"},
@@ -68,6 +73,14 @@ ERRORS = {
         {"keep": "tests", "drop": "tests"},
     ),
     "a dropped count": ("--count cases --upper 9 --epsilon 1 --drop cases", {"drop": "cases"}),
+    "persons without a bound": (
+        "--by county --categories {categories} --person tests --upper 9 --epsilon 1",
+        {"count": None, "by": "county", "categories": "{categories}", "person": "tests"},
+    ),
+    "disjoint from nothing": (
+        "--count cases --upper 9 --epsilon 1 --disjoint cases",
+        {"disjoint": "cases"},
+    ),
     "no epsilon": ("--count cases --upper 9", {"epsilon": None}),
     "no column": ("--count nothing --upper 9 --epsilon 1", {"count": "nothing"}),
     "bad epsilon": ("--count cases --upper 9 --epsilon x", {"epsilon": "x"}),

@@ -119,7 +119,7 @@ def test_microdata_end_to_end():
     rel = tv.privatize(PEOPLE, by="region", categories=["s", "n", "w"], upper=9, epsilon=60)
     assert rel.table.to_dict("list") == {"region": ["s", "n", "w"], "count": [1, 3, 0]}
     assert rel.receipt.table.counted_by == ("region",)
-    assert rel.receipt.unit[0] == "one row of the confidential table"
+    assert rel.receipt.unit.name == "one person, with at most one row in the confidential table"
 
 
 @settings(max_examples=25, deadline=None)

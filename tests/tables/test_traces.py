@@ -16,6 +16,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.publish.folder import checksums_text
 from tallyveil.publish.receipt import promise
+from tallyveil.publish.unit import PrivacyUnit
 
 AREAS = ["f", "b", "d", "a", "c", "e"]  # as they came: in the order of the true counts
 COUNTS = [1, 2, 5, 9, 20, 41]
@@ -151,7 +152,7 @@ def test_a_receipt_that_understates_its_epsilon_does_not_check(tmp_path, forged)
     tv.privatize([1, 2, 3] * 40, upper=5, epsilon=10).save(folder)
     receipt = json.loads((folder / "receipt.json").read_text())
     if forged == "promise":
-        receipt["promise"] = promise(Fraction(1, 100), 1, "add_remove")
+        receipt["promise"] = promise(Fraction(1, 100), PrivacyUnit())
     else:
         place = {"epsilon": receipt, "column": receipt["columns"][0], "stage": receipt["stages"][0]}
         place[forged]["epsilon"] = 0.01
@@ -164,7 +165,7 @@ def test_a_receipt_that_understates_its_epsilon_does_not_check(tmp_path, forged)
 
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "9.3", "9.5", "13.2"])
 def test_the_factor_in_words_is_never_below_the_true_one(epsilon):
-    words = promise(Fraction(epsilon), 1, "add_remove")
+    words = promise(Fraction(epsilon), PrivacyUnit())
     factor = float(words.split("factor of ")[1].split(" ")[0])
     assert np.exp(float(epsilon)) <= factor <= np.exp(float(epsilon)) + 0.011
 

@@ -22,20 +22,22 @@ def show_plan(options: ReleaseOptions, rows: int | None, as_json: bool) -> None:
     from tallyveil.publish.receipt import promise
     from tallyveil.publish.records import amount
     from tallyveil.publish.request import check_options
+    from tallyveil.publish.unit import charge_columns
 
     request = check_options(options)
     size = len(request.categories) or rows
-    stages: list[tuple[str, Fraction]] = []
-    known = [_plan(request, column, size, stages) for column in request.columns]
+    planned: list[tuple[str, str, Fraction]] = []
+    known = [_plan(request, column, size, planned) for column in request.columns]
+    stages = charge_columns(planned, request.disjoint)
     total = sum((epsilon for _, epsilon in stages), Fraction(0))
     if as_json:
         listed = [{"name": name, **amount(epsilon)} for name, epsilon in stages]
         print_json({"dry_run": True, **amount(total), "stages": listed, "columns": known})
         return
     lines = ["Dry run: neither the data nor a budget was touched.", ""]
-    words = promise(total, request.contributions, request.neighbours)
+    words = promise(total, request.unit)
     lines += [*textwrap.wrap(words, 88), ""]
-    lines.append(f"cost  epsilon {shown_rational(total)} for one person")
+    lines.append(f"cost  epsilon {shown_rational(total)} for one {request.unit.kind}")
     lines += [f"      {name} {shown_rational(epsilon)}" for name, epsilon in stages]
     for column in known:
         lines += ["", *_column_lines(column)]
@@ -43,7 +45,10 @@ def show_plan(options: ReleaseOptions, rows: int | None, as_json: bool) -> None:
 
 
 def _plan(
-    request: Request, column: ColumnRequest, rows: int | None, stages: list[tuple[str, Fraction]]
+    request: Request,
+    column: ColumnRequest,
+    rows: int | None,
+    stages: list[tuple[str, str, Fraction]],
 ) -> dict[str, Any]:
     """What is known of one column; adds its stages to `stages`."""
     from tallyveil.publish.accuracy import expected_accuracy
@@ -52,10 +57,11 @@ def _plan(
     if column.upper is None:
         search = plan_search(request, column)
         cost = column.epsilon * request.multiplier
-        stages += [(search.name, search.epsilon), (f"{column.name}: counts", cost)]
+        stages.append((column.name, search.name, search.epsilon))
+        stages.append((column.name, f"{column.name}: counts", cost))
         return {"name": column.name, "method": request.method, "upper": "auto"}
     plan = plan_column(request, column, rows)
-    stages += [(stage.name, stage.epsilon) for stage in plan.stages]
+    stages += [(column.name, stage.name, stage.epsilon) for stage in plan.stages]
     return {
         "name": column.name,
         "method": plan.method_name,

@@ -19,12 +19,17 @@ def receipt_lines(receipt: Receipt) -> list[str]:
     lines = [] if receipt.private else [receipt.warning, ""]
     lines += [*textwrap.wrap(receipt.promise, 88), ""]
     stages = ", ".join(f"{stage.name} {float(stage.epsilon):.6g}" for stage in receipt.stages)
-    lines.append(f"cost       epsilon {float(receipt.epsilon):.6g} for one person ({stages})")
-    if receipt.multiplier > 1:
+    unit = receipt.unit
+    lines.append(f"cost       epsilon {float(receipt.epsilon):.6g} for one {unit.kind} ({stages})")
+    if unit.multiplier > 1:
         lines.append(
-            f"           {receipt.multiplier} times the epsilon of a cell: "
-            f"{receipt.neighbours}, contributions {receipt.contributions}"
+            f"           {unit.multiplier} times the epsilon of a cell: "
+            f"{unit.neighbours}, contributions {unit.contributions}"
         )
+    lines += [
+        f"           {' and '.join(group)} are disjoint: charged once" for group in receipt.disjoint
+    ]
+    lines.append(f"unit       {unit.name}")
     entry = receipt.ledger
     lines.append(
         f"ledger     entry {entry.entry} of {entry.dataset!r}, debited before the draw"

@@ -99,15 +99,32 @@ class ReleaseOptions:
     neighbours: str = field(
         default="add_remove",
         metadata=_told(
-            "add_remove one person, or change_one record (two cells move: costs twice).", PRIVACY
+            "add_remove one unit, or change_one (it moves twice as many counts: costs twice).",
+            PRIVACY,
         ),
     )
-    contributions: int = field(
-        default=1,
+    unit: str = field(
+        default="person",
         metadata=_told(
-            "In how many cells one person may be counted (costs that many times).",
+            "Who is protected: a person, or one single event, such as a visit.", PRIVACY
+        ),
+    )
+    contributions: int | None = field(
+        default=None,
+        metadata=_told(
+            "How many rows one person has, or how often a person is counted in each column; 1 "
+            "unless given (costs that many times).",
             PRIVACY,
             "whole",
+        ),
+    )
+    disjoint: Names | Sequence[Sequence[str]] = field(
+        default=None,
+        metadata=_told(
+            "Count columns with commas between them of which a person is in one only: charged "
+            "once; repeat for more.",
+            PRIVACY,
+            "many",
         ),
     )
     above: str = field(
@@ -121,6 +138,22 @@ class ReleaseOptions:
         default=None,
         metadata=_told(
             "Category column; without --count, rows are counted by it (microdata).", TABLE, "many"
+        ),
+    )
+    person: str | None = field(
+        default=None,
+        metadata=_told(
+            "Microdata with several rows of one person: the column that tells persons apart. It "
+            "is not published.",
+            TABLE,
+        ),
+    )
+    rows_per_person: int | None = field(
+        default=None,
+        metadata=_told(
+            "With --person: of each person at most this many rows are counted, chosen at random.",
+            TABLE,
+            "whole",
         ),
     )
     where: str | Sequence[str] = field(

@@ -19,6 +19,7 @@ from tallyveil.errors import ArgumentError, TableError, UsageError
 from tallyveil.publish.options import ReleaseOptions
 from tallyveil.publish.plan import ColumnPlan, PlannedStage, plan_column, plan_search
 from tallyveil.publish.request import Request, check_options
+from tallyveil.publish.unit import charge_columns
 from tallyveil.publish.upper import CEILING, find_upper
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.array import ArrayTable
@@ -27,10 +28,12 @@ from tallyveil.tables.categories import (
     count_rows,
     locate_categories,
     require_distinct,
+    select_rows,
     sorted_order,
 )
 from tallyveil.tables.counts import ColumnCounts, clip_counts, read_counts
 from tallyveil.tables.delimited import delimiter_hint
+from tallyveil.tables.persons import bound_rows, identify_persons
 from tallyveil.tables.source import read_table
 
 __all__ = ["Layout", "Prepared", "find_order_remark", "prepare"]
@@ -72,6 +75,8 @@ class Prepared:
     searches: Mapping[str, PlannedStage]
     plans: tuple[ColumnPlan, ...]
     layout: Layout
+    left_out: tuple[int, int] | None = None
+    """Of how many rows that were to be counted how many were left out, to bound each person's."""
 
     @property
     def rows(self) -> int:
@@ -80,22 +85,23 @@ class Prepared:
 
     @property
     def stages(self) -> tuple[tuple[str, Fraction], ...]:
-        """Name and cost of every step, as far as it is known before anything is drawn.
+        """What one unit is charged for, as far as it is known before anything is drawn.
 
         Where the upper bound is found privately, how the column's epsilon is shared between
         distribution and counts is known only after that, but not what it costs.
         """
         planned = {plan.name: plan for plan in self.plans}
-        found: list[tuple[str, Fraction]] = []
+        found: list[tuple[str, str, Fraction]] = []
         for column in self.request.columns:
             search = self.searches.get(column.name)
             if search is not None:
-                found.append((search.name, search.epsilon))
+                found.append((column.name, search.name, search.epsilon))
                 cost = column.epsilon * self.request.multiplier
-                found.append((f"{column.name}: distribution and counts", cost))
+                found.append((column.name, f"{column.name}: distribution and counts", cost))
             else:
-                found += [(stage.name, stage.epsilon) for stage in planned[column.name].stages]
-        return tuple(found)
+                stages = planned[column.name].stages
+                found += [(column.name, stage.name, stage.epsilon) for stage in stages]
+        return charge_columns(found, self.request.disjoint)
 
     @property
     def certified(self) -> tuple[PlannedStage, ...]:
@@ -182,9 +188,11 @@ def prepare(table: Any, options: ReleaseOptions) -> Prepared:
         source = replace(source, name=request.columns[0].name)
     if source.rows == 0:
         raise TableError("The table has no rows.")
-    counts, layout = (
-        _count_microdata(source, request) if request.microdata else _read_columns(source, request)
-    )
+    left_out = None
+    if request.microdata:
+        counts, layout, left_out = _count_microdata(source, request, options.entropy or Entropy())
+    else:
+        counts, layout = _read_columns(source, request)
     _require_covered(counts, request)
     rows = len(next(iter(counts.values())).values)
     known = [column for column in request.columns if column.upper is not None]
@@ -195,6 +203,7 @@ def prepare(table: Any, options: ReleaseOptions) -> Prepared:
         {c.name: plan_search(request, c) for c in request.columns if c.upper is None},
         tuple(plan_column(request, column, rows) for column in known),
         layout,
+        left_out,
     )
     _require_labels_fit(prepared)
     for column in request.columns:
@@ -203,12 +212,24 @@ def prepare(table: Any, options: ReleaseOptions) -> Prepared:
     return prepared
 
 
-def _count_microdata(source: Table, request: Request) -> tuple[dict[str, ColumnCounts], Layout]:
-    """Rows counted into the public categories."""
+def _count_microdata(
+    source: Table, request: Request, entropy: Entropy
+) -> tuple[dict[str, ColumnCounts], Layout, tuple[int, int] | None]:
+    """Rows counted into the public categories, and how many were left out to bound each person's.
+
+    The choice of rows is made with secure random bits and is itself never published.
+    """
     (column,) = request.columns
-    counted = count_rows(source, request.by, request.categories, request.where)
+    stays, left_out = None, None
+    if request.person is not None:
+        persons, met = identify_persons(source, request.person), select_rows(source, request.where)
+        order = entropy.permutation(source.rows)
+        stays = bound_rows(persons, met, request.unit.contributions, order)
+        left_out = int(met.sum() - stays.sum()), int(met.sum())
+    counted = count_rows(source, request.by, request.categories, request.where, stays)
     counts = {column.name: clip_counts(counted, column.upper or CEILING)}
-    return counts, Layout((*request.by, column.name), ROW_ORDERS["categories"], grouped=True)
+    layout = Layout((*request.by, column.name), ROW_ORDERS["categories"], grouped=True)
+    return counts, layout, left_out
 
 
 def _read_columns(source: Table, request: Request) -> tuple[dict[str, ColumnCounts], Layout]:

@@ -78,9 +78,20 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
         "preserve" (keeps the distribution of counts), "geometric", "fair", "design" (uses
         `loss` and `properties`), a mechanism file, or "auto", which looks at sizes only.
     neighbours : str
-        "add_remove" one person, or "change_one" record (moves two cells: costs twice).
+        "add_remove" one unit, or "change_one" (takes away and adds: costs twice).
+    unit : str
+        Who is protected: one "person", or one single "event" such as a visit.
     contributions : int
-        In how many cells one person may be counted (costs that many times).
+        How many rows of microdata one person has, or how often one person is counted in each
+        count column; 1 unless given (costs that many times).
+    person, rows_per_person : str and int
+        Microdata with several rows of one person: the column that tells persons apart, which is
+        not published, and how many rows of each are counted at the most. Further rows are left
+        out at random, which makes `contributions` true: what stays of two tables that differ by
+        all rows of one person differs by at most `rows_per_person` rows.
+    disjoint : sequence of str, or of such sequences
+        Count columns of which one unit is in one only: charged once, at the largest of their
+        costs, instead of at their sum.
     above : str
         "top_code" counts above `upper`, or "refuse" the table.
     by, where, categories
@@ -110,7 +121,7 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
     -------
     Release
         The released table with its receipt. Guaranteed: differential privacy with the epsilon
-        of the receipt for one person, proved in integers; everything returned depends on the
+        of the receipt for one unit, proved in integers; everything returned depends on the
         confidential table through the certified draws alone. Costs O(rows) plus the estimate
         of the distribution.
 

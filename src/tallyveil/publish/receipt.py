@@ -26,8 +26,11 @@ from tallyveil.publish.records import (
     TableRecord,
     amount,
     read_text,
+    read_texts,
+    read_whole,
 )
-from tallyveil.publish.request import ABOVE, NEIGHBOURS, count_moves
+from tallyveil.publish.request import ABOVE
+from tallyveil.publish.unit import BOUNDS, NEIGHBOURS, UNITS, PrivacyUnit, charge_columns
 
 __all__ = ["FLOAT_PROTECTION", "RECEIPT_FORMAT", "WEAK_EPSILON", "Receipt", "promise"]
 
@@ -39,47 +42,44 @@ WEAK_EPSILON = 5
 """Above this the promise says itself that it is weak, and the publisher is warned."""
 
 FLOAT_PROTECTION = "privacy is proved and drawn in integers; no float decides it"
-MOVES = {
-    "add_remove": "adding or removing one person moves one count by one",
-    "change_one": "changing one person's record moves two counts by one",
-}
 
 
-def promise(epsilon: Fraction, contributions: int, neighbours: str, version: int = VERSION) -> str:
-    """The guarantee as a sentence about a person, in the words of a version of the receipt.
+def promise(epsilon: Fraction, unit: PrivacyUnit, version: int = VERSION) -> str:
+    """The guarantee as a sentence about one unit, in the words of a version of the receipt.
 
     The factor is e^epsilon, rounded up so that the sentence never promises too much.
     """
     factor = math.exp(float(epsilon))
     cents = f"{math.ceil(factor * 100) / 100:.2f}".rstrip("0").rstrip(".") if factor < 1e6 else ""
     shown = cents or "a very large number"
-    cells = f" in up to {contributions} cells" if contributions > 1 else ""
-    added = f"Whether or not one person was counted{cells}"
-    moved = f"Whether one person was counted{cells} as they were, or in other cells instead"
-    what = added if neighbours == "add_remove" else moved
-    if version == 1:
-        who = f", who may be counted in up to {contributions} cells" if contributions > 1 else ""
-        then = "was counted or not" if neighbours == "add_remove" else "were counted elsewhere"
-        what = f"Whether one person{who} {then}"
+    what = unit.alternative if version > 1 else _compare_version_1(unit)
     return (
         f"{what}, every possible outcome of this release stays as likely as "
         f"before, up to a factor of {shown} (epsilon {shown_rational(epsilon)})"
-        f"{_judge(epsilon, version)}"
+        f"{_judge(epsilon, unit.kind, version)}"
     )
 
 
-def _judge(epsilon: Fraction, version: int) -> str:
+def _compare_version_1(unit: PrivacyUnit) -> str:
+    often = unit.contributions
+    who = f", who may be counted in up to {often} cells" if often > 1 else ""
+    then = "was counted or not" if unit.neighbours == "add_remove" else "were counted elsewhere"
+    return f"Whether one person{who} {then}"
+
+
+def _judge(epsilon: Fraction, kind: str, version: int) -> str:
     """What that factor means: the smaller it is, the more can be said."""
     if epsilon <= 1 or version == 1:
         return (
-            ": whatever anyone concludes about that person from it, they could have concluded "
-            "nearly as well without them."
+            f": whatever anyone concludes about that {kind} from it, they could have concluded "
+            f"nearly as well without {'them' if kind == 'person' else 'it'}."
         )
     if epsilon <= WEAK_EPSILON:
-        return ". What anyone concludes about that person can rest on their data to that extent."
+        whose = "their data" if kind == "person" else "it"
+        return f". What anyone concludes about that {kind} can rest on {whose} to that extent."
     return (
         ". That is weak protection: somebody who knows much already may learn from it, nearly for "
-        "certain, whether that person was counted."
+        f"certain, whether that {kind} was counted."
     )
 
 
@@ -96,8 +96,8 @@ class Receipt:
     release: str
     created: str
     private: bool
-    neighbours: str
-    contributions: int
+    unit: PrivacyUnit
+    disjoint: tuple[tuple[str, ...], ...]
     table: TableRecord
     columns: tuple[ColumnRecord, ...]
     ledger: LedgerRecord | None
@@ -112,18 +112,19 @@ class Receipt:
 
     @property
     def epsilon(self) -> Fraction:
-        """What the release costs one person, exactly."""
-        return sum((stage.epsilon for stage in self.stages), Fraction(0))
+        """What the release costs one unit, exactly; disjoint columns cost the largest of them."""
+        stages = ((c.name, stage.name, stage.epsilon) for c in self.columns for stage in c.stages)
+        return sum((cost for _, cost in charge_columns(stages, self.disjoint)), Fraction(0))
 
     @property
     def multiplier(self) -> int:
-        """How many counts one person can move by one."""
-        return count_moves(self.contributions, self.neighbours)
+        """By how much one unit can move counts."""
+        return self.unit.multiplier
 
     @property
     def promise(self) -> str:
-        """The guarantee as a sentence about a person."""
-        return promise(self.epsilon, self.contributions, self.neighbours, self.version)
+        """The guarantee as a sentence about one unit."""
+        return promise(self.epsilon, self.unit, self.version)
 
     @property
     def warning(self) -> str:
@@ -137,26 +138,18 @@ class Receipt:
         return private if self.private else "a test seed"
 
     @property
-    def unit(self) -> tuple[str, str]:
-        """The unit of privacy, and what one unit can change, in words."""
-        words = MOVES[self.neighbours]
-        if self.contributions > 1:
-            words += f", and one person may do so in up to {self.contributions} cells"
-        counted = self.table.counted_by
-        return ("one row of the confidential table" if counted else "one person"), words
-
-    @property
     def composition(self) -> str:
         """How the amounts of the stages add up."""
         if self.ladder is not None:
             return (
                 "every level is drawn from the one before, so all together cost what the first does"
             )
-        return "sequential over count columns and stages, parallel over the rows of each"
+        apart = "".join(f"; parallel over {', '.join(group)}" for group in self.disjoint)
+        return f"sequential over count columns and stages, parallel over the rows of each{apart}"
 
     def to_dict(self) -> dict[str, Any]:
         """The whole document, JSON-ready."""
-        epsilon, (unit, moves) = self.epsilon, self.unit
+        epsilon, unit = self.epsilon, self.unit
         document = {
             "format": RECEIPT_FORMAT,
             "version": VERSION,
@@ -168,8 +161,10 @@ class Receipt:
             "delta": 0.0,
             "promise": self.promise,
             "stages": [stage.to_dict() for stage in self.stages],
-            "neighbours": self.neighbours,
-            "contributions": self.contributions,
+            "unit": unit.kind,
+            "neighbours": unit.neighbours,
+            "contributions": unit.contributions,
+            "bound": unit.bound,
             "multiplier": self.multiplier,
             "dp_flavor": {
                 "name": "Pure DP",
@@ -178,8 +173,8 @@ class Receipt:
                 "unprotected_quantities": "the number of rows and every column published unchanged",
             },
             "privacy_loss": {
-                "privacy_unit": unit,
-                "privacy_unit_description": moves,
+                "privacy_unit": unit.name,
+                "privacy_unit_description": unit.moves,
                 "privacy_parameters": {"epsilon": float(epsilon), "delta": 0.0},
             },
             "model": {
@@ -188,6 +183,7 @@ class Receipt:
                 "interactivity": "Non-interactive",
             },
             "composition": self.composition,
+            "disjoint": [list(group) for group in self.disjoint],
             "randomness": self.randomness,
             "float_protection": FLOAT_PROTECTION,
             "table": self.table.to_dict(),
@@ -218,20 +214,42 @@ class Receipt:
     def _read(cls, data: Mapping[str, Any], version: int) -> Receipt:
         ledger, ladder = data["ledger"], data.get("ladder")
         columns = tuple(ColumnRecord.from_dict(column, version) for column in data["columns"])
-        contributions = data["contributions"]
-        known = data["neighbours"] in NEIGHBOURS and all(c.above in ABOVE for c in columns)
-        if not known or type(contributions) is not int or contributions < 1 or not columns:
-            raise PackageError("The receipt states a relation or a bound that does not exist.")
+        table = TableRecord.from_dict(data["table"])
+        if not columns or not all(c.above in ABOVE for c in columns):
+            raise PackageError("The receipt has no columns, or states a bound that does not exist.")
+        groups = () if version == 1 else tuple(read_texts(group) for group in data["disjoint"])
+        _require_groups(groups, [column.name for column in columns])
         return cls(
             read_text(data["release"]),
             read_text(data["created"]),
             data["private"] is True,
-            data["neighbours"],
-            contributions,
-            TableRecord.from_dict(data["table"]),
+            _read_unit(data, version, of_rows=bool(table.counted_by)),
+            groups,
+            table,
             columns,
             None if ledger is None else LedgerRecord.from_dict(ledger),
             None if ladder is None else LevelRecord.from_dict(ladder),
             read_text(data["program"]["version"]),
             version,
         )
+
+
+def _read_unit(data: Mapping[str, Any], version: int, *, of_rows: bool) -> PrivacyUnit:
+    """The unit that a receipt states; version 1 knows persons and stated bounds only."""
+    kind = "person" if version == 1 else data["unit"]
+    bound = "stated" if version == 1 else data["bound"]
+    known = data["neighbours"] in NEIGHBOURS and kind in UNITS and bound in BOUNDS
+    if not known or (bound == "enforced" and not (of_rows and kind == "person")):
+        raise PackageError("The receipt states a unit or a relation that does not exist.")
+    often = read_whole(data["contributions"], 1)
+    return PrivacyUnit(kind, data["neighbours"], often, bound, of_rows)
+
+
+def _require_groups(groups: tuple[tuple[str, ...], ...], names: list[str]) -> None:
+    """Raise a `PackageError` unless every group holds columns, in order, and none stands in two."""
+    named = [name for group in groups for name in group]
+    ordered = all(list(group) == [name for name in names if name in group] for group in groups)
+    firsts = [names.index(group[0]) for group in groups if group and group[0] in names]
+    apart = len(set(named)) == len(named) and firsts == sorted(firsts)
+    if not (ordered and apart and all(len(group) > 1 for group in groups)):
+        raise PackageError("The receipt calls columns disjoint that are not its own.")

@@ -16,13 +16,13 @@ from tallyveil.loss import Loss
 from tallyveil.properties import check_names
 from tallyveil.publish.kinds import ASKED_FOR, KINDS
 from tallyveil.publish.options import ReleaseOptions
+from tallyveil.publish.unit import NEIGHBOURS, UNITS, PrivacyUnit
 from tallyveil.query import Query
 from tallyveil.tables.categories import Label, public_categories
 from tallyveil.tables.conditions import Condition, parse_conditions
 
-__all__ = ["ABOVE", "NEIGHBOURS", "ColumnRequest", "Request", "check_options"]
+__all__ = ["ABOVE", "ColumnRequest", "Request", "check_options"]
 
-NEIGHBOURS = ("add_remove", "change_one")
 ABOVE = ("top_code", "refuse")
 ORDERS = ("input", "sorted")
 COUNT_OF_ROWS = "count"
@@ -52,11 +52,12 @@ class Request:
     why: str
     loss: Loss
     properties: tuple[str, ...]
-    neighbours: str
-    contributions: int
+    unit: PrivacyUnit
+    disjoint: tuple[tuple[str, ...], ...]
     above: str
     upper_epsilon: Fraction
     by: tuple[str, ...]
+    person: str | None
     where: tuple[Condition, ...]
     categories: tuple[Label, ...]
     order: str
@@ -68,20 +69,8 @@ class Request:
 
     @property
     def multiplier(self) -> int:
-        """How many cell changes one person can make: what every epsilon is multiplied with."""
-        return count_moves(self.contributions, self.neighbours)
-
-
-def count_moves(contributions: int, neighbours: str) -> int:
-    """How many counts one person can move by one.
-
-    A person in up to k cells moves k of them (group privacy); changing one record instead of
-    adding or removing it moves two cells for each.
-
-    >>> count_moves(3, "add_remove"), count_moves(3, "change_one")
-    (3, 6)
-    """
-    return contributions * (2 if neighbours == "change_one" else 1)
+        """By how much one unit can move counts: what every epsilon is multiplied with."""
+        return self.unit.multiplier
 
 
 def check_options(options: ReleaseOptions, array: bool = False) -> Request:
@@ -100,8 +89,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         One upper bound and one epsilon per count column, whichever way they were given.
     """
     _require_text(options)
-    neighbours, above = _underscored(options.neighbours), _underscored(options.above)
-    _require_one_of("neighbours", neighbours, NEIGHBOURS)
+    above = _underscored(options.above)
     _require_one_of("above", above, ABOVE)
     _require_one_of("order", options.order, ORDERS)
     by, counted = _names(options.by, "by"), _names(options.count, "count")
@@ -119,11 +107,12 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         why,
         options.loss,
         _check_properties(options, method),
-        neighbours,
-        _check_contributions(options.contributions),
+        _check_unit(options, by, microdata),
+        _check_disjoint(options.disjoint, counted),
         above,
         _check_upper_epsilon(options, uppers, above),
         by,
+        None if options.person is None else str(options.person),
         parse_conditions(_listed(options.where)),
         () if options.categories is None else public_categories(options.categories, by),
         options.order,
@@ -319,10 +308,61 @@ def _underscored(word: str) -> str:
     return str(word).replace("-", "_")
 
 
-def _check_contributions(value: int) -> int:
+def _check_whole(value: Any, argument: str) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ArgumentError("contributions", "be a whole number of at least 1", value)
+        raise ArgumentError(argument, "be a whole number of at least 1", value)
     return int(value)
+
+
+def _check_unit(options: ReleaseOptions, by: tuple[str, ...], microdata: bool) -> PrivacyUnit:
+    """Who is protected, and how often they are counted."""
+    neighbours, kind = _underscored(options.neighbours), str(options.unit)
+    _require_one_of("neighbours", neighbours, NEIGHBOURS)
+    _require_one_of("unit", kind, UNITS)
+    given, most = options.contributions, options.rows_per_person
+    stated = 1 if given is None else _check_whole(given, "contributions")
+    if options.person is None:
+        if most is not None:
+            hint = "If the publisher knows the bound already, state it as 'contributions'."
+            rule = "go with 'person', the column that tells persons apart"
+            raise ArgumentError("rows_per_person", rule, most, hint)
+        return PrivacyUnit(kind, neighbours, stated, of_rows=microdata)
+    if not microdata:
+        raise UsageError("'person' is for microdata: rows are counted with 'by' and no 'count'.")
+    if kind != "person":
+        raise UsageError("'person' bounds the rows of a person: the unit cannot be an event.")
+    if most is None:
+        hint = "Rows beyond it are left out, and every epsilon is multiplied by it."
+        rule = "say how many rows of one person are counted at the most"
+        raise ArgumentError("rows_per_person", rule, hint=hint)
+    bound = _check_whole(most, "rows_per_person")
+    if given is not None and stated != bound:
+        raise ArgumentError("contributions", f"be left out, or {bound} as rows_per_person", stated)
+    used = {*by, *(condition.column for condition in parse_conditions(_listed(options.where)))}
+    if str(options.person) in used:
+        raise ArgumentError("person", "name a column that nothing else refers to: it is secret")
+    return PrivacyUnit(kind, neighbours, bound, "enforced", of_rows=True)
+
+
+def _check_disjoint(given: Any, counts: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """The groups of count columns of which one unit is in one only, in the order of the counts."""
+    listed = _listed(given)
+    if listed and all(isinstance(one, str) and one in counts for one in listed):
+        groups: list[Sequence[str]] = [listed]
+    else:
+        groups = [
+            [part.strip() for part in one.split(",")] if isinstance(one, str) else list(one)
+            for one in listed
+        ]
+    named = [name for group in groups for name in group]
+    if len(set(named)) != len(named):
+        raise ArgumentError("disjoint", "name every column once")
+    for group in groups:
+        if len(group) < 2 or not set(group) <= set(counts):
+            rule = "name two or more of the count columns"
+            raise ArgumentError("disjoint", rule, got=", ".join(map(str, group)))
+    ordered = (tuple(name for name in counts if name in group) for group in groups)
+    return tuple(sorted(ordered, key=lambda group: counts.index(group[0])))
 
 
 def _require_one_of(argument: str, value: str, known: Sequence[str]) -> None:

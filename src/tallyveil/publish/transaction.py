@@ -184,8 +184,8 @@ class _Builder:
             self.release,
             self.created,
             self.private,
-            request.neighbours,
-            request.contributions,
+            request.unit,
+            request.disjoint,
             _describe_table(data, self.prepared),
             tuple(records),
             None if self.entry is None else LedgerRecord.of(self.entry),
@@ -300,7 +300,8 @@ def _write_confidential(path: Path, prepared: Prepared, release: Release) -> Non
     from tallyveil.publish.page.confidential import confidential_report
 
     released = {name: column.counts for name, column in release.published.items()}
-    page = confidential_report(release.receipt, prepared.read_truth(), released)
+    truth, left_out = prepared.read_truth(), prepared.left_out
+    page = confidential_report(release.receipt, truth, released, left_out)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(handle, "w", encoding="utf-8", newline="\n") as file:
         file.write(page)

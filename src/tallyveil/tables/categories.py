@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tallyveil.arrays import Integers
+from tallyveil.arrays import Integers, Mask
 from tallyveil.errors import ArgumentError, TableError
 from tallyveil.tables.base import Table
 from tallyveil.tables.conditions import Condition
@@ -26,6 +26,7 @@ __all__ = [
     "locate_categories",
     "public_categories",
     "require_distinct",
+    "select_rows",
     "sorted_order",
 ]
 
@@ -108,31 +109,46 @@ def sorted_order(table: Table, names: Sequence[str], ties: Integers | None = Non
     return start[np.lexsort(ranks[::-1])] if ranks else start
 
 
+def select_rows(table: Table, where: Sequence[Condition]) -> Mask:
+    """Find the rows of microdata that meet all conditions, in batches."""
+    for condition in where:
+        condition.require_column(table)
+    met, start = np.ones(table.rows, dtype=bool), 0
+    for batch in table.batches() if where else ():
+        for condition in where:
+            met[start : start + batch.rows] &= condition.holds(batch)
+        start += batch.rows
+    return met
+
+
 def count_rows(
-    table: Table, by: Sequence[str], categories: Sequence[Label], where: Sequence[Condition]
+    table: Table,
+    by: Sequence[str],
+    categories: Sequence[Label],
+    where: Sequence[Condition],
+    stays: Mask | None = None,
 ) -> Integers:
     """Count the rows of microdata that meet all conditions in each public category, in batches.
 
-    Raises a `TableError` if a row that is counted has a category that is not listed.
+    Raises a `TableError` if a row that meets them has a category that is not listed. Only rows
+    in `stays` are counted, if it is given.
     """
     for name in by:
         if name not in (*table.names, *table.index_names):
             raise TableError(f"There is no column {name!r} to count by.")
-    for condition in where:
-        condition.require_column(table)
+    met = select_rows(table, where)
     counts, start = np.zeros(len(categories), dtype=np.int64), 0
     for batch in table.batches():
-        kept = np.ones(batch.rows, dtype=bool)
-        for condition in where:
-            kept &= condition.holds(batch)
+        rows = slice(start, start + batch.rows)
         places = _place_rows(batch, by, categories)
-        unlisted = kept & (places < 0)
+        unlisted = met[rows] & (places < 0)
         if unlisted.any():
             raise TableError(
                 f"Row {start + unlisted.argmax() + 1} has a category that is not in the public "
                 "list. Extend the list, or leave such rows out with a condition (--where)."
             )
-        counts += np.bincount(places[kept], minlength=len(categories))
+        counted = met[rows] if stays is None else stays[rows]
+        counts += np.bincount(places[counted], minlength=len(categories))
         start += batch.rows
     return counts
 

@@ -22,9 +22,15 @@ __all__ = ["confidential_report"]
 
 
 def confidential_report(
-    receipt: Receipt, true: Mapping[str, Integers], released: Mapping[str, Integers]
+    receipt: Receipt,
+    true: Mapping[str, Integers],
+    released: Mapping[str, Integers],
+    left_out: tuple[int, int] | None = None,
 ) -> str:
-    """True against released counts of every column, in row order; shapes (rows,)."""
+    """True against released counts of every column, in row order; shapes (rows,).
+
+    `left_out` says how many rows were not counted, to bound each person's, of how many.
+    """
     body = [
         "<h1>True against released counts</h1>",
         paragraph(f"Release {receipt.release}, {receipt.created[:10]}.", "lead"),
@@ -35,6 +41,15 @@ def confidential_report(
             "warning",
         ),
     ]
+    if left_out is not None:
+        dropped, rows = left_out
+        body.append(
+            paragraph(
+                f"{dropped:,} of {rows:,} rows ({dropped / max(rows, 1):.1%}) were left out at "
+                "random, because their persons have more rows than are counted. True counts "
+                "below are those of all rows."
+            )
+        )
     body += [
         _column(column, true[column.name], released[column.name]) for column in receipt.columns
     ]

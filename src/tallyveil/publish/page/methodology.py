@@ -38,7 +38,7 @@ def methodology(receipt: Receipt, matrices: Sequence[Floats | None]) -> str:
     body += [
         _facts(receipt),
         section(
-            "The promise to a person",
+            "The promise to a person" if receipt.unit.kind == "person" else "The promise",
             paragraph(receipt.promise, "promise"),
             *_promise_notes(receipt),
         ),
@@ -78,10 +78,10 @@ def _facts(receipt: Receipt) -> str:
 
 
 def _promise_notes(receipt: Receipt) -> list[str]:
-    unit, moves = receipt.unit
+    unit = receipt.unit
     return [
         paragraph(
-            f"The unit of protection is {unit}: {moves}."
+            f"The unit of protection is {unit.name}: {unit.moves}."
             " Smaller values of epsilon protect more; a value of 0 would reveal nothing at all."
         ),
         paragraph(
@@ -142,11 +142,16 @@ def _costs(receipt: Receipt) -> list[str]:
     ]
     if receipt.multiplier > 1:
         parts.append(
-            paragraph(
-                f"Every epsilon is multiplied by {receipt.multiplier}, because one person can "
-                f"move that many counts: {receipt.unit[1]}."
-            )
+            paragraph(f"Every epsilon is multiplied by {receipt.multiplier}: {receipt.unit.moves}.")
         )
+    parts += [
+        paragraph(
+            f"The publisher states that one {receipt.unit.kind} is counted in only one of the "
+            f"columns {_list(group, len(group))}. They are charged once, at the largest of their "
+            "costs, and not at their sum."
+        )
+        for group in receipt.disjoint
+    ]
     if receipt.ladder is not None:
         parts.append(paragraph(_ladder_words(receipt)))
     parts.append(paragraph(f"Composition: {receipt.composition}."))
@@ -241,10 +246,8 @@ def _accuracy_table(accuracy: Mapping[str, Any], share: str) -> str:
 
 def _limitations(receipt: Receipt) -> list[str]:
     facts = receipt.table
-    cells = "one cell" if receipt.contributions == 1 else f"{receipt.contributions} cells"
     found = [
-        f"The promise covers a person who is counted in at most {cells} of each column. Somebody "
-        "who is counted more often is protected less.",
+        *receipt.unit.limits,
         "The number of rows and the columns published unchanged are not protected.",
         "Other releases made from the same data add up with this one.",
         "Facts about groups, such as a county having many cases, are meant to stay visible.",

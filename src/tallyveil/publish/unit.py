@@ -1,0 +1,136 @@
+"""Who is protected: the unit of privacy, in numbers and in words.
+
+The neighbour relation is about a *unit*: one person, or one single event such as a visit. Adding
+or removing a unit moves counts by at most `contributions` in all (the L1 distance of the tables
+of counts), whether those are several counts or one. Every draw is certified for one move of one
+count by one, so a unit costs that many times as much (group privacy).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+__all__ = ["BOUNDS", "NEIGHBOURS", "UNITS", "PrivacyUnit", "charge_columns"]
+
+UNITS = ("person", "event")
+NEIGHBOURS = ("add_remove", "change_one")
+BOUNDS = ("stated", "enforced")
+"""How often a person is counted is stated by the publisher, or made true by leaving rows out."""
+
+
+@dataclass(frozen=True)
+class PrivacyUnit:
+    """What one unit is, and by how much it can move counts.
+
+    `of_rows` says that contributions are rows of microdata, and not counts of an aggregated
+    column; `bound` is one of `BOUNDS`.
+
+    >>> PrivacyUnit(contributions=3).multiplier, PrivacyUnit("event").name
+    (3, 'one single event, such as a visit or a test, and not a person')
+    """
+
+    kind: str = "person"
+    neighbours: str = "add_remove"
+    contributions: int = 1
+    bound: str = "stated"
+    of_rows: bool = False
+
+    @property
+    def multiplier(self) -> int:
+        """By how much one unit moves counts in all; changing a unit takes away and adds."""
+        return self.contributions * (2 if self.neighbours == "change_one" else 1)
+
+    @property
+    def name(self) -> str:
+        """The unit in words, with the bound that the promise rests on."""
+        if self.kind == "event":
+            often = "" if self.contributions == 1 else f", counted at most {self._times}"
+            return f"one single event, such as a visit or a test, and not a person{often}"
+        if self.of_rows:
+            return f"one person, with at most {self._rows} in the confidential table"
+        return f"one person, counted at most {self._times} in each count column"
+
+    @property
+    def moves(self) -> str:
+        """What one unit can change, in words."""
+        changing = self.neighbours == "change_one"
+        done = f"changing one {self.kind}" if changing else f"adding or removing one {self.kind}"
+        if self.multiplier == 1:
+            return f"{done} moves one count by one"
+        return f"{done} moves counts by at most {self.multiplier} in all"
+
+    @property
+    def alternative(self) -> str:
+        """The two worlds that the promise compares, as the beginning of a sentence."""
+        if self.of_rows and self.kind == "person":
+            who = f"one person, with at most {self._rows},"
+        else:
+            who = f"one {'single event' if self.kind == 'event' else 'person'}"
+        often = f" up to {self._times}" if self.contributions > 1 and not who.endswith(",") else ""
+        if self.neighbours == "add_remove":
+            return f"Whether or not {who} was counted{often}"
+        same = "they were" if self.kind == "person" else "it was"
+        return f"Whether {who} was counted{often} as {same}, or differently"
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """What a reader must know of the unit before relying on the promise."""
+        if self.kind == "event":
+            return (
+                "The promise is about one single event. A person with several events is protected "
+                "less: with n of them, at n times the stated epsilon.",
+            )
+        if self.bound == "enforced":
+            return (
+                f"Of every person at most {self._rows} were counted; further rows were left out at "
+                "random before counting. How many were left out is confidential, so published "
+                "counts may be low for that reason too.",
+            )
+        often = f"has at most {self._rows}" if self.of_rows else f"is counted at most {self._times}"
+        where = "in the confidential table" if self.of_rows else "in each column"
+        return (
+            f"The promise covers a person who {often} {where}, as the publisher states. Somebody "
+            "who is counted more often is protected less.",
+        )
+
+    @property
+    def _rows(self) -> str:
+        return "one row" if self.contributions == 1 else f"{self.contributions} rows"
+
+    @property
+    def _times(self) -> str:
+        return "once" if self.contributions == 1 else f"{self.contributions} times"
+
+
+def charge_columns(
+    stages: Iterable[tuple[str, str, Fraction]], disjoint: Sequence[Sequence[str]]
+) -> tuple[tuple[str, Fraction], ...]:
+    """What a unit is charged for, from (column, name, epsilon) of every stage.
+
+    Columns add up. A unit that moves counts by m in all, within disjoint columns together, moves
+    m_c of them in column c, with m_1 + m_2 + ... <= m, and so loses at most the sum of m_c e_c,
+    which is at most m times the largest e_c: such columns are charged once, at the largest of
+    their costs. This holds for both neighbour relations: a changed record takes from one column
+    and adds to another, which `PrivacyUnit.multiplier` counts as two moves.
+
+    >>> costs = [("a", "a: counts", Fraction(1)), ("b", "b: counts", Fraction(2))]
+    >>> charge_columns(costs, ()) == (("a: counts", 1), ("b: counts", 2))
+    True
+    >>> charge_columns(costs, [("a", "b")])
+    (('a or b: the larger cost', Fraction(2, 1)),)
+    """
+    listed = list(stages)
+    group_of = {name: tuple(group) for group in disjoint for name in group}
+    charged: list[tuple[str, Fraction]] = []
+    seen = set()
+    for column, name, epsilon in listed:
+        group = group_of.get(column)
+        if group is None:
+            charged.append((name, epsilon))
+        elif group not in seen:
+            seen.add(group)
+            costs = (sum((e for c, _, e in listed if c == one), Fraction(0)) for one in group)
+            charged.append((f"{' or '.join(group)}: the larger cost", max(costs)))
+    return tuple(charged)

@@ -1,0 +1,52 @@
+"""A bound on the rows of one person, made true by leaving rows out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tallyveil.arrays import Integers, Mask
+from tallyveil.errors import TableError
+from tallyveil.tables.base import Table
+
+__all__ = ["bound_rows", "identify_persons"]
+
+
+def identify_persons(table: Table, column: str) -> Integers:
+    """Give a number to every row, the same for two rows exactly if they are of one person.
+
+    Raises a `TableError` if the column is not there or a row does not say whose it is.
+    """
+    if column not in (*table.names, *table.index_names):
+        raise TableError(f"There is no column {column!r} that tells persons apart.")
+    found = table.codes(column)
+    nameless = np.array([not label.strip() for label in found.labels], dtype=bool)[found.codes]
+    if nameless.any():
+        raise TableError(
+            f"Row {int(nameless.argmax()) + 1} has no value in {column!r}, so nothing says whose "
+            "it is. Leave such rows out, or give each of them a value of its own."
+        )
+    return np.asarray(found.codes, dtype=np.int64)
+
+
+def bound_rows(persons: Integers, counted: Mask, most: int, order: Integers) -> Mask:
+    """Choose, of the rows that are `counted`, those that stay: at most `most` of each person.
+
+    They are the first in `order`. If `order` is a uniformly random permutation, every person's
+    rows are chosen uniformly, and independently of all others. So the choice is `most`-stable:
+    for tables with and without one person's rows, and the same choices for everybody else, what
+    stays differs by at most `most` rows. What is epsilon-private for one row is therefore
+    `most` times epsilon-private for all rows of one person, averaged over the choices.
+
+    >>> persons = np.array([7, 7, 8, 7])
+    >>> bound_rows(persons, np.ones(4, dtype=bool), 2, np.array([3, 2, 1, 0])).tolist()
+    [False, True, True, True]
+    """
+    rows = order[counted[order]]
+    rows = rows[np.argsort(persons[rows], kind="stable")]
+    whose, places = persons[rows], np.arange(len(rows))
+    is_first = np.ones(len(rows), dtype=bool)
+    is_first[1:] = whose[1:] != whose[:-1]
+    since = places - np.maximum.accumulate(np.where(is_first, places, 0))
+    stays = np.zeros(len(persons), dtype=bool)
+    stays[rows[since < most]] = True
+    return stays
