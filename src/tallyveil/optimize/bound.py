@@ -67,7 +67,6 @@ from tallyveil.optimize.program import (
 )
 from tallyveil.optimize.reductions import mark_tails
 from tallyveil.optimize.solver import UNIT, round_down
-from tallyveil.optimize.tolerances import SMALLEST_OBJECTIVE
 from tallyveil.properties import Rows
 
 __all__ = ["bound_objective", "bound_path", "measure_gap"]
@@ -136,15 +135,19 @@ class _ReducedCosts:
 
 
 def measure_gap(objective: float, bound: float) -> float:
-    """Return (objective - bound) / |objective|; absolute where the objective is nearly zero.
+    """Return |objective - bound| / |objective|: 0 where they agree, infinite without a bound.
 
-    >>> measure_gap(2.0, 1.5)
-    0.25
+    An objective below a valid bound belongs to a matrix that misses a demand by a little; that is
+    no proof of quality, so the distance counts either way.
+
+    >>> measure_gap(2.0, 1.5), measure_gap(2e-300, 1.5e-300), measure_gap(0.0, -1e-9)
+    (0.25, 0.25, inf)
     """
-    if not math.isfinite(bound):
+    if objective == bound:
+        return 0.0
+    if not math.isfinite(bound) or objective == 0:
         return math.inf
-    size = abs(objective) if abs(objective) > SMALLEST_OBJECTIVE else 1.0
-    return max(0.0, objective - bound) / size
+    return abs(objective - bound) / abs(objective)
 
 
 def bound_objective(assembly: Assembly, multipliers: Mapping[Hashable, Floats]) -> float:

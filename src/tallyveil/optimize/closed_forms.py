@@ -1,7 +1,8 @@
 """Answer by a closed form where a theorem covers the case.
 
-The theorem says what to build; a bound computed from its dual solution, which relies on no
-theorem, confirms that it is optimal.
+What is built has a bound: computed from its dual solution, which relies on no theorem, or given by
+the theorem, whichever is higher. A closed form that a theorem proves optimal is always the answer;
+one that no theorem covers is, if its own dual bound confirms it.
 """
 
 from __future__ import annotations
@@ -10,103 +11,97 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats, Integers
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.fair import fair
 from tallyveil.mechanisms.geometric import (
-    geometric,
     geometric_output_distribution,
     remove_geometric_transposed,
 )
 from tallyveil.mechanisms.transport import monotone_remap
 from tallyveil.optimize.bound import bound_path, measure_gap
+from tallyveil.optimize.constraints import list_property_rows
 from tallyveil.optimize.polish import lift_underflow
 from tallyveil.optimize.problem import Problem
 from tallyveil.optimize.program import mark_erased
 from tallyveil.optimize.solver import UNIT, round_down
-from tallyveil.optimize.tolerances import SUFFICIENT_GAP
-from tallyveil.query import Query
+from tallyveil.optimize.theorems import (
+    bound_by_domination,
+    bound_by_transport,
+    covers_geometric,
+    draw_geometric,
+    is_monge,
+    is_path_problem,
+)
+from tallyveil.optimize.tolerances import ROUNDED_PROPERTY, SUFFICIENT_GAP
 
-__all__ = ["ClosedForm", "find_closed_form", "is_monge"]
+__all__ = ["ClosedForm", "find_closed_form"]
 
 
 @dataclass(frozen=True, eq=False)
 class ClosedForm:
-    """A mechanism that a theorem calls optimal, and a bound that does not rely on the theorem.
+    """A mechanism, a lower bound on what any other can do, and whether a theorem calls it optimal.
 
-    `reason` is the theorem, in a sentence.
+    `reason` says in a sentence why it was built.
     """
 
     method: str
     reason: str
     mechanism: Mechanism
     bound: float
+    proved: bool
 
 
 def find_closed_form(problem: Problem) -> ClosedForm | None:
     """Return the closed form that solves `problem`, or None where only a program will do; O(n m).
 
-    The properties that are asked for must hold for the closed form as it stands; then adding
-    them as constraints changes nothing.
+    The properties that are asked for must hold for the closed form as it stands, to the rounding
+    of doubles; then adding them as constraints changes nothing.
     """
-    if (
-        not problem.query.neighbours.is_path
-        or problem.worst_case
-        or problem.delta
-        or problem.least_probability > 0
-    ):
+    if not is_path_problem(problem) or problem.worst_case or problem.least_probability > 0:
         return None
     for build in (_build_fair, _build_transport, _build_geometric):
         found = build(problem)
-        if found is None:
+        if found is None or not _has_properties(problem, found.mechanism):
             continue
-        holds = all(found.mechanism.has(name) for name in problem.properties)
         objective = problem.objective(found.mechanism.matrix)
-        if holds and measure_gap(objective, found.bound) <= SUFFICIENT_GAP:
+        if found.proved or measure_gap(objective, found.bound) <= SUFFICIENT_GAP:
             return found
     return None
 
 
-def is_monge(costs: ArrayLike, tolerance: float = 1e-12) -> bool:
-    """Whether c(i,j) + c(i+1,j+1) <= c(i,j+1) + c(i+1,j) everywhere, as for convex c(i - j).
-
-    Straight pairs then never cost more than crossed ones, and monotone transport is optimal.
-    Violations up to `tolerance`, relative to the largest cost, count as none.
-
-    >>> is_monge([[0, 1], [1, 0]]), is_monge([[1, 0], [0, 1]])
-    (True, False)
-    """
-    table = np.asarray(costs, dtype=float)
-    crossed = table[:-1, 1:] + table[1:, :-1] - table[:-1, :-1] - table[1:, 1:]
-    return bool((crossed >= -tolerance * np.abs(table).max()).all())
+def _has_properties(problem: Problem, mechanism: Mechanism) -> bool:
+    slacks = (block.rows.slack(mechanism.matrix) for block in list_property_rows(problem))
+    return all(float(slack.min(initial=0.0)) >= -ROUNDED_PROPERTY for slack in slacks)
 
 
 def _build_fair(problem: Problem) -> ClosedForm | None:
-    """Fairness, zero-one loss, any prior: the explicit fair mechanism.
+    """Fairness, a multiple of the zero-one loss, any prior: the explicit fair mechanism.
 
     With y the probability of the truth, row c gives 1 >= y sum_j e^(-epsilon |c-j|), so the
     loss 1 - y is at least 1 - 1/sum for every c (Cormode, Kulkarni and Srivastava 2018,
-    section 6.2 and Lemma 5). The sum of n exponentials, each off by 3 u + 2 epsilon n u at
-    most, is taken from below.
+    section 6.2 and Lemma 5). The sum of the exponentials beside the 1 for the truth, each off by
+    3 u + 2 epsilon n u at most, is taken from below.
     """
-    zero_one = np.ones(problem.query.shape)
+    scale = float(problem.loss_table.max())
+    zero_one = np.full(problem.query.shape, scale)
     np.fill_diagonal(zero_one, 0.0)
     if problem.marginals or not problem.query.is_square or "fair" not in problem.properties:
         return None
     if not np.array_equal(problem.loss_table, zero_one):
         return None
     n = len(problem.query.inputs)
-    decay = np.exp(-float(problem.epsilon) * np.abs(np.arange(n) - n // 2))
-    total = math.fsum(decay) * (1 - (8 + 2 * float(problem.epsilon) * n) * UNIT)
+    distance = np.abs(np.arange(n) - n // 2)
+    others = math.fsum(np.exp(-float(problem.epsilon) * distance[distance > 0]))
+    others *= 1 - (8 + 2 * float(problem.epsilon) * n) * UNIT
     reason = (
         "Fairness under the zero-one loss: the explicit fair mechanism is optimal and has all "
         "seven properties (Cormode, Kulkarni and Srivastava 2018, section 6.2 and Figure 5)."
     )
     matrix = fair(problem.query, problem.epsilon).matrix
-    bound = round_down(1 - 1 / total)
-    return ClosedForm("fair", reason, _make_mechanism(problem, matrix, "fair"), bound)
+    bound = round_down(scale * others / (1 + others) * (1 - 4 * UNIT) * problem.prior.sum())
+    return ClosedForm("fair", reason, _make_mechanism(problem, matrix, "fair"), bound, True)
 
 
 def _build_transport(problem: Problem) -> ClosedForm | None:
@@ -116,7 +111,7 @@ def _build_transport(problem: Problem) -> ClosedForm | None:
     (marginal,) = problem.marginals
     if not np.array_equal(marginal.source, problem.prior):
         return None
-    drawn = _draw_geometric(problem)
+    drawn = draw_geometric(problem)
     before = geometric_output_distribution(marginal.source, float(problem.epsilon))
     remap = monotone_remap(before, marginal.target)
     costs = drawn.T @ problem.weights
@@ -127,12 +122,14 @@ def _build_transport(problem: Problem) -> ClosedForm | None:
         "An output distribution under a convex loss on a path: geometric noise followed by "
         "monotone transport is optimal (the transport theorem)."
     )
-    return ClosedForm(
-        "transport",
-        reason,
-        _make_mechanism(problem, remap.after(drawn), "transport"),
+    matrix = remap.after(drawn)
+    bound = max(
         bound_path(problem, potential, (-price,)),
+        bound_by_transport(problem, marginal, matrix),
+        bound_by_domination(problem, problem.prior),
     )
+    mechanism = _make_mechanism(problem, matrix, "transport")
+    return ClosedForm("transport", reason, mechanism, bound, True)
 
 
 def _price_coupling(
@@ -159,11 +156,12 @@ def _build_geometric(problem: Problem) -> ClosedForm | None:
     """
     if problem.marginals:
         return None
-    drawn = _draw_geometric(problem)
+    drawn = draw_geometric(problem)
     costs = drawn.T @ problem.weights
     guess = costs.argmin(axis=1)
     potential = remove_geometric_transposed(costs.min(axis=1), float(problem.epsilon))
-    bound = bound_path(problem, potential)
+    proved = covers_geometric(problem, problem.prior)
+    bound = max(bound_path(problem, potential), bound_by_domination(problem, problem.prior))
     if problem.query.is_square and np.array_equal(guess, np.arange(len(guess))):
         reason = (
             "The geometric mechanism as it is: no remap of its output lowers this loss "
@@ -171,7 +169,7 @@ def _build_geometric(problem: Problem) -> ClosedForm | None:
             "loss)."
         )
         mechanism = _make_mechanism(problem, drawn, "geometric")
-        return ClosedForm("geometric", reason, mechanism, bound)
+        return ClosedForm("geometric", reason, mechanism, bound, proved)
     matrix = np.zeros(problem.query.shape)
     np.add.at(matrix.T, guess, drawn.T)
     if problem.is_mirrored:
@@ -180,14 +178,12 @@ def _build_geometric(problem: Problem) -> ClosedForm | None:
         "A prior on a path and properties that cost nothing: geometric noise followed by the "
         "best guess is optimal (Ghosh, Roughgarden and Sundararajan 2012; Gupte and "
         "Sundararajan 2010, section 2.7)."
+        if proved
+        else "Geometric noise followed by the best guess: no theorem covers this loss, and its own "
+        "dual bound shows that it is optimal."
     )
     mechanism = _make_mechanism(problem, matrix, "geometric with remap")
-    return ClosedForm("geometric+remap", reason, mechanism, bound)
-
-
-def _draw_geometric(problem: Problem) -> Floats:
-    """The geometric mechanism G from the inputs to themselves, shape (n, n)."""
-    return geometric(Query.count(len(problem.query.inputs) - 1), problem.epsilon).matrix
+    return ClosedForm("geometric+remap", reason, mechanism, bound, proved)
 
 
 def _make_mechanism(problem: Problem, matrix: Floats, name: str) -> Mechanism:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections.abc import Iterable
@@ -10,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from tallyveil._version import __version__
@@ -22,7 +24,8 @@ from tallyveil.optimize.closed_forms import find_closed_form
 from tallyveil.optimize.options import DesignOptions
 from tallyveil.optimize.problem import Problem, pose
 from tallyveil.optimize.progress import Progress, watch_solver
-from tallyveil.optimize.search import Attempt, solve_problem
+from tallyveil.optimize.search import Attempt, Found, solve_problem
+from tallyveil.optimize.tolerances import ROUNDED_GAP
 from tallyveil.prior import Prior
 from tallyveil.query import Query
 
@@ -40,18 +43,20 @@ class Design:
     objective : float
         Prior mean, or worst case, of the loss of `mechanism`.
     lower_bound : float
-        No mechanism that meets the demands has a lower objective. Proved from dual values
-        with outward rounding, whatever the solver claimed.
+        No mechanism that meets the demands has a lower objective. Proved from dual values, or by
+        the theorem of a closed form, with outward rounding, whatever the solver claimed.
     gap : float
-        (objective - lower_bound) / objective.
+        The distance between objective and lower bound, divided by the objective, at every
+        scale: losses in other units leave it as it is. An objective below the bound belongs to a
+        mechanism that misses a demand within its tolerance; the gap says how much that matters.
     method : str
-        "lp", or the closed form: "geometric", "geometric+remap", "fair", "transport".
+        "lp", "constant" (an answer that does not look at the truth), or the closed form.
     reason : str
         Why that method, in a sentence.
     seconds : float
         Time taken; 0 when read from the cache.
     solver : str
-        Name and version of the solver, "none" for closed forms.
+        Name and version of the solver, "none" where none was used.
     attempts : tuple of Attempt
         The linear programs that were tried, in order, with window, margin, scaling, gap,
         seconds and outcome; empty for closed forms.
@@ -168,7 +173,7 @@ def design(
     target : array of float, shape (m,), or None
         A distribution of the outputs that must come out when the prior goes in.
     method : {"auto", "lp"}
-        "auto" takes a closed form where a theorem covers the case, "lp" never does.
+        "auto" takes a closed form where a theorem covers the case; "lp" solves the program.
     zero_outputs : bool or float
         Whether outputs may have probability zero. False demands 1/(1000 m) for the truth
         nearest to each of the m outputs; a number demands that much.
@@ -227,13 +232,29 @@ def design_with(query: Query, epsilon: Epsilon, options: DesignOptions) -> Desig
         if (kept := _read_cached(file)) is not None:
             return kept
     start = time.perf_counter()
-    found = _find_closed_form(problem) if options.method == "auto" else None
+    unit = problem.rescale(-_find_exponent(problem))
+    found = _find_closed_form(unit) if options.method == "auto" else None
     if found is None:
-        found = _find_by_search(problem, options)
-    finished = replace(found, seconds=time.perf_counter() - start)
+        found = _find_by_search(unit, options)
+    finished = replace(
+        found,
+        objective=math.ldexp(found.objective, _find_exponent(problem)),
+        lower_bound=math.ldexp(found.lower_bound, _find_exponent(problem)),
+        seconds=time.perf_counter() - start,
+    )
     if file is not None:
         _write_cached(file, finished)
     return finished
+
+
+def _find_exponent(problem: Problem) -> int:
+    """The power of two, an exact factor, that brings the largest loss between 1/2 and 1."""
+    return int(np.frexp(np.abs(problem.loss_table).max())[1])
+
+
+def _undo_rounding(objective: float, bound: float) -> float:
+    """The bound, not above an objective that the rounding of doubles put a little below it."""
+    return min(bound, objective) if measure_gap(objective, bound) <= ROUNDED_GAP else bound
 
 
 def _find_closed_form(problem: Problem) -> Design | None:
@@ -241,7 +262,7 @@ def _find_closed_form(problem: Problem) -> Design | None:
     if closed is None:
         return None
     objective = problem.objective(closed.mechanism.matrix)
-    bound = min(closed.bound, objective)
+    bound = _undo_rounding(objective, closed.bound)
     return Design(
         closed.mechanism,
         objective,
@@ -261,20 +282,30 @@ def _find_by_search(problem: Problem, options: DesignOptions) -> Design:
     mechanism = Mechanism(
         found.matrix, problem.query, problem.epsilon, delta=problem.delta, name=name
     )
-    why = "No closed form is proved for this case" if options.method == "auto" else "Asked for"
-    size = "the whole program" if found.window is None else f"tails from distance {found.window}"
-    bound = min(found.bound, found.objective)
+    bound = _undo_rounding(found.objective, found.bound)
     return Design(
         mechanism,
         found.objective,
         bound,
         measure_gap(found.objective, bound),
-        "lp",
-        f"{why}: a linear program, {size}, {found.iterations} iterations.",
+        found.method,
+        _explain(found, options),
         seconds=0.0,
         solver=found.solver,
         attempts=found.attempts,
     )
+
+
+def _explain(found: Found, options: DesignOptions) -> str:
+    """Why the search returned what it did, in a sentence."""
+    why = "No closed form is proved for this case" if options.method == "auto" else "Asked for"
+    if found.method == "constant":
+        return f"{why}: a linear program, but no better than the best constant answer."
+    if found.method != "lp":
+        name = found.method.replace("_", " ")
+        return f"{why}: a linear program, but no better than the closed form {name}."
+    size = "the whole program" if found.window is None else f"tails from distance {found.window}"
+    return f"{why}: a linear program, {size}, {found.iterations} iterations."
 
 
 def _name_mechanism(problem: Problem) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from tallyveil.arrays import Floats
 from tallyveil.mechanism import Mechanism
+from tallyveil.mechanisms.transport import monotone_remap
 from tallyveil.optimize.constraints import Block, list_property_rows, select_rows
 from tallyveil.optimize.problem import Problem
 from tallyveil.optimize.tolerances import (
@@ -21,11 +22,13 @@ from tallyveil.optimize.tolerances import (
     NEGLIGIBLE_OUTPUTS,
     PROPERTY_TOLERANCE,
     RATIO_ROUNDING,
+    ROUNDED_PROPERTY,
     SMALLEST_ENTRY,
+    TIGHT_SHARE,
 )
 from tallyveil.proof.repair import repair
 
-__all__ = ["find_broken_rows", "lift_underflow", "meets_marginals", "polish"]
+__all__ = ["find_broken_rows", "is_tight", "lift_underflow", "meets_marginals", "polish"]
 
 
 def polish(problem: Problem, matrix: Floats) -> Floats:
@@ -39,7 +42,20 @@ def polish(problem: Problem, matrix: Floats) -> Floats:
         result = lift_underflow(_repair(problem, _drop_outputs(problem, matrix, negligible)))
         if problem.objective(result) <= start + MAX_DROP_COST * abs(start):
             break
-    return result
+    return _meet_marginal(problem, result)
+
+
+def _meet_marginal(problem: Problem, matrix: Floats) -> Floats:
+    """Remap the outputs so that a single output distribution is met to rounding.
+
+    Post-processing keeps privacy; where it breaks a property the matrix stays as it is.
+    """
+    if len(problem.marginals) != 1:
+        return matrix
+    (marginal,) = problem.marginals
+    released = marginal.source @ matrix
+    met = monotone_remap(released / released.sum(), marginal.target).after(matrix)
+    return matrix if find_broken_rows(problem, met) else met
 
 
 def lift_underflow(matrix: Floats) -> Floats:
@@ -148,5 +164,21 @@ def find_broken_rows(problem: Problem, matrix: Floats) -> list[Block]:
 
 def meets_marginals(problem: Problem, matrix: Floats) -> bool:
     """Whether every demanded output distribution comes out to `DISTRIBUTION_TOLERANCE`."""
+    return _measure_miss(problem, matrix) <= DISTRIBUTION_TOLERANCE
+
+
+def is_tight(problem: Problem, matrix: Floats) -> bool:
+    """Whether demands are met so well that missing them cannot have made the objective look good.
+
+    A probability that is off by t changes the objective by the order of t times the largest loss.
+    """
+    gain = TIGHT_SHARE * abs(problem.objective(matrix)) / float(np.abs(problem.loss_table).max())
+    slacks = [float(b.rows.slack(matrix).min()) for b in list_property_rows(problem)]
+    most = max([_measure_miss(problem, matrix), *(-slack for slack in slacks)])
+    return most <= max(gain, ROUNDED_PROPERTY)
+
+
+def _measure_miss(problem: Problem, matrix: Floats) -> float:
+    """By how much an output distribution is missed, in the worst of its entries."""
     misses = (np.abs(one.source @ matrix - one.target).max() for one in problem.marginals)
-    return all(miss <= DISTRIBUTION_TOLERANCE for miss in misses)
+    return float(max(misses, default=0.0))

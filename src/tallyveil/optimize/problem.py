@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from numbers import Real
@@ -66,6 +66,10 @@ class Problem:
     def weights(self) -> Floats:
         """prior * loss: the objective is the inner product of this with the matrix."""
         return self.prior[:, None] * self.loss_table
+
+    def rescale(self, exponent: int) -> Problem:
+        """Return the problem with losses multiplied by 2^exponent, which rounds nothing."""
+        return replace(self, loss_table=np.ldexp(self.loss_table, exponent))
 
     def objective(self, matrix: Floats) -> float:
         """Return the prior mean, or the worst case, of the loss of a mechanism."""

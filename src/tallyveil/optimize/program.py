@@ -36,7 +36,6 @@ from tallyveil.optimize.matrix_program import (
 from tallyveil.optimize.problem import Marginal, Problem
 from tallyveil.optimize.reductions import CostScaling, MatrixScaling, Substitution
 from tallyveil.optimize.solver import Matrix, Program, Solution
-from tallyveil.optimize.tolerances import SMALLEST_OBJECTIVE
 from tallyveil.properties import Rows
 
 __all__ = [
@@ -307,4 +306,4 @@ def _choose_cost_factor(problem: Problem) -> float:
     rate = float(problem.epsilon) / problem.query.neighbours.width
     guess: Floats = np.exp(-np.minimum(rate * steps, 700.0))
     value = abs(problem.objective(guess / guess.sum(axis=1, keepdims=True)))
-    return 5.0 / value if value > SMALLEST_OBJECTIVE else 1.0
+    return 5.0 / value if value > 0 else 1.0

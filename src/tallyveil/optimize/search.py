@@ -10,14 +10,15 @@ Three loops, from the outside in, each ended by the certified gap or by the dema
 3. *Margins*: where polishing breaks a property by round-off, the broken rows are added and all
    inequalities get a little slack.
 
-If nothing is good enough, closed forms that meet the demands are considered, and then whether the
-demands conflict. Every program that was solved is recorded as an `Attempt`.
+If nothing is good enough, constant answers and closed forms that meet the demands are considered,
+and then whether the demands conflict. Every program that was solved is recorded as an `Attempt`.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,11 +30,13 @@ from tallyveil.mechanisms.fair import fair, randomized_response
 from tallyveil.mechanisms.geometric import geometric
 from tallyveil.optimize.bound import bound_objective, measure_gap
 from tallyveil.optimize.conflicts import raise_conflict
+from tallyveil.optimize.constants import bound_by_constants, find_best_constant
 from tallyveil.optimize.constraints import Block
-from tallyveil.optimize.polish import find_broken_rows, meets_marginals, polish
+from tallyveil.optimize.polish import find_broken_rows, is_tight, meets_marginals, polish
 from tallyveil.optimize.problem import Problem
-from tallyveil.optimize.program import assemble
+from tallyveil.optimize.program import WORST_CASE, Assembly, assemble
 from tallyveil.optimize.solver import Watch, round_down, solve
+from tallyveil.optimize.theorems import bound_by_domination
 from tallyveil.optimize.tolerances import (
     ACCEPTABLE_GAP,
     MAX_ROW_SUM_ERROR,
@@ -67,7 +70,8 @@ class Attempt:
 class Found:
     """Best matrix and certified bound found so far, and how; `window` as in `Attempt`.
 
-    `feasible` says whether every property and output distribution holds to its tolerance.
+    `feasible` says whether every property and output distribution holds to its tolerance, `tight`
+    whether well below it (`is_tight`); `method` is "lp", "constant", or the name of a closed form.
     """
 
     matrix: Floats
@@ -77,11 +81,17 @@ class Found:
     iterations: int
     window: int | None
     feasible: bool
+    tight: bool
+    method: str = "lp"
     attempts: tuple[Attempt, ...] = ()
+
+    def is_within(self, gap: float) -> bool:
+        """Whether every demand is met tightly and the gap is at most `gap`."""
+        return self.feasible and self.tight and self.gap <= gap
 
     @property
     def gap(self) -> float:
-        """(objective - bound) relative to the objective."""
+        """Distance between objective and bound, relative to the objective."""
         return measure_gap(self.objective, self.bound)
 
 
@@ -92,16 +102,20 @@ def solve_problem(problem: Problem, watch: Watch | None = None) -> Found:
     """
     attempts: list[Attempt] = []
     best: Found | None = None
+    if float(problem.epsilon) * len(problem.query.inputs) <= ACCEPTABLE_GAP:
+        for constant in _try_constant(problem, attempts):
+            if constant.is_within(SUFFICIENT_GAP):
+                return replace(constant, attempts=tuple(attempts))
     for scaling in (True, False):
         for window in _choose_windows(problem):
             found = _try_window(problem, window, scaling, watch, attempts)
             best = _choose_better(best, found)
-            if best is not None and best.feasible and best.gap <= SUFFICIENT_GAP:
+            if best is not None and best.is_within(SUFFICIENT_GAP):
                 return replace(best, attempts=tuple(attempts))
-        if best is not None and best.feasible and best.gap <= ACCEPTABLE_GAP:
+        if best is not None and best.is_within(ACCEPTABLE_GAP):
             return replace(best, attempts=tuple(attempts))
-    for closed in _try_closed_forms(problem, attempts):
-        best = _choose_better(best, closed)
+    for other in (*_try_constant(problem, attempts), *_try_closed_forms(problem, attempts)):
+        best = _choose_better(best, other)
     if best is None or not best.feasible:
         raise_conflict(problem, watch)
         raise TallyveilError(
@@ -168,16 +182,31 @@ def _solve_once(
         return None, [], "the solver returned no stochastic matrix"
     matrix = polish(problem, inverted.matrix)
     newly_broken = find_broken_rows(problem, matrix)
+    bound = bound_objective(assembly, inverted.multipliers)
     found = Found(
         matrix,
         problem.objective(matrix),
-        bound_objective(assembly, inverted.multipliers),
+        max(bound, _bound_by_theorem(assembly, inverted.multipliers)),
         f"{solution.solver} {solution.version}",
         solution.iterations,
         window,
         not newly_broken and meets_marginals(problem, matrix),
+        is_tight(problem, matrix),
     )
     return found, newly_broken, ""
+
+
+def _bound_by_theorem(assembly: Assembly, multipliers: Mapping[Hashable, Floats]) -> float:
+    """The bound of `bound_by_domination`; of a worst case, under the prior that is hardest."""
+    problem = assembly.problem
+    if not problem.worst_case:
+        return bound_by_domination(problem, problem.prior)
+    weights = np.zeros(len(problem.query.inputs))
+    weights[assembly.selection.worst_inputs] = np.maximum(multipliers[WORST_CASE], 0.0)
+    if problem.is_mirrored:
+        weights = weights + weights[::-1]
+    total = math.fsum(weights)
+    return round_down(bound_by_domination(problem, weights) / total) if total > 0 else -math.inf
 
 
 def _is_nearly_stochastic(matrix: Floats) -> bool:
@@ -191,8 +220,20 @@ def _describe(found: Found, broken: list[Block]) -> str:
         return "breaks " + ", ".join(dict.fromkeys(block.name for block in broken))
     if not found.feasible:
         return "misses an output distribution"
+    if not found.tight:
+        return "meets the demands, but not tightly enough for so small an objective"
     enough = "is sufficient" if found.gap <= SUFFICIENT_GAP else "could be smaller"
     return f"meets the demands, and the gap {enough}"
+
+
+def _try_constant(problem: Problem, attempts: list[Attempt]) -> list[Found]:
+    """The best constant answer: at a tiny epsilon a solver cannot do better, and may do worse."""
+    start = time.perf_counter()
+    matrix = find_best_constant(problem)
+    if matrix is None:
+        return []
+    found = _judge(problem, matrix, bound_by_constants(problem), "constant")
+    return _record(problem, found, start, attempts)
 
 
 def _try_closed_forms(problem: Problem, attempts: list[Attempt]) -> list[Found]:
@@ -206,29 +247,45 @@ def _try_closed_forms(problem: Problem, attempts: list[Attempt]) -> list[Found]:
         return []
     easiest = problem.loss_table.min(axis=1)
     least = easiest[problem.possible].max() if problem.worst_case else problem.prior @ easiest
-    bound = round_down(float(least))
-    kept = []
+    kept: list[Found] = []
     for build in (geometric, fair, randomized_response, staircase):
         start = time.perf_counter()
         try:
             matrix = polish(problem, build(problem.query, problem.epsilon).matrix)
         except QueryError:  # not defined for this query
             continue
-        broken = find_broken_rows(problem, matrix)
-        feasible = not broken and meets_marginals(problem, matrix)
-        name = f"closed form {build.__name__}"
-        found = Found(matrix, problem.objective(matrix), bound, name, 0, None, feasible)
-        seconds = time.perf_counter() - start
-        outcome = f"{name}: {_describe(found, broken)}"
-        attempts.append(Attempt(None, 0.0, False, found.gap, seconds, outcome))
-        if feasible:
-            kept.append(found)
+        found = _judge(problem, matrix, round_down(float(least)), build.__name__)
+        kept += _record(problem, found, start, attempts)
     return kept
 
 
+def _judge(problem: Problem, matrix: Floats, bound: float, method: str) -> Found:
+    """A matrix that no program made, and whether it meets the demands."""
+    feasible = not find_broken_rows(problem, matrix) and meets_marginals(problem, matrix)
+    tight, objective = is_tight(problem, matrix), problem.objective(matrix)
+    return Found(matrix, objective, bound, "none", 0, None, feasible, tight, method)
+
+
+def _record(problem: Problem, found: Found, start: float, attempts: list[Attempt]) -> list[Found]:
+    """Record what no program made as an attempt; keep it if it meets the demands."""
+    outcome = _describe(found, find_broken_rows(problem, found.matrix))
+    gap = found.gap if math.isfinite(found.gap) else None
+    named = f"{_name_kind(found.method)}: {outcome}"
+    attempts.append(Attempt(None, 0.0, False, gap, time.perf_counter() - start, named))
+    return [found] if found.feasible else []
+
+
+def _name_kind(method: str) -> str:
+    return "constant answer" if method == "constant" else f"closed form {method}"
+
+
 def _choose_better(first: Found | None, second: Found | None) -> Found | None:
-    """The lower feasible objective with the higher bound: both hold for the same problem."""
+    """The lower feasible objective with the higher bound: both hold for the same problem.
+
+    A matrix that misses a demand, within its tolerance, by enough to matter is chosen only where
+    there is no tight one.
+    """
     if first is None or second is None:
         return second if first is None else first
-    chosen = min(first, second, key=lambda found: (not found.feasible, found.objective))
+    chosen = min(first, second, key=lambda it: (not it.feasible, not it.tight, it.objective))
     return replace(chosen, bound=max(first.bound, second.bound))

@@ -39,19 +39,28 @@ __all__ = [
     "NEGLIGIBLE_OUTPUTS",
     "PROPERTY_TOLERANCE",
     "RATIO_ROUNDING",
+    "ROUNDED_GAP",
+    "ROUNDED_PROPERTY",
     "ROW_MARGINS",
     "SMALLEST_ENTRY",
-    "SMALLEST_OBJECTIVE",
     "SOLVER_TOLERANCE",
     "SUFFICIENT_GAP",
     "SYMMETRY_ROUNDING",
     "TAIL_SHARES",
+    "TIGHT_SHARE",
 ]
 
 # -- what a design promises -----------------------------------------------------------------------
 
 DISTRIBUTION_TOLERANCE = 1e-8
 """Largest absolute error of an output distribution that was demanded."""
+
+ROUNDED_PROPERTY = 1e-14
+"""By how much a closed form may miss a property: nothing but the rounding of doubles."""
+
+TIGHT_SHARE = 1e-6
+"""Demands missed by more than this share of the objective, in units of the largest loss, count as
+missed where another mechanism meets them better."""
 
 RATIO_ROUNDING = 1e-14
 """Ratios this close to e^epsilon, relatively, count as e^epsilon in doubles."""
@@ -68,6 +77,9 @@ SUFFICIENT_GAP = 1e-7
 ACCEPTABLE_GAP = 1e-6
 """A relative gap above which the whole search is repeated with unscaled costs."""
 
+ROUNDED_GAP = 1e-12
+"""A relative difference between objective and bound that ratios rounded to doubles can make."""
+
 SOLVER_TOLERANCE = 1e-11
 """Tolerance asked of the solver; it costs two or three iterations and is often reached."""
 
@@ -79,9 +91,6 @@ ROW_MARGINS = (0.0, 1e-10, 1e-9)
 
 MAX_ROW_SUM_ERROR = 1e-4
 """A solver's matrix whose row sums are further from one is not a solution."""
-
-SMALLEST_OBJECTIVE = 1e-9
-"""Objectives below this count as zero: gaps become absolute, and costs are not scaled."""
 
 CONFLICT_MISS = 1e-7
 """Demands conflict if output distributions are provably missed by more than this in total."""

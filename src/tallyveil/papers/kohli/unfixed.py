@@ -11,7 +11,7 @@ from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.loss import Loss, loss_table
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.geometric import geometric
-from tallyveil.optimize.closed_forms import is_monge
+from tallyveil.optimize.theorems import is_monge
 from tallyveil.prior import require_distribution
 from tallyveil.query import Query
 
