@@ -140,7 +140,7 @@ def measure_gap(objective: float, bound: float) -> float:
     An objective below a valid bound belongs to a matrix that misses a demand by a little; that is
     no proof of quality, so the distance counts either way.
 
-    >>> measure_gap(2.0, 1.5), measure_gap(2e-300, 1.5e-300), measure_gap(0.0, -1e-9)
+    >>> measure_gap(2.0, 1.5), measure_gap(2.0**-900, 1.5 * 2.0**-901), measure_gap(0.0, -1e-9)
     (0.25, 0.25, inf)
     """
     if objective == bound:
