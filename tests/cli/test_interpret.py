@@ -1,6 +1,7 @@
 import csv
 import json
 
+import numpy as np
 import pytest
 
 import tallyveil as tv
@@ -223,7 +224,12 @@ def test_a_release_that_matched_ranks_is_read_as_a_whole(tallyveil, tmp_path):
         assert "by rank after the draw" in done.stderr
         seen[mechanism] = json.loads(done.stdout)["standard_error"]
     receipt = json.loads((folder / "receipt.json").read_text())["columns"][0]
-    shares = [rows / 200 for rows in receipt["distribution"]["histogram"]]
-    whole = tv.transport(tv.Query.count(8), receipt["mechanism"]["epsilon"], shares, shares)
-    expected = tv.posterior(whole, released).standard_deviation
+    remap = np.zeros((9, 9))
+    remap[receipt["matching"]["draws"], receipt["matching"]["counts"]] = receipt["matching"]["rows"]
+    chance = remap / np.maximum(remap.sum(axis=1, keepdims=True), 1)
+    drawn = tv.geometric(tv.Query.count(8), receipt["mechanism"]["epsilon"]).matrix
+    belief = (drawn @ chance)[:, released]  # every draw of 0..8 occurs among 200 rows
+    belief /= belief.sum()
+    mean = belief @ np.arange(9)
+    expected = np.sqrt(belief @ (np.arange(9) - mean) ** 2)
     assert list(seen.values()) == pytest.approx([expected] * 2)

@@ -100,8 +100,14 @@ def of_release(release):
     return files | {
         "epsilon": str(release.receipt.epsilon),
         "stages": [[s.name, str(s.epsilon)] for s in release.receipt.stages],
-        "histogram": digest(json.dumps([c["distribution"]["histogram"] for c in columns]).encode()),
+        "histogram": digest(json.dumps([written_out(c) for c in columns]).encode()),
     }
+
+
+def written_out(column):
+    """The rows of every count 0..upper, whether it occurs or not."""
+    found = dict(zip(*(column["distribution"][part] for part in ("counts", "rows")), strict=True))
+    return [found.get(count, 0) for count in range(column["upper"] + 1)]
 
 
 def compute(folder):

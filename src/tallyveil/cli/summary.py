@@ -50,17 +50,17 @@ def receipt_lines(receipt: Receipt) -> list[str]:
 
 def accuracy_text(accuracy: Mapping[str, Any]) -> str:
     """Bias, error and interval for a handful of true counts."""
-    upper = len(accuracy["bias"]) - 1
-    wanted = sorted({at for at in (0, 1, 2, 5, 10, upper // 2, upper) if at <= upper})
+    true = accuracy["true_count"]
+    wanted = {0, 1, 2, 5, 10, true[len(true) // 2], *true[-2:]}
     return text_table(
         ("true count", "bias", "rmse", f"{accuracy['confidence']:.0%} interval"),
-        [_accuracy_row(accuracy, at) for at in wanted],
+        [_accuracy_row(accuracy, at) for at, count in enumerate(true) if count in wanted],
     )
 
 
 def _accuracy_row(accuracy: Mapping[str, Any], at: int) -> Sequence[str]:
     return (
-        str(at),
+        str(accuracy["true_count"][at]),
         f"{accuracy['bias'][at]:+.2f}",
         f"{accuracy['rmse'][at]:.2f}",
         f"{accuracy['interval_low'][at]} to {accuracy['interval_high'][at]}",

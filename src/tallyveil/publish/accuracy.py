@@ -13,15 +13,18 @@ from tallyveil.arrays import Floats, Integers
 from tallyveil.certified.base import Certified
 from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric
-from tallyveil.errors import ArgumentError
+from tallyveil.errors import ArgumentError, PackageError
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.geometric import (
+    geometric,
     geometric_output_distribution,
     inverse_diagonals,
     measure_errors,
+    output_factors,
+    sum_both_sides,
 )
-from tallyveil.mechanisms.transport import transport
 from tallyveil.publish.kinds import MethodKind
+from tallyveil.publish.tallies import Histogram, Matching, round_counts
 from tallyveil.query import Query
 
 __all__ = [
@@ -29,48 +32,52 @@ __all__ = [
     "WIDEST_PICTURE",
     "Accuracy",
     "Figures",
+    "choose_stated",
     "describe_published",
-    "drawn_spread",
-    "estimated_spread",
+    "estimate_spread",
     "expected_accuracy",
     "geometric_accuracy",
+    "matched_accuracy",
     "matched_mechanism",
     "matrix_of",
+    "measure_spread",
 ]
 
 CONFIDENCE = 0.95
 WIDEST_PICTURE = 1001
-"""Up to this many possible counts the whole matrix is built, for figures and pictures."""
+"""Up to this many possible counts the whole matrix is built, for properties and reading."""
+
+ALL_STATED = 100
+"""Up to this count figures are stated for every true count, and beyond it for round ones."""
 
 
 @dataclass(frozen=True, eq=False)
 class Accuracy:
     """How far released counts lie from true ones, for every true count 0..upper.
 
-    `interval` has shape (upper + 1, 2). `exact` says whether the figures are those of the
-    certified mechanism itself, or of the whole procedure with the released distribution
-    standing in for the true one.
+    `interval` has shape (upper + 1, 2): at least 95 % of the rows with a true count are published
+    inside it. `stated` are the true counts that documents speak of. `exact` says whether bias
+    and error are those of the certified mechanism itself, or of the draw followed by the
+    matching as it came out.
     """
 
     bias: Floats
     rmse: Floats
     interval: Floats
+    stated: Integers
     exact: bool = True
 
-    @classmethod
-    def of(cls, mechanism: Mechanism, exact: bool = True) -> Accuracy:
-        """The figures of one mechanism."""
-        return cls(mechanism.bias(), mechanism.rmse(), mechanism.interval(CONFIDENCE), exact)
-
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready, rounded to six decimals."""
+        """JSON-ready, rounded to six decimals, for the stated counts."""
+        at = self.stated
         return {
             "confidence": CONFIDENCE,
             "exact": self.exact,
-            "bias": (np.round(self.bias, 6) + 0.0).tolist(),
-            "rmse": np.round(self.rmse, 6).tolist(),
-            "interval_low": self.interval[:, 0].astype(int).tolist(),
-            "interval_high": self.interval[:, 1].astype(int).tolist(),
+            "true_count": at.tolist(),
+            "bias": (np.round(self.bias[at], 6) + 0.0).tolist(),
+            "rmse": np.round(self.rmse[at], 6).tolist(),
+            "interval_low": self.interval[at, 0].astype(int).tolist(),
+            "interval_high": self.interval[at, 1].astype(int).tolist(),
         }
 
 
@@ -83,9 +90,10 @@ class Figures:
     accuracy : Accuracy
         Errors by true count.
     spread : array of float or None
-        Standard error of each bin of the histogram, where the range is not too wide.
+        Standard error of the rows of each published count that occurs.
     mechanism : Mechanism or None
-        Probabilities of published counts given true ones, for pictures.
+        Probabilities of published counts given true ones, where each row was published as drawn
+        and the range is not too wide.
     properties : tuple of str
         The named properties that the certified mechanism has.
     """
@@ -96,17 +104,35 @@ class Figures:
     properties: tuple[str, ...]
 
 
-def expected_accuracy(certified: Certified, upper: int) -> Accuracy:
-    """What can be said before anything is drawn: the accuracy of the certified draw."""
+def choose_stated(last: int, *others: int) -> Integers:
+    """The true counts up to `last` that figures are stated for, and `others`; at most some 200.
+
+    >>> choose_stated(3).tolist(), choose_stated(150)[-4:].tolist(), len(choose_stated(10**6)) < 200
+    ([0, 1, 2, 3], [100, 120, 140, 150], True)
+    """
+    return np.array(sorted({*round_counts(last, ALL_STATED), *others}), dtype=np.int64)
+
+
+def expected_accuracy(certified: Certified, upper: int, last: int | None = None) -> Accuracy:
+    """What can be said before anything is drawn: the accuracy of the certified draw.
+
+    `last` is the largest count of interest, `upper` if none is known.
+    """
+    stated = choose_stated(upper if last is None else last, upper)
     if isinstance(certified, CertifiedGeometric):
-        return geometric_accuracy(upper, certified.exact_epsilon)
-    return Accuracy.of(matrix_of(certified))
+        return geometric_accuracy(upper, certified.exact_epsilon, stated)
+    made = matrix_of(certified)
+    return Accuracy(made.bias(), made.rmse(), made.interval(CONFIDENCE), stated)
 
 
 def matrix_of(certified: Certified) -> Mechanism:
     """The probabilities that a certified count is drawn with."""
+    return _require_answers(certified).mechanism
+
+
+def _require_answers(certified: Certified) -> CertifiedAnswers | Ladder:
     if isinstance(certified, (CertifiedAnswers, Ladder)):
-        return certified.mechanism
+        return certified
     raise ArgumentError("certified", "answer a count", got=repr(certified))
 
 
@@ -114,8 +140,8 @@ def describe_published(
     kind: MethodKind,
     certified: Certified,
     distribution: Certified | None,
-    upper: int,
-    histogram: Integers,
+    histogram: Histogram,
+    matching: Matching | None = None,
 ) -> Figures:
     """The figures of a column; the same for who publishes it and for who checks it.
 
@@ -127,57 +153,99 @@ def describe_published(
         What the counts were drawn from.
     distribution : Certified or None
         What the cumulative histogram's noise was drawn from, if there was any.
-    upper : int
-        The largest count.
-    histogram : array of int, shape (upper + 1,)
+    histogram : Histogram
         How many rows have each published count.
+    matching : Matching or None
+        Which draws became which counts, where ranks were matched.
     """
-    expected = expected_accuracy(certified, upper)
-    narrow = upper + 1 <= WIDEST_PICTURE
-    drawn = matrix_of(certified) if narrow else None
+    upper = _require_answers(certified).query.shape[1] - 1
+    drawn = matrix_of(certified) if upper < WIDEST_PICTURE else None
     held = () if drawn is None else tuple(sorted(n for n, has in drawn.properties().items() if has))
+    rows = histogram.spread_out(upper + 1)
+    at = list(histogram.counts)
     if not kind.keeps_distribution:
-        spread = None if drawn is None else drawn_spread(drawn, histogram)
-        return Figures(expected, spread, drawn, held)
+        spread = measure_spread(certified, rows)
+        expected = expected_accuracy(certified, upper, histogram.largest)
+        return Figures(expected, None if spread is None else spread[at], drawn, held)
+    if matching is None:
+        raise PackageError("The receipt does not say which draws became which counts.")
     epsilon1 = Fraction(0) if distribution is None else distribution.exact_epsilon
-    spread = estimated_spread(histogram, epsilon1, certified.exact_epsilon)
-    matched = matched_mechanism(upper, certified.exact_epsilon, histogram)
-    accuracy = expected if matched is None else Accuracy.of(matched, exact=False)
-    return Figures(accuracy, spread, matched, held)
+    spread = estimate_spread(rows, epsilon1, certified.exact_epsilon)
+    stated = choose_stated(histogram.largest)
+    accuracy = matched_accuracy(upper, certified.exact_epsilon, matching, stated)
+    return Figures(accuracy, spread[at], None, held)
 
 
-def geometric_accuracy(upper: int, epsilon: Fraction) -> Accuracy:
+def geometric_accuracy(upper: int, epsilon: Fraction, stated: Integers | None = None) -> Accuracy:
     """The figures of clamped geometric noise, in O(upper) and without a matrix.
 
     >>> geometric_accuracy(5, Fraction(1)).interval[2].tolist()
     [0.0, 5.0]
     """
-    return Accuracy(*measure_errors(upper, float(epsilon), CONFIDENCE))
+    stated = choose_stated(upper) if stated is None else stated
+    return Accuracy(*measure_errors(upper, float(epsilon), CONFIDENCE), stated)
 
 
-def matched_mechanism(upper: int, epsilon: Fraction, histogram: Integers) -> Mechanism | None:
-    """What ranking noisy counts and handing out `histogram` does to each true count.
+def matched_accuracy(
+    upper: int, epsilon: Fraction, matching: Matching, stated: Integers
+) -> Accuracy:
+    """The figures of a geometric draw that was then given the count of `matching`, in O(upper).
 
-    In a large table, matching ranks is the monotone map of the noisy counts' distribution onto the
-    released distribution: the transport mechanism. None where the range is too wide.
+    A row with true count d draws k with probability G[d, k]; what draw k was given is known. So
+    the interval holds by itself: with a chance of at least 95 % the draw lies in its own interval,
+    and then the published count lies between the counts that such draws were given. Bias and
+    error are expectations over the draw, with count minus draw = move(k)::
+
+        bias(d) = sum_k G[d, k] (k - d + mean of move(k)),       and so for the squared error
     """
-    if upper + 1 > WIDEST_PICTURE:
-        return None
-    shares = histogram / histogram.sum()
-    return transport(Query.count(upper), epsilon, source=shares, target=shares)
+    rate = float(epsilon)
+    bias, rmse, draws = measure_errors(upper, rate, CONFIDENCE)
+    move, variance = matching.describe_moves(upper + 1)
+    factors, every = output_factors(upper + 1, rate), np.arange(upper + 1.0)
+
+    def expect(values: Floats) -> Floats:
+        return sum_both_sides(factors * values, rate)
+
+    moved = expect(move)
+    shared = expect(every * move) - every * moved  # of draw - d and move
+    squared = rmse**2 + 2 * shared + expect(move**2 + variance)
+    low, high = matching.find_range(draws[:, 0], draws[:, 1])
+    interval = np.column_stack([low, high]).astype(float)
+    return Accuracy(bias + moved, np.sqrt(np.maximum(squared, 0.0)), interval, stated, exact=False)
 
 
-def drawn_spread(mechanism: Mechanism, histogram: Integers) -> Floats:
+def matched_mechanism(upper: int, epsilon: Fraction, matching: Matching) -> Mechanism:
+    """Probabilities of published counts given true ones, for a draw and then `matching`.
+
+    A draw that did not occur goes where those around it went, moved as far.
+    """
+    query = Query.count(upper)
+    remap = np.zeros(query.shape)
+    remap[matching.draws, matching.counts] = matching.rows
+    absent = np.flatnonzero(remap.sum(axis=1) == 0)
+    move, _ = matching.describe_moves(upper + 1)
+    remap[absent, np.rint(absent + move[absent]).astype(int)] = 1
+    remap /= remap.sum(axis=1, keepdims=True)
+    return Mechanism(geometric(query, epsilon).matrix @ remap, query, epsilon, name="matched")
+
+
+def measure_spread(certified: Certified, rows: Integers) -> Floats | None:
     """Standard error of each released bin when every row is drawn by itself, shape (m,).
 
     sqrt(sum_d h_d M[d, j] (1 - M[d, j])), the released histogram h standing in for the true.
     """
-    chance = mechanism.matrix
-    spread: Floats = np.sqrt(histogram @ (chance * (1 - chance)))
-    return spread
+    if not isinstance(certified, CertifiedGeometric):
+        chance = matrix_of(certified).matrix
+        spread: Floats = np.sqrt(rows @ (chance * (1 - chance)))
+        return spread
+    rate = float(certified.exact_epsilon)
+    factors = output_factors(len(rows), rate)
+    once = sum_both_sides(rows, rate) * factors
+    twice = sum_both_sides(rows, 2 * rate) * factors**2
+    return np.sqrt(np.maximum(once - twice, 0.0))
 
 
-def estimated_spread(histogram: Integers, epsilon1: Fraction, epsilon2: Fraction) -> Floats:
+def estimate_spread(rows: Integers, epsilon1: Fraction, epsilon2: Fraction) -> Floats:
     """Standard error of each bin of a histogram estimated from both private draws, shape (n,).
 
     Stage one gives every bin the variance 2 s^2, s^2 = 2a/(1-a)^2 (its two cumulative sums);
@@ -185,11 +253,11 @@ def estimated_spread(histogram: Integers, epsilon1: Fraction, epsilon2: Fraction
     tridiagonal inverse of the geometric matrix. The two are independent and are weighted by
     their precisions. Shape constraints only make the estimate better.
     """
-    records = float(histogram.sum())
-    drawn = geometric_output_distribution(histogram / records, float(epsilon2)) * records
-    own, beside = inverse_diagonals(len(histogram), float(epsilon2))
+    records = float(rows.sum())
+    drawn = geometric_output_distribution(rows / records, float(epsilon2)) * records
+    own, beside = inverse_diagonals(len(rows), float(epsilon2))
     around = beside**2 * drawn
-    variance = own**2 * drawn + np.append(around[1:], 0.0) + np.append(0.0, around[:-1]) - histogram
+    variance = own**2 * drawn + np.append(around[1:], 0.0) + np.append(0.0, around[:-1]) - rows
     variance = np.maximum(variance, 1e-12)
     if epsilon1 > 0:
         b = math.exp(-float(epsilon1))

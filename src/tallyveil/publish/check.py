@@ -39,6 +39,7 @@ from tallyveil.publish.reopen import (
     require,
     require_listed_files,
 )
+from tallyveil.publish.tallies import Histogram
 from tallyveil.query import Query
 from tallyveil.tables.base import Table
 from tallyveil.tables.source import read_table
@@ -258,8 +259,7 @@ def _check_counts(table: Table, receipt: Receipt) -> str:
         counts = table.counts(column.name)
         inside = counts.max() <= column.upper
         require(bool(inside), f"a count of {column.name} lies outside 0..{column.upper}")
-        histogram = np.bincount(counts, minlength=column.upper + 1)
-        same = tuple(histogram.tolist()) == column.histogram
+        same = Histogram.of(np.bincount(counts)) == column.histogram
         require(same, f"the distribution of {column.name} is not the one in the receipt")
     return f"{table.rows:,} rows, every count inside its range, distributions as stated"
 
@@ -273,6 +273,10 @@ def _check_pages(root: Path, receipt: Receipt, certified: list[list[Certified]])
     """Stated figures and the methodology page, worked out again."""
     matrices = []
     for column, made in zip(receipt.columns, certified, strict=True):
+        matched = column.matching
+        fits = (matched is not None) == column.kind.keeps_distribution
+        fits = fits and (matched is None or matched.is_of(column.histogram))
+        require(fits, f"the matching of {column.name} is not that of its published counts")
         figures = describe_again(column, made)
         require(figures.properties == column.properties, f"{column.name} has other properties")
         stated, found = column.accuracy, figures.accuracy.to_dict()

@@ -24,6 +24,7 @@ from tallyveil.publish.estimate import (
     match_ranks,
     round_histogram,
 )
+from tallyveil.publish.tallies import Matching
 from tallyveil.sampling.entropy import Entropy
 
 __all__ = ["Independent", "Levels", "Method", "Preserve", "PublishedCounts", "noisy_cumulative"]
@@ -36,12 +37,14 @@ Counts: TypeAlias = NDArray[Any]
 class PublishedCounts:
     """A column as it is published, and how many rows have each count.
 
+    `matching` says which draws became which counts, where they are not the draws themselves.
     `beside` holds further columns of whole numbers, one value per row, by the word that is put
     after the column's name.
     """
 
     counts: Integers
     histogram: Integers
+    matching: Matching | None = None
     beside: Mapping[str, Integers] = field(default_factory=dict)
 
     def name_columns(self, name: str) -> dict[str, Integers]:
@@ -103,7 +106,8 @@ class Preserve:
         """Estimate the histogram, round it, and match ranks."""
         histogram = round_histogram(estimate_histogram(draws), draws.records)
         counts = match_ranks(draws, histogram, entropy.permutation(draws.records))
-        return (PublishedCounts(freeze(counts), freeze(histogram)),)
+        matching = Matching.of(draws.values, counts)
+        return (PublishedCounts(freeze(counts), freeze(histogram), matching),)
 
 
 @dataclass(frozen=True, eq=False)

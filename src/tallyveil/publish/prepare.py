@@ -157,7 +157,7 @@ class Prepared:
         uppers = {column.name: column.upper or CEILING for column in self.request.columns}
         fullest = {name: np.full(self.rows, upper) for name, upper in uppers.items()}
         proofs = sum(len(s.mechanism_bytes) + len(s.certificate_bytes) for s in self.certified)
-        figures = 200 * sum(upper + 1 for upper in uppers.values())
+        figures = 200 * sum(min(2 * self.rows, upper + 1) for upper in uppers.values())
         levels = max(1, len(self.request.levels))
         return levels * (len(self.build_table(fullest).to_bytes()) + proofs + figures + (4 << 20))
 

@@ -12,6 +12,7 @@ from tallyveil.errors import PackageError
 from tallyveil.exact import exact_rational
 from tallyveil.publish.kinds import DISTRIBUTION, MethodKind, find_kind
 from tallyveil.publish.request import LARGEST_UPPER
+from tallyveil.publish.tallies import Histogram, Matching
 
 __all__ = [
     "ColumnRecord",
@@ -108,8 +109,9 @@ class ColumnRecord:
     properties: tuple[str, ...]
     solver: str
     accuracy: Mapping[str, Any]
-    histogram: tuple[int, ...]
+    histogram: Histogram
     spread: tuple[float, ...] | None
+    matching: Matching | None = None
 
     @property
     def kind(self) -> MethodKind:
@@ -150,19 +152,22 @@ class ColumnRecord:
             "solver": self.solver,
             "accuracy": dict(self.accuracy),
             "distribution": {
-                "histogram": list(self.histogram),
+                "counts": list(self.histogram.counts),
+                "rows": list(self.histogram.rows),
                 "spread": None if self.spread is None else list(self.spread),
             },
+            "matching": None if self.matching is None else self.matching.to_dict(),
             "post_processing": list(self.steps),
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], version: int) -> ColumnRecord:
         """The record that `to_dict` wrote, in this version or in version 1."""
-        spread = data["distribution"]["spread"]
+        upper = read_whole(data["upper"], 1, LARGEST_UPPER)
+        spread, matching = data["distribution"]["spread"], data.get("matching")
         return cls(
             read_text(data["name"]),
-            read_whole(data["upper"], 1, LARGEST_UPPER),
+            upper,
             read_text(data["upper_source"]),
             read_text(data["above"]),
             read_text(data["method"]),
@@ -172,9 +177,10 @@ class ColumnRecord:
             read_text(data["loss"]),
             read_texts(data["properties"]),
             read_text(data["solver"]),
-            {**data["accuracy"]},
-            tuple(read_whole(rows, 0) for rows in data["distribution"]["histogram"]),
+            _read_accuracy(data["accuracy"], version),
+            _read_histogram(data["distribution"], upper, version),
             None if spread is None else tuple(spread),
+            None if matching is None else _read_matching(matching, upper),
         )
 
 
@@ -280,6 +286,30 @@ def read_amount(text: Any) -> Fraction:
     if value is None or value <= 0 or str(value) != text:
         raise _refusal("an exact amount above 0")
     return value
+
+
+def _read_wholes(values: Any, least: int, most: int = 2**62) -> tuple[int, ...]:
+    return tuple(read_whole(value, least, most) for value in values)
+
+
+def _read_accuracy(data: Mapping[str, Any], version: int) -> Mapping[str, Any]:
+    if version == 1:  # stated for every count
+        return {**data, "true_count": list(range(len(data["bias"])))}
+    return {**data}
+
+
+def _read_histogram(data: Mapping[str, Any], upper: int, version: int) -> Histogram:
+    if version == 1:  # written out for every count
+        return Histogram.of(_read_wholes(data["histogram"], 0))
+    counts, rows = _read_wholes(data["counts"], 0, upper), _read_wholes(data["rows"], 1)
+    if not counts or list(counts) != sorted(set(counts)) or len(counts) != len(rows):
+        raise _refusal("every count that occurs, once")
+    return Histogram(counts, rows)
+
+
+def _read_matching(data: Mapping[str, Any], upper: int) -> Matching:
+    pairs = {name: _read_wholes(data[name], 0, upper) for name in ("draws", "counts")}
+    return Matching.from_dict({**pairs, "rows": _read_wholes(data["rows"], 1)})
 
 
 def _refusal(what: str) -> PackageError:

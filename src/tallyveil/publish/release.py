@@ -8,8 +8,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tallyveil.arrays import Floats
 from tallyveil.publish.accuracy import Figures
 from tallyveil.publish.files import build_files
@@ -88,15 +86,9 @@ class Release:
             parts.append(f"<p><b>{escape(receipt.warning)}</b></p>")
         parts.append(f"<p>{escape(receipt.promise)}</p>")
         for column in receipt.columns:
-            last = int(np.flatnonzero(column.histogram)[-1]) + 1
-            spread = None if column.spread is None else list(column.spread[:last])
             parts.append(
                 f"<p><b>{escape(column.name)}</b>: {escape(column.method)}, counts 0 to "
                 f"{column.upper:,}. Whiskers: twice the standard error of the protection.</p>"
             )
-            parts.append(
-                svg.bar_chart(
-                    list(column.histogram[:last]), spread, "published count", "rows", column.name
-                )
-            )
+            parts.append(svg.bar_chart(column.histogram, column.spread, column.name))
         return f'<div style="max-width:44rem">{"".join(parts)}</div>'

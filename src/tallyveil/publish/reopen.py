@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tallyveil.certified.base import Certified
 from tallyveil.certified.load import load
 from tallyveil.errors import PackageError
 from tallyveil.mechanism import Mechanism
+from tallyveil.mechanisms.transport import transport
 from tallyveil.publish.accuracy import (
     WIDEST_PICTURE,
     Figures,
@@ -27,6 +26,7 @@ from tallyveil.publish.kinds import DISTRIBUTION
 from tallyveil.publish.page.methodology import methodology
 from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.records import ColumnRecord, StageRecord
+from tallyveil.query import Query
 
 __all__ = [
     "describe_again",
@@ -114,27 +114,34 @@ def describe_again(column: ColumnRecord, certified: Sequence[Certified]) -> Figu
     """The figures of a column from what its stages drew from and its published histogram."""
     pairs = zip(column.stages, certified, strict=True)
     distribution = next((found for stage, found in pairs if stage.kind == DISTRIBUTION), None)
-    histogram = np.array(column.histogram, dtype=np.int64)
-    return describe_published(column.kind, certified[-1], distribution, column.upper, histogram)
+    return describe_published(
+        column.kind, certified[-1], distribution, column.histogram, column.matching
+    )
 
 
 def published_mechanism(folder: str | Path, column: ColumnRecord) -> Mechanism | None:
     """Probabilities of published counts given true ones, for one column of a receipt.
 
     Those of the certified mechanism itself, unless ranks were matched afterwards: then those
-    of the transport mechanism that the whole procedure amounts to in a large table. None where
-    the range is too wide for a matrix.
+    of the draw followed by the matching that the receipt states. Receipts of version 1 do not
+    state one, and the transport mechanism stands for it. None where the range is too wide.
     """
     if column.upper + 1 > WIDEST_PICTURE:
         return None
     stage = column.counts_stage
+    if column.matching is not None:
+        return matched_mechanism(column.upper, stage.certified_epsilon, column.matching)
     if column.kind.keeps_distribution:
-        return matched_mechanism(column.upper, stage.certified_epsilon, np.array(column.histogram))
+        rows = column.histogram.spread_out(column.upper + 1)
+        return transport(Query.count(column.upper), stage.certified_epsilon, rows / rows.sum())
     return matrix_of(load_stage(folder, stage))
 
 
 def rebuild_methodology(folder: str | Path) -> str:
     """The text of METHODOLOGY.html; byte for byte the one in the folder."""
     receipt = read_receipt(folder)
-    made = [published_mechanism(folder, column) for column in receipt.columns]
+    made = [
+        None if column.kind.keeps_distribution else published_mechanism(folder, column)
+        for column in receipt.columns
+    ]
     return methodology(receipt, [None if found is None else found.matrix for found in made])

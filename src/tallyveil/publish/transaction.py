@@ -37,6 +37,7 @@ from tallyveil.publish.records import (
     TableRecord,
 )
 from tallyveil.publish.release import Release
+from tallyveil.publish.tallies import Histogram
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.base import Table
 
@@ -244,8 +245,9 @@ def _describe(
 ) -> tuple[ColumnRecord, Figures]:
     certified = stages[-1].certified
     distribution = next((s.certified for s in stages if s.kind == DISTRIBUTION), None)
+    histogram = Histogram.of(published.histogram)
     figures = describe_published(
-        KINDS[plan.method_name], certified, distribution, plan.upper, published.histogram
+        KINDS[plan.method_name], certified, distribution, histogram, published.matching
     )
     spread = figures.spread
     record = ColumnRecord(
@@ -261,8 +263,9 @@ def _describe(
         figures.properties,
         plan.solver,
         figures.accuracy.to_dict(),
-        tuple(published.histogram.tolist()),
+        histogram,
         None if spread is None else tuple(np.round(2 * spread, 3).tolist()),
+        published.matching,
     )
     return record, figures
 
@@ -301,7 +304,11 @@ def _write_confidential(path: Path, prepared: Prepared, release: Release) -> Non
 
     released = {name: column.counts for name, column in release.published.items()}
     truth, left_out = prepared.read_truth(), prepared.left_out
-    page = confidential_report(release.receipt, truth, released, left_out)
+    intervals = {
+        column.name: figures.accuracy.interval
+        for column, figures in zip(release.receipt.columns, release.figures, strict=True)
+    }
+    page = confidential_report(release.receipt, truth, released, intervals, left_out)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(handle, "w", encoding="utf-8", newline="\n") as file:
         file.write(page)

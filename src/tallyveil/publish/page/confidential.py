@@ -11,12 +11,12 @@ from html import escape
 
 import numpy as np
 
-from tallyveil.arrays import Integers
-from tallyveil.evaluate.distances import kolmogorov_smirnov, wasserstein
+from tallyveil.arrays import Floats, Integers
 from tallyveil.publish.page import svg
 from tallyveil.publish.page.html import figure, page, paragraph, section, table
 from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.records import ColumnRecord
+from tallyveil.publish.tallies import Histogram
 
 __all__ = ["confidential_report"]
 
@@ -25,11 +25,13 @@ def confidential_report(
     receipt: Receipt,
     true: Mapping[str, Integers],
     released: Mapping[str, Integers],
+    intervals: Mapping[str, Floats],
     left_out: tuple[int, int] | None = None,
 ) -> str:
     """True against released counts of every column, in row order; shapes (rows,).
 
-    `left_out` says how many rows were not counted, to bound each person's, of how many.
+    `intervals` are those of `Accuracy`, for every true count up to the upper bound. `left_out`
+    says how many rows were not counted, to bound each person's, of how many.
     """
     body = [
         "<h1>True against released counts</h1>",
@@ -50,43 +52,66 @@ def confidential_report(
                 "below are those of all rows."
             )
         )
-    body += [
-        _column(column, true[column.name], released[column.name]) for column in receipt.columns
-    ]
+    for column in receipt.columns:
+        name = column.name
+        body.append(_column(column, true[name], released[name], intervals[name]))
     body.append(f"<footer>CONFIDENTIAL. Release {escape(receipt.release)}.</footer>")
     return page("CONFIDENTIAL: true against released counts", "\n".join(body), confidential=True)
 
 
-def _column(column: ColumnRecord, true: Integers, released: Integers) -> str:
+def _column(column: ColumnRecord, true: Integers, released: Integers, interval: Floats) -> str:
     upper = column.upper
-    kept = np.minimum(true, upper)
-    error = (released - kept).astype(float)
-    inside = np.mean(
-        (released >= np.array(column.accuracy["interval_low"])[kept])
-        & (released <= np.array(column.accuracy["interval_high"])[kept])
-    )
-    shares = [np.bincount(x, minlength=upper + 1) / len(x) for x in (kept, released)]
+    low, high = interval[np.minimum(true, upper)].T
+    inside = ((released >= low) & (released <= high)).mean()
+    error = released - true.astype(float)
+    ordered = np.sort(true), np.sort(released)
+    lost = int(np.maximum(true - upper, 0).sum())
     rows = [
         ("mean absolute error", f"{np.abs(error).mean():.4f}"),
         ("root mean squared error", f"{np.sqrt((error**2).mean()):.4f}"),
         ("mean error", f"{error.mean():+.4f}".replace("-", "−")),
         ("rows reported exactly", f"{(error == 0).mean():.1%}"),
         (f"rows inside their {column.accuracy['confidence']:.0%} interval", f"{inside:.1%}"),
-        ("rows top-coded", f"{(true > upper).sum():,}"),
+        ("rows top-coded", f"{(true > upper).sum():,} ({(true > upper).mean():.1%})"),
+        ("lost by top-coding", f"{lost:,} of {true.sum():,} ({lost / max(true.sum(), 1):.1%})"),
         ("true total, released total", f"{true.sum():,}, {released.sum():,}"),
-        ("distance of the distributions (W1)", f"{wasserstein(*shares):.4f}"),
-        ("largest gap of the cumulative shares (KS)", f"{kolmogorov_smirnov(*shares):.4f}"),
+        ("distance of the distributions (W1)", f"{np.abs(np.subtract(*ordered)).mean():.4f}"),
+        ("largest gap of the cumulative shares (KS)", f"{_largest_gap(*ordered):.4f}"),
     ]
+    parts = [table([], rows, numbers=(1,))]
+    if lost:
+        parts.insert(0, paragraph(_top_coding_words(column, true, lost), "warning"))
     return section(
         column.name,
-        table([], rows, numbers=(1,)),
+        *parts,
         figure(
-            svg.scatter(kept, released, "true count", "released count", "True against released"),
-            "Every row once; darker where many rows coincide. The dashed line is no error.",
+            svg.scatter(true, released, "true count", "released count", "True against released"),
+            "All rows; darker where many coincide. The dashed line is no error.",
             narrow=True,
         ),
         figure(
-            svg.compare_chart(shares[0] * len(true), shares[1] * len(true)),
-            "Rows with each count: true (outlined) and released (filled).",
+            svg.compare_chart(_histogram(true), _histogram(released)),
+            "Rows with each count: true (outlined) and released (filled). Where the range is wide, "
+            "bars beyond 20 gather several counts.",
         ),
     )
+
+
+def _top_coding_words(column: ColumnRecord, true: Integers, lost: int) -> str:
+    return (
+        f"{(true > column.upper).sum():,} rows have more than {column.upper:,}, the upper bound of "
+        f"{column.name}. Top-coding took {lost / true.sum():.1%} of the true total out of the "
+        "release before any noise was added. A larger bound would lose less."
+    )
+
+
+def _largest_gap(true: Integers, released: Integers) -> float:
+    """The largest difference of the cumulative shares of two sorted columns."""
+    at = np.union1d(true, released)
+    shares = [np.searchsorted(x, at, side="right") / len(x) for x in (true, released)]
+    return float(np.abs(np.subtract(*shares)).max())
+
+
+def _histogram(counts: Integers) -> Histogram:
+    present, rows = np.unique(counts, return_counts=True)
+    return Histogram(tuple(present.tolist()), tuple(rows.tolist()))

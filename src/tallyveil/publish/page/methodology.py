@@ -6,16 +6,13 @@ folder can build it again, and nothing confidential can be in it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from html import escape
-from typing import Any
-
-import numpy as np
 
 from tallyveil.arrays import Floats
-from tallyveil.publish.page import svg
-from tallyveil.publish.page.html import figure, notes, page, paragraph, section, table
+from tallyveil.publish.page.columns import column_section, limits_of
+from tallyveil.publish.page.html import notes, page, paragraph, section, table
 from tallyveil.publish.receipt import FLOAT_PROTECTION, Receipt
 from tallyveil.publish.records import ColumnRecord
 
@@ -46,7 +43,7 @@ def methodology(receipt: Receipt, matrices: Sequence[Floats | None]) -> str:
         section("What it cost", *_costs(receipt)),
     ]
     for column, matrix in zip(columns, matrices, strict=True):
-        body.append(_column_section(column, matrix, receipt))
+        body.append(column_section(column, matrix))
     body += [
         section("Known limitations", notes(_limitations(receipt))),
         section("How to check this release", *_how_to_check(receipt)),
@@ -86,7 +83,8 @@ def _promise_notes(receipt: Receipt) -> list[str]:
         ),
         paragraph(
             "A published count can differ from the true one for no reason but this protection. "
-            "It is not an error, and differences inside the intervals below mean nothing."
+            "It is not an error. Two published counts whose intervals below overlap may well come "
+            "from equal true counts."
         ),
     ]
 
@@ -181,69 +179,6 @@ def _ladder_words(receipt: Receipt) -> str:
     )
 
 
-def _column_section(column: ColumnRecord, matrix: Floats | None, receipt: Receipt) -> str:
-    accuracy = column.accuracy
-    true = np.arange(column.upper + 1)
-    interval = np.column_stack([accuracy["interval_low"], accuracy["interval_high"]])
-    source = (
-        "These figures are exact properties of the certified mechanism."
-        if accuracy["exact"]
-        else "These figures describe the whole procedure, with the published distribution "
-        "standing in for the true one, which stays secret."
-    )
-    share = f"{accuracy['confidence']:.0%}"
-    parts = [
-        paragraph(
-            f"How far published values of {column.name} lie from true ones, by true count. "
-            f"{source} No method that stays inside a range can be unbiased at both its ends."
-        ),
-        _accuracy_table(accuracy, share),
-        figure(
-            svg.error_chart(true, accuracy["bias"], interval),
-            f"Error by true count. Band: {share} of published values lie inside it. "
-            "Line: the average error (bias).",
-        ),
-        figure(
-            svg.bar_chart(
-                column.histogram,
-                column.spread,
-                "published count",
-                "rows",
-                "Distribution of published counts",
-            ),
-            "How many rows have each published count. Whiskers: twice the standard error that "
-            "the protection causes.",
-        ),
-    ]
-    if matrix is not None:
-        parts.append(
-            figure(
-                svg.heatmap(matrix, list(true), list(range(matrix.shape[1]))),
-                "The mechanism: each row shows where a true count ends up. Shades grow with the "
-                "square root of the probability.",
-                narrow=True,
-            )
-        )
-    return section(f"Accuracy of {column.name}", *parts)
-
-
-def _accuracy_table(accuracy: Mapping[str, Any], share: str) -> str:
-    upper = len(accuracy["bias"]) - 1
-    wanted = sorted({0, 1, 2, 3, 5, *range(10, upper, max(10, round(upper / 50) * 10)), upper})
-    rows = [
-        (
-            f"{true}",
-            f"{accuracy['bias'][true]:+.2f}".replace("-", "−"),
-            f"{accuracy['rmse'][true]:.2f}",
-            f"{accuracy['interval_low'][true]} to {accuracy['interval_high'][true]}",
-        )
-        for true in wanted
-        if true <= upper
-    ]
-    header = ["true count", "bias", "root mean squared error", f"{share} interval"]
-    return table(header, rows, numbers=(0, 1, 2, 3))
-
-
 def _limitations(receipt: Receipt) -> list[str]:
     facts = receipt.table
     found = [
@@ -251,13 +186,10 @@ def _limitations(receipt: Receipt) -> list[str]:
         "The number of rows and the columns published unchanged are not protected.",
         "Other releases made from the same data add up with this one.",
         "Facts about groups, such as a county having many cases, are meant to stay visible.",
-        "Counts near 0 and near the upper end are pushed inwards; totals of many small counts "
-        "carry that bias.",
+        *(limit for column in receipt.columns for limit in limits_of(column)),
         "Random bits come from a cipher keyed by the operating system, so the promise is exact "
         "for ideal random bits and holds in practice for anyone who cannot break AES-256.",
     ]
-    if any(column.above == "top_code" for column in receipt.columns):
-        found.append("Counts above the upper end, if there were any, are understated.")
     if facts.counted_by:
         found.append("The conditions and the list of categories were chosen by the publisher.")
     return found

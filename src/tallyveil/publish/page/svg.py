@@ -18,9 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tallyveil.arrays import Floats
+from tallyveil.arrays import Floats, Integers
+from tallyveil.publish.tallies import Histogram, round_counts
 
 __all__ = [
+    "Bars",
     "Chart",
     "bar_chart",
     "compare_chart",
@@ -33,6 +35,12 @@ __all__ = [
 
 INK, SOFT, GRID = "#22303c", "#5f6f7c", "#e6eaed"
 BLUE, PALE, AMBER = "#2f6f9f", "#cfe0ec", "#c7762b"
+WIDEST_LINEAR = 150
+"""Axes up to this count are linear, with a bar for every count; wider ones follow log(1 + x)."""
+
+DOT = 2.5
+"""Points that round to the same multiple of this many pixels are drawn once."""
+
 RAMP = np.array([[255, 255, 255], [214, 229, 239], [120, 172, 205], [47, 111, 159], [16, 44, 82]])
 
 
@@ -53,28 +61,28 @@ def nice_ticks(low: float, high: float, count: int = 6) -> list[float]:
 
 @dataclass(frozen=True)
 class Chart:
-    """A plot area with linear axes inside a drawing of fixed size."""
+    """A plot area inside a drawing of fixed size; an axis may follow log(1 + value)."""
 
     x_range: tuple[float, float]
     y_range: tuple[float, float]
+    log_x: bool = False
+    log_y: bool = False
     width: int = 640
     height: int = 300
     left: int = 58
-    right: int = 16
+    right: int = 34
     top: int = 14
     bottom: int = 46
 
     def x(self, value: float) -> float:
         """Where `value` lies across."""
-        low, high = self.x_range
         inner = self.width - self.left - self.right
-        return self.left + inner * (value - low) / ((high - low) or 1.0)
+        return self.left + inner * _place(value, self.x_range, self.log_x)
 
     def y(self, value: float) -> float:
         """Where `value` lies down."""
-        low, high = self.y_range
         inner = self.height - self.top - self.bottom
-        return self.height - self.bottom - inner * (value - low) / ((high - low) or 1.0)
+        return self.height - self.bottom - inner * _place(value, self.y_range, self.log_y)
 
     def frame(self, x_label: str, y_label: str, body: str, title: str) -> str:
         """The whole picture: grid, ticks, labels, and `body` on top."""
@@ -82,7 +90,7 @@ class Chart:
             f'<svg viewBox="0 0 {self.width} {self.height}" role="img" '
             f'aria-label="{escape(title)}" xmlns="http://www.w3.org/2000/svg">'
         ]
-        for tick in nice_ticks(*self.y_range):
+        for tick in _ticks(self.y_range, self.log_y, 6):
             at = self.y(tick)
             parts.append(
                 f'<line x1="{self.left}" x2="{self.width - self.right}" y1="{at:.1f}" '
@@ -90,7 +98,7 @@ class Chart:
                 + _text(self.left - 8, at + 4, _short(tick), "end")
             )
         base = self.height - self.bottom
-        for tick in nice_ticks(*self.x_range, count=9):
+        for tick in _ticks(self.x_range, self.log_x, 9):
             parts.append(_text(self.x(tick), base + 17, _short(tick), "middle"))
         parts.append(body)
         parts.append(
@@ -122,6 +130,20 @@ class Chart:
             corners = [(x + half, y) for x, y in _points(xs, ys) for half in (-0.5, 0.5)]
             sides.append([f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in corners])
         return f'<polygon points="{" ".join(sides[0] + sides[1][::-1])}" fill="{colour}"/>'
+
+
+def _place(value: float, limits: tuple[float, float], log: bool) -> float:
+    """Where `value` lies between two limits, as a share of their distance."""
+    low, high = (math.log1p(end) for end in limits) if log else limits
+    return ((math.log1p(value) if log else value) - low) / ((high - low) or 1.0)
+
+
+def _ticks(limits: tuple[float, float], log: bool, count: int) -> list[float]:
+    if not log:
+        return nice_ticks(*limits, count=count)
+    high = max(limits)
+    marks = [m * 10.0**e for e in range(13) for m in (1, 2, 5) if m * 10.0**e <= high]
+    return [0.0, *(marks if len(marks) < count + 3 else marks[::3])]
 
 
 def heatmap(matrix: Floats, inputs: Sequence[float], outputs: Sequence[float]) -> str:
@@ -166,71 +188,106 @@ def _scale(chart: Chart, top: float) -> str:
     return text + body
 
 
-def error_chart(inputs: ArrayLike, bias: ArrayLike, interval: Floats) -> str:
+def error_chart(true: Integers, bias: ArrayLike, interval: Floats) -> str:
     """Error (released minus true) by true count: the interval as a band, the bias as a line."""
-    true = np.asarray(inputs, dtype=float)
     low, high = interval[:, 0] - true, interval[:, 1] - true
     reach = max(1.0, float(np.abs([low.min(), high.max()]).max()))
-    chart = Chart((float(true[0]) - 0.5, float(true[-1]) + 0.5), (-1.08 * reach, 1.08 * reach))
+    last = float(true[-1])
+    limits = (-0.5, last + 0.5), (-1.08 * reach, 1.08 * reach)
+    chart = Chart(*limits, log_x=last > WIDEST_LINEAR)
     body = chart.band(true, low, high, PALE)
     body += chart.line([true[0], true[-1]], [0, 0], SOFT, "3 4")
     body += chart.line(true, bias, AMBER)
     return chart.frame("true count", "released − true", body, "Bias and interval by true count")
 
 
-def bar_chart(
-    values: ArrayLike, spread: ArrayLike | None, x_label: str, y_label: str, title: str
-) -> str:
-    """Bars for 0, 1, 2, ...; `spread` draws a whisker of plus and minus that much."""
-    bars = np.asarray(values, dtype=float)
-    reach = np.zeros_like(bars) if spread is None else np.asarray(spread, dtype=float)
-    top = float((bars + reach).max()) or 1.0
-    chart = Chart((-0.6, len(bars) - 0.4), (0.0, 1.05 * top))
-    wide = max(0.6, 0.8 * (chart.x(1) - chart.x(0)))
-    base, parts = chart.y(0), []
-    for at, value in enumerate(bars):
-        x, y = chart.x(at), chart.y(float(value))
-        parts.append(
-            f'<rect x="{x - wide / 2:.2f}" y="{y:.1f}" width="{wide:.2f}" '
-            f'height="{base - y:.1f}" fill="{BLUE}"/>'
-        )
-        if reach[at] > 0:
-            high = chart.y(float(value + reach[at]))
-            low = chart.y(float(max(0.0, value - reach[at])))
-            parts.append(
+@dataclass(frozen=True)
+class Bars:
+    """Rows by count, gathered into bins that fit on a page: [start, next start)."""
+
+    starts: list[int]
+    rows: list[int]
+
+    @classmethod
+    def of(cls, histogram: Histogram, largest: int) -> Bars:
+        """One bar per count where the range is narrow, wider ones beyond 20 where it is not."""
+        every = WIDEST_LINEAR if largest <= WIDEST_LINEAR else 20
+        starts = round_counts(largest + 1, every)
+        at = np.searchsorted(starts, histogram.counts, side="right") - 1
+        rows = np.zeros(len(starts) - 1, dtype=np.int64)
+        np.add.at(rows, at, histogram.rows)
+        return cls(starts, rows.tolist())
+
+    def chart(self, top: float) -> Chart:
+        """An empty chart that these bars fit in."""
+        last = self.starts[-1] - 1
+        limits = (-0.6, last + 0.6), (0.0, 1.05 * (top or 1.0))
+        return Chart(*limits, log_x=last > WIDEST_LINEAR)
+
+    def draw(self, chart: Chart, style: str) -> str:
+        """The bars that are not empty."""
+        base, parts = chart.y(0), []
+        for start, stop, rows in zip(self.starts, self.starts[1:], self.rows, strict=False):
+            if rows:
+                left, right = chart.x(start - 0.4), chart.x(stop - 0.6)
+                y = chart.y(rows)
+                parts.append(
+                    f'<rect x="{left:.2f}" y="{y:.1f}" width="{max(0.6, right - left):.2f}" '
+                    f'height="{base - y:.1f}" {style}/>'
+                )
+        return "".join(parts)
+
+
+def bar_chart(histogram: Histogram, spread: Sequence[float] | None, title: str) -> str:
+    """Rows with each published count; `spread` draws a whisker of plus and minus that much.
+
+    Where the range is wide, bars beyond 20 gather several counts and have no whiskers.
+    """
+    bars = Bars.of(histogram, histogram.largest)
+    alone = {start for start, stop in zip(bars.starts, bars.starts[1:], strict=False)
+             if stop == start + 1}  # fmt: skip
+    reach = dict(zip(histogram.counts, spread or (), strict=False))
+    pairs = zip(histogram.counts, histogram.rows, strict=True)
+    whiskers = [(at, rows, reach.get(at, 0.0)) for at, rows in pairs if at in alone]
+    top = max([*bars.rows, *(rows + more for _, rows, more in whiskers)])
+    chart = bars.chart(float(top))
+    body = bars.draw(chart, f'fill="{BLUE}"')
+    for at, rows, more in whiskers:
+        if more > 0:
+            x, high, low = chart.x(at), chart.y(rows + more), chart.y(max(0.0, rows - more))
+            body += (
                 f'<line x1="{x:.2f}" x2="{x:.2f}" y1="{high:.1f}" y2="{low:.1f}" '
                 f'stroke="{AMBER}" stroke-width="1.3"/>'
             )
-    return chart.frame(x_label, y_label, "".join(parts), title)
+    return chart.frame("published count", "rows", body, title)
 
 
-def compare_chart(outlined: ArrayLike, filled: ArrayLike) -> str:
-    """Two histograms over 0, 1, 2, ...: one as bars, the other as an outline around them."""
-    frame, bars = np.asarray(outlined, dtype=float), np.asarray(filled, dtype=float)
-    chart = Chart((-0.6, len(bars) - 0.4), (0.0, 1.05 * (float(max(frame.max(), bars.max())) or 1)))
-    wide, base, parts = max(0.6, 0.8 * (chart.x(1) - chart.x(0))), chart.y(0), []
-    for values, style in ((bars, f'fill="{PALE}"'), (frame, f'fill="none" stroke="{INK}"')):
-        for at, value in enumerate(values.tolist()):
-            x, y = chart.x(at) - wide / 2, chart.y(value)
-            parts.append(
-                f'<rect x="{x:.2f}" y="{y:.1f}" width="{wide:.2f}" height="{base - y:.1f}" '
-                f"{style}/>"
-            )
-    return chart.frame("count", "rows", "".join(parts), "True and released distributions")
+def compare_chart(outlined: Histogram, filled: Histogram) -> str:
+    """Two histograms: one as bars, the other as an outline around them."""
+    largest = max(outlined.largest, filled.largest)
+    frame, bars = Bars.of(outlined, largest), Bars.of(filled, largest)
+    chart = bars.chart(float(max(*frame.rows, *bars.rows)))
+    body = bars.draw(chart, f'fill="{PALE}"') + frame.draw(chart, f'fill="none" stroke="{INK}"')
+    return chart.frame("count", "rows", body, "True and released distributions")
 
 
 def scatter(xs: ArrayLike, ys: ArrayLike, x_label: str, y_label: str, title: str) -> str:
-    """Points with the diagonal; equal points are drawn once, darker where there are many."""
+    """Points with the diagonal; those that coincide are drawn once, darker where many do."""
     across, down = np.asarray(xs, dtype=float), np.asarray(ys, dtype=float)
     top = max(1.0, float(across.max()), float(down.max()))
-    chart = Chart((0.0, top), (0.0, top), width=480, height=440)
-    pairs, times = np.unique(np.column_stack([across, down]), axis=0, return_counts=True)
-    strength = 0.25 + 0.75 * np.log1p(times) / np.log1p(times.max())
+    wide = top > WIDEST_LINEAR
+    chart = Chart((0.0, top), (0.0, top), wide, wide, width=480, height=440)
+    pairs, rows = np.unique(np.column_stack([across, down]), axis=0, return_counts=True)
+    dots: dict[tuple[int, int], int] = {}
+    for (x, y), times in zip(pairs.tolist(), rows.tolist(), strict=True):
+        spot = round(chart.x(x) / DOT), round(chart.y(y) / DOT)
+        dots[spot] = dots.get(spot, 0) + times
+    most = math.log1p(max(dots.values()))
     body = chart.line([0, top], [0, top], SOFT, "3 4")
     body += "".join(
-        f'<circle cx="{chart.x(x):.1f}" cy="{chart.y(y):.1f}" r="2.6" fill="{BLUE}" '
-        f'fill-opacity="{alpha:.2f}"/>'
-        for (x, y), alpha in zip(pairs, strength, strict=True)
+        f'<circle cx="{x * DOT:g}" cy="{y * DOT:g}" r="2.6" fill="{BLUE}" '
+        f'fill-opacity="{0.25 + 0.75 * math.log1p(times) / most:.2f}"/>'
+        for (x, y), times in dots.items()
     )
     return chart.frame(x_label, y_label, body, title)
 

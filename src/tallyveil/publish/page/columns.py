@@ -1,0 +1,117 @@
+"""The part of METHODOLOGY.html that says how accurate one column is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tallyveil.arrays import Floats
+from tallyveil.publish.page import svg
+from tallyveil.publish.page.html import figure, paragraph, section, table
+from tallyveil.publish.records import ColumnRecord
+
+__all__ = ["column_section", "limits_of"]
+
+WIDEST_HEATMAP = 200
+"""Up to this largest published count the mechanism is shown as a picture."""
+
+SHOWN = [0, 3, *(m * 10**e for e in range(7) for m in (1, 2, 5))]
+"""The true counts of the table on the page, beside the last ones."""
+
+EXACT = "These figures are exact properties of the certified mechanism."
+MATCHED = (
+    "Bias and error are estimates: averages over the noise, for the ranking of rows as it came "
+    "out. The intervals are no estimates: they follow from the certified noise and from which "
+    "noisy counts became which published ones, which the receipt states."
+)
+
+
+def column_section(column: ColumnRecord, matrix: Floats | None) -> str:
+    """How far published values lie from true ones, in a table and pictures."""
+    accuracy = column.accuracy
+    share = f"{accuracy['confidence']:.0%}"
+    last = column.histogram.largest
+    within = np.array(accuracy["true_count"]) <= last
+    true = np.array(accuracy["true_count"])[within]
+    interval = np.column_stack([accuracy["interval_low"], accuracy["interval_high"]])[within]
+    words = (
+        f"How far published values of {column.name} lie from true ones, by true count. A row with "
+        f"that true count is published inside the interval with a chance of at least {share}. "
+        f"{EXACT if accuracy['exact'] else MATCHED} No method that stays inside a range can be "
+        "unbiased at both its ends."
+    )
+    parts = [
+        paragraph(words),
+        _accuracy_table(column, share),
+        figure(
+            svg.error_chart(true, np.array(accuracy["bias"])[within], interval),
+            f"Error by true count, up to {last:,}, the largest published count. Band: the {share} "
+            "interval. Line: the average error (bias).",
+        ),
+        figure(
+            svg.bar_chart(column.histogram, column.spread, "Distribution of published counts"),
+            _histogram_words(column),
+        ),
+    ]
+    if matrix is not None and last <= WIDEST_HEATMAP:
+        shown = list(range(last + 1))
+        parts.append(
+            figure(
+                svg.heatmap(matrix[: last + 1, : last + 1], shown, shown),
+                "The mechanism: each row shows where a true count ends up. Shades grow with the "
+                "square root of the probability.",
+                narrow=True,
+            )
+        )
+    return section(f"Accuracy of {column.name}", *parts)
+
+
+def _histogram_words(column: ColumnRecord) -> str:
+    words = "How many rows have each published count."
+    if column.histogram.largest > svg.WIDEST_LINEAR:
+        words += " Bars beyond 20 gather several counts."
+    if column.spread is not None:
+        words += " Whiskers: twice the standard error that the protection causes" + (
+            ", or less." if column.kind.keeps_distribution else "."
+        )
+    return words
+
+
+def _accuracy_table(column: ColumnRecord, share: str) -> str:
+    accuracy = column.accuracy
+    stated = {true: at for at, true in enumerate(accuracy["true_count"])}
+    wanted = sorted({*SHOWN, column.histogram.largest, column.upper} & set(stated))
+    header = ["true count", "bias", "root mean squared error", f"{share} interval"]
+    rows = [_accuracy_row(column, accuracy, true, stated[true]) for true in wanted]
+    return table(header, rows, numbers=(0, 1, 2, 3))
+
+
+def _accuracy_row(
+    column: ColumnRecord, accuracy: Mapping[str, Any], true: int, at: int
+) -> tuple[str, ...]:
+    inside = f"{accuracy['interval_low'][at]:,} to {accuracy['interval_high'][at]:,}"
+    if true == column.upper and column.above == "top_code":
+        return f"{true:,} or more", "", "", inside
+    bias = f"{accuracy['bias'][at]:+,.2f}".replace("-", "−")
+    return f"{true:,}", bias, f"{accuracy['rmse'][at]:,.2f}", inside
+
+
+def limits_of(column: ColumnRecord) -> list[str]:
+    """What a reader of this column must not do, in sentences."""
+    name = column.name
+    found = [
+        f"Published values of {name} follow the distribution of the whole table. Groups that "
+        "differ from it, such as a state with few cases, are pulled towards it, and so are their "
+        "sums and the differences between them. Sums of groups: see below."
+        if column.kind.keeps_distribution
+        else f"Values of {name} near 0 and near the upper end are pushed inwards, so that sums of "
+        "many small ones come out too large. Sums of groups: see below."
+    ]
+    if column.above == "top_code":
+        found.append(
+            f"A published {column.upper:,} of {name} means {column.upper:,} or more. What lies "
+            "above was cut off before the draw, and is missing from all sums."
+        )
+    return found

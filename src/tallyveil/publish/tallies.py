@@ -1,0 +1,151 @@
+"""How many rows have each published count, and which draws became which counts; both sparse.
+
+What does not occur takes no room, so a wide range costs no more than the rows that are in it.
+Everything here is published, and follows from private draws alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tallyveil.arrays import Floats, Integers, freeze
+
+__all__ = ["Histogram", "Matching", "round_counts"]
+
+STEPS = (10, 12, 14, 16, 18, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90)
+"""The round counts of a decade."""
+
+
+def round_counts(last: int, every: int) -> list[int]:
+    """All counts up to `every`, then round ones, sixteen a decade, and `last`.
+
+    >>> round_counts(33, 10)
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 25, 30, 33]
+    """
+    found, scale = {*range(min(last, every) + 1), last}, 1
+    while scale * STEPS[0] <= last:
+        found |= {step * scale for step in STEPS if every < step * scale <= last}
+        scale *= 10
+    return sorted(found)
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """The published counts that occur, in order, and how many rows have each.
+
+    >>> Histogram.of([2, 0, 0, 1])
+    Histogram(counts=(0, 3), rows=(2, 1))
+    """
+
+    counts: tuple[int, ...]
+    rows: tuple[int, ...]
+
+    @classmethod
+    def of(cls, rows: ArrayLike) -> Histogram:
+        """The histogram of an array that holds the rows of every count 0, 1, 2, ..."""
+        dense = np.asarray(rows)
+        present = np.flatnonzero(dense)
+        return cls(tuple(present.tolist()), tuple(dense[present].tolist()))
+
+    @property
+    def largest(self) -> int:
+        """The largest published count."""
+        return self.counts[-1]
+
+    def spread_out(self, size: int) -> Integers:
+        """The rows of every count 0..size-1, shape (size,)."""
+        dense = np.zeros(size, dtype=np.int64)
+        dense[list(self.counts)] = self.rows
+        return dense
+
+
+@dataclass(frozen=True, eq=False)
+class Matching:
+    """Which draws became which published counts, where counts were handed out after the draw.
+
+    `rows[e]` rows drew `draws[e]` and were given the count `counts[e]`; entries are in order
+    of draws, then counts. A cross table of two released things: it costs no privacy, and it
+    says exactly what a published count tells of the draw behind it.
+
+    >>> Matching.of(np.array([3, 0, 1, 0]), np.array([2, 0, 1, 0])).rows.tolist()
+    [2, 1, 1]
+    """
+
+    draws: Integers
+    counts: Integers
+    rows: Integers
+
+    @classmethod
+    def of(cls, draws: Integers, counts: Integers) -> Matching:
+        """The matching of rows that drew `draws` and were given `counts`, shapes (rows,)."""
+        width = int(counts.max()) + 1
+        pairs, rows = np.unique(draws.astype(np.int64) * width + counts, return_counts=True)
+        return cls(freeze(pairs // width), freeze(pairs % width), freeze(rows))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Matching) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.rows.tolist()))
+
+    def to_dict(self) -> dict[str, list[int]]:
+        """JSON-ready."""
+        return {name: getattr(self, name).tolist() for name in ("draws", "counts", "rows")}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Matching:
+        """The matching that `to_dict` wrote; whole numbers were checked by the caller."""
+        parts = [freeze(np.array(data[name], np.int64)) for name in ("draws", "counts", "rows")]
+        return cls(*parts)
+
+    def is_of(self, histogram: Histogram) -> bool:
+        """Whether entries are in order, each once, and give this histogram of counts."""
+        step = np.diff(self.draws), np.diff(self.counts)
+        rises = (step[0] > 0) | ((step[0] == 0) & (step[1] > 0))
+        if not (len(self.draws) == len(self.counts) == len(self.rows) and bool(rises.all())):
+            return False
+        found = np.zeros(int(self.counts.max(initial=0)) + 1, dtype=np.int64)
+        np.add.at(found, self.counts, self.rows)
+        return bool((self.rows > 0).all()) and Histogram.of(found) == histogram
+
+    def find_range(self, low: ArrayLike, high: ArrayLike) -> tuple[Integers, Integers]:
+        """Lowest and highest count given to any draw from `low` to `high`, both included.
+
+        Where no such draw occurs, the counts given to the draws around it.
+        """
+        first = np.searchsorted(self.draws, low, side="left")
+        last = np.searchsorted(self.draws, high, side="right") - 1
+        falling = np.minimum.accumulate(self.counts[::-1])[::-1]
+        rising = np.maximum.accumulate(self.counts)
+        lowest = falling[np.minimum(first, len(falling) - 1)]
+        highest = rising[np.maximum(last, 0)]
+        return np.minimum(lowest, highest), np.maximum(lowest, highest)
+
+    def draws_of(self, counts: ArrayLike) -> tuple[Integers, Integers]:
+        """The smallest and largest draw that was given each of `counts`, which occur."""
+        order = np.argsort(self.counts, kind="stable")
+        held = self.counts[order]
+        first = np.searchsorted(held, counts, side="left")
+        last = np.searchsorted(held, counts, side="right") - 1
+        return self.draws[order[first]], self.draws[order[last]]
+
+    def describe_moves(self, size: int) -> tuple[Floats, Floats]:
+        """Mean and variance of count minus draw, for every draw 0..size-1, shapes (size,).
+
+        A draw that did not occur is moved as far as those around it, in between evenly.
+        """
+        present, at = np.unique(self.draws, return_inverse=True)
+        rows = np.bincount(at, self.rows)
+        move = (self.counts - self.draws).astype(float)
+        mean = np.bincount(at, self.rows * move) / rows
+        spread = np.bincount(at, self.rows * (move - mean[at]) ** 2) / rows
+        every = np.arange(size)
+        means = np.interp(every, present, mean)
+        variances = np.zeros(size)
+        variances[present] = spread
+        return np.clip(means, -every, size - 1 - every), variances
