@@ -177,8 +177,8 @@ def test_a_matching_says_which_draws_became_which_counts():
     matching = Matching.of(draws, counts)
     assert [part.tolist() for part in matching.draws_of([0, 1, 8])] == [[0, 0, 9], [0, 1, 9]]
     low, high = matching.find_range([0, 2, 5, 5], [1, 4, 8, 30])
-    assert low.tolist() == [0, 3, 3, 8]
-    assert high.tolist() == [1, 3, 8, 8]
+    assert low.tolist() == [0, 3, 8, 8]
+    assert high.tolist() == [1, 3, 3, 8], "no draw from 5 to 8 occurs"
     move, variance = matching.describe_moves(11)
     assert move[[0, 1, 4, 9, 10]].tolist() == [0.5, 0.0, -1.0, -1.0, -1.0]
     assert variance[:2].tolist() == [0.25, 0.0]

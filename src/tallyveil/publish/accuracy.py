@@ -193,8 +193,9 @@ def matched_accuracy(
 
     A row with true count d draws k with probability G[d, k]; what draw k was given is known. So
     the interval holds by itself: with a chance of at least 95 % the draw lies in its own interval,
-    and then the published count lies between the counts that such draws were given. Bias and
-    error are expectations over the draw, with count minus draw = move(k)::
+    and then the published count lies between the counts that such draws were given (or were
+    moved to, where few or none occur: wider is no less true). Bias and error are expectations
+    over the draw, with count minus draw = move(k)::
 
         bias(d) = sum_k G[d, k] (k - d + mean of move(k)),       and so for the squared error
     """
@@ -209,8 +210,12 @@ def matched_accuracy(
     moved = expect(move)
     shared = expect(every * move) - every * moved  # of draw - d and move
     squared = rmse**2 + 2 * shared + expect(move**2 + variance)
-    low, high = matching.find_range(draws[:, 0], draws[:, 1])
-    interval = np.column_stack([low, high]).astype(float)
+    ends = draws.astype(np.int64).T
+    low, high = matching.find_range(*ends)
+    moved_low, moved_high = (end + move[end] for end in ends)
+    interval = np.column_stack(
+        [np.minimum(low, np.floor(moved_low)), np.maximum(high, np.ceil(moved_high))]
+    ).clip(0, upper)
     return Accuracy(bias + moved, np.sqrt(np.maximum(squared, 0.0)), interval, stated, exact=False)
 
 

@@ -116,15 +116,13 @@ class Matching:
     def find_range(self, low: ArrayLike, high: ArrayLike) -> tuple[Integers, Integers]:
         """Lowest and highest count given to any draw from `low` to `high`, both included.
 
-        Where no such draw occurs, the counts given to the draws around it.
+        Where no such draw occurs, the lowest given further up and the highest further down.
         """
         first = np.searchsorted(self.draws, low, side="left")
         last = np.searchsorted(self.draws, high, side="right") - 1
         falling = np.minimum.accumulate(self.counts[::-1])[::-1]
         rising = np.maximum.accumulate(self.counts)
-        lowest = falling[np.minimum(first, len(falling) - 1)]
-        highest = rising[np.maximum(last, 0)]
-        return np.minimum(lowest, highest), np.maximum(lowest, highest)
+        return falling[np.minimum(first, len(falling) - 1)], rising[np.maximum(last, 0)]
 
     def draws_of(self, counts: ArrayLike) -> tuple[Integers, Integers]:
         """The smallest and largest draw that was given each of `counts`, which occur."""
