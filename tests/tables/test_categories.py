@@ -15,11 +15,12 @@ from tallyveil.errors import ArgumentError, TableError
 from tallyveil.tables.base import BATCH_ROWS
 from tallyveil.tables.categories import (
     count_rows,
-    locate_categories,
+    place_categories,
     public_categories,
     require_distinct,
     sorted_order,
 )
+from tallyveil.tables.codes import normal_label
 from tallyveil.tables.conditions import parse_conditions
 from tallyveil.tables.source import read_table
 
@@ -151,11 +152,11 @@ def test_rows_of_several_batches_are_counted_and_numbered():
 def test_every_category_has_its_row_or_none(build):
     table = read_table(build({"area": ["n", "s", "w"], "sex": ["f", "f", "m"], "cases": [1, 2, 3]}))
     listed = [("w", "m"), ("n", "m"), ("n", "f"), ("s", "f"), ("w", "f")]
-    assert locate_categories(table, ["area", "sex"], listed).tolist() == [2, -1, 0, 1, -1]
+    assert place_categories(table, ["area", "sex"], listed).tolist() == [2, 3, 0]
     with pytest.raises(TableError, match="Row 2 has a category that is not in the public list"):
-        locate_categories(table, ["area", "sex"], listed[:3])
+        place_categories(table, ["area", "sex"], listed[:3])
     with pytest.raises(TableError, match="Row 3 has a category"):
-        locate_categories(table, ["area", "sex"], [("n", "f"), ("s", "f"), ("w", "x")])
+        place_categories(table, ["area", "sex"], [("n", "f"), ("s", "f"), ("w", "x")])
 
 
 def test_the_first_row_that_repeats_is_named(build):
@@ -199,8 +200,9 @@ def test_labels_compare_as_their_text(library, name):
     codes = table.codes("x")
     assert sorted(codes.labels) == sorted(set(labels))
     assert [codes.labels[code] for code in codes.codes] == labels
-    listed = [(label,) for label in dict.fromkeys(reversed(labels))]
-    expected = [labels.count(label) for (label,) in listed]
+    normal = list(map(normal_label, labels))
+    listed = [(label,) for label in dict.fromkeys(reversed(normal))]
+    expected = [normal.count(label) for (label,) in listed]
     assert count_rows(table, ["x"], listed, ()).tolist() == expected
     assert sorted_order(table, ["x"]).tolist() == sort_plainly([labels])
 
@@ -266,17 +268,22 @@ def test_codes_give_what_rows_give(rows, random):
         assert sorted_order(table, "xy").tolist() == sort_plainly(columns)
         shuffled = sorted_order(table, "xy", np.array(ties))
         assert shuffled.tolist() == sort_plainly(columns, ties)
-        listed = list(dict.fromkeys(rows))
+        normal = [tuple(map(normal_label, row)) for row in rows]
+        listed = list(dict.fromkeys(normal))
         counted = count_rows(table, "xy", listed, ())
-        assert counted.tolist() == [rows.count(label) for label in listed]
+        assert counted.tolist() == [normal.count(label) for label in listed]
         repeat = next((at for at, row in enumerate(rows) if row in rows[:at]), None)
         if repeat is None:
             require_distinct(table, "xy")
-            found = locate_categories(table, "xy", listed[::-1])
-            assert found.tolist() == [rows.index(label) for label in listed[::-1]]
         else:
             with pytest.raises(TableError, match=f"Row {repeat + 1} repeats"):
                 require_distinct(table, "xy")
+        if len(listed) == len(rows):
+            found = place_categories(table, "xy", listed[::-1])
+            assert found.tolist() == [listed[::-1].index(row) for row in normal]
+        else:
+            with pytest.raises(TableError, match="repeats"):
+                place_categories(table, "xy", listed)
 
 
 @pytest.mark.parametrize(
@@ -317,3 +324,110 @@ def test_both_parts_of_a_joined_condition_count():
     words = "age >= 18 and sex == m"
     rel = tv.privatize(people, by="sex", categories=["f", "m"], where=words, upper=9, epsilon=60)
     assert rel.table["count"].tolist() == [0, 2]
+
+
+SPELLINGS = {
+    "integers": pd.DataFrame({"code": [1, 2, 2]}),
+    "with a missing one": pd.DataFrame({"code": [1.0, 2.0, 2.0, None], "in": [1, 1, 1, 0]}),
+    "nullable": pd.DataFrame({"code": pd.array([1, 2, 2], dtype="Int64")}),
+    "text": pd.DataFrame({"code": ["1", "2", " 2"]}),
+    "objects": pd.DataFrame({"code": pd.Series([1, 2.0, "2"], dtype=object)}),
+    "polars": pl.DataFrame({"code": [1.0, 2.0, 2.0]}),
+    "arrow": pa.table({"code": pa.array([1, 2, 2], pa.uint8())}),
+    "dictionary": pa.table({"code": pa.array(["1", "2", "2"]).dictionary_encode()}),
+}
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+@pytest.mark.parametrize("listed", [[2, 1], ["2", "1"], [2.0, 1.0], "2,1"])
+def test_one_code_in_every_spelling_is_one_category(name, listed):
+    table = SPELLINGS[name]
+    where = "in == 1" if "in" in getattr(table, "columns", ()) else ()
+    options = {"categories": listed, "upper": 9, "epsilon": 60, "where": where}
+    rel = tv.privatize(table, by="code", **options)
+    assert rel.published["count"].counts.tolist() == [2, 1]
+    given = [2, 1] if listed == "2,1" else listed
+    assert list(rel.table["code"].to_numpy()) == given
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        pd.DataFrame({"ill": [True, False, False]}),
+        pl.DataFrame({"ill": [True, False, False]}),
+        pa.table({"ill": [True, False, False]}),
+        pd.DataFrame({"ill": ["true", "FALSE", "False"]}),
+    ],
+    ids=["pandas", "polars", "arrow", "text"],
+)
+@pytest.mark.parametrize("listed", [[False, True], ["False", "True"], "False,True"])
+def test_true_and_false_keep_their_labels(flags, listed):
+    rel = tv.privatize(flags, by="ill", categories=listed, upper=9, epsilon=60)
+    assert [str(value) for value in rel.table["ill"].to_numpy()] == ["False", "True"]
+    assert rel.published["count"].counts.tolist() == [2, 1]
+
+
+def test_codes_with_zeros_and_ones_stay_apart():
+    with pytest.raises(ArgumentError, match="name every category once"):
+        public_categories(["1", "1.0"], ["x"])
+    people = pd.DataFrame({"x": ["007", "7", "True", "1"]})
+    listed = ["7", "007", "1", "true"]
+    rel = tv.privatize(people, by="x", categories=listed, upper=9, epsilon=60)
+    assert rel.table["count"].tolist() == [1, 1, 1, 1]
+
+
+def test_rows_are_not_counted_into_a_column_that_is_there():
+    with pytest.raises(ArgumentError, match="not name a column 'count'"):
+        tv.privatize(
+            pd.DataFrame({"count": ["a"]}), by="count", categories=["a", "b"], upper=9, epsilon=1
+        )
+
+
+def test_everything_else_has_a_cell_of_its_own(build):
+    columns = {"area": ["n", "x", "y", "n", "s"], "sex": ["f", "f", "m", "m", "q"]}
+    table = build(columns)
+    options = {"upper": 9, "epsilon": 60, "other": "elsewhere"}
+    if not hasattr(table, "index") or "area" in table.columns:
+        rel = tv.privatize(table, by="area", categories=["s", "n"], **options)
+        assert rel.published["count"].counts.tolist() == [1, 2, 2]
+        assert list(rel.table["area"].to_numpy()) == ["s", "n", "elsewhere"]
+        assert "counted as “elsewhere”" in rel.files["METHODOLOGY.html"].decode()
+        listed = {"area": ["n", "s"], "sex": ["f", "m"]}
+        both = tv.privatize(table, by=["area", "sex"], categories=listed, **options)
+        assert both.published["count"].counts.tolist() == [1, 1, 0, 0, 3]
+
+
+def test_rows_of_a_table_of_counts_share_the_other_cell():
+    table = pd.DataFrame({"area": ["n", "x", "y", "s"], "cases": [5, 3, 4, 1]})
+    options = {"count": "cases", "by": "area", "categories": ["s", "n"], "epsilon": 60}
+    rel = tv.privatize(table, upper=20, other="elsewhere", **options)
+    assert rel.table["cases"].tolist() == [1, 5, 7]
+    assert tv.privatize(table, upper=6, other="n", **options).table["cases"].tolist() == [1, 6]
+    with pytest.raises(TableError, match="above the upper bound"):
+        tv.privatize(table, upper=6, other="elsewhere", above="refuse", **options)
+    with pytest.raises(tv.UsageError, match="cannot share a cell"):
+        tv.privatize(table.assign(note="x"), upper=9, other="e", keep="note", **options)
+    with pytest.raises(tv.UsageError, match="goes with 'categories'"):
+        tv.privatize(table, "cases", by="area", upper=9, epsilon=1, other="e")
+
+
+@pytest.mark.parametrize("kind", ["csv", "pandas", "polars", "arrow"])
+def test_nobody_at_all_is_a_table_of_zeros(tmp_path, kind):
+    (tmp_path / "none.csv").write_text("area,age,who\n")
+    table = {
+        "csv": tmp_path / "none.csv",
+        "pandas": pd.DataFrame({"area": [], "age": [], "who": []}),
+        "polars": pl.DataFrame(schema={"area": pl.String, "age": pl.Int64, "who": pl.String}),
+        "arrow": pa.table({"area": pa.array([], pa.string()), "age": pa.array([], pa.int8())}),
+    }[kind]
+    options = {"categories": ["n", "s"], "upper": 9, "epsilon": 60, "by": "area"}
+    rel = tv.privatize(table, where="age > 3", **options, out=tmp_path / "out")
+    assert rel.published["count"].counts.tolist() == [0, 0]
+    assert all(finding.ok for finding in tv.check_package(tmp_path / "out"))
+    if kind != "arrow":
+        bound = {"person": "who", "rows_per_person": 2}
+        assert tv.privatize(table, **bound, **options).published["count"].counts.tolist() == [0, 0]
+    counts = tv.privatize(table, "age", drop=["who"] * (kind != "arrow"), **options)
+    assert counts.published["age"].counts.tolist() == [0, 0]
+    with pytest.raises(TableError, match="no rows"):
+        tv.privatize(table, "age", keep="all", upper=9, epsilon=1)

@@ -166,6 +166,12 @@ class ReleaseOptions:
         default=None,
         metadata=_told("The public list of categories: a file, or values with commas.", TABLE),
     )
+    other: str | None = field(
+        default=None,
+        metadata=_told(
+            "The public cell for every category that is not listed, instead of a refusal.", TABLE
+        ),
+    )
     order: str = field(
         default="input",
         metadata=_told("Row order: input, or sorted by the other columns.", TABLE),
@@ -183,6 +189,14 @@ class ReleaseOptions:
     )
     allow_duplicates: bool = field(
         default=False, metadata=_told("Rows may repeat a category.", TABLE, "switch")
+    )
+    allow_totals: bool = field(
+        default=False,
+        metadata=_told(
+            "A row may be called Total, or be a parent of others: it repeats nobody.",
+            TABLE,
+            "switch",
+        ),
     )
     delimiter: str | None = field(
         default=None, metadata=_told("What separates cells: one character, or 'tab'.", TABLE)

@@ -5,8 +5,7 @@ What `prepare` returns holds the confidential counts; nothing has been drawn fro
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -15,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from tallyveil.arrays import Integers
-from tallyveil.errors import ArgumentError, TableError, UsageError
+from tallyveil.errors import ArgumentError, TableError
+from tallyveil.publish.layout import ROW_ORDERS, Layout, place_rows, read_columns
 from tallyveil.publish.options import ReleaseOptions
 from tallyveil.publish.plan import ColumnPlan, PlannedStage, plan_column, plan_search
 from tallyveil.publish.request import Request, check_options
@@ -26,43 +26,14 @@ from tallyveil.tables.array import ArrayTable
 from tallyveil.tables.base import CountArray, Table
 from tallyveil.tables.categories import (
     count_rows,
-    locate_categories,
-    require_distinct,
     select_rows,
     sorted_order,
 )
-from tallyveil.tables.counts import ColumnCounts, clip_counts, read_counts
-from tallyveil.tables.delimited import delimiter_hint
+from tallyveil.tables.counts import ColumnCounts, clip_counts
 from tallyveil.tables.persons import bound_rows, identify_persons
 from tallyveil.tables.source import read_table
 
-__all__ = ["Layout", "Prepared", "find_order_remark", "prepare"]
-
-MOST_UNCHANGED = 1000
-"""A table with more other columns than this must name those that are to be published."""
-
-MOST_SHOWN = 12
-"""How many names an error lists."""
-
-ROW_ORDERS = {
-    "categories": "that of the public list of categories",
-    "input": "that of the input",
-    "sorted": "sorted by the public columns",
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """Which columns are published, in which row order.
-
-    `grouped` rows are built anew, one for each public category; `order` is None where rows
-    stay as they are.
-    """
-
-    keep: tuple[str, ...]
-    row_order: str
-    order: Integers | None = None
-    grouped: bool = False
+__all__ = ["Prepared", "find_order_remark", "prepare"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,13 +109,22 @@ class Prepared:
         request = self.request
         if request.microdata:
             (column,) = request.columns
-            counted = count_rows(self.source, request.by, request.categories, request.where)
+            counted = count_rows(
+                self.source,
+                request.by,
+                request.categories,
+                request.where,
+                other=request.other_place,
+            )
             return {column.name: counted}
         truth = {name: self.source.counts(name) for name in self.counts}
         if not self.layout.grouped:
             return truth
-        place = locate_categories(self.source, request.by, request.categories)
-        return {name: np.where(place < 0, 0, column[place]) for name, column in truth.items()}
+        places = place_rows(self.source, request)
+        sums = {name: np.zeros(len(request.categories), dtype=np.int64) for name in truth}
+        for name, counts in truth.items():
+            np.add.at(sums[name], places, counts)
+        return sums
 
     def build_table(self, counts: Mapping[str, CountArray]) -> Table:
         """The published table with these counts, which are public by now."""
@@ -186,13 +166,15 @@ def prepare(table: Any, options: ReleaseOptions) -> Prepared:
         if len(request.columns) > 1:
             raise ArgumentError("count", "be one name, or left out, for an array of counts")
         source = replace(source, name=request.columns[0].name)
-    if source.rows == 0:
-        raise TableError("The table has no rows.")
+    if source.rows == 0 and not request.categories:
+        raise TableError(
+            "The table has no rows, and no list of categories says which it could have."
+        )
     left_out = None
     if request.microdata:
         counts, layout, left_out = _count_microdata(source, request, options.entropy or Entropy())
     else:
-        counts, layout = _read_columns(source, request)
+        counts, layout = read_columns(source, request)
     _require_covered(counts, request)
     rows = len(next(iter(counts.values())).values)
     known = [column for column in request.columns if column.upper is not None]
@@ -205,7 +187,6 @@ def prepare(table: Any, options: ReleaseOptions) -> Prepared:
         layout,
         left_out,
     )
-    _require_labels_fit(prepared)
     for column in request.columns:
         if column.upper is None:  # what cannot be certified at any bound fails before the debit
             plan_column(request, column, rows, search=prepared.searches[column.name], found=1)
@@ -226,92 +207,17 @@ def _count_microdata(
         order = entropy.permutation(source.rows)
         stays = bound_rows(persons, met, request.unit.contributions, order)
         left_out = int(met.sum() - stays.sum()), int(met.sum())
-    counted = count_rows(source, request.by, request.categories, request.where, stays)
+    counted = count_rows(
+        source,
+        request.by,
+        request.categories,
+        request.where,
+        stays=stays,
+        other=request.other_place,
+    )
     counts = {column.name: clip_counts(counted, column.upper or CEILING)}
     layout = Layout((*request.by, column.name), ROW_ORDERS["categories"], grouped=True)
     return counts, layout, left_out
-
-
-def _read_columns(source: Table, request: Request) -> tuple[dict[str, ColumnCounts], Layout]:
-    """Every count column of a table that is aggregated already, and how it is published."""
-    for column in request.columns:
-        if column.name not in source.names:
-            raise _no_such_column(column.name, source, delimiter_hint(source.names))
-    uppers = {column.name: column.upper or CEILING for column in request.columns}
-    counts = {name: read_counts(source, name, upper) for name, upper in uppers.items()}
-    keep = _choose_columns(source, request)
-    public = tuple(name for name in (*source.index_names, *keep) if name not in uppers)
-    keys = request.by or public
-    if request.categories or not request.allow_duplicates:
-        require_distinct(source, keys)
-    if request.categories:
-        return _arrange_categories(source, request, counts, keep)
-    if request.order != "sorted":
-        return counts, Layout(keep, ROW_ORDERS["input"])
-    if not public:
-        raise UsageError("There is no other column to sort by: leave the order as 'input'.")
-    every = (*keys, *(name for name in public if name not in keys))
-    # rows that no public column tells apart must not keep the order they came in
-    order = sorted_order(source, every, Entropy().permutation(source.rows))
-    return counts, Layout(keep, ROW_ORDERS["sorted"], order)
-
-
-def _choose_columns(source: Table, request: Request) -> tuple[str, ...]:
-    """The columns of the release, in the table's own order."""
-    counted = {column.name for column in request.columns}
-    for name in (*request.keep, *request.drop, *request.by):
-        if name not in (*source.names, *source.index_names):
-            raise _no_such_column(name, source)
-    named = counted | {*request.keep, *request.drop, *request.by}
-    unnamed = [name for name in (*source.index_names, *source.names) if name not in named]
-    if unnamed and not request.keep_all:
-        raise _unnamed_columns(unnamed)
-    keep = tuple(name for name in source.names if name not in request.drop)
-    if len(keep) - len(counted) > MOST_UNCHANGED:
-        raise TableError(
-            f"The table would publish {len(keep) - len(counted):,} other columns unchanged, "
-            f"more than anybody can review ({MOST_UNCHANGED:,}). Name those that are public "
-            "with --keep."
-        )
-    return keep
-
-
-def _arrange_categories(
-    source: Table, request: Request, counts: dict[str, ColumnCounts], keep: tuple[str, ...]
-) -> tuple[dict[str, ColumnCounts], Layout]:
-    """Rows in the order of the public categories, with a count of 0 where a row is missing.
-
-    Whether rows are built anew depends on the names of the columns alone, never on whether
-    every category has a row: that is confidential.
-    """
-    place = locate_categories(source, request.by, request.categories)
-    words = ROW_ORDERS["categories"]
-    if set(keep) - set(counts) == set(request.by):
-        filled = {name: column.take(place) for name, column in counts.items()}
-        return filled, Layout(keep, words, grouped=True)
-    if (place < 0).any():
-        raise TableError(
-            "The table has no row for some category of the public list, and columns that a new "
-            "row could not fill. Add the missing rows, with counts of 0, or drop those columns."
-        )
-    return counts, Layout(keep, words, place)
-
-
-def _require_labels_fit(prepared: Prepared) -> None:
-    """Raise a `TableError` if the key columns cannot hold the public labels.
-
-    Anything that could fail after the debit is tried before it.
-    """
-    if not prepared.layout.grouped:
-        return
-    zeros = {name: np.zeros_like(column.values) for name, column in prepared.counts.items()}
-    try:
-        prepared.build_table(zeros)
-    except Exception:
-        raise TableError(
-            f"The public list of categories has a value that the type of "
-            f"{', '.join(prepared.request.by)} cannot hold. Convert the column to text first."
-        ) from None
 
 
 def _require_covered(counts: Mapping[str, ColumnCounts], request: Request) -> None:
@@ -347,22 +253,3 @@ def find_order_remark(prepared: Prepared) -> str | None:
 def _is_explained(prepared: Prepared) -> bool:
     public = [name for name in prepared.layout.keep if name not in prepared.counts]
     return any((np.diff(sorted_order(prepared.source, [name])) == 1).all() for name in public)
-
-
-def _unnamed_columns(names: Sequence[str]) -> TableError:
-    shown = " ".join(f"--drop {shlex.quote(name)}" for name in names[:MOST_SHOWN])
-    return TableError(
-        f"Nobody has said whether these columns are public: {_list_names(names)}. Publish those "
-        "that are with --keep, leave the others out with --drop, or say --keep all. For example: "
-        f"{shown}"
-    )
-
-
-def _no_such_column(name: str, source: Table, hint: str = "") -> TableError:
-    known = _list_names(source.names)
-    return TableError(f"There is no column {name!r}. The columns are: {known}.{hint}")
-
-
-def _list_names(names: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, names[:MOST_SHOWN]))
-    return shown + (f" and {len(names) - MOST_SHOWN:,} more" if len(names) > MOST_SHOWN else "")

@@ -97,7 +97,10 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
     by, where, categories
         Microdata, one row per person: the columns to count by, conditions such as
         "age >= 18", and the public list of categories. With `count`, `by` names the category
-        columns of a table that is already aggregated.
+        columns of a table that is already aggregated. What is published for `by` has the types
+        of the list.
+    other : str
+        The public cell that every category which is not listed is counted in.
     order : str
         "input" keeps the rows' order, "sorted" sorts by the other columns.
     keep, drop : str or sequence of str
@@ -105,6 +108,8 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
         other column must be named in one of them, or ``keep="all"`` says that all are public.
     allow_duplicates : bool
         Two rows may carry the same labels.
+    allow_totals : bool
+        A row may be called Total, or be a parent of others by its label: it repeats nobody.
     delimiter, encoding : str
         How a text file is written.
     out : path

@@ -214,7 +214,7 @@ class Receipt:
     def _read(cls, data: Mapping[str, Any], version: int) -> Receipt:
         ledger, ladder = data["ledger"], data.get("ladder")
         columns = tuple(ColumnRecord.from_dict(column, version) for column in data["columns"])
-        table = TableRecord.from_dict(data["table"])
+        table = TableRecord.from_dict(data["table"], version)
         if not columns or not all(c.above in ABOVE for c in columns):
             raise PackageError("The receipt has no columns, or states a bound that does not exist.")
         groups = () if version == 1 else tuple(read_texts(group) for group in data["disjoint"])

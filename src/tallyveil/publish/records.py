@@ -198,13 +198,15 @@ class TableRecord:
     row_order: str
     counted_by: tuple[str, ...]
     where: tuple[str, ...]
+    other: str = ""
+    """The label of the cell for all categories that are not listed; empty if there is none."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         return {name: _plain(value) for name, value in asdict(self).items()}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> TableRecord:
+    def from_dict(cls, data: Mapping[str, Any], version: int) -> TableRecord:
         """The record that `to_dict` wrote."""
         return cls(
             read_whole(data["rows"], 1),
@@ -217,6 +219,7 @@ class TableRecord:
             read_text(data["row_order"]),
             read_texts(data["counted_by"]),
             read_texts(data["where"]),
+            read_text(data["other"]) if version > 1 else "",
         )
 
 

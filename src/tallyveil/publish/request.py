@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral
@@ -14,11 +13,18 @@ from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.exact import exact_epsilon
 from tallyveil.loss import Loss
 from tallyveil.properties import check_names
+from tallyveil.publish.arguments import (
+    list_given,
+    read_names,
+    read_per_column,
+    require_one_of,
+    write_underscores,
+)
 from tallyveil.publish.kinds import ASKED_FOR, KINDS
 from tallyveil.publish.options import ReleaseOptions
-from tallyveil.publish.unit import NEIGHBOURS, UNITS, PrivacyUnit
+from tallyveil.publish.unit import PrivacyUnit, check_disjoint, check_unit
 from tallyveil.query import Query
-from tallyveil.tables.categories import Label, public_categories
+from tallyveil.tables.categories import Label, find_category, public_categories
 from tallyveil.tables.conditions import Condition, parse_conditions
 
 __all__ = ["ABOVE", "ColumnRequest", "Request", "check_options"]
@@ -60,17 +66,24 @@ class Request:
     person: str | None
     where: tuple[Condition, ...]
     categories: tuple[Label, ...]
+    other: str | None
     order: str
     keep: tuple[str, ...]
     drop: tuple[str, ...]
     keep_all: bool
     allow_duplicates: bool
+    allow_totals: bool
     microdata: bool
 
     @property
     def multiplier(self) -> int:
         """By how much one unit can move counts: what every epsilon is multiplied with."""
         return self.unit.multiplier
+
+    @property
+    def other_place(self) -> int | None:
+        """Where in the list of categories everything goes that is not listed."""
+        return None if self.other is None else find_category(self.categories, self.other)
 
 
 def check_options(options: ReleaseOptions, array: bool = False) -> Request:
@@ -89,14 +102,14 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         One upper bound and one epsilon per count column, whichever way they were given.
     """
     _require_text(options)
-    above = _underscored(options.above)
-    _require_one_of("above", above, ABOVE)
-    _require_one_of("order", options.order, ORDERS)
-    by, counted = _names(options.by, "by"), _names(options.count, "count")
+    above = write_underscores(options.above)
+    require_one_of("above", above, ABOVE)
+    require_one_of("order", options.order, ORDERS)
+    by, counted = read_names(options.by, "by"), read_names(options.count, "count")
     microdata = bool(by) and not counted
     _check_columns(options, by, counted, microdata or array)
     names = counted or (COUNT_OF_ROWS,)
-    uppers = _per_column(options.upper, names, "upper", _check_upper)
+    uppers = read_per_column(options.upper, names, "upper", _check_upper)
     method, why = _check_method(options)
     levels = () if options.levels is None else _check_levels(options, uppers)
     epsilons = (levels[0],) * len(names) if levels else _find_epsilons(options, method, uppers)
@@ -107,17 +120,19 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         why,
         options.loss,
         _check_properties(options, method),
-        _check_unit(options, by, microdata),
-        _check_disjoint(options.disjoint, counted),
+        check_unit(options, by, microdata),
+        check_disjoint(options.disjoint, counted),
         above,
         _check_upper_epsilon(options, uppers, above),
         by,
         None if options.person is None else str(options.person),
-        parse_conditions(_listed(options.where)),
-        () if options.categories is None else public_categories(options.categories, by),
+        parse_conditions(list_given(options.where)),
+        _check_categories(options, by),
+        None if options.other is None else str(options.other),
         options.order,
         *_check_kept(options, names),
         options.allow_duplicates,
+        options.allow_totals,
         microdata,
     )
 
@@ -139,8 +154,24 @@ def _check_columns(
         raise ArgumentError("by", "name the category columns that the other options refer to")
     if options.where and counted:
         raise UsageError("'where' is for microdata: rows are counted with 'by' and no 'count'.")
+    if COUNT_OF_ROWS in by and not counted:
+        hint = "Rename that column first."
+        rule = f"not name a column {COUNT_OF_ROWS!r}: rows are counted into one of this name"
+        raise ArgumentError("by", rule, hint=hint)
     if by and not counted and (options.keep or options.drop):
         raise UsageError("Microdata are counted: no other column is published, so none is kept.")
+
+
+def _check_categories(options: ReleaseOptions, by: tuple[str, ...]) -> tuple[Label, ...]:
+    """The public list of categories, with the cell for all others."""
+    if options.other is not None and not str(options.other).strip():
+        raise ArgumentError("other", "be a label for the cell of everything that is not listed")
+    if options.categories is None:
+        if options.other is not None:
+            raise UsageError("'other' goes with 'categories': what is not listed there is other.")
+        return ()
+    other = None if options.other is None else str(options.other)
+    return public_categories(options.categories, by, other)
 
 
 def _check_method(options: ReleaseOptions) -> tuple[str, str]:
@@ -191,7 +222,7 @@ def _check_kept(
     options: ReleaseOptions, counts: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
     """The other columns that are published, those that are not, and whether the rest is."""
-    keep, drop = _names(options.keep, "keep"), _names(options.drop, "drop")
+    keep, drop = read_names(options.keep, "keep"), read_names(options.drop, "drop")
     both = sorted(set(keep) & set(drop))
     if both:
         raise UsageError(f"Column {both[0]!r} cannot be kept and dropped at once.")
@@ -228,8 +259,8 @@ def _find_epsilons(
         if options.epsilon is None:
             hint = "Smaller is more private; 1.0 is a usual start."
             raise ArgumentError("epsilon", "be given, or 'within' instead of it", hint=hint)
-        names = _names(options.count, "count") or (COUNT_OF_ROWS,)
-        return _per_column(options.epsilon, names, "epsilon", exact_epsilon)
+        names = read_names(options.count, "count") or (COUNT_OF_ROWS,)
+        return read_per_column(options.epsilon, names, "epsilon", exact_epsilon)
     if options.epsilon is not None:
         raise UsageError("Give either 'epsilon' or 'within'.")
     able = [name for name, kind in KINDS.items() if kind.promises_accuracy]
@@ -251,24 +282,6 @@ def _solve_epsilon(options: ReleaseOptions, method: str, upper: int | None) -> F
     return exact_epsilon(wanted)
 
 
-def _per_column(
-    given: Any, names: tuple[str, ...], argument: str, check: Callable[[Any, str], Any]
-) -> tuple[Any, ...]:
-    """`given` for every count column: one for all, a sequence, or a mapping by name."""
-    if isinstance(given, Mapping):
-        if set(given) != set(names):
-            raise ArgumentError(argument, f"name exactly the columns {', '.join(names)}")
-        return tuple(check(given[name], argument) for name in names)
-    if isinstance(given, (list, tuple)):
-        if len(given) == 1:
-            return (check(given[0], argument),) * len(names)
-        if len(given) != len(names):
-            rule = f"be one value, or one for each of the {len(names)} count columns"
-            raise ArgumentError(argument, rule, got=f"{len(given)} values")
-        return tuple(check(value, argument) for value in given)
-    return (check(given, argument),) * len(names)
-
-
 def _check_upper(value: Any, argument: str) -> int | None:
     if isinstance(value, str) and value == "auto":
         return None
@@ -282,19 +295,6 @@ def _check_upper(value: Any, argument: str) -> int | None:
     return int(value)
 
 
-def _names(given: str | Sequence[str] | None, argument: str) -> tuple[str, ...]:
-    names = tuple(str(name) for name in _listed(given))
-    if len(set(names)) != len(names):
-        raise ArgumentError(argument, "name every column once", got=", ".join(names))
-    return names
-
-
-def _listed(given: Any) -> Sequence[Any]:
-    if given is None:
-        return ()
-    return given if isinstance(given, (list, tuple)) else (given,)
-
-
 def _require_text(options: ReleaseOptions) -> None:
     """Refuse words that no file could hold, such as halves of a character."""
     for name in ("count", "by", "where", "keep", "drop", "dataset"):
@@ -302,69 +302,3 @@ def _require_text(options: ReleaseOptions) -> None:
             str(getattr(options, name)).encode("utf-8")
         except UnicodeEncodeError:
             raise UsageError(f"'{name}' has a character that cannot be written.") from None
-
-
-def _underscored(word: str) -> str:
-    return str(word).replace("-", "_")
-
-
-def _check_whole(value: Any, argument: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ArgumentError(argument, "be a whole number of at least 1", value)
-    return int(value)
-
-
-def _check_unit(options: ReleaseOptions, by: tuple[str, ...], microdata: bool) -> PrivacyUnit:
-    """Who is protected, and how often they are counted."""
-    neighbours, kind = _underscored(options.neighbours), str(options.unit)
-    _require_one_of("neighbours", neighbours, NEIGHBOURS)
-    _require_one_of("unit", kind, UNITS)
-    given, most = options.contributions, options.rows_per_person
-    stated = 1 if given is None else _check_whole(given, "contributions")
-    if options.person is None:
-        if most is not None:
-            hint = "If the publisher knows the bound already, state it as 'contributions'."
-            rule = "go with 'person', the column that tells persons apart"
-            raise ArgumentError("rows_per_person", rule, most, hint)
-        return PrivacyUnit(kind, neighbours, stated, of_rows=microdata)
-    if not microdata:
-        raise UsageError("'person' is for microdata: rows are counted with 'by' and no 'count'.")
-    if kind != "person":
-        raise UsageError("'person' bounds the rows of a person: the unit cannot be an event.")
-    if most is None:
-        hint = "Rows beyond it are left out, and every epsilon is multiplied by it."
-        rule = "say how many rows of one person are counted at the most"
-        raise ArgumentError("rows_per_person", rule, hint=hint)
-    bound = _check_whole(most, "rows_per_person")
-    if given is not None and stated != bound:
-        raise ArgumentError("contributions", f"be left out, or {bound} as rows_per_person", stated)
-    used = {*by, *(condition.column for condition in parse_conditions(_listed(options.where)))}
-    if str(options.person) in used:
-        raise ArgumentError("person", "name a column that nothing else refers to: it is secret")
-    return PrivacyUnit(kind, neighbours, bound, "enforced", of_rows=True)
-
-
-def _check_disjoint(given: Any, counts: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """The groups of count columns of which one unit is in one only, in the order of the counts."""
-    listed = _listed(given)
-    if listed and all(isinstance(one, str) and one in counts for one in listed):
-        groups: list[Sequence[str]] = [listed]
-    else:
-        groups = [
-            [part.strip() for part in one.split(",")] if isinstance(one, str) else list(one)
-            for one in listed
-        ]
-    named = [name for group in groups for name in group]
-    if len(set(named)) != len(named):
-        raise ArgumentError("disjoint", "name every column once")
-    for group in groups:
-        if len(group) < 2 or not set(group) <= set(counts):
-            rule = "name two or more of the count columns"
-            raise ArgumentError("disjoint", rule, got=", ".join(map(str, group)))
-    ordered = (tuple(name for name in counts if name in group) for group in groups)
-    return tuple(sorted(ordered, key=lambda group: counts.index(group[0])))
-
-
-def _require_one_of(argument: str, value: str, known: Sequence[str]) -> None:
-    if value not in known:
-        raise ArgumentError(argument, f"be one of: {', '.join(known)}", value)

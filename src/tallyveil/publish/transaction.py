@@ -285,6 +285,7 @@ def _describe_table(data: Table, prepared: Prepared) -> TableRecord:
         prepared.layout.row_order,
         request.by if request.microdata else (),
         tuple(str(condition) for condition in request.where),
+        request.other or "",
     )
 
 

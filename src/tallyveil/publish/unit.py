@@ -11,8 +11,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
-__all__ = ["BOUNDS", "NEIGHBOURS", "UNITS", "PrivacyUnit", "charge_columns"]
+from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.publish.arguments import check_whole, list_given, require_one_of, write_underscores
+from tallyveil.publish.options import ReleaseOptions
+from tallyveil.tables.conditions import parse_conditions
+
+__all__ = [
+    "BOUNDS",
+    "NEIGHBOURS",
+    "UNITS",
+    "PrivacyUnit",
+    "charge_columns",
+    "check_disjoint",
+    "check_unit",
+]
 
 UNITS = ("person", "event")
 NEIGHBOURS = ("add_remove", "change_one")
@@ -134,3 +148,54 @@ def charge_columns(
             costs = (sum((e for c, _, e in listed if c == one), Fraction(0)) for one in group)
             charged.append((f"{' or '.join(group)}: the larger cost", max(costs)))
     return tuple(charged)
+
+
+def check_unit(options: ReleaseOptions, by: tuple[str, ...], microdata: bool) -> PrivacyUnit:
+    """Who is protected, and how often they are counted."""
+    neighbours, kind = write_underscores(options.neighbours), str(options.unit)
+    require_one_of("neighbours", neighbours, NEIGHBOURS)
+    require_one_of("unit", kind, UNITS)
+    given, most = options.contributions, options.rows_per_person
+    stated = 1 if given is None else check_whole(given, "contributions")
+    if options.person is None:
+        if most is not None:
+            hint = "If the publisher knows the bound already, state it as 'contributions'."
+            rule = "go with 'person', the column that tells persons apart"
+            raise ArgumentError("rows_per_person", rule, most, hint)
+        return PrivacyUnit(kind, neighbours, stated, of_rows=microdata)
+    if not microdata:
+        raise UsageError("'person' is for microdata: rows are counted with 'by' and no 'count'.")
+    if kind != "person":
+        raise UsageError("'person' bounds the rows of a person: the unit cannot be an event.")
+    if most is None:
+        hint = "Rows beyond it are left out, and every epsilon is multiplied by it."
+        rule = "say how many rows of one person are counted at the most"
+        raise ArgumentError("rows_per_person", rule, hint=hint)
+    bound = check_whole(most, "rows_per_person")
+    if given is not None and stated != bound:
+        raise ArgumentError("contributions", f"be left out, or {bound} as rows_per_person", stated)
+    used = {*by, *(condition.column for condition in parse_conditions(list_given(options.where)))}
+    if str(options.person) in used:
+        raise ArgumentError("person", "name a column that nothing else refers to: it is secret")
+    return PrivacyUnit(kind, neighbours, bound, "enforced", of_rows=True)
+
+
+def check_disjoint(given: Any, counts: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """The groups of count columns of which one unit is in one only, in the order of the counts."""
+    listed = list_given(given)
+    if listed and all(isinstance(one, str) and one in counts for one in listed):
+        groups: list[Sequence[str]] = [listed]
+    else:
+        groups = [
+            [part.strip() for part in one.split(",")] if isinstance(one, str) else list(one)
+            for one in listed
+        ]
+    named = [name for group in groups for name in group]
+    if len(set(named)) != len(named):
+        raise ArgumentError("disjoint", "name every column once")
+    for group in groups:
+        if len(group) < 2 or not set(group) <= set(counts):
+            rule = "name two or more of the count columns"
+            raise ArgumentError("disjoint", rule, got=", ".join(map(str, group)))
+    ordered = (tuple(name for name in counts if name in group) for group in groups)
+    return tuple(sorted(ordered, key=lambda group: counts.index(group[0])))

@@ -104,7 +104,7 @@ class ArrayTable(Table):
         return replace(self, values=values[order], index=index)
 
     def build_grouped(
-        self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, CountArray]
+        self, by: Sequence[str], labels: Sequence[tuple[Any, ...]], counts: Mapping[str, CountArray]
     ) -> ArrayTable:
         """Refuse: an array has no categories."""
         raise TableError("An array of counts has no categories; give a table for that.")

@@ -183,15 +183,12 @@ class ArrowTable(Table):
         return ArrowTable(_drop_traces(table), self.kind, self.from_file)
 
     def build_grouped(
-        self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, CountArray]
+        self, by: Sequence[str], labels: Sequence[tuple[Any, ...]], counts: Mapping[str, CountArray]
     ) -> ArrowTable:
         """Build a table with one row for each category."""
         import pyarrow as pa
 
-        columns: dict[str, Any] = {}
-        for at, name in enumerate(by):
-            text = pa.array([label[at] for label in labels], pa.string())
-            columns[name] = text.cast(self._value_type(name))
+        columns = {name: pa.array([label[at] for label in labels]) for at, name in enumerate(by)}
         columns |= {name: pa.array(values, pa.int64()) for name, values in counts.items()}
         return ArrowTable(pa.table(columns), self.kind, self.from_file)
 
@@ -211,13 +208,6 @@ class ArrowTable(Table):
 
             feather.write_feather(self.table, buffer)
         return buffer.getvalue()
-
-    def _value_type(self, name: str) -> Any:
-        """Give the type of a column's values, behind a dictionary if there is one."""
-        import pyarrow as pa
-
-        found = self.table.schema.field(name).type
-        return found.value_type if pa.types.is_dictionary(found) else found
 
 
 def _import_pyarrow() -> Any:

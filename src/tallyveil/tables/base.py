@@ -89,11 +89,12 @@ class Table(Protocol):
         """
 
     def build_grouped(
-        self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, CountArray]
+        self, by: Sequence[str], labels: Sequence[tuple[Any, ...]], counts: Mapping[str, CountArray]
     ) -> Table:
         """Build a table of the same kind with one row for each public category.
 
-        It has the columns `by`, of the type they have in this table, and the counts.
+        It has the columns `by`, of the types of the labels, and the counts. Nothing of this table
+        goes along: the type of a column may tell of a row, such as one without a value.
         """
 
     def native(self) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -17,55 +18,94 @@ import numpy as np
 from tallyveil.arrays import Integers, Mask
 from tallyveil.errors import ArgumentError, TableError
 from tallyveil.tables.base import Table
+from tallyveil.tables.codes import normal_label
 from tallyveil.tables.conditions import Condition
 from tallyveil.tables.delimited import read_delimited
 
 __all__ = [
     "Label",
     "count_rows",
-    "locate_categories",
+    "find_category",
+    "place_categories",
     "public_categories",
     "require_distinct",
     "select_rows",
     "sorted_order",
 ]
 
-Label = tuple[str, ...]
-"""One category: a label for each column."""
+Label = tuple[Any, ...]
+"""One category: a value for each column; the values of a column are of one type."""
+
+PLAIN = (bool, int, float, date)
+"""Types of values that keep their type; everything else is published as text."""
 
 LARGEST_CODE = 2**62
 """Codes of several columns together stay below this."""
 
 
-def public_categories(categories: Any, by: Sequence[str]) -> tuple[Label, ...]:
-    """Read the public list of categories, in its own order: a label for each column of `by`.
+def public_categories(
+    categories: Any, by: Sequence[str], other: str | None = None
+) -> tuple[Label, ...]:
+    """Read the public list of categories, in its own order: a value for each column of `by`.
 
     For one column a sequence of values, "a,b,c", or a file with one value per line; for several
     a mapping of column to values (every combination), a sequence of tuples, or a CSV file whose
-    header names the columns.
+    header names the columns. Values keep the type they are given in, and numbers in text become
+    numbers, so the types of what is published follow from the list alone. `other` is the label
+    of the cell for everything that is not listed; it comes last unless it is listed.
 
     >>> public_categories({"sex": ["f", "m"], "region": ["N"]}, ["region", "sex"])
     (('N', 'f'), ('N', 'm'))
+    >>> public_categories("1,2", ["code"]), public_categories("01,2", ["code"], "rest")
+    (((1,), (2,)), (('01',), ('2',), ('rest',)))
     """
-    if isinstance(categories, Path) or (isinstance(categories, str) and "," not in categories):
+    is_text = isinstance(categories, (str, Path))
+    if isinstance(categories, Path) or (is_text and "," not in categories):
         labels = _read_list(Path(categories), by)
     elif isinstance(categories, str):
         labels = [(part.strip(),) for part in categories.split(",")]
     elif isinstance(categories, Mapping):
         labels = _cross_values(categories, by)
     else:
-        labels = [
-            tuple(str(part) for part in one) if isinstance(one, (tuple, list)) else (str(one),)
-            for one in categories
-        ]
+        labels = [tuple(one) if isinstance(one, (tuple, list)) else (one,) for one in categories]
     if not labels or any(len(label) != len(by) for label in labels):
         raise ArgumentError("categories", f"give a value for each of: {', '.join(by)}")
     seen: set[Label] = set()
-    for label in labels:
+    for label in map(_normal_category, labels):
         if label in seen:
             raise ArgumentError("categories", "name every category once", ", ".join(label))
         seen.add(label)
-    return tuple(labels)
+    if other is not None and _normal_category((other,) * len(by)) not in seen:
+        labels.append((other,) * len(by))
+    columns = (_unify(values, is_text) for values in zip(*labels, strict=True))
+    return tuple(zip(*columns, strict=True))
+
+
+def find_category(categories: Sequence[Label], label: str) -> int:
+    """Find the place in the list of the category with this label in every column."""
+    wanted = normal_label(label)
+    return next(at for at, one in enumerate(categories) if set(_normal_category(one)) == {wanted})
+
+
+def _normal_category(label: Label) -> tuple[str, ...]:
+    return tuple(normal_label(str(part)) for part in label)
+
+
+def _unify(values: Sequence[Any], is_text: bool) -> list[Any]:
+    """Give values one type: their own if they share one, that of numbers written out, or text."""
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+    if len({type(value) for value in plain}) == 1 and isinstance(plain[0], PLAIN):
+        return plain
+    texts = [str(value) for value in plain]
+    if is_text:
+        for read in (int, float, {"True": True, "False": False}.__getitem__):
+            try:
+                numbers = [read(text) for text in texts]
+            except (ValueError, KeyError):
+                continue
+            if [str(number) for number in numbers] == texts:  # 007 and 1e5 are codes
+                return numbers
+    return texts
 
 
 def require_distinct(table: Table, names: Sequence[str]) -> None:
@@ -91,8 +131,12 @@ def require_distinct(table: Table, names: Sequence[str]) -> None:
         return
     repeats = np.ones(table.rows, dtype=bool)
     repeats[np.unique(rows, return_index=True)[1]] = False
-    raise TableError(
-        f"Row {repeats.argmax() + 1} repeats the category of an earlier row "
+    raise _repeated_category(int(repeats.argmax()), names)
+
+
+def _repeated_category(row: int, names: Sequence[str]) -> TableError:
+    return TableError(
+        f"Row {row + 1} repeats the category of an earlier row "
         f"({', '.join(names[:4])}{', ...' if len(names) > 4 else ''}): one person could be in "
         "both. Merge the rows, or allow duplicates if every row is a unit of its own."
     )
@@ -126,12 +170,14 @@ def count_rows(
     by: Sequence[str],
     categories: Sequence[Label],
     where: Sequence[Condition],
+    *,
     stays: Mask | None = None,
+    other: int | None = None,
 ) -> Integers:
     """Count the rows of microdata that meet all conditions in each public category, in batches.
 
-    Raises a `TableError` if a row that meets them has a category that is not listed. Only rows
-    in `stays` are counted, if it is given.
+    A row with a category that is not listed counts for the category at `other`; without one it
+    raises a `TableError`. Only rows in `stays` are counted, if it is given.
     """
     for name in by:
         if name not in (*table.names, *table.index_names):
@@ -140,12 +186,13 @@ def count_rows(
     counts, start = np.zeros(len(categories), dtype=np.int64), 0
     for batch in table.batches():
         rows = slice(start, start + batch.rows)
-        places = _place_rows(batch, by, categories)
+        places = _place_rows(batch, by, categories, other)
         unlisted = met[rows] & (places < 0)
         if unlisted.any():
             raise TableError(
                 f"Row {start + unlisted.argmax() + 1} has a category that is not in the public "
-                "list. Extend the list, or leave such rows out with a condition (--where)."
+                "list. Extend the list, name a cell for all others (--other LABEL), or leave such "
+                "rows out with a condition (--where)."
             )
         counted = met[rows] if stays is None else stays[rows]
         counts += np.bincount(places[counted], minlength=len(categories))
@@ -153,34 +200,49 @@ def count_rows(
     return counts
 
 
-def locate_categories(table: Table, keys: Sequence[str], categories: Sequence[Label]) -> Integers:
-    """Find the row number, from 0, of each public category in an aggregated table; -1 for no row.
+def place_categories(
+    table: Table, keys: Sequence[str], categories: Sequence[Label], other: int | None = None
+) -> Integers:
+    """Find the place in the public list of every row of an aggregated table.
 
-    Raises a `TableError` if a row has a category that is not listed.
+    Raises a `TableError` if a row has a category that is not listed, unless there is a place for
+    all `other` rows, or that of an earlier row.
     """
-    places = _place_rows(table, keys, categories)
+    places = _place_rows(table, keys, categories, other)
     if (places < 0).any():
         row = (places < 0).argmax() + 1
-        raise TableError(f"Row {row} has a category that is not in the public list.")
-    rows = np.full(len(categories), -1, dtype=np.int64)
-    rows[places] = np.arange(table.rows)
-    return rows
+        raise TableError(
+            f"Row {row} has a category that is not in the public list. Extend the list, or name a "
+            "cell for all others (--other LABEL)."
+        )
+    repeats = np.ones(table.rows, dtype=bool)
+    repeats[np.unique(places, return_index=True)[1]] = False
+    repeats &= places != (-1 if other is None else other)
+    if repeats.any():
+        raise _repeated_category(int(repeats.argmax()), keys)
+    return places
 
 
-def _place_rows(table: Table, by: Sequence[str], categories: Sequence[Label]) -> Integers:
-    """Find the position of every row's category in the public list; -1 if it is not there.
+def _place_rows(
+    table: Table, by: Sequence[str], categories: Sequence[Label], other: int | None
+) -> Integers:
+    """Find the position of every row's category in the public list; `other` if it is not there.
 
     Column by column: `known` numbers the beginnings of the public categories so far, and
     `places` says which of them each row begins with.
     """
+    listed_labels = list(map(_normal_category, categories))
     known = np.zeros(len(categories), dtype=np.int64)
     places = np.zeros(table.rows, dtype=np.int64)
     for at, name in enumerate(by):
-        code_of = {part: code for code, part in enumerate(dict.fromkeys(c[at] for c in categories))}
+        parts = [label[at] for label in listed_labels]
+        code_of = {part: code for code, part in enumerate(dict.fromkeys(parts))}
         column = table.codes(name)
-        listed = np.array([code_of.get(label, -1) for label in column.labels], dtype=np.int64)
+        listed = np.array(
+            [code_of.get(normal_label(label), -1) for label in column.labels], dtype=np.int64
+        )
         found = listed[column.codes]
-        pairs = known * len(code_of) + [code_of[category[at]] for category in categories]
+        pairs = known * len(code_of) + [code_of[part] for part in parts]
         beginnings, known = np.unique(pairs, return_inverse=True)
         wanted = places * len(code_of) + found
         nearest = np.minimum(np.searchsorted(beginnings, wanted), len(beginnings) - 1)
@@ -188,14 +250,14 @@ def _place_rows(table: Table, by: Sequence[str], categories: Sequence[Label]) ->
         places = np.where(is_listed, nearest, -1)
     position = np.empty(len(categories), dtype=np.int64)
     position[known] = np.arange(len(categories))
-    return np.where(places >= 0, position[places], -1)
+    return np.where(places >= 0, position[places], -1 if other is None else other)
 
 
 def _cross_values(categories: Mapping[Any, Any], by: Sequence[str]) -> list[Label]:
     """Combine every value of each column with every value of the others."""
     if set(categories) != set(by):
         raise ArgumentError("categories", f"name exactly the columns {', '.join(by)}")
-    return list(itertools.product(*([str(value) for value in categories[name]] for name in by)))
+    return list(itertools.product(*(list(categories[name]) for name in by)))
 
 
 def _read_list(path: Path, by: Sequence[str]) -> list[Label]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,9 +14,40 @@ from numpy.typing import NDArray
 
 from tallyveil.arrays import Floats, Integers, Mask
 
-__all__ = ["Codes", "encode_floats", "encode_objects", "encode_text", "encode_values"]
+__all__ = [
+    "Codes",
+    "encode_floats",
+    "encode_objects",
+    "encode_text",
+    "encode_values",
+    "normal_label",
+]
 
 CodeArray: TypeAlias = NDArray[np.signedinteger[Any]]
+
+WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)\.0*")
+MIDNIGHT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})[ T]00:00:00(\.0+)?")
+
+
+def normal_label(label: str) -> str:
+    """Give the form in which labels of different engines are compared.
+
+    One code is 1 in a column of integers, 1.0 in one with missing values and "1" in a text file;
+    the same goes for dates, for true and false, and for composed letters. 007 and 7 stay apart,
+    and so do 1 and true.
+
+    >>> [normal_label(text) for text in ("1.0", " 1", "007", "TRUE", "2026-01-31 00:00:00")]
+    ['1', '1', '007', 'True', '2026-01-31']
+    """
+    text = label.strip()
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
+    if text.lower() in ("true", "false"):
+        return text.capitalize()
+    whole, day = WHOLE.fullmatch(text), MIDNIGHT.fullmatch(text)
+    if whole:
+        return "0" if whole[2] == "0" else whole[1] + whole[2]
+    return day[1] if day else text
 
 
 class Values(Protocol):

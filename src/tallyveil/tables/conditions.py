@@ -14,6 +14,7 @@ import numpy as np
 from tallyveil.arrays import Mask
 from tallyveil.errors import ArgumentError, TableError
 from tallyveil.tables.base import Table
+from tallyveil.tables.codes import normal_label
 
 __all__ = ["Condition", "parse_conditions"]
 
@@ -89,7 +90,7 @@ class Condition:
             return bool(COMPARE[self.sign](left, right))
         if right is not None and self.sign not in ("==", "!="):
             return False
-        return bool(COMPARE[self.sign](label, self.value))
+        return bool(COMPARE[self.sign](normal_label(label), normal_label(self.value)))
 
 
 def parse_conditions(texts: Iterable[str]) -> tuple[Condition, ...]:

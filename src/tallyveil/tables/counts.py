@@ -65,10 +65,15 @@ class ColumnCounts:
     values: CountArray
     above: int
 
-    def take(self, rows: Integers) -> ColumnCounts:
-        """The counts of some rows in this order, 0 for a row of -1."""
-        taken = np.where(rows < 0, 0, self.values[rows]).astype(self.values.dtype)
-        return ColumnCounts(freeze(taken), self.above)
+    def collect(self, places: Integers, size: int, upper: int) -> ColumnCounts:
+        """Add up the counts of the rows at each of `size` places, and cut the sums to 0..upper.
+
+        Cutting before and after gives what cutting the sums alone does.
+        """
+        sums = np.zeros(size, dtype=np.int64)
+        np.add.at(sums, places, self.values)
+        cut = clip_counts(sums, upper)
+        return ColumnCounts(cut.values, max(cut.above, self.above))
 
 
 def clip_counts(counts: Integers, upper: int) -> ColumnCounts:

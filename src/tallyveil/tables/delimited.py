@@ -91,10 +91,10 @@ class DelimitedTable(Table):
         return replace(self, names=names, columns=tuple(columns))
 
     def build_grouped(
-        self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, CountArray]
+        self, by: Sequence[str], labels: Sequence[tuple[Any, ...]], counts: Mapping[str, CountArray]
     ) -> DelimitedTable:
         """Build a table with one row for each category, written as this one is."""
-        columns = [tuple(label[at] for label in labels) for at in range(len(by))]
+        columns = [tuple(str(label[at]) for label in labels) for at in range(len(by))]
         columns += [tuple(map(str, values.tolist())) for values in counts.values()]
         return replace(self, names=(*by, *counts), columns=tuple(columns))
 
@@ -173,17 +173,14 @@ def _parse(text: str, delimiter: str, line_end: str, encoding: str) -> Delimited
     repeated = next((name for name, times in Counter(header).items() if times > 1), None)
     if repeated is not None:
         raise TableError(f"The header names the column {repeated!r} more than once.")
-    if not body:
-        raise TableError("The table has a header but no rows.")
     for row, line in enumerate(body, start=1):
         if len(line) != len(header):
             raise TableError(
                 f"Row {row} has {len(line)} cells where the header has {len(header)}."
                 + delimiter_hint(header)
             )
-    return DelimitedTable(
-        tuple(header), tuple(zip(*body, strict=True)), delimiter, line_end, encoding
-    )
+    columns = tuple(zip(*body, strict=True)) if body else tuple(() for _ in header)
+    return DelimitedTable(tuple(header), columns, delimiter, line_end, encoding)
 
 
 def delimiter_hint(header: Sequence[str]) -> str:

@@ -103,18 +103,14 @@ class PandasTable(Table):
         return PandasTable(frame)
 
     def build_grouped(
-        self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, CountArray]
+        self, by: Sequence[str], labels: Sequence[tuple[Any, ...]], counts: Mapping[str, CountArray]
     ) -> PandasTable:
         """Build a frame with one row for each category."""
         import pandas as pd
 
-        columns: dict[str, Any] = {}
-        for at, name in enumerate(by):
-            text, dtype = pd.Series([label[at] for label in labels]), self._column(name).dtype
-            if isinstance(dtype, pd.CategoricalDtype):
-                # the column's own levels say which categories occur; the public list does not
-                dtype = pd.CategoricalDtype(list(dict.fromkeys(text)), ordered=dtype.ordered)
-            columns[name] = text.astype(dtype)
+        columns: dict[str, Any] = {
+            name: [label[at] for label in labels] for at, name in enumerate(by)
+        }
         columns |= {name: np.asarray(values, dtype=np.int64) for name, values in counts.items()}
         return PandasTable(pd.DataFrame(columns))
 

@@ -95,15 +95,12 @@ class PolarsTable(Table):
         return PolarsTable(frame.with_columns(again))  # no level that does not occur
 
     def build_grouped(
-        self, by: Sequence[str], labels: Sequence[tuple[str, ...]], counts: Mapping[str, CountArray]
+        self, by: Sequence[str], labels: Sequence[tuple[Any, ...]], counts: Mapping[str, CountArray]
     ) -> PolarsTable:
         """Build a frame with one row for each category."""
         import polars as pl
 
-        keys = [
-            pl.Series(name, [label[at] for label in labels]).cast(self.frame.schema[name])
-            for at, name in enumerate(by)
-        ]
+        keys = [pl.Series(name, [label[at] for label in labels]) for at, name in enumerate(by)]
         columns = [build_polars_series(name, values) for name, values in counts.items()]
         return PolarsTable(pl.DataFrame([*keys, *columns]))
 

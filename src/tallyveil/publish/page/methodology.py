@@ -101,6 +101,10 @@ def _what_was_done(receipt: Receipt) -> list[str]:
                 "categories. Categories that nobody is in are published too."
             )
         )
+    if facts.other:
+        parts.append(
+            paragraph(f"Every category that is not listed was counted as “{facts.other}”.")
+        )
     for column in receipt.columns:
         parts.append(section(f"Column {column.name}", paragraph(column.kind.words), level=3))
         steps = [_range_step(column), *column.steps]

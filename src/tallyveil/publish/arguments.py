@@ -1,0 +1,69 @@
+"""How arguments that may be written in several ways are read: names, lists, one per column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
+from typing import Any
+
+from tallyveil.errors import ArgumentError
+
+__all__ = [
+    "check_whole",
+    "list_given",
+    "read_names",
+    "read_per_column",
+    "require_one_of",
+    "write_underscores",
+]
+
+
+def read_names(given: str | Sequence[str] | None, argument: str) -> tuple[str, ...]:
+    """The names of columns, each once."""
+    names = tuple(str(name) for name in list_given(given))
+    if len(set(names)) != len(names):
+        raise ArgumentError(argument, "name every column once", got=", ".join(names))
+    return names
+
+
+def list_given(given: Any) -> Sequence[Any]:
+    """One value or several, as a sequence; None for none."""
+    if given is None:
+        return ()
+    return given if isinstance(given, (list, tuple)) else (given,)
+
+
+def read_per_column(
+    given: Any, names: tuple[str, ...], argument: str, check: Callable[[Any, str], Any]
+) -> tuple[Any, ...]:
+    """`given` for every count column: one for all, a sequence, or a mapping by name."""
+    if isinstance(given, Mapping):
+        if set(given) != set(names):
+            raise ArgumentError(argument, f"name exactly the columns {', '.join(names)}")
+        return tuple(check(given[name], argument) for name in names)
+    if isinstance(given, (list, tuple)):
+        if len(given) == 1:
+            return (check(given[0], argument),) * len(names)
+        if len(given) != len(names):
+            rule = f"be one value, or one for each of the {len(names)} count columns"
+            raise ArgumentError(argument, rule, got=f"{len(given)} values")
+        return tuple(check(value, argument) for value in given)
+    return (check(given, argument),) * len(names)
+
+
+def write_underscores(word: str) -> str:
+    """A word as Python writes it, from the command line's hyphens."""
+    return str(word).replace("-", "_")
+
+
+def check_whole(value: Any, argument: str) -> int:
+    """A whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ArgumentError(argument, "be a whole number of at least 1", value)
+    return int(value)
+
+
+def require_one_of(argument: str, value: str, known: Sequence[str]) -> None:
+    """Refuse a word that is not known."""
+    if value not in known:
+        raise ArgumentError(argument, f"be one of: {', '.join(known)}", value)
