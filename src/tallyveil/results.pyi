@@ -1,7 +1,7 @@
 # The one list of these names: the program reads it, and so do type checkers.
 
 from tallyveil.audit import WorstPair as WorstPair
-from tallyveil.budget.entries import Account as Account
+from tallyveil.budget.accounting import Account as Account
 from tallyveil.budget.entries import Entry as Entry
 from tallyveil.certified.ladder import Rung as Rung
 from tallyveil.certified.transport import ImplicitTransport as ImplicitTransport

@@ -1,4 +1,4 @@
-"""The entries of a ledger: what is spent, what was spent, and where a dataset stands.
+"""The entries of a ledger: what is spent, and what was spent.
 
 Every amount is an exact rational, written in one way only, and read back before it counts.
 """
@@ -17,13 +17,13 @@ from tallyveil.budget.chain import Link
 from tallyveil.errors import ArgumentError, LedgerError
 from tallyveil.exact import exact_rational
 
-__all__ = ["Account", "Debit", "Entry", "Stage", "read_entry", "shown_rational", "write_amount"]
+__all__ = ["Debit", "Entry", "Stage", "read_entry", "shown_rational", "write_amount"]
 
 MOST_DIGITS = 400
 """An amount has at most this many digits above and below its fraction bar."""
 
 AMOUNT = re.compile(rf"(0|[1-9][0-9]{{0,{MOST_DIGITS - 1}}})(/[1-9][0-9]{{0,{MOST_DIGITS - 1}}})?")
-KINDS = ("open", "debit", "close")
+KINDS = ("open", "plan", "debit", "close")
 
 
 def shown_rational(value: Fraction) -> str:
@@ -103,6 +103,13 @@ class Entry:
         """The delta this entry opens or spends."""
         return _read_amount(self.body.get("delta", "0"))
 
+    @property
+    def epsilons(self) -> tuple[Fraction, ...]:
+        """The epsilon of every stage that this entry spends, or of every one that it plans."""
+        if self.kind == "plan":
+            return tuple(_read_amount(text) for text in self.body["epsilons"])
+        return tuple(_read_amount(stage["epsilon"]) for stage in self.body.get("stages", ()))
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready: numbers for people, and the exact rationals beside them."""
         fields = dict(self.body)
@@ -123,44 +130,6 @@ class Entry:
         return head | fields | {"digest": self.digest}
 
 
-@dataclass(frozen=True)
-class Account:
-    """Where one dataset stands."""
-
-    dataset: str
-    epsilon: Fraction
-    delta: Fraction
-    spent_epsilon: Fraction
-    spent_delta: Fraction
-    debits: int
-    closed: bool
-
-    @property
-    def remaining_epsilon(self) -> Fraction:
-        """What can still be spent."""
-        return self.epsilon - self.spent_epsilon
-
-    @property
-    def remaining_delta(self) -> Fraction:
-        """The delta that can still be spent."""
-        return self.delta - self.spent_delta
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready: numbers for people, and the exact rationals beside them."""
-        amounts = {
-            "epsilon": self.epsilon,
-            "spent_epsilon": self.spent_epsilon,
-            "remaining_epsilon": self.remaining_epsilon,
-            "delta": self.delta,
-            "spent_delta": self.spent_delta,
-            "remaining_delta": self.remaining_delta,
-        }
-        data: dict[str, Any] = {"dataset": self.dataset, "debits": self.debits}
-        data |= {"closed": self.closed}
-        data |= {name: float(value) for name, value in amounts.items()}
-        return data | {f"{name}_exact": str(value) for name, value in amounts.items()}
-
-
 def write_amount(value: Fraction, argument: str) -> str:
     """An amount as a ledger holds it, or an `ArgumentError` if it could not be read back.
 
@@ -179,10 +148,12 @@ def read_entry(link: Link) -> Entry:
         body = json.loads(link.body)
         entry = Entry(link.sequence, link.dataset, link.kind, link.digest, body)
         amounts = {name: _read_amount(body[name]) for name in ("epsilon", "delta") if name in body}
-        is_sound = link.kind in KINDS and (link.kind == "close" or len(amounts) == 2)
+        amounts_expected = 2 if link.kind in ("open", "debit") else 0
+        is_sound = link.kind in KINDS and len(amounts) == amounts_expected
+        if link.kind in ("plan", "debit"):
+            is_sound &= bool(entry.epsilons) and min(entry.epsilons) > 0
         if link.kind == "debit":
-            stages = [_read_amount(stage["epsilon"]) for stage in body["stages"]]
-            is_sound &= bool(stages) and min(stages) > 0 and sum(stages) == amounts["epsilon"]
+            is_sound &= sum(entry.epsilons) == amounts["epsilon"]
     except (ValueError, AttributeError, TypeError, KeyError, RecursionError):
         is_sound = False
     if not is_sound:

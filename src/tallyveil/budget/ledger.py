@@ -10,24 +10,18 @@ from __future__ import annotations
 
 import getpass
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from tallyveil._version import __version__
+from tallyveil.budget.accounting import ACCOUNTINGS, SMALLEST_DELTA, Account, check_plan, stand
 from tallyveil.budget.chain import LedgerStore, Link, StoreTransaction, read_chain
-from tallyveil.budget.entries import (
-    Account,
-    Debit,
-    Entry,
-    read_entry,
-    shown_rational,
-    write_amount,
-)
+from tallyveil.budget.entries import Debit, Entry, read_entry, write_amount
 from tallyveil.budget.names import check_new_name, find_look_alike
 from tallyveil.budget.stores import open_store
-from tallyveil.errors import BudgetError, LedgerError
+from tallyveil.errors import ArgumentError, BudgetError, LedgerError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
 
 __all__ = ["Ledger"]
@@ -61,13 +55,29 @@ class Ledger:
 
     # -- writing ------------------------------------------------------------------------------
 
-    def open(self, dataset: str, epsilon: Epsilon, delta: Epsilon = 0) -> Account:
-        """Give `dataset` its total budget, once, under a name that looks like no other."""
+    def open(
+        self, dataset: str, epsilon: Epsilon, delta: Epsilon = 0, accounting: str = "pure"
+    ) -> Account:
+        """Give `dataset` its total budget, once, under a name that looks like no other.
+
+        `accounting` says how debits add up: ``"pure"`` by addition, ``"exact"`` by optimal
+        composition of a plan that is made before the first debit (see `plan`), ``"zcdp"`` by
+        zero-concentrated privacy. The last two need a delta.
+        """
         total, slack = exact_epsilon(epsilon), exact_delta(delta)
+        if accounting not in ACCOUNTINGS:
+            raise ArgumentError("accounting", f"be one of: {', '.join(ACCOUNTINGS)}", accounting)
+        if accounting != "pure" and not slack:
+            hint = "A usual choice is far below one in the number of people, such as 1e-6."
+            raise ArgumentError("delta", f"be above 0 for {accounting} accounting", hint=hint)
+        if 0 < slack < SMALLEST_DELTA and accounting != "pure":
+            raise ArgumentError("delta", "be at least 1e-30 for this accounting", delta)
         amounts = {
             "epsilon": write_amount(total, "epsilon"),
             "delta": write_amount(slack, "delta"),
         }
+        if accounting != "pure":
+            amounts["accounting"] = accounting
 
         def work(chain: StoreTransaction) -> None:
             names = {link.dataset for link in read_chain(chain)}
@@ -77,6 +87,36 @@ class Ledger:
                 )
             check_new_name(dataset, sorted(names))
             _append(chain, dataset, "open", amounts)
+
+        self.store.write(work)
+        return self.account(dataset)
+
+    def plan(self, dataset: str, epsilons: Sequence[Epsilon]) -> Account:
+        """Fix the epsilons of all stages that will ever be debited, before the first debit.
+
+        For datasets with exact accounting. Together the stages must keep the total epsilon
+        and delta by optimal composition. Each debited stage then takes the smallest place that
+        is free and large enough.
+        """
+        places = [exact_epsilon(epsilon, "epsilons") for epsilon in epsilons]
+        if not places:
+            raise ArgumentError("epsilons", "name at least one stage")
+        body = {"epsilons": [write_amount(place, "epsilons") for place in places]}
+
+        def work(chain: StoreTransaction) -> None:
+            account = self._stand(chain, dataset)
+            if account.accounting != "exact":
+                raise LedgerError(
+                    f"The dataset {dataset!r} has {account.accounting} accounting; a plan is for "
+                    "exact accounting."
+                )
+            if account.closed or account.debits or account.spending.remaining_epsilon:
+                raise LedgerError(
+                    f"The dataset {dataset!r} is planned, debited or closed already; a plan is "
+                    "made once, before the first debit."
+                )
+            check_plan(account, places)
+            _append(chain, dataset, "plan", body)
 
         self.store.write(work)
         return self.account(dataset)
@@ -91,8 +131,9 @@ class Ledger:
         body = debit.body()
 
         def work(chain: StoreTransaction) -> Entry:
-            _require_covered(self._stand(chain, dataset), debit)
-            return _append(chain, dataset, "debit", body)
+            account = self._stand(chain, dataset)
+            _require_covered(account, debit)
+            return _append(chain, dataset, "debit", body | account.terms)
 
         return self.store.write(work)
 
@@ -158,17 +199,10 @@ class Ledger:
         kinds = [entry.kind for entry in entries]
         if kinds[0] != "open" or "open" in kinds[1:] or "close" in kinds[:-1]:
             raise LedgerError(f"The dataset {dataset!r} has entries out of order.")
-        debits = [entry for entry in entries if entry.kind == "debit"]
-        account = Account(
-            dataset,
-            entries[0].epsilon,
-            entries[0].delta,
-            sum((entry.epsilon for entry in debits), Fraction(0)),
-            sum((entry.delta for entry in debits), Fraction(0)),
-            len(debits),
-            kinds[-1] == "close",
-        )
-        if account.remaining_epsilon < 0 or account.remaining_delta < 0:
+        if "plan" in kinds[2:] or entries[0].body.get("accounting", "pure") not in ACCOUNTINGS:
+            raise LedgerError(f"The dataset {dataset!r} has entries out of order.")
+        account = stand(dataset, entries)
+        if not account.spending.is_sound:
             raise LedgerError(f"The dataset {dataset!r} is overspent: the ledger is damaged.")
         return account
 
@@ -205,16 +239,12 @@ def _unknown(dataset: str, links: list[Link], ledger: str) -> LedgerError:
 def _require_covered(account: Account, debit: Debit) -> None:
     if account.closed:
         raise BudgetError(f"The dataset {account.dataset!r} is closed. Nothing was spent.")
-    for name, wanted, left in (
-        ("epsilon", debit.epsilon, account.remaining_epsilon),
-        ("delta", debit.delta, account.remaining_delta),
-    ):
-        if wanted > left:
-            raise BudgetError(
-                f"The budget of {account.dataset!r} does not cover this release: it costs "
-                f"{name} {shown_rational(wanted)}, and {shown_rational(left)} remains of "
-                f"{shown_rational(getattr(account, name))}. Nothing was spent."
-            )
+    excess = account.spending.find_excess(debit)
+    if excess is not None:
+        raise BudgetError(
+            f"The budget of {account.dataset!r} does not cover this release: {excess}. Nothing "
+            "was spent."
+        )
 
 
 def _who() -> str:

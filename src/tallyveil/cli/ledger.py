@@ -1,7 +1,8 @@
-"""`tallyveil ledger`: init, show, history, verify, close, upgrade."""
+"""`tallyveil ledger`: init, plan, show, history, verify, close, upgrade."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,9 @@ import typer
 from tallyveil.cli.common import JsonOption, example, fail, out, print_json, text_table
 
 __all__ = ["app"]
+
+MOST_STAGES = 10_000
+"""How many equal stages a plan may have."""
 
 app = typer.Typer(
     help="The privacy budget: what each dataset may spend, and what it has spent.",
@@ -30,8 +34,16 @@ MaybeDataset = Annotated[
 def init(
     ledger: LedgerOption,
     dataset: DatasetOption,
+    *,
     epsilon: Annotated[str, typer.Option(help="The total that may ever be spent.")],
     delta: Annotated[str, typer.Option(help="The total delta.")] = "0",
+    accounting: Annotated[
+        str,
+        typer.Option(
+            help="How debits add up: pure (addition), exact (optimal composition of a plan made "
+            "before the first debit), or zcdp. The last two need --delta."
+        ),
+    ] = "pure",
     as_json: JsonOption = False,
 ) -> None:
     """Give a dataset its total budget; makes the ledger if there is none."""
@@ -39,11 +51,79 @@ def init(
     from tallyveil.exact import exact_delta, exact_epsilon
 
     total, slack = exact_epsilon(epsilon), exact_delta(delta)
-    account = Ledger.create(ledger).open(dataset, total, slack)
+    account = Ledger.create(ledger).open(dataset, total, slack, accounting)
     if as_json:
         print_json(account.to_dict())
+        return
+    with_delta = f" and delta {delta}" if slack else ""
+    out.print(f"Opened {dataset!r} in {ledger} with epsilon {epsilon}{with_delta}.", markup=False)
+
+
+@app.command(
+    epilog=example("tallyveil ledger plan --ledger budget.db --dataset cases --stages 100")
+)
+def plan(
+    ledger: LedgerOption,
+    dataset: DatasetOption,
+    stages: Annotated[
+        int | None,
+        typer.Option(help="How many stages, all with the largest epsilon that they can have."),
+    ] = None,
+    epsilons: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead: the epsilon of every stage, such as 0.1,0.1,0.5 or 0.1x12,0.5."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Fix the epsilons of all stages of a dataset with exact accounting, before the first debit.
+
+    A release has a stage for each step that spends: `tallyveil privatize --dry-run` lists them.
+    """
+    from tallyveil.budget.composition import share_epsilon
+    from tallyveil.budget.entries import shown_rational
+    from tallyveil.budget.ledger import Ledger
+    from tallyveil.errors import ArgumentError, UsageError
+
+    if (stages is None) == (epsilons is None):
+        raise UsageError("Give either --stages or --epsilons.")
+    book = Ledger(ledger)
+    account = book.account(dataset)
+    if stages is not None:
+        if not 1 <= stages <= MOST_STAGES:
+            raise ArgumentError("--stages", f"lie between 1 and {MOST_STAGES:,}", stages)
+        places = [share_epsilon(stages, account.epsilon, account.delta)] * stages
     else:
-        out.print(f"Opened {dataset!r} in {ledger} with epsilon {epsilon}.", markup=False)
+        places = _read_plan(epsilons or "")
+    account = book.plan(dataset, places)
+    if as_json:
+        print_json(account.to_dict() | {"epsilons_exact": [str(place) for place in places]})
+        return
+    largest, added = shown_rational(max(places)), shown_rational(sum(places, Fraction(0)))
+    out.print(
+        f"Planned {len(places):,} stages of up to epsilon {largest} for {dataset!r}. Added up they "
+        f"have epsilon {added}; together they keep epsilon {shown_rational(account.epsilon)} with "
+        f"delta {shown_rational(account.delta)}.",
+        markup=False,
+    )
+
+
+def _read_plan(text: str) -> list[Fraction]:
+    """Epsilons written as 0.1x12,0.5."""
+    from tallyveil.errors import ArgumentError
+    from tallyveil.exact import exact_epsilon
+
+    places: list[Fraction] = []
+    for part in text.split(","):
+        amount, _, times = part.strip().partition("x")
+        if times and not (
+            times.isascii() and times.isdigit() and 1 <= int(times[:9]) <= MOST_STAGES
+        ):
+            rule = f"repeat an epsilon up to {MOST_STAGES:,} times, such as 0.1x12"
+            raise ArgumentError("--epsilons", rule, part)
+        places += [exact_epsilon(amount, "--epsilons")] * int(times or 1)
+    return places
 
 
 @app.command(epilog=example("tallyveil ledger show --ledger budget.db"))
@@ -57,11 +137,13 @@ def show(ledger: LedgerOption, dataset: MaybeDataset = None, as_json: JsonOption
     if as_json:
         print_json([account.to_dict() for account in accounts])
         return
-    header = ("dataset", "epsilon", "spent", "remaining", "debits", "state")
+    header = ("dataset", "accounting", "epsilon", "delta", "spent", "remaining", "debits", "state")
     rows = [
         (
             a.dataset,
+            a.accounting,
             shown_rational(a.epsilon),
+            shown_rational(a.delta),
             shown_rational(a.spent_epsilon),
             shown_rational(a.remaining_epsilon),
             str(a.debits),

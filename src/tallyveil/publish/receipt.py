@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from tallyveil._version import __version__
+from tallyveil.budget.composition import compose
 from tallyveil.budget.entries import shown_rational
 from tallyveil.errors import PackageError
 from tallyveil.publish.records import (
@@ -117,6 +118,14 @@ class Receipt:
         return sum((cost for _, cost in charge_columns(stages, self.disjoint)), Fraction(0))
 
     @property
+    def composed(self) -> Fraction | None:
+        """The epsilon that the release keeps at its account's delta, where one is spent."""
+        account = self.ledger
+        if account is None or not account.total_delta:
+            return None
+        return compose(stage.epsilon for stage in self.stages).epsilon(account.total_delta)
+
+    @property
     def multiplier(self) -> int:
         """By how much one unit can move counts."""
         return self.unit.multiplier
@@ -189,7 +198,7 @@ class Receipt:
             "table": self.table.to_dict(),
             "columns": [column.to_dict() for column in self.columns],
             "ladder": None if self.ladder is None else self.ladder.to_dict(),
-            "ledger": None if self.ledger is None else asdict(self.ledger),
+            "ledger": None if self.ledger is None else self.ledger.to_dict(),
         }
         return document if self.private else {**document, "warning": self.warning}
 

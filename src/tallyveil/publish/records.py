@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
+from tallyveil.budget.accounting import ACCOUNTINGS, SMALLEST_DELTA
 from tallyveil.budget.entries import Entry
 from tallyveil.errors import PackageError
-from tallyveil.exact import exact_rational
+from tallyveil.exact import LARGEST_EPSILON, exact_rational
 from tallyveil.publish.kinds import DISTRIBUTION, MethodKind, find_kind
 from tallyveil.publish.request import LARGEST_UPPER
 from tallyveil.publish.tallies import Histogram, Matching
@@ -23,6 +24,9 @@ __all__ = [
     "amount",
     "read_text",
 ]
+
+TERMS = ("accounting", "total_epsilon", "total_delta")
+"""What the record says of an account that does not simply add."""
 
 LONGEST_AMOUNT = 2000
 """How many characters an exact amount may have: more is not read at all."""
@@ -243,23 +247,45 @@ class LevelRecord:
 
 @dataclass(frozen=True)
 class LedgerRecord:
-    """The ledger's entry that paid for the release."""
+    """The ledger's entry that paid for the release.
+
+    Where debits do not simply add up, `accounting` says how they do, and the totals what all
+    releases of the dataset keep together.
+    """
 
     dataset: str
     entry: int
     digest: str
+    accounting: str = "pure"
+    total_epsilon: Fraction = Fraction(0)
+    total_delta: Fraction = Fraction(0)
 
     @classmethod
     def of(cls, entry: Entry) -> LedgerRecord:
         """What a receipt says of a ledger's entry."""
-        return cls(entry.dataset, entry.sequence, entry.digest)
+        terms = {name: entry.body[name] for name in TERMS if name in entry.body}
+        head = {"dataset": entry.dataset, "entry": entry.sequence, "digest": entry.digest}
+        return cls.from_dict(head | terms)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        head = {"dataset": self.dataset, "entry": self.entry, "digest": self.digest}
+        terms = {name: str(getattr(self, name)) for name in TERMS}
+        return head if self.accounting == "pure" else head | terms
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> LedgerRecord:
         """The record as it stands in a receipt."""
-        return cls(
-            read_text(data["dataset"]), read_whole(data["entry"], 1), read_text(data["digest"])
-        )
+        head = read_text(data["dataset"]), read_whole(data["entry"], 1), read_text(data["digest"])
+        if TERMS[0] not in data:
+            return cls(*head)
+        accounting = read_text(data["accounting"])
+        if accounting not in ACCOUNTINGS[1:]:
+            raise _refusal("a way of accounting")
+        epsilon, delta = read_amount(data["total_epsilon"]), read_amount(data["total_delta"])
+        if epsilon > LARGEST_EPSILON or not SMALLEST_DELTA <= delta < 1:
+            raise _refusal("a total budget")
+        return cls(*head, accounting, epsilon, delta)
 
 
 def read_text(value: Any) -> str:

@@ -11,10 +11,11 @@ from fractions import Fraction
 from html import escape
 
 from tallyveil.arrays import Floats
+from tallyveil.budget.entries import shown_rational
 from tallyveil.publish.page.columns import column_section, limits_of
 from tallyveil.publish.page.html import notes, page, paragraph, section, table
 from tallyveil.publish.receipt import FLOAT_PROTECTION, Receipt
-from tallyveil.publish.records import ColumnRecord
+from tallyveil.publish.records import ColumnRecord, LedgerRecord
 
 __all__ = ["methodology"]
 
@@ -167,7 +168,24 @@ def _costs(receipt: Receipt) -> list[str]:
             "data add their epsilon to this one."
         )
     )
+    if entry and receipt.composed is not None:
+        parts.append(paragraph(_account_words(receipt, entry)))
     return parts
+
+
+def _account_words(receipt: Receipt, entry: LedgerRecord) -> str:
+    """What all releases of a dataset keep together, where epsilons do not simply add up."""
+    how = {
+        "exact": "by exact composition of a plan that was fixed before the first release",
+        "zcdp": "by zero-concentrated privacy (zCDP)",
+    }
+    delta, composed = shown_rational(entry.total_delta), receipt.composed or receipt.epsilon
+    return (
+        f"All releases entered for “{entry.dataset}” together keep epsilon "
+        f"{shown_rational(entry.total_epsilon)} with a delta of {delta}, {how[entry.accounting]}. "
+        f"A delta is the chance that the promise may fail. With that delta, the stages of this "
+        f"release alone keep epsilon {shown_rational(composed)}."
+    )
 
 
 def _ladder_words(receipt: Receipt) -> str:
