@@ -114,8 +114,13 @@ class Receipt:
     @property
     def epsilon(self) -> Fraction:
         """What the release costs one unit, exactly; disjoint columns cost the largest of them."""
+        return sum(self._charges, Fraction(0))
+
+    @property
+    def _charges(self) -> tuple[Fraction, ...]:
+        """What a ledger is charged, stage by stage."""
         stages = ((c.name, stage.name, stage.epsilon) for c in self.columns for stage in c.stages)
-        return sum((cost for _, cost in charge_columns(stages, self.disjoint)), Fraction(0))
+        return tuple(cost for _, cost in charge_columns(stages, self.disjoint))
 
     @property
     def composed(self) -> Fraction | None:
@@ -123,7 +128,7 @@ class Receipt:
         account = self.ledger
         if account is None or not account.total_delta:
             return None
-        return compose(stage.epsilon for stage in self.stages).epsilon(account.total_delta)
+        return compose(self._charges).epsilon(account.total_delta)
 
     @property
     def multiplier(self) -> int:
