@@ -31,6 +31,7 @@ class Ledger:
     """The budget book at `location` (a SQLite file).
 
     >>> import tempfile
+    >>> from fractions import Fraction
     >>> from tallyveil.budget.entries import Stage
     >>> folder = tempfile.TemporaryDirectory()
     >>> book = Ledger.create(folder.name + "/budget.db")
