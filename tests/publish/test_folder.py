@@ -2,7 +2,6 @@
 
 import errno
 import os
-import threading
 
 import pytest
 
@@ -91,25 +90,55 @@ def test_somebody_else_may_take_the_name_meanwhile(tmp_path):
     assert names(target) == []
 
 
-def test_what_a_killed_process_left_is_removed_but_the_living_are_not_disturbed(tmp_path):
-    dead = tmp_path / ".out.abc.partial"
-    dead.mkdir()
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    dead = tmp_path / ".out.partial"
+    (dead / "level-1").mkdir(parents=True)
     (dead / "data.csv").write_text("half")
-    done, started = threading.Event(), threading.Event()
-
-    def living():
-        with reserve_folder(tmp_path / "out", 10) as place:
-            started.set()
-            done.wait(10)
-            assert place.hidden.exists()
-
-    other = threading.Thread(target=living)
-    other.start()
-    started.wait(10)
-    assert not dead.exists()
+    (dead / "level-1" / "data.csv").write_text("half")
+    (dead / "link").symlink_to(tmp_path)
+    dead.chmod(0o755)
     with reserve_folder(tmp_path / "out", 10) as place:
-        assert len([name for name in names(tmp_path) if "partial" in name]) == 2
+        assert names(place.hidden) == ["reserve"]
+        assert place.hidden.stat().st_mode & 0o777 == 0o700
         place.commit({"": {"x": b"1"}})
-    done.set()
-    other.join()
     assert names(tmp_path) == ["out"]
+    assert names(tmp_path / "out") == [CHECKSUMS, "x"]
+
+
+def test_a_folder_that_is_being_written_is_refused_and_not_disturbed(tmp_path):
+    with reserve_folder(tmp_path / "out", 10) as place:
+        with pytest.raises(PackageError, match="Another process"):
+            reserve_folder(tmp_path / "out", 10).__enter__()
+        assert names(place.hidden) == ["reserve"]
+        place.commit({"": {"x": b"1"}})
+    assert names(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "file", "link"])
+def test_what_is_in_the_way_is_named_and_left_alone(tmp_path, kind):
+    hidden = tmp_path / ".out.partial"
+    if kind == "pipe":
+        os.mkfifo(hidden)
+    elif kind == "file":
+        hidden.write_text("mine")
+    else:
+        (tmp_path / "other").mkdir()
+        hidden.symlink_to(tmp_path / "other")
+    with pytest.raises(PackageError, match=r"\.out\.partial' is in the way"):
+        reserve_folder(tmp_path / "out", 10).__enter__()
+    assert os.path.lexists(hidden)
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
+def test_folders_get_the_usual_modes_and_the_umask_is_never_changed(tmp_path, monkeypatch, mask):
+    before = os.umask(mask)
+    try:
+        with monkeypatch.context() as patch:
+            patch.delattr(os, "umask")
+            with reserve_folder(tmp_path / "out", 10) as place:
+                place.commit({"": {"x": b"1"}, "level-1": {"x": b"1"}})
+    finally:
+        os.umask(before)
+    for folder in (tmp_path / "out", tmp_path / "out" / "level-1"):
+        assert folder.stat().st_mode & 0o777 == 0o777 & ~mask
+    assert (tmp_path / "out" / "x").stat().st_mode & 0o777 == 0o666 & ~mask

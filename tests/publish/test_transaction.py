@@ -199,7 +199,7 @@ def test_levels_and_single_releases_have_their_own_functions():
         tv.privatize_levels(COUNTS, upper="auto", levels=[2, 1])
 
 
-@pytest.mark.parametrize("method", ["preserve", "geometric", "fair"])
+@pytest.mark.parametrize("method", ["preserve", "geometric"])
 def test_a_private_upper_bound_clamps_whatever_lies_above_it(book, tmp_path, method):
     """The bound is found after the counts were read: they are clamped to it before the draw."""
     counts = np.array([i % 5 for i in range(990)] + [5_000, 9_999, 10**6] * 3 + [7])

@@ -143,3 +143,37 @@ def test_ten_million_draws_follow_the_weights():
     statistic += ((pooled - thin) ** 2 / np.maximum(thin, 1e-9))[thin >= 20].sum()
     freedom = thick.sum() + (thin >= 20).sum() - len(rows)
     assert statistic < chi2.isf(1e-9, freedom)
+
+
+KINDS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+KINDS += [f"float{bits}" for bits in (16, 32, 64)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_number_type_is_drawn_right_and_released_exactly(kind):
+    sure = 300  # an epsilon at which every draw is the truth
+    for made in (
+        tv.certify_geometric(tv.Query.count(100_000), sure),
+        tv.certify(tv.geometric(tv.Query.count(120), sure)),
+        tv.certify(tv.randomized_response(tv.Query.maximum(-100, 100), sure)),
+    ):
+        low, high = int(made.query.inputs[0]), int(made.query.inputs[-1])
+        info = np.finfo(kind) if kind.startswith("f") else np.iinfo(kind)
+        whole = 2048 if kind == "float16" else int(min(info.max, 2**31))
+        values = np.array([max(low, int(max(info.min, -whole))), min(high, whole), 5], kind)
+        assert made.release(values).tolist() == values.tolist()
+
+
+def test_floats_that_cannot_hold_an_answer_are_released_as_doubles():
+    made = tv.certify_geometric(tv.Query.count(100_000), "0.001")
+    drawn = made.release(np.full(50, 2000, dtype=np.float16))
+    assert drawn.dtype == np.float64
+    assert (drawn == np.floor(drawn)).all()
+
+
+def test_noise_on_numbers_of_64_bits():
+    noise = tv.certify_noise(50)
+    assert noise.release(np.array([3, 2**62], np.uint64)).tolist() == [3, 2**62]
+    for values in (np.array([2**63], np.uint64), np.array([-(2**63)]), 2**62 + 1):
+        with pytest.raises(tv.errors.ArgumentError, match=r"2\^62"):
+            noise.release(values)

@@ -31,6 +31,7 @@ from tallyveil.proof.ratios import Verdict
 from tallyveil.proof.rounding import TOTAL, round_rows
 from tallyveil.query import Query, require_query
 from tallyveil.sampling.entropy import Entropy
+from tallyveil.sampling.marks import mark_draws
 from tallyveil.sampling.positions import input_positions, released_values
 from tallyveil.sampling.sampler import Sampler
 
@@ -199,7 +200,7 @@ class Ladder(Certified):
             released_values(drawn, self.query, kind)
             for drawn in self.draw_positions(positions, source)
         ]
-        released = np.stack(levels)
+        released: NDArray[Any] = mark_draws(np.stack(levels), source)
         return released[:, 0] if one else released
 
     def draw_positions(self, positions: NDArray[Any], entropy: Entropy) -> list[NDArray[Any]]:

@@ -19,12 +19,14 @@ from tallyveil.proof.geometric_noise import GeometricNoise
 from tallyveil.proof.rounding import TOTAL, TOTAL_BITS
 from tallyveil.query import Query
 from tallyveil.sampling.entropy import Entropy
+from tallyveil.sampling.marks import mark_draws
 from tallyveil.sampling.noise import draw_noise
 from tallyveil.sampling.positions import input_positions, released_values
 from tallyveil.sampling.sampler import Sampler
 
 __all__ = ["CertifiedAnswers", "CertifiedGeometric", "CertifiedMechanism", "CertifiedNoise"]
 
+LARGEST_VALUE = 2**62  # so that no value and its noise together pass 64 bits
 WIDEST_MATRIX = 4001  # geometric noise is shown as a matrix up to this many answers
 
 
@@ -74,7 +76,7 @@ class CertifiedAnswers(Certified):
         positions, one, kind = input_positions(counts, self.query)
         source = Entropy.fresh(entropy)
         values = released_values(self.draw_positions(positions, source), self.query, kind)
-        return values[0].item() if one else values
+        return mark_draws(values[0].item() if one else values, source)
 
     @abstractmethod
     def draw_positions(self, positions: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
@@ -209,10 +211,12 @@ class CertifiedNoise(Certified):
                 "be a whole number or a one-dimensional array of them",
                 got=array.dtype.name,
             )
+        if array.size and max(abs(int(array.min())), abs(int(array.max()))) > LARGEST_VALUE:
+            raise ArgumentError("values", "lie between -2^62 and 2^62", hint="Nothing was drawn.")
         source = Entropy.fresh(entropy)
         noisy = draw_noise(self.noise, array.size, source)
-        noisy += array.reshape(-1)
-        return int(noisy[0]) if array.ndim == 0 else noisy
+        noisy += array.reshape(-1).astype(np.int64, copy=False)
+        return mark_draws(int(noisy[0]) if array.ndim == 0 else noisy, source)
 
     def body(self) -> dict[str, Any]:
         """The integers of the noise."""

@@ -21,6 +21,7 @@ from tallyveil.prior import require_distribution
 from tallyveil.proof.rounding import TOTAL_BITS, round_segments
 from tallyveil.query import Query
 from tallyveil.sampling.entropy import Entropy
+from tallyveil.sampling.marks import mark_draws
 from tallyveil.sampling.sampler import search_words
 
 __all__ = ["ImplicitTransport", "RemapSampler", "implicit_transport"]
@@ -70,7 +71,10 @@ class ImplicitTransport:
         array of int, shape (N,)
         """
         drawn = np.atleast_1d(self.certified.release(np.atleast_1d(counts), entropy))
-        return self.sampler.draw(drawn.astype(np.int64), Entropy.fresh(entropy))
+        source = Entropy.fresh(entropy)
+        released = self.sampler.draw(np.asarray(drawn, np.int64), source)
+        marked: Integers = mark_draws(released, source)
+        return marked
 
     def mechanism(self) -> Mechanism:
         """Return the same distributions as a dense matrix, O(n^2)."""

@@ -103,6 +103,7 @@ def _release_value(value: int, options: ReleaseOptions, as_json: bool) -> None:
     (column,) = request.columns
     upper = column.upper or 0
     ladder = Ladder(Query.count(upper), request.levels)
+    reach = [_reach(upper, epsilon) for epsilon in ladder.epsilons]
     if account is None:
         note("No ledger: nothing keeps count of further releases of these data.")
     else:
@@ -115,7 +116,6 @@ def _release_value(value: int, options: ReleaseOptions, as_json: bool) -> None:
         )
         ledger.debit(dataset, debit)
     released = ladder.release(min(value, upper)).tolist()
-    reach = [_reach(upper, epsilon) for epsilon in ladder.epsilons]
     _report(ladder.epsilons, ladder.exact_epsilon, reach, {"released": released}, as_json)
 
 

@@ -80,7 +80,7 @@ def describe_data(
     package = {
         "profile": "data-package",
         "name": f"private-release-{receipt.release}",
-        "title": "Privatized counts",
+        "title": receipt.warning or "Privatized counts",
         "description": receipt.promise,
         "created": receipt.created,
         "resources": [resource],

@@ -1,7 +1,8 @@
 """A release folder appears complete, in one step, or not at all.
 
-Files are written to a hidden folder beside the target, forced to disk and renamed. The room
-on disk is reserved before anything is spent, so that a full disk costs no budget.
+Files are written to a hidden folder beside the target, forced to disk and renamed. The name and
+the room on disk are reserved before anything is spent: a full disk costs no budget, and of
+several processes that want the same folder exactly one goes on to pay.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import errno
 import hashlib
 import os
 import shutil
-import tempfile
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -47,12 +48,13 @@ def name_level_folder(level: int, epsilon: Fraction) -> str:
     return f"level-{level}-epsilon-{exact if len(exact) <= 40 else format(float(epsilon), 'g')}"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Staging:
     """A hidden folder with room for a release, not yet visible under its own name."""
 
     target: Path
     hidden: Path
+    committed: bool = False
 
     def commit(self, folders: Mapping[str, Mapping[str, bytes]]) -> Path:
         """Write everything, force it to disk, and show the folder.
@@ -64,22 +66,20 @@ class Staging:
             one gets its own checksums.
         """
         (self.hidden / RESERVE).unlink()
-        mode = 0o777 & ~_umask()
         for inner, files in folders.items():
             folder = self.hidden / inner
             if inner:
-                folder.mkdir(mode=0o700)
+                folder.mkdir()
             for name in sorted(files):
                 _write(folder / name, files[name])
             _write(folder / CHECKSUMS, checksums_text(files).encode())
             _force_names(folder)
-            if inner:
-                os.chmod(folder, mode)
+        os.chmod(self.hidden, _usual_mode(self.hidden))
         _force_names(self.hidden)
-        os.chmod(self.hidden, mode)
         if os.path.lexists(self.target):
             raise _exists(self.target)
         os.rename(self.hidden, self.target)
+        self.committed = True
         _force_names(self.target.parent)
         return self.target
 
@@ -88,22 +88,20 @@ class Staging:
 def reserve_folder(folder: str | Path, room: int) -> Iterator[Staging]:
     """A `Staging` for `folder` with `room` bytes reserved; removed again unless committed.
 
-    Raises `PackageError` before anything is written if the folder exists, cannot be made, or
-    the disk has no room.
+    Raises `PackageError` before anything is written if the folder exists, cannot be made, is
+    being written by another process, or the disk has no room.
     """
     target = Path(os.path.abspath(folder))
     if os.path.lexists(target):
         raise _exists(target)
     made: list[Path] = []
-    lock, committed = -1, False
-    hidden = target
+    lock, place = -1, None
     try:
         made = _make_parents(target.parent)
-        _remove_abandoned(target)
-        hidden, lock = _hidden_folder(target)
+        hidden, lock = _take_name(target)
+        place = Staging(target, hidden)
         _reserve(hidden / RESERVE, room)
-        yield Staging(target, hidden)
-        committed = not hidden.exists()
+        yield place
     except PermissionError as problem:
         raise PackageError(
             f"There is no permission to write in {str(target.parent)!r}."
@@ -116,9 +114,9 @@ def reserve_folder(folder: str | Path, room: int) -> Iterator[Staging]:
             ) from problem
         raise PackageError(f"{str(target)!r} cannot be written: {problem.strerror}.") from problem
     finally:
-        if not committed:
-            if hidden != target:
-                shutil.rmtree(hidden, ignore_errors=True)
+        if place is None or not place.committed:
+            if place is not None:
+                shutil.rmtree(place.hidden, ignore_errors=True)
             for parent in reversed(made):
                 with suppress(OSError):
                     parent.rmdir()
@@ -142,35 +140,65 @@ def _make_parents(folder: Path) -> list[Path]:
     return made
 
 
-def _hidden_folder(target: Path) -> tuple[Path, int]:
-    """A new hidden folder and the lock that shows this process is alive."""
+def _take_name(target: Path) -> tuple[Path, int]:
+    """The one hidden folder of this target, empty, and the lock that keeps others off it.
+
+    What a killed process left there is deleted: its lock died with it.
+    """
+    hidden = target.with_name(f".{target.name}.partial")
     while True:
-        hidden = Path(tempfile.mkdtemp(".partial", f".{target.name}.", target.parent))
+        is_new = _make_new(hidden)
         if fcntl is None:
+            if not is_new:
+                raise _in_the_way(hidden, "Another process may be writing there; else delete it.")
             return hidden, -1
-        lock = os.open(hidden, os.O_RDONLY)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if hidden.exists():  # else another process took it for abandoned before the lock
-            return hidden, lock
+        lock = _lock_folder(hidden, target)
+        if lock is None:  # committed or given up by another process in this very moment
+            continue
+        if os.path.lexists(target):
+            shutil.rmtree(hidden, ignore_errors=True)
+            os.close(lock)
+            raise _exists(target)
+        os.chmod(hidden, 0o700)
+        for name in os.listdir(hidden):
+            inner = hidden / name
+            shutil.rmtree(inner) if inner.is_dir() and not inner.is_symlink() else inner.unlink()
+        return hidden, lock
+
+
+def _make_new(folder: Path) -> bool:
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+        return True
+    return False
+
+
+def _lock_folder(hidden: Path, target: Path) -> int | None:
+    """The lock on a hidden folder; None if it is gone, an error if somebody else holds it."""
+    try:
+        lock = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    except OSError:  # a pipe, a file, a link: opening some of them would wait for ever
+        raise _in_the_way(hidden, "Delete it first.") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(lock), os.lstat(hidden)):
+            return lock
+    except BlockingIOError:
         os.close(lock)
+        raise PackageError(
+            f"Another process is writing a release to {str(target)!r}. Name another folder, or "
+            "wait for it."
+        ) from None
+    except FileNotFoundError:
+        pass
+    os.close(lock)
+    return None
 
 
-def _remove_abandoned(target: Path) -> None:
-    """Delete hidden folders that a killed process left behind for the same target."""
-    if fcntl is None:
-        return
-    for hidden in target.parent.glob(f".{_literal(target.name)}.*.partial"):
-        with suppress(OSError):
-            lock = os.open(hidden, os.O_RDONLY)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(hidden, ignore_errors=True)
-            finally:
-                os.close(lock)
-
-
-def _literal(name: str) -> str:
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+def _in_the_way(hidden: Path, hint: str) -> PackageError:
+    return PackageError(f"{str(hidden)!r} is in the way of the release. {hint}")
 
 
 def _reserve(path: Path, room: int) -> None:
@@ -199,7 +227,10 @@ def _force_names(folder: Path) -> None:
         os.close(handle)
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _usual_mode(folder: Path) -> int:
+    """The mode a new folder gets here, by making one: the umask can only be read by changing it."""
+    probe = folder / RESERVE
+    probe.mkdir()
+    mode = stat.S_IMODE(probe.stat().st_mode) & 0o777
+    probe.rmdir()
+    return mode

@@ -134,7 +134,7 @@ def noisy_cumulative(histogram: Integers, noise: CertifiedNoise, entropy: Entrop
     one person moves one entry by one, which is what the noise is certified for.
     """
     totals = np.cumsum(histogram)[:-1]
-    return freeze(noise.release(totals, entropy)) if len(totals) else totals
+    return freeze(np.asarray(noise.release(totals, entropy))) if len(totals) else totals
 
 
 def _require_range(counts: Counts, size: int) -> None:

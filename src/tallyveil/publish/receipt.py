@@ -32,12 +32,12 @@ from tallyveil.publish.records import (
 )
 from tallyveil.publish.request import ABOVE
 from tallyveil.publish.unit import BOUNDS, NEIGHBOURS, UNITS, PrivacyUnit, charge_columns
+from tallyveil.sampling.marks import NOT_PRIVATE
 
 __all__ = ["FLOAT_PROTECTION", "RECEIPT_FORMAT", "WEAK_EPSILON", "Receipt", "promise"]
 
 RECEIPT_FORMAT = "tallyveil-receipt"
 VERSION = 2
-NOT_PRIVATE = "NOT PRIVATE: drawn from a test seed. Do not publish."
 
 WEAK_EPSILON = 5
 """Above this the promise says itself that it is weak, and the publisher is warned."""
@@ -138,7 +138,8 @@ class Receipt:
     @property
     def promise(self) -> str:
         """The guarantee as a sentence about one unit."""
-        return promise(self.epsilon, self.unit, self.version)
+        words = promise(self.epsilon, self.unit, self.version)
+        return words if self.private else f"{NOT_PRIVATE} With private draws: {words}"
 
     @property
     def warning(self) -> str:

@@ -14,6 +14,7 @@ from tallyveil.publish.files import build_files
 from tallyveil.publish.folder import reserve_folder
 from tallyveil.publish.methods import PublishedCounts
 from tallyveil.publish.receipt import Receipt
+from tallyveil.sampling.marks import mark_table
 from tallyveil.tables.base import Table
 
 __all__ = ["Release"]
@@ -46,7 +47,8 @@ class Release:
     @cached_property
     def table(self) -> Any:
         """The released table, of the kind that came in (a path gives a pyarrow table)."""
-        return self.data.native()
+        table = self.data.native()
+        return table if self.receipt.private else mark_table(table)
 
     @property
     def distribution(self) -> Any:

@@ -244,6 +244,11 @@ def _check_upper_epsilon(
         raise ArgumentError("above", "be 'top_code' when upper is 'auto'", above)
     if str(options.method) not in ASKED_FOR:
         raise UsageError("A mechanism file is for one range: give its upper bound, not 'auto'.")
+    if str(options.method) in ("fair", "design"):
+        raise UsageError(
+            f"The method {str(options.method)!r} builds a matrix for its range before anything is "
+            "spent: give the upper bound, not 'auto', or use preserve or geometric."
+        )
     if options.upper_epsilon is None:
         hint = "For example 0.1; or give upper, if a bound is publicly known."
         rule = "say how much finding the upper bound may cost"

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -81,7 +81,7 @@ def publish_table(
     prepared = prepare(table, options)
     remark(prepared)
     say("reserving room")
-    with _reserve(options, prepared) as place:
+    with _reserve(options, prepared) as place, _reserve_report(options) as report:
         name = str(uuid.uuid4())
         say("debiting the ledger")
         entry = None if account is None else _debit(account, prepared, command, name)
@@ -100,8 +100,8 @@ def publish_table(
         )
         if place is not None:
             place.commit(_arrange_folders(releases))
-    if options.confidential_report is not None:
-        _write_confidential(Path(options.confidential_report), prepared, releases[0])
+        if report is not None:
+            report.write(_compare_with_truth(prepared, releases[0]))
     return releases
 
 
@@ -117,11 +117,8 @@ def _check_targets(options: ReleaseOptions) -> None:
     report = Path(options.confidential_report).absolute()
     if options.out is not None and Path(options.out).absolute() in (report, *report.parents):
         raise UsageError("The confidential report must lie outside the release folder.")
-    if report.exists() or not report.parent.is_dir():
-        raise UsageError(
-            f"The confidential report must be a new file in a folder that exists. Got "
-            f"{str(options.confidential_report)!r}."
-        )
+    if os.path.lexists(report) or not report.parent.is_dir():
+        raise _bad_report(report)
 
 
 def open_account(options: ReleaseOptions) -> tuple[Ledger, str] | None:
@@ -299,8 +296,36 @@ def _arrange_folders(releases: tuple[Release, ...]) -> dict[str, dict[str, bytes
     }
 
 
-def _write_confidential(path: Path, prepared: Prepared, release: Release) -> None:
-    """Write the comparison with the truth, readable by its owner only."""
+@contextmanager
+def _reserve_report(options: ReleaseOptions) -> Iterator[IO[str] | None]:
+    """The confidential report, open and readable by its owner only, before anything is spent.
+
+    It is removed again if the release fails.
+    """
+    if options.confidential_report is None:
+        yield None
+        return
+    path = Path(options.confidential_report)
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError:
+        raise _bad_report(path) from None
+    with open(handle, "w", encoding="utf-8", newline="\n") as file:
+        try:
+            yield file
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+
+
+def _bad_report(path: Path) -> UsageError:
+    return UsageError(
+        "The confidential report must be a new file in a folder that exists and can be written. "
+        f"Got {str(path)!r}."
+    )
+
+
+def _compare_with_truth(prepared: Prepared, release: Release) -> str:
     from tallyveil.publish.page.confidential import confidential_report
 
     released = {name: column.counts for name, column in release.published.items()}
@@ -309,7 +334,4 @@ def _write_confidential(path: Path, prepared: Prepared, release: Release) -> Non
         column.name: figures.accuracy.interval
         for column, figures in zip(release.receipt.columns, release.figures, strict=True)
     }
-    page = confidential_report(release.receipt, truth, released, intervals, left_out)
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(handle, "w", encoding="utf-8", newline="\n") as file:
-        file.write(page)
+    return confidential_report(release.receipt, truth, released, intervals, left_out)

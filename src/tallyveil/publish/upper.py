@@ -15,6 +15,7 @@ from tallyveil.exact import Epsilon
 from tallyveil.publish.isotonic import monotone
 from tallyveil.publish.methods import Counts, noisy_cumulative
 from tallyveil.sampling.entropy import Entropy
+from tallyveil.sampling.marks import mark_draws
 
 __all__ = ["CEILING", "PrivateUpper", "find_upper", "private_upper"]
 
@@ -80,7 +81,7 @@ def private_upper(
     noise = certify_noise(epsilon)
     source = Entropy.fresh(entropy)
     found = find_upper(np.minimum(column, ceiling), noise, ceiling, source, quantile)
-    return PrivateUpper(found, noise.exact_epsilon, quantile)
+    return PrivateUpper(mark_draws(found, source), noise.exact_epsilon, quantile)
 
 
 def find_upper(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tallyveil.answers import read_whole
 from tallyveil.arrays import Integers
-from tallyveil.errors import ArgumentError, describe_kind
+from tallyveil.errors import ArgumentError, TallyveilError, describe_kind
 
 __all__ = ["Entropy", "SeededNotPrivate"]
 
@@ -46,11 +46,6 @@ class Entropy:
     one from before a fork, takes a new one, so no stream is ever repeated. Nothing about
     the key is stored, shown or logged.
 
-    Attributes
-    ----------
-    private : bool
-        Whether what is drawn from this source may be called private.
-
     Examples
     --------
     >>> source = Entropy()
@@ -58,10 +53,13 @@ class Entropy:
     (True, 'uint64', 3)
     """
 
-    private = True
-
     def __init__(self) -> None:
         self._own = threading.local()
+
+    @property
+    def private(self) -> bool:
+        """Whether these are the operating system's bits: False for every kind derived from this."""
+        return type(self) is Entropy
 
     @staticmethod
     def fresh(given: Entropy | None) -> Entropy:
@@ -95,7 +93,9 @@ class Entropy:
         view = memoryview(room.data)
         for start in range(0, count, PIECE):
             length = min(PIECE, count - start)
-            cipher.update_into(memoryview(ZEROS)[:length], view[start:])
+            written = cipher.update_into(memoryview(ZEROS)[:length], view[start:])
+            if written != length:  # the rest of `room` would be whatever was in memory before
+                raise TallyveilError("The cipher wrote fewer bytes than asked. Nothing was drawn.")
         return room[:count]
 
     def words(self, count: int) -> NDArray[np.uint64]:
@@ -156,7 +156,9 @@ class Entropy:
 class SeededNotPrivate(Entropy):
     """A repeatable stream for tests. ANYONE WHO KNOWS THE SEED CAN UNDO THE NOISE.
 
-    `private` is False, and everything made with it says NOT PRIVATE. Meant for one thread.
+    `private` is False, and what is drawn from it is marked NOT PRIVATE: arrays and numbers when
+    they are printed, copied or pickled, tables where their kind has room for it, releases,
+    receipts and pages. `tallyveil check` refuses such a folder. Meant for one thread.
 
     Parameters
     ----------
@@ -168,8 +170,6 @@ class SeededNotPrivate(Entropy):
     >>> SeededNotPrivate(7).below(100, 3).tolist() == SeededNotPrivate(7).below(100, 3).tolist()
     True
     """
-
-    private = False
 
     def __init__(self, seed: int) -> None:
         super().__init__()

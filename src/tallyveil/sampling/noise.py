@@ -20,6 +20,7 @@ from tallyveil.exact import Epsilon, exact_epsilon, exact_rational, exp_lower, e
 from tallyveil.proof.geometric_noise import GeometricNoise
 from tallyveil.proof.rounding import TOTAL, TOTAL_BITS
 from tallyveil.sampling.entropy import Entropy
+from tallyveil.sampling.marks import mark_draws
 from tallyveil.sampling.sampler import CHUNK, Sampler
 
 __all__ = ["discrete_gaussian_noise", "draw_noise", "geometric_noise"]
@@ -59,7 +60,9 @@ def geometric_noise(size: int, epsilon: Epsilon, entropy: Entropy | None = None)
     """
     size = read_whole(size, "size", 0, ArgumentError)
     noise = GeometricNoise.of(exact_epsilon(epsilon))
-    return draw_noise(noise, size, Entropy.fresh(entropy))
+    source = Entropy.fresh(entropy)
+    drawn: Integers = mark_draws(draw_noise(noise, size, source), source)
+    return drawn
 
 
 def draw_noise(noise: GeometricNoise, size: int, entropy: Entropy) -> Integers:
@@ -137,7 +140,8 @@ def discrete_gaussian_noise(size: int, sigma2: Epsilon, entropy: Entropy | None 
         kept = proposed[_accept(proposed, variance, scale, source)][: size - filled]
         found[filled : filled + len(kept)] = kept
         filled += len(kept)
-    return found
+    marked: Integers = mark_draws(found, source)
+    return marked
 
 
 def _accept(proposed: Integers, variance: Fraction, scale: int, entropy: Entropy) -> Mask:

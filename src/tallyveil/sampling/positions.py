@@ -48,7 +48,8 @@ def input_positions(counts: Any, query: Query) -> tuple[NDArray[Any], bool, np.d
     if _is_consecutive(query):
         if values.dtype.kind == "f" and (values != np.floor(values)).any():
             raise _refusal("be whole numbers")
-        whole = values.astype(np.int64) if values.dtype.kind == "f" else values
+        is_small = values.dtype.kind in "iu" and values.dtype != np.uint64
+        whole = values if is_small and not low else values.astype(np.int64)
         return (whole - low if low else whole), array.ndim == 0, kind
     at = np.searchsorted((query.inputs[:-1] + query.inputs[1:]) / 2, values)
     spacing = float(np.diff(query.inputs).min())
@@ -64,7 +65,8 @@ def released_values(outputs: NDArray[Any], query: Query, kind: np.dtype[Any]) ->
         return np.take(values, outputs)
     low, high = int(values[0]), int(values[-1])
     if kind.kind not in "iu" or low < np.iinfo(kind).min or high > np.iinfo(kind).max:
-        kind = np.dtype(np.int64) if kind.kind != "f" else kind
+        is_exact = kind.kind == "f" and max(-low, high) <= 2 ** (np.finfo(kind).nmant + 1)
+        kind = kind if is_exact else np.dtype(np.float64 if kind.kind == "f" else np.int64)
     if high - low == len(values) - 1:
         shifted = outputs.astype(kind, copy=False)
         return np.add(shifted, low, dtype=kind) if low else shifted

@@ -155,13 +155,13 @@ def _draw_rows(
     """Build the mechanism of stage two from `target`, certify it and draw every row."""
     if constructor == "transport":
         implicit = implicit_transport(len(target) - 1, epsilon, target)
-        return np.asarray(implicit.release(table, entropy), dtype=np.int64)
+        return np.asanyarray(implicit.release(table, entropy), dtype=np.int64)
     mechanism = _build_mechanism(constructor, target, epsilon)
     certified = certify(mechanism, target=target, prior=target)
     if certified.exact_epsilon != epsilon or certified.exact_delta != 0:
         rule = f"build a mechanism with epsilon {epsilon} and delta 0, as the budget says"
         raise ArgumentError("constructor", rule, got=f"epsilon {certified.exact_epsilon}")
-    return np.asarray(certified.release(table, entropy), dtype=np.int64)
+    return np.asanyarray(certified.release(table, entropy), dtype=np.int64)
 
 
 def _build_mechanism(constructor: Constructor, target: Floats, epsilon: Fraction) -> Mechanism:

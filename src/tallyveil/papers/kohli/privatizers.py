@@ -182,7 +182,7 @@ def cyclic_gaussian(
     """
     exact, slack = exact_epsilon(epsilon), exact_delta(delta)
     variance = gaussian_variance(exact, slack)
-    noise = np.asarray(discrete_gaussian_noise(len(histogram), variance, entropy=entropy))
+    noise = np.asanyarray(discrete_gaussian_noise(len(histogram), variance, entropy=entropy))
     draws = histogram + noise - np.roll(noise, -1)
     return _build("cyclic_gaussian", draws, draws.astype(float), histogram, exact, delta=slack)
 
@@ -286,7 +286,7 @@ def hierarchical(
 def _draw_geometric(size: int, epsilon: Fraction, entropy: Entropy | None) -> Integers:
     if size == 0:
         return np.empty(0, dtype=np.int64)
-    return np.asarray(geometric_noise(size, epsilon, entropy=entropy), dtype=np.int64)
+    return np.asanyarray(geometric_noise(size, epsilon, entropy=entropy), dtype=np.int64)
 
 
 def _spread_to_total(bins: Floats, histogram: Integers) -> Floats:
