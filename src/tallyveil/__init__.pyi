@@ -40,6 +40,7 @@ from tallyveil.mechanisms.additive import staircase as staircase
 from tallyveil.mechanisms.additive import discrete_gaussian as discrete_gaussian
 from tallyveil.mechanisms.transport import transport as transport
 from tallyveil.certified.transport import implicit_transport as implicit_transport
+from tallyveil.mechanisms.frontier import frontier as frontier
 from tallyveil.optimize.design import design as design
 from tallyveil.optimize.design import Design as Design
 
@@ -57,6 +58,7 @@ from tallyveil.evaluate.distances import count_errors as count_errors
 from tallyveil.evaluate.distances import kolmogorov_smirnov as kolmogorov_smirnov
 from tallyveil.evaluate.distances import total_variation as total_variation
 from tallyveil.evaluate.distances import wasserstein as wasserstein
+from tallyveil.mechanisms.minimax import bound_distribution_error as bound_distribution_error
 
 # Prove and draw
 from tallyveil.certified.certify import certify as certify

@@ -13,7 +13,7 @@ from tallyveil.arrays import COMPARISON_ROUNDING, Floats
 from tallyveil.errors import ArgumentError, describe_kind
 from tallyveil.query import Query, require_query
 
-__all__ = ["Loss", "loss_name", "loss_table", "parse_loss"]
+__all__ = ["Loss", "is_monge", "loss_name", "loss_table", "measure_crossing", "parse_loss"]
 
 Loss: TypeAlias = str | tuple[str, float] | Callable[[Any, Any], Any] | ArrayLike
 
@@ -92,6 +92,25 @@ def _require_table(table: Any, query: Query) -> Floats:
     if not np.isfinite(array).all():
         raise ArgumentError("loss", "be finite everywhere", got="an infinite or missing value")
     return array
+
+
+def is_monge(costs: ArrayLike, tolerance: float = 1e-12) -> bool:
+    """Whether c(i,j) + c(i+1,j+1) <= c(i,j+1) + c(i+1,j) everywhere, as for convex c(i - j).
+
+    Straight pairs then never cost more than crossed ones, and monotone transport is optimal.
+    Violations up to `tolerance`, relative to the largest cost, count as none.
+
+    >>> is_monge([[0, 1], [1, 0]]), is_monge([[1, 0], [0, 1]])
+    (True, False)
+    """
+    table = np.asarray(costs, dtype=float)
+    return bool((measure_crossing(table) >= -tolerance * np.abs(table).max()).all())
+
+
+def measure_crossing(table: Floats) -> Floats:
+    """Return c(i,j+1) + c(i+1,j) - c(i,j) - c(i+1,j+1), shape (n - 1, m - 1)."""
+    crossing: Floats = table[:-1, 1:] + table[1:, :-1] - table[:-1, :-1] - table[1:, 1:]
+    return crossing
 
 
 def parse_loss(text: str) -> Loss:

@@ -7,6 +7,7 @@ from tallyveil.certified.ladder import Rung as Rung
 from tallyveil.certified.transport import ImplicitTransport as ImplicitTransport
 from tallyveil.evaluate.comparison import Row as Row
 from tallyveil.evaluate.distances import CountErrors as CountErrors
+from tallyveil.mechanisms.frontier import Frontier as Frontier
 from tallyveil.publish.check import Finding as Finding
 from tallyveil.publish.upper import PrivateUpper as PrivateUpper
 from tallyveil.reading.confidence import ConfidenceSets as ConfidenceSets

@@ -26,6 +26,7 @@ from tallyveil.mechanism import Mechanism
 from tallyveil.query import GRID_TOLERANCE, Query, require_query
 
 __all__ = [
+    "decaying_sums",
     "exact_geometric",
     "exact_step",
     "geometric",
@@ -162,13 +163,13 @@ def sum_both_sides(values: ArrayLike, epsilon: float) -> Floats:
     [2.0, 2.5, 4.25]
     """
     array = np.asarray(values, dtype=float)
-    below, above = _decaying_sums(array, math.exp(-epsilon))
+    below, above = decaying_sums(array, math.exp(-epsilon))
     both: Floats = below + above - array
     return both
 
 
-def _decaying_sums(values: Floats, ratio: float) -> tuple[Floats, Floats]:
-    """s_i = values_i + ratio s_(i-1), from the left and from the right: bidiagonal solves."""
+def decaying_sums(values: Floats, ratio: float) -> tuple[Floats, Floats]:
+    """Return s_i = values_i + ratio s_(i-1), from the left and from the right, in O(n)."""
     from scipy.linalg import solve_banded
 
     bands: Any = np.vstack([np.ones(len(values)), np.full(len(values), -ratio)])
@@ -187,7 +188,7 @@ def geometric_output_distribution(source: ArrayLike, epsilon: float) -> Floats:
     [0.333333333333, 0.333333333333, 0.333333333333]
     """
     a = math.exp(-epsilon)
-    below, above = _decaying_sums(np.asarray(source, dtype=float), a)
+    below, above = decaying_sums(np.asarray(source, dtype=float), a)
     inside = below + a * np.append(above[1:], 0.0)
     drawn: Floats = inside * (-math.expm1(-epsilon) / (1 + a))
     drawn[0], drawn[-1] = above[0] / (1 + a), below[-1] / (1 + a)

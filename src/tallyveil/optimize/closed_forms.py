@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tallyveil.arrays import Floats, Integers
+from tallyveil.loss import is_monge
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.fair import fair
 from tallyveil.mechanisms.geometric import (
@@ -31,7 +32,6 @@ from tallyveil.optimize.theorems import (
     bound_by_transport,
     covers_geometric,
     draw_geometric,
-    is_monge,
     is_path_problem,
 )
 from tallyveil.optimize.tolerances import ROUNDED_PROPERTY, SUFFICIENT_GAP

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats
+from tallyveil.loss import is_monge, measure_crossing
 from tallyveil.mechanisms.geometric import geometric
 from tallyveil.optimize.problem import Marginal, Problem
 from tallyveil.optimize.solver import UNIT, round_down
@@ -30,29 +31,9 @@ __all__ = [
     "bound_by_transport",
     "covers_geometric",
     "draw_geometric",
-    "is_monge",
     "is_path_problem",
     "is_unimodal",
 ]
-
-
-def is_monge(costs: ArrayLike, tolerance: float = 1e-12) -> bool:
-    """Whether c(i,j) + c(i+1,j+1) <= c(i,j+1) + c(i+1,j) everywhere, as for convex c(i - j).
-
-    Straight pairs then never cost more than crossed ones, and monotone transport is optimal.
-    Violations up to `tolerance`, relative to the largest cost, count as none.
-
-    >>> is_monge([[0, 1], [1, 0]]), is_monge([[1, 0], [0, 1]])
-    (True, False)
-    """
-    table = np.asarray(costs, dtype=float)
-    return bool((_measure_crossing(table) >= -tolerance * np.abs(table).max()).all())
-
-
-def _measure_crossing(table: Floats) -> Floats:
-    """c(i,j+1) + c(i+1,j) - c(i,j) - c(i+1,j+1), shape (n - 1, m - 1)."""
-    crossing: Floats = table[:-1, 1:] + table[1:, :-1] - table[:-1, :-1] - table[1:, 1:]
-    return crossing
 
 
 def is_unimodal(costs: ArrayLike) -> bool:
@@ -102,7 +83,7 @@ def bound_by_domination(problem: Problem, weights: Floats) -> float:
     if not is_unimodal(problem.loss_table[weights > 0]):
         below = np.cumsum(weights)[:-1]
         room = np.minimum(below, below[-1] + weights[-1] - below)[:, None]
-        slack = 2 * float((np.maximum(-_measure_crossing(problem.loss_table), 0) * room).sum())
+        slack = 2 * float((np.maximum(-measure_crossing(problem.loss_table), 0) * room).sum())
     drawn, costs = draw_geometric(problem), weights[:, None] * problem.loss_table
     error = _relative_error(problem) * (drawn.T @ np.abs(costs))
     least = (drawn.T @ costs - error).min(axis=1)
@@ -116,7 +97,7 @@ def bound_by_transport(problem: Problem, marginal: Marginal, matrix: Floats) -> 
     it has, up to what rounding makes of a Monge cost; that distribution is `marginal.target` up to
     rounding, which the optimum follows continuously (`allow_for_miss`).
     """
-    crossing = np.maximum(-_measure_crossing(problem.loss_table), 0.0)
+    crossing = np.maximum(-measure_crossing(problem.loss_table), 0.0)
     below = np.minimum(np.cumsum(marginal.source)[:-1], 1.0)
     slack = 2 * float((crossing * np.minimum(below, 1 - below)[:, None]).sum())
     error = _relative_error(problem) * float((np.abs(problem.weights) * matrix).sum())

@@ -8,10 +8,9 @@ from numpy.typing import ArrayLike
 from tallyveil.arrays import Floats, Integers
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_epsilon
-from tallyveil.loss import Loss, loss_table
+from tallyveil.loss import Loss, is_monge, loss_table
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.geometric import geometric
-from tallyveil.optimize.theorems import is_monge
 from tallyveil.prior import require_distribution
 from tallyveil.query import Query
 

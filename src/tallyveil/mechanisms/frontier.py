@@ -1,0 +1,328 @@
+"""How much error one unit of distribution error is worth: the frontier, in closed form.
+
+A release of counts can be right row by row, or have the right distribution, and seldom both. For
+every exchange rate between the two there is a best private mechanism, and it is a geometric draw
+followed by a map. The proof is in docs/theory.md, the frontier theorem.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tallyveil.arrays import Floats, Integers, Mask
+from tallyveil.errors import ArgumentError, QueryError
+from tallyveil.exact import Epsilon, exact_epsilon
+from tallyveil.loss import Loss, is_monge, loss_name, loss_table
+from tallyveil.matrix import FrozenArrays
+from tallyveil.measures import check_number
+from tallyveil.mechanism import Mechanism
+from tallyveil.mechanisms.geometric import decaying_sums, geometric
+from tallyveil.mechanisms.transport import Remap, monotone_remap
+from tallyveil.prior import require_distribution
+from tallyveil.query import Query, require_query
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+__all__ = ["Frontier", "find_posterior_limits", "frontier"]
+
+CURVE_POINTS = 51
+"""Exchange rates at which a frontier is worked out unless others are given."""
+
+SMALLEST_TOTAL = 1e-290
+"""A posterior is not worked out from a total probability below this, which has lost digits."""
+
+TIE = 1e-12
+"""Costs that differ by less than this, relatively, are equal; then the distribution decides."""
+
+
+def frontier(
+    query: Query,
+    epsilon: Epsilon,
+    distribution: ArrayLike,
+    loss: Loss = "absolute",
+    *,
+    tradeoffs: Iterable[float] | None = None,
+) -> Frontier:
+    """Find the least error that private counts can have for every distribution error.
+
+    With D the true count, which has the given distribution, and R the released one, it minimises
+    over ALL epsilon-private mechanisms::
+
+        E loss(D, R)  +  tradeoff * W1(distribution of R, distribution of D)
+
+    for each tradeoff >= 0 and every Monge loss (any convex function of the error). Let k be a
+    geometric draw and q the count that rank matching gives it (the quantile remap of
+    `transport`). The optimum releases::
+
+        argmin_j  E[loss(D, j) | k]  +  tradeoff * |j - q|
+
+    a compromise between the best guess for the row and the count that keeps the distribution; for
+    the absolute loss it is q clipped to a central interval of the posterior
+    (`mechanisms.frontier.find_posterior_limits`). At
+    tradeoff 0 it is the best guess (the posterior median for the absolute loss). From the largest
+    slope of the loss on (1 for the absolute loss) it is rank matching, `transport`. Also a bound
+    for whole tables whose rows are drawn from `distribution`: docs/theory.md. Costs O(n^2).
+
+    Parameters
+    ----------
+    query : Query
+        A count, or another query with equal inputs and outputs and adjacent neighbours.
+    epsilon : int, float, str, Decimal or Fraction
+        The privacy loss.
+    distribution : array of float, shape (n,)
+        The distribution of the true answers, summing to one.
+    loss : str, tuple, callable or array of float, shape (n, n)
+        A Monge loss; see `loss_table`.
+    tradeoffs : iterable of float, or None
+        The exchange rates of the curve, increasing; None takes 51 from 0 to rank matching.
+
+    Returns
+    -------
+    Frontier
+        The curve, the mechanism of any point on it, and the bound it gives.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), section 5, has its two ends: Algorithm 2 and the fixed points.
+
+    Examples
+    --------
+    >>> curve = frontier(Query.count(1), "0.6931471805599453", [0.75, 0.25], tradeoffs=[0, 0.3])
+    >>> curve.error.round(9).tolist(), curve.distance.round(9).tolist()
+    ([0.25, 0.3], [0.25, 0.0])
+    >>> curve.mechanism(0.3).matrix.round(9).tolist()
+    [[0.8, 0.2], [0.6, 0.4]]
+    """
+    exact = exact_epsilon(epsilon)
+    require_query(query)
+    query.require_square("a frontier between error and distribution")
+    if not query.neighbours.is_path:
+        rule = "have adjacent true answers as neighbours, as a count does"
+        raise QueryError("query", rule, hint="The frontier is proved for counts.", got=repr(query))
+    known = require_distribution(distribution, len(query.inputs))
+    table = loss_table(query, loss)
+    if not is_monge(table):
+        hint = "Every convex function of the error is; zero_one and beyond are not."
+        raise ArgumentError("loss", "be Monge", hint=hint, got=loss_name(loss))
+    answers = query.inputs.astype(float)
+    if tradeoffs is None:
+        steepest = float(np.abs(np.diff(table, axis=1) / np.diff(answers)).max())
+        rates = steepest * np.linspace(0.0, 1.0, CURVE_POINTS) ** 2
+    else:
+        rates = np.array([_check_rate(rate) for rate in tradeoffs])
+        if not len(rates) or (np.diff(rates) <= 0).any():
+            raise ArgumentError("tradeoffs", "increase, and be at least one")
+    drawn = geometric(Query.count(len(answers) - 1), exact).matrix
+    parts = _Parts(query, drawn, known, table, monotone_remap(known @ drawn, known))
+    points = np.array([parts.measure(parts.choose(rate)) for rate in rates])
+    return Frontier(rates, points[:, 0], points[:, 1], loss_name(loss), str(exact), parts)
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """What every point of a frontier is made of."""
+
+    query: Query
+    drawn: Floats  # geometric, shape (n, n)
+    distribution: Floats
+    table: Floats
+    matched: Remap  # rank matching of the draws
+
+    @cached_property
+    def costs(self) -> Floats:
+        """Pr(draw = k) E[loss(D, j) | draw = k], shape (n, n)."""
+        costs: Floats = self.drawn.T @ (self.distribution[:, None] * self.table)
+        return costs
+
+    @cached_property
+    def mass(self) -> Floats:
+        """Pr(draw = k), shape (n,)."""
+        mass: Floats = self.distribution @ self.drawn
+        return mass
+
+    def choose(self, rate: float) -> Integers:
+        """The answer released for each entry (draw k, matched count q) of the rank matching.
+
+        Ties go to q, and so do draws without probability.
+        """
+        draw, matched = self.matched.row, self.matched.column
+        answers = self.query.inputs.astype(float)
+        moved = np.abs(answers[None, :] - answers[matched, None])
+        total = self.costs[draw] + rate * self.mass[draw, None] * moved
+        place, best = np.arange(len(draw)), total.argmin(axis=1)
+        kept = total[place, matched] <= total[place, best] * (1 + TIE)
+        return np.where(kept, matched, best)
+
+    def measure(self, chosen: Integers) -> tuple[float, float]:
+        """The expected loss and the distance, if each entry releases its chosen answer."""
+        row, share = self.matched.row, self.matched.share
+        released = np.bincount(chosen, self.mass[row] * share, len(self.mass)).astype(float)
+        return float(share @ self.costs[row, chosen]), self.measure_distance(released)
+
+    def measure_distance(self, released: Floats) -> float:
+        """The Wasserstein-1 distance of a distribution from the true one."""
+        apart = np.abs(np.cumsum(released - self.distribution))[:-1]
+        return float(apart @ np.diff(self.query.inputs.astype(float)))
+
+
+def find_posterior_limits(
+    distribution: ArrayLike, epsilon: Epsilon, tradeoff: float
+) -> tuple[Integers, Integers]:
+    """Find the limits to which the frontier clips a rank-matched count, for every draw 0..n.
+
+    For the absolute loss ``argmin_j E[|D - j| | k] + tradeoff |j - q|`` is q clipped between the
+    posterior quantiles at (1 - tradeoff)/2 and (1 + tradeoff)/2 of the true count given the draw
+    k: the central interval of probability `tradeoff`. With b_j = sum_{i<=j} z_i a^(j-i), and
+    likewise from above, Pr(D <= j | k) is a^(k-j) b_j over its total for j < k, so that quantiles
+    are found by bisection and no matrix is built. Costs O(n log n).
+
+    Parameters
+    ----------
+    distribution : array of float, shape (n + 1,)
+        The distribution z of the true counts 0..n.
+    epsilon : int, float, str, Decimal or Fraction
+        The privacy loss of the geometric draws, clamped to 0..n.
+    tradeoff : float
+        How much error one unit of distance is worth, at least 0; from 1 on nothing is clipped.
+
+    Returns
+    -------
+    tuple of two arrays of int, shape (n + 1,)
+        The lowest and the highest count to release for each draw.
+
+    Examples
+    --------
+    >>> low, high = find_posterior_limits([0.4, 0.2, 0.2, 0.1, 0.1], 1.0, 0.5)
+    >>> low.tolist(), high.tolist()
+    ([0, 0, 1, 1, 2], [0, 1, 2, 3, 4])
+    """
+    rate = _check_rate(tradeoff)
+    array = np.asarray(distribution, dtype=float)
+    known = require_distribution(array, len(array))
+    top = len(known) - 1
+    if rate >= 1:
+        return np.zeros(top + 1, dtype=np.int64), np.full(top + 1, top, dtype=np.int64)
+    posterior = _Posterior(known, float(exact_epsilon(epsilon)))
+    return posterior.find_quantiles((1 - rate) / 2), posterior.find_quantiles((1 + rate) / 2)
+
+
+class _Posterior:
+    """Pr(true count <= j | draw k) for any j and k, from running sums."""
+
+    def __init__(self, known: Floats, epsilon: float) -> None:
+        self.below, self.above = decaying_sums(known, math.exp(-epsilon))
+        self.total = self.below + self.above - known
+        self.epsilon, self.size = epsilon, len(known)
+
+    def exceeds(self, j: Integers, share: float) -> Mask:
+        """Whether Pr(true <= j_k | draw k) >= share, for every draw k."""
+        k = np.arange(self.size)
+        decay = np.exp(-self.epsilon * np.abs(k - j))
+        above = np.append(self.above[1:], 0.0)[j] * math.exp(-self.epsilon)
+        low = decay * self.below[j] >= share * (1 - TIE) * self.total
+        high = decay * above <= (1 - share) * (1 + TIE) * self.total
+        reached: Mask = np.where(j < k, low, high)
+        return reached
+
+    def find_quantiles(self, share: float) -> Integers:
+        """The lowest j with Pr(true <= j | draw k) >= share, for every draw k.
+
+        A draw whose probability underflows has the quantiles of the nearest that has not: beyond
+        the end of a distribution all draws have the same posterior.
+        """
+        low, high = np.zeros(self.size, np.int64), np.full(self.size, self.size - 1, np.int64)
+        while (low < high).any():
+            middle = (low + high) // 2
+            reached = self.exceeds(middle, share)
+            low, high = np.where(reached, low, middle + 1), np.where(reached, middle, high)
+        seen = np.flatnonzero(self.total > SMALLEST_TOTAL)
+        middles = (seen[1:] + seen[:-1]) // 2
+        return low[seen[np.searchsorted(middles, np.arange(self.size))]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Frontier(FrozenArrays):
+    """The least error for every distribution error, and the mechanisms that attain it.
+
+    Attributes
+    ----------
+    tradeoffs : array of float, shape (t,)
+        How much error one unit of distance is worth, increasing.
+    error : array of float, shape (t,)
+        Expected loss of the optimum at each tradeoff.
+    distance : array of float, shape (t,)
+        Wasserstein-1 distance between its output distribution and the true one.
+    loss : str
+        Name of the loss.
+    epsilon : str
+        The exact privacy loss.
+    """
+
+    tradeoffs: Floats
+    error: Floats
+    distance: Floats
+    loss: str
+    epsilon: str
+    parts: _Parts
+
+    def mechanism(self, tradeoff: float) -> Mechanism:
+        """Return the optimal mechanism at one exchange rate, on the curve's grid or not."""
+        parts, matched = self.parts, self.parts.matched
+        chosen = parts.choose(_check_rate(tradeoff))
+        remap = np.zeros(matched.size)
+        np.add.at(remap, (matched.row, chosen), matched.share)
+        name = f"frontier at {tradeoff:g}"
+        return Mechanism(parts.drawn @ remap, parts.query, self.epsilon, name=name)
+
+    def bound_distance(self, error: float) -> float:
+        """Return a distance that no private mechanism with at most this error can go below.
+
+        Every point of the curve is a tangent: error + tradeoff * distance is at least what the
+        optimum at that tradeoff has.
+        """
+        given = check_number(error, "error")
+        positive = self.tradeoffs > 0
+        if given < self.error.min() * (1 - TIE):
+            raise ArgumentError("error", f"be at least {self.error.min():g}, the least there is")
+        values = self.error[positive] + self.tradeoffs[positive] * self.distance[positive]
+        return float(((values - given) / self.tradeoffs[positive]).max(initial=0.0))
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw error against distribution error, with familiar mechanisms; saved if asked."""
+        from tallyveil.figures import Curve, Panel, panels
+
+        parts = self.parts
+        plain = float((parts.distribution[:, None] * parts.drawn * parts.table).sum())
+        points = {
+            "plain geometric": (plain, parts.measure_distance(parts.mass)),
+            "best guess": parts.measure(parts.choose(0.0)),
+            "rank matching": parts.measure(parts.matched.column),
+        }
+        curves = [Curve("the least there is", self.distance, self.error)]
+        curves += [Curve(name, [far], [error]) for name, (error, far) in points.items()]
+        title, x_label = "No private release lies below the curve", "distance of the distributions"
+        panel = Panel(title, curves, x_label, f"{self.loss} error")
+        return panels([panel], path)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Frontier: {len(self.tradeoffs)} points, {self.loss} error {self.error[0]:.6g} to "
+            f"{self.error[-1]:.6g}, distance {self.distance[0]:.6g} to {self.distance[-1]:.6g}>"
+        )
+
+
+def _check_rate(rate: float) -> float:
+    number = check_number(rate, "tradeoff")
+    if number < 0:
+        raise ArgumentError("tradeoff", "be at least 0", rate)
+    return number
