@@ -204,7 +204,7 @@ def find_posterior_limits(
     --------
     >>> low, high = find_posterior_limits([0.4, 0.2, 0.2, 0.1, 0.1], 1.0, 0.5)
     >>> low.tolist(), high.tolist()
-    ([0, 0, 1, 1, 2], [0, 1, 2, 3, 4])
+    ([0, 0, 1, 2, 3], [0, 1, 2, 3, 4])
     """
     rate = _check_rate(tradeoff)
     array = np.asarray(distribution, dtype=float)
