@@ -10,6 +10,7 @@ import tallyveil as tv
 from tallyveil.certified.transport import implicit_transport
 from tallyveil.exact import exact_delta, exact_epsilon, exact_ratio, exact_rational
 from tallyveil.loss import loss_table, parse_loss
+from tallyveil.mechanisms.frontier import find_posterior_limits
 from tallyveil.mechanisms.geometric import exact_geometric, exact_step
 from tallyveil.neighbours import Neighbours
 from tallyveil.prior import mark_possible_answers, require_distribution, resolve_prior
@@ -65,6 +66,18 @@ CALLS = {
         implicit_transport,
         {"upper": 3, "epsilon": 1, "source": EVEN, "target": EVEN},
     ),
+    "frontier": (
+        tv.frontier,
+        {"query": COUNT, "epsilon": 1, "distribution": EVEN, "loss": "squared", "tradeoffs": [0.5]},
+    ),
+    "find_posterior_limits": (
+        find_posterior_limits,
+        {"distribution": EVEN, "epsilon": 1, "tradeoff": 0.5},
+    ),
+    "bound_distribution_error": (
+        tv.bound_distribution_error,
+        {"rows": 100, "upper": 5, "epsilon": 1},
+    ),
     "ImplicitTransport.release": (TRANSPORT.release, {"counts": [1], "entropy": Entropy()}),
     "exact_geometric": (exact_geometric, {"ratio": Fraction(1, 2)}, {"size": 3}),
     "exact_step": (
@@ -116,6 +129,7 @@ ALLOWED = {
     ("staircase", "gamma", "None"),
     ("transport", "target", "None"),
     ("implicit_transport", "target", "None"),
+    ("frontier", "tradeoffs", "None"),
     ("ImplicitTransport.release", "entropy", "None"),
     ("repair", "epsilon", "None"),
     ("repair", "target", "None"),

@@ -8,7 +8,6 @@ followed by a map. The proof is in docs/theory.md, the frontier theorem.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tallyveil.answers import read_floats
 from tallyveil.arrays import Floats, Integers, Mask
 from tallyveil.errors import ArgumentError, QueryError
 from tallyveil.exact import Epsilon, exact_epsilon
@@ -51,7 +51,7 @@ def frontier(
     distribution: ArrayLike,
     loss: Loss = "absolute",
     *,
-    tradeoffs: Iterable[float] | None = None,
+    tradeoffs: ArrayLike | None = None,
 ) -> Frontier:
     """Find the least error that private counts can have for every distribution error.
 
@@ -83,7 +83,7 @@ def frontier(
         The distribution of the true answers, summing to one.
     loss : str, tuple, callable or array of float, shape (n, n)
         A Monge loss; see `loss_table`.
-    tradeoffs : iterable of float, or None
+    tradeoffs : array of float, shape (t,), or None
         The exchange rates of the curve, increasing; None takes 51 from 0 to rank matching.
 
     Returns
@@ -119,9 +119,9 @@ def frontier(
         steepest = float(np.abs(np.diff(table, axis=1) / np.diff(answers)).max())
         rates = steepest * np.linspace(0.0, 1.0, CURVE_POINTS) ** 2
     else:
-        rates = np.array([_check_rate(rate) for rate in tradeoffs])
-        if not len(rates) or (np.diff(rates) <= 0).any():
-            raise ArgumentError("tradeoffs", "increase, and be at least one")
+        rates = read_floats(tradeoffs, "tradeoffs")
+        if rates.ndim != 1 or not len(rates) or rates[0] < 0 or not (np.diff(rates) > 0).all():
+            raise ArgumentError("tradeoffs", "be numbers of at least 0 that increase")
     drawn = geometric(Query.count(len(answers) - 1), exact).matrix
     parts = _Parts(query, drawn, known, table, monotone_remap(known @ drawn, known))
     points = np.array([parts.measure(parts.choose(rate)) for rate in rates])
@@ -207,8 +207,8 @@ def find_posterior_limits(
     ([0, 0, 1, 2, 3], [0, 1, 2, 3, 4])
     """
     rate = _check_rate(tradeoff)
-    array = np.asarray(distribution, dtype=float)
-    known = require_distribution(array, len(array))
+    values = read_floats(distribution, "distribution")
+    known = require_distribution(values, values.size)
     top = len(known) - 1
     if rate >= 1:
         return np.zeros(top + 1, dtype=np.int64), np.full(top + 1, top, dtype=np.int64)
