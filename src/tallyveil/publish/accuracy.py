@@ -11,8 +11,9 @@ import numpy as np
 
 from tallyveil.arrays import Floats, Integers
 from tallyveil.certified.base import Certified
+from tallyveil.certified.certify import certify_geometric
 from tallyveil.certified.ladder import Ladder
-from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric
+from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric, CertifiedNoise
 from tallyveil.errors import ArgumentError, PackageError
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.geometric import (
@@ -142,6 +143,8 @@ def describe_published(
     distribution: Certified | None,
     histogram: Histogram,
     matching: Matching | None = None,
+    *,
+    upper: int,
 ) -> Figures:
     """The figures of a column; the same for who publishes it and for who checks it.
 
@@ -156,14 +159,17 @@ def describe_published(
     histogram : Histogram
         How many rows have each published count.
     matching : Matching or None
-        Which draws became which counts, where ranks were matched.
+        Which draws became which counts, where they were not published as drawn.
+    upper : int
+        The largest count that can be published.
     """
-    upper = _require_answers(certified).query.shape[1] - 1
+    if isinstance(certified, CertifiedNoise):  # rows of a hierarchy, clamped after the draw
+        certified = certify_geometric(Query.count(upper), certified.exact_epsilon)
     drawn = matrix_of(certified) if upper < WIDEST_PICTURE else None
     held = () if drawn is None else tuple(sorted(n for n, has in drawn.properties().items() if has))
     rows = histogram.spread_out(upper + 1)
     at = list(histogram.counts)
-    if not kind.keeps_distribution:
+    if not kind.matches:
         spread = measure_spread(certified, rows)
         expected = expected_accuracy(certified, upper, histogram.largest)
         return Figures(expected, None if spread is None else spread[at], drawn, held)

@@ -24,8 +24,10 @@ from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedNoise
 from tallyveil.errors import PackageError, TallyveilError
 from tallyveil.publish.budget_split import split_budget
+from tallyveil.publish.check_sums import check_sums
 from tallyveil.publish.files import DATAPACKAGE, METHODOLOGY, RECEIPT, describe_data
 from tallyveil.publish.folder import CHECKSUMS, name_level_folder
+from tallyveil.publish.hierarchy import split_levels
 from tallyveil.publish.kinds import COUNTS, DISTRIBUTION, UPPER_BOUND
 from tallyveil.publish.page.methodology import methodology
 from tallyveil.publish.receipt import Receipt
@@ -39,6 +41,7 @@ from tallyveil.publish.reopen import (
     require,
     require_listed_files,
 )
+from tallyveil.publish.sum_files import list_stages
 from tallyveil.publish.tallies import Histogram
 from tallyveil.query import Query
 from tallyveil.tables.base import Table
@@ -128,6 +131,7 @@ def _check_release(root: Path) -> list[Finding]:
         ("budget", partial(_check_budget, receipt)),
         ("published counts", lambda: _check_counts(read(), receipt)),
         *pages,
+        *([("sums", lambda: check_sums(root, read(), receipt))] if receipt.sums else []),
         ("data description", lambda: _check_description(root, read(), receipt)),
     ]
     return findings + [_try(name, check) for name, check in checks]
@@ -196,6 +200,11 @@ def _check_certificates(root: Path, receipt: Receipt, certified: list[list[Certi
 def _check_kinds(column: ColumnRecord, made: list[Certified], receipt: Receipt) -> None:
     """The counts were drawn for 0..upper, everything else was noise on whole numbers."""
     *others, last = made
+    if column.kind.adds_up:
+        noises = all(isinstance(one, CertifiedNoise) for one in made)
+        require(noises, f"a stage of {column.name} is not noise on whole numbers")
+        require(receipt.sums is not None, "the receipt does not state its hierarchy")
+        return
     fits = all(isinstance(other, CertifiedNoise) for other in others)
     require(fits, f"a stage of {column.name} is not noise on whole numbers")
     require(isinstance(last, (CertifiedAnswers, Ladder)), f"{column.name} was not drawn as counts")
@@ -218,7 +227,7 @@ def _check_kinds(column: ColumnRecord, made: list[Certified], receipt: Receipt) 
 def _check_budget(receipt: Receipt) -> str:
     """Every stage that the method needs is there, and costs what its certificate says."""
     for column in receipt.columns:
-        expected = _expected_stages(column, receipt.table.rows)
+        expected = _expected_stages(column, receipt)
         stated = [(stage.name, stage.epsilon / receipt.multiplier) for stage in column.stages]
         if column.upper_source == "private" and stated:
             name, epsilon = stated.pop(0)
@@ -233,8 +242,16 @@ def _check_budget(receipt: Receipt) -> str:
     return f"stages and columns add up to epsilon {receipt.epsilon}"
 
 
-def _expected_stages(column: ColumnRecord, rows: int) -> list[tuple[str, Fraction]]:
+def _expected_stages(column: ColumnRecord, receipt: Receipt) -> list[tuple[str, Fraction]]:
     """Name and certified epsilon of the stages that a method needs."""
+    rows, sums = receipt.table.rows, receipt.sums
+    require(
+        column.kind.adds_up == (sums is not None), "the receipt's hierarchy is not its method's"
+    )
+    if sums is not None:
+        budget = split_levels(sums.request, sums.sizes, column.epsilon, column.upper)
+        listed = list_stages(sums.request, sums.sizes, budget)
+        return [(f"{column.name}: {kind}", epsilon) for kind, epsilon in listed]
     counts = (f"{column.name}: {COUNTS}", column.epsilon)
     if not column.kind.keeps_distribution:
         return [counts]
@@ -274,7 +291,7 @@ def _check_pages(root: Path, receipt: Receipt, certified: list[list[Certified]])
     matrices = []
     for column, made in zip(receipt.columns, certified, strict=True):
         matched = column.matching
-        fits = (matched is not None) == column.kind.keeps_distribution
+        fits = (matched is not None) == column.kind.matches
         fits = fits and (matched is None or matched.is_of(column.histogram))
         require(fits, f"the matching of {column.name} is not that of its published counts")
         figures = describe_again(column, made)
@@ -308,10 +325,12 @@ def _close(stated: Any, found: Any) -> bool:
 
 def _check_description(root: Path, table: Table, receipt: Receipt) -> str:
     content = (root / plain_name(receipt.table.file)).read_bytes()
-    (stated,) = read_json(root / DATAPACKAGE)["resources"]
+    stated = read_json(root / DATAPACKAGE)["resources"][0]
     types = {field["name"]: field["type"] for field in stated["schema"]["fields"]}
     require(set(types.values()) <= set(FIELD_TYPES), f"{DATAPACKAGE} has an unknown type")
-    expected = describe_data(table, content, receipt, types)
+    files = () if receipt.sums is None else receipt.sums.files
+    sums = {name: (root / name).read_bytes() for name in files}
+    expected = describe_data(table, content, receipt, types, sums)
     same = (root / DATAPACKAGE).read_bytes() == expected
     require(same, f"{DATAPACKAGE} does not describe the data that is here")
     return f"{len(receipt.table.columns)} columns as described"

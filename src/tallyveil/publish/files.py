@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,22 +30,28 @@ def build_files(
     receipt: Receipt,
     matrices: Sequence[Floats | None],
     proofs: Mapping[str, bytes],
+    sums: Mapping[str, bytes],
 ) -> dict[str, bytes]:
     """Name and content of every file but the checksums."""
     content = data.to_bytes()
     return {
         receipt.table.file: content,
-        DATAPACKAGE: describe_data(data, content, receipt),
+        DATAPACKAGE: describe_data(data, content, receipt, sums=sums),
         RECEIPT: receipt.to_json().encode(),
         METHODOLOGY: methodology(receipt, matrices).encode(),
         **proofs,
+        **sums,
     }
 
 
 def describe_data(
-    data: Table, content: bytes, receipt: Receipt, types: Mapping[str, str] | None = None
+    data: Table,
+    content: bytes,
+    receipt: Receipt,
+    types: Mapping[str, str] | None = None,
+    sums: Mapping[str, bytes] | None = None,
 ) -> bytes:
-    """A Frictionless description of the data file, whose bytes are `content`.
+    """A Frictionless description of the data file, whose bytes are `content`, and of `sums`.
 
     `types` are those stated for other columns, where they are known: a text file does not say
     of itself whether its codes are numbers.
@@ -83,6 +91,23 @@ def describe_data(
         "title": receipt.warning or "Privatized counts",
         "description": receipt.promise,
         "created": receipt.created,
-        "resources": [resource],
+        "resources": [resource, *(_describe_sums(*one) for one in (sums or {}).items())],
     }
     return (json.dumps(package, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
+
+
+def _describe_sums(name: str, content: bytes) -> dict[str, Any]:
+    """The file of one level of a hierarchy."""
+    header = next(csv.reader(io.StringIO(content.decode("utf-8"))))
+    return {
+        "profile": "tabular-data-resource",
+        "name": name.removesuffix(".csv"),
+        "path": name,
+        "format": "csv",
+        "mediatype": MEDIA_TYPES["csv"],
+        "encoding": "utf-8",
+        "bytes": len(content),
+        "hash": f"sha256:{hashlib.sha256(content).hexdigest()}",
+        "schema": {"fields": [{"name": column, "type": "any"} for column in header]},
+        "dialect": {"delimiter": ",", "header": True},
+    }

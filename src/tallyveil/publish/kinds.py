@@ -37,6 +37,8 @@ class MethodKind:
         Whether an accuracy for every true count can be promised before anything is drawn.
     levels : bool
         Whether it publishes several privacy levels.
+    adds_up : bool
+        Whether it measures the levels of a hierarchy and publishes their sums.
     """
 
     words: str
@@ -46,7 +48,19 @@ class MethodKind:
     designed: bool = False
     promises_accuracy: bool = False
     levels: bool = False
+    adds_up: bool = False
 
+    @property
+    def matches(self) -> bool:
+        """Whether rows are given other counts than they drew."""
+        return self.keeps_distribution or self.adds_up
+
+
+SUM_STEPS = (
+    "Noise was added to every count and to the sums of every level that is worth its cost.",
+    "All of them were combined into the best unbiased estimate that adds up.",
+    "From the grand total down, sums were made whole numbers of at least 0 that add up exactly.",
+)
 
 KINDS: Mapping[str, MethodKind] = {
     "preserve": MethodKind(
@@ -86,6 +100,27 @@ KINDS: Mapping[str, MethodKind] = {
         ),
         asked_for=False,
         levels=True,
+    ),
+    "hierarchy": MethodKind(
+        "Sums of every level of a hierarchy, single counts and their distribution were protected "
+        "with noise. The published counts add up exactly to the published sums, and follow the "
+        "protected distribution.",
+        (
+            *SUM_STEPS,
+            "From what was drawn, and nothing else, the distribution of counts was estimated.",
+            "Rows were ranked by what they are expected to be, and counts with that distribution "
+            "were handed out so that every group has its sum; single units settled the rest.",
+        ),
+        asked_for=False,
+        keeps_distribution=True,
+        adds_up=True,
+    ),
+    "sums": MethodKind(
+        "Sums of every level of a hierarchy and single counts were protected with noise. The "
+        "published counts add up exactly to the published sums.",
+        (*SUM_STEPS, "Rows were rounded in the same way."),
+        asked_for=False,
+        adds_up=True,
     ),
     "file": MethodKind(
         "Every count was replaced by a random one, drawn from a table of probabilities that the "

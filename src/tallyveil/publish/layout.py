@@ -76,10 +76,11 @@ def read_columns(source: Table, request: Request) -> tuple[dict[str, ColumnCount
 def _choose_columns(source: Table, request: Request) -> tuple[str, ...]:
     """The columns of the release, in the table's own order."""
     counted = {column.name for column in request.columns}
-    for name in (*request.keep, *request.drop, *request.by):
+    levels = () if request.hierarchy is None else request.hierarchy.columns
+    for name in (*request.keep, *request.drop, *request.by, *levels):
         if name not in (*source.names, *source.index_names):
             raise _no_such_column(name, source)
-    named = counted | {*request.keep, *request.drop, *request.by}
+    named = counted | {*request.keep, *request.drop, *request.by, *levels}
     unnamed = [name for name in (*source.index_names, *source.names) if name not in named]
     if unnamed and not request.keep_all:
         raise _unnamed_columns(unnamed)

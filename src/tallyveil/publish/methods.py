@@ -27,7 +27,16 @@ from tallyveil.publish.estimate import (
 from tallyveil.publish.tallies import Matching
 from tallyveil.sampling.entropy import Entropy
 
-__all__ = ["Independent", "Levels", "Method", "Preserve", "PublishedCounts", "noisy_cumulative"]
+__all__ = [
+    "Counts",
+    "Independent",
+    "Levels",
+    "Method",
+    "Preserve",
+    "PublishedCounts",
+    "noisy_cumulative",
+    "require_range",
+]
 
 Counts: TypeAlias = NDArray[Any]
 """True counts of one column, in 0..upper, in any integer type."""
@@ -70,7 +79,7 @@ class Independent:
 
     def draw(self, counts: Counts, entropy: Entropy) -> NDArray[Any]:
         """One certified draw per row; each row is one person's only row."""
-        _require_range(counts, self.certified.query.shape[0])
+        require_range(counts, self.certified.query.shape[0])
         entropy.rekey()
         return self.certified.draw_positions(counts, entropy)
 
@@ -93,7 +102,7 @@ class Preserve:
     def draw(self, counts: Counts, entropy: Entropy) -> PrivateDraws:
         """A clamped geometric draw per row, and a noisy cumulative histogram."""
         size = self.certified.query.shape[1]
-        _require_range(counts, size)
+        require_range(counts, size)
         entropy.rekey()
         values = freeze(np.asarray(self.certified.draw_positions(counts, entropy), np.int64))
         if self.distribution is None:
@@ -118,7 +127,7 @@ class Levels:
 
     def draw(self, counts: Counts, entropy: Entropy) -> list[NDArray[Any]]:
         """One draw per row and level; only the first looks at the counts."""
-        _require_range(counts, self.ladder.query.shape[0])
+        require_range(counts, self.ladder.query.shape[0])
         entropy.rekey()
         return self.ladder.draw_positions(counts, entropy)
 
@@ -137,7 +146,7 @@ def noisy_cumulative(histogram: Integers, noise: CertifiedNoise, entropy: Entrop
     return freeze(np.asarray(noise.release(totals, entropy))) if len(totals) else totals
 
 
-def _require_range(counts: Counts, size: int) -> None:
+def require_range(counts: Counts, size: int) -> None:
     """Refuse counts that were not clamped: a draw for one would not be the certified one."""
     if len(counts) and int(counts.max()) >= size:
         raise CertificationError("Counts must be clamped to their range before they are drawn.")

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from tallyveil.loss import Loss
     from tallyveil.sampling.entropy import Entropy
 
-__all__ = ["OUTPUT", "PRIVACY", "TABLE", "ReleaseOptions"]
+__all__ = ["OUTPUT", "PRIVACY", "SUMS", "TABLE", "ReleaseOptions"]
 
 TABLE, PRIVACY, OUTPUT = "The table", "Privacy and method", "Output"
+SUMS = "Sums that hold"
 
 Names: TypeAlias = str | Sequence[str] | None
 PerColumn: TypeAlias = Any
@@ -85,6 +86,39 @@ class ReleaseOptions:
     method: str | Path = field(
         default="auto",
         metadata=_told("auto, preserve, geometric, fair, design, or a mechanism file.", PRIVACY),
+    )
+    hierarchy: Names = field(
+        default=None,
+        metadata=_told(
+            "Public columns from coarse to fine, such as state,county: counts add up to the sums "
+            "of every level, which are released as well.",
+            SUMS,
+        ),
+    )
+    keep_distribution: bool = field(
+        default=True,
+        metadata=_told(
+            "With --hierarchy: also keep the distribution of the counts.",
+            SUMS,
+            "switch",
+            "--keep-distribution/--no-keep-distribution",
+        ),
+    )
+    invariant: Names = field(
+        default=None,
+        metadata=_told(
+            "With --hierarchy: a level whose sums are public already and are published exactly, "
+            "outside the promise: 'total', or a column of the hierarchy.",
+            SUMS,
+        ),
+    )
+    level_weights: str | Sequence[float] | None = field(
+        default=None,
+        metadata=_told(
+            "With --hierarchy: how much the error of each level counts, from the grand total to "
+            "the rows, such as 1,4,1. Decides which share of epsilon each gets.",
+            SUMS,
+        ),
     )
     loss: Loss = field(
         default="absolute",

@@ -19,12 +19,14 @@ from tallyveil.certified.base import Certified
 from tallyveil.certified.certify import certify, certify_geometric, certify_noise
 from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedAnswers
-from tallyveil.errors import ArgumentError
+from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.loss import loss_name
 from tallyveil.publish.budget_split import split_budget
 from tallyveil.publish.kinds import COUNTS, DISTRIBUTION, UPPER_BOUND
 from tallyveil.publish.methods import Independent, Levels, Method, Preserve
 from tallyveil.publish.request import ColumnRequest, Request
+from tallyveil.publish.sum_files import list_stages
+from tallyveil.publish.sums import make_sums
 from tallyveil.query import Query
 
 __all__ = ["ColumnPlan", "PlannedStage", "choose_method", "plan_column", "plan_search"]
@@ -226,6 +228,20 @@ def _plan_file(request: Request, query: Query, epsilon: Fraction, rows: int | No
     return _make_independent(_read_supplied(Path(request.method), query, epsilon), "supplied")
 
 
+def _plan_sums(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:
+    asked, tree = request.hierarchy, request.tree
+    if asked is None or tree is None:
+        raise UsageError(
+            "How a hierarchy shares its epsilon depends on the table's public labels: a dry run, "
+            "which opens no table, cannot plan it."
+        )
+    made = make_sums(asked, tree, epsilon, query.shape[1] - 1)
+    kinds = [kind for kind, _ in list_stages(asked, tree.sizes, made.budget)]
+    noises = [*made.noises[:-1], made.distribution, made.noises[-1]]
+    drawn = [noise for noise in noises if noise is not None]
+    return _Made(made, tuple(zip(kinds, drawn, strict=True)), epsilon)
+
+
 def _make_independent(
     certified: CertifiedAnswers, solver: str = "closed form", loss: str = "not used"
 ) -> _Made:
@@ -240,6 +256,8 @@ PLANNERS: Mapping[str, Callable[[Request, Query, Fraction, int | None], _Made]] 
     "fair": _plan_fair,
     "design": _plan_design,
     "file": _plan_file,
+    "hierarchy": _plan_sums,
+    "sums": _plan_sums,
 }
 """For every method of `tallyveil.publish.kinds`, what plans it."""
 

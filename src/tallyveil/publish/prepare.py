@@ -15,6 +15,7 @@ import numpy as np
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import ArgumentError, TableError
+from tallyveil.publish.hierarchy import find_tree
 from tallyveil.publish.layout import ROW_ORDERS, Layout, place_rows, read_columns
 from tallyveil.publish.options import ReleaseOptions
 from tallyveil.publish.plan import ColumnPlan, PlannedStage, plan_column, plan_search
@@ -138,6 +139,8 @@ class Prepared:
         fullest = {name: np.full(self.rows, upper) for name, upper in uppers.items()}
         proofs = sum(len(s.mechanism_bytes) + len(s.certificate_bytes) for s in self.certified)
         figures = 200 * sum(min(2 * self.rows, upper + 1) for upper in uppers.values())
+        if self.request.tree is not None:  # labels, and five numbers for each column and sum
+            figures += sum(self.request.tree.sizes[:-1]) * (2000 + 200 * len(uppers))
         levels = max(1, len(self.request.levels))
         return levels * (len(self.build_table(fullest).to_bytes()) + proofs + figures + (4 << 20))
 
@@ -176,6 +179,10 @@ def prepare(table: Any, options: ReleaseOptions) -> Prepared:
     else:
         counts, layout = read_columns(source, request)
     _require_covered(counts, request)
+    if request.hierarchy is not None:
+        categories = request.categories if layout.grouped else ()
+        tree = find_tree(request.hierarchy, source, categories, request.by, layout.order)
+        request = replace(request, tree=tree)
     rows = len(next(iter(counts.values())).values)
     known = [column for column in request.columns if column.upper is not None]
     prepared = Prepared(
@@ -221,7 +228,8 @@ def _count_microdata(
 
 
 def _require_covered(counts: Mapping[str, ColumnCounts], request: Request) -> None:
-    if request.above == "top_code":
+    exact = "" if request.hierarchy is None else request.hierarchy.exact
+    if request.above == "top_code" and not exact:
         return
     for column in request.columns:
         if counts[column.name].above:

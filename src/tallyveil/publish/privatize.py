@@ -77,6 +77,13 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
     method : str or Path
         "preserve" (keeps the distribution of counts), "geometric", "fair", "design" (uses
         `loss` and `properties`), a mechanism file, or "auto", which looks at sizes only.
+    hierarchy : str or sequence of str
+        Public columns from coarse to fine, such as ["state", "county"]: released counts add up
+        exactly to released sums of every level, each protected with a share of epsilon.
+    keep_distribution, invariant, level_weights
+        With a hierarchy: whether the distribution of the counts is kept too; a level whose
+        sums are public already and are published exactly, outside the promise; how much the
+        error of each level counts, from the grand total to the rows.
     neighbours : str
         "add_remove" one unit, or "change_one" (takes away and adds: costs twice).
     unit : str

@@ -31,6 +31,7 @@ from tallyveil.publish.records import (
     read_whole,
 )
 from tallyveil.publish.request import ABOVE
+from tallyveil.publish.sum_files import SumsRecord
 from tallyveil.publish.unit import BOUNDS, NEIGHBOURS, UNITS, PrivacyUnit, charge_columns
 from tallyveil.sampling.marks import NOT_PRIVATE
 
@@ -105,6 +106,7 @@ class Receipt:
     ladder: LevelRecord | None = None
     program: str = __version__
     version: int = VERSION
+    sums: SumsRecord | None = None
 
     @property
     def stages(self) -> tuple[StageRecord, ...]:
@@ -160,6 +162,11 @@ class Receipt:
                 "every level is drawn from the one before, so all together cost what the first does"
             )
         apart = "".join(f"; parallel over {', '.join(group)}" for group in self.disjoint)
+        if self.sums is not None:
+            return (
+                "sequential over count columns, levels and stages, parallel over the sums of each "
+                f"level, since a person is in one of them{apart}"
+            )
         return f"sequential over count columns and stages, parallel over the rows of each{apart}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -185,7 +192,8 @@ class Receipt:
                 "name": "Pure DP",
                 "data_domain": "tables with these rows and columns and any whole counts of at "
                 "least 0",
-                "unprotected_quantities": "the number of rows and every column published unchanged",
+                "unprotected_quantities": "the number of rows and every column published unchanged"
+                + (f"; {self.sums.outside}" if self.sums and self.sums.outside else ""),
             },
             "privacy_loss": {
                 "privacy_unit": unit.name,
@@ -206,6 +214,8 @@ class Receipt:
             "ladder": None if self.ladder is None else self.ladder.to_dict(),
             "ledger": None if self.ledger is None else self.ledger.to_dict(),
         }
+        if self.sums is not None:
+            document["hierarchy"] = self.sums.to_dict()
         return document if self.private else {**document, "warning": self.warning}
 
     def to_json(self) -> str:
@@ -246,6 +256,7 @@ class Receipt:
             None if ladder is None else LevelRecord.from_dict(ladder),
             read_text(data["program"]["version"]),
             version,
+            SumsRecord.from_dict(data["hierarchy"]) if "hierarchy" in data else None,
         )
 
 

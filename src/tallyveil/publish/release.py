@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -36,6 +36,9 @@ class Release:
         Accuracy, spread and matrix of every count column, in the receipt's order.
     proofs : dict of str to bytes
         The mechanism and certificate files by name.
+    sums : dict of str to bytes
+        With a hierarchy, the files of its levels by name: the published sums, their estimates
+        before rounding, standard deviations and intervals.
     """
 
     data: Table
@@ -43,6 +46,7 @@ class Release:
     published: dict[str, PublishedCounts]
     figures: tuple[Figures, ...]
     proofs: dict[str, bytes]
+    sums: dict[str, bytes] = field(default_factory=dict)
 
     @cached_property
     def table(self) -> Any:
@@ -63,7 +67,7 @@ class Release:
     def files(self) -> dict[str, bytes]:
         """The content of every file of the release folder but the checksums."""
         matrices = [f.mechanism.matrix if f.mechanism else None for f in self.figures]
-        return build_files(self.data, self.receipt, matrices, self.proofs)
+        return build_files(self.data, self.receipt, matrices, self.proofs, self.sums)
 
     def save(self, folder: str | Path) -> Path:
         """Write the release folder, complete or not at all; `folder` must not exist yet."""

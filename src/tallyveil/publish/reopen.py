@@ -106,6 +106,7 @@ def require_listed_files(root: Path, receipt: Receipt) -> None:
     expected = {receipt.table.file, DATAPACKAGE, RECEIPT, METHODOLOGY, CHECKSUMS}
     for stage in receipt.stages:
         expected |= {stage.file, stage.certificate_file}
+    expected |= set() if receipt.sums is None else set(receipt.sums.files)
     odd = sorted({path.name for path in root.iterdir()} ^ expected)
     require(not odd, f"{', '.join(odd[:3])}: in the folder or in the receipt, but not in both")
 
@@ -115,7 +116,12 @@ def describe_again(column: ColumnRecord, certified: Sequence[Certified]) -> Figu
     pairs = zip(column.stages, certified, strict=True)
     distribution = next((found for stage, found in pairs if stage.kind == DISTRIBUTION), None)
     return describe_published(
-        column.kind, certified[-1], distribution, column.histogram, column.matching
+        column.kind,
+        certified[-1],
+        distribution,
+        column.histogram,
+        column.matching,
+        upper=column.upper,
     )
 
 

@@ -20,10 +20,12 @@ from tallyveil.publish.arguments import (
     require_one_of,
     write_underscores,
 )
+from tallyveil.publish.hierarchy import HierarchyRequest, check_hierarchy
 from tallyveil.publish.kinds import ASKED_FOR, KINDS
 from tallyveil.publish.options import ReleaseOptions
 from tallyveil.publish.unit import PrivacyUnit, check_disjoint, check_unit
 from tallyveil.query import Query
+from tallyveil.sums.tree import Tree
 from tallyveil.tables.categories import Label, find_category, public_categories
 from tallyveil.tables.conditions import Condition, parse_conditions
 
@@ -74,6 +76,8 @@ class Request:
     allow_duplicates: bool
     allow_totals: bool
     microdata: bool
+    hierarchy: HierarchyRequest | None = None
+    tree: Tree | None = None
 
     @property
     def multiplier(self) -> int:
@@ -110,7 +114,12 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
     _check_columns(options, by, counted, microdata or array)
     names = counted or (COUNT_OF_ROWS,)
     uppers = read_per_column(options.upper, names, "upper", _check_upper)
+    hierarchy = check_hierarchy(options, names)
     method, why = _check_method(options)
+    if hierarchy is not None:
+        method, why = hierarchy.method, "a hierarchy was asked for"
+        if None in uppers:
+            raise UsageError("A hierarchy needs a public upper bound: 'auto' is not possible.")
     levels = () if options.levels is None else _check_levels(options, uppers)
     epsilons = (levels[0],) * len(names) if levels else _find_epsilons(options, method, uppers)
     return Request(
@@ -134,6 +143,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         options.allow_duplicates,
         options.allow_totals,
         microdata,
+        hierarchy,
     )
 
 
@@ -223,7 +233,8 @@ def _check_kept(
 ) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
     """The other columns that are published, those that are not, and whether the rest is."""
     keep, drop = read_names(options.keep, "keep"), read_names(options.drop, "drop")
-    both = sorted(set(keep) & set(drop))
+    needed = check_hierarchy(options, counts)
+    both = sorted((set(keep) | set(needed.columns if needed else ())) & set(drop))
     if both:
         raise UsageError(f"Column {both[0]!r} cannot be kept and dropped at once.")
     counted = sorted(set(drop) & set(counts))
@@ -302,7 +313,7 @@ def _check_upper(value: Any, argument: str) -> int | None:
 
 def _require_text(options: ReleaseOptions) -> None:
     """Refuse words that no file could hold, such as halves of a character."""
-    for name in ("count", "by", "where", "keep", "drop", "dataset"):
+    for name in ("count", "by", "where", "keep", "drop", "dataset", "hierarchy"):
         try:
             str(getattr(options, name)).encode("utf-8")
         except UnicodeEncodeError:

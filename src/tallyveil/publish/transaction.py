@@ -7,6 +7,7 @@ or not at all. What is drawn is what was certified, hashed into the ledger and s
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -23,6 +24,7 @@ from tallyveil.certified.ladder import Ladder
 from tallyveil.errors import UsageError
 from tallyveil.publish.accuracy import Figures, describe_published
 from tallyveil.publish.folder import Staging, name_level_folder, reserve_folder
+from tallyveil.publish.hierarchy import find_tree
 from tallyveil.publish.kinds import DISTRIBUTION, KINDS
 from tallyveil.publish.methods import PublishedCounts
 from tallyveil.publish.options import ReleaseOptions
@@ -37,6 +39,8 @@ from tallyveil.publish.records import (
     TableRecord,
 )
 from tallyveil.publish.release import Release
+from tallyveil.publish.sum_files import SumsRecord, describe_levels, format_numbers, write_level
+from tallyveil.publish.sums import PublishedSums
 from tallyveil.publish.tallies import Histogram
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.base import Table
@@ -188,8 +192,40 @@ class _Builder:
             tuple(records),
             None if self.entry is None else LedgerRecord.of(self.entry),
             LevelRecord(level + 1, request.levels) if request.levels else None,
+            sums=self._sums_record,
         )
-        return Release(data, receipt, dict(columns), tuple(figures), files.content)
+        sums = self._write_sums(data, columns)
+        return Release(data, receipt, dict(columns), tuple(figures), files.content, sums)
+
+    @property
+    def _sums_record(self) -> SumsRecord | None:
+        asked, tree = self.prepared.request.hierarchy, self.prepared.request.tree
+        return None if asked is None or tree is None else SumsRecord(asked, tree.sizes)
+
+    def _write_sums(self, data: Table, columns: Mapping[str, PublishedCounts]) -> dict[str, bytes]:
+        """The files of the levels of a hierarchy, where there is one."""
+        record = self._sums_record
+        if record is None:
+            return {}
+        tree = find_tree(record.request, data)
+        found = {
+            plan.name: (columns[plan.name], describe_levels(record, tree, plan.epsilon, plan.upper))
+            for plan in self.plans
+        }
+        return {
+            file: write_level(
+                level,
+                record,
+                tree,
+                data,
+                {
+                    name: (published.sums[level], format_numbers(published.estimates[level]), how)
+                    for name, (published, how) in found.items()
+                    if isinstance(published, PublishedSums)
+                },
+            )
+            for level, file in enumerate(record.files)
+        }
 
     def _stages_of(self, plan: ColumnPlan, level: int) -> tuple[PlannedStage, ...]:
         """The stages behind one level: of a ladder, only what its readers may see."""
@@ -211,7 +247,7 @@ class _ProofFiles:
 
     def add(self, stage: PlannedStage) -> StageRecord:
         """Keep the files of a stage and describe them."""
-        kind = "" if stage.kind == "counts" else "-" + stage.kind.replace(" ", "-")
+        kind = "" if stage.kind == "counts" else "-" + re.sub("[^A-Za-z0-9]+", "-", stage.kind)
         if stage.sha256 not in self._suffixes:
             number = self._numbers[kind] = self._numbers.get(kind, 0) + 1
             self._suffixes[stage.sha256] = kind + (f"-{number}" if number > 1 else "")
@@ -244,7 +280,12 @@ def _describe(
     distribution = next((s.certified for s in stages if s.kind == DISTRIBUTION), None)
     histogram = Histogram.of(published.histogram)
     figures = describe_published(
-        KINDS[plan.method_name], certified, distribution, histogram, published.matching
+        KINDS[plan.method_name],
+        certified,
+        distribution,
+        histogram,
+        published.matching,
+        upper=plan.upper,
     )
     spread = figures.spread
     record = ColumnRecord(

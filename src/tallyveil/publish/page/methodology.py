@@ -110,6 +110,7 @@ def _what_was_done(receipt: Receipt) -> list[str]:
         parts.append(section(f"Column {column.name}", paragraph(column.kind.words), level=3))
         steps = [_range_step(column), *column.steps]
         parts.append(notes(steps, ordered=True))
+    parts += _sums(receipt)
     kept = facts.published_unchanged
     parts.append(
         paragraph(
@@ -120,6 +121,25 @@ def _what_was_done(receipt: Receipt) -> list[str]:
         )
     )
     parts.append(paragraph(f"Row order: {facts.row_order}."))
+    return parts
+
+
+def _sums(receipt: Receipt) -> list[str]:
+    """The levels of a hierarchy and where their sums are, where there is one."""
+    sums = receipt.sums
+    if sums is None:
+        return []
+    rows = [(n, f"{s:,}", f) for n, f, s in zip(sums.names, sums.files, sums.sizes, strict=False)]
+    parts = [
+        table(["sums by", "how many", "file"], rows, numbers=(1,)),
+        paragraph(
+            "Counts add up to the sums of every level exactly. Each file also has the unbiased "
+            "estimate of every sum before it was rounded, its standard deviation, and an interval "
+            "that holds the true sum with a probability of 95%."
+        ),
+    ]
+    if sums.outside:
+        parts.append(paragraph(f"Outside the promise: {sums.outside}.", "warning"))
     return parts
 
 

@@ -1,0 +1,234 @@
+"""Which sums a release adds up to: the columns of a hierarchy, asked for and found in a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tallyveil.arrays import Integers, freeze
+from tallyveil.errors import ArgumentError, TableError, UsageError
+from tallyveil.publish.budget_split import split_budget
+from tallyveil.publish.options import ReleaseOptions
+from tallyveil.sums.combine import Combined, combine, noise_variance
+from tallyveil.sums.shares import share_budget
+from tallyveil.sums.tree import Tree
+from tallyveil.tables.base import Table
+from tallyveil.tables.codes import Codes, encode_text
+
+__all__ = [
+    "TOTAL",
+    "HierarchyRequest",
+    "LevelBudget",
+    "check_hierarchy",
+    "describe_tree",
+    "find_tree",
+    "name_levels",
+    "split_levels",
+]
+
+TOTAL = "total"
+TOTAL_WORDS = (TOTAL, "nation", "all")
+"""What the grand total may be called."""
+
+
+@dataclass(frozen=True)
+class HierarchyRequest:
+    """What was asked for.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Public columns from coarse to fine.
+    exact : str
+        The finest level whose sums are published exactly, because they are public already;
+        empty for none. They are outside the promise.
+    weights : tuple of float or None
+        How much the error of each level counts, from the grand total to the rows.
+    keep_distribution : bool
+        Whether the distribution of the rows' counts is kept as well.
+    """
+
+    columns: tuple[str, ...]
+    exact: str = ""
+    weights: tuple[float, ...] | None = None
+    keep_distribution: bool = True
+
+    @property
+    def method(self) -> str:
+        """The method's name."""
+        return "hierarchy" if self.keep_distribution else "sums"
+
+    @property
+    def exact_level(self) -> int:
+        """The number of the finest exact level, -1 for none."""
+        return (TOTAL, *self.columns).index(self.exact) if self.exact else -1
+
+
+def check_hierarchy(options: ReleaseOptions, counted: Sequence[str]) -> HierarchyRequest | None:
+    """The hierarchy that was asked for, or None; everything that needs no table is checked."""
+    columns = _split_names(options.hierarchy)
+    if not columns:
+        for name in ("invariant", "level_weights"):
+            if getattr(options, name):
+                raise UsageError(f"'{name}' goes with 'hierarchy': name its columns as well.")
+        if not options.keep_distribution:
+            raise UsageError("'keep_distribution' goes with 'hierarchy'.")
+        return None
+    if len(set(columns)) != len(columns):
+        raise ArgumentError("hierarchy", "name every column once", got=", ".join(columns))
+    if any(": " in name for name in columns):
+        raise ArgumentError("hierarchy", "name columns without a colon and a space in their names")
+    if set(columns) & set(counted):
+        rule = "name public columns such as regions, not a column of counts"
+        raise ArgumentError("hierarchy", rule, got=", ".join(columns))
+    if str(options.method) != "auto" or options.levels is not None or options.within is not None:
+        raise UsageError(
+            "A hierarchy has a method of its own, at one epsilon: leave 'method', 'within' and "
+            "levels out."
+        )
+    return HierarchyRequest(
+        columns,
+        _check_invariant(options.invariant, columns),
+        _check_weights(options.level_weights),
+        bool(options.keep_distribution),
+    )
+
+
+def _check_invariant(given: Any, columns: tuple[str, ...]) -> str:
+    """The finest level that is exact: of several that were named, the last."""
+    names = [TOTAL if n in TOTAL_WORDS and n not in columns else n for n in _split_names(given)]
+    levels = (TOTAL, *columns)
+    for name in names:
+        if name not in levels:
+            rule = f"name levels of the hierarchy: {', '.join(levels)}"
+            raise ArgumentError("invariant", rule, name)
+    return max(names, key=levels.index, default="")
+
+
+def _check_weights(given: Any) -> tuple[float, ...] | None:
+    if given is None or given == "":
+        return None
+    parts = given.split(",") if isinstance(given, str) else given
+    try:
+        weights = tuple(float(part) for part in parts)
+    except (TypeError, ValueError):
+        raise ArgumentError("level_weights", "be numbers, such as 1,4,1", given) from None
+    if not all(math.isfinite(weight) and weight >= 0 for weight in weights):
+        raise ArgumentError("level_weights", "be finite numbers of at least 0", given)
+    return weights
+
+
+def _split_names(given: Any) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    parts = given.split(",") if isinstance(given, str) else given
+    return tuple(str(part).strip() for part in parts if str(part).strip())
+
+
+def find_tree(
+    request: HierarchyRequest,
+    table: Table,
+    categories: Sequence[tuple[str, ...]] = (),
+    by: Sequence[str] = (),
+    order: Integers | None = None,
+) -> Tree:
+    """The tree of the table's rows; where `categories` are given, of those.
+
+    Nodes are numbered in the order of the published rows, so their order tells nothing else;
+    the last level stands in the order of the table itself.
+    """
+    columns = [_read_codes(name, table, categories, by) for name in request.columns]
+    for coarse, fine, at in zip(columns, columns[1:], range(len(columns)), strict=False):
+        _require_one_parent(coarse, fine, request.columns[at], request.columns[at + 1])
+    codes = [column.codes if order is None else column.codes[order] for column in columns]
+    tree = Tree.of_columns(codes)
+    if order is None:
+        return tree
+    last = np.empty_like(tree.parents[-1])
+    last[order] = tree.parents[-1]
+    return Tree((*tree.parents[:-1], freeze(last)))
+
+
+def _read_codes(
+    name: str, table: Table, categories: Sequence[tuple[str, ...]], by: Sequence[str]
+) -> Codes:
+    if categories:
+        if name not in by:
+            raise ArgumentError("hierarchy", f"name columns of 'by': {', '.join(by)}", name)
+        return encode_text([label[list(by).index(name)] for label in categories])
+    if name not in (*table.names, *table.index_names):
+        raise TableError(f"There is no column {name!r}, which the hierarchy names.")
+    return table.codes(name)
+
+
+def _require_one_parent(coarse: Codes, fine: Codes, above: str, below: str) -> None:
+    """Refuse a finer label that occurs under two coarser ones."""
+    first = np.full(len(fine.values), -1, dtype=np.int64)
+    first[fine.codes] = coarse.codes
+    if not np.array_equal(first[fine.codes], coarse.codes):
+        raise TableError(
+            f"A label of {below!r} occurs under two labels of {above!r}. Every {below} must lie in "
+            f"one {above}: make the labels of {below!r} distinct, for example with the one of "
+            f"{above!r} before each."
+        )
+
+
+def name_levels(columns: Sequence[str], depth: int) -> tuple[str, ...]:
+    """The names of the levels above the rows."""
+    return (TOTAL, *columns)[:depth]
+
+
+@dataclass(frozen=True)
+class LevelBudget:
+    """What each level is measured with, 0 for not at all, and the distribution."""
+
+    levels: tuple[Fraction, ...]
+    distribution: Fraction
+
+
+def split_levels(
+    request: HierarchyRequest, sizes: Sequence[int], epsilon: Fraction, upper: int
+) -> LevelBudget:
+    """Share `epsilon` between the distribution and the levels; looks at public sizes only."""
+    first = Fraction(0)
+    if request.keep_distribution:
+        first = split_budget(epsilon, records=sizes[-1], size=upper + 1).epsilon1
+    rest = epsilon - first
+    variance = upper * noise_variance(first) if first else None
+    shares = share_budget(sizes, float(rest), request.weights, variance, request.exact_level)
+    return LevelBudget(tuple(share * rest for share in shares), first)
+
+
+def describe_tree(tree: Tree, budget: LevelBudget, upper: int, exact_level: int) -> Combined:
+    """The variances of all estimates, which depend on no draw (the estimates in it are 0)."""
+    zeros = [np.zeros(size) for size in tree.sizes]
+    return combine(tree, *list_measured(zeros, budget, upper, exact_level))
+
+
+def list_measured(
+    values: Sequence[Any], budget: LevelBudget, upper: int, exact_level: int, total: float = 0.0
+) -> tuple[list[Any], list[float | None]]:
+    """What was measured at each level and its variance; `total` is the distribution's.
+
+    A noisy cumulative histogram also measures the grand total, sum (N - C_j), with `upper`
+    independent noises.
+    """
+    measured: list[Any] = []
+    variances: list[float | None] = []
+    for level, epsilon in enumerate(budget.levels):
+        known = epsilon > 0 or level == exact_level
+        measured.append(values[level] if known else None)
+        variances.append(noise_variance(epsilon) if epsilon else 0.0 if known else None)
+    if budget.distribution and exact_level < 0:
+        own, variance = np.array([total]), upper * noise_variance(budget.distribution)
+        if variances[0] is not None:
+            weight = variance / (variance + variances[0])
+            own = weight * measured[0] + (1 - weight) * own
+            variance = weight * variances[0]
+        measured[0], variances[0] = own, variance
+    return measured, variances

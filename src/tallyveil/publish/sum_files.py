@@ -1,0 +1,211 @@
+"""The sums of a release as files, one for each level, and what the receipt says of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tallyveil.arrays import Floats, Integers
+from tallyveil.errors import PackageError
+from tallyveil.publish.hierarchy import (
+    HierarchyRequest,
+    LevelBudget,
+    describe_tree,
+    name_levels,
+    split_levels,
+)
+from tallyveil.publish.kinds import COUNTS, DISTRIBUTION
+from tallyveil.sums.combine import Combined
+from tallyveil.sums.intervals import Measurement, find_half_widths
+from tallyveil.sums.tree import Tree
+from tallyveil.tables.base import Table
+
+__all__ = [
+    "LevelAccuracy",
+    "SumsRecord",
+    "describe_levels",
+    "format_numbers",
+    "level_stage",
+    "list_stages",
+    "read_estimates",
+    "write_level",
+]
+
+CONFIDENCE = 0.95
+DECIMALS = 3
+BESIDE = ("estimate", "deviation", "low", "high")
+"""The columns beside each sum: its estimate before rounding, its standard deviation, interval."""
+
+
+def level_stage(name: str) -> str:
+    """The kind of the stage that measured a level."""
+    return f"sums by {name}"
+
+
+def list_stages(
+    request: HierarchyRequest, sizes: Sequence[int], budget: LevelBudget
+) -> list[tuple[str, Fraction]]:
+    """Kind and epsilon of every stage, in the order in which they draw; counts come last."""
+    names = name_levels(request.columns, len(sizes) - 1)
+    parts = zip(names, budget.levels, strict=False)
+    stages = [(level_stage(name), part) for name, part in parts if part]
+    if budget.distribution:
+        stages.append((DISTRIBUTION, budget.distribution))
+    return [*stages, (COUNTS, budget.levels[-1])]
+
+
+@dataclass(frozen=True)
+class SumsRecord:
+    """What the receipt says of the hierarchy; everything else follows from it and the data."""
+
+    request: HierarchyRequest
+    sizes: tuple[int, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The levels above the rows."""
+        return name_levels(self.request.columns, len(self.sizes) - 1)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The file of each level above the rows."""
+        return tuple(f"sums-{level}.csv" for level in range(len(self.sizes) - 1))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        asked, levels = self.request, zip(self.names, self.files, self.sizes, strict=False)
+        return {
+            "columns": list(asked.columns),
+            "rows": self.sizes[-1],
+            "levels": [{"name": n, "file": f, "sums": s} for n, f, s in levels],
+            "keep_distribution": asked.keep_distribution,
+            "level_weights": None if asked.weights is None else list(asked.weights),
+            "exact": asked.exact,
+            "outside_the_promise": self.outside,
+        }
+
+    @property
+    def outside(self) -> str:
+        """Which sums the promise does not cover, in words; empty if it covers all."""
+        if not self.request.exact:
+            return ""
+        named = ", ".join(self.names[: self.request.exact_level + 1])
+        return f"the exact sums by {named}, which the publisher declared public"
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> SumsRecord:
+        """The record that `to_dict` wrote."""
+        weights, levels = data["level_weights"], data["levels"]
+        request = HierarchyRequest(
+            tuple(str(name) for name in data["columns"]),
+            str(data["exact"]),
+            None if weights is None else tuple(float(weight) for weight in weights),
+            data["keep_distribution"] is True,
+        )
+        sizes = (*(int(level["sums"]) for level in levels), int(data["rows"]))
+        made = cls(request, sizes)
+        if made.to_dict() != dict(data):
+            raise PackageError("The receipt's hierarchy contradicts itself.")
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class LevelAccuracy:
+    """Standard deviations and half-widths of the intervals of one column, level by level."""
+
+    deviations: tuple[Floats, ...]
+    halves: tuple[Floats, ...]
+
+
+def describe_levels(record: SumsRecord, tree: Tree, epsilon: Fraction, upper: int) -> LevelAccuracy:
+    """How accurate the estimates above the rows are; no draw is needed for it."""
+    asked = record.request
+    budget = split_levels(asked, tree.sizes, epsilon, upper)
+    combined = describe_tree(tree, budget, upper, asked.exact_level)
+    measured = _list_measurements(budget, upper, asked.exact_level)
+    levels = range(tree.depth)
+    return LevelAccuracy(
+        tuple(_deviations(combined, level) for level in levels),
+        tuple(find_half_widths(combined, measured, level, CONFIDENCE) for level in levels),
+    )
+
+
+def _deviations(combined: Combined, level: int) -> Floats:
+    deviations: Floats = np.sqrt(np.maximum(combined.variances[level], 0))
+    return deviations
+
+
+def _list_measurements(budget: LevelBudget, upper: int, exact_level: int) -> list[Measurement]:
+    found = [(level, float(part), 1) for level, part in enumerate(budget.levels) if part]
+    if budget.distribution and exact_level < 0:
+        found.append((0, float(budget.distribution), upper))
+    return found
+
+
+def write_level(
+    level: int,
+    record: SumsRecord,
+    tree: Tree,
+    table: Table,
+    columns: Mapping[str, tuple[Integers, Sequence[str], LevelAccuracy]],
+) -> bytes:
+    """The file of one level: its labels, and each column's sums, estimates and intervals.
+
+    Parameters
+    ----------
+    level : int
+        Which level.
+    record, tree : SumsRecord and Tree
+        The hierarchy, its rows in the order of `table`.
+    table : Table
+        The released table, which has the labels.
+    columns : mapping
+        By count column: the sums of this level, their estimates as text, the accuracy.
+    """
+    names = record.request.columns[:level]
+    first = _find_first_rows(tree, level)
+    labels = [
+        np.array(table.codes(n).labels, dtype=object)[table.codes(n).codes[first]] for n in names
+    ]
+    header = list(names)
+    parts: list[Any] = list(labels)
+    for name, (sums, estimates, accuracy) in columns.items():
+        header += [name, *(f"{name}_{word}" for word in BESIDE)]
+        values = np.array([float(text) for text in estimates])
+        half = accuracy.halves[level]
+        numbers = (accuracy.deviations[level], values - half, values + half)
+        parts += [sums.tolist(), estimates, *(format_numbers(part) for part in numbers)]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(zip(*parts, strict=True))
+    return text.getvalue().encode("utf-8")
+
+
+def format_numbers(values: Floats) -> list[str]:
+    """Real numbers as they stand in the files.
+
+    >>> format_numbers(np.array([1.25, -0.0001]))
+    ['1.250', '0.000']
+    """
+    return [f"{value + 0.0:.{DECIMALS}f}" for value in np.round(values, DECIMALS).tolist()]
+
+
+def read_estimates(content: bytes, column: str) -> list[str]:
+    """The estimates of a column in a level's file, as they are written."""
+    rows = list(csv.reader(io.StringIO(content.decode("utf-8"))))
+    at = rows[0].index(f"{column}_estimate")
+    return [row[at] for row in rows[1:]]
+
+
+def _find_first_rows(tree: Tree, level: int) -> Integers:
+    """For every node of a level, the first row below it."""
+    nodes = np.arange(tree.sizes[level])
+    of_rows = tree.spread_down(nodes, level, tree.depth)
+    return np.unique(of_rows, return_index=True)[1]

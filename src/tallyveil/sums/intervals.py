@@ -1,0 +1,122 @@
+"""Intervals for estimated sums, from the exact distribution of their noise.
+
+An estimate is a weighted sum of independent geometric noises, so its characteristic function
+is a product of theirs, and its distribution follows by one Fourier transform.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from tallyveil.arrays import Floats
+from tallyveil.sums.combine import Combined
+
+__all__ = ["Measurement", "find_half_widths", "weigh_measurements"]
+
+POINTS = 4096
+PER_DEVIATION = 128
+"""Grid points in one standard deviation; the grid reaches 16 of them to both sides."""
+
+MOST_NODES = 40
+"""Nodes of a level whose distribution is worked out; those between take the wider neighbour."""
+
+Measurement = tuple[int, float, int]
+"""A level that was measured, its epsilon, and how many independent noises each sum has."""
+
+
+def find_half_widths(
+    combined: Combined, measured: Sequence[Measurement], level: int, confidence: float
+) -> Floats:
+    """How far from its estimate a node's true sum may lie, for every node of a level.
+
+    Parameters
+    ----------
+    combined : Combined
+        The tree's estimates.
+    measured : sequence of (level, epsilon, noises)
+        What was measured. A level may occur twice, measured in two ways.
+    level : int
+        Which level's nodes.
+    confidence : float
+        How often the interval must hold the truth.
+
+    Returns
+    -------
+    array of float
+        Half-widths; 0 for sums that are known exactly.
+    """
+    deviations = np.sqrt(np.maximum(combined.variances[level], 0))
+    order = np.argsort(deviations, kind="stable")
+    chosen = np.unique(np.linspace(0, len(order) - 1, MOST_NODES).astype(int))
+    ratios = np.zeros(len(chosen))
+    for at, node in enumerate(order[chosen]):
+        if deviations[node] > 0:
+            weights = weigh_measurements(combined, measured, level, int(node))
+            ratios[at] = _find_quantile(weights, confidence)
+    after = np.searchsorted(chosen, np.arange(len(order)))
+    wider = np.maximum(ratios[after], ratios[np.maximum(after - 1, 0)])
+    exact = chosen[after] == np.arange(len(order))
+    half = np.empty(len(order))
+    half[order] = np.where(exact, ratios[after], wider) * deviations[order]
+    return half
+
+
+def weigh_measurements(
+    combined: Combined, measured: Sequence[Measurement], level: int, node: int
+) -> list[tuple[Floats, float, int]]:
+    """The weight that one estimate gives to every measurement, level by level.
+
+    For the best linear estimate the weight of a measurement is the covariance of the estimate
+    with that of the measured node, over the variance of the measurement.
+    """
+    covariances = _covary(combined, level, node)
+    found = []
+    for at, epsilon, noises in measured:
+        variance = noises * 2 * math.exp(-epsilon) / math.expm1(-epsilon) ** 2
+        found.append((covariances[at] / variance, epsilon, noises))
+    return found
+
+
+def _covary(combined: Combined, level: int, node: int) -> list[Floats]:
+    """The covariance of one node's estimate with the estimate of every node."""
+    tree = combined.tree
+    path, chain = [node], [1.0]
+    for above in range(level, 0, -1):
+        share = combined.share(above)[path[0]]
+        path.insert(0, int(tree.parents[above - 1][path[0]]))
+        chain.insert(0, chain[0] * share)
+    found = [chain[0] * combined.spread[0]]
+    for below in range(1, tree.depth + 1):
+        parents, share = tree.parents[below - 1], combined.share(below)
+        values = share * found[-1][parents]
+        if below <= level:
+            own, family = path[below], parents == path[below - 1]
+            spread = combined.spread[below]
+            values[family] -= chain[below] * spread[own] * share[family]
+            values[own] += chain[below] * spread[own]
+        found.append(values)
+    return found
+
+
+def _find_quantile(weights: list[tuple[Floats, float, int]], confidence: float) -> float:
+    """The half-width that holds the weighted noise with this probability, in its deviations."""
+    variance = sum(
+        float((w**2).sum()) * n * 2 * math.exp(-e) / math.expm1(-e) ** 2 for w, e, n in weights
+    )
+    deviation = math.sqrt(variance)
+    step = deviation / PER_DEVIATION
+    frequency = 2 * np.pi * np.arange(POINTS // 2 + 1) / (POINTS * step)
+    log = -0.5 * (frequency * step) ** 2  # smooths jumps by one step of the grid
+    for weight, epsilon, noises in weights:
+        each, times = np.unique(np.round(weight / deviation, 9), return_counts=True)
+        a = math.exp(-epsilon)
+        for one, many in zip(each, times, strict=True):
+            ratio = 1 + 2 * a * (1 - np.cos(one * deviation * frequency)) / (1 - a) ** 2
+            log -= noises * many * np.log(ratio)
+    chance = np.fft.irfft(np.exp(log), POINTS)
+    inside = chance[0] + 2 * np.cumsum(chance[1 : POINTS // 2])
+    at = int(np.searchsorted(np.maximum.accumulate(inside), confidence)) + 1
+    return (at + 2) / PER_DEVIATION

@@ -1,0 +1,234 @@
+"""Hand out counts with a given distribution so that every group has its total.
+
+Post-processing of private draws. Rows are ranked by what they are expected to be, shifted by
+one number for each group, and get the distribution's counts in that order; the shifts are
+found so that groups add up to their totals. Among all tables with this distribution and these
+totals none is nearer to the expectations in squared error.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tallyveil.arrays import Floats, Integers
+from tallyveil.mechanisms.geometric import sum_both_sides
+from tallyveil.sums.rounding import settle_units
+from tallyveil.sums.tree import sum_by
+
+__all__ = ["expect_counts", "hand_out", "tilt_to_total"]
+
+TILTS = np.concatenate([-np.geomspace(12, 0.05, 20), [0.0], np.geomspace(0.05, 8, 20)])
+"""How strongly a group's counts may lie below or above the whole table's: (1 + j)^tilt."""
+
+LARGEST_TILTED = 20_000
+"""Up to this many possible counts groups are told apart; beyond it they share one expectation."""
+
+TIE_WIDTH = 0.01
+"""How far rows that are expected to be alike are spread, in standard deviations of their counts."""
+
+ROUNDS = 24
+
+
+def tilt_to_total(distribution: Floats, records: int, total: int) -> Integers:
+    """A histogram near `records` times the distribution whose counts sum to `total`.
+
+    Weights (1 + j)^b with the right b, rounded; single rows settle what rounding left.
+
+    >>> tilt_to_total(np.array([0.5, 0.25, 0.25]), 8, 8).tolist()
+    [3, 2, 3]
+    """
+    size = len(distribution)
+    counts = np.arange(size)
+    low, high = -60.0, 60.0
+    for _ in range(90):
+        middle = (low + high) / 2
+        shares = _tilt(distribution, middle)
+        low, high = (middle, high) if records * (shares @ counts) < total else (low, middle)
+    steps = np.floor(records * np.cumsum(shares)[:-1] + 0.5).astype(np.int64)
+    values = np.searchsorted(np.clip(steps, 0, records), np.arange(records), side="right")
+    return np.bincount(_settle_total(values, total, size - 1), minlength=size)
+
+
+def _settle_total(values: Integers, total: int, upper: int) -> Integers:
+    """Move rows, evenly spread over the distribution, by single units until they sum to `total`."""
+    values = values.copy()
+    while gap := total - int(values.sum()):
+        can = np.flatnonzero(values < upper if gap > 0 else values > 0)
+        some = min(abs(gap), len(can))
+        chosen = can[(np.arange(some) * len(can) + len(can) // 2) // some]
+        values[chosen] += 1 if gap > 0 else -1
+    return values
+
+
+def expect_counts(
+    draws: Integers,
+    distribution: Floats,
+    epsilon: float,
+    groups: Integers,
+    totals: Integers,
+    *,
+    ties: Integers,
+) -> Floats:
+    """What each row is expected to be, given its draw, the distribution and its group's total.
+
+    In every group the distribution is tilted by (1 + j)^b so that expectations add up to the
+    total; E[count | draw] follows from the geometric noise. Rows with equal draws are spread
+    between their neighbours' expectations in the order `ties`, so that none share a score.
+
+    Parameters
+    ----------
+    draws : array of int, shape (rows,)
+        Noisy counts, clamped to 0..size-1.
+    distribution : array of float, shape (size,)
+        The share of each count in the whole table.
+    epsilon : float
+        The epsilon of the draws.
+    groups : array of int, shape (rows,)
+        Every row's group.
+    totals : array of int
+        Every group's total.
+    ties : array of int, shape (rows,)
+        A random permutation of the rows.
+
+    Returns
+    -------
+    array of float, shape (rows,)
+        The expectations.
+    """
+    size = len(distribution)
+    tilts = TILTS if size <= LARGEST_TILTED else np.zeros(1)
+    tables = np.array([_expect(_tilt(distribution, tilt), epsilon) for tilt in tilts])
+    sums = np.array([sum_by(groups, table[draws], len(totals)) for table in tables])
+    after, part = _locate(np.maximum.accumulate(sums), totals)
+    place = _spread_ties(draws, ties, size)
+    cell = np.minimum(place.astype(np.int64), max(size - 2, 0))
+    rest = place - cell
+    beside = np.minimum(cell + 1, size - 1)
+    expected = np.zeros(len(draws))
+    for which, weight in ((after - 1, 1 - part), (after, part)):
+        row, share = np.maximum(which, 0)[groups], weight[groups]
+        expected += share * (tables[row, cell] * (1 - rest) + tables[row, beside] * rest)
+    apart = TIE_WIDTH * _expect_spread(_tilt(distribution, 0.0), epsilon)
+    return expected + apart[draws] * ties / len(draws)
+
+
+def _spread_ties(draws: Integers, ties: Integers, size: int) -> Floats:
+    """Places within half a count of the draws, no two alike, in 0..size-1."""
+    along = (ties + 0.5) / len(draws)
+    low = np.maximum(draws - 0.5, 0)
+    high = np.minimum(draws + 0.5, size - 1)
+    places: Floats = low + along * (high - low)
+    return places
+
+
+def hand_out(
+    expected: Floats,
+    histogram: Integers,
+    groups: Integers,
+    totals: Integers,
+    order: Integers,
+) -> Integers:
+    """Counts with this histogram, each group adding up to its total.
+
+    Parameters
+    ----------
+    expected : array of float, shape (rows,)
+        What each row is expected to be.
+    histogram : array of int, shape (size,)
+        How many rows get each count; its counts sum to the totals' sum.
+    groups : array of int, shape (rows,)
+        Every row's group.
+    totals : array of int
+        Every group's total, reachable with counts of 0..size-1.
+    order : array of int, shape (rows,)
+        A random permutation; breaks ties.
+
+    Returns
+    -------
+    array of int, shape (rows,)
+        Group sums are exact; the histogram is met but for the few units that no shift could
+        place.
+
+    Examples
+    --------
+    >>> expected, groups = np.array([0.1, 2.2, 1.9, 3.0]), np.array([0, 0, 1, 1])
+    >>> hand_out(expected, np.array([1, 1, 1, 1]), groups, np.array([3, 3]), np.arange(4)).tolist()
+    [0, 3, 1, 2]
+    """
+    values = np.repeat(np.arange(len(histogram)), histogram)
+    size = len(totals)
+    shift, damping, last = np.zeros(size), np.ones(size), np.zeros(size)
+    best, found, used = np.inf, values, shift
+    for _ in range(ROUNDS):
+        score = expected + shift[groups]
+        ranking = np.argsort(score, kind="stable")
+        counts = np.empty_like(values)
+        counts[ranking] = values
+        gap = totals - sum_by(groups, counts, size)
+        missed = float(np.abs(gap).sum())
+        if missed < best:
+            best, found, used = missed, counts, shift
+        if missed == 0:
+            break
+        damping = np.where(gap * last < 0, damping / 2, np.minimum(1.2 * damping, 1))
+        last = gap
+        slope = _measure_slope(score, score[ranking], values, groups, gap)
+        shift = shift + damping * 0.8 * gap / slope
+    uppers = np.full(len(groups), len(histogram) - 1)
+    target = expected + used[groups]
+    return settle_units(found, target, groups, totals, uppers=uppers, order=order)
+
+
+def _measure_slope(
+    score: Floats,
+    ranked: Floats,
+    values: Integers,
+    groups: Integers,
+    gap: Floats,
+) -> Floats:
+    """By how much a group's sum moves when its scores do, ranks of the others held fixed."""
+    members = np.maximum(np.bincount(groups, minlength=len(gap)), 1)
+    step = np.sign(gap) * np.maximum(np.abs(gap) / members, 0.05)
+    step[gap == 0] = 0.05
+    place = np.searchsorted(ranked, score + step[groups])
+    moved = values[np.minimum(place, len(values) - 1)]
+    here = values[np.minimum(np.searchsorted(ranked, score), len(values) - 1)]
+    slope: Floats = np.maximum(sum_by(groups, moved - here, len(gap)) / step, 0.3 * members)
+    return slope
+
+
+def _tilt(distribution: Floats, tilt: float) -> Floats:
+    """The distribution times (1 + j)^tilt, summing to one."""
+    small = np.maximum(distribution, 1e-12 / len(distribution))
+    log = np.log(small) + tilt * np.log1p(np.arange(len(small)))
+    weights = np.exp(log - log.max())
+    shares: Floats = weights / weights.sum()
+    return shares
+
+
+def _expect(distribution: Floats, epsilon: float) -> Floats:
+    """E[count | draw] for every clamped draw, shape (size,); it never falls."""
+    counts = np.arange(len(distribution))
+    weight = np.maximum(sum_both_sides(distribution, epsilon), 1e-300)
+    mean = sum_both_sides(distribution * counts, epsilon) / weight
+    risen: Floats = np.maximum.accumulate(mean)
+    return risen
+
+
+def _expect_spread(distribution: Floats, epsilon: float) -> Floats:
+    """The standard deviation of a count given its draw, shape (size,)."""
+    counts = np.arange(len(distribution))
+    weight = np.maximum(sum_both_sides(distribution, epsilon), 1e-300)
+    square = sum_both_sides(distribution * counts**2.0, epsilon) / weight
+    spread: Floats = np.sqrt(np.maximum(square - _expect(distribution, epsilon) ** 2, 0))
+    return spread
+
+
+def _locate(sums: Floats, totals: Integers) -> tuple[Integers, Floats]:
+    """Between which two tilts each group's total lies, and how far along."""
+    last = len(sums) - 1
+    after = np.clip((sums < totals).sum(axis=0), min(1, last), last)
+    low = np.take_along_axis(sums, np.maximum(after - 1, 0)[None], axis=0)[0]
+    high = np.take_along_axis(sums, after[None], axis=0)[0]
+    part = np.clip((totals - low) / np.maximum(high - low, 1e-12), 0, 1)
+    return after, part

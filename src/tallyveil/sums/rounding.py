@@ -1,0 +1,218 @@
+"""Whole numbers that add up: non-negative, bounded, level by level from the top."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tallyveil.arrays import Floats, Integers
+from tallyveil.errors import UsageError
+from tallyveil.sums.combine import Combined
+from tallyveil.sums.tree import sum_by
+
+__all__ = ["round_down_levels", "round_family", "round_total", "settle_units"]
+
+STEPS = 100
+NEAR = 1e-9
+"""Relative gap at which real numbers count as adding up; whole units settle the rest."""
+
+
+def round_down_levels(
+    combined: Combined, uppers: Sequence[Integers], order: Integers, last: int
+) -> tuple[Integers, ...]:
+    """Whole numbers for the levels 0 to `last` that add up, between 0 and their upper bounds.
+
+    Parameters
+    ----------
+    combined : Combined
+        The estimates.
+    uppers : sequence of array of int
+        The largest value of every node, which add up as well.
+    order : array of int
+        A permutation of the rows; ties are broken in this order.
+    last : int
+        The last level that is wanted.
+
+    Returns
+    -------
+    tuple of array of int
+        One array for each level; children add up to their parents.
+    """
+    tree = combined.tree
+    top = round_total(combined.upward[0][0], int(uppers[0][0]))
+    levels = [np.array([top], dtype=np.int64)]
+    for level in range(1, last + 1):
+        levels.append(
+            round_family(
+                combined.upward[level],
+                combined.spread[level],
+                tree.parents[level - 1],
+                levels[-1],
+                uppers=uppers[level],
+                order=order[order < tree.sizes[level]],
+            )
+        )
+    return tuple(levels)
+
+
+def round_total(estimate: float, upper: int) -> int:
+    """The grand total as a whole number between 0 and `upper`."""
+    return int(np.clip(np.floor(estimate + 0.5), 0, upper))
+
+
+def round_family(
+    target: Floats,
+    variance: NDArray[Any],
+    parents: Integers,
+    totals: Integers,
+    *,
+    uppers: Integers,
+    order: Integers,
+) -> Integers:
+    """Whole children near their targets that add up to their parents' totals.
+
+    The real numbers that minimise sum (x - target)^2 / variance over 0 <= x <= upper with
+    these sums, cut to whole numbers; the units that are left go to the largest remainders. So
+    every child is within one of the best real number.
+
+    Parameters
+    ----------
+    target, variance : array of float, shape (children,)
+        What each child should be, and how uncertain that is.
+    parents : array of int, shape (children,)
+        Every child's parent.
+    totals : array of int
+        Every parent's total, between 0 and the sum of its children's upper bounds.
+    uppers : array of int, shape (children,)
+        The largest value of each child.
+    order : array of int
+        A permutation of the children that breaks ties.
+
+    Returns
+    -------
+    array of int, shape (children,)
+        Whole numbers in 0..upper that add up.
+
+    Examples
+    --------
+    >>> target, family = np.array([2.6, -1.0, 1.9]), np.zeros(3, dtype=np.int64)
+    >>> bounds = {"uppers": np.array([9, 9, 9]), "order": np.arange(3)}
+    >>> round_family(target, np.ones(3), family, np.array([4]), **bounds).tolist()
+    [2, 0, 2]
+    """
+    room = sum_by(parents, uppers, len(totals))
+    if bool((totals < 0).any()) or bool((totals > room).any()):
+        raise UsageError("A total lies outside what its parts can add up to.")
+    real = _fill(target, variance, parents, totals, uppers)
+    whole = np.floor(real + 1e-7).astype(np.int64)
+    np.clip(whole, 0, uppers, out=whole)
+    return settle_units(whole, real, parents, totals, uppers=uppers, order=order)
+
+
+def settle_units(
+    whole: Integers,
+    target: Floats,
+    parents: Integers,
+    totals: Integers,
+    *,
+    uppers: Integers,
+    order: Integers,
+) -> Integers:
+    """Move children by single units, those furthest from their targets first, until sums hold."""
+    whole = whole.copy()
+    while True:
+        gap = (totals - sum_by(parents, whole, len(totals))).astype(np.int64)
+        if not gap.any():
+            return whole
+        for sign in (1, -1):
+            can = whole < uppers if sign > 0 else whole > 0
+            chosen = order[(can & (sign * gap[parents] > 0))[order]]
+            if len(chosen):
+                lack = sign * (target[chosen] - whole[chosen])
+                chosen = chosen[np.lexsort((-lack, parents[chosen]))]
+                _move_units(whole, chosen, sign * gap, sign=sign, parents=parents, uppers=uppers)
+
+
+def _move_units(
+    whole: Integers,
+    chosen: Integers,
+    wanted: Integers,
+    *,
+    sign: int,
+    parents: Integers,
+    uppers: Integers,
+) -> None:
+    """Move the chosen children, in their order, by a fair part of what their parents lack."""
+    families = parents[chosen]
+    lacking = wanted[families]
+    each = np.maximum(lacking // np.bincount(families)[families], 1)
+    room = uppers[chosen] - whole[chosen] if sign > 0 else whole[chosen]
+    first = _rank_inside(families) < lacking
+    whole[chosen[first]] += sign * np.minimum(each, room)[first]
+
+
+def _rank_inside(groups: Integers) -> Integers:
+    """The place of each entry inside its run of equal entries.
+
+    >>> _rank_inside(np.array([3, 3, 5, 5, 5])).tolist()
+    [0, 1, 0, 1, 2]
+    """
+    starts = np.flatnonzero(np.diff(groups, prepend=groups[0] - 1))
+    lengths = np.diff(np.append(starts, len(groups)))
+    ranks: Integers = np.arange(len(groups)) - np.repeat(starts, lengths)
+    return ranks
+
+
+def _fill(
+    target: Floats, variance: NDArray[Any], parents: Integers, totals: Integers, uppers: Integers
+) -> Floats:
+    """The x = clip(target + m variance, 0, upper) that add up, m found for all parents at once.
+
+    Newton steps on the piecewise linear sum, kept inside a bracket; families that add up are
+    left alone. Children that are known exactly do not move while another one can.
+    """
+    size = len(totals)
+    widest = float(np.max(variance))
+    moving = np.maximum(variance, 1e-12 * widest) if widest > 0 else np.ones(len(target))
+    multiplier = np.zeros(size)
+    low, high = _bracket(target, moving, parents, totals, uppers)
+    active, children = np.arange(size), np.arange(len(target))
+    local = parents
+    real = np.clip(target, 0, uppers).astype(float)
+    for _ in range(STEPS):
+        x = real[children]
+        gap = (totals - sum_by(parents, real, size))[active]
+        wrong = np.abs(gap) > NEAR * (1 + totals[active])
+        if not wrong.any():
+            break
+        keep = np.zeros(size, dtype=bool)
+        keep[active[wrong]] = True
+        if not wrong.all():
+            inside = keep[local]
+            children, local, x = children[inside], local[inside], x[inside]
+            active, gap = active[wrong], gap[wrong]
+        low[active] = np.where(gap > 0, multiplier[active], low[active])
+        high[active] = np.where(gap < 0, multiplier[active], high[active])
+        free = (x > 0) & (x < uppers[children])
+        slope = np.bincount(local, weights=moving[children] * free, minlength=size)[active]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = multiplier[active] + gap / slope
+        middle = (low[active] + high[active]) / 2
+        good = np.isfinite(step) & (step > low[active]) & (step < high[active])
+        multiplier[active] = np.where(good, step, middle)
+        moved = target[children] + multiplier[local] * moving[children]
+        real[children] = np.clip(moved, 0, uppers[children])
+    return real
+
+
+def _bracket(
+    target: Floats, moving: Floats, parents: Integers, totals: Integers, uppers: Integers
+) -> tuple[Floats, Floats]:
+    """Multipliers at which every child is at 0, and at which every one is at its bound."""
+    low, high = np.zeros(len(totals)), np.zeros(len(totals))
+    np.minimum.at(low, parents, -target / moving)
+    np.maximum.at(high, parents, (np.minimum(uppers, totals[parents]) - target) / moving)
+    return low - 1, high + 1

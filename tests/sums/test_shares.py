@@ -1,0 +1,48 @@
+"""Budget shares: from public sizes, none for a level that is not worth it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from tallyveil.errors import ArgumentError
+from tallyveil.sums.shares import share_budget
+
+STATES = (1, 51, 3136)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.5, 1, 2, 4, 10])
+def test_shares_add_up_to_one(epsilon: float) -> None:
+    shares = share_budget((1, 10, 300, 5000), epsilon)
+    assert sum(shares) == 1
+    assert all(share >= 0 for share in shares)
+    assert shares[-1] > Fraction(1, 2)
+
+
+def test_a_level_gets_less_as_its_groups_grow_and_nothing_at_a_large_epsilon() -> None:
+    assert share_budget(STATES, 0.5)[1] > share_budget((1, 51, 22_615), 0.5)[1] > 0
+    assert share_budget(STATES, 4) == (0, 0, 1)
+
+
+def test_weights_move_the_budget() -> None:
+    equal, states = share_budget(STATES, 1, (0, 1, 1)), share_budget(STATES, 1, (0, 9, 1))
+    assert states[1] > equal[1]
+    assert share_budget(STATES, 1, (0, 0, 1)) == (0, 0, 1)
+
+
+def test_known_sums_cost_nothing() -> None:
+    assert share_budget(STATES, 1, exact=1) == (0, 0, 1)
+    assert share_budget(STATES, 1, exact=0)[0] == 0
+
+
+def test_another_measurement_of_the_total_saves_its_share() -> None:
+    weights = (4.0, 0.0, 1.0)
+    assert share_budget(STATES, 1, weights)[0] > 0
+    assert share_budget(STATES, 1, weights, total_variance=1.0)[0] == 0
+
+
+@pytest.mark.parametrize("weights", [(1, 1), (1, 1, 0), (-1, 1, 1)])
+def test_weights_that_do_not_fit_are_refused(weights: tuple[float, ...]) -> None:
+    with pytest.raises(ArgumentError, match="level_weights"):
+        share_budget(STATES, 1, weights)
