@@ -28,7 +28,7 @@ __all__ = [
     "require_few",
 ]
 
-MOST_ANSWERS = 10**8
+MOST_ANSWERS = 4 * 10**6
 """More true or released answers than this are refused before any array is made."""
 
 LARGEST_ANSWER = 2**53

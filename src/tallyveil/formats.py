@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import csv
 import io
+from array import array
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,10 @@ from tallyveil.errors import MechanismError
 __all__ = ["csv_matrix", "csv_text", "is_ptable", "ptable_matrix", "ptable_text"]
 
 PTABLE_COLUMNS = ("i", "j", "p", "v", "p_int_lb", "p_int_ub")
+
+MOST_LINES = 200_000
+MOST_CELLS = 10**7
+"""How many cells the matrix of a ptable may have, which lists only the possible ones."""
 
 
 def _show_number(value: Any) -> str:
@@ -34,17 +40,32 @@ def csv_text(matrix: Floats, inputs: NDArray[Any], outputs: NDArray[Any]) -> str
 
 def csv_matrix(text: str) -> tuple[Floats, Floats | None, Floats | None]:
     """Read a matrix, with its inputs and outputs where the CSV is labelled as `csv_text` does."""
-    lines = [line for line in csv.reader(io.StringIO(text.lstrip("\ufeff"))) if line]
-    if not lines:
+    lines = _split_lines(text.lstrip("\ufeff"), ",")
+    first = next(lines, None)
+    if first is None:
         raise MechanismError("matrix", "hold at least one line", got="an empty file")
-    labelled = lines[0][0].strip().lower() == "true"
-    body = lines[1:] if labelled else lines
-    if not body or len({len(line) for line in lines}) != 1:
-        raise MechanismError("matrix", "have lines of equal length, one per true answer")
-    cells = np.array([[_read_number(cell) for cell in line] for line in body], dtype=float)
+    labelled = first[0].strip().lower() == "true"
+    cells = array("d", () if labelled else map(_read_number, first))
+    for row, line in enumerate(lines):
+        if len(line) != len(first) or row == MOST_LINES:
+            cells = array("d")
+            break
+        cells.extend(map(_read_number, line))
+    if not cells:
+        rule = f"have up to {MOST_LINES:,} lines of equal length, one per true answer"
+        raise MechanismError("matrix", rule)
+    matrix = np.array(cells).reshape(-1, len(first))
     if not labelled:
-        return cells, None, None
-    return cells[:, 1:], cells[:, 0], np.array([_read_number(cell) for cell in lines[0][1:]])
+        return matrix, None, None
+    return matrix[:, 1:], matrix[:, 0], np.array([_read_number(cell) for cell in first[1:]])
+
+
+def _split_lines(text: str, separator: str) -> Iterator[list[str]]:
+    """Yield the cells of one line after the other, empty lines left out."""
+    try:
+        yield from filter(None, csv.reader(io.StringIO(text), delimiter=separator))
+    except csv.Error:
+        raise MechanismError("matrix", "have shorter cells and no stray quotes") from None
 
 
 def _read_number(cell: str) -> float:
@@ -77,20 +98,23 @@ def ptable_text(matrix: Floats, inputs: NDArray[Any], outputs: NDArray[Any]) -> 
 
 def ptable_matrix(text: str) -> tuple[Floats, Floats, Floats]:
     """Read the matrix, inputs and outputs of a ptable; separators , and ; are both read."""
-    lines = text.lstrip("\ufeff").strip().splitlines()
-    separator = ";" if ";" in lines[0] else ","
-    header = [name.strip().strip('"').lower() for name in lines[0].split(separator)]
+    start = text.lstrip("\ufeff")
+    lines = _split_lines(start, ";" if ";" in start.split("\n", 1)[0] else ",")
+    header = [name.strip().lower() for name in next(lines)]
     where = [header.index(name) for name in ("i", "j", "p")]
-    cells = [line.split(separator) for line in lines[1:] if line.strip()]
-    if not cells:
+    columns = array("d"), array("d"), array("d")
+    for line in lines:
+        if len(line) != len(header):
+            raise MechanismError("ptable", "have lines of equal length")
+        for column, at in zip(columns, where, strict=True):
+            column.append(_read_number(line[at]))
+    if not columns[0]:
         raise MechanismError("ptable", "hold at least one transition", got="only a header")
-    if any(len(line) != len(header) for line in cells):
-        raise MechanismError("ptable", "have lines of equal length")
-    i, j, p = (
-        np.array([_read_number(line[at].strip().strip('"')) for line in cells]) for at in where
-    )
+    i, j, p = map(np.array, columns)
     inputs, row = np.unique(i, return_inverse=True)
-    outputs, column = np.unique(j, return_inverse=True)
+    outputs, column_of = np.unique(j, return_inverse=True)
+    if len(inputs) * len(outputs) > MOST_CELLS:
+        raise MechanismError("ptable", f"have a matrix of at most {MOST_CELLS:,} cells")
     matrix = np.zeros((len(inputs), len(outputs)))
-    np.add.at(matrix, (row, column), p)
+    np.add.at(matrix, (row, column_of), p)
     return matrix, inputs, outputs

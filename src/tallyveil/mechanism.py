@@ -26,6 +26,7 @@ from tallyveil.matrix import FrozenArrays, check_matrix
 from tallyveil.measures import AccuracyMeasures
 from tallyveil.properties import PROPERTIES, SEVEN, TOLERANCE, Witness, witness
 from tallyveil.query import Query, require_query
+from tallyveil.untrusted import parse_json, read_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -237,8 +238,8 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
     def from_json(cls, text: str) -> Mechanism:
         """The mechanism that `to_json` wrote."""
         try:
-            data = json.loads(text)
-        except (TypeError, ValueError):
+            data = parse_json(text.encode())
+        except (AttributeError, ValueError):
             raise MechanismError("text", "be JSON", got="something else") from None
         return cls.from_dict(data)
 
@@ -269,7 +270,7 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
             got = describe_kind(source)
             raise ArgumentError("source", "be a path or the text itself", got=got)
         given = str(source)
-        text = given if "\n" in given else Path(given).read_text(encoding="utf-8")
+        text = given if "\n" in given else read_file(given).decode("utf-8")
         read = formats.ptable_matrix if formats.is_ptable(text) else formats.csv_matrix
         matrix, inputs, outputs = read(text)
         if query is None:

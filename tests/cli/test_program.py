@@ -71,8 +71,11 @@ def test_a_wrong_command_line_is_exit_code_2(tallyveil, cases):
 
 def test_version_and_completion(tallyveil):
     import tallyveil as tv
+    from tallyveil.fingerprint import fingerprint
 
-    assert tallyveil("--version", check=0).stdout == f"tallyveil {tv.__version__}\n"
+    version, mark = tallyveil("--version", check=0).stdout.splitlines()
+    assert version == f"tallyveil {tv.__version__}"
+    assert mark == f"fingerprint {fingerprint()}"
     environment = {
         **os.environ,
         "_TALLYVEIL_COMPLETE": "complete_bash",

@@ -292,6 +292,7 @@ def test_verifying_imports_no_solver_and_no_design_code(certified, tmp_path):
         "exact",
         "neighbours",
         "query",
+        "untrusted",
     }
     assert not {"scipy", "clarabel", "highspy", "cryptography"} & {
         name.split(".")[0] for name in modules

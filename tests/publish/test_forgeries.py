@@ -23,6 +23,7 @@ FREE = {  # names, times and remarks: whose they are, not what they promise
     "release",
     "created",
     "program.version",
+    "program.fingerprint",
     "ledger.dataset",
     "ledger.entry",
     "ledger.digest",

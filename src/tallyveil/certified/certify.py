@@ -20,6 +20,7 @@ from tallyveil.loss import Loss, loss_name
 from tallyveil.mechanism import Mechanism, MechanismLike, as_mechanism
 from tallyveil.prior import Prior
 from tallyveil.proof import certificate as document
+from tallyveil.proof.costs import count_characters, require_few_comparisons
 from tallyveil.proof.geometric_noise import GeometricNoise
 from tallyveil.proof.ratios import Verdict, check_weights
 from tallyveil.proof.repair import Repair, mass_moved, repair
@@ -106,6 +107,8 @@ def certify(
     before, after = mechanism.expected_loss(loss, prior), drawn.expected_loss(loss, prior)
     losses = Repair(drawn, moved, loss_name(loss), before, after)
     sha256 = document.weights_sha256(weights)
+    written = count_characters(weights)
+    require_few_comparisons(query.neighbours, query.shape[1], delta, written)
     claim = seal_claim(
         mechanism.name,
         verdict,

@@ -8,7 +8,6 @@ confidential counts by mistake.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.mechanism import FORMAT, Mechanism
 from tallyveil.proof.certificate import CERTIFICATE_FORMAT, LADDER_FORMAT, MECHANISM_FORMAT
 from tallyveil.query import Query, require_query
+from tallyveil.untrusted import parse_json, read_file
 
 __all__ = ["read_mechanism"]
 
@@ -69,10 +69,11 @@ def read_mechanism(
     if file.is_dir():
         file = file / "mechanism.json"
     try:
-        text = file.read_text(encoding="utf-8")
+        content = read_file(file)
+        text = content.decode("utf-8")
     except UnicodeDecodeError:
         raise _refusal(file, "be UTF-8 text") from None
-    document = _parse(file, text) if file.suffix.lower() == ".json" else None
+    document = _parse(file, content) if file.suffix.lower() == ".json" else None
     if document is not None and document["format"] != FORMAT:
         certified = load(file)
         if isinstance(certified, CertifiedNoise):
@@ -92,11 +93,11 @@ def read_mechanism(
         raise _refusal(file, "have the fields that tallyveil writes") from None
 
 
-def _parse(file: Path, text: str) -> Mapping[str, Any]:
-    """The JSON document in `text`, of a format that holds a mechanism."""
+def _parse(file: Path, content: bytes) -> Mapping[str, Any]:
+    """The JSON document in `content`, of a format that holds a mechanism."""
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
+        data = parse_json(content)
+    except ValueError:
         raise _refusal(file, "be a JSON document") from None
     known = (FORMAT, MECHANISM_FORMAT, CERTIFICATE_FORMAT, LADDER_FORMAT)
     if not isinstance(data, Mapping) or data.get("format") not in known:

@@ -25,6 +25,7 @@ from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.geometric import geometric, geometric_step
 from tallyveil.proof import certificate as document
+from tallyveil.proof.costs import count_characters, require_few_products
 from tallyveil.proof.exponent import Growth
 from tallyveil.proof.products import exact_product, ratio_holds
 from tallyveil.proof.ratios import Verdict
@@ -128,6 +129,8 @@ class Ladder(Certified):
             rule = f"have at most {WIDEST_LADDER:,} answers for a ladder"
             raise ArgumentError("query", rule, len(query.inputs))
         rungs = tuple(_build_rungs(query, check_levels(epsilons)))
+        written = sum(count_characters(rung.weights) for rung in rungs)
+        require_few_products(len(query.inputs), len(rungs), written)
         self._fill(query, rungs, "every level")
 
     def _fill(

@@ -49,14 +49,17 @@ app.add_typer(ledger.app, name="ledger")
 
 @app.callback(invoke_without_command=True)
 def root(
-    version: bool = typer.Option(False, "--version", help="Print the version and stop."),
+    version: bool = typer.Option(
+        False, "--version", help="Print the version and the program's fingerprint."
+    ),
     debug: bool = typer.Option(False, "--debug", help="Show tracebacks (after any command too)."),
 ) -> None:
     """Release private counts: choose the best mechanism, prove it, draw from it."""
     if version:
         from tallyveil import __version__
+        from tallyveil.fingerprint import fingerprint
 
-        typer.echo(f"tallyveil {__version__}")
+        typer.echo(f"tallyveil {__version__}\nfingerprint {fingerprint()}")
         raise typer.Exit
 
 

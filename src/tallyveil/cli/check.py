@@ -7,29 +7,89 @@ from typing import Annotated
 
 import typer
 
-from tallyveil.cli.common import JsonOption, example, out, print_json
+from tallyveil.cli.common import JsonOption, example, one_line, out, print_json
 
 __all__ = ["EXAMPLE", "command"]
 
 EXAMPLE = example("tallyveil check release/")
 
 
+PROMISED = (
+    "The files are those of the receipt; each draw was certified private at the epsilon stated.",
+    "The amounts add up, and every document follows from the receipt's facts.",
+)
+NOT_SHOWN = (
+    "that the counts were really drawn from the certified mechanisms, once, from the true table",
+    "how often a person was counted, and that a given upper bound did not come from the data",
+    "names, times, remarks and which program it was; what else was released from the same data",
+)
+
+
 def command(
     folder: Annotated[Path, typer.Argument(help="The release folder.", show_default=False)],
+    ledger: Annotated[
+        str | None, typer.Option(help="Also look for the release in this ledger.")
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="The dataset's name in the ledger.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a release folder offline: checksums, certificate, budget, ranges, consistency."""
+    """Check a release folder offline: checksums, certificates, budget, ranges, consistency.
+
+    With a ledger and a dataset, also whether the ledger's entry is the one that paid for it:
+    found, not found or different.
+    """
+    from tallyveil.errors import UsageError
     from tallyveil.publish.check import check_package
 
+    if (ledger is None) != (dataset is None):
+        raise UsageError("Give --ledger and --dataset together.")
     findings = check_package(folder)
+    if ledger is not None and dataset is not None:
+        from tallyveil.publish.check_ledger import check_ledger
+
+        findings.append(check_ledger(folder, ledger, dataset))
     good = all(finding.ok for finding in findings)
+    facts = _describe(folder) if good else {}
     if as_json:
-        print_json({"ok": good, "checks": [finding.to_dict() for finding in findings]})
+        said = {"promised": PROMISED, "cannot_be_checked": NOT_SHOWN}
+        checks = [finding.to_dict() for finding in findings]
+        print_json({"ok": good, "checks": checks, **facts, **said})
     else:
         for finding in findings:
             mark = "[green]ok  [/]" if finding.ok else "[bold red]FAIL[/]"
             out.print(f"{mark} ", end="")
-            out.print(f"{finding.name}: {finding.detail}", markup=False)
+            out.print(one_line(f"{finding.name}: {finding.detail}"), markup=False)
         verdict = "This release checks." if good else "This release does NOT check."
         out.print(verdict, style="bold" if good else "bold red")
+        _show_facts(facts)
     raise typer.Exit(0 if good else 1)
+
+
+def _describe(folder: Path) -> dict[str, str]:
+    """What was asked, who is protected and by which program, of a folder that checks."""
+    from tallyveil.fingerprint import fingerprint
+    from tallyveil.publish.reopen import read_receipt
+
+    first = folder if (folder / "receipt.json").exists() else min(folder.glob("level-1-*"))
+    receipt = read_receipt(first)
+    ranges = (f"{column.name} from 0 to {column.upper}" for column in receipt.columns)
+    same = "this very program" if receipt.fingerprint == fingerprint() else "not this program"
+    return {
+        "query": f"counts in {receipt.table.rows:,} rows: {', '.join(ranges)}",
+        "neighbours": receipt.unit.moves,
+        "unit": receipt.unit.name,
+        "promise": receipt.promise,
+        "program": f"tallyveil {receipt.program}, fingerprint {receipt.fingerprint or 'none'}: "
+        f"{same}",
+    }
+
+
+def _show_facts(facts: dict[str, str]) -> None:
+    if not facts:
+        return
+    for name, words in facts.items():
+        out.print(one_line(f"  {name:<11} {words}"), markup=False)
+    for name, sentences in (("Shown:", PROMISED), ("No check can show:", NOT_SHOWN)):
+        out.print(name)
+        for sentence in sentences:
+            out.print(f"  - {sentence}", markup=False)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, TypeAlias
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from tallyveil.untrusted import escape_controls
 
 __all__ = [
     "JsonOption",
@@ -21,15 +24,44 @@ __all__ = [
     "example",
     "fail",
     "note",
+    "one_line",
     "out",
     "pictures",
     "print_json",
     "progress",
     "text_table",
+    "write_data",
 ]
 
-out = Console(highlight=False, soft_wrap=True)
-errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+class SafeConsole(Console):
+    """A console that shows what steers a terminal as an escape, wherever it came from.
+
+    Names come from tables, receipts and certificates that somebody else wrote. Lines may be
+    broken in what is printed; `one_line` is for names that may not break theirs.
+    """
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Everything that is shown, piece by piece."""
+        for piece in super().render(renderable, options):
+            safe = piece.text if piece.control else _escape_lines(piece.text)
+            yield piece if safe == piece.text else Segment(safe, piece.style)
+
+
+def one_line(text: object) -> str:
+    """A name or sentence from a file, as one line that steers no terminal."""
+    return escape_controls(str(text))
+
+
+def _escape_lines(text: str) -> str:
+    """Every line escaped, the ends of lines kept."""
+    return "\n".join(map(escape_controls, text.split("\n")))
+
+
+out = SafeConsole(highlight=False, soft_wrap=True)
+errors = SafeConsole(stderr=True, highlight=False, soft_wrap=True)
 
 EXIT_CODES = "Exit codes: 0 done, 1 refused or failed, 2 wrong command line."
 
@@ -41,6 +73,11 @@ JsonOption: TypeAlias = Annotated[
 def print_json(data: Any) -> None:
     """`data` on standard output as JSON, and nothing else there."""
     sys.stdout.write(json.dumps(data, indent=2, allow_nan=False, default=str) + "\n")
+
+
+def write_data(text: str) -> None:
+    """A table on standard output: as it is for a program, with escapes for a terminal."""
+    sys.stdout.write(_escape_lines(text) if sys.stdout.isatty() else text)
 
 
 def example(*commands: str) -> str:
@@ -82,6 +119,7 @@ def progress(steps: int) -> Iterator[Callable[[str], None]]:
     if not errors.is_terminal:
         yield lambda _: None
         return
+    from rich.markup import escape
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
@@ -89,14 +127,14 @@ def progress(steps: int) -> Iterator[Callable[[str], None]]:
         task = bar.add_task("starting", total=steps)
 
         def step(name: str) -> None:
-            bar.update(task, description=name, advance=1)
+            bar.update(task, description=escape(one_line(name)), advance=1)
 
         yield step
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns lined up with spaces: the first to the left, the others to the right."""
-    lines = [header, *rows]
+    lines = [header, *([one_line(cell) for cell in row] for row in rows)]
     widths = [max(len(line[at]) for line in lines) for at in range(len(header))]
     return "\n".join(
         "  ".join(

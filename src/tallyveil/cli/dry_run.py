@@ -6,7 +6,7 @@ import textwrap
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from tallyveil.cli.common import out, print_json
+from tallyveil.cli.common import one_line, out, print_json
 from tallyveil.cli.summary import accuracy_text
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def show_plan(options: ReleaseOptions, rows: int | None, as_json: bool) -> None:
     words = promise(total, request.unit)
     lines += [*textwrap.wrap(words, 88), ""]
     lines.append(f"cost  epsilon {shown_rational(total)} for one {request.unit.kind}")
-    lines += [f"      {name} {shown_rational(epsilon)}" for name, epsilon in stages]
+    lines += [f"      {one_line(name)} {shown_rational(epsilon)}" for name, epsilon in stages]
     for column in known:
         lines += ["", *_column_lines(column)]
     out.print("\n".join(lines), markup=False)
@@ -75,8 +75,11 @@ def _column_lines(column: dict[str, Any]) -> list[str]:
     from tallyveil.publish.kinds import KINDS
 
     if column["upper"] == "auto":
-        return [f"{column['name']}: the range, and so the accuracy, is known after the release."]
-    lines = [f"{column['name']}: {column['method']} ({column['why']}), 0 to {column['upper']}"]
+        name = one_line(column["name"])
+        return [f"{name}: the range, and so the accuracy, is known after the release."]
+    lines = [
+        f"{one_line(column['name'])}: {column['method']} ({column['why']}), 0 to {column['upper']}"
+    ]
     if KINDS[column["method"]].keeps_distribution:
         lines.append("  Of the noisy counts, before they are matched to the distribution:")
     return [*lines, textwrap.indent(accuracy_text(column["accuracy"]), "  ")]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tallyveil.cli.common import JsonOption, example, out, print_json, text_table
+from tallyveil.cli.common import JsonOption, example, one_line, out, print_json, text_table
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -36,7 +36,10 @@ def command(
     if as_json:
         print_json({"kind": table.kind, "rows": table.rows, "columns": columns})
         return
-    out.print(f"{file}: {table.kind}, {table.rows:,} rows, {len(columns):,} columns", markup=False)
+    out.print(
+        f"{one_line(file)}: {table.kind}, {table.rows:,} rows, {len(columns):,} columns",
+        markup=False,
+    )
     rows = [(column["name"], column["type"]) for column in columns[:MOST_SHOWN]]
     out.print(text_table(("column", "type"), rows), markup=False)
     if len(columns) > MOST_SHOWN:
@@ -48,7 +51,7 @@ def command(
     out.print(
         "\nNext: which column holds the counts, which others are public, and what is the largest "
         "count that could occur, from public knowledge and not from this file? Then:\n"
-        f"  tallyveil privatize {file} --count {count} --upper N --epsilon 1.0{named} "
-        "--out release/",
+        f"  tallyveil privatize {one_line(file)} --count {one_line(count)} --upper N "
+        f"--epsilon 1.0{named} --out release/",
         markup=False,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tallyveil.cli.common import JsonOption, errors, example, out, print_json
+from tallyveil.cli.common import JsonOption, errors, example, out, print_json, write_data
 
 if TYPE_CHECKING:
     from tallyveil.mechanism import Mechanism
@@ -266,7 +265,7 @@ def _interpret_column(
     if as_json:
         print_json({**summary, "out": None if target is None else str(target)})
     elif target is None:
-        sys.stdout.write(text)
+        write_data(text)
     else:
         out.print(f"Written to {target}: {len(values)} rows with {', '.join(added)}.", markup=False)
         out.print(_totals_in_words(summary), markup=False)

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tallyveil.cli.common import text_table
+from tallyveil.cli.common import one_line, text_table
 
 if TYPE_CHECKING:
     from tallyveil.publish.receipt import Receipt
@@ -18,7 +18,9 @@ def receipt_lines(receipt: Receipt) -> list[str]:
     """The promise, the cost, and how accurate each column is."""
     lines = [] if receipt.private else [receipt.warning, ""]
     lines += [*textwrap.wrap(receipt.promise, 88), ""]
-    stages = ", ".join(f"{stage.name} {float(stage.epsilon):.6g}" for stage in receipt.stages)
+    stages = ", ".join(
+        f"{one_line(stage.name)} {float(stage.epsilon):.6g}" for stage in receipt.stages
+    )
     unit = receipt.unit
     lines.append(f"cost       epsilon {float(receipt.epsilon):.6g} for one {unit.kind} ({stages})")
     if unit.multiplier > 1:
@@ -27,7 +29,8 @@ def receipt_lines(receipt: Receipt) -> list[str]:
             f"{unit.neighbours}, contributions {unit.contributions}"
         )
     lines += [
-        f"           {' and '.join(group)} are disjoint: charged once" for group in receipt.disjoint
+        f"           {one_line(' and '.join(group))} are disjoint: charged once"
+        for group in receipt.disjoint
     ]
     lines.append(f"unit       {unit.name}")
     entry = receipt.ledger
@@ -37,11 +40,11 @@ def receipt_lines(receipt: Receipt) -> list[str]:
         else "ledger     none: nothing keeps count of further releases of these data"
     )
     kept = receipt.table.published_unchanged
-    lines.append(f"unchanged  {', '.join(kept) or 'no other column'}")
+    lines.append(f"unchanged  {one_line(', '.join(kept)) or 'no other column'}")
     for column in receipt.columns:
         lines += [
             "",
-            f"{column.name}: {column.method} ({column.why}), counts 0 to "
+            f"{one_line(column.name)}: {column.method} ({one_line(column.why)}), counts 0 to "
             f"{column.upper}" + (", larger ones top-coded" * (column.above == "top_code")),
             textwrap.indent(accuracy_text(column.accuracy), "  "),
         ]

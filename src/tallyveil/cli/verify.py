@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tallyveil.cli.common import JsonOption, example, out, print_json
+from tallyveil.cli.common import JsonOption, example, one_line, out, print_json
 
 if TYPE_CHECKING:
     from tallyveil.evaluate.audit import Audit
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXAMPLE", "command"]
 
+WORDS = ("query", "neighbours", "unit", "promise", "cannot be checked")
 EXAMPLE = example("tallyveil verify release/mechanism.json --epsilon 1")
 
 
@@ -42,9 +42,14 @@ def command(
 
         summary = _describe_audit(audit_mechanism(read_mechanism(file), epsilon))
     else:
-        from tallyveil.proof.verify import verify
+        from tallyveil.proof.verify import read_document, verify
+        from tallyveil.proof.words import NOT_PROVED, PROVED, describe_question
 
-        summary = _describe_proof(verify(file, epsilon))
+        verdict = verify(file, epsilon)
+        summary = _describe_proof(verdict)
+        if verdict.ok:
+            summary |= describe_question(read_document(file))
+            summary |= {"promise": PROVED, "cannot be checked": NOT_PROVED}
     if as_json:
         print_json(summary)
     else:
@@ -55,12 +60,13 @@ def command(
 def _is_plain(file: Path) -> bool:
     """Whether `file` holds a matrix of doubles, and not what is (or should be) certified."""
     from tallyveil.mechanism import FORMAT
+    from tallyveil.untrusted import parse_json, read_file
 
     if file.suffix.lower() != ".json":
         return True
     try:
-        data = json.loads(file.read_bytes().decode("utf-8", errors="replace"))
-    except (ValueError, RecursionError):
+        data = parse_json(read_file(file))
+    except ValueError:
         return False
     return isinstance(data, dict) and data.get("format") == FORMAT
 
@@ -99,7 +105,7 @@ def _show(file: Path, summary: dict[str, Any]) -> None:
     from rich.markup import escape
 
     word = "[bold green]private[/]" if summary["private"] else "[bold red]NOT PRIVATE[/]"
-    out.print(f"{escape(file.name)}: {word}")
+    out.print(f"{escape(one_line(file.name))}: {word}")
     achieved = summary["achieved_epsilon"]
     rows = [
         ("claimed epsilon", summary["epsilon"]),
@@ -107,12 +113,13 @@ def _show(file: Path, summary: dict[str, Any]) -> None:
         ("realised epsilon", f"{achieved:.12g}" if achieved is not None else None),
         ("worst cell", summary["worst_cell"]),
         ("how", summary["reason"]),
+        *((name, summary.get(name)) for name in WORDS),
     ]
     if summary["kind"] == "audited" and achieved is None:
         rows.insert(2, ("realised epsilon", "infinite: a zero stands beside a positive"))
     for name, value in rows:
         if value is not None:
-            out.print(f"  {name:<17} {escape(str(value))}")
+            out.print(f"  {name:<17} {escape(one_line(value))}")
     held = [name for name, holds in summary.get("properties", {}).items() if holds]
     if "properties" in summary:
         out.print(f"  {'properties':<17} {', '.join(held) or 'none'}")

@@ -39,6 +39,9 @@ LEAST_BLOCK_WEIGHT = 1 << 30
 LONGEST_BLOCK = 1 << 17
 """Most weights of a block."""
 
+LONGEST_TEXT = 20 * LONGEST_BLOCK
+"""Most characters of so many weights."""
+
 
 @dataclass(frozen=True, eq=False)
 class GeometricNoise:
@@ -110,6 +113,8 @@ class GeometricNoise:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> GeometricNoise:
         """The noise that `to_dict` described; nothing is proved by reading it."""
+        if max(len(data["near"]), len(data["block"])) > LONGEST_TEXT:
+            raise ValueError("the noise has too many weights")
         near, block = read_rows([data["near"]])[0], read_rows([data["block"]])[0]
         epsilon = exact_epsilon(data["epsilon"])
         return cls(epsilon, near, int(data["beyond"]), block, int(data["again"]))

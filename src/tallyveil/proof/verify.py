@@ -9,7 +9,6 @@ factor, hashes, totals, ratios and the worst cell are computed again and compare
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -22,12 +21,14 @@ import numpy as np
 from tallyveil.errors import ArgumentError, TallyveilError, VerificationError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
 from tallyveil.proof import certificate as document
+from tallyveil.proof.costs import require_few_comparisons, require_few_products
 from tallyveil.proof.exponent import Growth
 from tallyveil.proof.geometric_noise import GeometricNoise
 from tallyveil.proof.products import find_broken_level
 from tallyveil.proof.ratios import Verdict, check_weights
 from tallyveil.proof.rounding import TOTAL_BITS
 from tallyveil.query import Query
+from tallyveil.untrusted import parse_json, read_file
 
 __all__ = ["describe_findings", "read_document", "verify"]
 
@@ -106,12 +107,12 @@ def read_document(source: Any) -> Mapping[str, Any]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    text = path.read_bytes().decode("utf-8")
-    data = json.loads(text)
+    content = read_file(path)
+    data = parse_json(content, by_line=True)
     if not isinstance(data, dict):
         raise VerificationError("Not a certified mechanism: the file holds no JSON object.")
     if data.get("format") in (document.CERTIFICATE_FORMAT, document.MECHANISM_FORMAT) and (
-        document.canonical(data) != text
+        document.canonical(data).encode() != content
     ):
         raise VerificationError("The file is not in canonical form: some byte was changed.")
     return data
@@ -150,13 +151,13 @@ def _judge(data: Mapping[str, Any]) -> Verdict:
 def _judge_weights(lines: Any, claim: Mapping[str, Any]) -> Verdict:
     """A table of weights: hash, shape, row totals, every ratio."""
     query = _read_query(claim)
-    weights = document.read_rows(lines)
-    if weights.shape != query.shape or claim["shape"] != list(query.shape):
-        raise VerificationError(
-            f"The weights' shape {weights.shape} is not the query's {query.shape}."
-        )
-    _require_hash(document.weights_sha256(weights), claim)
     epsilon, delta = exact_epsilon(claim["epsilon"]), exact_delta(claim["delta"])
+    written = _count_characters(lines, query.shape)
+    require_few_comparisons(query.neighbours, query.shape[1], delta, written)
+    weights = document.read_rows(lines)
+    if claim["shape"] != list(query.shape):
+        raise VerificationError(f"The stated shape is not the query's {query.shape}.")
+    _require_hash(document.weights_sha256(weights), claim)
     return _with_reason(check_weights(weights, query.neighbours, epsilon, delta), query)
 
 
@@ -224,6 +225,9 @@ def _judge_levels(data: Mapping[str, Any]) -> Verdict:
     epsilons = [exact_epsilon(text) for text in data["epsilons"]]
     if data["epsilons"] != [str(epsilon) for epsilon in epsilons]:
         raise VerificationError("The levels are not written as exact rationals.")
+    size = query.shape[0]
+    written = sum(_count_characters(lines, query.shape) for lines in data["weights"])
+    require_few_products(size, len(epsilons), written)
     tables = [document.read_rows(lines) for lines in data["weights"]]
     problem = find_broken_level(tables, query, epsilons)
     if problem is not None:
@@ -277,6 +281,18 @@ def _same_findings(claim: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
     else:
         same = abs(stated - epsilon) <= 1e-12 * max(1.0, epsilon)
     return same and all(claim[key] == found[key] for key in ("achieved_delta", "worst"))
+
+
+def _count_characters(lines: Any, shape: tuple[int, int]) -> int:
+    """How much is written in a table, which must have this shape."""
+    rows, columns = shape
+    if (
+        not isinstance(lines, list)
+        or len(lines) != rows
+        or not all(isinstance(line, str) and line.count(" ") == columns - 1 for line in lines)
+    ):
+        raise VerificationError(f"The weights' shape is not the query's {shape}.")
+    return sum(map(len, lines))
 
 
 def _read_query(claim: Mapping[str, Any]) -> Query:

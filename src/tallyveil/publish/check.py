@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +45,18 @@ from tallyveil.publish.sum_files import list_stages
 from tallyveil.publish.tallies import Histogram
 from tallyveil.query import Query
 from tallyveil.tables.base import Table
-from tallyveil.tables.source import read_table
+from tallyveil.tables.source import read_released
+from tallyveil.untrusted import escape_controls, read_file
 
 __all__ = ["Finding", "check_package"]
 
 FIELD_TYPES = ("string", "integer", "number", "boolean", "date", "datetime", "time", "any")
 FIGURE_SLACK = 2e-6
 """How far a stated figure, printed with six decimals, may be from the one worked out here."""
+
+LONGEST_DETAIL = 300
+MOST_FILES = 10_000
+"""Files a release folder may have."""
 
 UNREADABLE = (
     TallyveilError,
@@ -139,21 +144,23 @@ def _check_release(root: Path) -> list[Finding]:
 
 def _try(name: str, check: Callable[[], str]) -> Finding:
     try:
-        return Finding(name, True, check())
+        return Finding(name, True, escape_controls(check()))
     except PackageError as problem:
-        return Finding(name, False, str(problem))
+        return Finding(name, False, escape_controls(str(problem)))
     except UNREADABLE as problem:
-        return Finding(name, False, f"cannot be checked: {type(problem).__name__}: {problem}")
+        words = f"cannot be checked: {type(problem).__name__}: {problem}"
+        return Finding(name, False, escape_controls(words[:LONGEST_DETAIL]))
 
 
 def _check_files(root: Path) -> str:
-    present = {path.name for path in root.iterdir()}
+    present = {path.name for path in islice(root.iterdir(), MOST_FILES + 1)}
+    require(len(present) <= MOST_FILES, f"the folder has more than {MOST_FILES:,} files")
     require(CHECKSUMS in present, f"{CHECKSUMS} is missing")
     for name in present:
         regular = stat.S_ISREG(os.lstat(root / name).st_mode)
         require(regular, f"{name} is not a plain file")
     listed: dict[str, str] = {}
-    for line in (root / CHECKSUMS).read_text(encoding="utf-8").splitlines():
+    for line in read_file(root / CHECKSUMS).decode("utf-8").splitlines():
         value, _, name = line.partition("  ")
         plain = "/" not in name and "\\" not in name and name not in listed
         require(plain, f"{CHECKSUMS} has a line that is not a plain file name")
@@ -161,7 +168,7 @@ def _check_files(root: Path) -> str:
     odd = sorted(set(listed) ^ (present - {CHECKSUMS}))
     require(not odd, f"{odd[:1]} is in the folder or in {CHECKSUMS}, but not in both")
     for name, value in listed.items():
-        found = hashlib.sha256((root / name).read_bytes()).hexdigest()
+        found = hashlib.sha256(read_file(root / name)).hexdigest()
         require(found == value, f"{name} was changed: its checksum does not match")
     return f"{len(listed)} files, none missing, none changed, none added"
 
@@ -170,7 +177,7 @@ def _check_receipt(root: Path, receipt: Receipt) -> str:
     """The receipt is the one document that follows from its facts, and names all the files."""
     require(receipt.private is True, "the release says of itself that it is NOT PRIVATE")
     require(
-        (root / RECEIPT).read_bytes() == receipt.to_json().encode(),
+        read_file(root / RECEIPT) == receipt.to_json().encode(),
         "the receipt contradicts itself, or is not written in its one form",
     )
     require_listed_files(root, receipt)
@@ -179,12 +186,13 @@ def _check_receipt(root: Path, receipt: Receipt) -> str:
 
 def _check_certificates(root: Path, receipt: Receipt, certified: list[list[Certified]]) -> str:
     """Every stage's file is the one the receipt names, and holds at the epsilon it states."""
-    proved = []
+    proved: list[str] = []
+    by_file: dict[str, Certified] = {}
     for column in receipt.columns:
         made = []
         for stage in column.stages:
-            loaded = prove_stage(root, stage)
-            written = (root / stage.file).read_bytes() == loaded.to_json().encode()
+            loaded = prove_stage(root, stage, by_file)
+            written = read_file(root / stage.file) == loaded.to_json().encode()
             require(written, f"{stage.file} is not written in its one form")
             claim = loaded.certificate
             stated = (stage.digest, stage.mechanism, stage.achieved_epsilon)
@@ -282,8 +290,8 @@ def _check_counts(table: Table, receipt: Receipt) -> str:
 
 
 def _read_data(root: Path, receipt: Receipt) -> Table:
-    facts = receipt.table
-    return read_table(root / plain_name(facts.file), facts.delimiter, facts.encoding)
+    facts, names = receipt.table, [column.name for column in receipt.columns]
+    return read_released(root / plain_name(facts.file), facts.delimiter, facts.encoding, names)
 
 
 def _check_pages(root: Path, receipt: Receipt, certified: list[list[Certified]]) -> str:
@@ -307,7 +315,7 @@ def _check_pages(root: Path, receipt: Receipt, certified: list[list[Certified]])
             )
         require(same, f"the stated spread of {column.name} is not that of its distribution")
         matrices.append(None if figures.mechanism is None else figures.mechanism.matrix)
-    same = (root / METHODOLOGY).read_bytes() == methodology(receipt, matrices).encode()
+    same = read_file(root / METHODOLOGY) == methodology(receipt, matrices).encode()
     require(same, f"{METHODOLOGY} is not the page of this receipt")
     return f"{METHODOLOGY} and every figure as worked out again"
 
@@ -324,14 +332,14 @@ def _close(stated: Any, found: Any) -> bool:
 
 
 def _check_description(root: Path, table: Table, receipt: Receipt) -> str:
-    content = (root / plain_name(receipt.table.file)).read_bytes()
+    content = read_file(root / plain_name(receipt.table.file))
     stated = read_json(root / DATAPACKAGE)["resources"][0]
     types = {field["name"]: field["type"] for field in stated["schema"]["fields"]}
     require(set(types.values()) <= set(FIELD_TYPES), f"{DATAPACKAGE} has an unknown type")
     files = () if receipt.sums is None else receipt.sums.files
-    sums = {name: (root / name).read_bytes() for name in files}
+    sums = {name: read_file(root / name) for name in files}
     expected = describe_data(table, content, receipt, types, sums)
-    same = (root / DATAPACKAGE).read_bytes() == expected
+    same = read_file(root / DATAPACKAGE) == expected
     require(same, f"{DATAPACKAGE} does not describe the data that is here")
     return f"{len(receipt.table.columns)} columns as described"
 

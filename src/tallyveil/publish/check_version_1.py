@@ -12,12 +12,14 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from tallyveil.certified.base import Certified
 from tallyveil.certified.mechanism import CertifiedAnswers
-from tallyveil.proof.geometric_noise import GeometricNoise
+from tallyveil.proof.geometric_noise import LONGEST_BLOCK, GeometricNoise
 from tallyveil.publish.files import METHODOLOGY, RECEIPT
 from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.reopen import prove_stage, read_json, require, require_listed_files
 from tallyveil.query import Query
+from tallyveil.untrusted import read_file
 
 __all__ = ["CHECKS"]
 
@@ -38,7 +40,7 @@ def _check_receipt(root: Path, receipt: Receipt) -> str:
     told = (data["promise"], data["delta"], data["multiplier"])
     require(told == (receipt.promise, 0, receipt.multiplier), "the promise is not that of epsilon")
     require_listed_files(root, receipt)
-    page = (root / METHODOLOGY).read_text(encoding="utf-8")
+    page = read_file(root / METHODOLOGY).decode("utf-8")
     honest = escape(receipt.promise) in page and "<script" not in page.lower()
     require(honest, f"{METHODOLOGY} does not make the promise of the receipt")
     return (
@@ -48,9 +50,13 @@ def _check_receipt(root: Path, receipt: Receipt) -> str:
 
 def _check_certificates(root: Path, receipt: Receipt) -> str:
     proved = []
+    by_file: dict[str, Certified] = {}
+    rates = {s.epsilon / receipt.multiplier for c in receipt.columns for s in c.stages[:-1]}
+    few = sum(min(22 / float(rate), float(LONGEST_BLOCK)) for rate in rates) <= 2 * LONGEST_BLOCK
+    require(few, "the noise of its stages would take too long to build")
     for column in receipt.columns:
         stage = column.counts_stage
-        made = prove_stage(root, stage)
+        made = prove_stage(root, stage, by_file)
         fits = isinstance(made, CertifiedAnswers) and made.query == Query.count(column.upper)
         require(fits, f"{stage.file} is not for counts from 0 to {column.upper}")
         for other in column.stages[:-1]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +20,7 @@ from tallyveil._version import __version__
 from tallyveil.budget.composition import compose
 from tallyveil.budget.entries import shown_rational
 from tallyveil.errors import PackageError
+from tallyveil.fingerprint import fingerprint
 from tallyveil.publish.records import (
     ColumnRecord,
     LedgerRecord,
@@ -38,6 +40,7 @@ from tallyveil.sampling.marks import NOT_PRIVATE
 __all__ = ["FLOAT_PROTECTION", "RECEIPT_FORMAT", "WEAK_EPSILON", "Receipt", "promise"]
 
 RECEIPT_FORMAT = "tallyveil-receipt"
+MOST_COLUMNS = 1000
 VERSION = 2
 
 WEAK_EPSILON = 5
@@ -107,6 +110,7 @@ class Receipt:
     program: str = __version__
     version: int = VERSION
     sums: SumsRecord | None = None
+    fingerprint: str = field(default_factory=fingerprint)
 
     @property
     def stages(self) -> tuple[StageRecord, ...]:
@@ -177,7 +181,11 @@ class Receipt:
             "version": VERSION,
             "release": self.release,
             "created": self.created,
-            "program": {"name": "tallyveil", "version": self.program},
+            "program": {
+                "name": "tallyveil",
+                "version": self.program,
+                "fingerprint": self.fingerprint,
+            },
             "private": self.private,
             **amount(epsilon),
             "delta": 0.0,
@@ -238,7 +246,11 @@ class Receipt:
     @classmethod
     def _read(cls, data: Mapping[str, Any], version: int) -> Receipt:
         ledger, ladder = data["ledger"], data.get("ladder")
+        if len(data["columns"]) > MOST_COLUMNS:
+            raise PackageError(f"The receipt has more than {MOST_COLUMNS:,} columns of counts.")
         columns = tuple(ColumnRecord.from_dict(column, version) for column in data["columns"])
+        if len({column.name for column in columns}) != len(columns):
+            raise PackageError("The receipt lists a column twice.")
         table = TableRecord.from_dict(data["table"], version)
         if not columns or not all(c.above in ABOVE for c in columns):
             raise PackageError("The receipt has no columns, or states a bound that does not exist.")
@@ -257,7 +269,14 @@ class Receipt:
             read_text(data["program"]["version"]),
             version,
             SumsRecord.from_dict(data["hierarchy"]) if "hierarchy" in data else None,
+            "" if version == 1 else _read_fingerprint(data["program"]["fingerprint"]),
         )
+
+
+def _read_fingerprint(value: Any) -> str:
+    if not re.fullmatch("[0-9a-f]{64}", read_text(value)):
+        raise PackageError("The receipt does not say which program made it.")
+    return str(value)
 
 
 def _read_unit(data: Mapping[str, Any], version: int, *, of_rows: bool) -> PrivacyUnit:

@@ -28,6 +28,7 @@ __all__ = [
 TERMS = ("accounting", "total_epsilon", "total_delta")
 """What the record says of an account that does not simply add."""
 
+MOST_STAGES = 3
 LONGEST_AMOUNT = 2000
 """How many characters an exact amount may have: more is not read at all."""
 
@@ -169,6 +170,8 @@ class ColumnRecord:
         """The record that `to_dict` wrote, in this version or in version 1."""
         upper = read_whole(data["upper"], 1, LARGEST_UPPER)
         spread, matching = data["distribution"]["spread"], data.get("matching")
+        if not 1 <= len(data["stages"]) <= MOST_STAGES:
+            raise _refusal("up to three stages for each column")
         return cls(
             read_text(data["name"]),
             upper,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from tallyveil.publish.page.methodology import methodology
 from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.records import ColumnRecord, StageRecord
 from tallyveil.query import Query
+from tallyveil.untrusted import parse_json, read_file
 
 __all__ = [
     "describe_again",
@@ -53,20 +53,8 @@ def read_receipt(folder: str | Path) -> Receipt:
 
 
 def read_json(path: Path) -> Any:
-    """The JSON in a file, which may name no key twice and hold no NaN."""
-    text = path.read_bytes().decode("utf-8")
-    return json.loads(text, object_pairs_hook=_refuse_repeats, parse_constant=_refuse_constant)
-
-
-def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name stands twice in one object")
-    return found
-
-
-def _refuse_constant(word: str) -> Any:
-    raise ValueError(f"{word} is not a number of JSON")
+    """The JSON in a plain file, which has a line for every value and names no key twice."""
+    return parse_json(read_file(path), by_line=True)
 
 
 def plain_name(name: Any) -> str:
@@ -87,12 +75,18 @@ def load_stage(folder: str | Path, stage: StageRecord) -> Certified:
     return load(Path(folder) / plain_name(stage.file))
 
 
-def prove_stage(root: Path, stage: StageRecord) -> Certified:
-    """What a stage drew from, if its files are those of the receipt and hold at its epsilon."""
-    found = hashlib.sha256((root / plain_name(stage.file)).read_bytes()).hexdigest()
+def prove_stage(
+    root: Path, stage: StageRecord, proved: dict[str, Certified] | None = None
+) -> Certified:
+    """What a stage drew from, if its files are those of the receipt and hold at its epsilon.
+
+    `proved` keeps what was proved, by file: stages that share a file are proved once.
+    """
+    found = hashlib.sha256(read_file(root / plain_name(stage.file))).hexdigest()
     require(found == stage.sha256, f"{stage.file} is not the file the receipt names")
-    made = load_stage(root, stage)
-    beside = (root / plain_name(stage.certificate_file)).read_bytes()
+    proved = {} if proved is None else proved
+    made = proved.get(stage.file) or proved.setdefault(stage.file, load_stage(root, stage))
+    beside = read_file(root / plain_name(stage.certificate_file))
     same = beside == made.certificate_json().encode()
     require(same, f"{stage.certificate_file} is not the certificate of {stage.file}")
     require(made.exact_delta == 0, f"{stage.file} has a delta")

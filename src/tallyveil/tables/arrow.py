@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import MissingExtraError, TableError
+from tallyveil.tables.arrow_sizes import arrow_size, page_sizes
 from tallyveil.tables.base import CountArray, Order, Table
 from tallyveil.tables.codes import (
     CodeArray,
@@ -22,10 +23,16 @@ from tallyveil.tables.codes import (
 )
 from tallyveil.tables.counts import convert_numbers, convert_objects
 
-__all__ = ["ArrowTable", "build_arrow", "read_arrow", "wrap_arrow"]
+__all__ = ["ArrowTable", "build_arrow", "read_arrow", "read_released_arrow", "wrap_arrow"]
 
 WIDE_DECIMAL = (19, 0)
 """Precision and scale of the narrowest decimal that Arrow converts 64-bit integers to."""
+
+LARGEST_UNPACKED, UNPACKED_EACH = 48 * 2**20, 8
+"""Bytes that somebody else's file may unpack to, and how many more for each of its own."""
+
+MOST_PARTS = 10_000
+"""Columns, or groups of rows, of somebody else's file."""
 
 
 def wrap_arrow(source: Any) -> ArrowTable:
@@ -58,6 +65,71 @@ def read_arrow(path: Path, kind: str) -> ArrowTable:
     return ArrowTable(table, kind, from_file=True)
 
 
+def read_released_arrow(content: bytes, kind: str, counts: Sequence[str]) -> ArrowTable:
+    """Read the count columns of somebody else's file, and the names and types of all.
+
+    What the file unpacks to is added up from its headers first: `LARGEST_UNPACKED` bounds it.
+    """
+    pa = _import_pyarrow()
+    try:
+        if kind == "parquet":
+            read, schema, size = _open_parquet(content, counts)
+        else:
+            size = arrow_size(content)
+            reader = pa.ipc.open_file(
+                pa.BufferReader(content),
+                options=pa.ipc.IpcReadOptions(included_fields=_place_counts(content, counts)),
+            )
+            read, schema = reader.read_all, pa.ipc.open_file(pa.BufferReader(content)).schema
+        if size > LARGEST_UNPACKED + UNPACKED_EACH * len(content):
+            raise TableError("The data unpack to far more than a file of that size should hold.")
+        return ArrowTable(read(), kind, from_file=True, schema=schema)
+    except (pa.ArrowException, OSError, ValueError, KeyError) as problem:
+        if isinstance(problem, TableError):
+            raise
+        raise TableError(f"The file cannot be read as {kind.capitalize()}.") from problem
+
+
+def _place_counts(content: bytes, counts: Sequence[str]) -> list[int]:
+    """Where the count columns stand in a Feather file; they must hold whole numbers."""
+    import pyarrow as pa
+
+    schema = pa.ipc.open_file(pa.BufferReader(content)).schema
+    _require_whole(schema, counts)
+    return [schema.get_field_index(name) for name in counts]
+
+
+def _open_parquet(content: bytes, counts: Sequence[str]) -> tuple[Callable[[], Any], Any, int]:
+    """How to read the count columns of a Parquet file, its schema, and what they unpack to."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(pa.BufferReader(content), thrift_container_size_limit=MOST_PARTS)
+    schema, meta = file.schema_arrow, file.metadata
+    _require_whole(schema, counts)
+    paths = [meta.schema.column(at).path for at in range(meta.num_columns)]
+    wanted = [paths.index(name) for name in counts]
+    size = 0
+    for group in range(meta.num_row_groups):
+        part = meta.row_group(group)
+        for at in wanted:
+            chunk = part.column(at)
+            starts = (chunk.dictionary_page_offset, chunk.data_page_offset)
+            start = min(offset for offset in starts if offset is not None)
+            size += sum(page_sizes(content, start, chunk.total_compressed_size))
+            size += 8 * max(part.num_rows, chunk.num_values, 0)
+    return lambda: file.read(columns=list(counts), use_threads=False), schema, size
+
+
+def _require_whole(schema: Any, counts: Sequence[str]) -> None:
+    """Refuse a released file whose count columns are not there or not whole numbers."""
+    import pyarrow as pa
+
+    repeated = len(set(schema.names)) != len(schema.names)
+    if repeated or not all(pa.types.is_integer(schema.field(name).type) for name in counts):
+        raise TableError("A released count must be a column of whole numbers of its own name.")
+
+
 def build_arrow(columns: Mapping[str, Sequence[str]], types: Mapping[str, str]) -> Any:
     """Build a pyarrow table from columns of text and their types: integer, number or string.
 
@@ -82,6 +154,7 @@ class ArrowTable(Table):
     table: Any
     kind: str = "arrow"
     from_file: bool = False
+    schema: Any = None  # of all columns, where only some were read
 
     @property
     def extension(self) -> str:
@@ -91,7 +164,7 @@ class ArrowTable(Table):
     @property
     def names(self) -> tuple[str, ...]:
         """The columns in order."""
-        return tuple(self.table.column_names)
+        return tuple((self.schema or self.table.schema).names)
 
     @property
     def rows(self) -> int:
@@ -150,7 +223,7 @@ class ArrowTable(Table):
         """Give the Frictionless type of a column."""
         import pyarrow as pa
 
-        found = self.table.schema.field(name).type
+        found = (self.schema or self.table.schema).field(name).type
         for test, word in (
             (pa.types.is_integer, "integer"),
             (pa.types.is_floating, "number"),

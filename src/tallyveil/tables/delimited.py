@@ -11,8 +11,9 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,13 @@ import numpy as np
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
-from tallyveil.tables.base import CountArray, Order, Table
+from tallyveil.tables.base import BATCH_ROWS, CountArray, Order, Table
 from tallyveil.tables.codes import Codes, encode_text
 from tallyveil.tables.counts import convert_text
 
 __all__ = ["DelimitedTable", "delimiter_hint", "infer_type", "read_delimited"]
 
+MOST_COLUMNS = 100_000
 BOM = b"\xef\xbb\xbf"
 QUOTED = re.compile(rb'"[^"]*"')
 INTEGER = re.compile(r"[+-]?(0|[1-9][0-9]*)")
@@ -164,23 +166,36 @@ def _find_line_end(raw: bytes) -> str:
 def _parse(text: str, delimiter: str, line_end: str, encoding: str) -> DelimitedTable:
     """Split text into cells; every row must have as many as the header."""
     try:
-        lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+        lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        header = next(lines)
+        repeated = next((name for name, times in Counter(header).items() if times > 1), None)
+        if repeated is not None:
+            raise TableError(f"The header names the column {repeated!r} more than once.")
+        columns = _split_columns(lines, header)
     except csv.Error as problem:
         raise TableError(f"The file is not well-formed text: {problem}.") from None
-    while lines and not lines[-1]:
-        lines.pop()
-    header, body = lines[0], lines[1:]
-    repeated = next((name for name, times in Counter(header).items() if times > 1), None)
-    if repeated is not None:
-        raise TableError(f"The header names the column {repeated!r} more than once.")
-    for row, line in enumerate(body, start=1):
-        if len(line) != len(header):
-            raise TableError(
-                f"Row {row} has {len(line)} cells where the header has {len(header)}."
-                + delimiter_hint(header)
-            )
-    columns = tuple(zip(*body, strict=True)) if body else tuple(() for _ in header)
     return DelimitedTable(tuple(header), columns, delimiter, line_end, encoding)
+
+
+def _split_columns(lines: Iterator[list[str]], header: list[str]) -> tuple[tuple[str, ...], ...]:
+    """Collect the cells by column, some rows at a time; empty lines may stand at the end only."""
+    if len(header) > MOST_COLUMNS:
+        raise TableError(f"The header names more than {MOST_COLUMNS:,} columns.")
+    columns: list[list[str]] = [[] for _ in header]
+    row, ended = 0, False
+    while batch := list(islice(lines, BATCH_ROWS)):
+        filled = max((at for at, line in enumerate(batch, start=1) if line), default=0)
+        batch, ended = [[]] if ended and filled else batch[:filled], filled < len(batch)
+        for line in batch:
+            row += 1
+            if len(line) != len(header):
+                raise TableError(
+                    f"Row {row} has {len(line)} cells where the header has {len(header)}."
+                    + delimiter_hint(header)
+                )
+        for column, cells in zip(columns, zip(*batch, strict=True), strict=False):
+            column.extend(cells)
+    return tuple(map(tuple, columns))
 
 
 def delimiter_hint(header: Sequence[str]) -> str:

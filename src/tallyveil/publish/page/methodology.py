@@ -240,11 +240,17 @@ def _limitations(receipt: Receipt) -> list[str]:
 def _how_to_check(receipt: Receipt) -> list[str]:
     return [
         paragraph(
-            "Anyone can check this release offline, with the program that is free to install. It "
-            "compares the checksums, proves the certificate again in whole numbers, and checks "
-            "ranges and consistency:"
+            f"Anyone can check this release offline, with the program Tallyveil {receipt.program}. "
+            "Take it from where the publisher says it is to be had: anybody may offer something "
+            "else under its name. The program that made this release has this fingerprint, a hash "
+            "of its source files, which the first command prints and the second compares:"
         ),
-        "<pre>pip install tallyveil\ntallyveil check .</pre>",
+        f"<pre>{escape(receipt.fingerprint)}</pre>",
+        "<pre>tallyveil --version\ntallyveil check .</pre>",
+        paragraph(
+            "The check compares the checksums, proves every certificate again in whole numbers, "
+            "and works out again what the documents state."
+        ),
         paragraph("Without it, the checksums alone can be compared with:"),
         "<pre>sha256sum --check SHA256SUMS</pre>",
         paragraph(_reading(receipt)),

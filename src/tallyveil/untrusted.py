@@ -1,0 +1,107 @@
+"""Files that somebody else wrote: plain files only, and JSON that costs little to read.
+
+What such a file says of itself may be made to stop its reader. So nothing here waits for a pipe
+or a device, and JSON is bounded in depth, digits and parts before it is built.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Any
+
+__all__ = ["escape_controls", "parse_json", "read_file"]
+
+DEEPEST_JSON = 24
+"""How many lists and objects may stand inside one another."""
+
+MOST_CONTAINERS = 200_000
+"""How many lists and objects a document may have."""
+
+MOST_QUOTES = 10**6
+"""How many quotation marks."""
+
+LEAST_LINE = 5
+"""Bytes that one value takes at the least in JSON with a line for each."""
+
+LONG_NUMBER = re.compile(rb"[0-9]{4000}")
+STRING = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\Z)', re.DOTALL)
+BRACKET = re.compile(rb"[\[\]{}]")
+CONTROLS = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
+)
+
+
+def read_file(path: str | Path) -> bytes:
+    """Read a whole file; anything but a plain file is an OSError, and is not waited for.
+
+    >>> read_file("/dev/null")
+    Traceback (most recent call last):
+    ...
+    OSError: [Errno 22] not a plain file: '/dev/null'
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "not a plain file", str(path))
+        return file.read()
+
+
+def parse_json(content: bytes, *, by_line: bool = False) -> Any:
+    """Parse JSON that names no key twice and holds no NaN; a ValueError for anything else.
+
+    Parameters
+    ----------
+    content : bytes
+        UTF-8 text.
+    by_line : bool
+        Whether the text should have a line for every value, as our own documents have: more
+        values than that leaves room for are refused before they are built.
+
+    Examples
+    --------
+    >>> parse_json(b'{"a": [1, 2]}')
+    {'a': [1, 2]}
+    """
+    if content.count(b'"') > MOST_QUOTES:
+        raise ValueError("the document has too many parts")
+    bare = STRING.sub(b"", content)
+    containers = bare.count(b"[") + bare.count(b"{")
+    if containers > MOST_CONTAINERS:
+        raise ValueError("the document has too many parts")
+    if by_line and bare.count(b",") > len(content) // LEAST_LINE + 1000:
+        raise ValueError("the document is not written with a line for each value")
+    if LONG_NUMBER.search(content):
+        raise ValueError("the document has a number of too many digits")
+    depth = 0
+    for found in BRACKET.finditer(bare):
+        depth += 1 if found[0] in b"[{" else -1
+        if depth > DEEPEST_JSON:
+            raise ValueError("the document is nested too deeply")
+    text = content.decode("utf-8")
+    return json.loads(text, object_pairs_hook=_refuse_repeats, parse_constant=_refuse_constant)
+
+
+def escape_controls(text: str) -> str:
+    r"""Write characters that steer a terminal or hide text as escapes, line ends among them.
+
+    >>> escape_controls("a\x1b[31mb\u202e")
+    'a\\x1b[31mb\\u202e'
+    """
+    return CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return found
+
+
+def _refuse_constant(word: str) -> Any:
+    raise ValueError(f"{word} is not a number of JSON")
