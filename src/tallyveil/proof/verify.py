@@ -297,6 +297,8 @@ def _count_characters(lines: Any, shape: tuple[int, int]) -> int:
 
 def _read_query(claim: Mapping[str, Any]) -> Query:
     query = Query.from_dict(claim["query"])
+    if document.canonical(claim["query"]) != document.canonical(query.to_dict()):
+        raise VerificationError("The query is not written in its one form.")
     if claim["neighbours"] != query.neighbours.to_dict():
         raise VerificationError("The neighbours are not those of the query.")
     return query

@@ -165,6 +165,8 @@ def _check_files(root: Path) -> str:
         plain = "/" not in name and "\\" not in name and name not in listed
         require(plain, f"{CHECKSUMS} has a line that is not a plain file name")
         listed[name] = value
+    one_form = "".join(f"{listed[name]}  {name}\n" for name in sorted(listed))
+    require(read_file(root / CHECKSUMS) == one_form.encode(), f"{CHECKSUMS} has another form")
     odd = sorted(set(listed) ^ (present - {CHECKSUMS}))
     require(not odd, f"{odd[:1]} is in the folder or in {CHECKSUMS}, but not in both")
     for name, value in listed.items():
@@ -290,8 +292,10 @@ def _check_counts(table: Table, receipt: Receipt) -> str:
 
 
 def _read_data(root: Path, receipt: Receipt) -> Table:
-    facts, names = receipt.table, [column.name for column in receipt.columns]
-    return read_released(root / plain_name(facts.file), facts.delimiter, facts.encoding, names)
+    facts, counts = receipt.table, [column.name for column in receipt.columns]
+    labels = () if receipt.sums is None else receipt.sums.request.columns
+    path = root / plain_name(facts.file)
+    return read_released(path, facts.delimiter, facts.encoding, facts.rows, counts, labels)
 
 
 def _check_pages(root: Path, receipt: Receipt, certified: list[list[Certified]]) -> str:

@@ -28,7 +28,7 @@ __all__ = [
 TERMS = ("accounting", "total_epsilon", "total_delta")
 """What the record says of an account that does not simply add."""
 
-MOST_STAGES = 3
+MOST_STAGES = 12
 LONGEST_AMOUNT = 2000
 """How many characters an exact amount may have: more is not read at all."""
 
@@ -171,7 +171,7 @@ class ColumnRecord:
         upper = read_whole(data["upper"], 1, LARGEST_UPPER)
         spread, matching = data["distribution"]["spread"], data.get("matching")
         if not 1 <= len(data["stages"]) <= MOST_STAGES:
-            raise _refusal("up to three stages for each column")
+            raise _refusal("a few stages for each column")
         return cls(
             read_text(data["name"]),
             upper,

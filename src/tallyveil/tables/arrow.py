@@ -65,20 +65,24 @@ def read_arrow(path: Path, kind: str) -> ArrowTable:
     return ArrowTable(table, kind, from_file=True)
 
 
-def read_released_arrow(content: bytes, kind: str, counts: Sequence[str]) -> ArrowTable:
-    """Read the count columns of somebody else's file, and the names and types of all.
+def read_released_arrow(
+    content: bytes, kind: str, counts: Sequence[str], labels: Sequence[str] = ()
+) -> ArrowTable:
+    """Read columns of counts and of labels of somebody else's file, names and types of all.
 
     What the file unpacks to is added up from its headers first: `LARGEST_UNPACKED` bounds it.
     """
     pa = _import_pyarrow()
     try:
         if kind == "parquet":
-            read, schema, size = _open_parquet(content, counts)
+            read, schema, size = _open_parquet(content, counts, labels)
         else:
             size = arrow_size(content)
             reader = pa.ipc.open_file(
                 pa.BufferReader(content),
-                options=pa.ipc.IpcReadOptions(included_fields=_place_counts(content, counts)),
+                options=pa.ipc.IpcReadOptions(
+                    included_fields=_place_columns(content, counts, labels)
+                ),
             )
             read, schema = reader.read_all, pa.ipc.open_file(pa.BufferReader(content)).schema
         if size > LARGEST_UNPACKED + UNPACKED_EACH * len(content):
@@ -90,25 +94,32 @@ def read_released_arrow(content: bytes, kind: str, counts: Sequence[str]) -> Arr
         raise TableError(f"The file cannot be read as {kind.capitalize()}.") from problem
 
 
-def _place_counts(content: bytes, counts: Sequence[str]) -> list[int]:
-    """Where the count columns stand in a Feather file; they must hold whole numbers."""
+def _place_columns(content: bytes, counts: Sequence[str], labels: Sequence[str]) -> list[int]:
+    """Where columns stand in a Feather file; counts must be whole numbers."""
     import pyarrow as pa
 
     schema = pa.ipc.open_file(pa.BufferReader(content)).schema
     _require_whole(schema, counts)
-    return [schema.get_field_index(name) for name in counts]
+    return [schema.get_field_index(name) for name in (*labels, *counts)]
 
 
-def _open_parquet(content: bytes, counts: Sequence[str]) -> tuple[Callable[[], Any], Any, int]:
-    """How to read the count columns of a Parquet file, its schema, and what they unpack to."""
+def _open_parquet(
+    content: bytes, counts: Sequence[str], labels: Sequence[str]
+) -> tuple[Callable[[], Any], Any, int]:
+    """How to read columns of a Parquet file, its schema, and what they unpack to.
+
+    Labels stay in dictionaries: one long label may stand in every row.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    file = pq.ParquetFile(pa.BufferReader(content), thrift_container_size_limit=MOST_PARTS)
-    schema, meta = file.schema_arrow, file.metadata
+    limit = {"thrift_container_size_limit": MOST_PARTS}
+    schema = pq.ParquetFile(pa.BufferReader(content), **limit).schema_arrow
+    file = pq.ParquetFile(pa.BufferReader(content), read_dictionary=list(labels), **limit)
+    meta, names = file.metadata, [*labels, *counts]
     _require_whole(schema, counts)
     paths = [meta.schema.column(at).path for at in range(meta.num_columns)]
-    wanted = [paths.index(name) for name in counts]
+    wanted = [paths.index(name) for name in names]
     size = 0
     for group in range(meta.num_row_groups):
         part = meta.row_group(group)
@@ -118,7 +129,7 @@ def _open_parquet(content: bytes, counts: Sequence[str]) -> tuple[Callable[[], A
             start = min(offset for offset in starts if offset is not None)
             size += sum(page_sizes(content, start, chunk.total_compressed_size))
             size += 8 * max(part.num_rows, chunk.num_values, 0)
-    return lambda: file.read(columns=list(counts), use_threads=False), schema, size
+    return lambda: file.read(columns=names, use_threads=False), schema, size
 
 
 def _require_whole(schema: Any, counts: Sequence[str]) -> None:

@@ -117,11 +117,15 @@ class DelimitedTable(Table):
 
 
 def read_delimited(
-    source: str | Path | bytes, delimiter: str | None = None, encoding: str = "utf-8"
+    source: str | Path | bytes,
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+    most_rows: int | None = None,
 ) -> DelimitedTable:
     """Read a CSV or TSV file, given as a path or as its bytes; a `TableError` says what is wrong.
 
-    The delimiter is by default a comma, or a tab for .tsv and .tab.
+    The delimiter is by default a comma, or a tab for .tsv and .tab. More than `most_rows` rows are
+    refused early.
     """
     if isinstance(source, bytes):
         raw, mark = source, delimiter or ","
@@ -146,7 +150,7 @@ def read_delimited(
             f"The file cannot be read as {encoding} text. Name its encoding with --encoding, "
             "for example latin-1 or cp1252."
         ) from None
-    return _parse(text, mark, line_end, encoding)
+    return _parse(text, mark, line_end, encoding, most_rows)
 
 
 def _find_line_end(raw: bytes) -> str:
@@ -163,7 +167,9 @@ def _find_line_end(raw: bytes) -> str:
     return used[0] if used else "\n"
 
 
-def _parse(text: str, delimiter: str, line_end: str, encoding: str) -> DelimitedTable:
+def _parse(
+    text: str, delimiter: str, line_end: str, encoding: str, most_rows: int | None
+) -> DelimitedTable:
     """Split text into cells; every row must have as many as the header."""
     try:
         lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -171,13 +177,15 @@ def _parse(text: str, delimiter: str, line_end: str, encoding: str) -> Delimited
         repeated = next((name for name, times in Counter(header).items() if times > 1), None)
         if repeated is not None:
             raise TableError(f"The header names the column {repeated!r} more than once.")
-        columns = _split_columns(lines, header)
+        columns = _split_columns(lines, header, most_rows)
     except csv.Error as problem:
         raise TableError(f"The file is not well-formed text: {problem}.") from None
     return DelimitedTable(tuple(header), columns, delimiter, line_end, encoding)
 
 
-def _split_columns(lines: Iterator[list[str]], header: list[str]) -> tuple[tuple[str, ...], ...]:
+def _split_columns(
+    lines: Iterator[list[str]], header: list[str], most_rows: int | None
+) -> tuple[tuple[str, ...], ...]:
     """Collect the cells by column, some rows at a time; empty lines may stand at the end only."""
     if len(header) > MOST_COLUMNS:
         raise TableError(f"The header names more than {MOST_COLUMNS:,} columns.")
@@ -193,6 +201,8 @@ def _split_columns(lines: Iterator[list[str]], header: list[str]) -> tuple[tuple
                     f"Row {row} has {len(line)} cells where the header has {len(header)}."
                     + delimiter_hint(header)
                 )
+        if most_rows is not None and row > most_rows:
+            raise TableError(f"The table has more than the stated {most_rows:,} rows.")
         for column, cells in zip(columns, zip(*batch, strict=True), strict=False):
             column.extend(cells)
     return tuple(map(tuple, columns))

@@ -40,8 +40,15 @@ def read_table(source: Any, delimiter: str | None = None, encoding: str = "utf-8
     return table
 
 
-def read_released(path: Path, delimiter: str, encoding: str, counts: Sequence[str]) -> Table:
-    """Read a table that somebody else released: only its count columns where that saves work.
+def read_released(
+    path: Path,
+    delimiter: str,
+    encoding: str,
+    rows: int,
+    counts: Sequence[str],
+    labels: Sequence[str],
+) -> Table:
+    """Read a table of so many rows that somebody else released, or only the columns named.
 
     Nothing the file says of itself makes this cost much more than its size suggests.
     """
@@ -51,10 +58,10 @@ def read_released(path: Path, delimiter: str, encoding: str, counts: Sequence[st
         from tallyveil.tables.arrow import read_released_arrow
 
         kind = "parquet" if ending in PARQUET_ENDINGS else "arrow"
-        return read_released_arrow(content, kind, counts)
+        return read_released_arrow(content, kind, counts, labels)
     if ending not in TEXT_ENDINGS:
         raise TableError(f"{path.name!r} is not a kind of table that is released.")
-    return read_delimited(content, delimiter, encoding)
+    return read_delimited(content, delimiter, encoding, rows)
 
 
 def _wrap(source: Any) -> Table:

@@ -1,0 +1,171 @@
+"""Every file of a folder, changed anywhere and sealed again: nothing that was changed passes.
+
+Certificates are changed value by value and sealed again as a forger would; what the program then
+accepts must be private in the eyes of a verifier that shares no code with it.
+"""
+
+import importlib.util
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+import tallyveil as tv
+from tallyveil.proof import certificate as document
+
+TESTS = Path(__file__).parents[1]
+
+
+def load(name, path):
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+receipts = load("attacks_receipts", Path(__file__).with_name("test_receipts.py"))
+second = load("attacks_second_opinion", TESTS / "independent" / "judge.py")
+folders = receipts.folders
+NAMES = ("data.csv", "datapackage.json", "METHODOLOGY.html", "receipt.json", "mechanism.json",
+         "certificate.json", "SHA256SUMS")  # fmt: skip
+
+
+def damage(content, draw):
+    """One small change of a text, of many kinds."""
+    at = draw.randrange(len(content))
+    lines = content.split(b"\n")
+    row = draw.randrange(len(lines) - 1)
+    return draw.choice(
+        (
+            lambda: (
+                content[:at] + bytes([content[at] ^ 1 << draw.randrange(7)]) + content[at + 1 :]
+            ),
+            lambda: content[:at] + content[at + 1 :],
+            lambda: content[:at] + b" " + content[at:],
+            lambda: b"\n".join(lines[:row] + lines[row + 1 :]),
+            lambda: b"\n".join(lines[: row + 1] + lines[row:]),
+            lambda: content + draw.choice((b" ", b"\n", b"\x00", b"<script>")),
+            lambda: b"\xef\xbb\xbf" + content,
+            lambda: content.replace(b"\n", b"\r\n"),
+        )
+    )()
+
+
+def damage_files(honest, place, times):
+    draw = random.Random(7)
+    passed = []
+    forged = shutil.copytree(honest, place / "forged")
+    for name in NAMES:
+        path = forged / name
+        content = path.read_bytes()
+        for _ in range(times):
+            changed = damage(content, draw)
+            if changed == content:
+                continue
+            path.write_bytes(changed)
+            if name == "SHA256SUMS":
+                fine = all(finding.ok for finding in tv.check_package(forged))
+            else:
+                fine = receipts.passes(forged)
+            if fine:
+                passed.append((name, changed))
+        path.write_bytes(content)
+        receipts.reseal(forged)
+    return passed
+
+
+@pytest.mark.parametrize("times", [12, pytest.param(200, marks=pytest.mark.slow)])
+def test_no_small_change_of_any_file_passes(folders, tmp_path, times):
+    passed = damage_files(folders / "fair", tmp_path, times)
+    # a row end at the end of the data may be anything that a reader of tables skips
+    assert [name for name, _ in passed if name != "data.csv"] == []
+    honest = tv.check_package(folders / "fair")
+    assert all(finding.ok for finding in honest)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda lines: lines[::-1],
+        lambda lines: [*lines, lines[0]],
+        lambda lines: [*lines, "0" * 64 + "  ../x"],
+        lambda lines: [line.upper() for line in lines],
+        lambda lines: [line.replace("  ", " *") for line in lines],
+        lambda lines: [*lines, ""],
+        lambda lines: lines[1:],
+    ],
+)
+def test_checksums_have_one_form(folders, tmp_path, change):
+    forged = shutil.copytree(folders / "fair", tmp_path / "forged")
+    lines = (forged / "SHA256SUMS").read_text().splitlines()
+    (forged / "SHA256SUMS").write_text("".join(line + "\n" for line in change(lines)))
+    assert not all(finding.ok for finding in tv.check_package(forged))
+
+
+@pytest.mark.parametrize(
+    "name", ["x.csv", "receipt.json.bak", "METHODOLOGY.HTML", "mechanism-2.json", ".hidden"]
+)
+def test_no_file_may_be_added(folders, tmp_path, name):
+    forged = shutil.copytree(folders / "fair", tmp_path / "forged")
+    (forged / name).write_text("1,2,3\n")
+    assert not receipts.passes(forged)
+
+
+def certificates():
+    query = tv.Query.count(3)
+    return {
+        "weights": tv.certify(tv.fair(query, 1)),
+        "delta": tv.certify(tv.discrete_gaussian(query, 1, delta="1/100")),
+        "geometric": tv.certify_geometric(query, 2),
+        "noise": tv.certify_noise(2),
+        "ladder": tv.Ladder(query, [2, 1]),
+        "mean": tv.certify(tv.laplace(tv.Query.mean(2, 0, 2), 1)),
+        "listed": tv.certify(
+            tv.exponential(tv.Query.custom([0, 1, 2], [0, 1, 2], [(0, 1), (0, 2)]), 1)
+        ),
+    }
+
+
+MORE = ("0", "-1", "1/1000000", "700", "1e-9", "nan", [], {}, -1, 2**70, 0.5)
+
+
+def mutants(data, more):
+    """The document with one value changed, as it is and sealed again."""
+    for path in receipts.leaves(data):
+        old = receipts.eval_path(data, path)
+        for value in [*receipts.mutate(old), *(MORE if more else ())]:
+            if value == old and type(value) is type(old):
+                continue
+            changed = receipts.put(data, path, value)
+            yield changed
+            if isinstance(changed.get("certificate"), dict):
+                yield changed | {"certificate": document.seal(changed["certificate"])}
+
+
+def judge_mutants(more):
+    tried, accepted = 0, []
+    for name, made in certificates().items():
+        for changed in mutants(json.loads(made.to_json()), more):
+            tried += 1
+            if not tv.verify(changed):
+                continue
+            accepted.append((name, changed))
+            assert second.judge(json.dumps(changed)), f"{name}: accepted and not private"
+    return tried, accepted
+
+
+@pytest.mark.parametrize("more", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_no_changed_certificate_is_accepted_unless_it_is_private(more):
+    tried, accepted = judge_mutants(more)
+    assert tried > (4000 if more else 1500)
+    free = {"program", "name", "loss", "delta"}  # remarks, and a delta that holds as well
+    for name, changed in accepted:
+        honest = json.loads(certificates()[name].to_json())
+        claim = changed.get("certificate", {})
+        differing = {key for key in claim if claim[key] != honest["certificate"].get(key)}
+        assert differing - {"digest"} <= free, (name, differing)
+        assert {key: changed[key] for key in changed if key != "certificate"} == {
+            key: honest[key] for key in honest if key != "certificate"
+        }

@@ -1,0 +1,180 @@
+"""Two verifiers that share no code agree on certificates of every kind, and on forged ones."""
+
+import importlib.util
+import json
+import random
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tallyveil as tv
+from tallyveil.proof import certificate as document
+from tallyveil.proof.exponent import Growth
+from tallyveil.proof.ratios import check_weights
+from tallyveil.proof.verify import describe_findings
+
+HERE = Path(__file__).parent
+spec = importlib.util.spec_from_file_location("second_opinion", HERE / "judge.py")
+second = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(second)
+
+EPSILONS = ("1/1000", "1/10", "1/3", "0.7", "1", "2", "5", "30", "700")
+QUERIES = {
+    "count 1": lambda: tv.Query.count(1),
+    "count 6": lambda: tv.Query.count(6),
+    "wide categories": lambda: tv.Query.count(6, categories=2),
+    "extended": lambda: tv.Query.count(4, extend=3),
+    "mean": lambda: tv.Query.mean(3, 0, 2),
+    "maximum": lambda: tv.Query.maximum(0, 4),
+    "median": lambda: tv.Query.median(1, 5),
+    "band": lambda: tv.Query.custom(range(7), range(7), tv.Neighbours.band(7, 3)),
+    "listed": lambda: tv.Query.custom([0, 1, 3, 7], [0, 1, 3, 7], [(0, 1), (1, 3), (0, 2)]),
+    "ranges": lambda: tv.Query.custom([0, 1, 2], [(-0.5, 1.5), (1.5, 2.5)], "path"),
+}
+MAKERS = {
+    "geometric": tv.geometric,
+    "fair": tv.fair,
+    "randomized response": tv.randomized_response,
+    "exponential": tv.exponential,
+    "laplace": tv.laplace,
+    "staircase": tv.staircase,
+    "uniform": tv.uniform,
+    "gaussian": lambda query, epsilon: tv.discrete_gaussian(query, epsilon, delta="1/1000"),
+    "transport": lambda query, epsilon: tv.transport(
+        query, epsilon, np.arange(1, query.shape[0] + 1) / sum(range(query.shape[0] + 1))
+    ),
+    "repaired": lambda query, epsilon: tv.repair(_disturbed(query), epsilon).mechanism,
+}
+
+
+def _disturbed(query):
+    draw = random.Random(repr(query))
+    rows = [[draw.random() + 0.05 for _ in range(query.shape[1])] for _ in range(query.shape[0])]
+    matrix = np.array(rows)
+    return tv.Mechanism(matrix / matrix.sum(axis=1, keepdims=True), query)
+
+
+def texts():
+    """The text of a certificate for every maker, query and epsilon that go together."""
+    made = {}
+    for maker, make in MAKERS.items():
+        for name, query in QUERIES.items():
+            for epsilon in EPSILONS:
+                try:
+                    text = tv.certify(make(query(), epsilon)).to_json()
+                except (tv.ArgumentError, tv.CertificationError):
+                    continue  # not every mechanism is for every query
+                made[f"{maker}, {name}, {epsilon}"] = text
+    for epsilon in EPSILONS[1:]:
+        made[f"noise, {epsilon}"] = tv.certify_noise(epsilon).to_json()
+        for name in ("count 6", "mean", "maximum", "extended"):
+            certified = tv.certify_geometric(QUERIES[name](), epsilon)
+            made[f"clamped noise, {name}, {epsilon}"] = certified.to_json()
+    for levels in (["1"], ["2", "1"], ["2", "1", "1/2"], ["5", "1/3"]):
+        for name in ("count 1", "count 6", "mean"):
+            ladder = tv.Ladder(QUERIES[name](), levels)
+            made[f"ladder, {name}, {levels}"] = ladder.to_json()
+            made[f"last level, {name}, {levels}"] = ladder.level(len(levels)).to_json()
+    return made
+
+
+@pytest.fixture(scope="module")
+def made():
+    return texts()
+
+
+def test_there_are_hundreds_of_every_kind(made):
+    assert len(made) >= 500
+    kinds = {json.loads(text)["certificate"]["law"] for text in made.values()}
+    assert kinds == {"weights", "geometric", "noise", "ladder"}
+    makers = {name.split(",")[0] for name in made}
+    assert set(MAKERS) <= makers
+
+
+def test_the_second_opinion_imports_nothing_of_ours():
+    assert "tallyveil" not in {
+        word.split(".")[0]
+        for line in (HERE / "judge.py").read_text(encoding="utf-8").splitlines()
+        if line.startswith(("import ", "from "))
+        for word in line.split()[1:2]
+    }
+
+
+def test_both_accept_what_was_certified(made):
+    wrong = [
+        name
+        for name, text in made.items()
+        if not (tv.verify(json.loads(text)) and second.judge(text))
+    ]
+    assert not wrong
+
+
+def lower(text):
+    """The same weights under a smaller epsilon, sealed again: a claim that may be false."""
+    data = json.loads(text)
+    claim = data["certificate"]
+    epsilon = Fraction(claim["epsilon"]) * Fraction(9, 10)
+    growth = Growth.of(epsilon)
+    claim |= {"epsilon": str(epsilon)}
+    claim |= {"growth": {"numerator": str(growth.numerator), "shift": growth.shift}}
+    if claim["law"] == "weights":
+        weights, query = document.read_rows(data["weights"]), tv.Query.from_dict(claim["query"])
+        verdict = check_weights(weights, query.neighbours, epsilon, Fraction(claim["delta"]))
+        claim |= describe_findings(verdict)
+    elif claim["law"] != "ladder":
+        claim["achieved_epsilon"] = float(epsilon)
+    return reseal(data)
+
+
+def move(text, units):
+    """Some units of weight moved from one output to another, everything else worked out again."""
+    data = json.loads(text)
+    claim = data["certificate"]
+    if claim["law"] != "weights":
+        return None
+    weights = document.read_rows(data["weights"]).copy()
+    row = weights[len(weights) // 2]
+    most, least = int(row.argmax()), int(row.argmin())
+    row[most] -= units
+    row[least] += units
+    data["weights"] = document.rows_text(weights)
+    claim["weights_sha256"] = document.weights_sha256(weights)
+    query = tv.Query.from_dict(claim["query"])
+    epsilon, delta = Fraction(claim["epsilon"]), Fraction(claim["delta"])
+    claim |= describe_findings(check_weights(weights, query.neighbours, epsilon, delta))
+    return reseal(data)
+
+
+def reseal(data):
+    data["certificate"] = document.seal(data["certificate"])
+    return document.canonical(data)
+
+
+def test_both_give_the_same_verdict_on_forged_ones(made):
+    verdicts = {True: 0, False: 0}
+    forgeries = (lower, *(lambda text, k=k: move(text, k) for k in (1, 2**20, 2**50, 2**58)))
+    for name, text in made.items():
+        for forge in forgeries:
+            forged = forge(text)
+            if forged is None:
+                continue
+            ours, theirs = bool(tv.verify(json.loads(forged))), second.judge(forged)
+            assert ours <= theirs, f"{name}: we accept what is not private"
+            assert ours == theirs or json.loads(text)["certificate"]["law"] != "weights", name
+            verdicts[ours] += 1
+    assert min(verdicts.values()) > 500, verdicts
+
+
+@pytest.mark.parametrize("width", [0, -7, 1e-15, False, 99])
+def test_a_band_without_pairs_is_refused_by_both(width):
+    data = tv.certify_noise(40).to_dict()
+    numbers = list(range(5))
+    relation = {"kind": "band", "size": 5, "width": width}
+    query = {"kind": "custom", "inputs": numbers, "outputs": numbers, "neighbours": relation}
+    claim = data["certificate"] | {"law": "geometric", "query": query, "neighbours": relation}
+    claim |= {"shape": [5, 5], "epsilon": "1/1000000"}
+    text = reseal({**data, "certificate": claim})
+    assert not tv.verify(json.loads(text))
+    assert not second.judge(text)
