@@ -295,7 +295,8 @@ def _read_data(root: Path, receipt: Receipt) -> Table:
     facts, counts = receipt.table, [column.name for column in receipt.columns]
     labels = () if receipt.sums is None else receipt.sums.request.columns
     path = root / plain_name(facts.file)
-    return read_released(path, facts.delimiter, facts.encoding, facts.rows, counts, labels)
+    form = facts.delimiter, facts.encoding
+    return read_released(path, *form, rows=facts.rows, counts=counts, labels=labels)
 
 
 def _check_pages(root: Path, receipt: Receipt, certified: list[list[Certified]]) -> str:

@@ -44,6 +44,7 @@ def read_released(
     path: Path,
     delimiter: str,
     encoding: str,
+    *,
     rows: int,
     counts: Sequence[str],
     labels: Sequence[str],
