@@ -34,6 +34,7 @@ from tallyveil.mechanisms.geometric import geometric as geometric
 from tallyveil.mechanisms.fair import fair as fair
 from tallyveil.mechanisms.fair import randomized_response as randomized_response
 from tallyveil.mechanisms.fair import uniform as uniform
+from tallyveil.mechanisms.canonical import canonical as canonical
 from tallyveil.mechanisms.exponential import exponential as exponential
 from tallyveil.mechanisms.additive import laplace as laplace
 from tallyveil.mechanisms.additive import staircase as staircase

@@ -43,7 +43,8 @@ def test_closed_forms_come_with_a_tight_bound(options):
     [
         (tv.Query.maximum(0, 6), {}),
         (tv.Query.count(6), {"worst_case": True}),
-        (tv.Query.count(6), {"delta": 0.1}),
+        (tv.Query.maximum(0, 6), {"delta": 0.1}),
+        (tv.Query.count(6), {"delta": 0.1, "properties": ["fair"]}),
         (tv.Query.count(6), {"zero_outputs": False}),
         (tv.Query.count(6), {"properties": ["fair"]}),
         (tv.Query.count(6), {"loss": np.random.default_rng(0).random((7, 7))}),

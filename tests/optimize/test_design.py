@@ -52,7 +52,7 @@ def test_closed_forms_equal_the_program(method, options):
         {"loss": ("power", 0.3), "fixed_point": SKEWED},  # nor for concave losses
         {"loss": RNG.random((13, 13))},  # geometric plus remap needs a monotone loss
         {"properties": ["fair"]},
-        {"delta": 0.01},
+        {"delta": 0.01, "worst_case": True},
         {"worst_case": True},
         {"zero_outputs": False},
     ],

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats, Integers, freeze
 from tallyveil.errors import QueryError
-from tallyveil.exact import Epsilon, exact_epsilon
+from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
 from tallyveil.mechanism import Mechanism
+from tallyveil.mechanisms.canonical import canonical_cells
 from tallyveil.mechanisms.geometric import geometric, geometric_output_distribution
 from tallyveil.prior import require_distribution
 from tallyveil.query import Query, require_query
@@ -26,7 +27,12 @@ SMALLEST_CUMULATIVE = 2.0**-60
 
 
 def transport(
-    query: Query, epsilon: Epsilon, source: ArrayLike, target: ArrayLike | None = None
+    query: Query,
+    epsilon: Epsilon,
+    source: ArrayLike,
+    target: ArrayLike | None = None,
+    *,
+    delta: Epsilon = 0,
 ) -> Mechanism:
     """Build the epsilon-private mechanism of least error that turns `source` into `target`.
 
@@ -40,6 +46,7 @@ def transport(
     once: |i - j|, (i - j)^2, any convex function of the error, asymmetric ones too. It is not
     optimal for the zero-one loss, concave losses, or weights other than `source`; there use
     ``tv.design(..., fixed_point=z)``. The proof is in docs/theory.md, the transport theorem.
+    For (epsilon, delta)-privacy the same holds with canonical noise in place of G.
 
     In floating point, source·T is `target` to about 1e-15 and every ratio between neighbours
     is at most e^epsilon to 1e-13 relative. Beyond epsilon * n of about 700 far entries
@@ -56,6 +63,8 @@ def transport(
         The distribution of the true answers, summing to one; zeros are allowed.
     target : array of float, shape (m,), or None
         The wanted distribution of the released answers; `source` if not given.
+    delta : int, float, str, Decimal or Fraction
+        For (epsilon, delta)-privacy.
 
     Returns
     -------
@@ -74,7 +83,7 @@ def transport(
     >>> np.round(m.matrix * 7, 9).tolist()
     [[4.0, 2.0, 1.0], [2.0, 3.0, 2.0], [1.0, 2.0, 4.0]]
     """
-    exact = exact_epsilon(epsilon)
+    exact, slack = exact_epsilon(epsilon), exact_delta(delta)
     require_query(query)
     if not query.neighbours.is_path:
         rule = "have adjacent true answers as neighbours, as a count does"
@@ -85,9 +94,14 @@ def transport(
     if target is None:
         query.require_square("a fixed point; give a target distribution over the outputs")
     after = before if target is None else require_distribution(target, m, "target")
-    remap = monotone_remap(geometric_output_distribution(before, float(exact)), after)
-    drawn = geometric(Query.count(n - 1), exact).matrix
-    return Mechanism(remap.after(drawn), query, exact, name="transport")
+    if slack:
+        drawn = canonical_cells(n, float(exact), float(slack))
+        noisy = before @ drawn
+    else:
+        drawn = geometric(Query.count(n - 1), exact).matrix
+        noisy = geometric_output_distribution(before, float(exact))
+    matrix = monotone_remap(noisy, after).after(drawn)
+    return Mechanism(matrix, query, exact, delta=slack, name="transport")
 
 
 @dataclass(frozen=True, eq=False)

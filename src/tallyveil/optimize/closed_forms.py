@@ -15,6 +15,7 @@ import numpy as np
 from tallyveil.arrays import Floats, Integers
 from tallyveil.loss import is_monge
 from tallyveil.mechanism import Mechanism
+from tallyveil.mechanisms.canonical import canonical_cells
 from tallyveil.mechanisms.fair import fair
 from tallyveil.mechanisms.geometric import (
     geometric_output_distribution,
@@ -28,11 +29,13 @@ from tallyveil.optimize.problem import Problem
 from tallyveil.optimize.program import mark_erased
 from tallyveil.optimize.solver import UNIT, round_down
 from tallyveil.optimize.theorems import (
+    allow_for_miss,
     bound_by_domination,
     bound_by_transport,
     covers_geometric,
     draw_geometric,
     is_path_problem,
+    is_unimodal,
 )
 from tallyveil.optimize.tolerances import ROUNDED_PROPERTY, SUFFICIENT_GAP
 
@@ -59,9 +62,10 @@ def find_closed_form(problem: Problem) -> ClosedForm | None:
     The properties that are asked for must hold for the closed form as it stands, to the rounding
     of doubles; then adding them as constraints changes nothing.
     """
-    if not is_path_problem(problem) or problem.worst_case or problem.least_probability > 0:
+    if problem.worst_case or problem.least_probability > 0:
         return None
-    for build in (_build_fair, _build_transport, _build_geometric):
+    pure = (_build_fair, _build_transport, _build_geometric)
+    for build in pure if is_path_problem(problem) else (_build_canonical,):
         found = build(problem)
         if found is None or not _has_properties(problem, found.mechanism):
             continue
@@ -184,6 +188,38 @@ def _build_geometric(problem: Problem) -> ClosedForm | None:
     )
     mechanism = _make_mechanism(problem, matrix, "geometric with remap")
     return ClosedForm("geometric+remap", reason, mechanism, bound, proved)
+
+
+def _build_canonical(problem: Problem) -> ClosedForm | None:
+    """A count at (epsilon, delta): canonical noise, then the best guess or monotone transport."""
+    table = problem.loss_table
+    if not (problem.delta and problem.private and problem.query.neighbours.is_path):
+        return None
+    (marginal,) = problem.marginals or (None,)
+    if marginal is not None and not np.array_equal(marginal.source, problem.prior):
+        return None
+    if not is_monge(table) and (marginal or not is_unimodal(table[problem.prior > 0])):
+        return None
+    cells = canonical_cells(len(problem.query.inputs), float(problem.epsilon), float(problem.delta))
+    if marginal is None:
+        guess = (cells.T @ problem.weights).argmin(axis=1)
+        matrix = np.zeros(problem.query.shape)
+        np.add.at(matrix.T, guess, cells.T)
+        method, then = "canonical+remap", "the best guess"
+    else:
+        matrix = monotone_remap(problem.prior @ cells, marginal.target).after(cells)
+        method, then = "canonical+transport", "monotone transport"
+    slack = cells.shape[1] * 16 * UNIT * float(np.abs(problem.weights).sum())
+    slack += 0.0 if marginal is None else allow_for_miss(problem, marginal, matrix)
+    reason = (
+        f"A count at (epsilon, delta): canonical noise followed by {then} is optimal "
+        "(docs/theory.md, canonical noise)."
+    )
+    mechanism = Mechanism(
+        matrix, problem.query, problem.epsilon, delta=problem.delta, name="canonical with remap"
+    )
+    bound = round_down(problem.objective(matrix) - slack)
+    return ClosedForm(method, reason, mechanism, bound, True)
 
 
 def _make_mechanism(problem: Problem, matrix: Floats, name: str) -> Mechanism:
