@@ -54,6 +54,7 @@ CALLS = {
         tv.staircase,
         {"query": COUNT, "epsilon": 1, "boundary": "snap", "gamma": 0.5},
     ),
+    "canonical": (tv.canonical, {"query": COUNT, "epsilon": 1, "delta": 1e-6}),
     "discrete_gaussian": (
         tv.discrete_gaussian,
         {"query": COUNT, "epsilon": 1, "delta": 1e-6, "boundary": "snap"},
