@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow check format bench bench-quick docs clean
+.PHONY: help setup servers demo test test-slow check format bench bench-quick docs clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -33,10 +33,16 @@ check: setup ## Formatting, lint and types
 	$(BIN)/ruff check src tests benchmarks examples
 	$(BIN)/mypy
 
-test: check ## Everything that must pass before a change lands
+servers: ## PostgreSQL for the tests of the ledger, where this machine allows it
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql; \
+	  else echo "PostgreSQL is missing: its tests are skipped. Ask an administrator to install the package postgresql."; fi; }
+
+test: check servers ## Everything that must pass before a change lands
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow'
 
-test-slow: setup ## The long cross-checks as well, and property tests on new examples
+test-slow: setup servers ## The long cross-checks as well, and property tests on new examples
 	TALLYVEIL_HYPOTHESIS=explore $(BIN)/python -m pytest -n $(WORKERS)
 
 format: setup ## Put the code in the house format

@@ -18,6 +18,7 @@ HOMES = {  # the only modules that may import each heavy library
     "cryptography": {"sampling.entropy"},
     "matplotlib": {"figures"},
     "sqlite3": {"budget.sqlite"},
+    "psycopg": {"budget.postgresql"},
     "pyarrow": {"tables.arrow"},
     "pandas": {"tables.pandas"},
     "polars": {"tables.polars"},

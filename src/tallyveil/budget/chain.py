@@ -63,6 +63,9 @@ class StoreTransaction(Protocol):
     def append(self, link: Link) -> None:
         """Add one entry at the end; kept only if the transaction ends well."""
 
+    def who(self) -> str:
+        """The account that is at work, as the store knows it."""
+
 
 class LedgerStore(Protocol):
     """What a ledger needs of a database. `name` says where it is, without any password."""

@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+from tallyveil.budget.addresses import hide_passwords
 from tallyveil.budget.chain import Link
 from tallyveil.errors import ArgumentError, LedgerError
 from tallyveil.exact import exact_rational
@@ -80,7 +81,8 @@ class Debit:
             for stage in self.stages
         ]
         epsilon, delta = write_amount(self.epsilon, "epsilon"), write_amount(self.delta, "delta")
-        return data | {"epsilon": epsilon, "delta": delta}
+        command = hide_passwords(self.command)
+        return data | {"epsilon": epsilon, "delta": delta, "command": command}
 
 
 @dataclass(frozen=True)

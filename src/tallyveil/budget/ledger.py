@@ -8,7 +8,6 @@ race and no edited entry overspends.
 
 from __future__ import annotations
 
-import getpass
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -28,7 +27,7 @@ __all__ = ["Ledger"]
 
 
 class Ledger:
-    """The budget book at `location` (a SQLite file).
+    """The budget book at `location`: a SQLite file, or ``postgresql://USER@HOST/DATABASE``.
 
     >>> import tempfile
     >>> from fractions import Fraction
@@ -215,7 +214,7 @@ def _append(chain: StoreTransaction, dataset: str, kind: str, body: dict[str, An
         "time": datetime.now(UTC).isoformat(timespec="microseconds"),
         **body,
         "version": __version__,
-        "who": _who(),
+        "who": chain.who(),
     }
     text = json.dumps(body, sort_keys=True, allow_nan=False)
     link = Link.after(length, previous, dataset, kind, text)
@@ -246,10 +245,3 @@ def _require_covered(account: Account, debit: Debit) -> None:
             f"The budget of {account.dataset!r} does not cover this release: {excess}. Nothing "
             "was spent."
         )
-
-
-def _who() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user id without a name, as in containers
-        return "unknown"

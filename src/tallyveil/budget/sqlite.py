@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -212,6 +213,12 @@ class _SqliteTransaction:
         self.connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", values)
         head = (link.sequence, link.digest)
         self.connection.execute("UPDATE head SET length = ?, digest = ?", head)
+
+    def who(self) -> str:
+        try:
+            return getpass.getuser()
+        except (KeyError, OSError):  # a user id without a name, as in containers
+            return "unknown"
 
 
 def _run_migrations(connection: sqlite3.Connection, version: int) -> None:

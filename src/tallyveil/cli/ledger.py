@@ -20,7 +20,12 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 LedgerOption = Annotated[
-    str, typer.Option("--ledger", help="The ledger's file.", show_default=False)
+    str,
+    typer.Option(
+        "--ledger",
+        help="The ledger's file, or postgresql://USER@HOST/DATABASE.",
+        show_default=False,
+    ),
 ]
 DatasetOption = Annotated[
     str, typer.Option("--dataset", help="The dataset's name in the ledger.", show_default=False)
@@ -51,12 +56,14 @@ def init(
     from tallyveil.exact import exact_delta, exact_epsilon
 
     total, slack = exact_epsilon(epsilon), exact_delta(delta)
-    account = Ledger.create(ledger).open(dataset, total, slack, accounting)
+    book = Ledger.create(ledger)
+    account = book.open(dataset, total, slack, accounting)
     if as_json:
         print_json(account.to_dict())
         return
     with_delta = f" and delta {delta}" if slack else ""
-    out.print(f"Opened {dataset!r} in {ledger} with epsilon {epsilon}{with_delta}.", markup=False)
+    place = book.store.name
+    out.print(f"Opened {dataset!r} in {place} with epsilon {epsilon}{with_delta}.", markup=False)
 
 
 @app.command(

@@ -240,7 +240,9 @@ class ReleaseOptions:
         default=None, metadata=_told("The release folder; must not exist.", OUTPUT, "path")
     )
     ledger: str | Path | Ledger | None = field(
-        default=None, metadata=_told("The budget ledger to debit.", OUTPUT)
+        default=None,
+        metadata=_told("The budget ledger to debit: a file, or postgresql://...", OUTPUT),
+        repr=False,  # an address may hold a password
     )
     dataset: str | None = field(
         default=None, metadata=_told("The dataset's name in the ledger.", OUTPUT)

@@ -1,0 +1,364 @@
+"""A ledger on a PostgreSQL server: for several machines, and the only place that imports psycopg.
+
+Passwords come from the address, from PGPASSWORD or from a pgpass file; none is ever shown,
+logged or written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from tallyveil.budget.addresses import find_secrets, remove_secrets
+from tallyveil.budget.chain import FIRST, Link, StoreTransaction
+from tallyveil.errors import LedgerError, MissingExtraError
+
+__all__ = ["MIGRATIONS", "PostgresqlStore"]
+
+PATIENCE = 120.0  # seconds a process waits for its turn before it gives up, spending nothing
+CONNECT_SECONDS = 15
+TRY_AGAIN = ("40001", "40P01")  # not serializable, deadlock: the server wants the work repeated
+BUSY = ("55P03", "57014")
+MISSING = ("3F000", "42P01")
+NOT_ALLOWED = "42501"
+RAISED = "P0001"  # by the triggers below
+
+MIGRATIONS = (
+    """
+CREATE SCHEMA tallyveil;
+CREATE TABLE tallyveil.format (version integer NOT NULL);
+CREATE TABLE tallyveil.entries (
+    sequence bigint PRIMARY KEY,
+    dataset text NOT NULL,
+    kind text NOT NULL,
+    body text NOT NULL,
+    previous text NOT NULL,
+    digest text NOT NULL UNIQUE
+);
+CREATE TABLE tallyveil.head (
+    one integer PRIMARY KEY CHECK (one = 1), length bigint NOT NULL, digest text NOT NULL
+);
+CREATE FUNCTION tallyveil.refuse() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
+BEGIN
+    RAISE EXCEPTION 'ledger entries are never changed or removed';
+END $$;
+CREATE FUNCTION tallyveil.check_entry() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
+DECLARE
+    last tallyveil.head;
+    owner oid := (SELECT relowner FROM pg_class WHERE oid = TG_RELID);
+BEGIN
+    SELECT * INTO STRICT last FROM tallyveil.head;
+    IF NEW.sequence <> last.length + 1 OR NEW.previous <> last.digest THEN
+        RAISE EXCEPTION 'a ledger entry follows the last one';
+    END IF;
+    IF NEW.kind <> 'debit' AND NOT pg_has_role(session_user, owner, 'MEMBER') THEN
+        RAISE EXCEPTION 'only the owner of a ledger opens and closes datasets';
+    END IF;
+    IF (NEW.body::jsonb ->> 'who') IS DISTINCT FROM session_user::text THEN
+        RAISE EXCEPTION 'a ledger entry names the account that made it';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE FUNCTION tallyveil.check_head() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
+BEGIN
+    IF NEW.length <> OLD.length + 1 OR NEW.digest IS DISTINCT FROM
+        (SELECT digest FROM tallyveil.entries WHERE sequence = NEW.length) THEN
+        RAISE EXCEPTION 'the head of a ledger names its last entry';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER entries_follow BEFORE INSERT ON tallyveil.entries
+    FOR EACH ROW EXECUTE FUNCTION tallyveil.check_entry();
+CREATE TRIGGER entries_stay BEFORE UPDATE OR DELETE ON tallyveil.entries
+    FOR EACH ROW EXECUTE FUNCTION tallyveil.refuse();
+CREATE TRIGGER entries_remain BEFORE TRUNCATE ON tallyveil.entries
+    FOR EACH STATEMENT EXECUTE FUNCTION tallyveil.refuse();
+CREATE TRIGGER head_grows BEFORE UPDATE ON tallyveil.head
+    FOR EACH ROW EXECUTE FUNCTION tallyveil.check_head();
+CREATE TRIGGER head_stays BEFORE DELETE ON tallyveil.head
+    FOR EACH ROW EXECUTE FUNCTION tallyveil.refuse();
+CREATE TRIGGER head_remains BEFORE TRUNCATE ON tallyveil.head
+    FOR EACH STATEMENT EXECUTE FUNCTION tallyveil.refuse();
+""",
+)
+"""The statements that lead from each format to the next; the newest format is their number."""
+
+SCHEMA_DIGESTS = ("c7869039c14e09242beefc82ec5dbeaca5c1b9c8903373f16d9333f4c31b79a4",)
+"""For each format, the SHA-256 of what `DESCRIBE` finds."""
+
+DESCRIBE = """
+WITH ours AS (
+    SELECT c.* FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = 'tallyveil'
+)
+SELECT concat_ws(' ', 'relation', relname, relkind, relpersistence, relrowsecurity) FROM ours
+UNION ALL SELECT concat_ws(' ', 'column', relname, attname, format_type(atttypid, atttypmod),
+        attnotnull, atthasdef, attgenerated)
+    FROM ours JOIN pg_attribute ON attrelid = ours.oid
+    WHERE attnum > 0 AND NOT attisdropped AND relkind <> 'i'
+UNION ALL SELECT concat_ws(' ', 'constraint', relname, conname, contype)
+    FROM ours JOIN pg_constraint ON conrelid = ours.oid WHERE contype <> 'n'
+UNION ALL SELECT concat_ws(' ', 'trigger', relname, tgname, proname, tgenabled, tgtype,
+        tgqual IS NULL)
+    FROM ours JOIN pg_trigger ON tgrelid = ours.oid JOIN pg_proc p ON p.oid = tgfoid
+    WHERE NOT tgisinternal
+UNION ALL SELECT concat_ws(' ', 'function', proname, md5(prosrc), prosecdef, proconfig::text)
+    FROM pg_proc JOIN pg_namespace n ON n.oid = pronamespace WHERE nspname = 'tallyveil'
+UNION ALL SELECT concat_ws(' ', 'rule', relname, rulename)
+    FROM ours JOIN pg_rewrite ON ev_class = ours.oid
+UNION ALL SELECT concat_ws(' ', 'policy', relname, polname)
+    FROM ours JOIN pg_policy ON polrelid = ours.oid
+UNION ALL SELECT concat_ws(' ', 'child', relname)
+    FROM ours JOIN pg_inherits ON inhparent = ours.oid WHERE relkind <> 'i'
+"""
+
+Result = TypeVar("Result")
+
+
+class PostgresqlStore:
+    """A chain in the schema ``tallyveil`` of a database, safe for many processes anywhere.
+
+    A write is a serializable transaction that takes a lock before it reads, so what it decided
+    on cannot have changed meanwhile; it is repeated where the server asks for that, and counts
+    once the server has confirmed that it is on disk. A server that does not force its writes
+    to disk is refused.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._secrets = find_secrets(address)
+        self._parameters = _read_address(address)
+        self.name = _describe_address(self._parameters)
+
+    def create(self) -> None:
+        """Make the tables, or accept the ledger that is already there."""
+        with self._connected() as connection, self._in_words():
+            connection.execute("BEGIN")
+            connection.execute("SELECT pg_advisory_xact_lock(hashtext('tallyveil ledger'))")
+            if _read_one(connection, "SELECT to_regclass('tallyveil.format') IS NOT NULL"):
+                self._require_ledger(connection)
+                return
+            _run_migrations(connection, 0)
+            connection.execute("INSERT INTO tallyveil.format VALUES (%s)", (len(MIGRATIONS),))
+            connection.execute("INSERT INTO tallyveil.head VALUES (1, 0, %s)", (FIRST,))
+            connection.execute("COMMIT")
+
+    def upgrade(self) -> tuple[int, int]:
+        """Bring the tables to the newest format; return the formats before and after."""
+        with self._connected() as connection, self._in_words():
+            connection.execute("BEGIN")
+            connection.execute("LOCK TABLE tallyveil.format, tallyveil.head")
+            version = self._require_schema(connection)
+            _run_migrations(connection, version)
+            connection.execute("UPDATE tallyveil.format SET version = %s", (len(MIGRATIONS),))
+            connection.execute("COMMIT")
+        return version, len(MIGRATIONS)
+
+    def read(self, work: Callable[[StoreTransaction], Result]) -> Result:
+        """Run `work` on a consistent view, for looking only."""
+        with self._connected() as connection, self._in_words():
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            self._require_ledger(connection)
+            return work(_PostgresqlTransaction(connection))
+
+    def write(self, work: Callable[[StoreTransaction], Result]) -> Result:
+        """Run `work` with the exclusive right to append, durable once this returns."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                with self._connected() as connection:
+                    return self._write_once(connection, work)
+            except _TryAgainError:
+                if time.monotonic() > deadline:
+                    raise self._busy() from None
+                time.sleep(0.01 + os.getpid() % 19 / 100)  # not all at the same moment
+
+    def _write_once(self, connection: Any, work: Callable[[StoreTransaction], Result]) -> Result:
+        with self._in_words():
+            connection.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
+            # before anything is read: the view begins after the turn has come
+            connection.execute(f"SET LOCAL lock_timeout = {int(PATIENCE * 1000)}")
+            connection.execute("LOCK TABLE tallyveil.head IN SHARE ROW EXCLUSIVE MODE")
+            self._require_ledger(connection)
+            self._require_durable(connection)
+            done = work(_PostgresqlTransaction(connection))
+        with self._in_words(committing=True):
+            connection.execute("COMMIT")
+        return done
+
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        """A connection in autocommit mode; what is not committed is undone when it ends."""
+        try:
+            import psycopg
+        except ImportError as missing:
+            raise MissingExtraError("psycopg", "postgresql") from missing
+
+        with self._in_words():
+            connection = psycopg.connect(
+                autocommit=True, prepare_threshold=None, **self._parameters
+            )
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    @contextmanager
+    def _in_words(self, committing: bool = False) -> Iterator[None]:
+        """Errors of the database as `LedgerError`, without passwords and without their cause."""
+        import psycopg
+
+        try:
+            yield
+            return
+        except psycopg.Error as problem:
+            state, said = problem.sqlstate, problem.diag.message_primary or str(problem)
+        if state in TRY_AGAIN:
+            raise _TryAgainError
+        raise self._explain(state, said, committing) from None
+
+    def _explain(self, state: str | None, said: str, committing: bool) -> LedgerError:
+        if state in BUSY:
+            return self._busy()
+        if state in MISSING:
+            return LedgerError(
+                f"There is no ledger at {self.name}. Make one with: tallyveil ledger init "
+                "--ledger ADDRESS --dataset NAME --epsilon TOTAL"
+            )
+        if state == NOT_ALLOWED:
+            return LedgerError(
+                f"This account may not do that in the ledger {self.name}; its owner can grant it. "
+                "Nothing was spent."
+            )
+        lines = remove_secrets(said, self._secrets).strip().splitlines() or ["no reason given"]
+        if committing and state != RAISED:
+            return LedgerError(
+                f"The ledger {self.name} did not answer when the entry was to be made final: "
+                f"{lines[0]}. It may have been spent, and nothing was drawn; look with: tallyveil "
+                "ledger history."
+            )
+        return LedgerError(
+            f"The ledger {self.name} cannot be used: {lines[0].rstrip('.')}. Nothing was spent."
+        )
+
+    def _busy(self) -> LedgerError:
+        return LedgerError(
+            f"The ledger {self.name} stayed busy for {PATIENCE:.0f} s. Nothing was spent."
+        )
+
+    def _require_ledger(self, connection: Any) -> None:
+        """Refuse what is no ledger, an older one, and one whose tables somebody altered."""
+        version = self._require_schema(connection)
+        if version < len(MIGRATIONS):
+            raise LedgerError(
+                f"{self.name} is a ledger of format {version}; this program uses format "
+                f"{len(MIGRATIONS)}. Its owner brings it up to date with: tallyveil ledger upgrade "
+                "--ledger ADDRESS. Nothing was spent."
+            )
+
+    def _require_schema(self, connection: Any) -> int:
+        connection.execute("SET LOCAL search_path = pg_catalog")
+        version = _read_one(connection, "SELECT max(version) FROM tallyveil.format")
+        if type(version) is not int or not 1 <= version <= len(MIGRATIONS):
+            raise LedgerError(
+                f"{self.name} is a ledger of format {version}; this program knows formats up to "
+                f"{len(MIGRATIONS)}. Nothing was spent."
+            )
+        if describe_schema(connection) != SCHEMA_DIGESTS[version - 1]:
+            raise LedgerError(
+                f"The tables of the ledger {self.name} were altered: something in the schema "
+                "tallyveil does not belong there, is missing, or was changed. Nothing was spent."
+            )
+        return version
+
+    def _require_durable(self, connection: Any) -> None:
+        if _read_one(connection, "SELECT current_setting('fsync')") != "on":
+            raise LedgerError(
+                f"The server of the ledger {self.name} runs with fsync off, so a crash could lose "
+                "what was spent. Nothing was spent."
+            )
+        if _read_one(connection, "SELECT current_setting('synchronous_commit')") in (
+            "off",
+            "local",
+        ):
+            connection.execute("SET LOCAL synchronous_commit = on")
+
+
+class _TryAgainError(Exception):
+    """The server asks for the transaction to be repeated; nothing of it was kept."""
+
+
+class _PostgresqlTransaction:
+    """The rows of one open PostgreSQL transaction."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+
+    def head(self) -> tuple[int, str]:
+        found = self.connection.execute("SELECT length, digest FROM tallyveil.head").fetchall()
+        if len(found) != 1:
+            raise LedgerError("The ledger has lost its head record: it was tampered with.")
+        return found[0][0], found[0][1]
+
+    def links(self) -> list[Link]:
+        columns = "sequence, dataset, kind, body, previous, digest"
+        query = f"SELECT {columns} FROM tallyveil.entries ORDER BY sequence"
+        return [Link(*row) for row in self.connection.execute(query)]
+
+    def append(self, link: Link) -> None:
+        values = (link.sequence, link.dataset, link.kind, link.body, link.previous, link.digest)
+        marks = ", ".join(["%s"] * len(values))
+        self.connection.execute(f"INSERT INTO tallyveil.entries VALUES ({marks})", values)
+        head = (link.sequence, link.digest)
+        self.connection.execute("UPDATE tallyveil.head SET length = %s, digest = %s", head)
+
+    def who(self) -> str:
+        return str(_read_one(self.connection, "SELECT session_user"))
+
+
+def describe_schema(connection: Any) -> str:
+    """SHA-256 of every table, column, trigger, function and rule of the ledger's schema."""
+    lines = sorted(row[0] for row in connection.execute(DESCRIBE))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _run_migrations(connection: Any, version: int) -> None:
+    """From format `version` to the newest, inside the caller's transaction."""
+    for script in MIGRATIONS[version:]:
+        connection.execute(script)
+
+
+def _read_one(connection: Any, query: str) -> Any:
+    return connection.execute(query).fetchone()[0]
+
+
+def _read_address(address: str) -> dict[str, Any]:
+    """The parts of an address as libpq reads it; its complaints could quote a password."""
+    try:
+        from psycopg import Error
+        from psycopg.conninfo import conninfo_to_dict
+    except ImportError as missing:
+        raise MissingExtraError("psycopg", "postgresql") from missing
+    try:
+        parts = conninfo_to_dict(address)
+    except Error:
+        raise LedgerError(
+            "The ledger's address cannot be read. It has the form "
+            "postgresql://USER@HOST:PORT/DATABASE."
+        ) from None
+    defaults = {"connect_timeout": CONNECT_SECONDS, "application_name": "tallyveil"}
+    return {**defaults, **parts, "client_encoding": "utf8"}
+
+
+def _describe_address(parts: dict[str, Any]) -> str:
+    """Where the ledger is, without any password."""
+    user, port = parts.get("user"), parts.get("port")
+    host = parts.get("host") or parts.get("hostaddr") or ""
+    place = f"{user}@{host}" if user else f"{host}"
+    return f"postgresql://{place}{f':{port}' if port else ''}/{parts.get('dbname') or ''}"
