@@ -18,28 +18,15 @@ from pathlib import Path
 import numpy as np
 from group_marginals import ATTRIBUTES, certified_for, people, private_table, true_table
 
+from tallyveil.papers.cormode.learning import build_tree, mutual_information
+
 Edge = tuple[str, str]
 PAIRS: list[Edge] = list(combinations(ATTRIBUTES, 2))
 
 
-def information(table: np.ndarray) -> float:
-    """Mutual information of a table of counts, in nats."""
-    joint = table / table.sum()
-    independent = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
-    seen = joint > 0
-    return float((joint[seen] * np.log(joint[seen] / independent[seen])).sum())
-
-
-def tree(tables: dict[Edge, np.ndarray]) -> set[Edge]:
-    """Kruskal: take the most informative edge that closes no circle."""
-    part = {name: name for name in ATTRIBUTES}
-    chosen = set()
-    for edge in sorted(tables, key=lambda pair: -information(tables[pair])):
-        first, second = part[edge[0]], part[edge[1]]
-        if first != second:
-            chosen.add(edge)
-            part = {name: first if home == second else home for name, home in part.items()}
-    return chosen
+def tree(tables: dict[Edge, np.ndarray]) -> list[Edge]:
+    """The most informative edges that close no circle."""
+    return build_tree({pair: mutual_information(table) for pair, table in tables.items()})
 
 
 def main(words: list[str] | None = None) -> dict[str, float]:
@@ -51,7 +38,7 @@ def main(words: list[str] | None = None) -> dict[str, float]:
 
     exact = {pair: true_table(data, *pair) for pair in PAIRS}
     best = tree(exact)
-    worth = {pair: information(table) for pair, table in exact.items()}
+    worth = {pair: mutual_information(table) for pair, table in exact.items()}
     found = {"not private": sum(worth[pair] for pair in best)}
     print(f"{source}: {len(data['sex'])} people")
     print(f"epsilon {float(given.epsilon):g} in all, {len(PAIRS)} tables")

@@ -16,22 +16,16 @@ from pathlib import Path
 import numpy as np
 from group_marginals import ATTRIBUTES, certified_for, people, private_table, true_table
 
+from tallyveil.papers.cormode.learning import classify
+
 CLASS = "income"
 FEATURES = [name for name in ATTRIBUTES if name != CLASS]
 
 
-def fit(tables: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Log probabilities of the class, and of each attribute given the class."""
-    prior = np.mean([table.sum(axis=0) / table.sum() for table in tables.values()], axis=0)
-    given = {name: np.log((table + 1) / (table + 1).sum(axis=0)) for name, table in tables.items()}
-    return np.log(prior), given
-
-
-def accuracy(model: tuple[np.ndarray, dict[str, np.ndarray]], data: dict[str, np.ndarray]) -> float:
-    """Share of people whose class the model guesses."""
-    prior, given = model
-    score = prior + sum(given[name][data[name]] for name in FEATURES)
-    return float((score.argmax(axis=1) == data[CLASS]).mean())
+def accuracy(tables: dict[str, np.ndarray], data: dict[str, np.ndarray]) -> float:
+    """Share of people whose class the model learnt from `tables` guesses."""
+    by_class = {name: table.T for name, table in tables.items()}
+    return float((classify(by_class, data, smoothing=1) == data[CLASS]).mean())
 
 
 def main(words: list[str] | None = None) -> dict[str, float]:
@@ -47,12 +41,12 @@ def main(words: list[str] | None = None) -> dict[str, float]:
     exact = {name: true_table(learn, name, CLASS) for name in FEATURES}
     found = {
         "majority class": float(max(np.mean(test[CLASS]), 1 - np.mean(test[CLASS]))),
-        "not private": accuracy(fit(exact), test),
+        "not private": accuracy(exact, test),
     }
     for mechanism in ("geometric", "fair"):
         certified = certified_for(mechanism, given.epsilon / len(FEATURES))
         noisy = {name: private_table(learn, name, CLASS, certified) for name in FEATURES}
-        found[mechanism] = accuracy(fit(noisy), test)
+        found[mechanism] = accuracy(noisy, test)
 
     print(f"{source}: {size} people, a quarter kept for the test")
     print(f"epsilon {float(given.epsilon):g} in all, {len(FEATURES)} tables")

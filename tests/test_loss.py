@@ -92,3 +92,29 @@ def test_losses_written_as_text():
 def test_bad_losses_written_as_text_have_one_right_message(text, message):
     with pytest.raises(tv.ArgumentError, match=f"'loss' {message}"):
         parse_loss(text)
+
+
+WEIGHTS = [0, 1, 2, 1, 5]
+
+
+def test_weighted_worst_case_is_the_largest_weighted_loss():
+    m = tv.geometric(Q, 0.7)
+    by_input = np.array(WEIGHTS) * m.loss_by_input("squared")
+    assert m.worst_loss(tv.weigh_loss(Q, "squared", WEIGHTS)) == pytest.approx(by_input.max())
+
+
+def test_the_design_for_a_weighted_worst_case_beats_the_unweighted_one():
+    table = tv.weigh_loss(Q, "absolute", WEIGHTS)
+    best = tv.design(Q, 0.7, table, worst_case=True)
+    plain = tv.design(Q, 0.7, "absolute", worst_case=True)
+    assert best.gap < 1e-6
+    assert best.objective == pytest.approx(best.mechanism.worst_loss(table))
+    assert best.objective < plain.mechanism.worst_loss(table) - 1e-3
+    with pytest.raises(tv.UsageError, match="weigh_loss"):
+        tv.design(Q, 0.7, worst_case=True, prior=[0.2] * 5)
+
+
+@pytest.mark.parametrize("weights", [[1] * 4, [1, 1, 1, 1, -1], [0] * 5, [1, 1, 1, 1, math.inf], 3])
+def test_wrong_weights_are_refused(weights):
+    with pytest.raises(tv.ArgumentError, match="'weights' must"):
+        tv.weigh_loss(Q, "absolute", weights)

@@ -42,6 +42,7 @@ from tallyveil.mechanisms.additive import discrete_gaussian as discrete_gaussian
 from tallyveil.mechanisms.transport import transport as transport
 from tallyveil.certified.transport import implicit_transport as implicit_transport
 from tallyveil.mechanisms.frontier import frontier as frontier
+from tallyveil.loss import weigh_loss as weigh_loss
 from tallyveil.optimize.design import design as design
 from tallyveil.optimize.design import Design as Design
 

@@ -9,11 +9,20 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tallyveil.answers import read_floats
 from tallyveil.arrays import COMPARISON_ROUNDING, Floats
 from tallyveil.errors import ArgumentError, describe_kind
 from tallyveil.query import Query, require_query
 
-__all__ = ["Loss", "is_monge", "loss_name", "loss_table", "measure_crossing", "parse_loss"]
+__all__ = [
+    "Loss",
+    "is_monge",
+    "loss_name",
+    "loss_table",
+    "measure_crossing",
+    "parse_loss",
+    "weigh_loss",
+]
 
 Loss: TypeAlias = str | tuple[str, float] | Callable[[Any, Any], Any] | ArrayLike
 
@@ -53,6 +62,46 @@ def loss_table(query: Query, loss: Loss) -> Floats:
             return np.abs(error) ** number
         return (np.abs(error) > number * (1 + COMPARISON_ROUNDING)).astype(float)
     return _require_table(_call(loss, query) if callable(loss) else loss, query)
+
+
+def weigh_loss(query: Query, loss: Loss, weights: ArrayLike) -> Floats:
+    """Multiply a loss by a weight for each true answer: some errors matter more than others.
+
+    The result is a loss like any other. Given to `tallyveil.design` with ``worst_case=True``, or
+    to `Mechanism.worst_loss`, it gives the weighted worst case max_i w_i sum_j M_ij L_ij.
+
+    Parameters
+    ----------
+    query : Query
+        The query whose answers are compared.
+    loss : any loss of `tallyveil.loss`
+        What an error costs before it is weighed.
+    weights : array of float, shape (n,)
+        One weight of at least 0 per true answer, not all 0; they need not sum to one.
+
+    Returns
+    -------
+    array of float, shape (n, m)
+        The table of weighted losses.
+
+    References
+    ----------
+    Cormode, Kulkarni and Srivastava (2018), Definition 3, the objective with a maximum.
+
+    Examples
+    --------
+    >>> weigh_loss(Query.count(2), "absolute", [1, 1, 3])[2].tolist()
+    [6.0, 3.0, 0.0]
+    """
+    table = loss_table(query, loss)
+    given = read_floats(weights, "weights")
+    if given.shape != (len(table),):
+        rule = f"have {len(table)} entries, one per true answer"
+        raise ArgumentError("weights", rule, got=f"shape {given.shape}")
+    if not np.isfinite(given).all() or (given < 0).any() or not given.any():
+        raise ArgumentError("weights", "be finite, at least 0 and not all 0")
+    weighted: Floats = given[:, None] * table
+    return weighted
 
 
 def _require_parameter(name: str, value: Any) -> float:

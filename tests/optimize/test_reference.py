@@ -180,20 +180,6 @@ def test_fairness_alone_is_the_fair_mechanism(n, alpha, wanted):
     assert np.abs(truth - np.diag(closed.mechanism.matrix)).max() < 1e-7
 
 
-def test_closed_forms_of_the_zero_one_cost():
-    """Weak honesty alone for n < 2a/(1-a), and column monotonicity for 1/2 <= a <= 2/3."""
-    for n, a in ((4, 0.8), (7, 0.9), (9, 0.95)):
-        j = n // 2
-        inside = sum(a ** abs(i - j) for i in range(1, n))
-        c = (1 - inside / (n + 1)) / (a**j + a ** (n - j))
-        wanted = (n + 1 - (n - 1) / (n + 1) - 2 * c) / n
-        assert optimum(n, a, "L0", ["weakly_honest"]).objective == pytest.approx(wanted, rel=CLOSE)
-    for n, a in ((3, 0.55), (6, 0.6), (11, 0.66)):
-        wanted = 2 * a / (1 + a) + (2 * a - 1) * (1 - a) / (n * a * (1 + a))
-        for names in (["column_honest"], ["column_monotone"]):
-            assert optimum(n, a, "L0", names).objective == pytest.approx(wanted, rel=CLOSE)
-
-
 # Croft, Sack and Shi (2020), Tables 3 and 4: a count up to 5 at epsilon 0.5, in the paper's layout.
 TABLE_3 = [[0, 0, 0, 0, 0, 0],
            [0.771010, 0.622459, 0.377541, 0.228990, 0.138889, 0.084241],

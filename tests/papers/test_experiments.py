@@ -18,6 +18,7 @@ LONG = {  # more than a second or two each; `make test-slow` runs them
     "kohli-figure-6",
     "kohli-figure-7",
     "kohli-figure-8",
+    "kohli-section-6",
     "kohli-table-3",
 }
 

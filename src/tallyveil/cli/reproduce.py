@@ -20,7 +20,13 @@ EXAMPLE = example(
     "tallyveil reproduce --paper kohli --figure 6 --homicides counties.csv --out results/",
 )
 
-COLOURS = {"matches": "green", "differs": "yellow", "unexplained": "bold red"}
+COLOURS = {
+    "matches": "green",
+    "differs": "yellow",
+    "open": "magenta",
+    "not judged": "dim",
+    "unexplained": "bold red",
+}
 
 
 def command(
@@ -49,6 +55,10 @@ def command(
     families: Annotated[
         Path | None, typer.Option(help="CSV with a column NPF, a row per person.", exists=True)
     ] = None,
+    bird_flu: Annotated[
+        Path | None,
+        typer.Option(help="CSV with a column Bird_Flu_Cases, a row per state.", exists=True),
+    ] = None,
     page: Annotated[
         Path | None, typer.Option(help="Also write the page here, for the documentation.")
     ] = None,
@@ -76,7 +86,7 @@ def command(
         for experiment in chosen:
             out.print(f"{experiment.name:<24} {experiment.title}")
         return
-    context = Context(quick=quick, data=Data(adult, homicides, schools, families))
+    context = Context(quick=quick, data=Data(adult, homicides, schools, families, bird_flu))
     outcomes = _run_with_bars(chosen, context, out_folder, quiet=as_json)
     if page is not None:
         from tallyveil.papers.harness.run import write_page

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Real
+
 import numpy as np
 
+from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.mechanism import Mechanism
 from tallyveil.query import Query, require_query
@@ -92,10 +96,13 @@ def uniform(query: Query, epsilon: Epsilon | None = None) -> Mechanism:
     return Mechanism(np.full(query.shape, 1 / m), query, epsilon, name="uniform")
 
 
-def randomized_response(query: Query, epsilon: Epsilon) -> Mechanism:
+def randomized_response(
+    query: Query, epsilon: Epsilon | None = None, *, truth: float | None = None
+) -> Mechanism:
     """Build the mechanism that tells the truth with probability p, else any other answer.
 
     p = e^epsilon / (e^epsilon + n) for n + 1 answers, and every other answer is equally likely.
+    Give epsilon, or p itself as `truth`; then epsilon = ln(n p / (1 - p)).
     Private for every neighbour relation, so it suits local collection; for counts the geometric
     mechanism is far better. For one bit p = 1/(1 + a) with a = exp(-epsilon), and it is the only
     optimum while the prior odds lie in (a, 1/a).
@@ -104,8 +111,12 @@ def randomized_response(query: Query, epsilon: Epsilon) -> Mechanism:
     ----------
     query : Query
         With equal inputs and outputs.
-    epsilon : int, float, str, Decimal or Fraction
+    epsilon : int, float, str, Decimal, Fraction or None
         The privacy loss.
+    truth : float or None
+        The probability p of the truth, instead of epsilon: above 1/(n + 1), what guessing gets,
+        and below 1. Epsilon is then rounded up, so that the mechanism is never less private
+        than it says.
 
     Returns
     -------
@@ -121,12 +132,24 @@ def randomized_response(query: Query, epsilon: Epsilon) -> Mechanism:
     --------
     >>> round(float(randomized_response(Query.count(1), "1.0986122886681098").matrix[0, 0]), 12)
     0.75
+    >>> round(float(randomized_response(Query.count(1), truth=0.75).epsilon), 9)
+    1.098612289
     """
-    exact = exact_epsilon(epsilon)
     require_query(query)
     query.require_square("randomized response")
     size = len(query.inputs)
-    lie = np.exp(-float(exact))
+    if (epsilon is None) == (truth is None):
+        rule = "be given, or instead the probability of the true answer as 'truth'; not both"
+        raise ArgumentError("epsilon", rule, epsilon)
+    if epsilon is not None:
+        exact = exact_epsilon(epsilon)
+        lie = math.exp(-float(exact))
+    elif not isinstance(truth, Real) or not 1 / size < truth < 1:
+        rule = f"lie between 1/{size} (guessing) and 1, both excluded"
+        raise ArgumentError("truth", rule, truth)
+    else:
+        lie = (1 - float(truth)) / ((size - 1) * float(truth))
+        exact = exact_epsilon(-math.log(lie) * (1 + 1e-12) + 1e-12)
     matrix = np.full((size, size), lie)
     np.fill_diagonal(matrix, 1.0)
     return Mechanism(matrix / (1 + (size - 1) * lie), query, exact, name="randomized response")

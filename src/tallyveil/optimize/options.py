@@ -39,4 +39,7 @@ class DesignOptions:
         if self.method not in ("auto", "lp"):
             raise ArgumentError("method", "be 'auto' or 'lp'", self.method)
         if self.worst_case and self.prior is not None:
-            raise UsageError("A worst case has no prior. Leave out either worst_case or prior.")
+            raise UsageError(
+                "A worst case has no prior. Leave out either worst_case or prior. Weights in a "
+                "worst case go into the loss: see tallyveil.weigh_loss."
+            )

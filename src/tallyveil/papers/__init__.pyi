@@ -1,6 +1,8 @@
 # The one list of these names: the program reads it, and so do type checkers.
 
 # Cormode, Kulkarni and Srivastava (2018)
+from tallyveil.papers.cormode.costs import compute_gm_cost as compute_gm_cost
+from tallyveil.papers.cormode.costs import compute_wm_cost as compute_wm_cost
 from tallyveil.papers.cormode.flowchart import Choice as Choice
 from tallyveil.papers.cormode.flowchart import choose as choose
 from tallyveil.papers.cormode.mechanisms import am as am
@@ -10,6 +12,7 @@ from tallyveil.papers.cormode.mechanisms import wm as wm
 from tallyveil.papers.cormode.objectives import paper_loss as paper_loss
 
 # Croft, Sack and Shi (2020)
+from tallyveil.papers.croft.minimality import is_minimal as is_minimal
 from tallyveil.papers.croft.smooth_sensitivity import cauchy as cauchy
 from tallyveil.papers.croft.smooth_sensitivity import smooth_sensitivity as smooth_sensitivity
 from tallyveil.papers.croft.variants import variant1 as variant1

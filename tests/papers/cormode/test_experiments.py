@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from tallyveil.papers.cormode.experiments.adult_groups import count_by_group
-from tallyveil.papers.cormode.experiments.learning import build_tree, mutual_information
 from tallyveil.papers.cormode.experiments.optima import bound_least_mass
 from tallyveil.papers.cormode.mechanisms import build_compared, fair_diagonal
 
@@ -27,11 +26,8 @@ def test_the_mass_bound_is_a_bound():
     assert bound_least_mass(5, ("beyond", 1), (1, 4), 0.62) == pytest.approx(0.62, abs=1e-4)
 
 
-def test_groups_and_trees():
+def test_an_incomplete_group_is_left_out():
     assert count_by_group(np.array([1, 0, 1, 1, 1]), 2).tolist() == [1, 2]
-    assert mutual_information(np.full((2, 2), 1e6)) == pytest.approx(0, abs=1e-9)
-    tree = build_tree({("a", "b"): 1.0, ("b", "c"): 2.0, ("a", "c"): 3.0})
-    assert tree == [("a", "c"), ("b", "c")]
 
 
 @pytest.mark.parametrize(("n", "alpha", "truth"), [(4, 10 / 11, 121 / 541), (5, 2 / 3, 27 / 95)])

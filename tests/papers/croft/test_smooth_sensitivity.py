@@ -36,11 +36,11 @@ def test_smooth_sensitivity_by_enumeration(make, database, beta):
     assert tv.papers.smooth_sensitivity(q, database, beta) == pytest.approx(wanted, rel=1e-12)
 
 
-def test_cauchy_noise_is_private_over_all_databases():
+@pytest.mark.parametrize(("beta", "share"), [(0.5, 0.53), (None, 1.0)])
+def test_cauchy_noise_is_private_over_all_databases(beta, share):
     q, epsilon = tv.Query.maximum(0, 3), 1.0
     released = {
-        d: tv.papers.cauchy(q, epsilon, d, beta=epsilon / 2)
-        for d in itertools.product(range(4), repeat=3)
+        d: tv.papers.cauchy(q, epsilon, d, beta=beta) for d in itertools.product(range(4), repeat=3)
     }
     worst = max(
         float(np.log(released[d] / released[(*d[:at], v, *d[at + 1 :])]).max())
@@ -48,7 +48,13 @@ def test_cauchy_noise_is_private_over_all_databases():
         for at in range(3)
         for v in range(4)
     )
-    assert worst <= epsilon * 0.53  # errata, Croft 9: the scale 8 S/epsilon is very loose
+    assert worst <= epsilon * share  # errata, Croft 9: the scale 8 S/epsilon is loose
+    assert worst > epsilon * share * 0.6
+
+
+def test_a_beta_that_breaks_the_promise_is_refused():
+    with pytest.raises(tv.ArgumentError, match=r"'beta' must be at most 0\.875"):
+        tv.papers.cauchy(tv.Query.maximum(0, 3), 1.0, [1, 2], beta=0.9)
 
 
 @pytest.mark.parametrize(

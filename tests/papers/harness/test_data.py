@@ -10,6 +10,7 @@ from tallyveil.papers.harness.data import (
     Data,
     draw_binomial,
     load_adult,
+    load_bird_flu,
     load_families,
     load_homicides,
     load_schools,
@@ -17,7 +18,7 @@ from tallyveil.papers.harness.data import (
 
 
 def test_stand_ins_are_labelled_and_repeatable():
-    for make in (load_homicides, load_schools, load_families):
+    for make in (load_homicides, load_schools, load_families, load_bird_flu):
         first, second = make(Data()), make(Data())
         assert not first.real
         assert "stand-in" in first.label
@@ -33,6 +34,8 @@ def test_stand_ins_follow_the_printed_summaries():
     assert len(crime) == 3136
     assert abs((crime == 0).mean() - 0.53) < 0.005
     assert len(load_schools(Data()).values) == 95_969
+    flu = load_bird_flu(Data()).values  # Figure 1: 50 states, n = 41
+    assert (len(flu), flu.max() + 1) == (50, 41)
     sizes = load_families(Data()).values  # Croft et al. (2020), section 4.3.5: 1 to 7, mean 2.02
     assert (sizes.min(), sizes.max()) == (1, 7)
     assert abs(sizes.mean() - 2.02) < 0.03
@@ -54,6 +57,9 @@ def test_real_files_are_read(tmp_path):
     people = tmp_path / "people.csv"
     people.write_text("NPF\nN\n3\n9\n")
     assert load_families(Data(families=people)).values.tolist() == [1, 3, 7]
+    states = tmp_path / "states.csv"
+    states.write_text("State,Bird_Flu_Cases\nA,0\nB,38\n")
+    assert load_bird_flu(Data(bird_flu=states)).values.tolist() == [0, 38]
 
 
 def test_adult_is_read_plain_or_compressed(tmp_path):

@@ -12,6 +12,7 @@ from tallyveil.papers.harness.experiment import (
     Result,
     Table,
     check_claim,
+    check_estimate,
     check_improvement,
     check_number,
     check_numbers,
@@ -53,13 +54,32 @@ def test_many_numbers_agree_only_if_all_do():
         ((AGREES,), "matches"),
         ((AGREES, KNOWN), "differs"),
         ((AGREES, DIFFERS, KNOWN), "unexplained"),
-        ((skip_check("x", "1", "2", "other data"),), "matches"),
+        ((skip_check("x", "1", "2", "other data"),), "not judged"),
+        ((AGREES, skip_check("x", "1", "2", "other data")), "matches"),
         ((check_improvement("x", "1", "2", False),), "unexplained"),
         ((check_claim("x", "no", False, "known"),), "differs"),
+        ((AGREES, KNOWN, check_claim("x", "no", False, guess="perhaps")), "open"),
+        ((check_claim("x", "yes", True, "an excuse for the day it fails"),), "unexplained"),
+        ((check_number("x", 1.0, 1.0, within=0.1, guess="perhaps"),), "unexplained"),
     ],
 )
 def test_verdicts(findings, verdict):
     assert result(*findings).verdict == verdict
+
+
+def test_simulated_values_agree_within_their_measured_error():
+    assert check_estimate("x", 1.0, 1.044, error=0.01, rounding=0.005).agrees is True
+    found = check_estimate("x", 1.0, 1.046, error=0.01, rounding=0.005)
+    assert found.agrees is False
+    assert found.got == "1.046, standard error 0.01"
+    assert check_estimate("x", 1.0, 1.0 + 1e-6, error=0.0).agrees is False
+
+
+def test_guesses_say_that_they_are():
+    guessed = check_claim("x", "no", False, guess="Other data.")
+    assert result(guessed).verdict_line == ("differs from the print: Not established: Other data.")
+    stale = check_claim("an excuse", "yes", True, "A misprint.")
+    assert "an excuse (agrees, against its stated reason)" in result(stale).verdict_line
 
 
 def test_verdict_lines_say_why_and_on_which_data():
@@ -68,7 +88,9 @@ def test_verdict_lines_say_why_and_on_which_data():
         "differs from the print (stand-in): A misprint."
     )
     assert "NOT EXPLAINED: two" in result(DIFFERS, KNOWN).verdict_line
-    assert "where it can be compared" in result(skip_check("x", "1", "2", "why")).verdict_line
+    partly = result(AGREES, skip_check("x", "1", "2", "why"))
+    assert "where it can be judged" in partly.verdict_line
+    assert result(skip_check("x", "1", "2", "Why.")).verdict_line == "not judged: Why."
 
 
 def test_words_of_findings():
@@ -78,7 +100,7 @@ def test_words_of_findings():
         "better",
     ]
     assert check_improvement("x", "", "", False).word == "NOT better"
-    assert skip_check("x", "", "", "why").word == "not comparable"
+    assert skip_check("x", "", "", "why").word == "not judged"
 
 
 def made_up(*findings):
@@ -123,7 +145,7 @@ def test_the_page_escapes_bars_and_links_to_sections():
     assert "[Cormode 2018 Figure 99](#cormode-2018-figure-99)" in text
     assert "### Cormode 2018 Figure 99" in text
     assert "tallyveil reproduce --quick" in text
-    assert "| three | 1 | 2 | differs: A misprint. |" in text
+    assert "| three | 1 ± 0.005 | 2 | differs: A misprint. |" in text
 
 
 def test_the_documentation_page_carries_the_pictures_of_what_is_better(tmp_path):

@@ -12,16 +12,19 @@ CHECKLIST = {
         *(f"Figure {k}" for k in range(1, 19)),
         "Example 1",
         "Theorem 3",
+        "Theorem 5",  # uniqueness
+        "Section 6.3",  # derivability
         "Section 8",  # naive Bayes and Chow-Liu from group counts
     ],
     "croft": [*(f"Table {k}" for k in range(1, 5)), *(f"Figure {k}" for k in range(1, 10))],
     "kohli": [
-        *(f"Figure {k}" for k in (3, 4, 5, 6, 7, 8)),
+        *(f"Figure {k}" for k in (1, 3, 4, 5, 6, 7, 8)),
         "Table 2",
         "Table 3",
         "Example 1",
         "Example 2",
         "Section 3",
+        "Section 6",  # the other privatizers
         "Formulas",
     ],
     "gupte": [

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tallyveil.arrays import Floats
+from tallyveil.arrays import COMPARISON_ROUNDING, Floats
 from tallyveil.errors import ArgumentError, QueryError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.mechanisms.additive import noise_matrix
@@ -98,7 +98,10 @@ def cauchy(
 ) -> Floats:
     """Compute the distribution of the released answer for one database, with Cauchy noise.
 
-    The scale is 8 S/epsilon, S the smooth sensitivity at `beta`.
+    The scale is 8 S/epsilon, S the smooth sensitivity at `beta`. The privacy loss is at most
+    epsilon/8 + beta: moving the centre by at most S costs S/scale, since the logarithm of the
+    density has slope at most 1/scale, and changing the scale by at most a factor e^beta costs
+    beta.
 
     Parameters
     ----------
@@ -107,7 +110,8 @@ def cauchy(
     epsilon : number or str
         The privacy loss.
     beta : float, optional
-        epsilon/6 if not given; the paper gives none (errata, Croft 9).
+        At most 7 epsilon/8, the default, which makes the noise as small as the promise allows.
+        The paper gives none (errata, Croft 9).
     boundary : {"snap", "normalize"}
         Move answers outside the range to its ends, or rescale what lies inside. Only
         ``"snap"`` keeps the privacy of the noise; ``"normalize"`` promises nothing.
@@ -128,7 +132,11 @@ def cauchy(
     1.0
     """
     exact = exact_epsilon(epsilon)
-    spread = smooth_sensitivity(query, database, float(exact) / 6 if beta is None else beta)
+    largest = 7 * float(exact) / 8
+    rate = largest if beta is None else beta
+    if rate > largest * (1 + COMPARISON_ROUNDING):
+        raise ArgumentError("beta", f"be at most {largest:g}, 7/8 of epsilon", beta)
+    spread = smooth_sensitivity(query, database, rate)
     values = np.asarray(database, dtype=float)
     position = {"minimum": 0, "median": (len(values) - 1) // 2, "maximum": len(values) - 1}
     answer = np.sort(values)[position[query.kind]]

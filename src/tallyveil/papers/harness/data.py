@@ -26,6 +26,7 @@ __all__ = [
     "Sample",
     "draw_binomial",
     "load_adult",
+    "load_bird_flu",
     "load_families",
     "load_homicides",
     "load_schools",
@@ -64,6 +65,7 @@ class Data:
     homicides: Path | None = None
     schools: Path | None = None
     families: Path | None = None
+    bird_flu: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,21 @@ def load_homicides(data: Data) -> Sample:
     z = np.array([NormalDist().inv_cdf(u) for u in _list_quantiles(3_136)])
     counts = np.floor(np.exp(1.75 * (z - 0.066))).astype(np.int64)
     return Sample(counts, f"{STAND_IN} in place of homicides by county", False)
+
+
+def load_bird_flu(data: Data) -> Sample:
+    """Load human cases of bird flu per US state: 50 rows, most of them zeros.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), Figure 1.
+    """
+    if data.bird_flu is not None:
+        counts = _read_column(data.bird_flu, "Bird_Flu_Cases")
+        return Sample(counts, f"bird flu in {len(counts)} states", True)
+    z = np.array([NormalDist().inv_cdf(u) for u in _list_quantiles(50)])
+    counts = np.floor(np.exp(2.6 * (z - 0.9))).astype(np.int64)
+    return Sample(counts, f"{STAND_IN} in place of bird flu by state", False)
 
 
 def load_schools(data: Data) -> Sample:

@@ -1,19 +1,22 @@
 """Experiments and findings: results computed again and compared with what a paper printed.
 
-A `Finding` is one claim of a paper beside our result. A finding that does not agree and has no
-known reason makes the experiment's verdict "unexplained", and the command exits with code 1.
+A `Finding` is one claim of a paper beside our result. A reason (or a guess at one) is given only
+where a difference is expected. A difference without one makes the verdict "unexplained", and so
+does a claim that agrees although a reason for a difference is on file; the command then exits
+with code 1. No claim that agrees can therefore carry an excuse for the day it fails.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tallyveil.arrays import Floats
 from tallyveil.papers.harness.bibliography import PAPERS
 from tallyveil.papers.harness.data import Data
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
+    "STANDARD_ERRORS",
     "Context",
     "Experiment",
     "Finding",
@@ -28,18 +32,24 @@ __all__ = [
     "Table",
     "Verdict",
     "check_claim",
+    "check_estimate",
     "check_improvement",
     "check_number",
     "check_numbers",
     "skip_check",
+    "standard_error",
 ]
 
 Item = TypeVar("Item")
-Verdict = Literal["matches", "differs", "unexplained"]
-
+Verdict = Literal["matches", "differs", "open", "not judged", "unexplained"]
+"""Matches; differs for established reasons, or for reasons we only guess; holds nothing that can
+be judged; or differs for reasons unknown."""
 
 ROUNDING = 1 + 1e-9
 """Tolerances are widened by this factor, so that a value on the border agrees."""
+
+STANDARD_ERRORS = 4
+"""A simulated value agrees with the print within this many of its own standard errors."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +76,15 @@ class Finding:
     paper, got : str
         The paper's value and ours. For a claim of ours, `paper` holds the value to improve on.
     agrees : bool or None
-        None where nothing can be compared, because the paper's data are not available.
+        None where nothing is judged: other data than the paper's, or words without a measure.
     reason : str
-        Why a difference is known, such as a misprint; empty if it is not.
+        Why they differ, as established; a finding with a reason must differ.
     ours : bool
         Whether the claim goes beyond the paper.
+    guess : str
+        A possible reason that is not established; a finding with a guess must differ.
+    within : float or None
+        The tolerance of a number: how far apart the two may be and still agree.
     """
 
     claim: str
@@ -79,25 +93,70 @@ class Finding:
     agrees: bool | None
     reason: str = ""
     ours: bool = False
+    guess: str = ""
+    within: float | None = None
 
     @property
     def word(self) -> str:
         """The finding's own verdict in a word or two."""
         if self.agrees is None:
-            return "not comparable"
+            return "not judged"
         if self.ours:
             return "better" if self.agrees else "NOT better"
         return "agrees" if self.agrees else "differs"
 
+    @property
+    def why(self) -> str:
+        """The reason, or the guess with a word that says it is one."""
+        return self.reason or (f"Not established: {self.guess}" if self.guess else "")
 
-def check_number(claim: str, paper: float, got: float, within: float, reason: str = "") -> Finding:
+    @property
+    def stale(self) -> bool:
+        """Whether it agrees although a reason for a difference is on file."""
+        return self.agrees is True and bool(self.why)
+
+
+def check_number(
+    claim: str, paper: float, got: float, within: float, reason: str = "", *, guess: str = ""
+) -> Finding:
     """Compare a printed number with ours; they agree if at most `within` apart.
 
     >>> check_number("pi", 3.14, 3.14159, within=0.005).agrees
     True
     """
     agrees = bool(math.isfinite(got) and abs(got - paper) <= within * ROUNDING)
-    return Finding(claim, f"{paper:.6g}", f"{got:.6g}", agrees, reason)
+    return Finding(claim, f"{paper:.6g}", f"{got:.6g}", agrees, reason, guess=guess, within=within)
+
+
+def check_estimate(
+    claim: str,
+    paper: float,
+    got: float,
+    error: float,
+    *,
+    rounding: float = 0.0,
+    reason: str = "",
+    guess: str = "",
+) -> Finding:
+    """Compare a printed number with a simulated one whose standard error was measured.
+
+    They agree within `STANDARD_ERRORS` of it, and the rounding of the print. A printed value that
+    was itself simulated has an error of its own, which the papers do not state: it is taken as 0.
+
+    >>> check_estimate("a mean", 0.64, 0.66, error=0.004, rounding=0.005).within
+    0.021
+    """
+    finding = check_number(claim, paper, got, STANDARD_ERRORS * error + rounding, reason)
+    return replace(finding, got=f"{got:.4g}, standard error {error:.2g}", guess=guess)
+
+
+def standard_error(runs: Floats) -> float:
+    """Estimate the standard error of the mean of independent runs; 0 for runs that are equal.
+
+    >>> standard_error(np.array([1.0, 2.0, 3.0, 2.0])) * 2 == np.sqrt(2 / 3)
+    np.True_
+    """
+    return float(np.std(runs, ddof=1)) / math.sqrt(len(runs))
 
 
 def check_numbers(
@@ -113,21 +172,22 @@ def check_numbers(
         raise ValueError("as many numbers as printed are needed")
     worst = float(np.abs(printed - ours).max())
     text = f"largest difference {worst:.2g}"
-    return Finding(claim, f"{printed.size} numbers", text, worst <= within * ROUNDING, reason)
+    agrees = worst <= within * ROUNDING
+    return Finding(claim, f"{printed.size} numbers", text, agrees, reason, within=within)
 
 
-def check_claim(claim: str, got: str, true: Any, reason: str = "") -> Finding:
+def check_claim(claim: str, got: str, true: Any, reason: str = "", guess: str = "") -> Finding:
     """Record a statement of the paper in words, and whether our results satisfy it."""
-    return Finding(claim, "stated", got, bool(true), reason)
+    return Finding(claim, "stated", got, bool(true), reason, guess=guess)
 
 
-def check_improvement(claim: str, paper: str, got: str, true: Any, reason: str = "") -> Finding:
+def check_improvement(claim: str, paper: str, got: str, true: Any) -> Finding:
     """Record a claim of ours that goes beyond the paper, and whether this run supports it."""
-    return Finding(claim, paper, got, bool(true), reason, ours=True)
+    return Finding(claim, paper, got, bool(true), ours=True)
 
 
 def skip_check(claim: str, paper: str, got: str, reason: str) -> Finding:
-    """Record a printed value that cannot be compared with ours here, and why."""
+    """Record a statement that is not judged here, and why: other data, or words without measure."""
     return Finding(claim, paper, got, None, reason)
 
 
@@ -154,10 +214,14 @@ class Result:
 
     @property
     def verdict(self) -> Verdict:
-        """Matches, differs for known reasons, or differs for reasons unknown."""
+        """Matches, or differs for reasons established, guessed or unknown."""
         failed = [finding for finding in self.findings if finding.agrees is False]
-        if any(not finding.reason for finding in failed):
+        if any(not f.why for f in failed) or any(f.stale for f in self.findings):
             return "unexplained"
+        if any(not finding.reason for finding in failed):
+            return "open"
+        if all(finding.agrees is None for finding in self.findings):
+            return "not judged"
         return "differs" if failed else "matches"
 
     @property
@@ -165,14 +229,17 @@ class Result:
         """The verdict in one sentence, with the reasons where it differs."""
         failed = [finding for finding in self.findings if finding.agrees is False]
         beside = f" ({self.data})" if self.data else ""
-        if not failed:
+        if self.verdict == "matches":
             partly = any(finding.agrees is None for finding in self.findings)
-            return "matches the paper" + (" where it can be compared" if partly else "") + beside
-        if self.verdict == "differs":
-            reasons = list(dict.fromkeys(finding.reason for finding in failed))
+            return "matches the paper" + (" where it can be judged" if partly else "") + beside
+        if self.verdict == "not judged":
+            return f"not judged{beside}: " + self.findings[-1].reason
+        if self.verdict != "unexplained":
+            reasons = list(dict.fromkeys(finding.why for finding in failed))
             return f"differs from the print{beside}: " + " ".join(reasons)
-        open_ones = "; ".join(finding.claim for finding in failed if not finding.reason)
-        return f"DIFFERS, NOT EXPLAINED{beside}: {open_ones}"
+        open_ones = [finding.claim for finding in failed if not finding.why]
+        stale = [f"{f.claim} (agrees, against its stated reason)" for f in self.findings if f.stale]
+        return f"DIFFERS, NOT EXPLAINED{beside}: " + "; ".join(open_ones + stale)
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,22 @@ Found: TypeAlias = Sequence[tuple[Experiment, Result]]
 
 HEAD = """# Reproduction of the four papers
 
-Written by `tallyveil reproduce{how}`; do not edit. Every table and figure of the papers is
-computed again by this library and compared with the print. "agrees" and "differs" are computed
-in the run, not typed: a claim that fails without a known reason ends the command with exit
-code 1. "better" marks what goes beyond the papers, on the same axes as the figure it improves.
-Where a line says "corrected" or names an independent solver, the expected value is not printed
-in the paper; `tallyveil/papers/ERRATA.md` lists the misprints. a stands for e^-epsilon.
+Written by `tallyveil reproduce{how}`; do not edit. The papers' tables, figures and tested claims
+are computed again by this library and compared with the print; [features](features.md) lists what
+is not. "agrees" and "differs" are computed in the run, not typed. A claim that differs must have a
+reason on file, and a claim that agrees must have none; otherwise the command ends with exit code 1.
+"Not established" marks a reason that is only our guess, "not judged" a statement without a measure
+or about data that we do not have. "better" marks what goes beyond the papers, on the same axes as
+the figure it improves. ± is the tolerance: half a unit of the last printed digit, the accuracy of
+the solver, or, for simulated values, four measured standard errors and the rounding of the print.
+Where a line says "corrected" or names an independent solver, the expected value is not printed in
+the paper; `tallyveil/papers/ERRATA.md` lists the misprints. a stands for e^-epsilon.
 """
 WORDS = {
     "matches": "matches",
     "differs": "differs, with a known reason",
+    "open": "differs, reason not established",
+    "not judged": "not judged",
     "unexplained": "DIFFERS, NOT EXPLAINED",
 }
 
@@ -66,8 +72,9 @@ def _render_section(experiment: Experiment, result: Result, picture: str | None)
 
 
 def _render_row(finding: Finding) -> str:
-    reason = f": {finding.reason}" if finding.reason and finding.agrees is not True else ""
-    cells = (finding.claim, finding.paper, finding.got, finding.word + reason)
+    reason = f": {finding.why}" if finding.why else ""
+    within = "" if finding.within is None else f" ± {finding.within:.2g}"
+    cells = (finding.claim, finding.paper + within, finding.got, finding.word + reason)
     return "| " + " | ".join(_escape(cell) for cell in cells) + " |"
 
 

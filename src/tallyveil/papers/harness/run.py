@@ -121,8 +121,8 @@ def write_outcome(outcome: Outcome, out: Path) -> None:
     for name, table in result.tables.items():
         _write_csv(table, folder / (f"{stem}.csv" if name == "data" else f"{stem}-{name}.csv"))
     findings = Table.of(
-        ("claim", "paper", "ours", "verdict", "reason"),
-        [(f.claim, f.paper, f.got, f.word, f.reason) for f in result.findings],
+        ("claim", "paper", "tolerance", "ours", "verdict", "reason"),
+        [(f.claim, f.paper, f.within, f.got, f.word, f.why) for f in result.findings],
     )
     _write_csv(findings, folder / f"{stem}-verdict.csv")
     drawn = result.draw()
@@ -158,9 +158,10 @@ def _summarise(outcome: Outcome) -> dict[str, Any]:
             {
                 "claim": f.claim,
                 "paper": f.paper,
+                "tolerance": f.within,
                 "ours": f.got,
                 "verdict": f.word,
-                "reason": f.reason,
+                "reason": f.why,
             }
             for f in result.findings
         ],

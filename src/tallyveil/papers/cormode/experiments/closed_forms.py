@@ -87,7 +87,8 @@ def figure_3(context: Context) -> Result:
             1.0,
             misprint,
             1e-9,
-            "Definition 4 prints (1-a)^|d|/(1+a); the noise is (1-a)/(1+a) a^|d|.",
+            "In the text we have, Definition 4 reads (1-a)^|d|/(1+a); the noise is (1-a)/(1+a) "
+            "a^|d|. A symbol may have been lost when the text was extracted.",
         ),
         check_number(
             "rescaled zero-one loss, 2a/(1+a)",

@@ -19,7 +19,7 @@ from tallyveil.papers.harness.experiment import (
     Result,
     Table,
     check_claim,
-    check_number,
+    skip_check,
 )
 from tallyveil.properties import SEVEN
 from tallyveil.query import Query
@@ -66,27 +66,40 @@ def _plot_errors(context: Context, loss: str) -> Result:
         <= min(build_designed(n, label, loss)[name].expected_loss(loss) for name in NAMES) + 1e-9
         for label, n in cells
     )
-    top = sum(
-        mean[label, n, "UCM"] <= min(mean[label, n, k] for k in NAMES) * 1.02 for label, n in cells
-    )
-    near = [mean[label, n, "WM"] / mean[label, n, "UCM"] for label, n in cells]
+    top = sum(mean[label, n, "UCM"] <= min(mean[label, n, k] for k in NAMES) for label, n in cells)
+    ratio = {
+        (*cell, name): mean[*cell, name] / mean[*cell, "UCM"] for cell in cells for name in NAMES
+    }
+    near, far = ([ratio[*cell, name] for cell in cells] for name in ("WM", "AM"))
+    fairer = {label: [ratio[label, n, "FM"] for n in (4, 8, 12)] for label in RATIOS}
     at_even = [root[label, n, 0.5, "AM"] for label, n in cells]
     at_edge = [root[label, n, 0.1, "AM"] for label, n in cells]
     findings = (
         check_claim(
-            "UCM has the lowest expected loss it was designed for, at every setting",
+            "UCM has the lowest expected loss it was designed for, at every setting (true by "
+            "construction: a check of the solver)",
             "lowest of the five",
             ordered,
         ),
         check_claim(
-            "UCM among the best for RMSE averaged over p",
+            "UCM among the best for RMSE: the best of all, averaged over p",
             f"in {top} of {len(cells)} settings",
-            top >= len(cells) - 1,
+            top == len(cells),
+        ),
+        skip_check(
+            "WM provides a similar level of accuracy",
+            "stated",
+            f"RMSE {min(near):.2f} to {max(near):.2f} times UCM's; AM {min(far):.2f} to "
+            f"{max(far):.2f} times",
+            "Similar has no measure.",
         ),
         check_claim(
-            "WM provides a similar level of accuracy",
-            f"RMSE {min(near):.2f} to {max(near):.2f} times UCM's",
-            max(near) < 1.35,
+            "FM does better as the group size increases: RMSE over UCM's falls",
+            "; ".join(
+                f"a = {label}: " + " ".join(f"{x:.2f}" for x in falling)
+                for label, falling in fairer.items()
+            ),
+            all((np.diff(falling) < 0).all() for falling in fairer.values()),
         ),
         check_claim(
             "AM does well near p = 0.5 and worse at p = 0.1",
@@ -150,28 +163,25 @@ def _check_distances(
         for label in RATIOS
         for d in distances
     ]
-    close = max(
-        max(value["0.67", p, k, d] for k in rest) - min(value["0.67", p, k, d] for k in rest)
-        for p in shares
-        for d in distances
-    ) / max(value["0.67", p, "UM", 0] for p in shares)
+    spread = {
+        label: max(np.ptp([value[label, p, k, d] for k in rest]) for p in shares for d in distances)
+        / max(value[label, p, "UM", 0] for p in shares)
+        for label in RATIOS
+    }
     home = strict["UCM"].matrix[:, 3:6].sum(axis=1).min()
-    worst_small = skewed["UCM"][0] >= max(skewed[k][0] for k in rest)
-    why = "Measured by the squared error UCM is not the worst, even at d = 0; measured by the "
-    why += "chance of an error it is."
     chance = {k: m.expected_loss(("beyond", 0), ("binomial", 0.1)) for k, m in strict.items()}
     return (
         check_claim(
-            "p = 0.1, larger a, small d: UCM performs worst",
-            f"L{power},0: UCM {skewed['UCM'][0]:.3f}, others up to "
-            f"{max(skewed[k][0] for k in rest):.3f}",
-            worst_small,
-            why,
-        ),
-        check_claim(
-            "... counting errors instead of their size",
-            f"UCM wrong {chance['UCM']:.3f}, others up to {max(chance[k] for k in rest):.3f}",
+            "p = 0.1, larger a, small d: UCM performs worst, by probability mass (the chance of "
+            "an error)",
+            f"UCM {chance['UCM']:.3f}, others up to {max(chance[k] for k in rest):.3f}",
             chance["UCM"] >= max(chance[k] for k in rest),
+        ),
+        skip_check(
+            f"... by L{power},0, read as the mean of |error|^{power}",
+            "",
+            f"UCM {skewed['UCM'][0]:.3f}, others up to {max(skewed[k][0] for k in rest):.3f}",
+            f"The paper does not define L{power},d; its sentence speaks of probability mass.",
         ),
         check_claim(
             "... and this reverses as d grows (d = 5)",
@@ -186,10 +196,14 @@ def _check_distances(
         check_claim(
             "UCM preferred for balanced inputs (p = 0.6)",
             f"lowest at {sum(balanced)} of {len(balanced)} points",
-            np.mean(balanced) >= 0.8,
+            all(balanced),
         ),
-        check_number(
-            "a = 0.67: AM, FM and WM almost overlap; spread over UM's loss", 0.0, close, 0.1
+        skip_check(
+            "AM, FM and WM behave similarly, and almost overlap for the smaller a",
+            "stated",
+            "largest spread over UM's loss: "
+            + ", ".join(f"{share:.3f} at a = {label}" for label, share in spread.items()),
+            "Almost has no measure.",
         ),
     )
 

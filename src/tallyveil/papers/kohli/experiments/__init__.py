@@ -4,6 +4,7 @@ from tallyveil.papers.kohli.experiments import (
     budget_split,
     distributions,
     releases,
+    robustness,
     runtime,
     theory,
 )
@@ -14,6 +15,7 @@ EXPERIMENTS = (
     *budget_split.EXPERIMENTS,
     *distributions.EXPERIMENTS,
     *releases.EXPERIMENTS,
+    *robustness.EXPERIMENTS,
     *runtime.EXPERIMENTS,
     *theory.EXPERIMENTS,
 )

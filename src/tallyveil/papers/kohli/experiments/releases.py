@@ -1,4 +1,8 @@
-"""Kohli and Laskowski (2026), section 6: errors of whole releases (Figures 5 and 6)."""
+"""Kohli and Laskowski (2026), section 6: errors of whole releases (Figures 5 and 6).
+
+The paper does not say how many simulations it averaged. A printed value is therefore compared
+within four standard errors of ours, and its rounding; its own error is not known.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +14,29 @@ from tallyveil.figures import Curve, Panel, panels
 from tallyveil.mechanisms.transport import transport
 from tallyveil.optimize.design import design
 from tallyveil.papers.harness.experiment import (
+    STANDARD_ERRORS,
     Context,
     Experiment,
     Finding,
     Result,
     Table,
     check_claim,
+    check_estimate,
     check_improvement,
     check_number,
     skip_check,
+    standard_error,
 )
 from tallyveil.papers.kohli.experiments.distributions import load_datasets
 from tallyveil.papers.kohli.experiments.simulation import (
     BEST,
     GEOMETRIC,
     HEURISTICS,
+    METRICS,
     ONE_STAGE,
     OURS,
     UNFIXED,
+    UNFIXED_SQUARED,
     Cells,
     simulate,
 )
@@ -37,12 +46,18 @@ from tallyveil.query import Query
 __all__ = ["EXPERIMENTS"]
 
 SANDWICH = HEURISTICS[0]
+BASELINES = (UNFIXED, *ONE_STAGE)
+OTHER_DATA = "Not the paper's data."
 GRID_POINT = (
     "The paper says 1, but its grid of 11 budgets has no 1: its three values are those at 1.05."
 )
+FEW_RUNS = (
+    "chance. The paper does not say how many simulations it averaged; with fewer than about 50 "
+    "its own standard error would be large enough."
+)
 
 
-def _plot_cells(cells: Cells, methods: list[str], part: str, what: str) -> list[Panel]:
+def _plot_cells(cells: Cells, methods: list[str], metric: str, what: str) -> list[Panel]:
     parts = []
     for name in dict.fromkeys(key[0] for key in cells):
         epsilons = sorted({key[1] for key in cells if key[0] == name})
@@ -50,119 +65,150 @@ def _plot_cells(cells: Cells, methods: list[str], part: str, what: str) -> list[
             Curve(
                 method,
                 epsilons,
-                [getattr(cells[name, e, method], part) for e in epsilons],
-                [getattr(cells[name, e, method], f"{part}_se") for e in epsilons],
+                [cells[name, e, method].mean(metric) for e in epsilons],
+                [cells[name, e, method].error(metric) for e in epsilons],
                 strong=method == OURS,
             )
             for method in methods
         ]
-        parts.append(Panel(name, curves, "total epsilon", what, log="xy"))
+        parts.append(Panel(f"{name}, {what}", curves, "total epsilon", what, log="xy"))
     return parts
 
 
 def _tabulate_cells(cells: Cells) -> Table:
-    columns = (
-        "dataset",
-        "epsilon",
-        "method",
-        "W1",
-        "standard error",
-        "mean absolute error",
-        "its standard error",
-    )
-    return Table.of(
-        columns,
-        [
-            (*key, e.distribution, e.distribution_se, e.counts, e.counts_se)
-            for key, e in cells.items()
-        ],
-    )
+    columns = ["dataset", "epsilon", "method", "repetitions"]
+    for metric in METRICS:
+        columns += [metric, f"standard error of {metric}"]
+    rows = [
+        (*key, len(e.runs), *(x for metric in METRICS for x in (e.mean(metric), e.error(metric))))
+        for key, e in cells.items()
+    ]
+    return Table.of(columns, rows)
 
 
 def _check_printed(
-    claim: str,
+    cells: Cells,
+    key: tuple[str, float, str],
     paper: float,
-    got: float,
-    error: float,
+    comparable: bool,
+    metric: str,
     *,
-    real: bool,
-    rounding: float = 0.005,
     reason: str = "",
+    guess: str = "",
 ) -> Finding:
-    """Compare a simulated value with the print: within 4 standard errors of the difference."""
-    if not real:
-        return skip_check(claim, f"{paper:g}", f"{got:.3g}", "Not the paper's data.")
-    return check_number(claim, paper, got, 4 * np.sqrt(2) * error + rounding, reason)
+    """Compare a simulated mean with the two decimals printed."""
+    cell = cells[key]
+    claim = f"{key[0]}, {key[1]:g}: {metric} of {key[2]}"
+    if not comparable:
+        return skip_check(claim, f"{paper:g}", f"{cell.mean(metric):.3g}", OTHER_DATA)
+    return check_estimate(
+        claim,
+        paper,
+        cell.mean(metric),
+        cell.error(metric),
+        rounding=0.005,
+        reason=reason,
+        guess=guess,
+    )
 
 
 def figure_5(context: Context) -> Result:
     """Distribution error against the total budget."""
     cells, real, label = simulate(context)
     methods = [SANDWICH, UNFIXED, GEOMETRIC, "discrete Gaussian", OURS]
-    parts = _plot_cells(cells, methods, "distribution", "Wasserstein-1")
-    findings = (*_check_printed_w1(cells, real), *_check_w1(cells))
+    parts = [part for metric in METRICS[:3] for part in _plot_cells(cells, methods, metric, metric)]
+    findings = (
+        *_check_printed_w1(cells, real, context.quick),
+        *_check_decreases(cells, real),
+        *_check_w1(cells),
+    )
     return Result({"data": _tabulate_cells(cells)}, partial(panels, parts), findings, label)
 
 
-def _check_printed_w1(cells: Cells, real: dict[str, bool]) -> list[Finding]:
+def _check_printed_w1(cells: Cells, real: dict[str, bool], quick: bool) -> list[Finding]:
     """Compare the values of W1 that section 6.1 prints."""
     crime = real["crime"]
-    baselines = (UNFIXED, *ONE_STAGE)
-    drop = {
-        name: 100
-        * (
-            1
-            - cells[name, 0.48, SANDWICH].distribution
-            / min(cells[name, 0.48, k].distribution for k in baselines)
-        )
-        for name in real
-    }
-    unfixed = cells["binomial", 0.48, UNFIXED].distribution
-    findings = [
-        _check_printed("binomial, 0.48: W1 of the best baseline", 0.64, unfixed, 0.02, real=True)
-    ]
-    printed = (
-        ("binomial", 0.48, SANDWICH, "the fixed-point method", 0.04, True, 0.005),
-        ("crime", 0.1, UNFIXED, "two-stage unfixed", 1.44, crime, 0.1),
-        ("crime", 0.1, SANDWICH, "the fixed-point method", 2.17, crime, 0.1),
-        ("schools", 0.1, SANDWICH, "the fixed-point method", 0.06, False, 0.005),
-        ("schools", 0.1, GEOMETRIC, "the truncated geometric", 2.60, False, 0.005),
-    )
-    for name, epsilon, method, words, value, comparable, rounding in printed:
-        cell = cells[name, epsilon, method]
-        claim = f"{name}, {epsilon:g}: W1 of {words}"
-        got, error = cell.distribution, cell.distribution_se
-        findings.append(
-            _check_printed(claim, value, got, error, real=comparable, rounding=rounding)
-        )
+    chance = "" if quick else FEW_RUNS
     return [
-        *findings[:2],
-        check_number("binomial, 0.48: decrease in per cent", 94, drop["binomial"], 2),
-        _check_decrease("crime", 74, drop["crime"], crime, 5),
-        _check_decrease("schools", 87, drop["schools"], False, 5),
-        *findings[2:],
+        _check_printed(cells, ("binomial", 0.48, UNFIXED), 0.64, True, "W1"),
+        _check_printed(cells, ("binomial", 0.48, SANDWICH), 0.04, True, "W1"),
+        _check_printed(cells, ("crime", 0.1, UNFIXED), 1.44, crime, "W1", guess=chance),
+        _check_printed(cells, ("crime", 0.1, SANDWICH), 2.17, crime, "W1"),
+        _check_printed(cells, ("schools", 0.1, SANDWICH), 0.06, False, "W1"),
+        _check_printed(cells, ("schools", 0.1, GEOMETRIC), 2.60, False, "W1"),
     ]
+
+
+def _check_decreases(cells: Cells, real: dict[str, bool]) -> list[Finding]:
+    """Compare the decrease from the best baseline to the fixed-point method, in per cent."""
+    findings = []
+    for name, paper in (("binomial", 94), ("crime", 74), ("schools", 87)):
+        claim = f"{name}, 0.48: decrease of W1 in per cent"
+        fixed = cells[name, 0.48, SANDWICH]
+        best = min((cells[name, 0.48, k] for k in BASELINES), key=lambda cell: cell.mean("W1"))
+        ratio = fixed.mean("W1") / best.mean("W1")
+        spread = fixed.runs[:, 0] / fixed.mean("W1") - best.runs[:, 0] / best.mean("W1")
+        error = 100 * ratio * standard_error(spread)  # delta method
+        if real[name] and name != "schools":
+            findings.append(check_estimate(claim, paper, 100 * (1 - ratio), error, rounding=0.5))
+        else:
+            findings.append(skip_check(claim, f"{paper}", f"{100 * (1 - ratio):.0f}", OTHER_DATA))
+    return findings
 
 
 def _check_w1(cells: Cells) -> list[Finding]:
     """Compare the constructors with each other, and ours with them."""
-    keys = {(name, e) for name, e, _ in cells}
-    best, sandwich = ({key: cells[*key, k] for key in keys} for k in (BEST, SANDWICH))
-    spread = max(
-        abs(best[key].distribution - sandwich[key].distribution)
-        / (
-            best[key].distribution_se
-            + sandwich[key].distribution_se
-            + 0.02 * sandwich[key].distribution
+    keys = sorted({(name, e) for name, e, _ in cells})
+    apart = {
+        key: cells[*key, BEST].mean("W1") / cells[*key, SANDWICH].mean("W1") - 1 for key in keys
+    }
+    gain = [cells[*key, BEST].mean("W1") / cells[*key, OURS].mean("W1") for key in keys]
+    middle = [(name, e) for name, e in keys if e == 0.48]
+    ahead = {
+        metric: min(
+            cells[*key, k].exceeds(cells[*key, SANDWICH], metric)
+            for key in middle
+            for k in BASELINES
         )
-        for key in keys
-    )
-    gain = [best[key].distribution / cells[*key, OURS].distribution for key in keys]
+        for metric in ("KS", "TV")
+    }
+    lower = {
+        metric: {
+            key
+            for key in keys
+            if cells[*key, SANDWICH].mean(metric)
+            < min(cells[*key, k].mean(metric) for k in BASELINES)
+        }
+        for metric in METRICS[:3]
+    }
+    exception = cells["crime", 0.1, SANDWICH].exceeds(cells["crime", 0.1, UNFIXED], "W1")
     return [
         check_claim(
-            "all fixed-point constructors overlap",
-            f"optimum against sandwich at most {spread:.1f} standard errors (+2 %)",
-            spread < 4,
+            "exceptions exist: crime, 0.1: two-stage unfixed has the lower W1",
+            f"by {exception:.1f} standard errors",
+            exception > (0 if len(cells["crime", 0.1, UNFIXED].runs) < 20 else STANDARD_ERRORS),
+        ),
+        skip_check(
+            "all fixed-point constructors overlap visually",
+            "stated",
+            f"W1 of the optimum is {100 * min(apart.values()):+.0f} % to "
+            f"{100 * max(apart.values()):+.0f} % of the sandwich's away",
+            "Visually has no measure.",
+        ),
+        *(
+            check_claim(
+                f"{metric} distance: the fixed-point method below every baseline at 0.48",
+                f"by at least {least:.0f} standard errors, in all three data sets",
+                least > STANDARD_ERRORS,
+            )
+            for metric, least in ahead.items()
+        ),
+        skip_check(
+            "the plots for KS and TV distance are similar",
+            "stated",
+            f"of {len(keys)} cells the fixed-point method is below every baseline in "
+            + ", ".join(f"{len(cells_below)} by {k}" for k, cells_below in lower.items()),
+            "Similar has no measure.",
         ),
         check_improvement(
             "combined estimate and matched ranks: W1 against the fixed-point optimum",
@@ -173,89 +219,91 @@ def _check_w1(cells: Cells) -> list[Finding]:
     ]
 
 
-def _check_decrease(
-    name: str, paper: float, got: float, comparable: bool, within: float
-) -> Finding:
-    claim = f"{name}, 0.48: decrease in per cent"
-    if not comparable:
-        return skip_check(claim, f"{paper:g}", f"{got:.0f}", "Not the paper's data.")
-    return check_number(claim, paper, got, within)
-
-
 def figure_6(context: Context) -> Result:
     """Count error against the total budget."""
     cells, real, label = simulate(context)
     methods = [BEST, *HEURISTICS, UNFIXED, GEOMETRIC, "discrete Gaussian", OURS]
-    parts = _plot_cells(cells, methods, "counts", "mean absolute error")
-    gap = _measure_program_gap(context)
-    findings = (*_check_printed_errors(cells, real["crime"]), *_check_errors(cells, gap))
+    squared = [UNFIXED_SQUARED if method == UNFIXED else method for method in methods]
+    parts = _plot_cells(cells, methods, "absolute", "mean absolute error")
+    parts += _plot_cells(cells, squared, "squared", "mean squared error")
+    findings = (
+        *_check_printed_errors(cells, real["crime"]),
+        *_check_errors(cells, "absolute", UNFIXED),
+        *_check_errors(cells, "squared", UNFIXED_SQUARED),
+        *_check_ours(cells, _measure_program_gap(context)),
+    )
     return Result({"data": _tabulate_cells(cells)}, partial(panels, parts), findings, label)
 
 
-def _check_printed_errors(cells: Cells, crime: bool) -> tuple[Finding, ...]:
+def _check_printed_errors(cells: Cells, crime: bool) -> list[Finding]:
     """Compare the count errors that section 6.2 prints; `crime` says whether the data are real."""
-
-    def off(name: str, epsilon: float, method: str) -> float:
-        return cells[name, epsilon, method].counts
-
-    return (
-        _check_printed(
-            "crime, 0.48: error of two-stage unfixed",
-            1.27,
-            off("crime", 0.48, UNFIXED),
-            0.01,
-            real=crime,
-        ),
-        _check_printed(
-            "crime, 0.48: error of the fixed-point optimum",
-            1.32,
-            off("crime", 0.48, BEST),
-            0.01,
-            real=crime,
-        ),
-        _check_printed(
-            "crime, 0.48: increase from two-stage unfixed to the optimum, in per cent",
+    best, unfixed = cells["crime", 0.48, BEST], cells["crime", 0.48, UNFIXED]
+    ratio = best.mean("absolute") / unfixed.mean("absolute")
+    claim = "crime, 0.48: increase from two-stage unfixed to the optimum, in per cent"
+    apart = best.runs[:, 3] / best.mean("absolute") - unfixed.runs[:, 3] / unfixed.mean("absolute")
+    findings = [
+        _check_printed(cells, ("crime", 0.48, UNFIXED), 1.27, crime, "absolute"),
+        _check_printed(cells, ("crime", 0.48, BEST), 1.32, crime, "absolute"),
+        check_estimate(
+            claim,
             5.7,
-            100 * (off("crime", 0.48, BEST) / off("crime", 0.48, UNFIXED) - 1),
-            0.0,
-            real=crime,
-            rounding=0.5,
+            100 * (ratio - 1),
+            100 * ratio * standard_error(apart),
+            rounding=0.05,
             reason="The printed 1.27 and 1.32 are 3.9 % apart.",
+        )
+        if crime
+        else skip_check(claim, "5.7", f"{100 * (ratio - 1):.1f}", OTHER_DATA),
+    ]
+    for epsilon, reason in ((1.0, GRID_POINT), (1.05, "")):
+        for method, value in ((GEOMETRIC, 0.55), (BEST, 0.64), (SANDWICH, 0.66)):
+            key = ("crime", epsilon, method)
+            findings.append(_check_printed(cells, key, value, crime, "absolute", reason=reason))
+    return findings
+
+
+def _check_errors(cells: Cells, metric: str, unfixed: str) -> tuple[Finding, ...]:
+    """Compare the methods with each other; these are exact sums on the same distributions."""
+    keys = sorted({(name, e) for name, e, _ in cells})
+
+    def off(key: tuple[str, float], method: str) -> float:
+        return cells[*key, method].mean(metric)
+
+    below = min(off(key, BEST) / off(key, unfixed) for key in keys)
+    behind = min(min(off(key, k) for k in HEURISTICS) / off(key, BEST) for key in keys)
+    lowest = sum(
+        off(key, BEST) < min(off(key, k) for k in (unfixed, *ONE_STAGE, *HEURISTICS))
+        for key in keys
+    )
+    return (
+        check_claim(
+            f"{metric} error: two-stage unfixed always below the fixed-point methods",
+            f"the optimum has {below:.4f} times its error, or more",
+            below > 1,
         ),
-        *(
-            _check_printed(
-                f"crime, {epsilon:g}: {method}",
-                value,
-                off("crime", epsilon, method),
-                0.0 if method == GEOMETRIC else 0.001,
-                real=crime,
-                reason=reason,
-            )
-            for epsilon, reason in ((1.0, GRID_POINT), (1.05, ""))
-            for method, value in ((GEOMETRIC, 0.55), (BEST, 0.64), (SANDWICH, 0.66))
+        check_claim(
+            f"{metric} error: heuristics at or above the optimum (a theorem: a check of both)",
+            f"the best has {behind:.4f} times its error, or more",
+            behind > 1 - 1e-9,
+        ),
+        check_claim(
+            f"{metric} error: the fixed-point optimum is never the lowest curve",
+            f"lowest in {lowest} of {len(keys)} cells",
+            lowest == 0,
         ),
     )
 
 
-def _check_errors(cells: Cells, gap: float) -> tuple[Finding, ...]:
-    """Compare the methods with each other; `gap` is that of the optimum to the program."""
-
-    def off(name: str, epsilon: float, method: str) -> float:
-        return cells[name, epsilon, method].counts
-
+def _check_ours(cells: Cells, gap: float) -> tuple[Finding, ...]:
+    """What goes beyond the paper; `gap` is that of the closed form to the program."""
     keys = {(name, e) for name, e, _ in cells}
-    behind = min(min(off(*key, k) for k in HEURISTICS) - off(*key, BEST) for key in keys)
-    ratio = {key: off(*key, OURS) / off(*key, BEST) for key in keys}
-    best = {key: min(off(*key, k) for k in HEURISTICS) / off(*key, BEST) for key in keys}
+
+    def off(key: tuple[str, float], method: str) -> float:
+        return cells[*key, method].mean("absolute")
+
+    ratio = {key: off(key, OURS) / off(key, BEST) for key in keys}
+    best = {key: off(key, BEST) / min(off(key, k) for k in HEURISTICS) for key in keys}
     return (
-        check_claim(
-            "two-stage unfixed always below the fixed-point methods",
-            "in every cell",
-            all(off(*key, UNFIXED) <= off(*key, BEST) + 1e-9 for key in keys),
-        ),
-        check_claim(
-            "heuristics at or above the optimum", f"least difference {behind:.1e}", behind > -1e-9
-        ),
         check_number(
             "transport's closed form against the linear program; largest relative gap",
             0.0,
@@ -265,8 +313,8 @@ def _check_errors(cells: Cells, gap: float) -> tuple[Finding, ...]:
         check_improvement(
             "the optimum in closed form: error against the best heuristic",
             "1",
-            f"{min(1 / v for v in best.values()):.3f} to {max(1 / v for v in best.values()):.3f}",
-            min(best.values()) > 1 - 1e-9,
+            f"{min(best.values()):.3f} to {max(best.values()):.3f}",
+            max(best.values()) < 1 + 1e-9,
         ),
         check_improvement(
             "combined estimate and matched ranks: error against the optimum",
@@ -287,7 +335,7 @@ def _measure_program_gap(context: Context) -> float:
         program = design(query, epsilon, "absolute", fixed_point=z, method="lp")
         ours = transport(query, epsilon, z).expected_loss("absolute", z)
         worst = max(worst, (ours - program.lower_bound) / ours)
-    return worst
+    return float(np.abs(worst))
 
 
 EXPERIMENTS = (
