@@ -2,6 +2,7 @@
 
 from tallyveil.papers.croft.experiments import (
     expected_loss,
+    extended_range,
     family_sizes,
     matrices,
 )
@@ -10,6 +11,7 @@ __all__ = ["EXPERIMENTS"]
 
 EXPERIMENTS = (
     *expected_loss.EXPERIMENTS,
+    *extended_range.EXPERIMENTS,
     *family_sizes.EXPERIMENTS,
     *matrices.EXPERIMENTS,
 )

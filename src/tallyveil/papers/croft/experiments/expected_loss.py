@@ -1,4 +1,4 @@
-"""Croft et al. (2020), section 4.3: loss of range-adherent mechanisms (Figures 1 to 7).
+"""Croft et al. (2020), section 4.3: loss of range-adherent mechanisms (Figures 1 to 5).
 
 "face value" takes the released answer as it is (equations 23 and 24); "post-processed" is the loss
 of a Bayesian with a uniform prior who remaps it (equations 25 and 26 corrected: errata, Croft 2).
@@ -29,7 +29,7 @@ from tallyveil.papers.harness.experiment import (
 )
 from tallyveil.query import Query
 
-__all__ = ["BUILDERS", "EXPERIMENTS"]
+__all__ = ["BUILDERS", "EXPERIMENTS", "measure_losses", "plot_losses", "tabulate_losses"]
 
 Builder = Callable[[Query, float], Mechanism]
 Losses = dict[tuple[float, str], tuple[float, ...]]
@@ -73,7 +73,8 @@ def measure_losses(
     return found
 
 
-def _plot_losses(found: Losses, x_label: str, log: str = "", strong: str = ONE) -> list[Panel]:
+def plot_losses(found: Losses, x_label: str, log: str = "", strong: str = ONE) -> list[Panel]:
+    """Draw the four measures of every mechanism, one panel each."""
     points = sorted({point for point, _ in found})
     names = list(dict.fromkeys(name for _, name in found))
     return [
@@ -91,7 +92,8 @@ def _plot_losses(found: Losses, x_label: str, log: str = "", strong: str = ONE) 
     ]
 
 
-def _tabulate_losses(found: Losses, what: str) -> Table:
+def tabulate_losses(found: Losses, what: str) -> Table:
+    """Tabulate the four measures of every mechanism at every point."""
     columns = (what, "mechanism", *MEASURES)
     return Table.of(columns, [(*key, *value) for key, value in found.items()])
 
@@ -170,9 +172,9 @@ def _plot_sizes(context: Context, epsilon: float) -> Result:
         *_check_squared(found, at_two if epsilon == 0.5 else ""),
         _check_calibrated(found),
     )
-    parts = _plot_losses(found, "records")
+    parts = plot_losses(found, "records")
     return Result(
-        {"data": _tabulate_losses(found, "records")}, partial(panels, parts, columns=2), findings
+        {"data": tabulate_losses(found, "records")}, partial(panels, parts, columns=2), findings
     )
 
 
@@ -298,9 +300,9 @@ def _plot_epsilons(context: Context, query: Query, printed: Printed) -> Result:
             )
             for name, value in zip(order, values, strict=True)
         )
-    parts = _plot_losses(found, "epsilon", "x")
+    parts = plot_losses(found, "epsilon", "x")
     return Result(
-        {"data": _tabulate_losses(found, "epsilon")},
+        {"data": tabulate_losses(found, "epsilon")},
         partial(panels, parts, columns=2),
         tuple(findings),
     )
@@ -315,90 +317,6 @@ def figure_5(context: Context) -> Result:
     """Maximum of values 0..9 against epsilon."""
     printed: Printed = {0.5: (3.801948086, 3.762776779, 3.162108803, 2.377540669, 2.834654541)}
     return _plot_epsilons(context, Query.maximum(0, 9), printed)
-
-
-def _plot_extended(
-    context: Context, make: Callable[[float], Query], printed: float | None, reason: str = ""
-) -> Result:
-    """Figures 6 and 7: releasing over 300 % of the valid range."""
-    epsilons = (0.1, 0.2, 0.5, 1.0) if context.quick else EPSILONS[1:]
-    kept = {k: BUILDERS[k] for k in (ONE, TWO, *NOISE)}
-    inside, outside = make(1), make(3)
-    found = measure_losses(context, epsilons, lambda e: (inside, e), kept)
-    wide = measure_losses(context, epsilons, lambda e: (outside, e), kept)
-    found |= {(e, f"{name} (ext)"): value for (e, name), value in wide.items()}
-    small = epsilons[0]
-
-    def compare(name: str, measure: int) -> list[float]:
-        """The wide range's error over the valid range's, at every epsilon."""
-        return [found[e, f"{name} (ext)"][measure] / found[e, name][measure] for e in epsilons]
-
-    apart = [
-        max(abs(x - 1) for name in (ONE, TWO) for x in compare(name, k))
-        for k in range(len(MEASURES))
-    ]
-    findings = [
-        check_claim(
-            f"face value: noise mechanisms worse with the wide range at high privacy ({small})",
-            ", ".join(
-                f"{name} {compare(name, FACE)[0]:.2f} times ({compare(name, SQUARED)[0]:.2f} "
-                "squared)"
-                for name in NOISE
-            ),
-            min(compare(name, k)[0] for name in NOISE for k in (FACE, SQUARED)) > 1,
-        ),
-        check_claim(
-            "post-processed: wide range on a par or marginally better (noise mechanisms)",
-            f"{min(min(compare(name, AFTER)) for name in NOISE):.3f} to "
-            f"{max(max(compare(name, AFTER)) for name in NOISE):.3f} times",
-            max(x for k in (AFTER, AFTER_SQUARED) for name in NOISE for x in compare(name, k))
-            <= 1 + SLACK,
-        ),
-        check_number(
-            "variants 1 and 2: no difference at face value; largest, relative",
-            0.0,
-            max(apart[FACE], apart[SQUARED]),
-            1e-5,
-        ),
-        check_number(
-            "variants 1 and 2: no difference post-processed; largest, relative",
-            0.0,
-            max(apart[AFTER], apart[AFTER_SQUARED]),
-            1e-5,
-            reason,
-        ),
-    ]
-    if printed is not None:
-        findings.append(
-            check_number(
-                "independent solver, epsilon = 0.2: variant 1 (ext)",
-                printed,
-                found[0.2, f"{ONE} (ext)"][0],
-                1e-5,
-            )
-        )
-    parts = _plot_losses(found, "epsilon", "x")
-    return Result(
-        {"data": _tabulate_losses(found, "epsilon")},
-        partial(panels, parts, columns=2),
-        tuple(findings),
-    )
-
-
-def figure_6(context: Context) -> Result:
-    """Mean of 10 records over the valid and three times the valid range."""
-    return _plot_extended(context, lambda extend: Query.mean(10, 0, 4, extend=extend), None)
-
-
-def figure_7(context: Context) -> Result:
-    """Maximum of 0..9 over the valid and three times the valid range."""
-    return _plot_extended(
-        context,
-        lambda extend: Query.maximum(0, 9, extend=extend),
-        2.450166002687522,
-        "The programs' optima are not unique: optima of the same expected error differ a little "
-        "after post-processing.",
-    )
 
 
 EXPERIMENTS = (
@@ -419,6 +337,4 @@ EXPERIMENTS = (
     Experiment("croft", "Figure 3", "Width of the response categories", "4.3.2", figure_3),
     Experiment("croft", "Figure 4", "Expected loss against epsilon, mean", "4.3.3", figure_4),
     Experiment("croft", "Figure 5", "Expected loss against epsilon, maximum", "4.3.3", figure_5),
-    Experiment("croft", "Figure 6", "Extended range, mean", "4.3.4", figure_6),
-    Experiment("croft", "Figure 7", "Extended range, maximum", "4.3.4", figure_7),
 )
