@@ -233,3 +233,21 @@ def test_a_release_that_matched_ranks_is_read_as_a_whole(tallyveil, tmp_path):
     mean = belief @ np.arange(9)
     expected = np.sqrt(belief @ (np.arange(9) - mean) ** 2)
     assert list(seen.values()) == pytest.approx([expected] * 2)
+
+
+def test_the_upper_bound_is_read_as_or_more(tallyveil, tmp_path):
+    table = tmp_path / "cases.csv"
+    table.write_text("area,cases\n" + "".join(f"a{i},{(i % 9) ** 2}\n" for i in range(300)))
+    for method in ("geometric", "preserve"):
+        folder = tmp_path / method
+        words = ("--keep", "all", "--count", "cases", "--upper", 30, "--epsilon", 1)
+        tallyveil("privatize", table, *words, "--method", method, "--out", folder, check=0)
+        said = tallyveil("interpret", folder, "--released", 30, check=0).stdout
+        assert "to 30 or more" in said
+        assert "cut off before the draw" in " ".join(said.split())
+        assert "30+" in said
+        lower = tallyveil("interpret", folder, "--released", 1, check=0).stdout
+        assert "or more" not in lower.replace("% or more", "")
+        found = list(csv.DictReader(tallyveil("interpret", folder, check=0).stdout.splitlines()))
+        assert {row["cases_high"] for row in found if row["cases"] == "30"} == {"inf"}
+        assert all(float(row["cases_low"]) <= 30 for row in found)

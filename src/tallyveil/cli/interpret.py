@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tallyveil.cli.common import JsonOption, errors, example, out, print_json, write_data
+from tallyveil.cli.common import JsonOption, example, out, print_json, write_data
+from tallyveil.cli.released import Cells, Source, read_cells, read_source
+from tallyveil.cli.totals import print_totals
 
 if TYPE_CHECKING:
-    from tallyveil.mechanism import Mechanism
     from tallyveil.prior import Prior
 
 __all__ = ["EXAMPLE", "command"]
 
 EXAMPLE = example(
     "tallyveil interpret release/ --column cases --out read.csv",
+    "tallyveil interpret release/ --column cases --by state",
     "tallyveil interpret --released 7 --mechanism mechanism.json --plot seven.png",
     "tallyveil interpret released.csv --column cases --mechanism mechanism.json --out read.csv",
     "tallyveil interpret --query count:40 --within 3 --confidence 0.95",
@@ -31,27 +30,6 @@ USAGE = (
     "Give --mechanism and either --released or a FILE; or the FOLDER of a release; or --query with "
     "--within or --epsilon. See: tallyveil interpret --help"
 )
-MATCHED = (
-    "note: this release handed out counts by rank after the draw. The figures describe the whole "
-    "procedure as it is in a large table, with the released distribution taken for the true one."
-)
-TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt")
-
-
-@dataclass(frozen=True)
-class _Cells:
-    """A table as text: the cells of every column, and what separates them."""
-
-    columns: dict[str, Sequence[str]]
-    delimiter: str
-
-    def to_text(self) -> str:
-        """The table as CSV with one line ending."""
-        text = io.StringIO()
-        writer = csv.writer(text, delimiter=self.delimiter, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows(zip(*self.columns.values(), strict=True))
-        return text.getvalue()
 
 
 def command(
@@ -66,6 +44,14 @@ def command(
     released: Annotated[float | None, typer.Option(help="One released answer.")] = None,
     column: Annotated[
         str | None, typer.Option(help="With a file or folder: the column of released answers.")
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(help="With a folder: totals of the groups of this column; repeat for more."),
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help="With a folder: totals of rows with 'region == west'; repeat for more."),
     ] = None,
     mechanism: Annotated[
         Path | None,
@@ -104,8 +90,9 @@ def command(
 ) -> None:
     """Say in words and numbers what a released answer tells about the truth.
 
-    One answer with --released, a whole column with FILE or FOLDER and --column, or, before
-    anything is released, what accuracy costs with --query and --within or --epsilon.
+    One answer with --released, a whole column with FILE or FOLDER and --column, totals of groups
+    with FOLDER and --by, or, before anything is released, what accuracy costs with --query and
+    --within or --epsilon.
     """
     from tallyveil.errors import UsageError
 
@@ -113,22 +100,26 @@ def command(
         _print_accuracy(question, within, epsilon, confidence, method, as_json=as_json)
         return
     folder = file if file is not None and file.is_dir() else None
+    if by or where:
+        if folder is None:
+            raise UsageError("Totals by group are for the FOLDER of a release: name it.")
+        print_totals(folder, column, (by or (), where or ()), confidence, target, as_json=as_json)
+        return
     source = mechanism or folder
     if source is None or (folder is None and (released is None) == (file is None)):
         raise UsageError(USAGE)
     if mechanism is not None and folder is not None:
         raise UsageError("A release FOLDER holds its own mechanism: leave out --mechanism.")
-    table, column, made = _read_source(source, column, strict=folder is not None)
+    made = read_source(source, column, strict=folder is not None)
     belief = _read_prior(prior)
     if released is not None:
         _print_answer(made, released, belief, confidence, plot, as_json=as_json)
         return
-    file = table if folder is not None else file
+    file = made.table if folder is not None else file
     if file is None:
         raise UsageError(f"{folder} is not the folder of a release: it has no receipt.json.")
     _interpret_column(
-        _read_cells(file, delimiter, encoding),
-        column,
+        read_cells(file, delimiter, encoding),
         made,
         prior=belief,
         confidence=confidence,
@@ -138,7 +129,7 @@ def command(
 
 
 def _print_answer(
-    mechanism: Mechanism,
+    source: Source,
     released: float,
     prior: Prior,
     confidence: float,
@@ -150,7 +141,8 @@ def _print_answer(
     from tallyveil.reading.interpret import describe_release
     from tallyveil.reading.posterior import posterior
 
-    found = describe_release(mechanism, released, prior, confidence)
+    mechanism, known = source.mechanism, source.know(confidence)
+    found = describe_release(mechanism, released, prior, confidence, **known)
     belief = posterior(mechanism, released, prior)
     if plot is not None:
         belief.plot(confidence, plot)
@@ -158,50 +150,10 @@ def _print_answer(
         print_json(found)
         return
     out.print(found["words"], markup=False)
-    out.print(_draw_bars(belief.answers.tolist(), belief.distribution.tolist()), markup=False)
+    bars = _draw_bars(belief.answers.tolist(), belief.distribution.tolist(), found["or_more"])
+    out.print(bars, markup=False)
     if plot is not None:
         out.print(f"Drawn in {plot}", markup=False)
-
-
-def _read_source(
-    path: Path, column: str | None, *, strict: bool
-) -> tuple[Path | None, str | None, Mechanism]:
-    """The data file if `path` is in a release, the column, and the mechanism it went through.
-
-    In a release that matched ranks after its draw, the certified file describes the draw
-    alone; there the whole procedure is returned. If `strict`, the column must be one of the
-    release; else a release of one column may have been renamed. The only place that knows
-    release folders.
-    """
-    from tallyveil.certified.files import read_mechanism
-    from tallyveil.errors import ArgumentError, UsageError
-    from tallyveil.mechanism import as_mechanism
-
-    folder = path if path.is_dir() else path.parent
-    if not (folder / "receipt.json").is_file():
-        return None, column, as_mechanism(read_mechanism(path))
-    from tallyveil.publish.accuracy import WIDEST_PICTURE
-    from tallyveil.publish.reopen import published_mechanism, read_receipt
-
-    receipt = read_receipt(folder)
-    table = folder / Path(receipt.table.file).name
-    columns = receipt.columns
-    if not path.is_dir():
-        columns = tuple(c for c in columns if c.counts_stage.file == path.name)
-    if not columns:
-        return table, column, as_mechanism(read_mechanism(path))
-    named = [record for record in columns if record.name == column]
-    if not named and (len(columns) > 1 or (strict and column is not None)):
-        names = ", ".join(record.name for record in columns)
-        raise UsageError(f"Give --column with one of the released columns of counts: {names}.")
-    record = (named or list(columns))[0]
-    whole = published_mechanism(folder, record)
-    if whole is None:
-        rule = f"have at most {WIDEST_PICTURE} possible counts"
-        raise ArgumentError("--column", rule, record.name)
-    if record.kind.keeps_distribution:
-        errors.print(MATCHED, markup=False)
-    return table, column or record.name, whole
 
 
 def _read_prior(text: str | None) -> Prior:
@@ -213,23 +165,25 @@ def _read_prior(text: str | None) -> Prior:
     return "uniform" if text == "uniform" else parse_prior(text)
 
 
-def _draw_bars(answers: list[float], distribution: list[float], width: int = 40) -> str:
+def _draw_bars(
+    answers: list[float], distribution: list[float], or_more: float | None, width: int = 40
+) -> str:
     """The likely answers as lines of blocks, for the terminal."""
     top = max(distribution)
     pairs = zip(answers, distribution, strict=True)
     shown = [(answer, chance) for answer, chance in pairs if chance >= 0.01 * top]
     label = max(len(f"{answer:g}") for answer, _ in shown)
     lines = [
-        f"{answer:>{label}g}  {chance:6.3f}  {'█' * max(1, round(width * chance / top))}"
+        f"{answer:>{label}g}{'+' if answer == or_more else ' '} {chance:6.3f}  "
+        f"{'█' * max(1, round(width * chance / top))}"
         for answer, chance in shown
     ]
     return "\n".join(["", "true answer, probability", *lines])
 
 
 def _interpret_column(
-    cells: _Cells,
-    column: str | None,
-    mechanism: Mechanism,
+    cells: Cells,
+    source: Source,
     *,
     prior: Prior,
     confidence: float,
@@ -240,6 +194,7 @@ def _interpret_column(
     from tallyveil.errors import ArgumentError, TableError
     from tallyveil.reading.interpret import interpret
 
+    column = source.column
     if column is None or column not in cells.columns:
         known = "Columns: " + ", ".join(cells.columns) + "."
         raise ArgumentError("--column", "name a column of the table", column, known)
@@ -247,20 +202,20 @@ def _interpret_column(
         values = [float(cell) for cell in cells.columns[column]]
     except ValueError:
         raise TableError(f"Column {column!r} must hold one released number in every row.") from None
-    found = interpret(mechanism, values, prior, confidence)
+    found = interpret(source.mechanism, values, prior, confidence, **source.know(confidence))
     added = {
         f"{column}_low": [f"{value:g}" for value in found.low],
         f"{column}_high": [f"{value:g}" for value in found.high],
         f"{column}_standard_error": [f"{value:.6g}" for value in found.standard_error],
     }
-    text = _Cells({**cells.columns, **added}, cells.delimiter).to_text()
+    text = Cells({**cells.columns, **added}, cells.delimiter).to_text()
     if target is not None:
         target.write_text(text, encoding="utf-8", newline="\n")
     summary = {
         "rows": len(values),
         "kind": found.kind,
         "confidence": confidence,
-        **_estimate_totals(mechanism, values, confidence),
+        **_estimate_totals(source, values, confidence),
     }
     if as_json:
         print_json({**summary, "out": None if target is None else str(target)})
@@ -271,39 +226,17 @@ def _interpret_column(
         out.print(_totals_in_words(summary), markup=False)
 
 
-def _read_cells(file: Path, delimiter: str | None, encoding: str) -> _Cells:
-    """The cells of a released table by column, as text."""
-    from tallyveil.tables.source import read_table
-
-    encoding = "utf-8-sig" if encoding == "utf-8" else encoding  # reads a byte-order mark too
-    mark = "\t" if delimiter == "tab" else delimiter or _guess_delimiter(file)
-    table = read_table(file, mark, encoding)
-    return _Cells({name: table.labels(name) for name in table.names}, mark)
-
-
-def _guess_delimiter(file: Path) -> str:
-    """The mark that the header holds most often; safe to guess, because a release is public."""
-    if file.suffix.lower() not in TEXT_ENDINGS or not file.is_file():
-        return ","
-    with file.open("rb") as text:
-        header = text.readline()
-    return max(",;\t", key=lambda mark: header.count(mark.encode()))
-
-
-def _estimate_totals(
-    mechanism: Mechanism, values: list[float], confidence: float
-) -> dict[str, Any]:
-    """Total and mean of the true answers, None where there is no unbiased estimate."""
+def _estimate_totals(source: Source, values: list[float], confidence: float) -> dict[str, Any]:
+    """Total and mean of the true answers, None where there is no estimate."""
     from tallyveil.errors import InfeasibleError
-    from tallyveil.reading.unbiased import estimate_mean, estimate_total
 
     try:
-        return {
-            "total": asdict(estimate_total(mechanism, values, confidence)),
-            "mean": asdict(estimate_mean(mechanism, values, confidence)),
-        }
+        total = source.estimate_total(values, confidence)
     except InfeasibleError:
         return {"total": None, "mean": None}
+    parts = asdict(total)
+    shared = {name: parts[name] / len(values) for name in parts if name != "groups"}
+    return {"total": parts, "mean": {**shared, "groups": len(values)}}
 
 
 def _totals_in_words(summary: dict[str, Any]) -> str:
@@ -313,7 +246,7 @@ def _totals_in_words(summary: dict[str, Any]) -> str:
     return (
         f"The total of the true answers is about {total['value']:.6g}, standard error "
         f"{total['standard_error']:.4g}; {summary['confidence']:.0%} interval "
-        f"{total['low']:.6g} to {total['high']:.6g} (normal approximation)."
+        f"{total['low']:.6g} to {total['high']:.6g}."
     )
 
 

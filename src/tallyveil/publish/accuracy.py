@@ -24,9 +24,12 @@ from tallyveil.mechanisms.geometric import (
     output_factors,
     sum_both_sides,
 )
+from tallyveil.publish.adding import Adder, make_adder
 from tallyveil.publish.kinds import MethodKind
 from tallyveil.publish.tallies import Histogram, Matching, round_counts
 from tallyveil.query import Query
+from tallyveil.reading.confidence import ConfidenceSets, confidence_sets
+from tallyveil.reading.unbiased import Estimate
 
 __all__ = [
     "CONFIDENCE",
@@ -40,6 +43,7 @@ __all__ = [
     "geometric_accuracy",
     "matched_accuracy",
     "matched_mechanism",
+    "matched_sets",
     "matrix_of",
     "measure_spread",
 ]
@@ -97,12 +101,25 @@ class Figures:
         and the range is not too wide.
     properties : tuple of str
         The named properties that the certified mechanism has.
+    adder : Adder
+        How published counts are added.
+    total : Estimate or None
+        The sum of the true counts over all rows, where it can be estimated.
     """
 
     accuracy: Accuracy
     spread: Floats | None
     mechanism: Mechanism | None
     properties: tuple[str, ...]
+    adder: Adder
+    total: Estimate | None
+
+    def state_total(self) -> dict[str, float] | None:
+        """The total, JSON-ready and rounded, or None."""
+        if self.total is None:
+            return None
+        names = ("value", "standard_error", "low", "high")
+        return {"confidence": CONFIDENCE} | {n: round(getattr(self.total, n), 6) for n in names}
 
 
 def choose_stated(last: int, *others: int) -> Integers:
@@ -169,17 +186,21 @@ def describe_published(
     held = () if drawn is None else tuple(sorted(n for n, has in drawn.properties().items() if has))
     rows = histogram.spread_out(upper + 1)
     at = list(histogram.counts)
+    every = np.repeat(histogram.counts, histogram.rows)
+    adder = make_adder(certified, upper, matching)
+    total = adder.add(every, CONFIDENCE)
+    sums = adder, total if math.isfinite(total.standard_error) else None
     if not kind.matches:
         spread = measure_spread(certified, rows)
         expected = expected_accuracy(certified, upper, histogram.largest)
-        return Figures(expected, None if spread is None else spread[at], drawn, held)
+        return Figures(expected, None if spread is None else spread[at], drawn, held, *sums)
     if matching is None:
         raise PackageError("The receipt does not say which draws became which counts.")
     epsilon1 = Fraction(0) if distribution is None else distribution.exact_epsilon
     spread = estimate_spread(rows, epsilon1, certified.exact_epsilon)
     stated = choose_stated(histogram.largest)
     accuracy = matched_accuracy(upper, certified.exact_epsilon, matching, stated)
-    return Figures(accuracy, spread[at], None, held)
+    return Figures(accuracy, spread[at], None, held, *sums)
 
 
 def geometric_accuracy(upper: int, epsilon: Fraction, stated: Integers | None = None) -> Accuracy:
@@ -238,6 +259,26 @@ def matched_mechanism(upper: int, epsilon: Fraction, matching: Matching) -> Mech
     remap[absent, np.rint(absent + move[absent]).astype(int)] = 1
     remap /= remap.sum(axis=1, keepdims=True)
     return Mechanism(geometric(query, epsilon).matrix @ remap, query, epsilon, name="matched")
+
+
+def matched_sets(
+    mechanism: Mechanism, drawn: Mechanism, matching: Matching, confidence: float
+) -> ConfidenceSets:
+    """The true counts that each published count of a matched column does not contradict.
+
+    A true count fits a published one if it fits any draw that was given it. The draw's own set
+    contains the truth at least `confidence` of the time, and this one contains that set.
+    """
+    sets = confidence_sets(drawn, confidence)
+    plain = confidence_sets(mechanism, confidence)
+    low, high = plain.low.copy(), plain.high.copy()
+    present = np.unique(matching.counts)
+    first, last = matching.draws_of(present)
+    low[present], high[present] = sets.low[first], sets.high[last]
+    true = np.arange(len(mechanism.matrix))[:, None]
+    members = (true >= low) & (true <= high)
+    coverage = sets.coverage, sets.interval_coverage
+    return ConfidenceSets(mechanism, confidence, plain.released, members, low, high, *coverage)
 
 
 def measure_spread(certified: Certified, rows: Integers) -> Floats | None:

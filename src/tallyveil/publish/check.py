@@ -312,6 +312,12 @@ def _check_pages(root: Path, receipt: Receipt, certified: list[list[Certified]])
         stated, found = column.accuracy, figures.accuracy.to_dict()
         fits = stated.keys() == found.keys() and all(_close(stated[k], found[k]) for k in found)
         require(fits, f"the stated accuracy of {column.name} is not that of its mechanism")
+        total = figures.state_total()
+        fits = (total is None) == (column.total is None)
+        if total is not None and column.total is not None:
+            fits = total.keys() == column.total.keys()
+            fits = fits and all(_close(column.total[k], total[k]) for k in total)
+        require(fits, f"the stated total of {column.name} is not that of its published counts")
         spread = figures.spread
         same = (column.spread is None) == (spread is None)
         if spread is not None and column.spread is not None:

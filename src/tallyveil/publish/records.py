@@ -117,6 +117,7 @@ class ColumnRecord:
     histogram: Histogram
     spread: tuple[float, ...] | None
     matching: Matching | None = None
+    total: Mapping[str, float] | None = None
 
     @property
     def kind(self) -> MethodKind:
@@ -162,6 +163,7 @@ class ColumnRecord:
                 "spread": None if self.spread is None else list(self.spread),
             },
             "matching": None if self.matching is None else self.matching.to_dict(),
+            "total": None if self.total is None else dict(self.total),
             "post_processing": list(self.steps),
         }
 
@@ -188,6 +190,7 @@ class ColumnRecord:
             _read_histogram(data["distribution"], upper, version),
             None if spread is None else tuple(spread),
             None if matching is None else _read_matching(matching, upper),
+            data.get("total"),
         )
 
 

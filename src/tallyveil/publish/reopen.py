@@ -11,12 +11,14 @@ from tallyveil.certified.base import Certified
 from tallyveil.certified.load import load
 from tallyveil.errors import PackageError
 from tallyveil.mechanism import Mechanism
+from tallyveil.mechanisms.geometric import geometric
 from tallyveil.mechanisms.transport import transport
 from tallyveil.publish.accuracy import (
     WIDEST_PICTURE,
     Figures,
     describe_published,
     matched_mechanism,
+    matched_sets,
     matrix_of,
 )
 from tallyveil.publish.files import DATAPACKAGE, METHODOLOGY, RECEIPT
@@ -26,6 +28,7 @@ from tallyveil.publish.page.methodology import methodology
 from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.records import ColumnRecord, StageRecord
 from tallyveil.query import Query
+from tallyveil.reading.confidence import ConfidenceSets
 from tallyveil.untrusted import parse_json, read_file
 
 __all__ = [
@@ -34,6 +37,7 @@ __all__ = [
     "plain_name",
     "prove_stage",
     "published_mechanism",
+    "published_sets",
     "read_json",
     "read_receipt",
     "rebuild_methodology",
@@ -135,6 +139,16 @@ def published_mechanism(folder: str | Path, column: ColumnRecord) -> Mechanism |
         rows = column.histogram.spread_out(column.upper + 1)
         return transport(Query.count(column.upper), stage.certified_epsilon, rows / rows.sum())
     return matrix_of(load_stage(folder, stage))
+
+
+def published_sets(
+    column: ColumnRecord, mechanism: Mechanism, confidence: float
+) -> ConfidenceSets | None:
+    """The confidence sets of a matched column's published counts; None for any other column."""
+    if column.matching is None:
+        return None
+    drawn = geometric(Query.count(column.upper), column.counts_stage.certified_epsilon)
+    return matched_sets(mechanism, drawn, column.matching, confidence)
 
 
 def rebuild_methodology(folder: str | Path) -> str:

@@ -304,6 +304,7 @@ def _describe(
         histogram,
         None if spread is None else tuple(np.round(2 * spread, 3).tolist()),
         published.matching,
+        figures.state_total(),
     )
     return record, figures
 

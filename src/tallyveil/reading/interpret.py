@@ -13,7 +13,7 @@ from tallyveil.errors import ArgumentError, InfeasibleError
 from tallyveil.matrix import FrozenArrays
 from tallyveil.mechanism import MechanismLike, as_mechanism
 from tallyveil.prior import Prior
-from tallyveil.reading.confidence import confidence_sets
+from tallyveil.reading.confidence import ConfidenceSets, confidence_sets
 from tallyveil.reading.posterior import (
     find_column,
     find_outputs,
@@ -62,7 +62,13 @@ class Interpretation(FrozenArrays):
 
 
 def interpret(
-    mechanism: MechanismLike, released: ArrayLike, prior: Prior = None, confidence: float = 0.95
+    mechanism: MechanismLike,
+    released: ArrayLike,
+    prior: Prior = None,
+    confidence: float = 0.95,
+    *,
+    sets: ConfidenceSets | None = None,
+    open_end: bool = False,
 ) -> Interpretation:
     """Find an interval and a standard error for every released value.
 
@@ -78,6 +84,11 @@ def interpret(
         None gives confidence intervals, which need no prior; anything else credible ones.
     confidence : float
         The level, strictly between 0 and 1.
+    sets : ConfidenceSets, optional
+        Those of the mechanism, where more is known than its matrix says.
+    open_end : bool
+        Whether the largest true answer stands for itself "or more" (top-coding): an interval that
+        reaches it then has no upper end, and `high` is infinite.
 
     Returns
     -------
@@ -104,20 +115,30 @@ def interpret(
     variance = (conditional * (answers - mean[:, None]) ** 2).sum(axis=1)
     spread = np.sqrt(np.maximum(0.0, variance))
     if prior is None:
-        sets = confidence_sets(mechanism, confidence)
+        sets = sets or confidence_sets(mechanism, confidence)
         low, high, kind = sets.low, sets.high, "confidence"
     else:
         first, last = safe_interval(conditional, confidence)
         last = np.minimum(last, len(answers) - 1)
         first = np.minimum(first, last)
         low, high, kind = answers[first], answers[last], "credible"
+    high = np.where(open_end & (high == answers[-1]), np.inf, high)
     return Interpretation(values, low[at], high[at], spread[at], confidence, kind)
 
 
 def describe_release(
-    mechanism: MechanismLike, released: float, prior: Prior = None, confidence: float = 0.95
+    mechanism: MechanismLike,
+    released: float,
+    prior: Prior = None,
+    confidence: float = 0.95,
+    *,
+    sets: ConfidenceSets | None = None,
+    open_end: bool = False,
 ) -> dict[str, Any]:
     """Describe one released value in numbers, JSON-ready; "words" says it in plain words.
+
+    `sets` and `open_end` are those of `interpret`; "or_more" is the count that stands for
+    itself or more, None where none does.
 
     >>> from tallyveil import Query, geometric
     >>> text = describe_release(geometric(Query.count(20), epsilon=1.0), 7)["words"]
@@ -126,7 +147,7 @@ def describe_release(
     """
     mechanism = as_mechanism(mechanism)
     belief = posterior(mechanism, released, prior)
-    sets = confidence_sets(mechanism, confidence)
+    sets = sets or confidence_sets(mechanism, confidence)
     credible = belief.interval(confidence)
     try:
         estimator = unbiased(mechanism, None)
@@ -149,6 +170,7 @@ def describe_release(
         "unbiased_estimate": estimate,
         "unbiased_variance": variance,
         "prior": "uniform" if prior is None else "given",
+        "or_more": float(mechanism.query.inputs[-1]) if open_end else None,
     }
     return {**found, "words": _describe_in_words(found)}
 
@@ -158,15 +180,25 @@ def _describe_in_words(found: dict[str, Any]) -> str:
     (low, high), level = found["confidence_set"], 100 * found["confidence"]
     inner = found["credible_interval"]
     prior = "all answers equally likely beforehand" if found["prior"] == "uniform" else "the prior"
+
+    def name(answer: float) -> str:
+        return f"{answer:g} or more" if answer == found["or_more"] else f"{answer:g}"
+
     parts = [
-        f"The released answer {found['released']:g} fits true answers from {low:g} to {high:g}",
+        f"The released answer {found['released']:g} fits true answers from {low:g} to {name(high)}",
         f"A range made in this way contains the true answer in at least {level:g} % of all "
         f"releases, whatever the truth is (here {100 * found['least_coverage']:.2f} % or more)",
-        f"With {prior}, the true answer lies between {inner[0]:g} and {inner[1]:g} with "
+        f"With {prior}, the true answer lies between {inner[0]:g} and {name(inner[1])} with "
         f"probability {found['credible_probability']:.4f}; the most probable is "
-        f"{found['most_probable']:g}, with probability {found['most_probable_probability']:.3f}",
+        f"{name(found['most_probable'])}, with probability "
+        f"{found['most_probable_probability']:.3f}",
         f"Its standard error is {found['standard_error']:.3g}",
     ]
+    if found["or_more"] is not None and found["or_more"] in (high, inner[1]):
+        parts.append(
+            f"Counts above {found['or_more']:g} were cut off before the draw: {found['or_more']:g} "
+            "stands for all of them, and how far above the true answer may lie is not known"
+        )
     if found["unbiased_estimate"] is None:
         parts.append("This mechanism has no unbiased estimate")
     else:

@@ -69,9 +69,11 @@ class Estimate:
     value, standard_error : float
         The estimate and its standard error.
     low, high : float
-        A normal interval around it.
+        An interval around it.
     groups : int
         How many groups it is over.
+    bias_bound : float
+        How far the estimate's expectation can be from the truth; 0 where it is unbiased.
     """
 
     value: float
@@ -79,6 +81,13 @@ class Estimate:
     low: float
     high: float
     groups: int
+    bias_bound: float = 0.0
+
+    @classmethod
+    def normal(cls, value: float, error: float, confidence: float, groups: int) -> Estimate:
+        """With the interval value -/+ z standard errors."""
+        reach = NormalDist().inv_cdf((1 + confidence) / 2) * error
+        return cls(value, error, value - reach, value + reach, groups)
 
     def __repr__(self) -> str:
         return (
@@ -200,8 +209,7 @@ def estimate_total(
     estimator = unbiased(mechanism, prior)
     value = float(estimator.values[at].sum())
     error = float(np.sqrt(max(0.0, float(estimator.variance_estimates[at].sum()))))
-    reach = NormalDist().inv_cdf((1 + confidence) / 2) * error
-    return Estimate(value, error, value - reach, value + reach, len(at))
+    return Estimate.normal(value, error, confidence, len(at))
 
 
 def estimate_mean(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from tallyveil.publish.page import svg
 from tallyveil.publish.page.html import figure, paragraph, section, table
 from tallyveil.publish.records import ColumnRecord
 
-__all__ = ["column_section", "limits_of"]
+__all__ = ["adding_words", "column_section", "limits_of"]
 
 WIDEST_HEATMAP = 200
 """Up to this largest published count the mechanism is shown as a picture."""
@@ -98,16 +100,41 @@ def _accuracy_row(
     return f"{true:,}", bias, f"{accuracy['rmse'][at]:,.2f}", inside
 
 
+def adding_words(column: ColumnRecord) -> list[str]:
+    """How published values are added, and what all of them come to."""
+    name, histogram = column.name, column.histogram
+    added = sum(count * rows for count, rows in zip(histogram.counts, histogram.rows, strict=True))
+    words = f"The published values of {name} add up to {added:,}. "
+    if column.total is None:
+        words += "No estimate of the true total can be made from them."
+    else:
+        total = column.total
+        cut = f", with counts above {column.upper:,} taken as {column.upper:,}"
+        words += (
+            f"The true total{cut if column.above == 'top_code' else ''} is estimated as "
+            f"{round(total['value']):,}; {total['confidence']:.0%} interval "
+            f"{round(total['low']):,} to {round(total['high']):,}."
+        )
+    return [
+        paragraph(words),
+        paragraph(
+            f"Do not add published values of {name} group by group. Estimates with intervals that "
+            "hold, for the groups that any column published unchanged makes:"
+        ),
+        f"<pre>tallyveil interpret . --column {escape(shlex.quote(name))} --by COLUMN</pre>",
+    ]
+
+
 def limits_of(column: ColumnRecord) -> list[str]:
     """What a reader of this column must not do, in sentences."""
     name = column.name
     found = [
         f"Published values of {name} follow the distribution of the whole table. Groups that "
         "differ from it, such as a state with few cases, are pulled towards it, and so are their "
-        "sums and the differences between them. Sums of groups: see below."
+        "sums and the differences between them."
         if column.kind.keeps_distribution
         else f"Values of {name} near 0 and near the upper end are pushed inwards, so that sums of "
-        "many small ones come out too large. Sums of groups: see below."
+        "many small ones come out too large."
     ]
     if column.above == "top_code":
         found.append(

@@ -12,7 +12,7 @@ from html import escape
 
 from tallyveil.arrays import Floats
 from tallyveil.budget.entries import shown_rational
-from tallyveil.publish.page.columns import column_section, limits_of
+from tallyveil.publish.page.columns import adding_words, column_section, limits_of
 from tallyveil.publish.page.html import notes, page, paragraph, section, table
 from tallyveil.publish.receipt import FLOAT_PROTECTION, Receipt
 from tallyveil.publish.records import ColumnRecord, LedgerRecord
@@ -46,6 +46,7 @@ def methodology(receipt: Receipt, matrices: Sequence[Floats | None]) -> str:
     for column, matrix in zip(columns, matrices, strict=True):
         body.append(column_section(column, matrix))
     body += [
+        *_adding_up(receipt),
         section("Known limitations", notes(_limitations(receipt))),
         section("How to check this release", *_how_to_check(receipt)),
         section("Technical record", *_record(receipt)),
@@ -219,6 +220,12 @@ def _ladder_words(receipt: Receipt) -> str:
         "one move of one count. The promise above is about this level alone. Somebody who holds "
         "several levels learns no more than the least private of them says."
     )
+
+
+def _adding_up(receipt: Receipt) -> list[str]:
+    """How published values are added, unless they add up by themselves."""
+    parts = [part for c in receipt.columns if not c.kind.adds_up for part in adding_words(c)]
+    return [section("Adding up", *parts)] if parts else []
 
 
 def _limitations(receipt: Receipt) -> list[str]:

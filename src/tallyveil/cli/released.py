@@ -1,0 +1,135 @@
+"""Released answers as `tallyveil interpret` reads them: a table, and what released it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tallyveil.cli.common import errors
+
+if TYPE_CHECKING:
+    from tallyveil.mechanism import Mechanism
+    from tallyveil.publish.adding import Adder
+    from tallyveil.publish.records import ColumnRecord
+    from tallyveil.reading.unbiased import Estimate
+
+__all__ = ["Cells", "Source", "read_cells", "read_source"]
+
+MATCHED = (
+    "note: this release handed out counts by rank after the draw. What is said here follows from "
+    "the certified draw and from which draws became which counts, which the receipt states."
+)
+TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt")
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A table as text: the cells of every column, and what separates them."""
+
+    columns: dict[str, Sequence[str]]
+    delimiter: str
+
+    def to_text(self) -> str:
+        """The table as CSV with one line ending."""
+        text = io.StringIO()
+        writer = csv.writer(text, delimiter=self.delimiter, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(zip(*self.columns.values(), strict=True))
+        return text.getvalue()
+
+
+@dataclass(frozen=True)
+class Source:
+    """What released the answers, and the release they are from if there is one.
+
+    `table` is the data file of the release, `column` the name of the answers.
+    """
+
+    mechanism: Mechanism
+    column: str | None
+    table: Path | None = None
+    record: ColumnRecord | None = None
+    adder: Adder | None = None
+
+    def know(self, confidence: float) -> dict[str, Any]:
+        """What `interpret` is told beside the mechanism."""
+        if self.record is None:
+            return {}
+        from tallyveil.publish.reopen import published_sets
+
+        sets = published_sets(self.record, self.mechanism, confidence)
+        return {"sets": sets, "open_end": self.record.above == "top_code"}
+
+    def estimate_total(self, values: list[float], confidence: float) -> Estimate:
+        """The total of the true answers."""
+        import numpy as np
+
+        from tallyveil.reading.unbiased import estimate_total
+
+        if self.adder is None:
+            return estimate_total(self.mechanism, values, confidence)
+        return self.adder.add(np.array(values, dtype=np.int64), confidence)
+
+
+def read_source(path: Path, column: str | None, *, strict: bool) -> Source:
+    """What released the answers: a mechanism's file, or a release.
+
+    In a release that matched ranks after its draw, the certified file describes the draw
+    alone; there the whole procedure is returned. If `strict`, the column must be one of the
+    release; else a release of one column may have been renamed.
+    """
+    from tallyveil.certified.files import read_mechanism
+    from tallyveil.errors import ArgumentError, UsageError
+    from tallyveil.mechanism import as_mechanism
+
+    folder = path if path.is_dir() else path.parent
+    if not (folder / "receipt.json").is_file():
+        return Source(as_mechanism(read_mechanism(path)), column)
+    from tallyveil.publish.accuracy import WIDEST_PICTURE
+    from tallyveil.publish.adding import make_adder
+    from tallyveil.publish.reopen import load_stage, published_mechanism, read_receipt
+
+    receipt = read_receipt(folder)
+    table = folder / Path(receipt.table.file).name
+    columns = receipt.columns
+    if not path.is_dir():
+        columns = tuple(c for c in columns if c.counts_stage.file == path.name)
+    if not columns:
+        return Source(as_mechanism(read_mechanism(path)), column, table)
+    named = [record for record in columns if record.name == column]
+    if not named and (len(columns) > 1 or (strict and column is not None)):
+        names = ", ".join(record.name for record in columns)
+        raise UsageError(f"Give --column with one of the released columns of counts: {names}.")
+    record = (named or list(columns))[0]
+    whole = published_mechanism(folder, record)
+    if whole is None:
+        rule = f"have at most {WIDEST_PICTURE} possible counts"
+        hint = "Totals need no such bound: see --by and --where."
+        raise ArgumentError("--column", rule, record.name, hint)
+    if record.kind.keeps_distribution:
+        errors.print(MATCHED, markup=False)
+    adder = make_adder(load_stage(folder, record.counts_stage), record.upper, record.matching)
+    return Source(whole, column or record.name, table, record, adder)
+
+
+def read_cells(file: Path, delimiter: str | None, encoding: str) -> Cells:
+    """The cells of a released table by column, as text."""
+    from tallyveil.tables.source import read_table
+
+    encoding = "utf-8-sig" if encoding == "utf-8" else encoding  # reads a byte-order mark too
+    mark = "\t" if delimiter == "tab" else delimiter or _guess_delimiter(file)
+    table = read_table(file, mark, encoding)
+    return Cells({name: table.labels(name) for name in table.names}, mark)
+
+
+def _guess_delimiter(file: Path) -> str:
+    """The mark that the header holds most often; safe to guess, because a release is public."""
+    if file.suffix.lower() not in TEXT_ENDINGS or not file.is_file():
+        return ","
+    with file.open("rb") as text:
+        header = text.readline()
+    return max(",;\t", key=lambda mark: header.count(mark.encode()))

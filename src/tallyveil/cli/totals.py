@@ -1,0 +1,53 @@
+"""`tallyveil interpret FOLDER --by COLUMN`: totals of groups with intervals."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from tallyveil.cli.common import out, print_json, write_data
+
+__all__ = ["print_totals"]
+
+
+def print_totals(
+    folder: Path,
+    column: str | None,
+    choice: tuple[Sequence[str], Sequence[str]],
+    confidence: float,
+    target: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """One line per group: rows, total, standard error, interval; `choice` is (by, where)."""
+    from tallyveil.publish.totals import estimate_total
+
+    by, where = choice
+    found = estimate_total(folder, confidence=confidence, column=column, by=by, where=where)
+    groups = found if by else {(): found}
+    rows = [
+        {
+            **dict(zip(by, key if len(by) > 1 else (key,), strict=False)),
+            "rows": one.groups,
+            "total": round(one.value, 2),
+            "standard_error": round(one.standard_error, 4),
+            "low": int(one.low),
+            "high": int(one.high),
+            "bias_bound": round(one.bias_bound, 4),
+        }
+        for key, one in groups.items()
+    ]
+    if as_json:
+        print_json({"confidence": confidence, "groups": rows})
+        return
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    if target is None:
+        write_data(text.getvalue())
+        return
+    target.write_text(text.getvalue(), encoding="utf-8", newline="\n")
+    out.print(f"Written to {target}: {len(rows)} totals with intervals.", markup=False)

@@ -1,0 +1,160 @@
+"""Numbers a reader can add: totals of the true counts with intervals, for any public grouping."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tallyveil.arrays import Integers, Mask
+from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.measures import check_confidence
+from tallyveil.prior import Prior
+from tallyveil.publish.adding import Adder, make_adder
+from tallyveil.publish.receipt import Receipt
+from tallyveil.publish.records import ColumnRecord
+from tallyveil.publish.release import Release
+from tallyveil.publish.reopen import load_stage, plain_name, read_receipt
+from tallyveil.reading.unbiased import estimate_total as estimate_drawn
+from tallyveil.tables.base import Table
+from tallyveil.tables.conditions import parse_conditions
+from tallyveil.tables.source import read_table
+
+__all__ = ["estimate_total"]
+
+
+def estimate_total(
+    source: Any,
+    released: ArrayLike | None = None,
+    confidence: float = 0.95,
+    prior: Prior = None,
+    *,
+    column: str | None = None,
+    by: str | Sequence[str] | None = None,
+    where: str | Sequence[str] | None = None,
+) -> Any:
+    """Estimate the sum of true counts, of a whole release or of every group of its rows.
+
+    Published counts must not simply be added: noise that is cut off at 0, or counts that were
+    handed out by rank, make such sums wrong in ways that differ from group to group. What is
+    added here depends on how the column was released:
+
+    - noise on every row, and levels: unbiased estimates, with exact quantiles of sums of noise;
+    - `preserve`: what the receipt tells of the draws behind the counts; unbiased for the whole
+      table, for groups with a bias that is bounded and is part of the interval;
+    - any other table of probabilities: its unbiased estimator, with bounded tails for few rows.
+
+    The interval contains the true sum in at least `confidence` of all releases. Counts above
+    the upper bound enter as that bound.
+
+    Parameters
+    ----------
+    source : Release, path of a release folder, Mechanism, Design or certified mechanism
+        A release, or what released the values.
+    released : array of float, shape (groups,)
+        With a mechanism: the released values, at least one. A release holds its own.
+    confidence : float
+        The level of the interval, strictly between 0 and 1.
+    prior : None, "uniform", ("binomial", p) or array of float, shape (n,)
+        With a mechanism only; see `unbiased`.
+    column : str, optional
+        The count column, if the release has several.
+    by : str or sequence of str, optional
+        Public columns whose values make the groups.
+    where : str or sequence of str, optional
+        Public conditions on rows, such as ``"state == KS"``.
+
+    Returns
+    -------
+    Estimate or dict
+        Value, standard error and interval; with `by`, one for each group, by its label (a tuple
+        of labels for several columns), in the order of the table.
+
+    Examples
+    --------
+    >>> import tallyveil as tv
+    >>> tv.estimate_total(tv.geometric(tv.Query.count(9), epsilon=1.0), [3, 4, 5]).value
+    12.0
+    >>> rel = tv.privatize([0, 3, 0, 7, 1] * 100, upper=9, epsilon=1)
+    >>> tv.estimate_total(rel).groups
+    500
+    """
+    if not isinstance(source, (Release, str, Path)):
+        if any(option is not None for option in (column, by, where)):
+            raise UsageError("'column', 'by' and 'where' are for releases, which have columns.")
+        return estimate_drawn(source, [] if released is None else released, confidence, prior)
+    if released is not None or prior is not None:
+        raise UsageError("A release holds its own values: leave out 'released' and 'prior'.")
+    check_confidence(confidence)
+    table, receipt, adder, record = _open(source, column)
+    names = (by,) if isinstance(by, str) else tuple(by or ())
+    texts = (where,) if isinstance(where, str) else tuple(where or ())
+    if (names or texts) and record.kind.adds_up:
+        raise UsageError(
+            "This release adds up by itself: the sums of its groups are published with it, one "
+            "file for each level."
+        )
+    chosen = _choose_rows(table, receipt, texts)
+    published = table.counts(record.name)
+    if not names:
+        return adder.add(_require_rows(published[chosen]), confidence)
+    _require_public(names, receipt, "by")
+    labels = list(zip(*(table.labels(name) for name in names), strict=True))
+    groups: dict[Any, list[int]] = {}
+    for row in np.flatnonzero(chosen).tolist():
+        key = labels[row][0] if len(names) == 1 else labels[row]
+        groups.setdefault(key, []).append(row)
+    _require_rows(published[chosen])
+    return {key: adder.add(published[rows], confidence) for key, rows in groups.items()}
+
+
+def _open(
+    source: Release | str | Path, column: str | None
+) -> tuple[Table, Receipt, Adder, ColumnRecord]:
+    """The table, the receipt, and how the column is added."""
+    if isinstance(source, Release):
+        receipt = source.receipt
+        record = _find_column(receipt, column)
+        return source.data, receipt, source.figures[receipt.columns.index(record)].adder, record
+    receipt = read_receipt(source)
+    record = _find_column(receipt, column)
+    facts, folder = receipt.table, Path(source)
+    table = read_table(folder / plain_name(facts.file), facts.delimiter, facts.encoding)
+    certified = load_stage(folder, record.counts_stage)
+    return table, receipt, make_adder(certified, record.upper, record.matching), record
+
+
+def _find_column(receipt: Receipt, name: str | None) -> ColumnRecord:
+    found = [c for c in receipt.columns if c.name == name or name is None]
+    if len(found) == 1:
+        return found[0]
+    names = "The columns of counts are: " + ", ".join(c.name for c in receipt.columns) + "."
+    raise ArgumentError("column", "name one column of counts of the release", name, names)
+
+
+def _choose_rows(table: Table, receipt: Receipt, texts: Sequence[str]) -> Mask:
+    chosen = np.ones(table.rows, dtype=bool)
+    conditions = parse_conditions(texts)
+    _require_public([condition.column for condition in conditions], receipt, "where")
+    for condition in conditions:
+        chosen &= condition.holds(table)
+    return chosen
+
+
+def _require_public(names: Sequence[str], receipt: Receipt, argument: str) -> None:
+    """Refuse groups that the noise itself has chosen: nothing is unbiased in them."""
+    public = receipt.table.published_unchanged
+    for name in names:
+        if name not in public:
+            rule = "name columns that were published unchanged"
+            known = f"They are: {', '.join(public) or 'none'}."
+            raise ArgumentError(argument, rule, name, known)
+
+
+def _require_rows(published: Integers) -> Integers:
+    if len(published) == 0:
+        raise ArgumentError("where", "leave at least one row")
+    return published
