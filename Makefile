@@ -13,16 +13,17 @@ export PYTHONUTF8 := 1
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-setup: $(STAMP) ## Create the environment and install everything, pinned by constraints.txt
+setup: $(STAMP) ## Create the environment and install everything, pinned with hashes by requirements.txt
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml requirements.txt
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    apt-get update -qq && apt-get install -y -qq python3-venv; \
 	  else echo "Python's venv module is missing. Ask an administrator to install the package python3-venv."; exit 1; fi; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Tallyveil needs Python 3.11 or newer; set PYTHON=..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 demo: setup ## The main job from end to end, on generated data
