@@ -9,6 +9,7 @@ SUITE = (
     "startup",
     "accuracy",
     "consumers",
+    "sums",
 )
 """One module per question, in the order of the page."""
 

@@ -254,7 +254,7 @@ def _check_budget(receipt: Receipt) -> str:
 
 def _expected_stages(column: ColumnRecord, receipt: Receipt) -> list[tuple[str, Fraction]]:
     """Name and certified epsilon of the stages that a method needs."""
-    rows, sums = receipt.table.rows, receipt.sums
+    rows, sums = receipt.protected_rows, receipt.sums
     require(
         column.kind.adds_up == (sums is not None), "the receipt's hierarchy is not its method's"
     )
@@ -282,9 +282,13 @@ def _check_counts(table: Table, receipt: Receipt) -> str:
     rest = tuple(name for name in facts.columns if name not in counted)
     require(facts.published_unchanged == rest, "the columns published unchanged are others")
     require(len(counted) == len(receipt.columns), "a column is listed twice")
+    free = np.ones(table.rows, bool) if receipt.zeros is None else receipt.zeros.find_free(table)
+    stated = receipt.protected_rows == int(free.sum())
+    require(stated, "the structural zeros of the data are not the stated ones")
     for column in receipt.columns:
         counts = table.counts(column.name)
-        inside = counts.max() <= column.upper
+        require(not counts[~free].any(), f"a structural zero of {column.name} is not 0")
+        inside, counts = counts.max() <= column.upper, counts[free]
         require(bool(inside), f"a count of {column.name} lies outside 0..{column.upper}")
         same = Histogram.of(np.bincount(counts)) == column.histogram
         require(same, f"the distribution of {column.name} is not the one in the receipt")

@@ -120,6 +120,15 @@ class ReleaseOptions:
             SUMS,
         ),
     )
+    zero: str | Sequence[str] = field(
+        default=(),
+        metadata=_told(
+            "Rows that are 0 whatever the data say, such as 'sex = F and cause = prostate'; repeat "
+            "for more. They are public, receive nothing and cost nothing.",
+            SUMS,
+            "many",
+        ),
+    )
     loss: Loss = field(
         default="absolute",
         metadata=_told("For design: absolute, squared, zero_one, beyond:D or power:P.", PRIVACY),

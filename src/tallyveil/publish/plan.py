@@ -27,6 +27,7 @@ from tallyveil.publish.methods import Independent, Levels, Method, Preserve
 from tallyveil.publish.request import ColumnRequest, Request
 from tallyveil.publish.sum_files import list_stages
 from tallyveil.publish.sums import make_sums
+from tallyveil.publish.zeros import WithZeros
 from tallyveil.query import Query
 
 __all__ = ["ColumnPlan", "PlannedStage", "choose_method", "plan_column", "plan_search"]
@@ -154,6 +155,8 @@ def plan_column(
     upper = column.upper if found is None else found
     if upper is None:
         raise ArgumentError("upper", "be found before a column is planned")
+    if request.free is not None:
+        rows = int(request.free.sum())
     name, why = request.method, request.why
     if name == "auto":
         name, why = choose_method(rows, upper)
@@ -172,7 +175,7 @@ def plan_column(
         made.epsilon,
         name,
         why,
-        made.method,
+        made.method if request.free is None else WithZeros(made.method, request.free),
         (*searched, *stages),
         made.solver,
         made.loss,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tallyveil.arrays import Integers
+from tallyveil.arrays import Integers, Mask
 from tallyveil.errors import ArgumentError, TableError
 from tallyveil.publish.hierarchy import find_tree
 from tallyveil.publish.layout import ROW_ORDERS, Layout, place_rows, read_columns
@@ -22,6 +22,7 @@ from tallyveil.publish.plan import ColumnPlan, PlannedStage, plan_column, plan_s
 from tallyveil.publish.request import Request, check_options
 from tallyveil.publish.unit import charge_columns
 from tallyveil.publish.upper import CEILING, find_upper
+from tallyveil.publish.zeros import find_free, require_zero
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.array import ArrayTable
 from tallyveil.tables.base import CountArray, Table
@@ -183,6 +184,8 @@ def prepare(table: Any, options: ReleaseOptions) -> Prepared:
         categories = request.categories if layout.grouped else ()
         tree = find_tree(request.hierarchy, source, categories, request.by, layout.order)
         request = replace(request, tree=tree)
+    if request.zeros:
+        request = replace(request, free=_find_free(source, request, counts, layout))
     rows = len(next(iter(counts.values())).values)
     known = [column for column in request.columns if column.upper is not None]
     prepared = Prepared(
@@ -225,6 +228,29 @@ def _count_microdata(
     counts = {column.name: clip_counts(counted, column.upper or CEILING)}
     layout = Layout((*request.by, column.name), ROW_ORDERS["categories"], grouped=True)
     return counts, layout, left_out
+
+
+def _find_free(
+    source: Table, request: Request, counts: Mapping[str, ColumnCounts], layout: Layout
+) -> Mask:
+    """The rows that are not structural zeros, in the order of the counts."""
+    public = [condition.column for rule in request.zeros for condition in rule]
+    hidden = sorted(set(public) - (set(layout.keep) - set(counts)))
+    if hidden:
+        raise ArgumentError("zero", "name columns that are published unchanged", hidden[0])
+    empty = {name: np.zeros_like(column.values) for name, column in counts.items()}
+    if layout.grouped:
+        published = source.build_grouped(request.by, request.categories, empty)
+    else:
+        published = source.build_released(empty, layout.keep, layout.order)
+    free = find_free(request.zeros, published)
+    if layout.order is not None:
+        there = free
+        free = np.empty_like(there)
+        free[layout.order] = there
+    for name, column in counts.items():
+        require_zero(name, column.values, free)
+    return free
 
 
 def _require_covered(counts: Mapping[str, ColumnCounts], request: Request) -> None:

@@ -35,6 +35,7 @@ from tallyveil.publish.records import (
 from tallyveil.publish.request import ABOVE
 from tallyveil.publish.sum_files import SumsRecord
 from tallyveil.publish.unit import BOUNDS, NEIGHBOURS, UNITS, PrivacyUnit, charge_columns
+from tallyveil.publish.zeros import ZerosRecord
 from tallyveil.sampling.marks import NOT_PRIVATE
 
 __all__ = ["FLOAT_PROTECTION", "RECEIPT_FORMAT", "WEAK_EPSILON", "Receipt", "promise"]
@@ -110,7 +111,13 @@ class Receipt:
     program: str = __version__
     version: int = VERSION
     sums: SumsRecord | None = None
+    zeros: ZerosRecord | None = None
     fingerprint: str = field(default_factory=fingerprint)
+
+    @property
+    def protected_rows(self) -> int:
+        """How many rows are not structural zeros."""
+        return self.table.rows - (0 if self.zeros is None else self.zeros.rows)
 
     @property
     def stages(self) -> tuple[StageRecord, ...]:
@@ -224,6 +231,8 @@ class Receipt:
         }
         if self.sums is not None:
             document["hierarchy"] = self.sums.to_dict()
+        if self.zeros is not None:
+            document["structural_zeros"] = self.zeros.to_dict()
         return document if self.private else {**document, "warning": self.warning}
 
     def to_json(self) -> str:
@@ -269,6 +278,7 @@ class Receipt:
             read_text(data["program"]["version"]),
             version,
             SumsRecord.from_dict(data["hierarchy"]) if "hierarchy" in data else None,
+            ZerosRecord.from_dict(data["structural_zeros"]) if "structural_zeros" in data else None,
             "" if version == 1 else _read_fingerprint(data["program"]["fingerprint"]),
         )
 

@@ -8,6 +8,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
+from tallyveil.arrays import Mask
 from tallyveil.certified.ladder import check_levels
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.exact import exact_epsilon
@@ -78,6 +79,8 @@ class Request:
     microdata: bool
     hierarchy: HierarchyRequest | None = None
     tree: Tree | None = None
+    zeros: tuple[tuple[Condition, ...], ...] = ()
+    free: Mask | None = None
 
     @property
     def multiplier(self) -> int:
@@ -144,7 +147,22 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         options.allow_totals,
         microdata,
         hierarchy,
+        zeros=_check_zeros(options, hierarchy),
     )
+
+
+def _check_zeros(
+    options: ReleaseOptions, hierarchy: HierarchyRequest | None
+) -> tuple[tuple[Condition, ...], ...]:
+    """The rules of structural zeros, one for each text."""
+    texts = list_given(options.zero)
+    if texts and hierarchy is not None:
+        raise UsageError("Structural zeros inside a hierarchy are not offered yet.")
+    try:
+        return tuple(parse_conditions([text]) for text in texts)
+    except ArgumentError as problem:
+        rule = "be comparisons such as 'sex = F and cause = prostate'"
+        raise ArgumentError("zero", rule, got=", ".join(map(str, texts))) from problem
 
 
 def _check_columns(

@@ -42,6 +42,7 @@ from tallyveil.publish.release import Release
 from tallyveil.publish.sum_files import SumsRecord, describe_levels, format_numbers, write_level
 from tallyveil.publish.sums import PublishedSums
 from tallyveil.publish.tallies import Histogram
+from tallyveil.publish.zeros import ZerosRecord
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.base import Table
 
@@ -193,6 +194,7 @@ class _Builder:
             None if self.entry is None else LedgerRecord.of(self.entry),
             LevelRecord(level + 1, request.levels) if request.levels else None,
             sums=self._sums_record,
+            zeros=None if request.free is None else ZerosRecord.of(request.zeros, request.free),
         )
         sums = self._write_sums(data, columns)
         return Release(data, receipt, dict(columns), tuple(figures), files.content, sums)

@@ -112,6 +112,14 @@ def _what_was_done(receipt: Receipt) -> list[str]:
         steps = [_range_step(column), *column.steps]
         parts.append(notes(steps, ordered=True))
     parts += _sums(receipt)
+    if receipt.zeros is not None:
+        parts.append(
+            paragraph(
+                f"{receipt.zeros.rows:,} rows are 0 whatever the data say, which is public: those "
+                f"with {'; or '.join(receipt.zeros.rules)}. They received nothing, and figures "
+                "and distribution are about the other rows."
+            )
+        )
     kept = facts.published_unchanged
     parts.append(
         paragraph(
