@@ -205,14 +205,16 @@ def test_refusals():
     count, half = tv.Query.count(1), [0.5, 0.5]
     with pytest.raises(tv.ArgumentError, match="'loss' must be Monge"):
         tv.frontier(tv.Query.count(2), 1, [0.2, 0.3, 0.5], "zero_one")
-    with pytest.raises(tv.ArgumentError, match="'tradeoffs' must be numbers of at least 0"):
+    with pytest.raises(tv.ArgumentError, match="'tradeoffs' must be finite, at least 0"):
         tv.frontier(count, 1, half, tradeoffs=[-1])
-    with pytest.raises(tv.ArgumentError, match="that increase"):
+    with pytest.raises(tv.ArgumentError, match="and increase"):
         tv.frontier(count, 1, half, tradeoffs=[0.5, 0.5])
     with pytest.raises(tv.QueryError, match="adjacent"):
         tv.frontier(tv.Query.maximum(0, 2), 1, [0.2, 0.3, 0.5])
     with pytest.raises(tv.ArgumentError, match="sum to one"):
         tv.frontier(count, 1, [0.5, 0.6])
+    with pytest.raises(tv.ArgumentError, match="'tradeoff' must be finite"):
+        tv.frontier(count, 1, half).mechanism(float("inf"))
     with pytest.raises(tv.ArgumentError, match="'tradeoff' must be a number"):
         find_posterior_limits(half, 1, "much")
 

@@ -120,8 +120,9 @@ def frontier(
         rates = steepest * np.linspace(0.0, 1.0, CURVE_POINTS) ** 2
     else:
         rates = read_floats(tradeoffs, "tradeoffs")
-        if rates.ndim != 1 or not len(rates) or rates[0] < 0 or not (np.diff(rates) > 0).all():
-            raise ArgumentError("tradeoffs", "be numbers of at least 0 that increase")
+        ordered = rates.ndim == 1 and len(rates) > 0 and (np.diff(rates, prepend=-1.0) > 0).all()
+        if not ordered or not np.isfinite(rates).all() or rates[0] < 0:
+            raise ArgumentError("tradeoffs", "be finite, at least 0, and increase")
     drawn = geometric(Query.count(len(answers) - 1), exact).matrix
     parts = _Parts(query, drawn, known, table, monotone_remap(known @ drawn, known))
     points = np.array([parts.measure(parts.choose(rate)) for rate in rates])
@@ -323,6 +324,6 @@ class Frontier(FrozenArrays):
 
 def _check_rate(rate: float) -> float:
     number = check_number(rate, "tradeoff")
-    if number < 0:
-        raise ArgumentError("tradeoff", "be at least 0", rate)
+    if not 0 <= number < math.inf:
+        raise ArgumentError("tradeoff", "be finite and at least 0", rate)
     return number

@@ -111,7 +111,7 @@ def assemble(
     solved more accurately without.
     """
     selection = select(problem, width, extra, fold_if_mirrored=fold_if_mirrored)
-    scale_matrix = MatrixScaling(len(problem.query.outputs))
+    scale_matrix = MatrixScaling(_choose_matrix_factor(problem))
     substitute = choose_substitution(problem, selection)
     scale_costs = CostScaling(_choose_cost_factor(problem) if scaled else 1.0)
     written = write_program(problem, selection, margin)
@@ -295,6 +295,18 @@ def choose_substitution(problem: Problem, selection: Selection) -> Substitution:
         chosen = reductions.share_diagonal(chosen, problem.query.home)
     erased = mark_erased(problem)
     return reductions.erase(chosen, erased) if erased.any() else chosen
+
+
+def _choose_matrix_factor(problem: Problem) -> float:
+    """The number of outputs; with column honesty fewer, where the prior sits on few inputs.
+
+    Measured: with a prior that falls by a tenth per step and 161 answers that halves the
+    iterations for column honesty, and gains nothing or loses digits for other properties.
+    """
+    n, m = problem.query.shape
+    if problem.worst_case or "column_honest" not in problem.properties:
+        return float(m)
+    return max(1.0, m / (n * float((problem.prior**2).sum())))
 
 
 def _choose_cost_factor(problem: Problem) -> float:

@@ -54,7 +54,7 @@ ENTRIES = "entries"
 class MatrixScaling:
     """Replace the unknown M by N = factor * M; right sides are multiplied, multipliers stay.
 
-    With the number of outputs as the factor, entries are of the order of one: the
+    With about the number of outputs as the factor, entries are of the order of one: the
     interior-point method needs fewer iterations and leaves far smaller errors.
     """
 

@@ -107,7 +107,9 @@ def solve_problem(problem: Problem, watch: Watch | None = None) -> Found:
             if constant.is_within(SUFFICIENT_GAP):
                 return replace(constant, attempts=tuple(attempts))
     for scaling in (True, False):
-        for window in _choose_windows(problem):
+        for window, share in _choose_windows(problem):
+            if window is not None and best is not None and _is_hopeless(best, share):
+                continue
             found = _try_window(problem, window, scaling, watch, attempts)
             best = _choose_better(best, found)
             if best is not None and best.is_within(SUFFICIENT_GAP):
@@ -125,13 +127,21 @@ def solve_problem(problem: Problem, watch: Watch | None = None) -> Found:
     return replace(best, attempts=tuple(attempts))
 
 
-def _choose_windows(problem: Problem) -> list[int | None]:
-    """Windows to try in turn; None is the whole program."""
+def _choose_windows(problem: Problem) -> list[tuple[int | None, float]]:
+    """Windows to try in turn, each with the share of the tails; None is the whole program."""
     if not problem.query.neighbours.is_path or problem.delta:
-        return [None]
-    n = len(problem.query.inputs)
-    windows = [math.ceil(-math.log(share) / float(problem.epsilon)) for share in TAIL_SHARES]
-    return [*(window for window in windows if 4 * window < 3 * n), None]
+        return [(None, 0.0)]
+    n, epsilon = len(problem.query.inputs), float(problem.epsilon)
+    windows = [(math.ceil(-math.log(share) / epsilon), share) for share in TAIL_SHARES]
+    return [*(pair for pair in windows if 4 * pair[0] < 3 * n), (None, 0.0)]
+
+
+def _is_hopeless(best: Found, share: float) -> bool:
+    """Whether a window whose tails have this share is bound to be too narrow.
+
+    Gaps fall about as the shares do; the first window has the largest.
+    """
+    return best.gap * share / TAIL_SHARES[0] > 10 * SUFFICIENT_GAP
 
 
 def _try_window(
