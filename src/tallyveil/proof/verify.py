@@ -9,6 +9,7 @@ factor, hashes, totals, ratios and the worst cell are computed again and compare
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -125,9 +126,13 @@ def _judge(data: Mapping[str, Any]) -> Verdict:
     if data.get("format") != document.MECHANISM_FORMAT:
         raise VerificationError(f"Not a certified mechanism: its format is {data.get('format')}.")
     claim = data["certificate"]
-    if data["version"] != document.VERSION or claim["version"] != document.VERSION:
+    if not _is_written(data["version"], document.VERSION) or not _is_written(
+        claim["version"], document.VERSION
+    ):
         raise VerificationError(f"This program reads version {document.VERSION} only.")
-    if claim["format"] != document.CERTIFICATE_FORMAT or claim["total_bits"] != TOTAL_BITS:
+    if claim["format"] != document.CERTIFICATE_FORMAT or not _is_written(
+        claim["total_bits"], TOTAL_BITS
+    ):
         raise VerificationError("The certificate's format or number of bits is not known.")
     if claim["digest"] != document.digest(claim):
         raise VerificationError("The certificate was changed: its digest does not match.")
@@ -137,7 +142,9 @@ def _judge(data: Mapping[str, Any]) -> Verdict:
     if claim["law"] not in JUDGES or set(claim) != FIELDS | FURTHER.get(claim["law"], set()):
         raise VerificationError("The certificate has fields that do not belong to its kind.")
     growth = Growth.of(epsilon)
-    if claim["growth"] != {"numerator": str(growth.numerator), "shift": growth.shift}:
+    if not _is_written(
+        claim["growth"], {"numerator": str(growth.numerator), "shift": growth.shift}
+    ):
         raise VerificationError("The factor is not the lower bound of e^epsilon.")
     part, judge = JUDGES[claim["law"]]
     if set(data) != {"format", "version", "certificate", part}:
@@ -155,8 +162,6 @@ def _judge_weights(lines: Any, claim: Mapping[str, Any]) -> Verdict:
     written = _count_characters(lines, query.shape)
     require_few_comparisons(query.neighbours, query.shape[1], delta, written)
     weights = document.read_rows(lines)
-    if claim["shape"] != list(query.shape):
-        raise VerificationError(f"The stated shape is not the query's {query.shape}.")
     _require_hash(document.weights_sha256(weights), claim)
     return _with_reason(check_weights(weights, query.neighbours, epsilon, delta), query)
 
@@ -164,8 +169,6 @@ def _judge_weights(lines: Any, claim: Mapping[str, Any]) -> Verdict:
 def _judge_geometric(data: Any, claim: Mapping[str, Any]) -> Verdict:
     """Geometric noise on grid positions, then a clamp: `width` unit steps cost `width` times."""
     query = _read_query(claim)
-    if claim["shape"] != list(query.shape):
-        raise VerificationError("The stated shape is not that of the query.")
     if not np.array_equal(query.home, query.home[0] + np.arange(query.shape[0])):
         raise VerificationError(
             "The inputs are not consecutive outputs, so noise steps are not input steps."
@@ -175,7 +178,8 @@ def _judge_geometric(data: Any, claim: Mapping[str, Any]) -> Verdict:
 
 def _judge_noise(data: Any, claim: Mapping[str, Any]) -> Verdict:
     """Geometric noise added to whole numbers of which one person moves one by one."""
-    if claim["query"] != document.INTEGERS or claim["neighbours"] != document.ONE_STEP:
+    stated = [claim["query"], claim["neighbours"], claim["shape"]]
+    if not _is_written(stated, [document.INTEGERS, document.ONE_STEP, []]):
         raise VerificationError("Noise is certified for whole numbers and steps of one.")
     reason = "Private: noise on whole numbers, one of which moves by one, checked in integers."
     verdict = _check_noise(data, claim, 1)
@@ -200,7 +204,7 @@ def _check_noise(data: Any, claim: Mapping[str, Any], steps: int) -> Verdict:
 
 def _judge_ladder(data: Any, claim: Mapping[str, Any]) -> Verdict:
     """A ladder and what is published of it: every level, or the last one alone."""
-    query = _read_query(claim)
+    _read_query(claim)
     if data["query"] != claim["query"] or data["epsilons"] != claim["epsilons"]:
         raise VerificationError("The ladder is not the one its certificate describes.")
     _require_hash(document.digest(data), claim)
@@ -210,14 +214,14 @@ def _judge_ladder(data: Any, claim: Mapping[str, Any]) -> Verdict:
     if not verdict.ok:
         return verdict
     published = {"every level": claim["epsilons"][0], "last level": claim["epsilons"][-1]}
-    if claim["epsilon"] != published.get(claim["published"]) or claim["shape"] != list(query.shape):
+    if claim["epsilon"] != published.get(claim["published"]):
         raise VerificationError("The epsilon is not that of the levels that are published.")
     return replace(verdict, epsilon=exact_epsilon(claim["epsilon"]))
 
 
 def _judge_levels(data: Mapping[str, Any]) -> Verdict:
     """The levels of a ladder, the whole of which costs its first and largest epsilon."""
-    if data["version"] != document.VERSION:
+    if not _is_written(data["version"], document.VERSION):
         raise VerificationError(f"This program reads version {document.VERSION} only.")
     if set(data) != {"format", "version", "query", "epsilons", "weights"}:
         raise VerificationError("The ladder holds parts that do not belong to it.")
@@ -279,8 +283,13 @@ def _same_findings(claim: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
     if stated is None or epsilon is None:
         same = stated is epsilon
     else:
-        same = abs(stated - epsilon) <= 1e-12 * max(1.0, epsilon)
-    return same and all(claim[key] == found[key] for key in ("achieved_delta", "worst"))
+        same = type(stated) is float and abs(stated - epsilon) <= 1e-12 * max(1.0, epsilon)
+    return same and all(_is_written(claim[key], found[key]) for key in ("achieved_delta", "worst"))
+
+
+def _is_written(stated: Any, expected: Any) -> bool:
+    """Whether a part of a file is the expected one to the letter: 1 is not 1.0, nor true."""
+    return json.dumps(stated, sort_keys=True) == json.dumps(expected, sort_keys=True)
 
 
 def _count_characters(lines: Any, shape: tuple[int, int]) -> int:
@@ -297,9 +306,11 @@ def _count_characters(lines: Any, shape: tuple[int, int]) -> int:
 
 def _read_query(claim: Mapping[str, Any]) -> Query:
     query = Query.from_dict(claim["query"])
-    if document.canonical(claim["query"]) != document.canonical(query.to_dict()):
+    if not _is_written(claim["query"], query.to_dict()):
         raise VerificationError("The query is not written in its one form.")
-    if claim["neighbours"] != query.neighbours.to_dict():
+    if not _is_written(claim["shape"], query.shape):
+        raise VerificationError(f"The stated shape is not the query's {query.shape}.")
+    if not _is_written(claim["neighbours"], query.neighbours.to_dict()):
         raise VerificationError("The neighbours are not those of the query.")
     return query
 
