@@ -261,6 +261,8 @@ class Receipt:
         if len({column.name for column in columns}) != len(columns):
             raise PackageError("The receipt lists a column twice.")
         table = TableRecord.from_dict(data["table"], version)
+        if table.other and not table.counted_by:
+            raise PackageError("The receipt names a cell for other categories without any.")
         if not columns or not all(c.above in ABOVE for c in columns):
             raise PackageError("The receipt has no columns, or states a bound that does not exist.")
         groups = () if version == 1 else tuple(read_texts(group) for group in data["disjoint"])
