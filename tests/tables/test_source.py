@@ -79,7 +79,7 @@ def test_arrays_lists_and_series():
     assert isinstance(tv.privatize(COUNTS, upper=9, epsilon=1).table, list)
     series = pd.Series(COUNTS, index=NAMES, name="cases", dtype="int16")
     out = tv.privatize(series, upper=9, epsilon=1).table
-    assert (out.index == series.index).all()
+    assert out.index.equals(pd.RangeIndex(len(COUNTS))), "nobody said that labels are public"
     assert (out.name, out.dtype) == ("cases", np.int64)
     assert tv.privatize(pl.Series("cases", COUNTS), upper=9, epsilon=1).table.name == "cases"
 

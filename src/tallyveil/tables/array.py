@@ -37,23 +37,22 @@ def wrap_array(source: Any) -> ArrayTable:
         )
     if len(values) == 0:
         raise TableError("The table is empty: the array holds no counts.")
-    is_pandas = type(source).__module__.partition(".")[0] == "pandas"
-    index = source.index if is_pandas and type(source).__name__ == "Series" else None
-    return ArrayTable(values, _choose_rebuild(source), index=index)
+    if np.ma.is_masked(source):
+        raise TableError("The array has masked values, and a count is needed in every row.")
+    return ArrayTable(values, _choose_rebuild(source))
 
 
 @dataclass(frozen=True, eq=False)
 class ArrayTable(Table):
-    """A plain array of counts (or a Series, with its index), under one name.
+    """A plain array of counts, or a Series without its labels, under one name.
 
-    `rebuild` turns released counts and the index into the kind of object that came in. It can be
-    pickled, and holds no count.
+    `rebuild` turns released counts into the kind of object that came in. It can be pickled, and
+    holds no count. Nobody said whether the labels of a Series are public: a DataFrame can say it.
     """
 
     values: NDArray[Any]
-    rebuild: Callable[[CountArray, Any], Any]
+    rebuild: Callable[[CountArray], Any]
     name: str = "count"
-    index: Any = None
     kind: str = "array"
     extension: str = "csv"
 
@@ -69,8 +68,7 @@ class ArrayTable(Table):
 
     def slice(self, start: int, stop: int) -> ArrayTable:
         """Give the rows `start` to `stop` as a view."""
-        index = None if self.index is None else self.index[start:stop]
-        return replace(self, values=self.values[start:stop], index=index)
+        return replace(self, values=self.values[start:stop])
 
     def counts(self, name: str) -> Integers:
         """Read the array as counts."""
@@ -98,10 +96,7 @@ class ArrayTable(Table):
         if len(counts) > 1:
             raise TableError("An array of counts has room for one column; give a table instead.")
         values = counts[self.name]
-        if order is None:
-            return replace(self, values=values)
-        index = None if self.index is None else self.index[order]
-        return replace(self, values=values[order], index=index)
+        return replace(self, values=values if order is None else values[order])
 
     def build_grouped(
         self, by: Sequence[str], labels: Sequence[tuple[Any, ...]], counts: Mapping[str, CountArray]
@@ -111,14 +106,14 @@ class ArrayTable(Table):
 
     def native(self) -> Any:
         """Give the counts as the kind of object that came in."""
-        return self.rebuild(self.values, self.index)
+        return self.rebuild(self.values)
 
     def to_bytes(self) -> bytes:
         """Write a file of one column."""
         return ("\n".join([self.name, *map(str, self.values.tolist())]) + "\n").encode()
 
 
-def _choose_rebuild(source: Any) -> Callable[[CountArray, Any], Any]:
+def _choose_rebuild(source: Any) -> Callable[[CountArray], Any]:
     """Choose what turns released counts into the kind of `source`."""
     library, kind = type(source).__module__.partition(".")[0], type(source)
     if kind in (list, tuple):
@@ -134,9 +129,9 @@ def _choose_rebuild(source: Any) -> Callable[[CountArray, Any], Any]:
     return _build_array
 
 
-def _build_sequence(kind: Callable[[list[int]], Any], values: CountArray, _index: None) -> Any:
+def _build_sequence(kind: Callable[[list[int]], Any], values: CountArray) -> Any:
     return kind(values.tolist())
 
 
-def _build_array(values: CountArray, _index: None) -> Integers:
+def _build_array(values: CountArray) -> Integers:
     return values.astype(np.int64)

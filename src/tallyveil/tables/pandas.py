@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tallyveil.arrays import Integers
+from tallyveil.tables.arrow import rebuild_array
 from tallyveil.tables.base import CountArray, Order, Table
 from tallyveil.tables.codes import Codes, encode_floats, encode_objects, encode_values
 from tallyveil.tables.counts import convert_numbers, convert_objects, name_type
@@ -34,7 +35,7 @@ class PandasTable(Table):
         """The levels of the index, unless it only numbers the rows."""
         import pandas as pd
 
-        if isinstance(self.frame.index, pd.RangeIndex):
+        if isinstance(self.frame.index, pd.RangeIndex) and self.frame.index.name is None:
             return ()
         names = enumerate(self.frame.index.names)
         return tuple(f"index {at}" if name is None else str(name) for at, name in names)
@@ -77,29 +78,23 @@ class PandasTable(Table):
     def build_released(
         self, counts: Mapping[str, CountArray], keep: Sequence[str], order: Order = None
     ) -> PandasTable:
-        """Build the frame that is published."""
+        """Build the frame that is published, column by column, in memory of its own."""
         import pandas as pd
 
-        places = [self.names.index(name) for name in keep]
-        frame = self.frame.iloc[:, places].copy()
-        for name, values in counts.items():
-            column = np.asarray(values, dtype=np.int64)
-            if name in keep:
-                frame.isetitem(list(keep).index(name), column)
-            else:
-                frame.insert(len(frame.columns), name, column)
-        frame.attrs = {}  # free-form notes may be confidential
-        if order is not None:
-            frame = frame.iloc[order]
-            if not self.index_names:  # else the index would tell the rows' old places
-                frame = frame.reset_index(drop=True)
-        for at, dtype in enumerate(frame.dtypes):
-            if isinstance(dtype, pd.CategoricalDtype):
-                frame.isetitem(at, _drop_traces(frame.iloc[:, at]))
-        if isinstance(frame.index, pd.MultiIndex):
-            frame.index = frame.index.remove_unused_levels()
-        elif isinstance(frame.index, pd.CategoricalIndex):
-            frame.index = frame.index.remove_unused_categories()
+        ordered = {name: _take(values, order) for name, values in counts.items()}
+        columns, labels = [], []
+        for name in keep:
+            at = self.names.index(name)
+            column = self.frame.iloc[:, at] if order is None else self.frame.iloc[order, at]
+            columns.append(ordered[name] if name in ordered else _rebuild(column, name))
+            labels.append(self.frame.columns[at])
+        added = [name for name in counts if name not in keep]
+        columns = [*columns, *(ordered[name] for name in added)]
+        frame = pd.DataFrame(dict(enumerate(columns)))
+        if self.index_names:  # else row numbers would tell old places
+            index = self.frame.index if order is None else self.frame.index[order]
+            frame.index = _rebuild_index(index)
+        frame.columns = pd.Index([*labels, *added])
         return PandasTable(frame)
 
     def build_grouped(
@@ -131,11 +126,11 @@ class PandasTable(Table):
         return self.frame.iloc[:, self.names.index(name)]
 
 
-def build_pandas_series(name: Any, values: CountArray, index: Any) -> Any:
+def build_pandas_series(name: Any, values: CountArray) -> Any:
     """Build a Series of counts."""
     import pandas as pd
 
-    return pd.Series(np.asarray(values, dtype=np.int64), index=index, name=name)
+    return pd.Series(np.array(values, dtype=np.int64), name=name)
 
 
 def _encode(column: Any, *, is_index: bool) -> Codes:
@@ -164,9 +159,43 @@ def _encode(column: Any, *, is_index: bool) -> Codes:
     return encode_values(np.where(missing, len(found), codes), values)
 
 
-def _drop_traces(series: Any) -> Any:
-    """Drop unused categories and sort unordered ones, so that they reveal nothing of the input."""
-    kept = series.cat.remove_unused_categories()
-    if kept.cat.ordered:
-        return kept
-    return kept.cat.reorder_categories(sorted(kept.cat.categories, key=str))
+def _take(values: CountArray, order: Order) -> Integers:
+    taken: Integers = np.array(values if order is None else values[order], dtype=np.int64)
+    return taken
+
+
+def _rebuild(column: Any, name: str) -> Any:
+    """Build a Series anew as an array that holds its values and nothing else.
+
+    A view holds rows that are not published, a masked array the values beneath missing ones, a
+    category its unused levels and the order in which they came.
+    """
+    import pandas as pd
+
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        kept = column.cat.remove_unused_categories().array
+        labels = list(map(str, kept.categories))
+        order = sorted(range(len(labels)), key=None if dtype.ordered else labels.__getitem__)
+        place = np.empty(len(order) + 1, dtype=np.int64)
+        place[[*order, -1]] = [*range(len(order)), -1]  # the code -1 is a missing value
+        known = pd.Index(_rebuild(pd.Series(kept.categories[order]), name))
+        return pd.Categorical.from_codes(place[kept.codes], categories=known, ordered=dtype.ordered)
+    if isinstance(dtype, np.dtype):
+        return np.array(column, dtype=dtype)
+    if isinstance(dtype, pd.ArrowDtype):
+        return type(column.array)(rebuild_array(column.array.__arrow_array__(), name))
+    return pd.array(list(column), dtype=dtype)
+
+
+def _rebuild_index(index: Any) -> Any:
+    """Build an index of labels anew."""
+    import pandas as pd
+
+    levels = [
+        _rebuild(index.get_level_values(at).to_series(), str(name))
+        for at, name in enumerate(index.names)
+    ]
+    if isinstance(index, pd.MultiIndex):
+        return pd.MultiIndex.from_arrays(levels, names=list(index.names))
+    return pd.Index(levels[0], name=index.name)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tallyveil.arrays import Integers
+from tallyveil.errors import TableError
 from tallyveil.tables.base import CountArray, Order, Table
 from tallyveil.tables.codes import Codes, encode_floats, encode_objects, encode_values
 from tallyveil.tables.counts import convert_numbers, convert_objects
@@ -87,12 +88,15 @@ class PolarsTable(Table):
         """Build the frame that is published."""
         import polars as pl
 
-        columns = [build_polars_series(name, values) for name, values in counts.items()]
-        frame = self.frame.select(list(keep)).with_columns(columns)
-        frame = frame if order is None else frame[order]
-        coded = [name for name, dtype in frame.schema.items() if dtype == pl.Categorical]
-        again = [pl.col(name).cast(pl.String).cast(pl.Categorical) for name in coded]
-        return PolarsTable(frame.with_columns(again))  # no level that does not occur
+        columns = []
+        for name in (*keep, *(name for name in counts if name not in keep)):
+            if name in counts:
+                values = counts[name] if order is None else counts[name][order]
+                columns.append(build_polars_series(name, values))
+            else:
+                series = self.frame.get_column(name)
+                columns.append(_rebuild(series if order is None else series[order]))
+        return PolarsTable(pl.DataFrame(columns))
 
     def build_grouped(
         self, by: Sequence[str], labels: Sequence[tuple[Any, ...]], counts: Mapping[str, CountArray]
@@ -114,11 +118,36 @@ class PolarsTable(Table):
         return text.encode()
 
 
-def build_polars_series(name: str, values: CountArray, _index: None = None) -> Any:
+def build_polars_series(name: str, values: CountArray) -> Any:
     """Build a Series of counts."""
     import polars as pl
 
-    return pl.Series(name, values).cast(pl.Int64)
+    return pl.Series(name, np.array(values, dtype=np.int64))
+
+
+def _rebuild(series: Any) -> Any:
+    """Build a series anew from its values, in memory of its own.
+
+    Its buffers may hold rows that are not published and values beneath nulls. Categories become an
+    Enum of what occurs, sorted: the codes of a Categorical tell in which order labels came.
+    """
+    import polars as pl
+
+    name, dtype = series.name, series.dtype
+    if dtype.is_nested() or dtype == pl.Object:
+        raise TableError(
+            f"Column {name!r} has the type {dtype}, which a text file cannot hold. Convert it to a "
+            "plain type first."
+        )
+    if isinstance(dtype, (pl.Categorical, pl.Enum)):
+        texts = series.cast(pl.String).to_list()
+        found = set(texts) - {None}
+        declared = dtype.categories.to_list() if isinstance(dtype, pl.Enum) else sorted(found)
+        return pl.Series(name, texts, dtype=pl.Enum([one for one in declared if one in found]))
+    if dtype.is_decimal():  # what it is stored as cannot be cast back
+        return pl.Series(name, series.to_list(), dtype=dtype)
+    stored = series.to_physical()
+    return pl.Series(name, stored.to_list(), dtype=stored.dtype).cast(dtype)
 
 
 def _is_machine_integer(dtype: Any) -> bool:

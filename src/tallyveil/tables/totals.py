@@ -11,11 +11,12 @@ from tallyveil.tables.base import Table
 
 __all__ = ["count_nested", "find_total", "list_labels"]
 
-WORDS = re.compile(
+LISTED = (
     "total|totals|grand total|subtotal|sub-total|sub total|sum|overall|all|everybody|everyone|"
     "both sexes|totale|totaal|totalt|gesamt|insgesamt|summe|zusammen|alle|ensemble|tous|toutes|"
     "somme|suma|razem|ogółem|celkem|összesen|yhteensä|i alt|σύνολο|итого|всего|合計|总计"
 )
+WORDS = frozenset(LISTED.split("|"))
 """Labels that stand for all others, in several languages."""
 
 PHRASE = re.compile(
@@ -47,13 +48,16 @@ def find_total(labels: Iterable[str]) -> str | None:
     ('Total', None, None)
     """
     listed = list(labels)
+    text = "\n".join(listed).casefold()
+    is_clear = WORDS.isdisjoint(text.split("\n")) and "total" not in text and "all " not in text
+    if len(listed) < 2 or is_clear:
+        return None
     short = (label for label in listed if len(label) <= LONGEST)
-    found = next((label for label in short if _means_all(label.casefold())), None)
-    return found if len(listed) > 1 else None
+    return next((label for label in short if _means_all(label.casefold())), None)
 
 
 def _means_all(label: str) -> bool:
-    return bool(WORDS.fullmatch(label) or PHRASE.fullmatch(label))
+    return label in WORDS or PHRASE.fullmatch(label) is not None
 
 
 def count_nested(labels: Collection[str]) -> int:
@@ -64,8 +68,8 @@ def count_nested(labels: Collection[str]) -> int:
     >>> count_nested(["Kent", "Kent/Dover", "Kent/Thanet"])
     2
     """
-    known = set(labels)
-    for separator in SEPARATORS:
+    known, text = set(labels), "\n".join(labels)
+    for separator in (mark for mark in SEPARATORS if mark in text):
         depths = {
             label.count(separator)
             for label in known
