@@ -368,7 +368,6 @@ CASES = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:The rows stand in the order")
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("attempt", "name"), CASES, ids=lambda part: getattr(part, "__name__", part)
@@ -379,7 +378,6 @@ def test_one_person_changes_nothing_but_the_draws(attempt, name, engine, tmp_pat
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:The rows stand in the order")
 @pytest.mark.parametrize("engine", ENGINES)
 def test_hundreds_of_pairs(engine, tmp_path):
     rng, at = random.Random(engine), numbers()

@@ -129,6 +129,23 @@ def test_a_terminal_sees_progress_and_colour(cases, tmp_path):
     assert "\x1b" not in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("text", "shown", "not_shown"),
+    [
+        ("county,cases\na,1\n", "--count cases --drop county --upper N", "COLUMN --keep"),
+        ("cases\n1\n", "--count cases --upper N", "--drop"),
+        ("county,cases,deaths\na,1,2\n", "Several columns hold whole numbers", "tallyveil priv"),
+        ("county,name\na,x\n", "No column holds whole numbers", "tallyveil priv"),
+        ("my county,n\na,1\n", "--drop 'my county'", "COLUMN --keep"),
+    ],
+)
+def test_inspect_suggests_what_can_be_right(tallyveil, tmp_path, text, shown, not_shown):
+    (tmp_path / "t.csv").write_text(text)
+    said = tallyveil("inspect", tmp_path / "t.csv", check=0).stdout
+    assert shown in said
+    assert not_shown not in said
+
+
 def test_inspect_shows_the_schema_and_no_value(tallyveil, tmp_path):
     table = tmp_path / "t.csv"
     table.write_text("place,code,cases,share\nSomewhere,007,4711,0.25\n")

@@ -19,7 +19,7 @@ HOMES = {  # the only modules that may import each heavy library
     "matplotlib": {"figures"},
     "sqlite3": {"budget.sqlite"},
     "psycopg": {"budget.postgresql"},
-    "pyarrow": {"tables.arrow"},
+    "pyarrow": {"tables.arrow", "tables.arrow_rebuild"},
     "pandas": {"tables.pandas"},
     "polars": {"tables.polars"},
     "typer": {"cli"},

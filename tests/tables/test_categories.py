@@ -431,3 +431,10 @@ def test_nobody_at_all_is_a_table_of_zeros(tmp_path, kind):
     assert counts.published["age"].counts.tolist() == [0, 0]
     with pytest.raises(TableError, match="no rows"):
         tv.privatize(table, "age", keep="all", upper=9, epsilon=1)
+
+
+def test_one_odd_value_among_numbers_is_no_reason_to_refuse():
+    """It does not meet the condition, as a missing one does not; nobody learns that it is there."""
+    people = pd.DataFrame({"age": ["1", "20", "unknown", None], "sex": ["m", "f", "m", "f"]})
+    options = {"by": "sex", "categories": ["f", "m"], "upper": 9, "epsilon": 60}
+    assert tv.privatize(people, where="age >= 18", **options).table["count"].tolist() == [1, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -44,14 +45,32 @@ def command(
     out.print(text_table(("column", "type"), rows), markup=False)
     if len(columns) > MOST_SHOWN:
         out.print(f"... and {len(columns) - MOST_SHOWN:,} more")
+    out.print("\n" + _say_what_next(file, columns), markup=False)
+
+
+def _say_what_next(file: Path, columns: list[dict[str, str]]) -> str:
+    """What the publisher has to know; a command only if one column alone can hold counts."""
     integers = [column["name"] for column in columns if column["type"] == "integer"]
-    count = integers[0] if len(integers) == 1 else "COLUMN"
-    others = [column["name"] for column in columns if column["name"] != count]
-    named = "" if not others else " --keep ... --drop ..."
-    out.print(
-        "\nNext: which column holds the counts, which others are public, and what is the largest "
-        "count that could occur, from public knowledge and not from this file? Then:\n"
-        f"  tallyveil privatize {one_line(file)} --count {one_line(count)} --upper N "
-        f"--epsilon 1.0{named} --out release/",
-        markup=False,
+    asked = (
+        "Next, from public knowledge and not from this file: is a row one person, or a count of "
+        "people? Which columns are public? What is the largest count that could occur?"
     )
+    people = (
+        "If every row is one person, rows are counted: --by COLUMN, with the public list of its "
+        "--categories."
+    )
+    if not integers:
+        return f"{asked}\nNo column holds whole numbers, so none holds counts. {people}"
+    if len(integers) > 1:
+        return (
+            f"{asked}\nSeveral columns hold whole numbers. Name those that are counts with "
+            f"--count, and every other column with --keep or --drop. {people}"
+        )
+    others = [column["name"] for column in columns if column["name"] != integers[0]]
+    words = ["tallyveil", "privatize", str(file), "--count", integers[0]]
+    words += [word for name in others[:MOST_SHOWN] for word in ("--drop", name)]
+    shown = one_line(shlex.join(words)) + " --upper N --epsilon 1 --out release"
+    lines = [asked, f"If {one_line(integers[0])} holds counts of people:", f"  {shown}"]
+    if others:
+        lines.append("Say --keep instead of --drop for each column that is public.")
+    return "\n".join([*lines, people])

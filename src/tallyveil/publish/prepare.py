@@ -279,7 +279,7 @@ def find_order_remark(prepared: Prepared) -> str | None:
         if is_ordered and steps.any() and not _is_explained(prepared):
             return (
                 f"The rows stand in the order of {name!r}, and row order is published. Unless "
-                "that order is public, use --order sorted."
+                "that order is public, sort them by public columns (--order sorted)."
             )
     return None
 

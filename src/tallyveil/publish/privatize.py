@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from tallyveil.errors import UsageError
 from tallyveil.publish.options import ReleaseOptions
+from tallyveil.publish.prepare import Prepared, find_order_remark
 from tallyveil.publish.release import Release
 from tallyveil.publish.transaction import publish_table
 
@@ -112,7 +114,8 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
     other : str
         The public cell that every category which is not listed is counted in.
     order : str
-        "input" keeps the rows' order, "sorted" sorts by the other columns.
+        "input" keeps the rows' order, "sorted" sorts by the other columns. Rows that stand in
+        the order of their counts give a warning.
     keep, drop : str or sequence of str
         Which other columns are public and published unchanged, and which are left out. Every
         other column must be named in one of them, or ``keep="all"`` says that all are public.
@@ -148,7 +151,7 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
     """
     if options.levels is not None:
         raise UsageError("Several levels give several releases: call tv.privatize_levels.")
-    (release,) = publish_table(table, options, command="tv.privatize")
+    (release,) = publish_table(table, options, command="tv.privatize", remark=_warn)
     return release
 
 
@@ -184,4 +187,11 @@ def privatize_levels(table: Any, options: ReleaseOptions) -> tuple[Release, ...]
     """
     if options.levels is None:
         raise UsageError("Give the levels, such as levels=[2, 1, 0.5].")
-    return publish_table(table, options, command="tv.privatize_levels")
+    return publish_table(table, options, command="tv.privatize_levels", remark=_warn)
+
+
+def _warn(prepared: Prepared) -> None:
+    """Warn the caller of rows in the order of their counts, before anything is spent."""
+    remark = find_order_remark(prepared)
+    if remark:
+        warnings.warn(remark, UserWarning, stacklevel=5)  # whoever called tv.privatize

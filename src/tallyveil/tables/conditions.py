@@ -72,14 +72,12 @@ class Condition:
 
     def _require_type(self, labels: Sequence[str], right: float | None) -> None:
         """Refuse to compare numbers with text, which no row would meet."""
-        present = [label for label in labels if label.strip()]
-        numeric = bool(present) and all(_parse_number(label) is not None for label in present)
-        ordering = self.sign not in ("==", "!=")
-        if (numeric and right is None) or (
-            present and not numeric and ordering and right is not None
-        ):
-            kinds = "numbers with text" if numeric else "text with a number"
-            raise TableError(f"The condition {str(self)!r} compares {kinds}.")
+        numeric = [_parse_number(label) is not None for label in labels if label.strip()]
+        is_ordered = self.sign not in ("==", "!=")
+        if numeric and right is None and all(numeric):
+            raise TableError(f"The condition {str(self)!r} compares numbers with text.")
+        if numeric and right is not None and is_ordered and not any(numeric):
+            raise TableError(f"The condition {str(self)!r} compares text with a number.")
 
     def _compare(self, label: str) -> bool:
         """Compare one label."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tallyveil.arrays import Integers
-from tallyveil.tables.arrow import rebuild_array
+from tallyveil.tables.arrow_rebuild import rebuild_array
 from tallyveil.tables.base import CountArray, Order, Table
 from tallyveil.tables.codes import Codes, encode_floats, encode_objects, encode_values
 from tallyveil.tables.counts import convert_numbers, convert_objects, name_type
