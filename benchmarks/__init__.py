@@ -10,6 +10,7 @@ SUITE = (
     "accuracy",
     "consumers",
     "sums",
+    "composition",
 )
 """One module per question, in the order of the page."""
 

@@ -17,6 +17,7 @@ PACKAGES = {
     "opendp": ("opendp",),
     "diffprivlib": ("diffprivlib", "scikit-learn<1.8"),  # 0.6.6 imports names 1.8 dropped
     "qif": ("qif",),
+    "dp_accounting": ("dp-accounting",),
 }
 
 

@@ -46,8 +46,8 @@ MOST_STEPS = 4_000
 FEW = 8
 """Up to this many equal releases are added one by one; more by squaring."""
 
-GRID = 10**6
-"""Epsilons that are searched for are multiples of 1 / GRID."""
+GRID, FINE_GRID = 10**6, 10**9
+"""What is shared out, or found, is a multiple of 1 / GRID, or 1 / FINE_GRID."""
 
 
 @dataclass(frozen=True)
@@ -79,15 +79,17 @@ class PrivacyLoss:
         return min(Fraction(1), Fraction(total, ONE * ONE))
 
     def epsilon(self, delta: Fraction) -> Fraction:
-        """The smallest epsilon, a multiple of 1e-6, that is proved to hold with `delta`."""
+        """The smallest epsilon, a multiple of 1e-9, that is proved to hold with `delta`."""
         largest = self.first + (len(self.masses) - 1) * self.step
-        low, high = -1, -(-largest.numerator * GRID // largest.denominator)
+        low, high = -1, -(-largest.numerator * FINE_GRID // largest.denominator)
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (
-                (low, middle) if self.delta(Fraction(middle, GRID)) <= delta else (middle, high)
+                (low, middle)
+                if self.delta(Fraction(middle, FINE_GRID)) <= delta
+                else (middle, high)
             )
-        return min(largest, Fraction(high, GRID))
+        return min(largest, Fraction(high, FINE_GRID))
 
 
 def compose(epsilons: Iterable[Fraction]) -> PrivacyLoss:
@@ -95,7 +97,7 @@ def compose(epsilons: Iterable[Fraction]) -> PrivacyLoss:
 
     >>> together = compose([Fraction(1, 10)] * 100)
     >>> float(together.epsilon(Fraction(1, 10**6))), float(together.epsilon(Fraction(0)))
-    (4.774568, 10.0)
+    (4.774567589, 10.0)
     """
     counted = Counter(epsilons)
     if any(epsilon <= 0 for epsilon in counted):
