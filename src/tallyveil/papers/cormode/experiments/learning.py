@@ -69,7 +69,7 @@ def section_8(context: Context) -> Result:
     best_tree = sum(worth[pair] for pair in build_tree(worth))
     plain = _measure_accuracy(true, bits)
     ratios = [0.1, 2 / 3, 0.9] if context.quick else [0.1, 0.2, 0.4, 2 / 3, 0.8, 0.9, 0.95]
-    runs = 3 if context.quick else 5
+    runs = 3 if context.quick else 10
     rows = []
     jobs = [(a, name, run) for a in ratios for name in NAMES for run in range(runs)]
     for a, name, run in context.track(jobs):
