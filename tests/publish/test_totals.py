@@ -149,3 +149,14 @@ def test_groups_that_the_noise_chose_are_refused():
         tv.estimate_total(rel, [1, 2])
     with pytest.raises(UsageError, match="for releases"):
         tv.estimate_total(tv.geometric(tv.Query.count(3), 1), [1], by="state")
+
+
+@pytest.mark.parametrize("method", ["geometric", "preserve"])
+def test_structural_zeros_add_nothing(method):
+    frame = table(40)
+    frame.loc[frame.state == "state 00", "cases"] = 0
+    rel = publish(frame, upper=40, method=method, zero="state == 'state 00'")
+    found = tv.estimate_total(rel, by="state")["state 00"]
+    assert (found.value, found.low, found.high, found.groups) == (0, 0, 0, 50)
+    whole, stated = tv.estimate_total(rel), rel.receipt.columns[0].total
+    assert (whole.low, whole.high) == (stated["low"], stated["high"])

@@ -167,10 +167,22 @@ class CertifiedGeometric(CertifiedAnswers):
 
     def draw_positions(self, positions: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
         """Output positions for input positions, which the caller has checked."""
+        return self.clamp(self.draw_unbounded(positions, entropy))
+
+    def draw_unbounded(self, positions: NDArray[Any], entropy: Entropy) -> Integers:
+        """The same draws before they are clamped.
+
+        They are as private: the certificate proves the noise on all the whole numbers, and
+        clamping is post-processing.
+        """
         noisy = draw_noise(self.noise, len(positions), entropy)
         noisy += positions
         noisy += self.query.home[0]
-        return np.clip(noisy, 0, self.query.shape[1] - 1, out=noisy)
+        return noisy
+
+    def clamp(self, noisy: Integers) -> Integers:
+        """Draws kept inside the range."""
+        return np.clip(noisy, 0, self.query.shape[1] - 1)
 
     def body(self) -> dict[str, Any]:
         """The integers of the noise."""

@@ -100,6 +100,22 @@ class GeometricNoise:
         middle = np.concatenate([side[::-1], self.near[:1], side])
         return np.concatenate([[self.beyond], middle, [self.beyond]]).astype(np.int64)[None, :]
 
+    @cached_property
+    def variance(self) -> Fraction:
+        """The exact variance of a draw; close to 2a/(1-a)^2.
+
+        >>> round(float(GeometricNoise.of(Fraction(1)).variance), 4)
+        1.8413
+        """
+        near, block = self.near.tolist(), self.block.tolist()
+        reach, length, going = len(near), len(block), Fraction(self.again, TOTAL)
+        inside = sum(d * d * weight for d, weight in enumerate(near))
+        first = Fraction(sum((reach + t) * w for t, w in enumerate(block)), TOTAL)
+        second = Fraction(sum((reach + t) ** 2 * w for t, w in enumerate(block)), TOTAL)
+        blocks, squares = going / (1 - going), going * (1 + going) / (1 - going) ** 2
+        outside = second + 2 * length * blocks * first + length * length * squares
+        return Fraction(2 * (inside + self.beyond * outside) / TOTAL)
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; large integers as decimal text."""
         return {

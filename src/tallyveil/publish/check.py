@@ -43,8 +43,9 @@ from tallyveil.publish.reopen import (
 )
 from tallyveil.publish.sum_files import list_stages
 from tallyveil.publish.tallies import Histogram
+from tallyveil.publish.unbiased import describe_unbiased
 from tallyveil.query import Query
-from tallyveil.tables.base import Table
+from tallyveil.tables.base import Table, read_signed
 from tallyveil.tables.source import read_released
 from tallyveil.untrusted import escape_controls, read_file
 
@@ -278,10 +279,10 @@ def _check_counts(table: Table, receipt: Receipt) -> str:
     require(written == (facts.delimiter, facts.encoding), "the data are written in another way")
     # a file keeps the labels of a pandas index as its first columns
     require(tuple(table.names) == facts.columns, "the data have other columns than stated")
-    counted = {column.name for column in receipt.columns}
-    rest = tuple(name for name in facts.columns if name not in counted)
+    drawn = [name for column in receipt.columns for name in column.columns]
+    rest = tuple(name for name in facts.columns if name not in drawn)
     require(facts.published_unchanged == rest, "the columns published unchanged are others")
-    require(len(counted) == len(receipt.columns), "a column is listed twice")
+    require(len(set(drawn)) == len(drawn), "a column is listed twice")
     free = np.ones(table.rows, bool) if receipt.zeros is None else receipt.zeros.find_free(table)
     stated = receipt.protected_rows == int(free.sum())
     require(stated, "the structural zeros of the data are not the stated ones")
@@ -290,6 +291,10 @@ def _check_counts(table: Table, receipt: Receipt) -> str:
         require(not counts[~free].any(), f"a structural zero of {column.name} is not 0")
         inside, counts = counts.max() <= column.upper, counts[free]
         require(bool(inside), f"a count of {column.name} lies outside 0..{column.upper}")
+        for beside in column.columns[1:]:
+            draws = read_signed(table, beside)
+            same = column.is_made_from(draws[free], counts) and not draws[~free].any()
+            require(same, f"{beside} does not hold the draws behind {column.name}")
         same = Histogram.of(np.bincount(counts)) == column.histogram
         require(same, f"the distribution of {column.name} is not the one in the receipt")
     return f"{table.rows:,} rows, every count inside its range, distributions as stated"
@@ -297,10 +302,10 @@ def _check_counts(table: Table, receipt: Receipt) -> str:
 
 def _read_data(root: Path, receipt: Receipt) -> Table:
     facts, counts = receipt.table, [column.name for column in receipt.columns]
-    labels = () if receipt.sums is None else receipt.sums.request.columns
-    path = root / plain_name(facts.file)
-    form = facts.delimiter, facts.encoding
-    return read_released(path, *form, rows=facts.rows, counts=counts, labels=labels)
+    beside = [name for column in receipt.columns for name in column.columns[1:]]
+    labels = (*beside, *(() if receipt.sums is None else receipt.sums.request.columns))
+    form = root / plain_name(facts.file), facts.delimiter, facts.encoding
+    return read_released(*form, rows=facts.rows, counts=counts, labels=labels)
 
 
 def _check_pages(root: Path, receipt: Receipt, certified: list[list[Certified]]) -> str:
@@ -316,11 +321,10 @@ def _check_pages(root: Path, receipt: Receipt, certified: list[list[Certified]])
         stated, found = column.accuracy, figures.accuracy.to_dict()
         fits = stated.keys() == found.keys() and all(_close(stated[k], found[k]) for k in found)
         require(fits, f"the stated accuracy of {column.name} is not that of its mechanism")
-        total = figures.state_total()
-        fits = (total is None) == (column.total is None)
-        if total is not None and column.total is not None:
-            fits = total.keys() == column.total.keys()
-            fits = fits and all(_close(column.total[k], total[k]) for k in total)
+        expected = None if column.unbiased is None else describe_unbiased(column.name, made[-1])
+        require(column.unbiased == expected, f"{column.name} misstates its unbiased column")
+        sums, total = column.total or {}, figures.state_total() or {}
+        fits = sums.keys() == total.keys() and all(_close(sums[k], total[k]) for k in total)
         require(fits, f"the stated total of {column.name} is not that of its published counts")
         spread = figures.spread
         same = (column.spread is None) == (spread is None)

@@ -57,8 +57,14 @@ def describe_data(
     of itself whether its codes are numbers.
     """
     uppers = {column.name: column.upper for column in receipt.columns}
+    beside = {name for column in receipt.columns for name in column.columns[1:]}
     fields: list[dict[str, Any]] = []
     for name in (*data.index_names, *data.names):
+        if name in beside:
+            words = "an unbiased estimate of the count, with noise; see METHODOLOGY.html"
+            plain = {"name": name, "type": "integer", "description": words}
+            fields.append({**plain, "constraints": {"required": True}})
+            continue
         if name not in uppers:
             own = "string" if name in data.index_names else data.type_of(name)
             fields.append({"name": name, "type": (types or {}).get(name, own)})

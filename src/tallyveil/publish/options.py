@@ -245,6 +245,15 @@ class ReleaseOptions:
         default=None, metadata=_told("What separates cells: one character, or 'tab'.", TABLE)
     )
     encoding: str = field(default="utf-8", metadata=_told("The encoding of a text file.", TABLE))
+    unbiased: bool = field(
+        default=False,
+        metadata=_told(
+            "Also publish NAME_unbiased: the noisy counts before they were cut to the range or "
+            "ranked. Costs nothing more.",
+            OUTPUT,
+            "switch",
+        ),
+    )
     out: str | Path | None = field(
         default=None, metadata=_told("The release folder; must not exist.", OUTPUT, "path")
     )

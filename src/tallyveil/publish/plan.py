@@ -27,6 +27,7 @@ from tallyveil.publish.methods import Independent, Levels, Method, Preserve
 from tallyveil.publish.request import ColumnRequest, Request
 from tallyveil.publish.sum_files import list_stages
 from tallyveil.publish.sums import make_sums
+from tallyveil.publish.unbiased import keep_draws
 from tallyveil.publish.zeros import WithZeros
 from tallyveil.query import Query
 
@@ -168,6 +169,7 @@ def plan_column(
         for kind, certified in made.draws_from
     ]
     searched = () if search is None else (search,)
+    method = keep_draws(made.method) if request.unbiased else made.method
     return ColumnPlan(
         column.name,
         upper,
@@ -175,7 +177,7 @@ def plan_column(
         made.epsilon,
         name,
         why,
-        made.method if request.free is None else WithZeros(made.method, request.free),
+        method if request.free is None else WithZeros(method, request.free),
         (*searched, *stages),
         made.solver,
         made.loss,

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from tallyveil.arrays import Integers, Mask
-from tallyveil.errors import ArgumentError, TableError
+from tallyveil.errors import ArgumentError, TableError, UsageError
 from tallyveil.publish.hierarchy import find_tree
 from tallyveil.publish.layout import ROW_ORDERS, Layout, place_rows, read_columns
 from tallyveil.publish.options import ReleaseOptions
 from tallyveil.publish.plan import ColumnPlan, PlannedStage, plan_column, plan_search
 from tallyveil.publish.request import Request, check_options
+from tallyveil.publish.unbiased import name_unbiased
 from tallyveil.publish.unit import charge_columns
 from tallyveil.publish.upper import CEILING, find_upper
 from tallyveil.publish.zeros import find_free, require_zero
@@ -143,6 +144,7 @@ class Prepared:
         if self.request.tree is not None:  # labels, and five numbers for each column and sum
             figures += sum(self.request.tree.sizes[:-1]) * (2000 + 200 * len(uppers))
         levels = max(1, len(self.request.levels))
+        figures += 24 * self.rows * len(uppers) * self.request.unbiased
         return levels * (len(self.build_table(fullest).to_bytes()) + proofs + figures + (4 << 20))
 
 
@@ -180,6 +182,7 @@ def prepare(table: Any, options: ReleaseOptions) -> Prepared:
     else:
         counts, layout = read_columns(source, request)
     _require_covered(counts, request)
+    _require_room_beside(source, request)
     if request.hierarchy is not None:
         categories = request.categories if layout.grouped else ()
         tree = find_tree(request.hierarchy, source, categories, request.by, layout.order)
@@ -251,6 +254,20 @@ def _find_free(
     for name, column in counts.items():
         require_zero(name, column.values, free)
     return free
+
+
+def _require_room_beside(source: Table, request: Request) -> None:
+    """Refuse an unbiased column that the table has no room or no free name for."""
+    if not request.unbiased:
+        return
+    if isinstance(source, ArrayTable):
+        raise UsageError("An array has no room for an unbiased column: give a table.")
+    taken = {*source.names, *source.index_names, *request.by}
+    for column in request.columns:
+        if name_unbiased(column.name) in taken:
+            raise UsageError(
+                f"The table has a column {name_unbiased(column.name)!r} already: rename it first."
+            )
 
 
 def _require_covered(counts: Mapping[str, ColumnCounts], request: Request) -> None:

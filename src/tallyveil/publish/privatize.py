@@ -125,6 +125,10 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
         A row may be called Total, or be a parent of others by its label: it repeats nobody.
     delimiter, encoding : str
         How a text file is written.
+    unbiased : bool
+        Also publish a column NAME_unbiased: every row's noisy count before it was cut to the
+        range or ranked. Signed, right on average, its variance in the receipt; it costs nothing
+        more. For the methods geometric and preserve.
     out : path
         Write the release folder here, complete or not at all; must not exist yet.
     ledger, dataset : Ledger or path, and str

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
+from tallyveil.arrays import Integers
 from tallyveil.budget.accounting import ACCOUNTINGS, SMALLEST_DELTA
 from tallyveil.budget.entries import Entry
 from tallyveil.errors import PackageError
@@ -118,11 +119,18 @@ class ColumnRecord:
     spread: tuple[float, ...] | None
     matching: Matching | None = None
     total: Mapping[str, float] | None = None
+    unbiased: Mapping[str, Any] | None = None
 
     @property
     def kind(self) -> MethodKind:
         """What the method is; a `PackageError` if there is none of this name."""
         return find_kind(self.method)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the released table that hold what was drawn."""
+        beside = () if self.unbiased is None else (read_text(self.unbiased["column"]),)
+        return (self.name, *beside)
 
     @property
     def counts_stage(self) -> StageRecord:
@@ -139,6 +147,13 @@ class ColumnRecord:
     def prior(self) -> str:
         """The prior that a design minimised the loss under."""
         return "uniform" if self.kind.designed else "not used"
+
+    def is_made_from(self, draws: Integers, counts: Integers) -> bool:
+        """Whether `counts` are what the draws before the clamp were published as."""
+        clamped = draws.clip(0, self.upper)
+        if self.matching is None:
+            return bool((clamped == counts).all())
+        return Matching.of(clamped, counts) == self.matching
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -164,6 +179,7 @@ class ColumnRecord:
             },
             "matching": None if self.matching is None else self.matching.to_dict(),
             "total": None if self.total is None else dict(self.total),
+            "unbiased": None if self.unbiased is None else dict(self.unbiased),
             "post_processing": list(self.steps),
         }
 
@@ -191,6 +207,7 @@ class ColumnRecord:
             None if spread is None else tuple(spread),
             None if matching is None else _read_matching(matching, upper),
             data.get("total"),
+            data.get("unbiased"),
         )
 
 

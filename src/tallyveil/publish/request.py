@@ -81,6 +81,7 @@ class Request:
     tree: Tree | None = None
     zeros: tuple[tuple[Condition, ...], ...] = ()
     free: Mask | None = None
+    unbiased: bool = False
 
     @property
     def multiplier(self) -> int:
@@ -148,6 +149,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         microdata,
         hierarchy,
         zeros=_check_zeros(options, hierarchy),
+        unbiased=options.unbiased,
     )
 
 

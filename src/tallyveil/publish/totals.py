@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,14 @@ from tallyveil.arrays import Integers, Mask
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.measures import check_confidence
 from tallyveil.prior import Prior
-from tallyveil.publish.adding import Adder, make_adder
+from tallyveil.publish.adding import Adder, MatchedAdder, make_adder
 from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.records import ColumnRecord
 from tallyveil.publish.release import Release
 from tallyveil.publish.reopen import load_stage, plain_name, read_receipt
+from tallyveil.reading.unbiased import Estimate
 from tallyveil.reading.unbiased import estimate_total as estimate_drawn
-from tallyveil.tables.base import Table
+from tallyveil.tables.base import Table, read_signed
 from tallyveil.tables.conditions import parse_conditions
 from tallyveil.tables.source import read_table
 
@@ -98,17 +101,28 @@ def estimate_total(
             "file for each level."
         )
     chosen = _choose_rows(table, receipt, texts)
-    published = table.counts(record.name)
+    published = _read_published(table, record)
+    _require_rows(published[chosen])
+    free = np.ones(table.rows, bool) if receipt.zeros is None else receipt.zeros.find_free(table)
+    add = partial(_add, adder, published, free, confidence)
     if not names:
-        return adder.add(_require_rows(published[chosen]), confidence)
+        return add(np.flatnonzero(chosen))
     _require_public(names, receipt, "by")
     labels = list(zip(*(table.labels(name) for name in names), strict=True))
     groups: dict[Any, list[int]] = {}
     for row in np.flatnonzero(chosen).tolist():
         key = labels[row][0] if len(names) == 1 else labels[row]
         groups.setdefault(key, []).append(row)
-    _require_rows(published[chosen])
-    return {key: adder.add(published[rows], confidence) for key, rows in groups.items()}
+    return {key: add(np.array(rows)) for key, rows in groups.items()}
+
+
+def _add(
+    adder: Adder, published: Integers, free: Mask, confidence: float, rows: Integers
+) -> Estimate:
+    """The total of some rows; structural zeros are 0 for certain."""
+    drawn = rows[free[rows]]
+    found = adder.add(published[drawn], confidence) if len(drawn) else Estimate(0, 0, 0, 0, 0)
+    return replace(found, groups=len(rows))
 
 
 def _open(
@@ -118,13 +132,27 @@ def _open(
     if isinstance(source, Release):
         receipt = source.receipt
         record = _find_column(receipt, column)
-        return source.data, receipt, source.figures[receipt.columns.index(record)].adder, record
+        figures = source.figures[receipt.columns.index(record)]
+        return source.data, receipt, _choose_adder(record, figures.adder), record
     receipt = read_receipt(source)
     record = _find_column(receipt, column)
     facts, folder = receipt.table, Path(source)
     table = read_table(folder / plain_name(facts.file), facts.delimiter, facts.encoding)
     certified = load_stage(folder, record.counts_stage)
-    return table, receipt, make_adder(certified, record.upper, record.matching), record
+    adder = make_adder(certified, record.upper, record.matching)
+    return table, receipt, _choose_adder(record, adder), record
+
+
+def _choose_adder(record: ColumnRecord, adder: Adder) -> Adder:
+    """Where the draws themselves are published, they are added."""
+    drawn = record.unbiased is not None and isinstance(adder, MatchedAdder)
+    return adder.plain if drawn and isinstance(adder, MatchedAdder) else adder
+
+
+def _read_published(table: Table, record: ColumnRecord) -> Integers:
+    if record.unbiased is None:
+        return table.counts(record.name)
+    return read_signed(table, record.columns[1]).clip(0, record.upper)
 
 
 def _find_column(receipt: Receipt, name: str | None) -> ColumnRecord:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -42,6 +42,7 @@ from tallyveil.publish.release import Release
 from tallyveil.publish.sum_files import SumsRecord, describe_levels, format_numbers, write_level
 from tallyveil.publish.sums import PublishedSums
 from tallyveil.publish.tallies import Histogram
+from tallyveil.publish.unbiased import describe_unbiased
 from tallyveil.publish.zeros import ZerosRecord
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.base import Table
@@ -189,7 +190,7 @@ class _Builder:
             self.private,
             request.unit,
             request.disjoint,
-            _describe_table(data, self.prepared),
+            _describe_table(data, self.prepared, records),
             tuple(records),
             None if self.entry is None else LedgerRecord.of(self.entry),
             LevelRecord(level + 1, request.levels) if request.levels else None,
@@ -307,14 +308,17 @@ def _describe(
         None if spread is None else tuple(np.round(2 * spread, 3).tolist()),
         published.matching,
         figures.state_total(),
+        describe_unbiased(plan.name, certified) if published.beside else None,
     )
     return record, figures
 
 
-def _describe_table(data: Table, prepared: Prepared) -> TableRecord:
+def _describe_table(
+    data: Table, prepared: Prepared, records: Sequence[ColumnRecord]
+) -> TableRecord:
     request = prepared.request
     columns = (*data.index_names, *data.names)
-    counted = {column.name for column in request.columns}
+    counted = {name for record in records for name in record.columns}
     return TableRecord(
         data.rows,
         data.kind,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
@@ -9,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tallyveil.arrays import Integers
-from tallyveil.errors import ArgumentError
+from tallyveil.errors import ArgumentError, TableError
 from tallyveil.tables.codes import Codes
 
-__all__ = ["BATCH_ROWS", "CountArray", "Order", "Table"]
+__all__ = ["BATCH_ROWS", "CountArray", "Order", "Table", "read_signed"]
 
+SIGNED = re.compile(r"0|-?[1-9][0-9]{0,17}")
 BATCH_ROWS = 65_536
 """How many rows a batch has unless told otherwise."""
 
@@ -102,3 +104,11 @@ class Table(Protocol):
 
     def to_bytes(self) -> bytes:
         """Write the table as a file; equal tables give equal bytes."""
+
+
+def read_signed(table: Table, name: str) -> Integers:
+    """Read a released column of whole numbers of any sign, written in their one form."""
+    codes = table.codes(name)
+    if not all(SIGNED.fullmatch(label) for label in codes.labels):
+        raise TableError(f"Column {name!r} must hold a whole number in every row.")
+    return np.array([int(label) for label in codes.labels], dtype=np.int64)[codes.codes]

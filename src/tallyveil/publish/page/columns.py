@@ -115,6 +115,12 @@ def adding_words(column: ColumnRecord) -> list[str]:
             f"{round(total['value']):,}; {total['confidence']:.0%} interval "
             f"{round(total['low']):,} to {round(total['high']):,}."
         )
+    if column.unbiased is not None:
+        words += (
+            f" The column {column.columns[1]} holds every row's noisy count before it was cut to "
+            "the range or ranked. It can be negative. It is right on average, and its variance is "
+            f"{column.unbiased['variance']:.6g} for every true count: values of it may be added."
+        )
     return [
         paragraph(words),
         paragraph(
