@@ -171,5 +171,8 @@ def test_no_changed_certificate_is_accepted_unless_it_is_private(more):
             if json.dumps(claim[key]) != json.dumps(honest["certificate"].get(key))
             and (key != "query" or claim[key] != honest["certificate"][key])  # a width of 1 or 1.0
         }
+        stated = claim.get("achieved_epsilon"), honest["certificate"].get("achieved_epsilon")
+        if "achieved_epsilon" in differing and stated[0] == pytest.approx(stated[1], rel=1e-9):
+            differing.discard("achieved_epsilon")  # a logarithm in doubles; the proof needs none
         assert differing - {"digest"} <= free | labelled.get(name, set()), (name, differing)
         assert json.dumps(changed | {"certificate": 0}) == json.dumps(honest | {"certificate": 0})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -15,6 +16,7 @@ from tallyveil.exact import LARGEST_EPSILON, exact_rational
 from tallyveil.publish.kinds import DISTRIBUTION, MethodKind, find_kind
 from tallyveil.publish.request import LARGEST_UPPER
 from tallyveil.publish.tallies import Histogram, Matching
+from tallyveil.tables.base import TABLE_KINDS
 
 __all__ = [
     "ColumnRecord",
@@ -30,6 +32,7 @@ TERMS = ("accounting", "total_epsilon", "total_delta")
 """What the record says of an account that does not simply add."""
 
 MOST_STAGES = 12
+DIGEST = re.compile("[0-9a-f]{64}")
 LONGEST_AMOUNT = 2000
 """How many characters an exact amount may have: more is not read at all."""
 
@@ -237,7 +240,7 @@ class TableRecord:
         """The record that `to_dict` wrote."""
         return cls(
             read_whole(data["rows"], 1),
-            read_text(data["kind"]),
+            _read_kind(data["kind"]),
             read_text(data["file"]),
             read_text(data["delimiter"]),
             read_text(data["encoding"]),
@@ -299,7 +302,11 @@ class LedgerRecord:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> LedgerRecord:
         """The record as it stands in a receipt."""
-        head = read_text(data["dataset"]), read_whole(data["entry"], 1), read_text(data["digest"])
+        head = (
+            read_text(data["dataset"]),
+            read_whole(data["entry"], 1),
+            _read_digest(data["digest"]),
+        )
         if TERMS[0] not in data:
             return cls(*head)
         accounting = read_text(data["accounting"])
@@ -362,6 +369,18 @@ def _read_histogram(data: Mapping[str, Any], upper: int, version: int) -> Histog
 def _read_matching(data: Mapping[str, Any], upper: int) -> Matching:
     pairs = {name: _read_wholes(data[name], 0, upper) for name in ("draws", "counts")}
     return Matching.from_dict({**pairs, "rows": _read_wholes(data["rows"], 1)})
+
+
+def _read_kind(value: Any) -> str:
+    if value not in TABLE_KINDS:
+        raise _refusal("a kind of table")
+    return str(value)
+
+
+def _read_digest(value: Any) -> str:
+    if not DIGEST.fullmatch(read_text(value)):
+        raise _refusal("a SHA-256 digest")
+    return str(value)
 
 
 def _refusal(what: str) -> PackageError:

@@ -13,7 +13,10 @@ from tallyveil.arrays import Integers
 from tallyveil.errors import ArgumentError, TableError
 from tallyveil.tables.codes import Codes
 
-__all__ = ["BATCH_ROWS", "CountArray", "Order", "Table", "read_signed"]
+__all__ = ["BATCH_ROWS", "TABLE_KINDS", "CountArray", "Order", "Table", "read_signed"]
+
+TABLE_KINDS = ("csv", "tsv", "parquet", "arrow", "pandas", "polars", "array")
+"""What a table can be."""
 
 SIGNED = re.compile(r"0|-?[1-9][0-9]{0,17}")
 BATCH_ROWS = 65_536
