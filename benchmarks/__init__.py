@@ -14,5 +14,5 @@ SUITE = (
 )
 """One module per question, in the order of the page."""
 
-SHARED = ("measure", "peers", "page")
-"""Modules of this folder that measure nothing themselves."""
+SHARED = ("measure", "peers", "page", "paired", "no_upper")
+"""Modules of this folder that the others use."""

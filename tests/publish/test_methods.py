@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
+from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.papers.kohli.privatizers import cumulative
 from tallyveil.publish.budget_split import split_budget
-from tallyveil.publish.estimate import PrivateDraws
 from tallyveil.publish.methods import Independent, Levels, Preserve
 from tallyveil.sampling.entropy import Entropy, SeededNotPrivate
 
@@ -28,7 +28,7 @@ def draw_privately(counts, upper, budget, source):
 def match_counts(draws, source):
     budget = split_budget(1, "1/2", records=9, size=9)
     (published,) = preserve(draws.size - 1, budget).publish(draws, source)
-    return published.counts, published.histogram
+    return published.counts, published.histogram.spread_out(draws.size)
 
 
 def release(counts, upper, epsilon, split="combined", entropy=None):
@@ -66,7 +66,7 @@ def test_publishing_takes_private_draws_and_nothing_else():
     for method in (Preserve, Independent, Levels):
         assert list(inspect.signature(method.publish).parameters) == ["self", "draws", "entropy"]
     fields = set(PrivateDraws.__dataclass_fields__)
-    assert fields == {"values", "epsilon2", "totals", "epsilon1", "size"}
+    assert fields == {"values", "epsilon2", "totals", "epsilon1", "size", "thresholds"}
     budget = split_budget(1, "1/2", records=len(COUNTS), size=21)
     draws = draw_privately(COUNTS, 20, budget, Entropy())
     assert not np.shares_memory(draws.values, COUNTS)

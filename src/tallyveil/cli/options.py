@@ -26,7 +26,7 @@ KINDS: dict[str, Any] = {
 
 
 def takes_release_options(
-    leave_out: Sequence[str], required: Sequence[str] = ("upper",)
+    leave_out: Sequence[str], required: Sequence[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of a release beside its own.
 

@@ -44,8 +44,9 @@ def receipt_lines(receipt: Receipt) -> list[str]:
     for column in receipt.columns:
         lines += [
             "",
-            f"{one_line(column.name)}: {column.method} ({one_line(column.why)}), counts 0 to "
-            f"{column.upper}" + (", larger ones top-coded" * (column.above == "top_code")),
+            f"{one_line(column.name)}: {column.method} ({one_line(column.why)}), counts "
+            + column.range_words
+            + ", larger ones top-coded" * (column.bounded and column.above == "top_code"),
             textwrap.indent(accuracy_text(column.accuracy), "  "),
         ]
     return lines

@@ -26,6 +26,7 @@ from tallyveil.mechanisms.geometric import (
 )
 from tallyveil.publish.adding import Adder, make_adder
 from tallyveil.publish.kinds import MethodKind
+from tallyveil.publish.request import NO_UPPER
 from tallyveil.publish.tallies import Histogram, Matching, round_counts
 from tallyveil.query import Query
 from tallyveil.reading.confidence import ConfidenceSets, confidence_sets
@@ -51,6 +52,12 @@ __all__ = [
 CONFIDENCE = 0.95
 WIDEST_PICTURE = 1001
 """Up to this many possible counts the whole matrix is built, for properties and reading."""
+
+FARTHEST = 10**6
+"""Without an upper bound, figures are stated for true counts up to this."""
+
+REACH, FARTHEST_NOISE = 40, 10**7
+"""Noise farther than this many times 1/epsilon, or than this, is left out of figures."""
 
 ALL_STATED = 100
 """Up to this count figures are stated for every true count, and beyond it for round ones."""
@@ -136,6 +143,10 @@ def expected_accuracy(certified: Certified, upper: int, last: int | None = None)
 
     `last` is the largest count of interest, `upper` if none is known.
     """
+    if isinstance(certified, CertifiedNoise):
+        far = min(1000 if last is None else last, FARTHEST)
+        top = _reach_beyond(far, certified)
+        return geometric_accuracy(top, certified.exact_epsilon, choose_stated(far))
     stated = choose_stated(upper if last is None else last, upper)
     if isinstance(certified, CertifiedGeometric):
         return geometric_accuracy(upper, certified.exact_epsilon, stated)
@@ -180,27 +191,40 @@ def describe_published(
     upper : int
         The largest count that can be published.
     """
-    if isinstance(certified, CertifiedNoise):  # rows of a hierarchy, clamped after the draw
-        certified = certify_geometric(Query.count(upper), certified.exact_epsilon)
-    drawn = matrix_of(certified) if upper < WIDEST_PICTURE else None
+    far = histogram.largest
+    if upper == NO_UPPER:  # no range: as if it ended far above all counts
+        far = min(far, FARTHEST)
+        upper, drawn = _reach_beyond(far, certified), None
+        beyond = matching is None or int(matching.draws[-1]) > upper
+        adder = make_adder(certified, NO_UPPER if beyond else upper, matching)
+        matching = None if matching is None else matching.up_to(upper)
+    else:
+        if isinstance(certified, CertifiedNoise):  # rows of a hierarchy, clamped after the draw
+            certified = certify_geometric(Query.count(upper), certified.exact_epsilon)
+        drawn = matrix_of(certified) if upper < WIDEST_PICTURE else None
+        adder = make_adder(certified, upper, matching)
     held = () if drawn is None else tuple(sorted(n for n, has in drawn.properties().items() if has))
-    rows = histogram.spread_out(upper + 1)
-    at = list(histogram.counts)
+    at = np.minimum(histogram.counts, upper)
+    rows = np.bincount(at, histogram.rows, minlength=upper + 1).astype(np.int64)
     every = np.repeat(histogram.counts, histogram.rows)
-    adder = make_adder(certified, upper, matching)
     total = adder.add(every, CONFIDENCE)
     sums = adder, total if math.isfinite(total.standard_error) else None
     if not kind.matches:
         spread = measure_spread(certified, rows)
-        expected = expected_accuracy(certified, upper, histogram.largest)
+        expected = expected_accuracy(certified, upper, far)
         return Figures(expected, None if spread is None else spread[at], drawn, held, *sums)
     if matching is None:
         raise PackageError("The receipt does not say which draws became which counts.")
     epsilon1 = Fraction(0) if distribution is None else distribution.exact_epsilon
     spread = estimate_spread(rows, epsilon1, certified.exact_epsilon)
-    stated = choose_stated(histogram.largest)
+    stated = choose_stated(far)
     accuracy = matched_accuracy(upper, certified.exact_epsilon, matching, stated)
     return Figures(accuracy, spread[at], None, held, *sums)
+
+
+def _reach_beyond(count: int, certified: Certified) -> int:
+    """A count that noise on `count` does not pass, for any epsilon of practical use."""
+    return count + min(math.ceil(REACH / float(certified.exact_epsilon)), FARTHEST_NOISE)
 
 
 def geometric_accuracy(upper: int, epsilon: Fraction, stated: Integers | None = None) -> Accuracy:
@@ -286,7 +310,7 @@ def measure_spread(certified: Certified, rows: Integers) -> Floats | None:
 
     sqrt(sum_d h_d M[d, j] (1 - M[d, j])), the released histogram h standing in for the true.
     """
-    if not isinstance(certified, CertifiedGeometric):
+    if not isinstance(certified, (CertifiedGeometric, CertifiedNoise)):
         chance = matrix_of(certified).matrix
         spread: Floats = np.sqrt(rows @ (chance * (1 - chance)))
         return spread

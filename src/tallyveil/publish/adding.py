@@ -18,7 +18,7 @@ from tallyveil.arrays import Floats, Integers
 from tallyveil.certified.base import Certified
 from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric, CertifiedNoise
-from tallyveil.errors import ArgumentError, InfeasibleError
+from tallyveil.errors import ArgumentError, InfeasibleError, UsageError
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.geometric import (
     geometric_rate,
@@ -35,6 +35,9 @@ __all__ = ["Adder", "GeometricAdder", "MatchedAdder", "MatrixAdder", "make_adder
 
 FEW_ROWS = 50
 """Below this many rows a sum of unknown errors is bounded, not taken for normal."""
+
+WIDEST = 2 * 10**7
+"""Up to this count the errors of matched counts are worked out one by one."""
 
 WEIGHTS = (0.001, 0.01, 0.1, 1.0, 100.0)
 """How much the variance of a matched estimate may count against its bias; the best is taken."""
@@ -138,6 +141,10 @@ class MatchedAdder:
         from scipy import sparse
         from scipy.sparse.linalg import spsolve
 
+        if self.plain.upper > WIDEST:
+            raise UsageError(
+                f"Parts of a table with counts beyond {WIDEST:,} cannot be added up: give 'upper'."
+            )
         matching = self.matching
         draws, row = np.unique(matching.draws, return_inverse=True)
         column = np.searchsorted(self._counts, matching.counts)

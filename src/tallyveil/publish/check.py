@@ -21,7 +21,7 @@ import numpy as np
 
 from tallyveil.certified.base import Certified
 from tallyveil.certified.ladder import Ladder
-from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedNoise
+from tallyveil.certified.mechanism import CertifiedNoise
 from tallyveil.errors import PackageError, TallyveilError
 from tallyveil.publish.budget_split import split_budget
 from tallyveil.publish.check_sums import check_sums
@@ -29,6 +29,7 @@ from tallyveil.publish.files import DATAPACKAGE, METHODOLOGY, RECEIPT, describe_
 from tallyveil.publish.folder import CHECKSUMS, name_level_folder
 from tallyveil.publish.hierarchy import split_levels
 from tallyveil.publish.kinds import COUNTS, DISTRIBUTION, UPPER_BOUND
+from tallyveil.publish.methods import count_cells
 from tallyveil.publish.page.methodology import methodology
 from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.records import ColumnRecord
@@ -40,11 +41,11 @@ from tallyveil.publish.reopen import (
     read_receipt,
     require,
     require_listed_files,
+    require_range,
 )
 from tallyveil.publish.sum_files import list_stages
 from tallyveil.publish.tallies import Histogram
 from tallyveil.publish.unbiased import describe_unbiased
-from tallyveil.query import Query
 from tallyveil.tables.base import Table, read_signed
 from tallyveil.tables.source import read_released
 from tallyveil.untrusted import escape_controls, read_file
@@ -218,12 +219,7 @@ def _check_kinds(column: ColumnRecord, made: list[Certified], receipt: Receipt) 
         return
     fits = all(isinstance(other, CertifiedNoise) for other in others)
     require(fits, f"a stage of {column.name} is not noise on whole numbers")
-    require(isinstance(last, (CertifiedAnswers, Ladder)), f"{column.name} was not drawn as counts")
-    asked = getattr(last, "query", None)
-    require(
-        asked == Query.count(column.upper),
-        f"the mechanism of {column.name} is not for counts from 0 to {column.upper}",
-    )
+    require_range(column, last)
     is_ladder = isinstance(last, Ladder)
     require(is_ladder == column.kind.levels, f"{column.name} has another method")
     level = receipt.ladder
@@ -245,7 +241,8 @@ def _check_budget(receipt: Receipt) -> str:
             paid = name == f"{column.name}: {UPPER_BOUND}" and epsilon > 0
             require(paid, f"no stage of {column.name} pays for finding the upper bound")
         else:
-            require(column.upper_source == "given", f"{column.name} has an unknown upper bound")
+            known = column.upper_source in ("given", "none")
+            require(known, f"{column.name} has an unknown upper bound")
         require(stated == expected, f"the stages of {column.name} are not those of its method")
         for stage in column.stages if receipt.version > 1 else column.stages[-1:]:
             cost = stage.certified_epsilon * receipt.multiplier
@@ -266,7 +263,7 @@ def _expected_stages(column: ColumnRecord, receipt: Receipt) -> list[tuple[str, 
     counts = (f"{column.name}: {COUNTS}", column.epsilon)
     if not column.kind.keeps_distribution:
         return [counts]
-    split = split_budget(column.epsilon, records=rows, size=column.upper + 1)
+    split = split_budget(column.epsilon, records=rows, size=count_cells(column.upper))
     drawn = (counts[0], split.epsilon2)
     first = (f"{column.name}: {DISTRIBUTION}", split.epsilon1)
     return [first, drawn] if split.epsilon1 else [drawn]
@@ -295,7 +292,7 @@ def _check_counts(table: Table, receipt: Receipt) -> str:
             draws = read_signed(table, beside)
             same = column.is_made_from(draws[free], counts) and not draws[~free].any()
             require(same, f"{beside} does not hold the draws behind {column.name}")
-        same = Histogram.of(np.bincount(counts)) == column.histogram
+        same = Histogram.count(counts) == column.histogram
         require(same, f"the distribution of {column.name} is not the one in the receipt")
     return f"{table.rows:,} rows, every count inside its range, distributions as stated"
 

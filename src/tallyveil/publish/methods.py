@@ -18,13 +18,12 @@ from tallyveil.arrays import Integers, freeze
 from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric, CertifiedNoise
 from tallyveil.errors import CertificationError
-from tallyveil.publish.estimate import (
-    PrivateDraws,
-    estimate_histogram,
-    match_ranks,
-    round_histogram,
-)
-from tallyveil.publish.tallies import Matching
+from tallyveil.estimate.cells import growing_thresholds
+from tallyveil.estimate.draws import PrivateDraws
+from tallyveil.estimate.histogram import estimate_histogram
+from tallyveil.estimate.ranks import match_ranks, round_histogram
+from tallyveil.publish.request import NO_UPPER
+from tallyveil.publish.tallies import Histogram, Matching
 from tallyveil.sampling.entropy import Entropy
 
 __all__ = [
@@ -34,6 +33,7 @@ __all__ = [
     "Method",
     "Preserve",
     "PublishedCounts",
+    "count_cells",
     "noisy_cumulative",
     "require_range",
 ]
@@ -52,7 +52,7 @@ class PublishedCounts:
     """
 
     counts: Integers
-    histogram: Integers
+    histogram: Histogram
     matching: Matching | None = None
     beside: Mapping[str, Integers] = field(default_factory=dict)
 
@@ -75,17 +75,17 @@ class Method(Protocol):
 class Independent:
     """Every row is drawn by itself from a certified mechanism, and published as drawn."""
 
-    certified: CertifiedAnswers
+    certified: CertifiedAnswers | CertifiedNoise
 
     def draw(self, counts: Counts, entropy: Entropy) -> NDArray[Any]:
         """One certified draw per row; each row is one person's only row."""
-        require_range(counts, self.certified.query.shape[0])
+        require_range(counts, _range_of(self.certified)[0])
         entropy.rekey()
-        return self.certified.draw_positions(counts, entropy)
+        return _draw_rows(self.certified, counts, entropy)
 
     def publish(self, draws: NDArray[Any], entropy: Entropy) -> tuple[PublishedCounts, ...]:
         """The draws themselves."""
-        return (_count_published(draws, self.certified.query.shape[1]),)
+        return (_count_published(draws),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,27 +96,36 @@ class Preserve:
     for the rows, once for all of them: each row is one person's only row.
     """
 
-    certified: CertifiedGeometric
+    certified: CertifiedGeometric | CertifiedNoise
     distribution: CertifiedNoise | None
 
     def draw(self, counts: Counts, entropy: Entropy) -> PrivateDraws:
-        """A clamped geometric draw per row, and a noisy cumulative histogram."""
-        size = self.certified.query.shape[1]
+        """A geometric draw per row, and a noisy cumulative histogram."""
+        size = _range_of(self.certified)[1]
         require_range(counts, size)
         entropy.rekey()
-        values = freeze(np.asarray(self.certified.draw_positions(counts, entropy), np.int64))
-        if self.distribution is None:
-            return PrivateDraws(values, self.certified.exact_epsilon, None, Fraction(0), size)
-        totals = noisy_cumulative(np.bincount(counts, minlength=size), self.distribution, entropy)
-        epsilon1 = self.distribution.exact_epsilon
-        return PrivateDraws(values, self.certified.exact_epsilon, totals, epsilon1, size)
+        values = freeze(np.asarray(_draw_rows(self.certified, counts, entropy), np.int64))
+        thresholds = growing_thresholds(NO_UPPER) if size > NO_UPPER else None
+        epsilon2, noise = self.certified.exact_epsilon, self.distribution
+        if noise is None:
+            return PrivateDraws(values, epsilon2, None, Fraction(0), size, thresholds)
+        if thresholds is None:
+            totals = noisy_cumulative(np.bincount(counts, minlength=size), noise, entropy)
+        else:
+            below = np.searchsorted(np.sort(counts), thresholds, side="right")
+            totals = freeze(noise.release(below, entropy))
+        return PrivateDraws(values, epsilon2, totals, noise.exact_epsilon, size, thresholds)
 
     def publish(self, draws: PrivateDraws, entropy: Entropy) -> tuple[PublishedCounts, ...]:
         """Estimate the histogram, round it, and match ranks."""
-        histogram = round_histogram(estimate_histogram(draws), draws.records)
-        counts = match_ranks(draws, histogram, entropy.permutation(draws.records))
+        found = estimate_histogram(draws)
+        histogram = round_histogram(found.histogram, draws.records)
+        order = entropy.permutation(draws.records)
+        counts = freeze(match_ranks(draws, found.cells, histogram, order))
         matching = Matching.of(draws.values, counts)
-        return (PublishedCounts(freeze(counts), freeze(histogram), matching),)
+        single = found.cells.single
+        published = Histogram.of(histogram) if single else Histogram.count(counts)
+        return (PublishedCounts(counts, published, matching),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,17 +142,44 @@ class Levels:
 
     def publish(self, draws: list[NDArray[Any]], entropy: Entropy) -> tuple[PublishedCounts, ...]:
         """The draws themselves, one column per level."""
-        return tuple(_count_published(level, self.ladder.query.shape[1]) for level in draws)
+        return tuple(_count_published(level) for level in draws)
+
+
+def count_cells(upper: int) -> int:
+    """How many cells the distribution has: one per count, or those of the public thresholds.
+
+    >>> count_cells(20), count_cells(NO_UPPER)
+    (21, 256)
+    """
+    return len(growing_thresholds(NO_UPPER)) + 1 if upper == NO_UPPER else upper + 1
 
 
 def noisy_cumulative(histogram: Integers, noise: CertifiedNoise, entropy: Entropy) -> Integers:
     """Certified noise on the cumulative histogram C_j = #{rows with count <= j}, j = 0..n-2.
 
     A count that goes from i to i+1 lowers C_i by one and leaves every other C_j as it was. So
-    one person moves one entry by one, which is what the noise is certified for.
+    one person moves one entry by one, which is what the noise is certified for. So it is
+    with any other set of public thresholds: a count that moves by one crosses one at most.
     """
     totals = np.cumsum(histogram)[:-1]
     return freeze(np.asarray(noise.release(totals, entropy))) if len(totals) else totals
+
+
+def _range_of(certified: CertifiedAnswers | CertifiedNoise) -> tuple[int, int]:
+    """How many true and published counts there can be; noise alone has no upper bound."""
+    if isinstance(certified, CertifiedNoise):
+        return NO_UPPER + 1, NO_UPPER + 1
+    return certified.query.shape
+
+
+def _draw_rows(
+    certified: CertifiedAnswers | CertifiedNoise, counts: Counts, entropy: Entropy
+) -> NDArray[Any]:
+    """One certified draw per row; noise is cut to 0..NO_UPPER, which looks at the draw alone."""
+    if isinstance(certified, CertifiedNoise):
+        noisy: NDArray[Any] = certified.release(counts, entropy)
+        return noisy.clip(0, NO_UPPER)
+    return certified.draw_positions(counts, entropy)
 
 
 def require_range(counts: Counts, size: int) -> None:
@@ -152,6 +188,6 @@ def require_range(counts: Counts, size: int) -> None:
         raise CertificationError("Counts must be clamped to their range before they are drawn.")
 
 
-def _count_published(drawn: NDArray[Any], size: int) -> PublishedCounts:
+def _count_published(drawn: NDArray[Any]) -> PublishedCounts:
     counts = freeze(drawn.astype(np.int64))
-    return PublishedCounts(counts, freeze(np.bincount(counts, minlength=size)))
+    return PublishedCounts(counts, Histogram.count(counts))

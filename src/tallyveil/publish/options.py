@@ -50,12 +50,14 @@ class ReleaseOptions:
     )
     _: KW_ONLY
     upper: PerColumn = field(
+        default=None,
         metadata=_told(
-            "Largest count that can be published, from public knowledge. Once, or once per "
-            "--count. For a single level also 'auto', paid for with --upper-epsilon.",
+            "Largest count that can be published, from public knowledge; larger ones are "
+            "top-coded. Once, or once per --count. Left out: nothing is top-coded. 'auto' cuts at "
+            "a private 99th percentile, for --upper-epsilon, and loses what lies above.",
             PRIVACY,
             "many",
-        )
+        ),
     )
     epsilon: PerColumn = field(
         default=None,

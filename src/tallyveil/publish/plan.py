@@ -18,13 +18,13 @@ from tallyveil.budget.entries import Stage
 from tallyveil.certified.base import Certified
 from tallyveil.certified.certify import certify, certify_geometric, certify_noise
 from tallyveil.certified.ladder import Ladder
-from tallyveil.certified.mechanism import CertifiedAnswers
+from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric, CertifiedNoise
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.loss import loss_name
 from tallyveil.publish.budget_split import split_budget
 from tallyveil.publish.kinds import COUNTS, DISTRIBUTION, UPPER_BOUND
-from tallyveil.publish.methods import Independent, Levels, Method, Preserve
-from tallyveil.publish.request import ColumnRequest, Request
+from tallyveil.publish.methods import Independent, Levels, Method, Preserve, count_cells
+from tallyveil.publish.request import NO_UPPER, ColumnRequest, Request
 from tallyveil.publish.sum_files import list_stages
 from tallyveil.publish.sums import make_sums
 from tallyveil.publish.unbiased import keep_draws
@@ -114,12 +114,13 @@ def choose_method(rows: int | None, upper: int) -> tuple[str, str]:
     >>> choose_method(1000, 40)[0], choose_method(50, 40)[0]
     ('preserve', 'geometric')
     """
-    needed = ROWS_PER_COUNT * (upper + 1)
+    needed = ROWS_PER_COUNT * count_cells(upper)
+    each = "per threshold" if upper == NO_UPPER else "per possible count"
     if rows is None:
-        return "preserve", f"assuming at least {needed:,} rows, {ROWS_PER_COUNT} per possible count"
+        return "preserve", f"assuming at least {needed:,} rows, {ROWS_PER_COUNT} {each}"
     if rows >= needed:
-        return "preserve", f"{rows:,} rows are at least {ROWS_PER_COUNT} per possible count"
-    return "geometric", f"{rows:,} rows are fewer than {ROWS_PER_COUNT} per possible count"
+        return "preserve", f"{rows:,} rows are at least {ROWS_PER_COUNT} {each}"
+    return "geometric", f"{rows:,} rows are fewer than {ROWS_PER_COUNT} {each}"
 
 
 def plan_search(request: Request, column: ColumnRequest) -> PlannedStage:
@@ -163,7 +164,10 @@ def plan_column(
         name, why = choose_method(rows, upper)
     if name not in PLANNERS:
         name = "file"
-    made = PLANNERS[name](request, Query.count(upper), column.epsilon, rows)
+    if upper == NO_UPPER:
+        made = _plan_open(name, column.epsilon, rows)
+    else:
+        made = PLANNERS[name](request, Query.count(upper), column.epsilon, rows)
     stages = [
         PlannedStage(column.name, kind, certified, certified.exact_epsilon * request.multiplier)
         for kind, certified in made.draws_from
@@ -173,7 +177,7 @@ def plan_column(
     return ColumnPlan(
         column.name,
         upper,
-        "given" if search is None else "private",
+        "none" if upper == NO_UPPER else "given" if search is None else "private",
         made.epsilon,
         name,
         why,
@@ -196,11 +200,26 @@ class _Made:
 
 
 def _plan_preserve(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:
-    size = query.shape[1]
-    records = ROWS_PER_COUNT * size if rows is None else rows
-    split = split_budget(epsilon, records=records, size=size)
+    return _make_preserve(lambda e: certify_geometric(query, e), epsilon, rows, query.shape[1])
+
+
+def _plan_open(name: str, epsilon: Fraction, rows: int | None) -> _Made:
+    """Geometric noise without bounds, and public thresholds for the distribution."""
+    if name == "preserve":
+        return _make_preserve(certify_noise, epsilon, rows, count_cells(NO_UPPER))
+    return _make_independent(certify_noise(epsilon))
+
+
+def _make_preserve(
+    draw_from: Callable[[Fraction], CertifiedGeometric | CertifiedNoise],
+    epsilon: Fraction,
+    rows: int | None,
+    cells: int,
+) -> _Made:
+    records = ROWS_PER_COUNT * cells if rows is None else rows
+    split = split_budget(epsilon, records=records, size=cells)
     noise = certify_noise(split.epsilon1) if split.epsilon1 else None
-    certified = certify_geometric(query, split.epsilon2)
+    certified = draw_from(split.epsilon2)
     first = () if noise is None else ((DISTRIBUTION, noise),)
     return _Made(Preserve(certified, noise), (*first, (COUNTS, certified)), epsilon)
 
@@ -248,7 +267,9 @@ def _plan_sums(request: Request, query: Query, epsilon: Fraction, rows: int | No
 
 
 def _make_independent(
-    certified: CertifiedAnswers, solver: str = "closed form", loss: str = "not used"
+    certified: CertifiedAnswers | CertifiedNoise,
+    solver: str = "closed form",
+    loss: str = "not used",
 ) -> _Made:
     stages = ((COUNTS, certified),)
     return _Made(Independent(certified), stages, certified.exact_epsilon, solver, loss)

@@ -14,7 +14,7 @@ from tallyveil.budget.entries import Entry
 from tallyveil.errors import PackageError
 from tallyveil.exact import LARGEST_EPSILON, exact_rational
 from tallyveil.publish.kinds import DISTRIBUTION, MethodKind, find_kind
-from tallyveil.publish.request import LARGEST_UPPER
+from tallyveil.publish.request import LARGEST_UPPER, NO_UPPER
 from tallyveil.publish.tallies import Histogram, Matching
 from tallyveil.tables.base import TABLE_KINDS
 
@@ -136,6 +136,16 @@ class ColumnRecord:
         return (self.name, *beside)
 
     @property
+    def bounded(self) -> bool:
+        """Whether there was an upper bound; without one, nothing was top-coded."""
+        return self.upper_source != "none"
+
+    @property
+    def range_words(self) -> str:
+        """The possible counts, in words."""
+        return f"0 to {self.upper:,}" if self.bounded else "from 0, without an upper bound"
+
+    @property
     def counts_stage(self) -> StageRecord:
         """The stage that drew the counts."""
         return self.stages[-1]
@@ -189,7 +199,8 @@ class ColumnRecord:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], version: int) -> ColumnRecord:
         """The record that `to_dict` wrote, in this version or in version 1."""
-        upper = read_whole(data["upper"], 1, LARGEST_UPPER)
+        most = NO_UPPER if data["upper_source"] == "none" else LARGEST_UPPER
+        upper = read_whole(data["upper"], 1, most)
         spread, matching = data["distribution"]["spread"], data.get("matching")
         if not 1 <= len(data["stages"]) <= MOST_STAGES:
             raise _refusal("a few stages for each column")
@@ -233,7 +244,8 @@ class TableRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        return {name: _plain(value) for name, value in asdict(self).items()}
+        facts = asdict(self).items()
+        return {name: list(fact) if isinstance(fact, tuple) else fact for name, fact in facts}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], version: int) -> TableRecord:
@@ -385,7 +397,3 @@ def _read_digest(value: Any) -> str:
 
 def _refusal(what: str) -> PackageError:
     return PackageError(f"The receipt must hold {what} where it holds something else.")
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value

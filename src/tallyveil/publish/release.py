@@ -56,10 +56,16 @@ class Release:
 
     @property
     def distribution(self) -> Any:
-        """The share of rows with each count, shape (upper + 1,); by name for several columns."""
+        """The share of rows with each count, shape (upper + 1,); by name for several columns.
+
+        Without an upper bound, up to the largest published count.
+        """
         shares: dict[str, Floats] = {
-            name: column.histogram / column.histogram.sum()
-            for name, column in self.published.items()
+            column.name: column.histogram.spread_out(
+                (column.upper if column.bounded else column.histogram.largest) + 1
+            )
+            / sum(column.histogram.rows)
+            for column in self.receipt.columns
         }
         return shares if len(shares) > 1 else next(iter(shares.values()))
 
@@ -93,8 +99,8 @@ class Release:
         parts.append(f"<p>{escape(receipt.promise)}</p>")
         for column in receipt.columns:
             parts.append(
-                f"<p><b>{escape(column.name)}</b>: {escape(column.method)}, counts 0 to "
-                f"{column.upper:,}. Whiskers: twice the standard error of the protection.</p>"
+                f"<p><b>{escape(column.name)}</b>: {escape(column.method)}, counts "
+                f"{column.range_words}. Whiskers: twice the standard error of the protection.</p>"
             )
             parts.append(svg.bar_chart(column.histogram, column.spread, column.name))
         return f'<div style="max-width:44rem">{"".join(parts)}</div>'

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tallyveil.certified.base import Certified
+from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.load import load
+from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedNoise
 from tallyveil.errors import PackageError
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.geometric import geometric
@@ -27,6 +29,7 @@ from tallyveil.publish.kinds import DISTRIBUTION
 from tallyveil.publish.page.methodology import methodology
 from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.records import ColumnRecord, StageRecord
+from tallyveil.publish.request import NO_UPPER, OPEN_METHODS
 from tallyveil.query import Query
 from tallyveil.reading.confidence import ConfidenceSets
 from tallyveil.untrusted import parse_json, read_file
@@ -43,6 +46,7 @@ __all__ = [
     "rebuild_methodology",
     "require",
     "require_listed_files",
+    "require_range",
 ]
 
 
@@ -107,6 +111,20 @@ def require_listed_files(root: Path, receipt: Receipt) -> None:
     expected |= set() if receipt.sums is None else set(receipt.sums.files)
     odd = sorted({path.name for path in root.iterdir()} ^ expected)
     require(not odd, f"{', '.join(odd[:3])}: in the folder or in the receipt, but not in both")
+
+
+def require_range(column: ColumnRecord, drawn_from: Certified) -> None:
+    """Raise a `PackageError` unless counts were drawn for the range that the column states."""
+    name = column.name
+    if not column.bounded:
+        fits = isinstance(drawn_from, CertifiedNoise) and column.method in OPEN_METHODS
+        require(fits, f"{name} was not drawn without an upper bound")
+        require(column.upper == NO_UPPER, f"{name} states an upper bound it has not")
+        return
+    fits = isinstance(drawn_from, (CertifiedAnswers, Ladder))
+    require(fits, f"{name} was not drawn as counts")
+    same = getattr(drawn_from, "query", None) == Query.count(column.upper)
+    require(same, f"the mechanism of {name} is not for counts from 0 to {column.upper}")
 
 
 def describe_again(column: ColumnRecord, certified: Sequence[Certified]) -> Figures:

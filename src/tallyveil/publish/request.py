@@ -38,13 +38,19 @@ COUNT_OF_ROWS = "count"
 """The name of the column that microdata are counted into, and of a plain array."""
 
 LARGEST_UPPER = 10**6
+NO_UPPER = 10**9
+"""Stands for an upper bound where none was given: the ceiling of the public thresholds."""
+
+OPEN_METHODS = ("auto", "preserve", "geometric")
+"""What needs no upper bound."""
+
 KEEP_ALL = "all"
 """Given for `keep`: the publisher says that every other column is public."""
 
 
 @dataclass(frozen=True)
 class ColumnRequest:
-    """One count column: its public range (None: to be found privately) and its epsilon."""
+    """One count column: its upper bound (None: to be found privately) and its epsilon."""
 
     name: str
     upper: int | None
@@ -122,8 +128,11 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
     method, why = _check_method(options)
     if hierarchy is not None:
         method, why = hierarchy.method, "a hierarchy was asked for"
-        if None in uppers:
-            raise UsageError("A hierarchy needs a public upper bound: 'auto' is not possible.")
+        if None in uppers or NO_UPPER in uppers:
+            raise UsageError("A hierarchy needs a public upper bound: give 'upper' as a number.")
+    if NO_UPPER in uppers and method not in (*OPEN_METHODS, "ladder"):
+        hint = "The methods preserve and geometric need none."
+        raise ArgumentError("upper", f"be given for the method {method!r}", hint=hint)
     levels = () if options.levels is None else _check_levels(options, uppers)
     epsilons = (levels[0],) * len(names) if levels else _find_epsilons(options, method, uppers)
     return Request(
@@ -226,8 +235,8 @@ def _check_levels(options: ReleaseOptions, uppers: tuple[int | None, ...]) -> tu
         raise ArgumentError("levels", "be a list of numbers, least private first", given)
     if options.epsilon is not None or options.within is not None:
         raise UsageError("Give either one epsilon (or accuracy), or several levels.")
-    if None in uppers:
-        raise UsageError("Levels need a public upper bound: 'auto' is not possible with them.")
+    if None in uppers or NO_UPPER in uppers:
+        raise UsageError("Levels need a public upper bound: give 'upper' as a number.")
     return check_levels([part.strip() if isinstance(part, str) else part for part in parts or ()])
 
 
@@ -311,14 +320,16 @@ def _solve_epsilon(options: ReleaseOptions, method: str, upper: int | None) -> F
     """The smallest epsilon that is accurate enough, whatever the true count."""
     from tallyveil.reading.precision import epsilon_for
 
-    if upper is None or options.within is None:
-        raise ArgumentError("upper", "be a number when 'within' is given", "auto")
+    if upper in (None, NO_UPPER) or options.within is None:
+        raise ArgumentError("upper", "be a number when 'within' is given")
     query = Query.count(upper)
     wanted = epsilon_for(query, options.within, options.confidence, mechanism=method)
     return exact_epsilon(wanted)
 
 
 def _check_upper(value: Any, argument: str) -> int | None:
+    if value is None:
+        return NO_UPPER
     if isinstance(value, str) and value == "auto":
         return None
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():

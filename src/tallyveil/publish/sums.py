@@ -11,7 +11,8 @@ import numpy as np
 from tallyveil.arrays import Floats, Integers, freeze
 from tallyveil.certified.certify import certify_noise
 from tallyveil.certified.mechanism import CertifiedNoise
-from tallyveil.publish.estimate import PrivateDraws, estimate_histogram
+from tallyveil.estimate.draws import PrivateDraws
+from tallyveil.estimate.histogram import estimate_directly, estimate_histogram
 from tallyveil.publish.hierarchy import (
     HierarchyRequest,
     LevelBudget,
@@ -19,7 +20,7 @@ from tallyveil.publish.hierarchy import (
     split_levels,
 )
 from tallyveil.publish.methods import Counts, PublishedCounts, noisy_cumulative, require_range
-from tallyveil.publish.tallies import Matching
+from tallyveil.publish.tallies import Histogram, Matching
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.combine import Combined, combine
 from tallyveil.sums.matching import expect_counts, hand_out, tilt_to_total
@@ -97,11 +98,10 @@ class Sums:
         last = tree.depth - 1 if self.keep_distribution else tree.depth
         levels = round_down_levels(combined, uppers, order, last)
         counts = self._match(draws, levels[-1], order) if self.keep_distribution else levels[-1]
-        histogram = np.bincount(counts, minlength=self.upper + 1)
         return (
             PublishedSums(
                 freeze(counts),
-                freeze(histogram),
+                Histogram.count(counts),
                 Matching.of(self._clamp(draws), counts),
                 sums=tuple(freeze(level) for level in levels[: tree.depth]),
                 estimates=combined.estimates[: tree.depth],
@@ -126,7 +126,10 @@ class Sums:
         values = self._clamp(draws)
         size, rows = self.upper + 1, len(values)
         private = PrivateDraws(values, budget.levels[-1], draws.totals, budget.distribution, size)
-        distribution = np.maximum(estimate_histogram(private), 0) / rows
+        found = estimate_histogram(private)
+        if not found.cells.single:
+            found = estimate_directly(private)
+        distribution = np.pad(found.histogram, (0, size - len(found.histogram))) / rows
         histogram = tilt_to_total(distribution, rows, int(totals.sum()))
         epsilon = float(budget.levels[-1])
         expected = expect_counts(values, distribution, epsilon, groups, totals, ties=order)

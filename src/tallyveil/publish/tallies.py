@@ -20,6 +20,9 @@ __all__ = ["Histogram", "Matching", "round_counts"]
 STEPS = (10, 12, 14, 16, 18, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90)
 """The round counts of a decade."""
 
+WIDEST_DENSE = 10**7
+"""Up to this count rows are counted in an array, and beyond it by sorting."""
+
 
 def round_counts(last: int, every: int) -> list[int]:
     """All counts up to `every`, then round ones, sixteen a decade, and `last`.
@@ -51,6 +54,14 @@ class Histogram:
         dense = np.asarray(rows)
         present = np.flatnonzero(dense)
         return cls(tuple(present.tolist()), tuple(dense[present].tolist()))
+
+    @classmethod
+    def count(cls, counts: Integers) -> Histogram:
+        """The histogram of a column of counts, however large they are, shape (rows,)."""
+        if int(counts.max()) < WIDEST_DENSE:
+            return cls.of(np.bincount(counts))
+        present, rows = np.unique(counts, return_counts=True)
+        return cls(tuple(present.tolist()), tuple(rows.tolist()))
 
     @property
     def largest(self) -> int:
@@ -109,9 +120,16 @@ class Matching:
         rises = (step[0] > 0) | ((step[0] == 0) & (step[1] > 0))
         if not (len(self.draws) == len(self.counts) == len(self.rows) and bool(rises.all())):
             return False
-        found = np.zeros(int(self.counts.max(initial=0)) + 1, dtype=np.int64)
-        np.add.at(found, self.counts, self.rows)
-        return bool((self.rows > 0).all()) and Histogram.of(found) == histogram
+        present, at = np.unique(self.counts, return_inverse=True)
+        rows = np.zeros(len(present), dtype=np.int64)
+        np.add.at(rows, at, self.rows)
+        found = Histogram(tuple(present.tolist()), tuple(rows.tolist()))
+        return bool((self.rows > 0).all()) and found == histogram
+
+    def up_to(self, last: int) -> Matching:
+        """The entries whose draws are at most `last`."""
+        kept = self.draws <= last
+        return Matching(self.draws[kept], self.counts[kept], self.rows[kept])
 
     def find_range(self, low: ArrayLike, high: ArrayLike) -> tuple[Integers, Integers]:
         """Lowest and highest count given to any draw from `low` to `high`, both included.

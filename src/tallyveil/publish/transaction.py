@@ -41,7 +41,6 @@ from tallyveil.publish.records import (
 from tallyveil.publish.release import Release
 from tallyveil.publish.sum_files import SumsRecord, describe_levels, format_numbers, write_level
 from tallyveil.publish.sums import PublishedSums
-from tallyveil.publish.tallies import Histogram
 from tallyveil.publish.unbiased import describe_unbiased
 from tallyveil.publish.zeros import ZerosRecord
 from tallyveil.sampling.entropy import Entropy
@@ -281,7 +280,7 @@ def _describe(
 ) -> tuple[ColumnRecord, Figures]:
     certified = stages[-1].certified
     distribution = next((s.certified for s in stages if s.kind == DISTRIBUTION), None)
-    histogram = Histogram.of(published.histogram)
+    histogram = published.histogram
     figures = describe_published(
         KINDS[plan.method_name],
         certified,

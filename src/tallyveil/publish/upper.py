@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from tallyveil.certified.certify import certify_noise
 from tallyveil.certified.mechanism import CertifiedNoise
 from tallyveil.errors import ArgumentError, TableError
+from tallyveil.estimate.isotonic import monotone
 from tallyveil.exact import Epsilon
-from tallyveil.publish.isotonic import monotone
 from tallyveil.publish.methods import Counts, noisy_cumulative
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sampling.marks import mark_draws

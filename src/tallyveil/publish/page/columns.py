@@ -142,7 +142,7 @@ def limits_of(column: ColumnRecord) -> list[str]:
         else f"Values of {name} near 0 and near the upper end are pushed inwards, so that sums of "
         "many small ones come out too large."
     ]
-    if column.above == "top_code":
+    if column.bounded and column.above == "top_code":
         found.append(
             f"A published {column.upper:,} of {name} means {column.upper:,} or more. What lies "
             "above was cut off before the draw, and is missing from all sums."

@@ -61,7 +61,9 @@ def confidential_report(
 
 def _column(column: ColumnRecord, true: Integers, released: Integers, interval: Floats) -> str:
     upper = column.upper
-    low, high = interval[np.minimum(true, upper)].T
+    at = np.minimum(true, len(interval) - 1)
+    beyond = 0 if column.bounded else true - at
+    low, high = interval[at].T + beyond
     inside = ((released >= low) & (released <= high)).mean()
     error = released - true.astype(float)
     ordered = np.sort(true), np.sort(released)
@@ -90,7 +92,7 @@ def _column(column: ColumnRecord, true: Integers, released: Integers, interval: 
             narrow=True,
         ),
         figure(
-            svg.compare_chart(_histogram(true), _histogram(released)),
+            svg.compare_chart(Histogram.count(true), Histogram.count(released)),
             "Rows with each count: true (outlined) and released (filled). Where the range is wide, "
             "bars beyond 20 gather several counts.",
         ),
@@ -110,8 +112,3 @@ def _largest_gap(true: Integers, released: Integers) -> float:
     at = np.union1d(true, released)
     shares = [np.searchsorted(x, at, side="right") / len(x) for x in (true, released)]
     return float(np.abs(np.subtract(*shares)).max())
-
-
-def _histogram(counts: Integers) -> Histogram:
-    present, rows = np.unique(counts, return_counts=True)
-    return Histogram(tuple(present.tolist()), tuple(rows.tolist()))

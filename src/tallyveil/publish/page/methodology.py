@@ -154,6 +154,12 @@ def _sums(receipt: Receipt) -> list[str]:
 
 def _range_step(column: ColumnRecord) -> str:
     upper = column.upper
+    if not column.bounded:
+        return (
+            "No upper bound was set, and no count was cut off. The distribution was measured at "
+            "public thresholds: every count up to 63, then steps that grow with the count, up to "
+            f"{upper:,}."
+        )
     source = (
         f"The range 0 to {upper} was set from public knowledge"
         if column.upper_source == "given"
@@ -288,7 +294,7 @@ def _record(receipt: Receipt) -> list[str]:
         achieved = stage.achieved_epsilon
         rows = [
             ("method", f"{column.method} ({column.why})"),
-            ("mechanism", f"{stage.mechanism}, counts 0 to {column.upper}"),
+            ("mechanism", f"{stage.mechanism}, counts {column.range_words}"),
             ("file", f"{stage.file}, SHA-256 {stage.sha256}"),
             ("certificate", f"{stage.certificate_file}, digest {stage.digest}"),
             (

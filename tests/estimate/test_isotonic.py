@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tallyveil.publish.isotonic import monotone
+from tallyveil.estimate.isotonic import monotone
 
 
 def test_monotone_is_isotonic_regression():

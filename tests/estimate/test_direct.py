@@ -1,24 +1,20 @@
-"""The combined estimate, its solver, rounding and rank matching."""
+"""The estimate that assumes no shape, and its solver."""
 
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import tallyveil as tv
-from tallyveil.publish import estimate as match
-from tallyveil.publish import least_squares as nonnegative
-from tallyveil.publish.estimate import (
-    PrivateDraws,
-    estimate_histogram,
-    match_ranks,
-    round_histogram,
-)
-from tallyveil.publish.least_squares import least_squares_at_total
+from tallyveil.estimate import direct, histogram
+from tallyveil.estimate import least_squares as nonnegative
+from tallyveil.estimate.cells import Cells
+from tallyveil.estimate.draws import PrivateDraws
+from tallyveil.estimate.histogram import estimate_directly
+from tallyveil.estimate.information import Observed
+from tallyveil.estimate.isotonic import monotone
+from tallyveil.estimate.least_squares import least_squares_at_total
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tallyveil.sampling.noise import geometric_noise
 
@@ -81,11 +77,12 @@ def test_one_pass_minimises_the_stated_objective():
     size, counts = 8, skewed_counts(200, 8)
     draws = drawn(counts, size, "0.3", "0.7", seed=1)
     drawn_bins = np.bincount(draws.values, minlength=size).astype(float)
-    a, variance, pilot = np.exp(-0.7), 5.0, np.full(size, 25.0)
-    found = match._joint(draws.totals.astype(float), variance, drawn_bins, a, pilot)
+    cells, variance, smooth = Cells.ending_at(np.arange(size)), 5.0, np.full(size, 25.0)
+    observed = Observed(cells, drawn_bins, 0.7, draws.totals.astype(float), 0.3)
+    known = observed.of_draws(smooth, 0.1) + observed.of_totals(np.full(size - 1, 1 / variance))
+    found = least_squares_at_total(known.gram, known.right, 200.0)
 
     F = np.cumsum(tv.geometric(tv.Query.count(size - 1), "0.7").matrix, axis=1)[:, :-1]
-    smooth = np.full(size, 25.0) + 1e-4 * 200 / size + 0.02
     S = 0.1 * np.eye(size - 1)
     for i in range(size - 1):
         for j in range(size - 1):
@@ -97,6 +94,8 @@ def test_one_pass_minimises_the_stated_objective():
         far = Y - F.T @ h
         return near @ near / variance + far @ np.linalg.solve(S, far)
 
+    value = found @ known.gram @ found - 2 * known.right @ found + known.square
+    assert value == pytest.approx(objective(found))
     best = minimize(
         objective,
         np.full(size, 25.0),
@@ -116,11 +115,11 @@ def test_both_releases_together_beat_each_alone():
     errors = {"both": [], "totals": [], "draws": []}
     for seed in range(10):
         draws = drawn(counts, size, "0.15", "1.2", seed)
-        errors["both"].append(distance(estimate_histogram(draws), counts))
-        totals = match.monotone(draws.totals, 2000)
+        errors["both"].append(distance(estimate_directly(draws).histogram, counts))
+        totals = monotone(draws.totals, 2000)
         errors["totals"].append(distance(np.diff(totals, prepend=0, append=2000), counts))
         alone = PrivateDraws(draws.values, draws.epsilon2, None, Fraction(0), size)
-        errors["draws"].append(distance(estimate_histogram(alone), counts))
+        errors["draws"].append(distance(estimate_directly(alone).histogram, counts))
     means = {name: np.mean(values) for name, values in errors.items()}
     assert means["both"] < 0.9 * means["totals"]
     assert means["both"] < 0.9 * means["draws"]
@@ -129,7 +128,7 @@ def test_both_releases_together_beat_each_alone():
 def test_likeliest_histogram_is_a_fixed_point_of_its_equation():
     size, counts = 12, skewed_counts(500, 12)
     draws = drawn(counts, size, 0, "1.5", seed=2)
-    h = estimate_histogram(draws)
+    h = estimate_directly(draws).histogram
     G = tv.geometric(tv.Query.count(size - 1), "1.5").matrix
     K = np.bincount(draws.values, minlength=size)
 
@@ -143,10 +142,10 @@ def test_likeliest_histogram_is_a_fixed_point_of_its_equation():
 def test_wide_ranges_use_the_bin_by_bin_estimate(monkeypatch):
     size, counts = 400, skewed_counts(3000, 400)
     draws = drawn(counts, size, "0.1", "1", seed=3)
-    joint = distance(estimate_histogram(draws), counts)
-    monkeypatch.setattr(match, "LARGEST_JOINT", 10)
-    apart = distance(estimate_histogram(draws), counts)
-    stage_one = match.monotone(draws.totals, 3000)
+    joint = distance(estimate_directly(draws).histogram, counts)
+    monkeypatch.setattr(histogram, "LARGEST_JOINT", 10)
+    apart = distance(estimate_directly(draws).histogram, counts)
+    stage_one = monotone(draws.totals, 3000)
     assert apart < 1.3 * joint
     assert apart < 0.8 * distance(np.diff(stage_one, prepend=0, append=3000), counts)
 
@@ -157,44 +156,5 @@ def test_unbiased_deconvolution_inverts_the_geometric_matrix():
     truth = np.bincount(skewed_counts(1000, size), minlength=size).astype(float)
     expected = truth @ tv.geometric(tv.Query.count(size - 1), 1.0).matrix
     totals = np.cumsum(truth)[:-1] + 3.0
-    found = match._bin_by_bin(totals, 1e12, expected, 1.0)
+    found = direct.average_totals(totals, 1e12, expected, 1.0)
     np.testing.assert_allclose(found, truth, atol=1e-6)
-
-
-# -- rounding and matching -----------------------------------------------------------------------
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.floats(0, 50), min_size=1, max_size=40), st.integers(0, 2000))
-def test_rounding_keeps_every_cumulative_sum_within_a_half(values, records):
-    total = sum(values)
-    histogram = np.array(values) * (records / total) if total > 0 else np.zeros(len(values))
-    if total == 0:
-        histogram[0] = records
-    rounded = round_histogram(histogram, records)
-    assert rounded.sum() == records
-    assert (rounded >= 0).all()
-    assert np.abs(np.cumsum(rounded) - np.cumsum(histogram)).max() <= 0.5 + 1e-6
-
-
-def test_matching_hands_out_exactly_the_histogram_in_the_order_of_the_draws():
-    rng = np.random.default_rng(4)
-    values = rng.integers(0, 20, size=300)
-    draws = PrivateDraws(values, Fraction(1), None, Fraction(0), 20)
-    histogram = rng.multinomial(300, np.full(20, 1 / 20))
-    released = match_ranks(draws, histogram, rng.permutation(300))
-    assert (np.bincount(released, minlength=20) == histogram).all()
-    order = np.argsort(values, kind="stable")
-    lowest, highest = {}, {}
-    for value, count in zip(values[order], released[order], strict=True):
-        lowest[value] = min(lowest.get(value, 99), count)
-        highest[value] = max(highest.get(value, -1), count)
-    levels = sorted(lowest)
-    for low, high in pairwise(levels):
-        assert highest[low] <= lowest[high]
-
-
-def test_ties_are_broken_by_the_given_order_not_by_position():
-    draws = PrivateDraws(np.zeros(4, dtype=np.int64), Fraction(1), None, Fraction(0), 4)
-    released = match_ranks(draws, np.ones(4, dtype=np.int64), np.array([2, 0, 3, 1]))
-    assert released.tolist() == [1, 3, 0, 2]

@@ -1,0 +1,1 @@
+"""The distribution of true counts, estimated from private draws and nothing else."""

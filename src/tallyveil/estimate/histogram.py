@@ -1,0 +1,128 @@
+"""The histogram of the true counts as both private draws together tell it.
+
+Everything here is post-processing. Its only input is a `PrivateDraws`, which holds no true
+count, so no function of this module can touch the confidential table.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tallyveil.arrays import Floats
+from tallyveil.estimate.cells import Cells, choose_cells
+from tallyveil.estimate.direct import (
+    average_totals,
+    fit_totals,
+    most_likely,
+    most_likely_cells,
+)
+from tallyveil.estimate.draws import PrivateDraws
+from tallyveil.estimate.information import Observed, noise_variance
+from tallyveil.estimate.smooth import estimate_smooth
+
+__all__ = ["Estimate", "estimate_directly", "estimate_histogram"]
+
+LARGEST_JOINT = 1500
+"""Up to this many counts `estimate_directly` uses their joint covariance; beyond, one by one."""
+
+ROWS_PER_CELL = 5
+FEWEST_CELLS = 8
+FAR_WIDTH, FAR_DENSITY = 4.0, 0.5
+"""Rows stay as drawn in cells this many noise scales wide, with at most so many rows each."""
+
+SURE = 1e-6
+"""The chance that a true count lies beyond the cells."""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """How many rows have a count of each cell; not whole numbers. See `round_histogram`."""
+
+    cells: Cells
+    histogram: Floats
+    smooth: bool
+
+
+def estimate_histogram(draws: PrivateDraws) -> Estimate:
+    """Estimate the histogram from both draws: smooth where that helps, else directly.
+
+    The smooth model (`tallyveil.estimate.smooth`) is used where there are totals, at least 8
+    cells and at least 5 rows for each, and where the draws say that it fits. Otherwise, and
+    where a double runs out of digits, `estimate_directly`. A few rows far above all others
+    stay where they were drawn. Floating point; no privacy depends on it.
+    """
+    observed = _observe(draws)
+    near = observed.take_first(_count_near(observed))
+    n = len(near.cells)
+    if not near.records:
+        return Estimate(observed.cells, observed.drawn, False)
+    found = None
+    if draws.totals is not None and n >= FEWEST_CELLS and near.records >= ROWS_PER_CELL * n:
+        try:
+            found = estimate_smooth(near)
+        except (np.linalg.LinAlgError, ArithmeticError, ValueError):
+            found = None
+    if found is not None and np.isfinite(found).all():
+        return Estimate(observed.cells, np.append(found, observed.drawn[n:]), True)
+    if draws.thresholds is None:
+        return estimate_directly(draws)
+    direct = most_likely_cells(near) if draws.totals is None else fit_totals(near)
+    return Estimate(observed.cells, np.append(direct, observed.drawn[n:]), False)
+
+
+def estimate_directly(draws: PrivateDraws) -> Estimate:
+    """Estimate the histogram of a bounded range without assuming that it is smooth.
+
+    Least squares over both draws (`fit_totals`); without totals the maximum-likelihood
+    estimate from the draws alone; beyond 1,500 counts both are averaged count by count.
+    """
+    cells = Cells.ending_at(np.arange(draws.size))
+    drawn = draws.histogram.astype(float)
+    epsilon1, epsilon2 = float(draws.epsilon1), float(draws.epsilon2)
+    if draws.totals is None:
+        return Estimate(cells, most_likely(drawn, epsilon2), False)
+    totals = draws.totals.astype(float)
+    if draws.size > LARGEST_JOINT:
+        found = average_totals(totals, noise_variance(epsilon1), drawn, epsilon2)
+    else:
+        found = fit_totals(Observed(cells, drawn, epsilon2, totals, epsilon1))
+    return Estimate(cells, found, False)
+
+
+def _observe(draws: PrivateDraws) -> Observed:
+    """Both draws counted into cells that surely hold all true counts.
+
+    A true count is farther than t above its draw with probability less than a^t; over all N
+    rows less than `SURE` for t = log(N/SURE)/epsilon2.
+    """
+    epsilon2 = float(draws.epsilon2)
+    reach = math.log(draws.records / SURE) / epsilon2
+    cells = choose_cells(draws.thresholds, draws.size, float(draws.values.max()) + reach)
+    if draws.thresholds is None:
+        drawn, thresholds = cells.collect(draws.histogram), np.arange(cells.high[-1])
+    else:
+        drawn = np.bincount(cells.locate(draws.values), minlength=len(cells)).astype(float)
+        thresholds = cells.high[:-1]
+    if draws.totals is None:
+        return Observed(cells, drawn, epsilon2, np.zeros(0), 0.0)
+    totals = draws.totals[: len(thresholds)].astype(float)
+    place = cells.locate(thresholds)
+    part = (thresholds - cells.low[place] + 1) / (cells.high[place] - cells.low[place] + 1)
+    return Observed(cells, drawn, epsilon2, totals, float(draws.epsilon1), place, part)
+
+
+def _count_near(observed: Observed) -> int:
+    """How many cells there are before those where rows stay as they were drawn.
+
+    From there on every cell is so wide that noise seldom leaves it, and rows are so few that
+    no model would say more than the draws.
+    """
+    width = observed.cells.high - observed.cells.low + 1
+    last = int(np.flatnonzero(observed.drawn)[-1])
+    beyond = np.cumsum(observed.drawn[::-1])[::-1]
+    few = beyond <= 1 + FAR_DENSITY * np.maximum(last - np.arange(len(width)), 0)
+    far = few & (width * observed.epsilon2 >= FAR_WIDTH)
+    return max(len(far) - int(np.logical_and.accumulate(far[::-1]).sum()), 2)

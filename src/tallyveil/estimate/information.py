@@ -1,0 +1,138 @@
+"""What two private draws say about a histogram, as one quadratic form.
+
+Given the histogram h, both draws are nearly normal with means that are linear in h. So minus
+twice the log likelihood is, up to a constant::
+
+    h' gram h - 2 right·h + square
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tallyveil.arrays import Floats, Integers
+from tallyveil.estimate.cells import Cells
+
+__all__ = ["Information", "Observed", "noise_variance"]
+
+FLOOR = 0.05
+"""Added to the variance of every cumulative count of draws, for what is not normal in it."""
+
+
+def noise_variance(epsilon: float) -> float:
+    """The variance 2a/(1-a)^2 of two-sided geometric noise, a = exp(-epsilon)."""
+    return float(2 * np.exp(-epsilon) / np.expm1(-epsilon) ** 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Information:
+    """The quadratic form: `gram` (n, n), `right` (n,) and `square`."""
+
+    gram: Floats
+    right: Floats
+    square: float
+
+    def compare(self, first: Floats, second: Floats) -> float:
+        """How much larger the form is at the first histogram than at the second."""
+        slope = self.gram @ (first + second) - 2 * self.right
+        return float((first - second) @ slope)
+
+    def __add__(self, other: Information) -> Information:
+        return Information(
+            self.gram + other.gram, self.right + other.right, self.square + other.square
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """Both draws, counted into cells.
+
+    Attributes
+    ----------
+    cells : Cells
+        The cells of counts, n of them.
+    drawn : array of float, shape (n,)
+        How many draws fell into each cell.
+    epsilon2 : float
+        Of the draws.
+    totals : array of float, shape (T,)
+        The noisy number of true counts up to each threshold.
+    epsilon1 : float
+        Of the totals.
+    place, part : arrays, shape (T,), optional
+        The cell each threshold lies in, and the part of the cell's counts up to it. None: the
+        thresholds are the ends of all cells but the last.
+    """
+
+    cells: Cells
+    drawn: Floats
+    epsilon2: float
+    totals: Floats
+    epsilon1: float
+    place: Integers | None = None
+    part: Floats | None = None
+
+    @property
+    def thresholds(self) -> tuple[Integers, Floats]:
+        """`place` and `part`, whichever way they were given."""
+        if self.place is None or self.part is None:
+            return np.arange(len(self.totals)), np.ones(len(self.totals))
+        return self.place, self.part
+
+    @property
+    def at_ends(self) -> Floats:
+        """The totals at the ends of all cells but the last, shape (n-1,)."""
+        ends: Floats = self.totals[self.thresholds[1] == 1]
+        return ends
+
+    @property
+    def records(self) -> float:
+        """The number of rows."""
+        return float(self.drawn.sum())
+
+    def take_first(self, number: int) -> Observed:
+        """The first cells only, and the rows that were drawn into them."""
+        cells = Cells(self.cells.low[:number], self.cells.high[:number])
+        place, part = self.thresholds
+        kept = (place < number - 1) | ((place == number - 1) & (part < 1))
+        known = self.totals[kept], self.epsilon1, place[kept], part[kept]
+        return Observed(cells, self.drawn[:number], self.epsilon2, *known)
+
+    def of_draws(self, pilot: Floats, floor: float = FLOOR) -> Information:
+        """What the draws say: (Y - F'h)' S^-1 (Y - F'h), S at the histogram `pilot`.
+
+        Y_j counts the draws up to the end of cell j, F = Pr(draw <= end of j | cell), and
+        S_ij = sum_d pilot_d (F[d, min(i,j)] - F[d,i] F[d,j]) + floor [i = j].
+        """
+        from scipy.linalg import cholesky, solve_triangular
+
+        n = len(pilot)
+        F = self.cells.draw_cumulative(self.epsilon2)
+        index = np.arange(n - 1)
+        S = (pilot @ F)[np.minimum.outer(index, index)] - (F * pilot[:, None]).T @ F
+        S[index, index] += floor
+        root = cholesky(S, lower=True, check_finite=False)
+        both = np.column_stack([F.T, np.cumsum(self.drawn)[:-1]])
+        white = solve_triangular(root, both, lower=True, check_finite=False)
+        X, y = white[:, :n], white[:, n]
+        return Information(X.T @ X, X.T @ y, float(y @ y))
+
+    def of_totals(self, weight: Floats) -> Information:
+        """What the totals say: sum_t weight_t (totals_t - (h_0 + ... + part_t h_place(t)))^2."""
+        n = len(self.cells)
+        place, part = self.thresholds
+
+        def add_up(values: Floats) -> Floats:
+            return np.bincount(place, values, minlength=n).astype(float)
+
+        def above(values: Floats) -> Floats:
+            return np.append(np.cumsum(values[:0:-1])[::-1], 0.0)
+
+        whole, seen = above(add_up(weight)), weight * self.totals
+        last, each = whole + add_up(weight * part), np.arange(n)
+        gram = last[np.maximum.outer(each, each)]
+        gram[each, each] = whole + add_up(weight * part**2)
+        right = above(add_up(seen)) + add_up(seen * part)
+        return Information(gram, right, float(seen @ self.totals))

@@ -1,0 +1,231 @@
+"""The estimate from both draws: better where tables are smooth, never worse where not."""
+
+import ast
+import inspect
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tallyveil.estimate
+from tallyveil.estimate.cells import Cells, growing_thresholds
+from tallyveil.estimate.draws import PrivateDraws
+from tallyveil.estimate.histogram import estimate_directly, estimate_histogram
+from tallyveil.estimate.information import Observed
+from tallyveil.estimate.ranks import match_ranks, round_histogram
+from tallyveil.estimate.shape import make_shape, splines
+from tallyveil.estimate.smooth import estimate_smooth
+from tallyveil.publish.budget_split import split_budget
+from tallyveil.sampling.entropy import SeededNotPrivate
+from tallyveil.sampling.noise import geometric_noise
+
+
+def draw(counts, size, epsilon, seed):
+    split = split_budget(epsilon, records=len(counts), size=size)
+    source = SeededNotPrivate(seed)
+    noisy = counts + geometric_noise(len(counts), split.epsilon2, source)
+    values = np.clip(noisy, 0, size - 1)
+    if not split.epsilon1:
+        return PrivateDraws(values, split.epsilon2, None, Fraction(0), size)
+    totals = np.cumsum(np.bincount(counts, minlength=size))[:-1]
+    totals = totals + geometric_noise(size - 1, split.epsilon1, source)
+    return PrivateDraws(values, split.epsilon2, totals, split.epsilon1, size)
+
+
+def draw_open(counts, ceiling, epsilon1, epsilon2, seed):
+    source = SeededNotPrivate(seed)
+    thresholds = growing_thresholds(ceiling)
+    below = np.searchsorted(np.sort(counts), thresholds, side="right")
+    totals = below + geometric_noise(len(thresholds), epsilon1, source)
+    values = counts + geometric_noise(len(counts), epsilon2, source)
+    costs = Fraction(epsilon2), totals, Fraction(epsilon1)
+    return PrivateDraws(values, *costs, ceiling + 1, thresholds)
+
+
+def distance(found, counts, draws):
+    histogram = round_histogram(found.histogram, len(counts))
+    released = match_ranks(draws, found.cells, histogram, np.arange(len(counts)))
+    return np.abs(np.sort(released) - np.sort(counts)).mean()
+
+
+def long_tail(rows, upper, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.minimum(rng.negative_binomial(0.4, 0.05, rows), upper)
+
+
+# -- what it sees --------------------------------------------------------------------------------
+
+
+def test_it_takes_draws_and_nothing_else():
+    assert list(inspect.signature(estimate_histogram).parameters) == ["draws"]
+    fields = {name: field.type for name, field in PrivateDraws.__dataclass_fields__.items()}
+    assert set(fields) == {"values", "epsilon2", "totals", "epsilon1", "size", "thresholds"}
+
+
+def test_it_reads_no_file_no_clock_no_state_and_no_randomness():
+    folder = Path(tallyveil.estimate.__file__).parent
+    allowed = (
+        "__future__",
+        "collections.abc",
+        "dataclasses",
+        "fractions",
+        "functools",
+        "itertools",
+        "math",
+    )
+    for path in folder.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module]
+            for name in names:
+                known = (
+                    name.startswith(("numpy", "scipy", "typing", "tallyveil.")) or name in allowed
+                )
+                assert known, f"{path.name}: {name}"
+            assert not isinstance(node, ast.Global), path.name
+            assert getattr(node, "id", "") not in ("open", "eval", "exec"), path.name
+
+
+def test_equal_draws_give_equal_estimates_whatever_table_they_came_from():
+    counts = long_tail(1000, 40)
+    draws = draw(counts, 41, "0.5", seed=1)
+    copied = PrivateDraws(
+        draws.values.copy(), draws.epsilon2, draws.totals.copy(), draws.epsilon1, 41
+    )
+    first = estimate_histogram(draws)
+    draw(long_tail(1000, 40, seed=9), 41, "0.5", seed=7)
+    assert (estimate_histogram(copied).histogram == first.histogram).all()
+
+
+def test_the_order_of_rows_does_not_matter():
+    draws = draw(long_tail(800, 30), 31, "0.5", seed=2)
+    turned = PrivateDraws(draws.values[::-1], draws.epsilon2, draws.totals, draws.epsilon1, 31)
+    assert (estimate_histogram(turned).histogram == estimate_histogram(draws).histogram).all()
+
+
+# -- how good it is ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1"])
+def test_smooth_tables_are_estimated_better(epsilon):
+    # over six paired seeds the mean ratio is 0.45 to 0.65; 0.85 is many standard errors away
+    counts = long_tail(3000, 60)
+    ratios = []
+    for seed in range(6):
+        draws = draw(counts, 61, epsilon, seed)
+        found = estimate_histogram(draws)
+        assert found.smooth
+        ratios.append(
+            distance(found, counts, draws) / distance(estimate_directly(draws), counts, draws)
+        )
+    assert np.mean(ratios) < 0.85
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda rng: rng.integers(0, 11, 4000) * 5,
+        lambda rng: np.where(rng.random(4000) < 0.3, 30, 5),
+        lambda rng: np.full(4000, 17),
+    ],
+    ids=["comb", "two atoms", "one atom"],
+)
+def test_tables_that_are_not_smooth_keep_the_direct_estimate(make):
+    counts = make(np.random.default_rng(5))
+    for epsilon in ("0.25", "1"):
+        draws = draw(counts, 51, epsilon, seed=3)
+        found = estimate_histogram(draws)
+        assert not found.smooth
+        assert (found.histogram == estimate_directly(draws).histogram).all()
+
+
+@pytest.mark.parametrize(
+    ("rows", "upper", "epsilon"), [(50, 40, "0.5"), (3000, 40, "4"), (500, 5, "0.5")]
+)
+def test_few_rows_no_totals_and_few_counts_keep_the_direct_estimate(rows, upper, epsilon):
+    draws = draw(long_tail(rows, upper), upper + 1, epsilon, seed=4)
+    assert not estimate_histogram(draws).smooth
+
+
+def test_wide_ranges_are_estimated_on_cells():
+    counts = np.minimum(np.random.default_rng(1).negative_binomial(0.5, 0.004, 4000), 14_000)
+    draws = draw(counts, 14_001, "0.5", seed=5)
+    found = estimate_histogram(draws)
+    assert found.smooth
+    assert len(found.cells) <= 256
+    assert distance(found, counts, draws) < 0.7 * distance(estimate_directly(draws), counts, draws)
+
+
+def test_no_upper_bound_is_needed():
+    counts = long_tail(4000, 10**9)
+    counts[:3] = [5_000, 80_000, 2_000_000]
+    draws = draw_open(counts, 10**9, "0.1", "0.9", seed=6)
+    found = estimate_histogram(draws)
+    histogram = round_histogram(found.histogram, len(counts))
+    released = match_ranks(draws, found.cells, histogram, np.arange(len(counts)))
+    assert released.sum() == pytest.approx(counts.sum(), rel=0.01)
+    assert (np.abs(released[:3] - counts[:3]) < 0.1 * counts[:3]).all()
+    assert released.min() >= 0
+
+
+def test_rows_that_are_all_far_out_stay_as_drawn():
+    counts = np.array([10**6, 10**8])
+    found = estimate_histogram(draw_open(counts, 10**9, "0.1", "0.9", seed=2))
+    held = found.cells.locate(counts)
+    assert found.histogram[held].tolist() == [1, 1]
+    assert found.histogram.sum() == 2
+
+
+# -- it never fails ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "0.2", "3", "20"])
+@pytest.mark.parametrize("rows", [1, 2, 60, 2000])
+@pytest.mark.parametrize("ceiling", [1, 2, 50, 3000, 10**9])
+def test_any_sizes_give_a_histogram(epsilon, rows, ceiling):
+    counts = np.minimum(long_tail(rows, ceiling) ** 2, ceiling)
+    both = [draw_open(counts, ceiling, "0.1", epsilon, seed=8)]
+    if ceiling <= 3000:
+        both.append(draw(counts, ceiling + 1, epsilon, seed=8))
+    for draws in both:
+        found = estimate_histogram(draws)
+        assert np.isfinite(found.histogram).all()
+        assert (found.histogram >= 0).all()
+        assert found.histogram.sum() == pytest.approx(rows)
+        assert found.cells.low[0] == 0
+        assert (found.cells.low[1:] == found.cells.high[:-1] + 1).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 5.0, 20.0])
+def test_a_hundred_million_rows_are_no_problem(epsilon):
+    records = 1e8
+    cells = Cells.ending_at(np.arange(51))
+    truth = np.exp(-np.arange(51) / 8)
+    truth *= records / truth.sum()
+    shares = np.diff(cells.draw_cumulative(epsilon), axis=1, prepend=0.0, append=1.0)
+    observed = Observed(cells, np.round(truth @ shares), epsilon, np.cumsum(truth)[:-1], 0.1)
+    found = estimate_smooth(observed)
+    assert found is not None
+    assert np.abs(np.cumsum(found - truth)).max() < 1e-4 * records
+
+
+# -- shapes --------------------------------------------------------------------------------------
+
+
+def test_splines_sum_to_one_and_are_smooth():
+    at = np.linspace(0, 1, 400)
+    basis = splines(at, 9)
+    np.testing.assert_allclose(basis.sum(axis=1), 1.0, atol=1e-12)
+    assert (basis >= -1e-12).all()
+    second = np.diff(basis, 2, axis=0) * 399**2
+    assert np.abs(np.diff(second, axis=0)).max() < 0.1 * np.abs(second).max()
+
+
+def test_a_shape_without_coefficients_is_even_over_counts():
+    cells = Cells.ending_at(np.append(growing_thresholds(10**5), 10**5))
+    shape = make_shape(cells, "log")
+    even = shape.distribution(np.zeros(shape.basis.shape[1]))
+    np.testing.assert_allclose(even, (cells.high - cells.low + 1) / (10**5 + 1))
