@@ -32,6 +32,15 @@ MICRO = {  # options for one row per person
     "numbers": {"by": "code", "categories": [1, 2, 3], "other": "none"},
     "persons": {"by": "area", "categories": AREAS, "person": "who", "rows_per_person": 2},
     "events": {"by": "area", "categories": AREAS, "unit": "event", "neighbours": "change_one"},
+    "unbiased": {"by": "area", "categories": AREAS, "unbiased": True, "method": "geometric"},
+    "sums": {
+        "by": ["sex", "area"],
+        "categories": [(s, f"{s}{a}") for s in SEXES for a in AREAS],
+        "other": "rest",
+        "hierarchy": "sex,area",
+        "person": "who",
+        "rows_per_person": 1,
+    },
     "private bound": {
         "by": "area",
         "categories": AREAS,
@@ -48,6 +57,10 @@ COUNTED = {  # options for a table with one row per category
     "fair": {"keep": "all", "method": "fair"},
     "private bound": {"keep": "all", "upper": "auto", "upper_epsilon": 1},
     "levels": {"keep": "all", "levels": [2, 1], "epsilon": None},
+    "unbiased": {"keep": "all", "method": "preserve", "unbiased": True, "order": "sorted"},
+    "hierarchy": {"keep": "all", "hierarchy": "sex", "order": "sorted"},
+    "sums": {"keep": "all", "hierarchy": "area", "keep_distribution": False},
+    "zeros": {"keep": "all", "zero": "area = nowhere"},
 }
 GROUPED = {  # options for the result of a GROUP BY: a category without people has no row
     "all rows": {"by": ["sex", "area"], "categories": {"sex": SEXES, "area": AREAS}},

@@ -10,6 +10,7 @@ from tallyveil.errors import LedgerError, PackageError
 from tallyveil.publish.check import Finding
 from tallyveil.publish.files import RECEIPT
 from tallyveil.publish.receipt import Receipt
+from tallyveil.publish.records import LedgerRecord
 from tallyveil.publish.reopen import read_receipt, require
 from tallyveil.untrusted import escape_controls
 
@@ -31,9 +32,9 @@ def check_ledger(folder: str | Path, ledger: str | Path | Ledger, dataset: str) 
     Returns
     -------
     Finding
-        It is fine if the ledger's entry has the digest, dataset, release, columns, amount and
-        mechanisms of the receipt. The amount holds the contributions: a unit that may be counted
-        twice is charged twice.
+        It is fine if the ledger's entry has the digest, dataset, accounting, release, columns,
+        amount and mechanisms of the receipt. The amount holds the contributions: a unit that
+        may be counted twice is charged twice.
     """
     root = Path(folder)
     levels = [] if (root / RECEIPT).exists() else sorted(root.glob("level-*"))
@@ -64,6 +65,7 @@ def _compare(receipt: Receipt, entries: list[Entry], dataset: str) -> str:
     paid = found.epsilon == receipt.epsilon if whole else found.epsilon > receipt.epsilon
     for holds, what in (
         ((found.dataset, found.sequence) == (named.dataset, named.entry), "dataset or number"),
+        (LedgerRecord.of(found) == named, "accounting or total"),
         (body.get("release") == receipt.release, "release"),
         (body.get("columns") == [column.name for column in receipt.columns], "columns"),
         (paid, "amount"),

@@ -23,13 +23,26 @@ from tallyveil.untrusted import read_file
 
 __all__ = ["CHECKS"]
 
+NEWER = {
+    "ladder",
+    "hierarchy",
+    "structural_zeros",
+    "unit",
+    "disjoint",
+    "matching",
+    "unbiased",
+    "total",
+}
+"""Words that no receipt of version 1 has."""
+
 
 def _check_receipt(root: Path, receipt: Receipt) -> str:
     """What the document states follows from its facts, and nothing of a later version is in it."""
     data: dict[str, Any] = read_json(root / RECEIPT)
     require(receipt.private, "the release says of itself that it is NOT PRIVATE")
     stages = [*data["stages"], *(stage for c in data["columns"] for stage in c["stages"])]
-    newer = "ladder" in data or any("mechanism" in stage for stage in stages)
+    newer = not NEWER.isdisjoint(data) or any("mechanism" in stage for stage in stages)
+    newer |= any(not NEWER.isdisjoint(column) for column in data["columns"])
     require(not newer, "the receipt is of a later version than it says")
     for stated in (data, *data["columns"], *stages):
         exact = float(Fraction(stated["epsilon_exact"]))

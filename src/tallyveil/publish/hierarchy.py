@@ -147,11 +147,19 @@ def find_tree(
         _require_one_parent(coarse, fine, request.columns[at], request.columns[at + 1])
     codes = [column.codes if order is None else column.codes[order] for column in columns]
     tree = Tree.of_columns(codes)
+    _require_above_rows(request, tree)
     if order is None:
         return tree
     last = np.empty_like(tree.parents[-1])
     last[order] = tree.parents[-1]
     return Tree((*tree.parents[:-1], freeze(last)))
+
+
+def _require_above_rows(request: HierarchyRequest, tree: Tree) -> None:
+    """Refuse to publish the rows themselves exactly, which is no release at all."""
+    if request.exact_level >= tree.depth:
+        rule = "name a level above the rows, and this column tells all rows apart"
+        raise ArgumentError("invariant", rule, request.exact)
 
 
 def _read_codes(

@@ -21,6 +21,7 @@ from tallyveil.budget.composition import compose
 from tallyveil.budget.entries import shown_rational
 from tallyveil.errors import PackageError
 from tallyveil.fingerprint import fingerprint
+from tallyveil.publish.layout import ROW_ORDERS
 from tallyveil.publish.records import (
     ColumnRecord,
     LedgerRecord,
@@ -42,6 +43,9 @@ __all__ = ["FLOAT_PROTECTION", "RECEIPT_FORMAT", "WEAK_EPSILON", "Receipt", "pro
 
 RECEIPT_FORMAT = "tallyveil-receipt"
 MOST_COLUMNS = 1000
+MOST_COMPOSED = 100
+"""More charges than this are added up: composing them would take a reader too long."""
+
 VERSION = 2
 
 WEAK_EPSILON = 5
@@ -131,8 +135,18 @@ class Receipt:
 
     @property
     def _charges(self) -> tuple[Fraction, ...]:
-        """What a ledger is charged, stage by stage."""
-        stages = ((c.name, stage.name, stage.epsilon) for c in self.columns for stage in c.stages)
+        """What a ledger is charged, stage by stage.
+
+        How a column shares its epsilon after a private search for its bound depends on what was
+        found, but not the sum: that is one charge, fixed beforehand as composition needs it.
+        """
+        stages: list[tuple[str, str, Fraction]] = []
+        for column in self.columns:
+            fixed = 1 if column.upper_source == "private" else len(column.stages)
+            stages += [(column.name, stage.name, stage.epsilon) for stage in column.stages[:fixed]]
+            rest = sum((stage.epsilon for stage in column.stages[fixed:]), Fraction(0))
+            if rest:
+                stages.append((column.name, f"{column.name}: distribution and counts", rest))
         return tuple(cost for _, cost in charge_columns(stages, self.disjoint))
 
     @property
@@ -141,6 +155,8 @@ class Receipt:
         account = self.ledger
         if account is None or not account.total_delta:
             return None
+        if len(self._charges) > MOST_COMPOSED:
+            return self.epsilon
         return compose(self._charges).epsilon(account.total_delta)
 
     @property
@@ -261,10 +277,14 @@ class Receipt:
         if len({column.name for column in columns}) != len(columns):
             raise PackageError("The receipt lists a column twice.")
         table = TableRecord.from_dict(data["table"], version)
-        if table.other and not table.counted_by:
+        if table.other and not table.counted_by and table.row_order != ROW_ORDERS["categories"]:
             raise PackageError("The receipt names a cell for other categories without any.")
         if not columns or not all(c.above in ABOVE for c in columns):
             raise PackageError("The receipt has no columns, or states a bound that does not exist.")
+        sums = SumsRecord.from_dict(data["hierarchy"]) if "hierarchy" in data else None
+        named = data.get("structural_zeros")
+        zeros = None if named is None else ZerosRecord.from_dict(named)
+        _require_public(table, sums, zeros)
         groups = () if version == 1 else tuple(read_texts(group) for group in data["disjoint"])
         _require_groups(groups, [column.name for column in columns])
         return cls(
@@ -279,10 +299,20 @@ class Receipt:
             None if ladder is None else LevelRecord.from_dict(ladder),
             read_text(data["program"]["version"]),
             version,
-            SumsRecord.from_dict(data["hierarchy"]) if "hierarchy" in data else None,
-            ZerosRecord.from_dict(data["structural_zeros"]) if "structural_zeros" in data else None,
+            sums,
+            zeros,
             "" if version == 1 else _read_fingerprint(data["program"]["fingerprint"]),
         )
+
+
+def _require_public(table: TableRecord, sums: SumsRecord | None, zeros: ZerosRecord | None) -> None:
+    """Raise a `PackageError` if a hierarchy or a structural zero rests on what was drawn."""
+    levels = () if sums is None else sums.request.columns
+    rules = () if zeros is None else zeros.columns
+    if not {*levels, *rules} <= {*table.published_unchanged}:
+        raise PackageError("The receipt sorts rows by a column that is not published unchanged.")
+    if sums is not None and sums.request.exact_level >= len(sums.names):
+        raise PackageError("The receipt calls the rows themselves exact.")
 
 
 def _read_fingerprint(value: Any) -> str:

@@ -81,6 +81,11 @@ class ZerosRecord:
         texts = tuple(" and ".join(_write(condition) for condition in rule) for rule in rules)
         return cls(texts, int((~free).sum()))
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the rules refer to."""
+        return tuple(condition.column for condition in parse_conditions(self.rules))
+
     def find_free(self, table: Table) -> Mask:
         """Which rows of the published table are not structural zeros."""
         return find_free([parse_conditions([text]) for text in self.rules], table)

@@ -7,6 +7,7 @@ import numpy as np
 from tallyveil.arrays import Integers, Mask
 from tallyveil.errors import TableError
 from tallyveil.tables.base import Table
+from tallyveil.tables.codes import encode_text, normal_label
 
 __all__ = ["bound_rows", "identify_persons"]
 
@@ -14,6 +15,7 @@ __all__ = ["bound_rows", "identify_persons"]
 def identify_persons(table: Table, column: str) -> Integers:
     """Give a number to every row, the same for two rows exactly if they are of one person.
 
+    Identifiers are compared in normal form: 7, 7.0 and "7 " are one person.
     Raises a `TableError` if the column is not there or a row does not say whose it is.
     """
     if column not in (*table.names, *table.index_names):
@@ -25,7 +27,8 @@ def identify_persons(table: Table, column: str) -> Integers:
             f"Row {int(nameless.argmax()) + 1} has no value in {column!r}, so nothing says whose "
             "it is. Leave such rows out, or give each of them a value of its own."
         )
-    return np.asarray(found.codes, dtype=np.int64)
+    same = encode_text([normal_label(label) for label in found.labels])
+    return np.asarray(same.codes[found.codes], dtype=np.int64)
 
 
 def bound_rows(persons: Integers, counted: Mask, most: int, order: Integers) -> Mask:
