@@ -60,6 +60,8 @@ COUNTED = {  # options for a table with one row per category
     "unbiased": {"keep": "all", "method": "preserve", "unbiased": True, "order": "sorted"},
     "hierarchy": {"keep": "all", "hierarchy": "sex", "order": "sorted"},
     "sums": {"keep": "all", "hierarchy": "area", "keep_distribution": False},
+    "no upper": {"keep": "all", "upper": None, "method": "preserve"},
+    "no upper by row": {"keep": "all", "upper": None, "order": "sorted"},
     "zeros": {"keep": "all", "zero": "area = nowhere"},
 }
 GROUPED = {  # options for the result of a GROUP BY: a category without people has no row

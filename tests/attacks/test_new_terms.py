@@ -132,3 +132,40 @@ def test_no_receipt_of_version_1_has_later_words(word, tmp_path):
     (tmp_path / "r" / "receipt.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
     found = {finding.name: finding for finding in tv.check_package(tmp_path / "r")}
     assert not found["receipt"].ok
+
+
+def test_words_that_cannot_be_written_cost_nothing(tmp_path):
+    book = tv.Ledger.create(tmp_path / "budget.db")
+    book.open("cases", 9)
+    account = {"ledger": book, "dataset": "cases", "out": tmp_path / "r"}
+    for zero in ("county = '\ud800'", ["county = 7", "county = '\ud800'"]):
+        with pytest.raises(tv.UsageError, match="'zero' has a character that cannot be written"):
+            tv.privatize(FRAME, zero=zero, **COMMON, **account)
+    assert not book.account("cases").debits
+
+
+@pytest.mark.parametrize("often", [700, 1000, 10**6])
+def test_an_enormous_cost_is_stated_and_not_a_crash(often, tmp_path):
+    asked = {**COMMON, "contributions": often, "out": tmp_path / "r"}
+    rel = tv.privatize(FRAME, method="geometric", **asked)
+    assert "up to a factor of a very large number" in rel.receipt.promise
+    assert passes(tmp_path / "r")
+    with pytest.raises(tv.ArgumentError, match="'contributions' must be at most"):
+        tv.privatize(FRAME, **{**COMMON, "contributions": 10**6 + 1})
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("unbiased", "no"),
+        ("allow_totals", "no"),
+        ("allow_duplicates", 0),
+        ("hierarchy", 5),
+        ("disjoint", 5),
+        ("disjoint", [["cases", "county"], None]),
+        ("level_weights", np.ones(2)),
+    ],
+)
+def test_values_of_another_kind_are_refused_in_words(option, value):
+    with pytest.raises(tv.TallyveilError):
+        tv.privatize(FRAME, **{**COMMON, option: value})

@@ -17,6 +17,9 @@ __all__ = [
     "write_underscores",
 ]
 
+LARGEST_WHOLE = 10**6
+"""Nobody is counted more often than this."""
+
 
 def read_names(given: str | Sequence[str] | None, argument: str) -> tuple[str, ...]:
     """The names of columns, each once."""
@@ -57,9 +60,11 @@ def write_underscores(word: str) -> str:
 
 
 def check_whole(value: Any, argument: str) -> int:
-    """A whole number of at least 1."""
+    """A whole number from 1 to `LARGEST_WHOLE`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ArgumentError(argument, "be a whole number of at least 1", value)
+    if int(value) > LARGEST_WHOLE:
+        raise ArgumentError(argument, f"be at most {LARGEST_WHOLE:,}", value)
     return int(value)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tallyveil.arrays import Integers, freeze
 from tallyveil.errors import ArgumentError, TableError, UsageError
+from tallyveil.publish.arguments import list_given
 from tallyveil.publish.budget_split import split_budget
 from tallyveil.publish.options import ReleaseOptions
 from tallyveil.sums.combine import Combined, combine, noise_variance
@@ -74,7 +75,7 @@ def check_hierarchy(options: ReleaseOptions, counted: Sequence[str]) -> Hierarch
     columns = _split_names(options.hierarchy)
     if not columns:
         for name in ("invariant", "level_weights"):
-            if getattr(options, name):
+            if any(str(part) for part in list_given(getattr(options, name))):
                 raise UsageError(f"'{name}' goes with 'hierarchy': name its columns as well.")
         if not options.keep_distribution:
             raise UsageError("'keep_distribution' goes with 'hierarchy'.")
@@ -111,7 +112,7 @@ def _check_invariant(given: Any, columns: tuple[str, ...]) -> str:
 
 
 def _check_weights(given: Any) -> tuple[float, ...] | None:
-    if given is None or given == "":
+    if given is None or (isinstance(given, str) and not given):
         return None
     parts = given.split(",") if isinstance(given, str) else given
     try:
@@ -126,7 +127,7 @@ def _check_weights(given: Any) -> tuple[float, ...] | None:
 def _split_names(given: Any) -> tuple[str, ...]:
     if given is None:
         return ()
-    parts = given.split(",") if isinstance(given, str) else given
+    parts = given.split(",") if isinstance(given, str) else list_given(given)
     return tuple(str(part).strip() for part in parts if str(part).strip())
 
 

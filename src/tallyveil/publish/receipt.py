@@ -59,7 +59,7 @@ def promise(epsilon: Fraction, unit: PrivacyUnit, version: int = VERSION) -> str
 
     The factor is e^epsilon, rounded up so that the sentence never promises too much.
     """
-    factor = math.exp(float(epsilon))
+    factor = math.exp(min(float(epsilon), 100.0))
     cents = f"{math.ceil(factor * 100) / 100:.2f}".rstrip("0").rstrip(".") if factor < 1e6 else ""
     shown = cents or "a very large number"
     what = unit.alternative if version > 1 else _compare_version_1(unit)

@@ -44,6 +44,10 @@ NO_UPPER = 10**9
 OPEN_METHODS = ("auto", "preserve", "geometric")
 """What needs no upper bound."""
 
+SWITCHES = ("keep_distribution", "allow_duplicates", "allow_totals", "unbiased")
+WRITTEN = ("count", "by", "where", "keep", "drop", "dataset", "hierarchy", "zero", "other")
+"""Options whose words go into files."""
+
 KEEP_ALL = "all"
 """Given for `keep`: the publisher says that every other column is public."""
 
@@ -116,6 +120,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         One upper bound and one epsilon per count column, whichever way they were given.
     """
     _require_text(options)
+    _require_switches(options)
     above = write_underscores(options.above)
     require_one_of("above", above, ABOVE)
     require_one_of("order", options.order, ORDERS)
@@ -344,8 +349,16 @@ def _check_upper(value: Any, argument: str) -> int | None:
 
 def _require_text(options: ReleaseOptions) -> None:
     """Refuse words that no file could hold, such as halves of a character."""
-    for name in ("count", "by", "where", "keep", "drop", "dataset", "hierarchy"):
+    for name in WRITTEN:
         try:
-            str(getattr(options, name)).encode("utf-8")
+            for part in list_given(getattr(options, name)):
+                str(part).encode("utf-8")
         except UnicodeEncodeError:
             raise UsageError(f"'{name}' has a character that cannot be written.") from None
+
+
+def _require_switches(options: ReleaseOptions) -> None:
+    """Refuse words where only yes or no is meant: the word "no" would mean yes."""
+    for name in SWITCHES:
+        if not isinstance(getattr(options, name), bool):
+            raise ArgumentError(name, "be True or False", getattr(options, name))

@@ -186,10 +186,7 @@ def check_disjoint(given: Any, counts: tuple[str, ...]) -> tuple[tuple[str, ...]
     if listed and all(isinstance(one, str) and one in counts for one in listed):
         groups: list[Sequence[str]] = [listed]
     else:
-        groups = [
-            [part.strip() for part in one.split(",")] if isinstance(one, str) else list(one)
-            for one in listed
-        ]
+        groups = [_split_group(one) for one in listed]
     named = [name for group in groups for name in group]
     if len(set(named)) != len(named):
         raise ArgumentError("disjoint", "name every column once")
@@ -199,3 +196,10 @@ def check_disjoint(given: Any, counts: tuple[str, ...]) -> tuple[tuple[str, ...]
             raise ArgumentError("disjoint", rule, got=", ".join(map(str, group)))
     ordered = (tuple(name for name in counts if name in group) for group in groups)
     return tuple(sorted(ordered, key=lambda group: counts.index(group[0])))
+
+
+def _split_group(given: Any) -> list[str]:
+    """The columns of one group, written with commas or as a sequence."""
+    if isinstance(given, str):
+        return [part.strip() for part in given.split(",")]
+    return [str(part) for part in given] if isinstance(given, (set, list, tuple)) else [str(given)]
