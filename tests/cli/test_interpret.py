@@ -251,3 +251,19 @@ def test_the_upper_bound_is_read_as_or_more(tallyveil, tmp_path):
         found = list(csv.DictReader(tallyveil("interpret", folder, check=0).stdout.splitlines()))
         assert {row["cases_high"] for row in found if row["cases"] == "30"} == {"inf"}
         assert all(float(row["cases_low"]) <= 30 for row in found)
+
+
+def test_structural_zeros_are_certain_and_add_nothing(tallyveil, tmp_path):
+    """The total that `interpret` prints is the one of `tv.estimate_total`."""
+    rows = [f"p{i},{sex},{5 if sex == 'M' else 0}" for i in range(100) for sex in "FM"]
+    table = tmp_path / "table.csv"
+    table.write_text("\n".join(["place,sex,cases", *rows]) + "\n")
+    out, read = tmp_path / "release", tmp_path / "read.csv"
+    ask = ("--count", "cases", "--keep", "all", "--upper", 20, "--epsilon", 1)
+    zero = ("--method", "geometric", "--zero", "sex = F")
+    tallyveil("privatize", table, *ask, *zero, "--out", out, check=0)
+    tallyveil("interpret", out, "--column", "cases", "--out", read, check=0)
+    women = [line for line in read.read_text().splitlines() if ",F," in line]
+    assert {line.split(",", 2)[2] for line in women} == {"0,0,0,0"}
+    told = tallyveil("interpret", out, "--column", "cases", "--json", check=0).stdout
+    assert json.loads(told)["total"]["value"] == pytest.approx(tv.estimate_total(out).value)

@@ -159,3 +159,17 @@ def test_calling_columns_disjoint_afterwards_contradicts_the_total(tmp_path):
     )
     found = {finding.name: finding.ok for finding in tv.check_package(tmp_path / "out")}
     assert found["receipt"] is False
+
+
+def test_the_words_know_how_many_columns_a_person_is_in():
+    table = {"area": ["a", "b"], "m": [1, 2], "f": [0, 3]}
+    frame = pd.DataFrame(table)
+    ask = {"count": ["m", "f"], "keep": "area", "upper": 5, "epsilon": 1}
+    two = tv.privatize(frame, **ask).receipt
+    assert two.unit_moves == "adding or removing one person moves one count by one in each column"
+    apart = tv.privatize(frame, **ask, disjoint=["m", "f"]).receipt
+    assert apart.unit_moves == "adding or removing one person moves one count by one"
+    assert apart.unit_name.endswith("and in only one of m, f")
+    assert any("in only one of m, f" in limit for limit in apart.unit_limits)
+    one = tv.privatize(frame, count="m", keep="area", drop="f", upper=5, epsilon=1).receipt
+    assert one.unit_moves == one.unit.moves

@@ -20,7 +20,8 @@ PROMISED = (
 )
 NOT_SHOWN = (
     "that the counts were really drawn from the certified mechanisms, once, from the true table",
-    "how often a person was counted, and that a given upper bound did not come from the data",
+    "how often and in which columns a person was counted, and that a given upper bound did not "
+    "come from the data",
     "names, times, remarks and which program it was; what else was released from the same data",
 )
 
@@ -76,8 +77,8 @@ def _describe(folder: Path) -> dict[str, str]:
     same = "this very program" if receipt.fingerprint == fingerprint() else "not this program"
     return {
         "query": f"counts in {receipt.table.rows:,} rows: {', '.join(ranges)}",
-        "neighbours": receipt.unit.moves,
-        "unit": receipt.unit.name,
+        "neighbours": receipt.unit_moves,
+        "unit": receipt.unit_name,
         "promise": receipt.promise,
         "program": f"tallyveil {receipt.program}, fingerprint {receipt.fingerprint or 'none'}: "
         f"{same}",

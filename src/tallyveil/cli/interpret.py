@@ -191,7 +191,7 @@ def _interpret_column(
     as_json: bool,
 ) -> None:
     """Add low, high and standard error of one column to the table, and its total."""
-    from tallyveil.errors import ArgumentError, TableError
+    from tallyveil.errors import ArgumentError, TableError, UsageError
     from tallyveil.reading.interpret import interpret
 
     column = source.column
@@ -203,10 +203,17 @@ def _interpret_column(
     except ValueError:
         raise TableError(f"Column {column!r} must hold one released number in every row.") from None
     found = interpret(source.mechanism, values, prior, confidence, **source.know(confidence))
+    free = [True] * len(values) if source.free is None else source.free.tolist()
+    if len(free) != len(values):
+        raise UsageError("Structural zeros are known of the release's own table: name its FOLDER.")
+
+    def write(numbers: Any, form: str) -> list[str]:
+        return [format(x, form) if drawn else "0" for x, drawn in zip(numbers, free, strict=True)]
+
     added = {
-        f"{column}_low": [f"{value:g}" for value in found.low],
-        f"{column}_high": [f"{value:g}" for value in found.high],
-        f"{column}_standard_error": [f"{value:.6g}" for value in found.standard_error],
+        f"{column}_low": write(found.low, "g"),
+        f"{column}_high": write(found.high, "g"),
+        f"{column}_standard_error": write(found.standard_error, ".6g"),
     }
     text = Cells({**cells.columns, **added}, cells.delimiter).to_text()
     if target is not None:
@@ -215,7 +222,9 @@ def _interpret_column(
         "rows": len(values),
         "kind": found.kind,
         "confidence": confidence,
-        **_estimate_totals(source, values, confidence),
+        **_estimate_totals(
+            source, [v for v, drawn in zip(values, free, strict=True) if drawn], confidence
+        ),
     }
     if as_json:
         print_json({**summary, "out": None if target is None else str(target)})

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tallyveil.cli.common import errors
 
 if TYPE_CHECKING:
+    from tallyveil.arrays import Mask
     from tallyveil.mechanism import Mechanism
     from tallyveil.publish.adding import Adder
     from tallyveil.publish.records import ColumnRecord
@@ -46,7 +47,8 @@ class Cells:
 class Source:
     """What released the answers, and the release they are from if there is one.
 
-    `table` is the data file of the release, `column` the name of the answers.
+    `table` is the data file of the release, `column` the name of the answers, and `free` marks
+    the rows that are not structural zeros, if there are any.
     """
 
     mechanism: Mechanism
@@ -54,6 +56,7 @@ class Source:
     table: Path | None = None
     record: ColumnRecord | None = None
     adder: Adder | None = None
+    free: Mask | None = None
 
     def know(self, confidence: float) -> dict[str, Any]:
         """What `interpret` is told beside the mechanism."""
@@ -113,7 +116,13 @@ def read_source(path: Path, column: str | None, *, strict: bool) -> Source:
     if record.kind.keeps_distribution:
         errors.print(MATCHED, markup=False)
     adder = make_adder(load_stage(folder, record.counts_stage), record.upper, record.matching)
-    return Source(whole, column or record.name, table, record, adder)
+    free = None
+    if receipt.zeros is not None:
+        from tallyveil.tables.source import read_table
+
+        facts = receipt.table
+        free = receipt.zeros.find_free(read_table(table, facts.delimiter, facts.encoding))
+    return Source(whole, column or record.name, table, record, adder, free)
 
 
 def read_cells(file: Path, delimiter: str | None, encoding: str) -> Cells:

@@ -32,7 +32,7 @@ def receipt_lines(receipt: Receipt) -> list[str]:
         f"           {one_line(' and '.join(group))} are disjoint: charged once"
         for group in receipt.disjoint
     ]
-    lines.append(f"unit       {unit.name}")
+    lines.append(f"unit       {receipt.unit_name}")
     entry = receipt.ledger
     lines.append(
         f"ledger     entry {entry.entry} of {entry.dataset!r}, debited before the draw"

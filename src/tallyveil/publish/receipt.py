@@ -165,6 +165,36 @@ class Receipt:
         return self.unit.multiplier
 
     @property
+    def unit_name(self) -> str:
+        """The unit in words, with what the publisher states of disjoint columns."""
+        only = (f", and in only one of {', '.join(group)}" for group in self.disjoint)
+        return self.unit.name + "".join(only)
+
+    @property
+    def unit_moves(self) -> str:
+        """What one unit can change, in words."""
+        together = set(self.disjoint)
+        alone = [c for c in self.columns if not any(c.name in group for group in together)]
+        if len(alone) + len(together) == 1:
+            return self.unit.moves
+        return f"{self.unit.moves} in each column" + (
+            ", disjoint columns taken together" if together else ""
+        )
+
+    @property
+    def unit_limits(self) -> tuple[str, ...]:
+        """What a reader must know of the unit before relying on the promise."""
+        return (
+            *self.unit.limits,
+            *(
+                f"The promise covers a {self.unit.kind} that is counted in only one of "
+                f"{', '.join(group)}, as the publisher states. One that is counted in several of "
+                "them is protected less: their epsilons add up."
+                for group in self.disjoint
+            ),
+        )
+
+    @property
     def promise(self) -> str:
         """The guarantee as a sentence about one unit."""
         words = promise(self.epsilon, self.unit, self.version)
@@ -227,8 +257,8 @@ class Receipt:
                 + (f"; {self.sums.outside}" if self.sums and self.sums.outside else ""),
             },
             "privacy_loss": {
-                "privacy_unit": unit.name,
-                "privacy_unit_description": unit.moves,
+                "privacy_unit": self.unit_name,
+                "privacy_unit_description": self.unit_moves,
                 "privacy_parameters": {"epsilon": float(epsilon), "delta": 0.0},
             },
             "model": {

@@ -97,8 +97,9 @@ def estimate_total(
     texts = (where,) if isinstance(where, str) else tuple(where or ())
     if (names or texts) and record.kind.adds_up:
         raise UsageError(
-            "This release adds up by itself: the sums of its groups are published with it, one "
-            "file for each level."
+            f"The published values of {record.name!r} were fitted to measured sums, so totals of "
+            "other groups have no interval. The sums of its own levels, with intervals, are in "
+            f"the release's files {', '.join(receipt.sums.files if receipt.sums else ())}."
         )
     chosen = _choose_rows(table, receipt, texts)
     published = _read_published(table, record)

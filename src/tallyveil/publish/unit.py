@@ -62,6 +62,8 @@ class PrivacyUnit:
         if self.kind == "event":
             often = "" if self.contributions == 1 else f", counted at most {self._times}"
             return f"one single event, such as a visit or a test, and not a person{often}"
+        if self.bound == "enforced":
+            return f"one person, of whose rows at most {self._often} counted"
         if self.of_rows:
             return f"one person, with at most {self._rows} in the confidential table"
         return f"one person, counted at most {self._times} in each count column"
@@ -112,6 +114,10 @@ class PrivacyUnit:
     @property
     def _rows(self) -> str:
         return "one row" if self.contributions == 1 else f"{self.contributions} rows"
+
+    @property
+    def _often(self) -> str:
+        return "one was" if self.contributions == 1 else f"{self.contributions} were"
 
     @property
     def _times(self) -> str:

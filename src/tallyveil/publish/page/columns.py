@@ -109,7 +109,7 @@ def adding_words(column: ColumnRecord) -> list[str]:
         words += "No estimate of the true total can be made from them."
     else:
         total = column.total
-        cut = f", with counts above {column.upper:,} taken as {column.upper:,}"
+        cut = f", with counts above {column.upper:,} taken as {column.upper:,},"
         words += (
             f"The true total{cut if column.above == 'top_code' else ''} is estimated as "
             f"{round(total['value']):,}; {total['confidence']:.0%} interval "
@@ -136,15 +136,19 @@ def limits_of(column: ColumnRecord) -> list[str]:
     name = column.name
     found = [
         f"Published values of {name} follow the distribution of the whole table. Groups that "
-        "differ from it, such as a state with few cases, are pulled towards it, and so are their "
-        "sums and the differences between them."
+        "differ from it, such as a state with few cases, are pulled towards it, and so are "
+        + (
+            "single values of theirs. The sums of published groups are not: they were measured."
+            if column.kind.adds_up
+            else "their sums and the differences between them."
+        )
         if column.kind.keeps_distribution
         else f"Values of {name} near 0 and near the upper end are pushed inwards, so that sums of "
         "many small ones come out too large."
     ]
     if column.bounded and column.above == "top_code":
         found.append(
-            f"A published {column.upper:,} of {name} means {column.upper:,} or more. What lies "
-            "above was cut off before the draw, and is missing from all sums."
+            f"Counts of {name} above {column.upper:,} were cut to it before the draw. What lies "
+            "above is missing from all sums, and nothing published tells how much it is."
         )
     return found

@@ -12,6 +12,7 @@ from html import escape
 
 from tallyveil.arrays import Floats
 from tallyveil.budget.entries import shown_rational
+from tallyveil.publish.accuracy import WIDEST_PICTURE
 from tallyveil.publish.page.columns import adding_words, column_section, limits_of
 from tallyveil.publish.page.html import notes, page, paragraph, section, table
 from tallyveil.publish.receipt import FLOAT_PROTECTION, Receipt
@@ -77,16 +78,15 @@ def _facts(receipt: Receipt) -> str:
 
 
 def _promise_notes(receipt: Receipt) -> list[str]:
-    unit = receipt.unit
     return [
         paragraph(
-            f"The unit of protection is {unit.name}: {unit.moves}."
+            f"The unit of protection is {receipt.unit_name}: {receipt.unit_moves}."
             " Smaller values of epsilon protect more; a value of 0 would reveal nothing at all."
         ),
         paragraph(
-            "A published count can differ from the true one for no reason but this protection. "
-            "It is not an error. Two published counts whose intervals below overlap may well come "
-            "from equal true counts."
+            "Published counts differ from the true ones because of this protection, and where "
+            "counts were cut or rows left out, as said below. Two published counts whose "
+            "intervals below overlap may well come from equal true counts."
         ),
     ]
 
@@ -180,7 +180,7 @@ def _costs(receipt: Receipt) -> list[str]:
     ]
     if receipt.multiplier > 1:
         parts.append(
-            paragraph(f"Every epsilon is multiplied by {receipt.multiplier}: {receipt.unit.moves}.")
+            paragraph(f"Every epsilon is multiplied by {receipt.multiplier}: {receipt.unit_moves}.")
         )
     parts += [
         paragraph(
@@ -245,7 +245,7 @@ def _adding_up(receipt: Receipt) -> list[str]:
 def _limitations(receipt: Receipt) -> list[str]:
     facts = receipt.table
     found = [
-        *receipt.unit.limits,
+        *receipt.unit_limits,
         "The number of rows and the columns published unchanged are not protected.",
         "Other releases made from the same data add up with this one.",
         "Facts about groups, such as a county having many cases, are meant to stay visible.",
@@ -287,6 +287,11 @@ def _reading(receipt: Receipt) -> str:
     )
 
 
+def _no_properties(column: ColumnRecord) -> str:
+    wide = column.upper + 1 > WIDEST_PICTURE
+    return "not worked out for so wide a range" if wide else "none of the named ones"
+
+
 def _record(receipt: Receipt) -> list[str]:
     parts = []
     for column in receipt.columns:
@@ -303,7 +308,7 @@ def _record(receipt: Receipt) -> list[str]:
                 + ("" if achieved is None else f" (largest found {achieved:.6g})"),
             ),
             ("loss, prior", f"{column.loss}, {column.prior}"),
-            ("properties", ", ".join(held) if held else "none of the named ones"),
+            ("properties", ", ".join(held) if held else _no_properties(column)),
             ("made by", column.solver),
         ]
         parts.append(section(column.name, table([], rows), level=3))
