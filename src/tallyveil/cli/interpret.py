@@ -202,6 +202,8 @@ def _interpret_column(
         values = [float(cell) for cell in cells.columns[column]]
     except ValueError:
         raise TableError(f"Column {column!r} must hold one released number in every row.") from None
+    if not values:
+        raise TableError("The table has no rows.")
     found = interpret(source.mechanism, values, prior, confidence, **source.know(confidence))
     free = [True] * len(values) if source.free is None else source.free.tolist()
     if len(free) != len(values):
