@@ -71,8 +71,12 @@ class Source:
         """The total of the true answers."""
         import numpy as np
 
+        from tallyveil.errors import InfeasibleError
         from tallyveil.reading.unbiased import estimate_total
 
+        record = self.record
+        if record is not None and record.at_most and len(values) < sum(record.histogram.rows):
+            raise InfeasibleError("Parts of a nested column cannot be added.")
         if self.adder is None:
             return estimate_total(self.mechanism, values, confidence)
         return self.adder.add(np.array(values, dtype=np.int64), confidence)
@@ -113,7 +117,7 @@ def read_source(path: Path, column: str | None, *, strict: bool) -> Source:
         rule = f"have at most {WIDEST_PICTURE} possible counts"
         hint = "Totals need no such bound: see --by and --where."
         raise ArgumentError("--column", rule, record.name, hint)
-    if record.kind.keeps_distribution:
+    if record.kind.keeps_distribution or record.at_most:
         errors.print(MATCHED, markup=False)
     adder = make_adder(load_stage(folder, record.counts_stage), record.upper, record.matching)
     free = None

@@ -173,6 +173,7 @@ def describe_published(
     matching: Matching | None = None,
     *,
     upper: int,
+    limited: bool = False,
 ) -> Figures:
     """The figures of a column; the same for who publishes it and for who checks it.
 
@@ -190,6 +191,8 @@ def describe_published(
         Which draws became which counts, where they were not published as drawn.
     upper : int
         The largest count that can be published.
+    limited : bool
+        Whether no row may exceed the published count of another column.
     """
     far = histogram.largest
     if upper == NO_UPPER:  # no range: as if it ended far above all counts
@@ -209,16 +212,18 @@ def describe_published(
     every = np.repeat(histogram.counts, histogram.rows)
     total = adder.add(every, CONFIDENCE)
     sums = adder, total if math.isfinite(total.standard_error) else None
-    if not kind.matches:
+    if not (kind.matches or limited):
         spread = measure_spread(certified, rows)
         expected = expected_accuracy(certified, upper, far)
         return Figures(expected, None if spread is None else spread[at], drawn, held, *sums)
     if matching is None:
         raise PackageError("The receipt does not say which draws became which counts.")
-    epsilon1 = Fraction(0) if distribution is None else distribution.exact_epsilon
-    spread = estimate_spread(rows, epsilon1, certified.exact_epsilon)
     stated = choose_stated(far)
     accuracy = matched_accuracy(upper, certified.exact_epsilon, matching, stated)
+    if limited:
+        return Figures(accuracy, None, None, held, *sums)
+    epsilon1 = Fraction(0) if distribution is None else distribution.exact_epsilon
+    spread = estimate_spread(rows, epsilon1, certified.exact_epsilon)
     return Figures(accuracy, spread[at], None, held, *sums)
 
 

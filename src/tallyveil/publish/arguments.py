@@ -14,6 +14,7 @@ __all__ = [
     "read_names",
     "read_per_column",
     "require_one_of",
+    "split_names",
     "write_underscores",
 ]
 
@@ -34,6 +35,14 @@ def list_given(given: Any) -> Sequence[Any]:
     if given is None:
         return ()
     return given if isinstance(given, (list, tuple)) else (given,)
+
+
+def split_names(given: Any) -> tuple[str, ...]:
+    """Names in a sequence, or in one text with commas between them."""
+    if given is None:
+        return ()
+    parts = given.split(",") if isinstance(given, str) else list_given(given)
+    return tuple(str(part).strip() for part in parts if str(part).strip())
 
 
 def read_per_column(

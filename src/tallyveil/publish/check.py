@@ -24,6 +24,7 @@ from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedNoise
 from tallyveil.errors import PackageError, TallyveilError
 from tallyveil.publish.budget_split import split_budget
+from tallyveil.publish.check_counts import check_counts
 from tallyveil.publish.check_sums import check_sums
 from tallyveil.publish.files import DATAPACKAGE, METHODOLOGY, RECEIPT, describe_data
 from tallyveil.publish.folder import CHECKSUMS, name_level_folder
@@ -44,9 +45,8 @@ from tallyveil.publish.reopen import (
     require_range,
 )
 from tallyveil.publish.sum_files import list_stages
-from tallyveil.publish.tallies import Histogram
 from tallyveil.publish.unbiased import describe_unbiased
-from tallyveil.tables.base import Table, read_signed
+from tallyveil.tables.base import Table
 from tallyveil.tables.source import read_released
 from tallyveil.untrusted import escape_controls, read_file
 
@@ -136,7 +136,7 @@ def _check_release(root: Path) -> list[Finding]:
     checks: list[tuple[str, Callable[[], str]]] = [
         *own,
         ("budget", partial(_check_budget, receipt)),
-        ("published counts", lambda: _check_counts(read(), receipt)),
+        ("published counts", lambda: check_counts(read(), receipt)),
         *pages,
         *([("sums", lambda: check_sums(root, read(), receipt))] if receipt.sums else []),
         ("data description", lambda: _check_description(root, read(), receipt)),
@@ -269,34 +269,6 @@ def _expected_stages(column: ColumnRecord, receipt: Receipt) -> list[tuple[str, 
     return [first, drawn] if split.epsilon1 else [drawn]
 
 
-def _check_counts(table: Table, receipt: Receipt) -> str:
-    facts = receipt.table
-    require(table.rows == facts.rows, "the data have another number of rows than stated")
-    written = getattr(table, "delimiter", ","), getattr(table, "encoding", "utf-8")
-    require(written == (facts.delimiter, facts.encoding), "the data are written in another way")
-    # a file keeps the labels of a pandas index as its first columns
-    require(tuple(table.names) == facts.columns, "the data have other columns than stated")
-    drawn = [name for column in receipt.columns for name in column.columns]
-    rest = tuple(name for name in facts.columns if name not in drawn)
-    require(facts.published_unchanged == rest, "the columns published unchanged are others")
-    require(len(set(drawn)) == len(drawn), "a column is listed twice")
-    free = np.ones(table.rows, bool) if receipt.zeros is None else receipt.zeros.find_free(table)
-    stated = receipt.protected_rows == int(free.sum())
-    require(stated, "the structural zeros of the data are not the stated ones")
-    for column in receipt.columns:
-        counts = table.counts(column.name)
-        require(not counts[~free].any(), f"a structural zero of {column.name} is not 0")
-        inside, counts = counts.max() <= column.upper, counts[free]
-        require(bool(inside), f"a count of {column.name} lies outside 0..{column.upper}")
-        for beside in column.columns[1:]:
-            draws = read_signed(table, beside)
-            same = column.is_made_from(draws[free], counts) and not draws[~free].any()
-            require(same, f"{beside} does not hold the draws behind {column.name}")
-        same = Histogram.count(counts) == column.histogram
-        require(same, f"the distribution of {column.name} is not the one in the receipt")
-    return f"{table.rows:,} rows, every count inside its range, distributions as stated"
-
-
 def _read_data(root: Path, receipt: Receipt) -> Table:
     facts, counts = receipt.table, [column.name for column in receipt.columns]
     beside = [name for column in receipt.columns for name in column.columns[1:]]
@@ -310,7 +282,7 @@ def _check_pages(root: Path, receipt: Receipt, certified: list[list[Certified]])
     matrices = []
     for column, made in zip(receipt.columns, certified, strict=True):
         matched = column.matching
-        fits = (matched is not None) == column.kind.matches
+        fits = (matched is not None) == (column.kind.matches or bool(column.at_most))
         fits = fits and (matched is None or matched.is_of(column.histogram))
         require(fits, f"the matching of {column.name} is not that of its published counts")
         figures = describe_again(column, made)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tallyveil.arrays import Integers, freeze
 from tallyveil.errors import ArgumentError, TableError, UsageError
-from tallyveil.publish.arguments import list_given
+from tallyveil.publish.arguments import list_given, split_names
 from tallyveil.publish.budget_split import split_budget
 from tallyveil.publish.options import ReleaseOptions
 from tallyveil.sums.combine import Combined, combine, noise_variance
@@ -72,7 +72,7 @@ class HierarchyRequest:
 
 def check_hierarchy(options: ReleaseOptions, counted: Sequence[str]) -> HierarchyRequest | None:
     """The hierarchy that was asked for, or None; everything that needs no table is checked."""
-    columns = _split_names(options.hierarchy)
+    columns = split_names(options.hierarchy)
     if not columns:
         for name in ("invariant", "level_weights"):
             if any(str(part) for part in list_given(getattr(options, name))):
@@ -102,7 +102,7 @@ def check_hierarchy(options: ReleaseOptions, counted: Sequence[str]) -> Hierarch
 
 def _check_invariant(given: Any, columns: tuple[str, ...]) -> str:
     """The finest level that is exact: of several that were named, the last."""
-    names = [TOTAL if n in TOTAL_WORDS and n not in columns else n for n in _split_names(given)]
+    names = [TOTAL if n in TOTAL_WORDS and n not in columns else n for n in split_names(given)]
     levels = (TOTAL, *columns)
     for name in names:
         if name not in levels:
@@ -122,13 +122,6 @@ def _check_weights(given: Any) -> tuple[float, ...] | None:
     if not all(math.isfinite(weight) and weight >= 0 for weight in weights):
         raise ArgumentError("level_weights", "be finite numbers of at least 0", given)
     return weights
-
-
-def _split_names(given: Any) -> tuple[str, ...]:
-    if given is None:
-        return ()
-    parts = given.split(",") if isinstance(given, str) else list_given(given)
-    return tuple(str(part).strip() for part in parts if str(part).strip())
 
 
 def find_tree(

@@ -6,15 +6,16 @@ sees true counts; `publish` gets its draws and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.arrays import Integers, freeze
+from tallyveil.arrays import Integers, Mask, freeze
 from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric, CertifiedNoise
 from tallyveil.errors import CertificationError
@@ -22,6 +23,7 @@ from tallyveil.estimate.cells import growing_thresholds
 from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import estimate_histogram
 from tallyveil.estimate.ranks import match_ranks, round_histogram
+from tallyveil.publish.nested import hand_out_below
 from tallyveil.publish.request import NO_UPPER
 from tallyveil.publish.tallies import Histogram, Matching
 from tallyveil.sampling.entropy import Entropy
@@ -34,6 +36,7 @@ __all__ = [
     "Preserve",
     "PublishedCounts",
     "count_cells",
+    "keep_order",
     "noisy_cumulative",
     "require_range",
 ]
@@ -48,17 +51,50 @@ class PublishedCounts:
 
     `matching` says which draws became which counts, where they are not the draws themselves.
     `beside` holds further columns of whole numbers, one value per row, by the word that is put
-    after the column's name.
+    after the column's name. `drawn` is every row's draw, where it is not the count.
     """
 
     counts: Integers
     histogram: Histogram
     matching: Matching | None = None
     beside: Mapping[str, Integers] = field(default_factory=dict)
+    drawn: Integers | None = field(default=None, repr=False)
 
     def name_columns(self, name: str) -> dict[str, Integers]:
         """The columns that the released table gets for the count column `name`."""
         return {name: self.counts} | {f"{name}_{word}": c for word, c in self.beside.items()}
+
+    def limit_to(self, limits: Integers, free: Mask | None, entropy: Entropy) -> PublishedCounts:
+        """The column with no row above `limits`; looks at published things and draws only.
+
+        Where counts were handed out by rank they are handed out again, so that the distribution
+        stays; others are lowered. Rows that are not `free` stay 0, and are no part of the figures.
+        """
+        rows = np.arange(len(self.counts)) if free is None else np.flatnonzero(free)
+        counts, limits = self.counts[rows], limits[rows]
+        drawn = counts if self.drawn is None else self.drawn[rows]
+        if self.matching is None:
+            made = np.minimum(counts, limits)
+        else:
+            made = hand_out_below(drawn, counts, limits, entropy.permutation(len(rows)))
+        full = np.zeros_like(self.counts)
+        full[rows] = made
+        own = Histogram.count(made), Matching.of(drawn, made)
+        return replace(self, counts=freeze(full), histogram=own[0], matching=own[1])
+
+
+def keep_order(
+    nested: Sequence[str],
+    published: Mapping[str, tuple[PublishedCounts, ...]],
+    free: Mask | None,
+    entropy: Entropy,
+) -> dict[str, tuple[PublishedCounts, ...]]:
+    """Nested columns but the largest, none above what the next one publishes in the same row."""
+    found = dict(published)
+    for small, large in reversed(list(pairwise(nested))):
+        ((column,), (above,)) = found[small], found[large]
+        found[small] = (column.limit_to(above.counts, free, entropy),)
+    return {name: found[name] for name in nested[:-1]}
 
 
 class Method(Protocol):
@@ -125,7 +161,7 @@ class Preserve:
         matching = Matching.of(draws.values, counts)
         single = found.cells.single
         published = Histogram.of(histogram) if single else Histogram.count(counts)
-        return (PublishedCounts(counts, published, matching),)
+        return (PublishedCounts(counts, published, matching, drawn=draws.values),)
 
 
 @dataclass(frozen=True, eq=False)

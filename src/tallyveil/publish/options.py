@@ -131,6 +131,14 @@ class ReleaseOptions:
             "many",
         ),
     )
+    nested: Names = field(
+        default=None,
+        metadata=_told(
+            "Count columns of which each counts some of those in the next, such as "
+            "deaths,hospitalised,cases: every published row keeps that order.",
+            SUMS,
+        ),
+    )
     loss: Loss = field(
         default="absolute",
         metadata=_told("For design: absolute, squared, zero_one, beyond:D or power:P.", PRIVACY),

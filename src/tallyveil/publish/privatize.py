@@ -91,6 +91,9 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
     zero : str or sequence of str
         Rows that are 0 whatever the data say, such as "sex = F and cause = prostate"; public.
         They receive nothing, and a table that has more in one is refused.
+    nested : str or sequence of str
+        Count columns of which each counts some of those in the next, such as ["deaths",
+        "hospitalised", "cases"]: every published row keeps that order, whatever the true one is.
     neighbours : str
         "add_remove" one unit, or "change_one" (takes away and adds: costs twice).
     unit : str

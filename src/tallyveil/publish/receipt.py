@@ -21,6 +21,7 @@ from tallyveil.budget.composition import compose
 from tallyveil.budget.entries import shown_rational
 from tallyveil.errors import PackageError
 from tallyveil.fingerprint import fingerprint
+from tallyveil.publish.fields import read_text, read_texts, read_whole
 from tallyveil.publish.layout import ROW_ORDERS
 from tallyveil.publish.records import (
     ColumnRecord,
@@ -29,9 +30,6 @@ from tallyveil.publish.records import (
     StageRecord,
     TableRecord,
     amount,
-    read_text,
-    read_texts,
-    read_whole,
 )
 from tallyveil.publish.request import ABOVE
 from tallyveil.publish.sum_files import SumsRecord

@@ -11,9 +11,10 @@ from typing import Any
 from tallyveil.arrays import Integers
 from tallyveil.budget.accounting import ACCOUNTINGS, SMALLEST_DELTA
 from tallyveil.budget.entries import Entry
-from tallyveil.errors import PackageError
-from tallyveil.exact import LARGEST_EPSILON, exact_rational
+from tallyveil.exact import LARGEST_EPSILON
+from tallyveil.publish.fields import read_amount, read_text, read_texts, read_whole, refusal
 from tallyveil.publish.kinds import DISTRIBUTION, MethodKind, find_kind
+from tallyveil.publish.nested import describe_limit
 from tallyveil.publish.request import LARGEST_UPPER, NO_UPPER
 from tallyveil.publish.tallies import Histogram, Matching
 from tallyveil.tables.base import TABLE_KINDS
@@ -25,7 +26,6 @@ __all__ = [
     "StageRecord",
     "TableRecord",
     "amount",
-    "read_text",
 ]
 
 TERMS = ("accounting", "total_epsilon", "total_delta")
@@ -33,8 +33,6 @@ TERMS = ("accounting", "total_epsilon", "total_delta")
 
 MOST_STAGES = 12
 DIGEST = re.compile("[0-9a-f]{64}")
-LONGEST_AMOUNT = 2000
-"""How many characters an exact amount may have: more is not read at all."""
 
 DISTRIBUTION_STEP = (
     "Noise was added to the table's cumulative histogram (how many rows have at most j)."
@@ -123,6 +121,8 @@ class ColumnRecord:
     matching: Matching | None = None
     total: Mapping[str, float] | None = None
     unbiased: Mapping[str, Any] | None = None
+    at_most: str = ""
+    """The column whose published count no row exceeds, where columns are nested."""
 
     @property
     def kind(self) -> MethodKind:
@@ -154,7 +154,9 @@ class ColumnRecord:
     def steps(self) -> tuple[str, ...]:
         """What was done to the column, in sentences."""
         first = any(stage.kind == DISTRIBUTION for stage in self.stages)
-        return (DISTRIBUTION_STEP, *self.kind.steps) if first else self.kind.steps
+        steps = (DISTRIBUTION_STEP, *self.kind.steps) if first else self.kind.steps
+        own = (describe_limit(self.at_most, self.kind.matches),) if self.at_most else ()
+        return *steps, *own
 
     @property
     def prior(self) -> str:
@@ -193,6 +195,7 @@ class ColumnRecord:
             "matching": None if self.matching is None else self.matching.to_dict(),
             "total": None if self.total is None else dict(self.total),
             "unbiased": None if self.unbiased is None else dict(self.unbiased),
+            **({"at_most": self.at_most} if self.at_most else {}),
             "post_processing": list(self.steps),
         }
 
@@ -203,7 +206,7 @@ class ColumnRecord:
         upper = read_whole(data["upper"], 1, most)
         spread, matching = data["distribution"]["spread"], data.get("matching")
         if not 1 <= len(data["stages"]) <= MOST_STAGES:
-            raise _refusal("a few stages for each column")
+            raise refusal("a few stages for each column")
         return cls(
             read_text(data["name"]),
             upper,
@@ -222,6 +225,7 @@ class ColumnRecord:
             None if matching is None else _read_matching(matching, upper),
             data.get("total"),
             data.get("unbiased"),
+            read_text(data.get("at_most", "")),
         )
 
 
@@ -323,40 +327,11 @@ class LedgerRecord:
             return cls(*head)
         accounting = read_text(data["accounting"])
         if accounting not in ACCOUNTINGS[1:]:
-            raise _refusal("a way of accounting")
+            raise refusal("a way of accounting")
         epsilon, delta = read_amount(data["total_epsilon"]), read_amount(data["total_delta"])
         if epsilon > LARGEST_EPSILON or not SMALLEST_DELTA <= delta < 1:
-            raise _refusal("a total budget")
+            raise refusal("a total budget")
         return cls(*head, accounting, epsilon, delta)
-
-
-def read_text(value: Any) -> str:
-    """`value` if it is text, else a `PackageError`."""
-    if not isinstance(value, str):
-        raise _refusal("text")
-    return value
-
-
-def read_texts(values: Any) -> tuple[str, ...]:
-    """A list of texts as a tuple, else a `PackageError`."""
-    if not isinstance(values, list):
-        raise _refusal("a list")
-    return tuple(map(read_text, values))
-
-
-def read_whole(value: Any, least: int, most: int = 2**62) -> int:
-    """`value` if it is a whole number in this range, else a `PackageError`."""
-    if type(value) is not int or not least <= value <= most:
-        raise _refusal(f"a whole number from {least:,} to {most:,}")
-    return int(value)
-
-
-def read_amount(text: Any) -> Fraction:
-    """A positive exact amount, written as the program writes it, else a `PackageError`."""
-    value = exact_rational(read_text(text)) if len(read_text(text)) < LONGEST_AMOUNT else None
-    if value is None or value <= 0 or str(value) != text:
-        raise _refusal("an exact amount above 0")
-    return value
 
 
 def _read_wholes(values: Any, least: int, most: int = 2**62) -> tuple[int, ...]:
@@ -374,7 +349,7 @@ def _read_histogram(data: Mapping[str, Any], upper: int, version: int) -> Histog
         return Histogram.of(_read_wholes(data["histogram"], 0))
     counts, rows = _read_wholes(data["counts"], 0, upper), _read_wholes(data["rows"], 1)
     if not counts or list(counts) != sorted(set(counts)) or len(counts) != len(rows):
-        raise _refusal("every count that occurs, once")
+        raise refusal("every count that occurs, once")
     return Histogram(counts, rows)
 
 
@@ -385,15 +360,11 @@ def _read_matching(data: Mapping[str, Any], upper: int) -> Matching:
 
 def _read_kind(value: Any) -> str:
     if value not in TABLE_KINDS:
-        raise _refusal("a kind of table")
+        raise refusal("a kind of table")
     return str(value)
 
 
 def _read_digest(value: Any) -> str:
     if not DIGEST.fullmatch(read_text(value)):
-        raise _refusal("a SHA-256 digest")
+        raise refusal("a SHA-256 digest")
     return str(value)
-
-
-def _refusal(what: str) -> PackageError:
-    return PackageError(f"The receipt must hold {what} where it holds something else.")

@@ -138,6 +138,7 @@ def describe_again(column: ColumnRecord, certified: Sequence[Certified]) -> Figu
         column.histogram,
         column.matching,
         upper=column.upper,
+        limited=bool(column.at_most),
     )
 
 
@@ -173,7 +174,9 @@ def rebuild_methodology(folder: str | Path) -> str:
     """The text of METHODOLOGY.html; byte for byte the one in the folder."""
     receipt = read_receipt(folder)
     made = [
-        None if column.kind.keeps_distribution else published_mechanism(folder, column)
+        None
+        if column.kind.keeps_distribution or column.at_most
+        else published_mechanism(folder, column)
         for column in receipt.columns
     ]
     return methodology(receipt, [None if found is None else found.matrix for found in made])

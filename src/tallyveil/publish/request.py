@@ -23,6 +23,7 @@ from tallyveil.publish.arguments import (
 )
 from tallyveil.publish.hierarchy import HierarchyRequest, check_hierarchy
 from tallyveil.publish.kinds import ASKED_FOR, KINDS
+from tallyveil.publish.nested import check_nested
 from tallyveil.publish.options import ReleaseOptions
 from tallyveil.publish.unit import PrivacyUnit, check_disjoint, check_unit
 from tallyveil.query import Query
@@ -92,6 +93,7 @@ class Request:
     zeros: tuple[tuple[Condition, ...], ...] = ()
     free: Mask | None = None
     unbiased: bool = False
+    nested: tuple[str, ...] = ()
 
     @property
     def multiplier(self) -> int:
@@ -164,6 +166,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         hierarchy,
         zeros=_check_zeros(options, hierarchy),
         unbiased=options.unbiased,
+        nested=check_nested(options, counted),
     )
 
 

@@ -101,6 +101,11 @@ def estimate_total(
             "other groups have no interval. The sums of its own levels, with intervals, are in "
             f"the release's files {', '.join(receipt.sums.files if receipt.sums else ())}."
         )
+    if (names or texts) and record.at_most and record.unbiased is None:
+        raise UsageError(
+            f"Counts of {record.name!r} were kept below those of {record.at_most!r}, which moves "
+            "some groups more than others: only releases with 'unbiased' tell their sums."
+        )
     chosen = _choose_rows(table, receipt, texts)
     published = _read_published(table, record)
     _require_rows(published[chosen])

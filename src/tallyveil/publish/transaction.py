@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,7 +27,7 @@ from tallyveil.publish.accuracy import Figures, describe_published
 from tallyveil.publish.folder import Staging, name_level_folder, reserve_folder
 from tallyveil.publish.hierarchy import find_tree
 from tallyveil.publish.kinds import DISTRIBUTION, KINDS
-from tallyveil.publish.methods import PublishedCounts
+from tallyveil.publish.methods import PublishedCounts, keep_order
 from tallyveil.publish.options import ReleaseOptions
 from tallyveil.publish.plan import ColumnPlan, PlannedStage
 from tallyveil.publish.prepare import Prepared, prepare
@@ -39,6 +40,7 @@ from tallyveil.publish.records import (
     TableRecord,
 )
 from tallyveil.publish.release import Release
+from tallyveil.publish.request import Request
 from tallyveil.publish.sum_files import SumsRecord, describe_levels, format_numbers, write_level
 from tallyveil.publish.sums import PublishedSums
 from tallyveil.publish.unbiased import describe_unbiased
@@ -92,16 +94,17 @@ def publish_table(
         entry = None if account is None else _debit(account, prepared, command, name)
         say("drawing")
         plans = prepared.complete_plans(entropy)
-        published = []
+        published = {}
         for plan in plans:
             draws = plan.method.draw(prepared.clamp_to(plan), entropy)
-            published.append(plan.method.publish(draws, entropy))
+            published[plan.name] = plan.method.publish(draws, entropy)
+        published |= keep_order(prepared.request.nested, published, prepared.request.free, entropy)
         say("packing")
         created = datetime.now(UTC).isoformat(timespec="seconds")
         builder = _Builder(prepared, plans, name, created, entry, entropy.private)
         releases = tuple(
-            builder.build(level, {p.name: c[level] for p, c in zip(plans, published, strict=True)})
-            for level in range(len(published[0]))
+            builder.build(level, {name: made[level] for name, made in published.items()})
+            for level in range(len(published[plans[0].name]))
         )
         if place is not None:
             place.commit(_arrange_folders(releases))
@@ -180,7 +183,7 @@ class _Builder:
         records, figures = [], []
         for plan in self.plans:
             stages = self._stages_of(plan, level)
-            record, figure = _describe(plan, stages, columns[plan.name], files, request.above)
+            record, figure = _describe(plan, stages, columns[plan.name], files, request)
             records.append(record)
             figures.append(figure)
         receipt = Receipt(
@@ -276,9 +279,10 @@ def _describe(
     stages: tuple[PlannedStage, ...],
     published: PublishedCounts,
     files: _ProofFiles,
-    above: str,
+    request: Request,
 ) -> tuple[ColumnRecord, Figures]:
     certified = stages[-1].certified
+    at_most = dict(pairwise(request.nested)).get(plan.name, "")
     distribution = next((s.certified for s in stages if s.kind == DISTRIBUTION), None)
     histogram = published.histogram
     figures = describe_published(
@@ -288,13 +292,14 @@ def _describe(
         histogram,
         published.matching,
         upper=plan.upper,
+        limited=bool(at_most),
     )
     spread = figures.spread
     record = ColumnRecord(
         plan.name,
         plan.upper,
         plan.upper_source,
-        above,
+        request.above,
         plan.method_name,
         plan.why,
         certified.exact_epsilon if isinstance(certified, Ladder) else plan.epsilon,
@@ -308,6 +313,7 @@ def _describe(
         published.matching,
         figures.state_total(),
         describe_unbiased(plan.name, certified) if published.beside else None,
+        at_most,
     )
     return record, figures
 

@@ -121,6 +121,14 @@ def adding_words(column: ColumnRecord) -> list[str]:
             "the range or ranked. It can be negative. It is right on average, and its variance is "
             f"{column.unbiased['variance']:.6g} for every true count: values of it may be added."
         )
+    if column.at_most and column.unbiased is None:
+        return [
+            paragraph(words),
+            paragraph(
+                f"Do not add published values of {name} group by group: keeping them below "
+                f"{column.at_most} moved some groups more than others."
+            ),
+        ]
     return [
         paragraph(words),
         paragraph(
