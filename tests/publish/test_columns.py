@@ -65,3 +65,12 @@ def test_the_page_lists_every_column_as_the_publishers_word():
     page = rel.files["METHODOLOGY.html"].decode()
     assert "The publisher declared these columns public" in page
     assert all(f"public {i}" in page for i in range(30))
+
+
+@pytest.mark.parametrize(
+    "ignored", [{"order": "sorted"}, {"allow_duplicates": True}, {"allow_totals": True}]
+)
+def test_options_that_microdata_have_no_use_for_are_refused(ignored):
+    people = pd.DataFrame({"sex": ["f", "m", "f"]})
+    with pytest.raises(tv.UsageError, match="leave"):
+        tv.privatize(people, by="sex", categories=["f", "m"], upper=5, epsilon=1, **ignored)

@@ -34,6 +34,7 @@ __all__ = [
     "CONFLICT_MISS",
     "DISTRIBUTION_TOLERANCE",
     "LEAST_OUTPUT_SHARE",
+    "MANY_ANSWERS",
     "MAX_DROP_COST",
     "MAX_ROW_SUM_ERROR",
     "NEGLIGIBLE_OUTPUTS",
@@ -76,6 +77,9 @@ SUFFICIENT_GAP = 1e-7
 
 ACCEPTABLE_GAP = 1e-6
 """A relative gap above which the whole search is repeated with unscaled costs."""
+
+MANY_ANSWERS = 120
+"""With more answers than this, a window with an acceptable gap ends the search as well."""
 
 ROUNDED_GAP = 1e-12
 """A relative difference between objective and bound that ratios rounded to doubles can make."""

@@ -207,6 +207,13 @@ def _check_columns(
         raise ArgumentError("by", rule, hint=hint)
     if by and not counted and (options.keep or options.drop):
         raise UsageError("Microdata are counted: no other column is published, so none is kept.")
+    if options.categories is not None and options.order == "sorted":
+        raise UsageError("Rows stand in the order of the public categories: leave 'order' out.")
+    if by and not counted and (options.allow_duplicates or options.allow_totals):
+        raise UsageError(
+            "Rows of microdata may repeat a category, and none of them is a total: leave out "
+            "'allow_duplicates' and 'allow_totals'."
+        )
 
 
 def _check_categories(options: ReleaseOptions, by: tuple[str, ...]) -> tuple[Label, ...]:
