@@ -14,6 +14,9 @@ from tallyveil.query import Query, require_query
 
 __all__ = ["fair", "randomized_response", "uniform"]
 
+LOG_ROUNDING = 1e-12
+"""Added, relatively and absolutely, to an epsilon that is the logarithm of a ratio of doubles."""
+
 
 def fair(query: Query, epsilon: Epsilon) -> Mechanism:
     """Build the best mechanism that reports the truth equally often whatever it is.
@@ -149,7 +152,7 @@ def randomized_response(
         raise ArgumentError("truth", rule, truth)
     else:
         lie = (1 - float(truth)) / ((size - 1) * float(truth))
-        exact = exact_epsilon(-math.log(lie) * (1 + 1e-12) + 1e-12)
+        exact = exact_epsilon(-math.log(lie) * (1 + LOG_ROUNDING) + LOG_ROUNDING)
     matrix = np.full((size, size), lie)
     np.fill_diagonal(matrix, 1.0)
     return Mechanism(matrix / (1 + (size - 1) * lie), query, exact, name="randomized response")
