@@ -339,3 +339,9 @@ def test_where_the_solver_has_no_digits_left_a_closed_form_serves(query, epsilon
 
 def test_no_property_may_be_none():
     assert tv.design(tv.Query.count(3), 1.0, properties=None).method != "none"
+
+
+def test_a_loss_of_zero_everywhere_is_met_by_any_mechanism():
+    found = tv.design(tv.Query.count(4), 0.5, loss=np.zeros((5, 5)), properties=["fair"])
+    assert found.objective == 0
+    assert found.mechanism.has("fair")

@@ -172,7 +172,10 @@ def is_tight(problem: Problem, matrix: Floats) -> bool:
 
     A probability that is off by t changes the objective by the order of t times the largest loss.
     """
-    gain = TIGHT_SHARE * abs(problem.objective(matrix)) / float(np.abs(problem.loss_table).max())
+    largest = float(np.abs(problem.loss_table).max())
+    if not largest:  # every mechanism has the objective 0
+        return True
+    gain = TIGHT_SHARE * abs(problem.objective(matrix)) / largest
     slacks = [float(b.rows.slack(matrix).min()) for b in list_property_rows(problem)]
     most = max([_measure_miss(problem, matrix), *(-slack for slack in slacks)])
     return most <= max(gain, ROUNDED_PROPERTY)
