@@ -155,7 +155,8 @@ def check(seed: int) -> None:
         return
     scale = max(1.0, abs(found.objective))
     assert found.bound <= found.objective + 1e-9 * scale  # properties hold to 1e-9
-    assert found.gap < 1e-6
+    # relative, but for an optimum of 0, which a solver reaches to its tolerance
+    assert found.gap < 1e-6 or found.objective <= 1e-11 * np.abs(problem.loss_table).max()
     if second.status == "optimal":
         # HiGHS may lie below the optimum by its tolerance, never by more
         assert abs(found.objective - second.objective) < 1e-6 * scale
