@@ -23,6 +23,7 @@ from tallyveil.budget.composition import (
     concentrated_budget,
     concentrated_cost,
     concentrated_delta,
+    find_last,
 )
 from tallyveil.budget.entries import Debit, Entry, shown_rational
 from tallyveil.errors import ArgumentError
@@ -123,12 +124,12 @@ def stand(dataset: str, entries: Sequence[Entry]) -> Account:
     total, slack = opening.epsilon, opening.delta
     spending: Spending
     if accounting == "pure":
-        spending = _Added(dataset, total, slack, debits)
+        spending = _Added(total, slack, debits)
     elif accounting == "zcdp":
-        spending = _Concentrated(dataset, total, slack, debits)
+        spending = _Concentrated(total, slack, debits)
     else:
         places = tuple(e for entry in entries if entry.kind == "plan" for e in entry.epsilons)
-        spending = _Planned(dataset, total, slack, debits, tuple(sorted(places)))
+        spending = _Planned(total, slack, debits, tuple(sorted(places)))
     closed = entries[-1].kind == "close"
     return Account(dataset, total, slack, accounting, len(debits), closed, spending)
 
@@ -149,7 +150,6 @@ def check_plan(account: Account, epsilons: Sequence[Fraction]) -> None:
 class _Added:
     """Plain addition."""
 
-    dataset: str
     epsilon: Fraction
     delta: Fraction
     debits: tuple[Entry, ...]
@@ -187,7 +187,6 @@ class _Added:
 class _Concentrated:
     """zCDP: rho is added; the total is the rho that keeps (epsilon, delta)."""
 
-    dataset: str
     epsilon: Fraction
     delta: Fraction
     debits: tuple[Entry, ...]
@@ -204,12 +203,11 @@ class _Concentrated:
 
     @cached_property
     def spent_epsilon(self) -> Fraction:
-        low, high = -1, int(self.epsilon * GRID) + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            holds = concentrated_delta(self.spent_rho, Fraction(middle, GRID)) <= self.delta
-            low, high = (low, middle) if holds else (middle, high)
-        return min(self.epsilon, Fraction(high, GRID))
+        top = int(self.epsilon * GRID) + 1
+        short = find_last(
+            -1, top, lambda k: concentrated_delta(self.spent_rho, Fraction(k, GRID)) > self.delta
+        )
+        return min(self.epsilon, Fraction(short + 1, GRID))
 
     @property
     def spent_delta(self) -> Fraction:
@@ -217,12 +215,9 @@ class _Concentrated:
 
     @cached_property
     def remaining_epsilon(self) -> Fraction:
-        low, high = 0, int(self.epsilon * GRID) + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            fits = concentrated_cost(Fraction(middle, GRID)) <= self.rho - self.spent_rho
-            low, high = (middle, high) if fits else (low, middle)
-        return Fraction(low, GRID)
+        left, top = self.rho - self.spent_rho, int(self.epsilon * GRID) + 1
+        last = find_last(0, top, lambda k: concentrated_cost(Fraction(k, GRID)) <= left)
+        return Fraction(last, GRID)
 
     def find_excess(self, debit: Debit) -> str | None:
         if debit.delta:
@@ -246,7 +241,6 @@ class _Concentrated:
 class _Planned:
     """Exact composition of a plan; `places` holds its epsilons, smallest first."""
 
-    dataset: str
     epsilon: Fraction
     delta: Fraction
     debits: tuple[Entry, ...]

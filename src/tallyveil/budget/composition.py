@@ -18,7 +18,7 @@ Doroshenko, Ghazi, Kamath, Kumar and Manurangsi (2022), Section 4.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
@@ -32,6 +32,7 @@ __all__ = [
     "concentrated_budget",
     "concentrated_cost",
     "concentrated_delta",
+    "find_last",
     "share_epsilon",
 ]
 
@@ -81,15 +82,9 @@ class PrivacyLoss:
     def epsilon(self, delta: Fraction) -> Fraction:
         """The smallest epsilon, a multiple of 1e-9, that is proved to hold with `delta`."""
         largest = self.first + (len(self.masses) - 1) * self.step
-        low, high = -1, -(-largest.numerator * FINE_GRID // largest.denominator)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (
-                (low, middle)
-                if self.delta(Fraction(middle, FINE_GRID)) <= delta
-                else (middle, high)
-            )
-        return min(largest, Fraction(high, FINE_GRID))
+        top = -(-largest.numerator * FINE_GRID // largest.denominator)
+        short = find_last(-1, top, lambda k: self.delta(Fraction(k, FINE_GRID)) > delta)
+        return min(largest, Fraction(short + 1, FINE_GRID))
 
 
 def compose(epsilons: Iterable[Fraction]) -> PrivacyLoss:
@@ -123,11 +118,10 @@ def share_epsilon(times: int, epsilon: Fraction, delta: Fraction) -> Fraction:
         raise ArgumentError("times", "be at least 1", times)
     low = epsilon.numerator * GRID // (epsilon.denominator * times)
     high = epsilon.numerator * GRID // epsilon.denominator + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        fits = compose([Fraction(middle, GRID)] * times).delta(epsilon) <= delta
-        low, high = (middle, high) if fits else (low, middle)
-    return max(Fraction(low, GRID), epsilon / times)
+    last = find_last(
+        low, high, lambda k: compose([Fraction(k, GRID)] * times).delta(epsilon) <= delta
+    )
+    return max(Fraction(last, GRID), epsilon / times)
 
 
 def concentrated_cost(epsilon: Fraction) -> Fraction:
@@ -162,12 +156,17 @@ def concentrated_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
     >>> float(concentrated_budget(Fraction(1), Fraction(1, 10**6)))
     0.024351
     """
-    low, high = 0, GRID * (int(epsilon) + 1)
+    top = GRID * (int(epsilon) + 1)
+    last = find_last(0, top, lambda k: concentrated_delta(Fraction(k, GRID), epsilon) <= delta)
+    return Fraction(last, GRID)
+
+
+def find_last(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """The last whole number for which something holds that holds at `low` and not at `high`."""
     while high - low > 1:
         middle = (low + high) // 2
-        fits = concentrated_delta(Fraction(middle, GRID), epsilon) <= delta
-        low, high = (middle, high) if fits else (low, middle)
-    return Fraction(low, GRID)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
 def _delta_at(order: Fraction, rho: Fraction, epsilon: Fraction) -> Fraction:
