@@ -1,12 +1,16 @@
 """The sampler: every word is tried, and the counts of outputs equal the weights."""
 
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tallyveil as tv
-from tallyveil.sampling.sampler import CHUNK, Sampler
+from tallyveil.sampling import cores
+from tallyveil.sampling.cores import CHUNK
+from tallyveil.sampling.sampler import Sampler
 
 
 class Scripted(tv.Entropy):
@@ -17,7 +21,7 @@ class Scripted(tv.Entropy):
         self.sampler, self.rows, self.script, self.start = sampler, rows, words, 0
         self.rest = sampler.bits - sampler.first_bits
 
-    def octets(self, count: int) -> np.ndarray:
+    def octets(self, count: int, room: object = None) -> np.ndarray:
         part = slice(self.start, self.start + count // 2)
         self.start += count // 2
         self.now = self.script[part]
@@ -112,6 +116,87 @@ def test_few_rows_need_no_table():
     assert drawn.shape == (10,)
 
 
+def test_ten_thousand_rows_are_looked_up():
+    sampler = Sampler(tv.certify(tv.geometric(tv.Query.count(80), 1.0)).weights)
+    sampler.draw(np.zeros(10_000, np.uint8), tv.Entropy())
+    assert sampler._lookup is not None
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int16", "int64"])
+def test_draws_go_into_the_array_that_is_given(kind):
+    sampler = Sampler(tv.certify(tv.geometric(tv.Query.count(80), 1.0)).weights)
+    rows, out = np.arange(81).repeat(20_000), np.empty(81 * 20_000, kind)
+    assert sampler.draw(rows, tv.SeededNotPrivate(1), out) is out
+    assert np.array_equal(out, sampler.draw(rows, tv.SeededNotPrivate(1)))
+
+
+class Watched(tv.Entropy):
+    """Notes which thread used which cipher."""
+
+    private = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.used = []
+
+    def _cipher(self):
+        cipher = super()._cipher()
+        self.used.append((threading.get_ident(), cipher))
+        return cipher
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_every_thread_draws_under_a_key_of_its_own(monkeypatch, threads):
+    monkeypatch.setattr(cores, "_count_cores", lambda: threads)
+    for made in (
+        tv.certify(tv.geometric(tv.Query.count(80), 50)),
+        tv.certify_geometric(tv.Query.count(80), 50),
+    ):
+        entropy = Watched()
+        rows = np.arange(2_000_000) % 81
+        assert np.array_equal(made.draw_positions(rows, entropy), rows)  # 50: every draw is true
+        of_thread = {}
+        for thread, cipher in entropy.used:
+            assert of_thread.setdefault(thread, cipher) is cipher
+        ciphers = list(of_thread.values())
+        assert len({id(cipher) for cipher in ciphers}) == len(of_thread) <= threads
+
+
+def test_threads_do_not_change_the_distribution(monkeypatch):
+    """The draws of two threads, part by part and jointly; false alarms once in 10^9 runs."""
+    from scipy.stats import chi2
+
+    monkeypatch.setattr(cores, "_count_cores", lambda: 2)
+    made = tv.certify(tv.geometric(tv.Query.count(6), 0.5))
+    rows = 2_000_000
+    drawn = made.draw_positions(np.full(rows, 3), tv.Entropy())
+    first, second = drawn[: rows // 2], drawn[rows // 2 :]
+    expected = np.outer(made.mechanism.matrix[3], made.mechanism.matrix[3]) * (rows // 2)
+    pairs = np.bincount(first.astype(int) * 7 + second, minlength=49).reshape(7, 7)
+    assert ((pairs - expected) ** 2 / expected).sum() < chi2.isf(1e-9, 48)
+
+
+def test_a_test_seed_is_drawn_in_order_by_one_thread(monkeypatch):
+    made = tv.certify(tv.geometric(tv.Query.count(6), 0.5))
+    rows = np.full(2_000_000, 3)
+    alone = made.draw_positions(rows, tv.SeededNotPrivate(5))
+    monkeypatch.setattr(cores, "_count_cores", lambda: 2)
+    assert np.array_equal(alone, made.draw_positions(rows, tv.SeededNotPrivate(5)))
+
+
+@pytest.mark.parametrize("counts", [[0, 4], [-1], np.array([-1], np.int8), np.array([4], ">i8")])
+def test_counts_outside_the_range_are_refused(counts):
+    made = tv.certify(tv.geometric(tv.Query.count(3), 1))
+    with pytest.raises(tv.errors.ArgumentError, match="public range"):
+        made.release(counts)
+
+
+@pytest.mark.parametrize("count", [-1, 4, 10**30, True, 1.5])
+def test_one_count_outside_the_range_is_refused(count):
+    with pytest.raises(tv.errors.ArgumentError):
+        tv.certify(tv.geometric(tv.Query.count(3), 1)).release(count)
+
+
 def test_memory_beside_the_result_is_bounded():
     import tracemalloc
 
@@ -123,7 +208,7 @@ def test_memory_beside_the_result_is_bounded():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert drawn.nbytes == 8_000_000
-    assert peak < drawn.nbytes + 40 * CHUNK  # a chunk holds at most 40 bytes per row
+    assert peak < drawn.nbytes + cores._count_cores() * 40 * CHUNK  # 40 bytes a row of a chunk
 
 
 def test_ten_million_draws_follow_the_weights():

@@ -18,10 +18,16 @@ from tallyveil.proof import certificate as document
 from tallyveil.proof.geometric_noise import GeometricNoise
 from tallyveil.proof.rounding import TOTAL, TOTAL_BITS
 from tallyveil.query import Query
+from tallyveil.sampling.cores import CHUNK, share_rows
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sampling.marks import mark_draws
 from tallyveil.sampling.noise import draw_noise
-from tallyveil.sampling.positions import input_positions, released_values
+from tallyveil.sampling.positions import (
+    find_position,
+    find_released_kind,
+    input_positions,
+    released_values,
+)
 from tallyveil.sampling.sampler import Sampler
 
 __all__ = ["CertifiedAnswers", "CertifiedGeometric", "CertifiedMechanism", "CertifiedNoise"]
@@ -73,14 +79,26 @@ class CertifiedAnswers(Certified):
             Of the same length and integer type, wider if the outputs need it; one number for
             one number. Each answer costs epsilon; draws are independent.
         """
+        at = find_position(counts, self.query) if type(counts) is int else None
+        if at is not None:
+            source = Entropy.fresh(entropy)
+            (drawn,) = self.draw_positions(np.array([at]), source).tolist()
+            return mark_draws(self.query.outputs[drawn].item(), source)
         positions, one, kind = input_positions(counts, self.query)
         source = Entropy.fresh(entropy)
-        values = released_values(self.draw_positions(positions, source), self.query, kind)
+        wanted = find_released_kind(self.query, kind)
+        out = np.empty(len(positions), wanted if wanted.kind in "iu" else np.int64)
+        values = released_values(self.draw_positions(positions, source, out), self.query, kind)
         return mark_draws(values[0].item() if one else values, source)
 
     @abstractmethod
-    def draw_positions(self, positions: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
-        """Output positions for input positions, which the caller has checked."""
+    def draw_positions(
+        self, positions: NDArray[Any], entropy: Entropy, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
+        """Output positions for input positions, which the caller has checked.
+
+        They are drawn into `out`, or into a new array of the narrowest type that holds them.
+        """
 
     def _repr_html_(self) -> str:
         """The mechanism as a heatmap, with what its certificate proves, for notebooks."""
@@ -134,9 +152,11 @@ class CertifiedMechanism(CertifiedAnswers):
         """The exact sampler of the weights, on input and output indices."""
         return Sampler(self.weights)
 
-    def draw_positions(self, positions: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
+    def draw_positions(
+        self, positions: NDArray[Any], entropy: Entropy, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
         """Output positions for input positions, which the caller has checked."""
-        return self.sampler.draw(positions, entropy)
+        return self.sampler.draw(positions, entropy, out)
 
     def body(self) -> dict[str, Any]:
         """The weights, one line of decimals per row."""
@@ -165,9 +185,21 @@ class CertifiedGeometric(CertifiedAnswers):
 
         return geometric(self.query, self.exact_epsilon)
 
-    def draw_positions(self, positions: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
+    def draw_positions(
+        self, positions: NDArray[Any], entropy: Entropy, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
         """Output positions for input positions, which the caller has checked."""
-        return self.clamp(self.draw_unbounded(positions, entropy))
+        last = self.query.shape[1] - 1
+        drawn = np.empty(len(positions), np.min_scalar_type(last)) if out is None else out
+
+        def work(start: int, stop: int) -> None:
+            for at in range(start, stop, CHUNK):
+                part = slice(at, min(at + CHUNK, stop))
+                noisy = self.draw_unbounded(positions[part], entropy)
+                np.clip(noisy, 0, last, out=drawn[part], casting="unsafe")
+
+        share_rows(len(positions), entropy, work)
+        return drawn
 
     def draw_unbounded(self, positions: NDArray[Any], entropy: Entropy) -> Integers:
         """The same draws before they are clamped.

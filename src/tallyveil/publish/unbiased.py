@@ -31,7 +31,9 @@ class _Keeping(CertifiedGeometric):
 
     kept: list[Integers] = field(default_factory=list)
 
-    def draw_positions(self, positions: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
+    def draw_positions(
+        self, positions: NDArray[Any], entropy: Entropy, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
         """Clamped draws."""
         noisy = freeze(self.draw_unbounded(positions, entropy))
         self.kept.append(noisy)

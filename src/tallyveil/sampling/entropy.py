@@ -86,10 +86,11 @@ class Entropy:
             own.process = process
         return own.cipher
 
-    def octets(self, count: int) -> NDArray[np.uint8]:
-        """Return `count` uniform random bytes."""
+    def octets(self, count: int, room: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
+        """Return `count` uniform random bytes, in `room` if it is given: `count` + 16 bytes."""
         cipher = self._cipher()
-        room = np.empty(count + BLOCK, dtype=np.uint8)  # the cipher wants room for one block more
+        if room is None:
+            room = np.empty(count + BLOCK, dtype=np.uint8)  # the cipher wants one block more
         view = memoryview(room.data)
         for start in range(0, count, PIECE):
             length = min(PIECE, count - start)

@@ -19,9 +19,10 @@ from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_epsilon, exact_rational, exp_lower, exp_upper
 from tallyveil.proof.geometric_noise import GeometricNoise
 from tallyveil.proof.rounding import TOTAL, TOTAL_BITS
+from tallyveil.sampling.cores import CHUNK
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sampling.marks import mark_draws
-from tallyveil.sampling.sampler import CHUNK, Sampler
+from tallyveil.sampling.sampler import Sampler
 
 __all__ = ["discrete_gaussian_noise", "draw_noise", "geometric_noise"]
 
@@ -72,9 +73,9 @@ def draw_noise(noise: GeometricNoise, size: int, entropy: Entropy) -> Integers:
     drawn = np.empty(size, dtype=np.int64)
     for start in range(0, size, CHUNK):
         part = drawn[start : start + CHUNK]
-        part[:] = near.draw(np.zeros(len(part), np.int8), entropy)
-        part -= reach
-        far = np.flatnonzero(np.abs(part) == reach)
+        near_or_end = near.draw(np.zeros(len(part), np.int8), entropy)
+        np.subtract(near_or_end, reach, out=part, dtype=np.int64)
+        far = np.flatnonzero((near_or_end == 0) | (near_or_end == 2 * reach))
         if len(far):
             part[far] += np.sign(part[far]) * _draw_beyond(noise, tail, len(far), entropy)
     return drawn

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tallyveil.errors import ArgumentError
 from tallyveil.query import GRID_TOLERANCE, Query, require_query
 
-__all__ = ["input_positions", "released_values"]
+__all__ = ["find_position", "find_released_kind", "input_positions", "released_values"]
 
 
 def input_positions(counts: Any, query: Query) -> tuple[NDArray[Any], bool, np.dtype[Any]]:
@@ -42,7 +42,7 @@ def input_positions(counts: Any, query: Query) -> tuple[NDArray[Any], bool, np.d
     low, high = query.inputs[0], query.inputs[-1]
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise _refusal("hold no missing or infinite value")
-    if values.min() < low or values.max() > high:
+    if not _lie_between(values, low, high):
         raise _refusal(f"lie between {low} and {high}, the public range of the query")
     kind = array.dtype if isinstance(counts, (np.ndarray, np.generic)) else _choose_dtype(query)
     if _is_consecutive(query):
@@ -58,19 +58,46 @@ def input_positions(counts: Any, query: Query) -> tuple[NDArray[Any], bool, np.d
     return at, array.ndim == 0, kind
 
 
-def released_values(outputs: NDArray[Any], query: Query, kind: np.dtype[Any]) -> NDArray[Any]:
-    """Return the released answers at output indices, in the type that came in if it fits."""
+def find_position(count: int, query: Query) -> int | None:
+    """Find the input index of one true answer; None where `input_positions` is to decide.
+
+    >>> find_position(3, Query.count(3)), find_position(4, Query.count(3))
+    (3, None)
+    """
+    low = query.inputs[0].item()
+    fits = low <= count < low + len(query.inputs) and _is_consecutive(query)
+    return count - low if fits else None
+
+
+def find_released_kind(query: Query, kind: np.dtype[Any]) -> np.dtype[Any]:
+    """The type of released answers: the one that came in if it holds all of them."""
     values = query.outputs
     if values.dtype.kind == "f":
-        return np.take(values, outputs)
+        return values.dtype
     low, high = int(values[0]), int(values[-1])
     if kind.kind not in "iu" or low < np.iinfo(kind).min or high > np.iinfo(kind).max:
         is_exact = kind.kind == "f" and max(-low, high) <= 2 ** (np.finfo(kind).nmant + 1)
-        kind = kind if is_exact else np.dtype(np.float64 if kind.kind == "f" else np.int64)
+        return kind if is_exact else np.dtype(np.float64 if kind.kind == "f" else np.int64)
+    return kind
+
+
+def released_values(outputs: NDArray[Any], query: Query, kind: np.dtype[Any]) -> NDArray[Any]:
+    """Return the released answers at output indices, in the type that came in if it fits."""
+    values, kind = query.outputs, find_released_kind(query, kind)
+    if values.dtype.kind == "f":
+        return np.take(values, outputs)
+    low, high = int(values[0]), int(values[-1])
     if high - low == len(values) - 1:
         shifted = outputs.astype(kind, copy=False)
         return np.add(shifted, low, dtype=kind) if low else shifted
     return np.take(values.astype(kind), outputs)
+
+
+def _lie_between(values: NDArray[Any], low: Any, high: Any) -> bool:
+    """Whether all values lie in low..high; read as unsigned, what is too small is too large."""
+    if low == 0 and values.dtype.kind == "i" and values.dtype.isnative:
+        return bool(values.view(f"u{values.dtype.itemsize}").max() <= high)
+    return bool(values.min() >= low and values.max() <= high)
 
 
 def _is_consecutive(query: Query) -> bool:

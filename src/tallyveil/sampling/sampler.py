@@ -12,7 +12,7 @@ single draws should be let near them; arrays are timed as a whole.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,18 +20,22 @@ from numpy.typing import NDArray
 
 from tallyveil.arrays import Integers
 from tallyveil.proof.rounding import TOTAL_BITS
-from tallyveil.sampling.entropy import Entropy
+from tallyveil.sampling.cores import CHUNK, share_rows
+from tallyveil.sampling.entropy import BLOCK, Entropy
 
 __all__ = ["Sampler", "search_words"]
 
-CHUNK = 1 << 18
-"""Rows drawn at once: a few megabytes of working memory."""
+CACHED = 1 << 16
+"""Rows looked up at once: their indices stay in the cache."""
 
 LARGEST_TABLE = 1 << 25
 """Most bytes of a lookup table."""
 
-CELLS_PER_ROW_DRAWN = 16
-"""A lookup table is built only for draws of at least one row per this many cells."""
+FEWEST_LOOKED_UP, CELLS_PER_ROW_DRAWN = 256, 64
+"""A table is used for draws of at least so many rows, and one row per so many of its cells."""
+
+FEW_SUMS = 1 << 17
+"""Up to so many cumulative sums are compared with their words without a search."""
 
 
 class Sampler:
@@ -52,13 +56,17 @@ class Sampler:
         self._ends = np.cumsum(weights, axis=1)
         self._lookup: _Lookup | None = None  # built by the first long draw
 
-    def draw(self, rows: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
-        """Draw one output index per row index, in order; memory beside the result is O(CHUNK).
+    def draw(
+        self, rows: NDArray[Any], entropy: Entropy, out: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
+        """Draw one output index per row index, in order, into `out` if it is given.
 
-        Row indices lie in 0..n-1; the caller checks that before anything is drawn.
+        Row indices lie in 0..n-1; the caller checks that before anything is drawn. Long draws
+        use all cores. Memory beside the result is O(CHUNK) for each.
         """
-        drawn = np.empty(len(rows), dtype=self.dtype)
-        if len(rows) * CELLS_PER_ROW_DRAWN < self.shape[0] << self.first_bits:
+        drawn = np.empty(len(rows), dtype=self.dtype) if out is None else out
+        cells = self.shape[0] << self.first_bits
+        if len(rows) < FEWEST_LOOKED_UP or len(rows) * CELLS_PER_ROW_DRAWN < cells:
             for start in range(0, len(rows), CHUNK):
                 part = rows[start : start + CHUNK].astype(np.intp)
                 words = entropy.numbers(len(part), self.bits)
@@ -66,36 +74,73 @@ class Sampler:
             return drawn
         if self._lookup is None:
             self._lookup = _Lookup.build(self._ends, self.bits, self.first_bits, self.dtype)
-        place = np.empty(min(CHUNK, len(rows)), dtype=np.intp)
-        for start in range(0, len(rows), CHUNK):
-            part = rows[start : start + CHUNK]
-            out = drawn[start : start + CHUNK]
-            self._draw_chunk(part, self._lookup.table, place[: len(part)], out, entropy)
+        lookup = self._lookup
+
+        def work(start: int, stop: int) -> None:
+            buffers = _Buffers.make(min(CHUNK, stop - start), self.dtype)
+            for at in range(start, stop, CHUNK):
+                chunk = slice(at, min(at + CHUNK, stop))
+                self._draw_chunk(rows[chunk], drawn[chunk], lookup, buffers, entropy)
+
+        share_rows(len(rows), entropy, work)
         return drawn
 
     def _draw_chunk(
         self,
         rows: NDArray[Any],
-        table: NDArray[Any],
-        place: NDArray[np.intp],
         out: NDArray[Any],
+        lookup: _Lookup,
+        buffers: _Buffers,
         entropy: Entropy,
     ) -> None:
         """Draw into `out` by the table, and by a search where it holds the mark."""
-        first = entropy.octets(2 * len(rows)).view(np.uint16) >> np.uint16(16 - self.first_bits)
-        place[:] = rows
-        place <<= self.first_bits
-        place += first
-        np.take(table, place, out=out, mode="clip")
-        undecided = np.flatnonzero(out == self.shape[1])
-        if len(undecided):
+        first = entropy.octets(2 * len(rows), buffers.octets).view(np.uint16)
+        first >>= np.uint16(16 - self.first_bits)
+        undecided = [
+            self._look_up(rows, first, out, lookup.table, buffers.at(start))
+            for start in range(0, len(rows), CACHED)
+        ]
+        at = undecided[0] if len(undecided) == 1 else np.concatenate(undecided)
+        if len(at):
             rest = self.bits - self.first_bits
-            more = entropy.numbers(len(undecided), rest)
-            words = (first[undecided].astype(np.int64) << rest) | more
-            out[undecided] = self.outputs(rows[undecided].astype(np.intp), words)
+            words = (first[at].astype(np.int64) << rest) | entropy.numbers(len(at), rest)
+            out[at] = self.outputs(rows[at].astype(np.intp), words)
+
+    def _look_up(
+        self,
+        rows: NDArray[Any],
+        first: NDArray[np.uint16],
+        out: NDArray[Any],
+        table: NDArray[Any],
+        buffers: _Buffers,
+    ) -> NDArray[np.intp]:
+        """Fill a part of `out` from the table; gives the places where it holds the mark."""
+        part = slice(buffers.start, buffers.start + CACHED)
+        size = len(first[part])
+        place, found = buffers.place[:size], buffers.found[:size]
+        if self.shape[0] == 1:
+            np.copyto(place, first[part])
+        else:  # 32 bits are added faster than 64, and hold any place in the table
+            index = buffers.index[:size]
+            np.copyto(index, rows[part], casting="unsafe")
+            np.left_shift(index, np.uint32(self.first_bits), out=index)
+            np.add(index, first[part], out=index)
+            np.copyto(place, index)
+        np.take(table, place, out=found, mode="clip")
+        np.copyto(out[part], found, casting="unsafe")
+        marked = np.equal(found, self.shape[1], out=buffers.marked[:size])
+        at = np.flatnonzero(marked)
+        at += buffers.start
+        return at
 
     def outputs(self, rows: NDArray[np.intp], words: Integers) -> Integers:
         """Return the output of each word: the number of cumulative sums not above it."""
+        if len(rows) == 1:
+            found: Integers = np.searchsorted(self._ends[rows[0]], words, side="right")
+            return found
+        if self._lookup is None and len(rows) * self.shape[1] <= FEW_SUMS:
+            passed: Integers = np.count_nonzero(self._ends[rows] <= words[:, None], axis=1)
+            return passed
         base = rows * self.shape[1]
         if self._lookup is None:
             low, high = base, base + (self.shape[1] - 1)
@@ -116,6 +161,7 @@ def search_words(ends: Integers, words: Integers, low: Integers, high: Integers)
     [0, 2]
     """
     low, high = low.astype(np.int64), high.astype(np.int64)
+    low += (high - low == 1) & (ends[low] <= words)  # nearly always only two places are left
     active = np.flatnonzero(low < high)
     while len(active):
         middle = (low[active] + high[active]) >> 1
@@ -141,16 +187,43 @@ class _Lookup:
     @classmethod
     def build(cls, ends: Integers, bits: int, first_bits: int, dtype: np.dtype[Any]) -> _Lookup:
         n, m = ends.shape
-        cells, step = 1 << first_bits, 1 << (bits - first_bits)
-        starts = np.arange(cells, dtype=np.int64) * step
-        lasts = starts + (step - 1)
-        lowest = np.full((n, cells + 1), m - 1, dtype=dtype)
-        table = np.empty((n, cells), dtype=dtype)
-        for low, row, sums in zip(lowest, table, ends, strict=True):
-            low[:cells] = np.searchsorted(sums, starts, side="right")
-            highest = np.searchsorted(sums, lasts, side="right")
-            row[:] = np.where(low[:-1] == highest, low[:-1], m)
+        cells, rest = 1 << first_bits, bits - first_bits
+        until = (ends + ((1 << rest) - 1)) >> rest  # cells whose first word has at most output j
+        until[:, -1] += 1  # the entry past the last cell
+        times = np.diff(until, axis=1, prepend=0)
+        outputs = np.tile(np.arange(m, dtype=dtype), n)
+        lowest = np.repeat(outputs, times.reshape(-1)).reshape(n, cells + 1)
+        table = lowest[:, :cells].copy()
+        row, output = np.nonzero(ends & ((1 << rest) - 1))  # sums that end inside a cell
+        table[row, ends[row, output] >> rest] = m
         return cls(lowest, table.reshape(-1))
+
+
+@dataclass(frozen=True, eq=False)
+class _Buffers:
+    """Working memory of one thread, and the row of a chunk where it is used."""
+
+    octets: NDArray[np.uint8]
+    index: NDArray[np.uint32]
+    place: NDArray[np.intp]
+    found: NDArray[Any]
+    marked: NDArray[np.bool_]
+    start: int = 0
+
+    def at(self, start: int) -> _Buffers:
+        """The same memory, used for the rows from `start` on."""
+        return replace(self, start=start)
+
+    @classmethod
+    def make(cls, rows: int, dtype: np.dtype[Any]) -> _Buffers:
+        few = min(rows, CACHED)
+        return cls(
+            np.empty(2 * rows + BLOCK, np.uint8),
+            np.empty(few, np.uint32),
+            np.empty(few, np.intp),
+            np.empty(few, dtype),
+            np.empty(few, np.bool_),
+        )
 
 
 def _choose_first_bits(shape: tuple[int, int], itemsize: int, bits: int) -> int:
