@@ -83,6 +83,8 @@ from tallyveil.sampling.noise import discrete_gaussian_noise as discrete_gaussia
 # More names
 from tallyveil import papers as papers
 from tallyveil import results as results
+from tallyveil import opendp as opendp
+from tallyveil import dp_accounting as dp_accounting
 
 # Errors
 from tallyveil.errors import TallyveilError as TallyveilError

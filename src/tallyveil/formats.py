@@ -1,5 +1,6 @@
 """Write and read matrices as text: plain CSV, and the ptable layout of cellKey users.
 
+Both are read as R writes them too: a transition matrix by ``write.csv``, a ptable's ``pTable``.
 Numbers are written with their shortest exact decimal, so a round trip changes nothing.
 """
 
@@ -17,9 +18,16 @@ from numpy.typing import NDArray
 from tallyveil.arrays import Floats
 from tallyveil.errors import MechanismError
 
-__all__ = ["csv_matrix", "csv_text", "is_ptable", "ptable_matrix", "ptable_text"]
+__all__ = [
+    "continue_noise",
+    "csv_matrix",
+    "csv_text",
+    "is_ptable",
+    "ptable_matrix",
+    "ptable_text",
+]
 
-PTABLE_COLUMNS = ("i", "j", "p", "v", "p_int_lb", "p_int_ub")
+PTABLE_COLUMNS = ("i", "j", "p", "v", "p_int_lb", "p_int_ub", "type")
 
 MOST_LINES = 200_000
 MOST_CELLS = 10**7
@@ -44,7 +52,7 @@ def csv_matrix(text: str) -> tuple[Floats, Floats | None, Floats | None]:
     first = next(lines, None)
     if first is None:
         raise MechanismError("matrix", "hold at least one line", got="an empty file")
-    labelled = first[0].strip().lower() == "true"
+    labelled = first[0].strip().lower() in ("true", "")
     cells = array("d", () if labelled else map(_read_number, first))
     for row, line in enumerate(lines):
         if len(line) != len(first) or row == MOST_LINES:
@@ -84,7 +92,8 @@ def is_ptable(text: str) -> bool:
 def ptable_text(matrix: Floats, inputs: NDArray[Any], outputs: NDArray[Any]) -> str:
     """Write one line per possible transition: true i, released j, probability p, noise v.
 
-    ``p_int_lb`` and ``p_int_ub`` cut [0, 1] into the intervals that a cell key falls into.
+    ``p_int_lb`` and ``p_int_ub`` cut [0, 1] into the intervals that a cell key falls into;
+    ``type`` is "all", as in a ptable for counts.
     """
     lines = [",".join(PTABLE_COLUMNS)]
     for value, row in zip(inputs, matrix, strict=True):
@@ -92,7 +101,7 @@ def ptable_text(matrix: Floats, inputs: NDArray[Any], outputs: NDArray[Any]) -> 
         for j in np.flatnonzero(row):
             noise = outputs[j] - value
             cells = (value, outputs[j], row[j], noise, ends[j], ends[j + 1])
-            lines.append(",".join(_show_number(cell) for cell in cells))
+            lines.append(",".join((*map(_show_number, cells), "all")))
     return "\n".join(lines) + "\n"
 
 
@@ -118,3 +127,29 @@ def ptable_matrix(text: str) -> tuple[Floats, Floats, Floats]:
     matrix = np.zeros((len(inputs), len(outputs)))
     np.add.at(matrix, (row, column_of), p)
     return matrix, inputs, outputs
+
+
+def continue_noise(
+    matrix: Floats, inputs: Floats, outputs: Floats, upper: int
+) -> tuple[Floats, Floats, Floats]:
+    """Give every count above the last one, up to `upper`, the last one's noise, as cellKey does.
+
+    >>> matrix, _, outputs = continue_noise(np.eye(2), np.arange(2.0), np.arange(2.0), 3)
+    >>> matrix.diagonal().tolist(), outputs.tolist()
+    ([1.0, 1.0, 1.0, 1.0], [0.0, 1.0, 2.0, 3.0])
+    """
+    size = len(inputs)
+    if not np.array_equal(inputs, np.arange(size)) or not (outputs == np.rint(outputs)).all():
+        raise MechanismError("ptable", "list the counts 0, 1, 2, ... to be continued")
+    if upper < size - 1:
+        raise MechanismError("upper", f"be at least the ptable's last count, {size - 1}", upper)
+    noise = np.flatnonzero(matrix[-1])
+    low = int(outputs[0])
+    high = max(int(outputs[-1]), upper + int(outputs[noise[-1]]) - (size - 1))
+    if (upper + 1) * (high - low + 1) > MOST_CELLS:
+        raise MechanismError("ptable", f"have a matrix of at most {MOST_CELLS:,} cells")
+    longer = np.zeros((upper + 1, high - low + 1))
+    longer[:size, (outputs - low).astype(int)] = matrix
+    for count in range(size, upper + 1):
+        longer[count, (outputs[noise] - low).astype(int) + count - (size - 1)] = matrix[-1, noise]
+    return longer, np.arange(upper + 1.0), np.arange(low, high + 1.0)

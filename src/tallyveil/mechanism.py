@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tallyveil import audit, formats
-from tallyveil.answers import read_floats
+from tallyveil.answers import read_floats, read_whole
 from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError, MechanismError, describe_kind
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
@@ -248,7 +248,7 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
         return self._write(formats.csv_text, path)
 
     def to_ptable(self, path: str | Path | None = None) -> str:
-        """The matrix as a ptable (columns i, j, p, v, p_int_lb, p_int_ub), for cellKey users."""
+        """The matrix as a ptable, for users of the R packages ptable and cellKey."""
         return self._write(formats.ptable_text, path)
 
     def _write(self, form: Any, path: str | Path | None) -> str:
@@ -259,12 +259,18 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
 
     @classmethod
     def from_csv(
-        cls, source: str | Path, query: Query | None = None, epsilon: Epsilon | None = None
+        cls,
+        source: str | Path,
+        query: Query | None = None,
+        epsilon: Epsilon | None = None,
+        *,
+        upper: int | None = None,
     ) -> Mechanism:
         """A mechanism from a CSV matrix or a ptable: a path, or the text itself.
 
         Without a `query` the labels become its inputs and outputs (0, 1, 2, ... if there are
-        none) and neighbours are adjacent inputs, as for a count.
+        none) and neighbours are adjacent inputs, as for a count. With an `upper` the last row's
+        noise goes on up to that count, as cellKey applies a ptable to larger counts.
         """
         if not isinstance(source, (str, Path)):
             got = describe_kind(source)
@@ -273,6 +279,11 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
         text = given if "\n" in given else read_file(given).decode("utf-8")
         read = formats.ptable_matrix if formats.is_ptable(text) else formats.csv_matrix
         matrix, inputs, outputs = read(text)
+        if upper is not None:
+            if inputs is None or outputs is None:
+                raise MechanismError("matrix", "name its counts to be continued up to 'upper'")
+            last = read_whole(upper, "upper", least=1)
+            matrix, inputs, outputs = formats.continue_noise(matrix, inputs, outputs, last)
         if query is None:
             rows = np.arange(matrix.shape[0]) if inputs is None else _as_integers(inputs)
             columns = np.arange(matrix.shape[1]) if outputs is None else _as_integers(outputs)

@@ -64,6 +64,20 @@ def test_an_infinite_epsilon_fails_and_names_the_cell(tmp_path):
     assert "true 0 has 1, true 1 has 0" in done.output
 
 
+def test_a_ptable_is_audited_up_to_the_counts_it_is_used_for(tmp_path):
+    path = tmp_path / "ptable.csv"
+    path.write_text("i,j,p\n0,0,0.5\n0,1,0.5\n1,0,0.4\n1,1,0.4\n1,2,0.2\n", encoding="utf-8")
+    done = run(path, "--epsilon", "1", "--upper", "5")
+    assert done.exit_code == 1
+    assert "infinite" in done.output
+    assert "0.4 at the claimed epsilon" in done.output
+    summary = json.loads(run(path, "--epsilon", "1", "--upper", "5", "--json").output)
+    assert summary["needed_delta"] == pytest.approx(0.4)
+    proved = tv.certify(tv.geometric(QUERY, 1.0)).save(tmp_path / "mechanism.json")
+    refused = run(proved, "--upper", "5").exception
+    assert "--upper is for a CSV matrix or a ptable" in str(refused)
+
+
 def test_a_mechanism_in_doubles_is_audited_not_proved(tmp_path):
     path = tmp_path / "mechanism.json"
     path.write_text(tv.geometric(QUERY, 1.0).to_json(), encoding="utf-8")

@@ -22,6 +22,8 @@ HOMES = {  # the only modules that may import each heavy library
     "pyarrow": {"tables.arrow", "tables.arrow_rebuild"},
     "pandas": {"tables.pandas"},
     "polars": {"tables.polars"},
+    "opendp": {"opendp"},
+    "dp_accounting": {"dp_accounting"},
     "typer": {"cli"},
     "rich": {"cli", "optimize.progress", "evaluate.comparison"},
 }

@@ -33,7 +33,11 @@ MALFORMED = (TypeError, ValueError, KeyError, IndexError, AttributeError, Overfl
 
 
 def read_mechanism(
-    path: str | Path, query: Query | None = None, epsilon: Epsilon | None = None
+    path: str | Path,
+    query: Query | None = None,
+    epsilon: Epsilon | None = None,
+    *,
+    upper: int | None = None,
 ) -> Mechanism | CertifiedMechanism | CertifiedGeometric | Ladder:
     """Read the mechanism in a file; a certified one is verified from scratch.
 
@@ -47,6 +51,8 @@ def read_mechanism(
         neighbours are adjacent. JSON files state their own.
     epsilon : exact number, optional
         The epsilon that a CSV matrix or ptable was made for. JSON files state their own.
+    upper : int, optional
+        The count up to which the last row of a CSV matrix or ptable goes on.
 
     Returns
     -------
@@ -85,7 +91,7 @@ def read_mechanism(
     try:
         if document is not None:
             return Mechanism.from_dict(document)
-        return Mechanism.from_csv(text.rstrip() + "\n", query, stated)
+        return Mechanism.from_csv(text.rstrip() + "\n", query, stated, upper=upper)
     except ArgumentError as problem:
         rule = f"hold a mechanism: its {problem.argument} must {problem.rule}"
         raise _refusal(file, rule) from None

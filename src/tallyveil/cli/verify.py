@@ -24,6 +24,13 @@ def command(
     epsilon: Annotated[
         str | None, typer.Option("--epsilon", help="Also require this epsilon, or a smaller one.")
     ] = None,
+    upper: Annotated[
+        int | None,
+        typer.Option(
+            "--upper",
+            help="The last row of a CSV matrix or ptable goes on up to this count, as in cellKey.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check that a mechanism is private; exit with 0 if it is, 1 if not.
@@ -40,8 +47,12 @@ def command(
         from tallyveil.certified.files import read_mechanism
         from tallyveil.evaluate.audit import audit_mechanism
 
-        summary = _describe_audit(audit_mechanism(read_mechanism(file), epsilon))
+        summary = _describe_audit(audit_mechanism(read_mechanism(file, upper=upper), epsilon))
     else:
+        if upper is not None:
+            from tallyveil.errors import UsageError
+
+            raise UsageError("--upper is for a CSV matrix or a ptable; this file states its own.")
         from tallyveil.proof.verify import read_document, verify
         from tallyveil.proof.words import NOT_PROVED, PROVED, describe_question
 
@@ -91,6 +102,7 @@ def _describe_audit(audit: Audit) -> dict[str, Any]:
         "reason": "Audited in floating point; certify it to prove it.",
         "epsilon": None if audit.epsilon is None else str(audit.epsilon),
         "delta": None,
+        "needed_delta": audit.delta,
         "achieved_epsilon": _finite(audit.realised_epsilon),
         "worst_cell": audit.worst,
         "properties": audit.properties,
@@ -99,6 +111,10 @@ def _describe_audit(audit: Audit) -> dict[str, Any]:
 
 def _finite(value: float | None) -> float | None:
     return None if value is None or value == float("inf") else float(value)
+
+
+def _show_delta(delta: float | None) -> str | None:
+    return f"{delta:.6g} at the claimed epsilon" if delta else None
 
 
 def _show(file: Path, summary: dict[str, Any]) -> None:
@@ -111,6 +127,7 @@ def _show(file: Path, summary: dict[str, Any]) -> None:
         ("claimed epsilon", summary["epsilon"]),
         ("claimed delta", summary["delta"] if summary["delta"] not in (None, "0") else None),
         ("realised epsilon", f"{achieved:.12g}" if achieved is not None else None),
+        ("delta it needs", _show_delta(summary.get("needed_delta"))),
         ("worst cell", summary["worst_cell"]),
         ("how", summary["reason"]),
         *((name, summary.get(name)) for name in WORDS),

@@ -28,6 +28,8 @@ class Audit:
     realised_epsilon : float
         ln of the largest ratio between neighbours; infinite where a zero stands beside a
         positive probability.
+    delta : float or None
+        The smallest delta that goes with the claimed epsilon, if one was claimed.
     worst : str
         The cell that tells two neighbours apart best, in words.
     properties : dict of str to bool
@@ -37,6 +39,7 @@ class Audit:
     private: bool
     epsilon: Fraction | None
     realised_epsilon: float
+    delta: float | None
     worst: str
     properties: dict[str, bool]
 
@@ -56,4 +59,5 @@ def audit_mechanism(mechanism: MechanismLike, epsilon: Epsilon | None = None) ->
         f"true {inputs[found.rarer]} has {second:.6g}"
     )
     private = math.isfinite(realised) and realised <= limit
-    return Audit(private, wanted, realised, worst, matrix.properties())
+    delta = None if wanted is None else float(matrix.privacy_profile([float(wanted)])[0])
+    return Audit(private, wanted, realised, delta, worst, matrix.properties())
