@@ -57,6 +57,14 @@ REQUESTS = {
         "--count cases --count tests --upper 9 --epsilon 1/2 --epsilon 1/4 --disjoint cases,tests",
         {"count": ["cases", "tests"], "epsilon": ["1/2", "1/4"], "disjoint": ["cases", "tests"]},
     ),
+    "counts first": (
+        "--count cases --upper 9 --epsilon 1 --tradeoff 1/4 --best",
+        {"tradeoff": "1/4", "best": True},
+    ),
+    "balanced": (
+        "--count cases --upper 9 --epsilon 1 --priority balanced",
+        {"priority": "balanced"},
+    ),
     "events": ("--count cases --upper 9 --epsilon 1 --unit event", {"unit": "event"}),
     "microdata": (
         "--by county --categories {categories} --where 'tests > 2' --upper 9 --epsilon 1",

@@ -42,6 +42,7 @@ __all__ = [
     "estimate_spread",
     "expected_accuracy",
     "geometric_accuracy",
+    "make_open_adder",
     "matched_accuracy",
     "matched_mechanism",
     "matched_sets",
@@ -173,7 +174,7 @@ def describe_published(
     matching: Matching | None = None,
     *,
     upper: int,
-    limited: bool = False,
+    moved: bool = False,
 ) -> Figures:
     """The figures of a column; the same for who publishes it and for who checks it.
 
@@ -191,15 +192,14 @@ def describe_published(
         Which draws became which counts, where they were not published as drawn.
     upper : int
         The largest count that can be published.
-    limited : bool
-        Whether no row may exceed the published count of another column.
+    moved : bool
+        Whether counts were changed after they were drawn, or after ranks were matched.
     """
     far = histogram.largest
     if upper == NO_UPPER:  # no range: as if it ended far above all counts
         far = min(far, FARTHEST)
         upper, drawn = _reach_beyond(far, certified), None
-        beyond = matching is None or int(matching.draws[-1]) > upper
-        adder = make_adder(certified, NO_UPPER if beyond else upper, matching)
+        adder = make_open_adder(certified, histogram, matching)
         matching = None if matching is None else matching.up_to(upper)
     else:
         if isinstance(certified, CertifiedNoise):  # rows of a hierarchy, clamped after the draw
@@ -212,7 +212,7 @@ def describe_published(
     every = np.repeat(histogram.counts, histogram.rows)
     total = adder.add(every, CONFIDENCE)
     sums = adder, total if math.isfinite(total.standard_error) else None
-    if not (kind.matches or limited):
+    if not (kind.matches or moved):
         spread = measure_spread(certified, rows)
         expected = expected_accuracy(certified, upper, far)
         return Figures(expected, None if spread is None else spread[at], drawn, held, *sums)
@@ -220,11 +220,18 @@ def describe_published(
         raise PackageError("The receipt does not say which draws became which counts.")
     stated = choose_stated(far)
     accuracy = matched_accuracy(upper, certified.exact_epsilon, matching, stated)
-    if limited:
+    if moved:
         return Figures(accuracy, None, None, held, *sums)
     epsilon1 = Fraction(0) if distribution is None else distribution.exact_epsilon
     spread = estimate_spread(rows, epsilon1, certified.exact_epsilon)
     return Figures(accuracy, spread[at], None, held, *sums)
+
+
+def make_open_adder(certified: Certified, histogram: Histogram, matching: Matching | None) -> Adder:
+    """The adder of a column without an upper bound, as if its range ended far above all counts."""
+    upper = _reach_beyond(min(histogram.largest, FARTHEST), certified)
+    beyond = matching is None or int(matching.draws[-1]) > upper
+    return make_adder(certified, NO_UPPER if beyond else upper, matching)
 
 
 def _reach_beyond(count: int, certified: Certified) -> int:

@@ -23,7 +23,7 @@ from tallyveil.certified.base import Certified
 from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedNoise
 from tallyveil.errors import PackageError, TallyveilError
-from tallyveil.publish.budget_split import split_budget
+from tallyveil.publish.budget_split import choose_split
 from tallyveil.publish.check_counts import check_counts
 from tallyveil.publish.check_sums import check_sums
 from tallyveil.publish.files import DATAPACKAGE, METHODOLOGY, RECEIPT, describe_data
@@ -263,7 +263,8 @@ def _expected_stages(column: ColumnRecord, receipt: Receipt) -> list[tuple[str, 
     counts = (f"{column.name}: {COUNTS}", column.epsilon)
     if not column.kind.keeps_distribution:
         return [counts]
-    split = split_budget(column.epsilon, records=rows, size=count_cells(column.upper))
+    cells = count_cells(column.upper)
+    split = choose_split(column.tradeoff, column.epsilon, records=rows, size=cells)
     drawn = (counts[0], split.epsilon2)
     first = (f"{column.name}: {DISTRIBUTION}", split.epsilon1)
     return [first, drawn] if split.epsilon1 else [drawn]

@@ -29,14 +29,23 @@ def check_counts(table: Table, receipt: Receipt) -> str:
     stated = receipt.protected_rows == int(free.sum())
     require(stated, "the structural zeros of the data are not the stated ones")
     for column in receipt.columns:
+        asked = column.tradeoff is not None or column.guesses is not None
+        fits = not asked or column.method == "preserve"
+        require(fits, f"{column.name} states a tradeoff or guesses that its method has not")
         counts = table.counts(column.name)
         require(not counts[~free].any(), f"a structural zero of {column.name} is not 0")
         inside, counts = counts.max() <= column.upper, counts[free]
         require(bool(inside), f"a count of {column.name} lies outside 0..{column.upper}")
-        for beside in column.columns[1:]:
-            draws = read_signed(table, beside)
+        if column.unbiased is not None:
+            draws = read_signed(table, column.columns[1])
             same = column.is_made_from(draws[free], counts) and not draws[~free].any()
-            require(same, f"{beside} does not hold the draws behind {column.name}")
+            require(same, f"{column.columns[1]} does not hold the draws behind {column.name}")
+        if column.guesses is not None:
+            best = read_signed(table, column.columns[-1])
+            inside = 0 <= best.min() <= best.max() <= column.upper and not best[~free].any()
+            matched = column.matching if inside else None
+            same = matched is not None and matched.leads_to(column.guesses, counts, best[free])
+            require(same, f"{column.columns[-1]} does not hold one guess for every draw")
         same = Histogram.count(counts) == column.histogram
         require(same, f"the distribution of {column.name} is not the one in the receipt")
     _check_order(table, receipt)

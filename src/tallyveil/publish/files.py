@@ -12,6 +12,7 @@ from typing import Any
 from tallyveil.arrays import Floats
 from tallyveil.publish.page.methodology import methodology
 from tallyveil.publish.receipt import Receipt
+from tallyveil.publish.tradeoff import BEST_USE
 from tallyveil.tables.base import Table
 
 __all__ = ["DATAPACKAGE", "METHODOLOGY", "RECEIPT", "build_files", "describe_data"]
@@ -58,8 +59,15 @@ def describe_data(
     """
     uppers = {column.name: column.upper for column in receipt.columns}
     beside = {name for column in receipt.columns for name in column.columns[1:]}
+    best = {c.columns[-1]: c.upper for c in receipt.columns if c.guesses is not None}
     fields: list[dict[str, Any]] = []
     for name in (*data.index_names, *data.names):
+        if name in best:
+            words = f"{BEST_USE}; see METHODOLOGY.html"
+            plain = {"name": name, "type": "integer", "description": words}
+            limits = {"required": True, "minimum": 0, "maximum": best[name]}
+            fields.append({**plain, "constraints": limits})
+            continue
         if name in beside:
             words = "an unbiased estimate of the count, with noise; see METHODOLOGY.html"
             plain = {"name": name, "type": "integer", "description": words}

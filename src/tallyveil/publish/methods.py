@@ -22,10 +22,12 @@ from tallyveil.errors import CertificationError
 from tallyveil.estimate.cells import growing_thresholds
 from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import estimate_histogram
+from tallyveil.estimate.posterior import find_row_limits
 from tallyveil.estimate.ranks import match_ranks, round_histogram
 from tallyveil.publish.nested import hand_out_below
 from tallyveil.publish.request import NO_UPPER
 from tallyveil.publish.tallies import Histogram, Matching
+from tallyveil.publish.tradeoff import BEST, moves_counts
 from tallyveil.sampling.entropy import Entropy
 
 __all__ = [
@@ -51,7 +53,8 @@ class PublishedCounts:
 
     `matching` says which draws became which counts, where they are not the draws themselves.
     `beside` holds further columns of whole numbers, one value per row, by the word that is put
-    after the column's name. `drawn` is every row's draw, where it is not the count.
+    after the column's name. `drawn` is every row's draw, where it is not the count. `guesses`
+    says which draws have which best guess, where these are published beside the counts.
     """
 
     counts: Integers
@@ -59,6 +62,7 @@ class PublishedCounts:
     matching: Matching | None = None
     beside: Mapping[str, Integers] = field(default_factory=dict)
     drawn: Integers | None = field(default=None, repr=False)
+    guesses: Matching | None = None
 
     def name_columns(self, name: str) -> dict[str, Integers]:
         """The columns that the released table gets for the count column `name`."""
@@ -129,11 +133,15 @@ class Preserve:
     """Noisy rows are ranked, and counts with the estimated distribution handed out in order.
 
     Costs the epsilon of `distribution` for the cumulative histogram and that of `certified`
-    for the rows, once for all of them: each row is one person's only row.
+    for the rows, once for all of them: each row is one person's only row. With a `tradeoff` below
+    1 no row gets a count outside the central part of its posterior; with `best` the median of the
+    posterior is published beside the counts.
     """
 
     certified: CertifiedGeometric | CertifiedNoise
     distribution: CertifiedNoise | None
+    tradeoff: Fraction | None = None
+    best: bool = False
 
     def draw(self, counts: Counts, entropy: Entropy) -> PrivateDraws:
         """A geometric draw per row, and a noisy cumulative histogram."""
@@ -157,11 +165,19 @@ class Preserve:
         found = estimate_histogram(draws)
         histogram = round_histogram(found.histogram, draws.records)
         order = entropy.permutation(draws.records)
-        counts = freeze(match_ranks(draws, found.cells, histogram, order))
+        counts = match_ranks(draws, found.cells, histogram, order)
+        exact = found.cells.single and not moves_counts(self.tradeoff)
+        if self.tradeoff is not None and moves_counts(self.tradeoff):
+            counts = counts.clip(*find_row_limits(draws, found, float(self.tradeoff)))
+        counts = freeze(counts)
         matching = Matching.of(draws.values, counts)
-        single = found.cells.single
-        published = Histogram.of(histogram) if single else Histogram.count(counts)
-        return (PublishedCounts(counts, published, matching, drawn=draws.values),)
+        published = Histogram.of(histogram) if exact else Histogram.count(counts)
+        column = PublishedCounts(counts, published, matching, drawn=draws.values)
+        if not self.best:
+            return (column,)
+        best = freeze(draws.values.clip(*find_row_limits(draws, found, 0.0)))
+        guesses = Matching.of(draws.values, best)
+        return (replace(column, beside={BEST: best}, guesses=guesses),)
 
 
 @dataclass(frozen=True, eq=False)

@@ -89,6 +89,22 @@ class ReleaseOptions:
         default="auto",
         metadata=_told("auto, preserve, geometric, fair, design, or a mechanism file.", PRIVACY),
     )
+    priority: str | None = field(
+        default=None,
+        metadata=_told(
+            "For preserve, what matters most: distribution (if left out), balanced or counts.",
+            PRIVACY,
+        ),
+    )
+    tradeoff: Epsilon | None = field(
+        default=None,
+        metadata=_told(
+            "For preserve, instead of --priority: how much error of single counts one unit of "
+            "distribution error is worth. 0: the best guess for every row; from 1 on counts have "
+            "exactly the estimated distribution.",
+            PRIVACY,
+        ),
+    )
     hierarchy: Names = field(
         default=None,
         metadata=_told(
@@ -260,6 +276,15 @@ class ReleaseOptions:
         metadata=_told(
             "Also publish NAME_unbiased: the noisy counts before they were cut to the range or "
             "ranked. Costs nothing more.",
+            OUTPUT,
+            "switch",
+        ),
+    )
+    best: bool = field(
+        default=False,
+        metadata=_told(
+            "For preserve, also publish NAME_best: the best guess for every row, not to be summed. "
+            "Costs nothing more.",
             OUTPUT,
             "switch",
         ),

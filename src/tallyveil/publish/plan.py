@@ -21,7 +21,7 @@ from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric, CertifiedNoise
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.loss import loss_name
-from tallyveil.publish.budget_split import split_budget
+from tallyveil.publish.budget_split import choose_split
 from tallyveil.publish.kinds import COUNTS, DISTRIBUTION, UPPER_BOUND
 from tallyveil.publish.methods import Independent, Levels, Method, Preserve, count_cells
 from tallyveil.publish.request import NO_UPPER, ColumnRequest, Request
@@ -101,6 +101,7 @@ class ColumnPlan:
     stages: tuple[PlannedStage, ...]
     solver: str = "closed form"
     loss: str = "not used"
+    tradeoff: Fraction | None = None
 
     @property
     def counts_stage(self) -> PlannedStage:
@@ -165,7 +166,7 @@ def plan_column(
     if name not in PLANNERS:
         name = "file"
     if upper == NO_UPPER:
-        made = _plan_open(name, column.epsilon, rows)
+        made = _plan_open(request, name, column.epsilon, rows)
     else:
         made = PLANNERS[name](request, Query.count(upper), column.epsilon, rows)
     stages = [
@@ -185,6 +186,7 @@ def plan_column(
         (*searched, *stages),
         made.solver,
         made.loss,
+        request.tradeoff,
     )
 
 
@@ -200,28 +202,33 @@ class _Made:
 
 
 def _plan_preserve(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:
-    return _make_preserve(lambda e: certify_geometric(query, e), epsilon, rows, query.shape[1])
+    def draw_from(rate: Fraction) -> CertifiedGeometric:
+        return certify_geometric(query, rate)
+
+    return _make_preserve(request, draw_from, epsilon, rows, query.shape[1])
 
 
-def _plan_open(name: str, epsilon: Fraction, rows: int | None) -> _Made:
+def _plan_open(request: Request, name: str, epsilon: Fraction, rows: int | None) -> _Made:
     """Geometric noise without bounds, and public thresholds for the distribution."""
     if name == "preserve":
-        return _make_preserve(certify_noise, epsilon, rows, count_cells(NO_UPPER))
+        return _make_preserve(request, certify_noise, epsilon, rows, count_cells(NO_UPPER))
     return _make_independent(certify_noise(epsilon))
 
 
 def _make_preserve(
+    request: Request,
     draw_from: Callable[[Fraction], CertifiedGeometric | CertifiedNoise],
     epsilon: Fraction,
     rows: int | None,
     cells: int,
 ) -> _Made:
     records = ROWS_PER_COUNT * cells if rows is None else rows
-    split = split_budget(epsilon, records=records, size=cells)
+    split = choose_split(request.tradeoff, epsilon, records=records, size=cells)
     noise = certify_noise(split.epsilon1) if split.epsilon1 else None
     certified = draw_from(split.epsilon2)
     first = () if noise is None else ((DISTRIBUTION, noise),)
-    return _Made(Preserve(certified, noise), (*first, (COUNTS, certified)), epsilon)
+    method = Preserve(certified, noise, request.tradeoff, request.best)
+    return _Made(method, (*first, (COUNTS, certified)), epsilon)
 
 
 def _plan_ladder(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:

@@ -20,6 +20,7 @@ from tallyveil.publish.layout import ROW_ORDERS, Layout, place_rows, read_column
 from tallyveil.publish.options import ReleaseOptions
 from tallyveil.publish.plan import ColumnPlan, PlannedStage, plan_column, plan_search
 from tallyveil.publish.request import Request, check_options
+from tallyveil.publish.tradeoff import name_best
 from tallyveil.publish.unbiased import name_unbiased
 from tallyveil.publish.unit import charge_columns
 from tallyveil.publish.upper import CEILING, find_upper
@@ -144,7 +145,7 @@ class Prepared:
         if self.request.tree is not None:  # labels, and five numbers for each column and sum
             figures += sum(self.request.tree.sizes[:-1]) * (2000 + 200 * len(uppers))
         levels = max(1, len(self.request.levels))
-        figures += 24 * self.rows * len(uppers) * self.request.unbiased
+        figures += 24 * self.rows * len(uppers) * (self.request.unbiased + self.request.best)
         return levels * (len(self.build_table(fullest).to_bytes()) + proofs + figures + (4 << 20))
 
 
@@ -257,17 +258,17 @@ def _find_free(
 
 
 def _require_room_beside(source: Table, request: Request) -> None:
-    """Refuse an unbiased column that the table has no room or no free name for."""
-    if not request.unbiased:
+    """Refuse a column beside the counts that the table has no room or no free name for."""
+    names = [name_unbiased] * request.unbiased + [name_best] * request.best
+    if not names:
         return
     if isinstance(source, ArrayTable):
-        raise UsageError("An array has no room for an unbiased column: give a table.")
+        what = "an unbiased column" if request.unbiased else "a column of best guesses"
+        raise UsageError(f"An array has no room for {what}: give a table.")
     taken = {*source.names, *source.index_names, *request.by}
-    for column in request.columns:
-        if name_unbiased(column.name) in taken:
-            raise UsageError(
-                f"The table has a column {name_unbiased(column.name)!r} already: rename it first."
-            )
+    for made in (name(column.name) for name in names for column in request.columns):
+        if made in taken:
+            raise UsageError(f"The table has a column {made!r} already: rename it first.")
 
 
 def _require_covered(counts: Mapping[str, ColumnCounts], request: Request) -> None:

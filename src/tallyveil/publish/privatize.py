@@ -81,6 +81,13 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
     method : str or Path
         "preserve" (keeps the distribution of counts), "geometric", "fair", "design" (uses
         `loss` and `properties`), a mechanism file, or "auto", which looks at sizes only.
+    priority : str
+        For preserve, what matters most: "distribution" (if left out), "balanced", or "counts",
+        which gives single counts the least error and lets the distribution follow less closely.
+    tradeoff : number
+        For preserve, instead of a priority: how much error of single counts one unit of
+        distribution error is worth. It decides which share of epsilon the distribution gets and,
+        below 1, how far counts follow the best guess for their row; see `tv.frontier`.
     hierarchy : str or sequence of str
         Public columns from coarse to fine, such as ["state", "county"]: released counts add up
         exactly to released sums of every level, each protected with a share of epsilon.
@@ -134,6 +141,9 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
         Also publish a column NAME_unbiased: every row's noisy count before it was cut to the
         range or ranked. Signed, right on average, its variance in the receipt; it costs nothing
         more. For the methods geometric and preserve.
+    best : bool
+        For preserve, also publish a column NAME_best: the best guess for every single row (the
+        median of what is known of it). It errs least row by row, and is not to be summed.
     out : path
         Write the release folder here, complete or not at all; must not exist yet.
     ledger, dataset : Ledger or path, and str

@@ -17,6 +17,13 @@ from tallyveil.publish.kinds import DISTRIBUTION, MethodKind, find_kind
 from tallyveil.publish.nested import describe_limit
 from tallyveil.publish.request import LARGEST_UPPER, NO_UPPER
 from tallyveil.publish.tallies import Histogram, Matching
+from tallyveil.publish.tradeoff import (
+    BEST_USE,
+    LARGEST_TRADEOFF,
+    describe_tradeoff,
+    moves_counts,
+    name_best,
+)
 from tallyveil.tables.base import TABLE_KINDS
 
 __all__ = [
@@ -123,6 +130,10 @@ class ColumnRecord:
     unbiased: Mapping[str, Any] | None = None
     at_most: str = ""
     """The column whose published count no row exceeds, where columns are nested."""
+    tradeoff: Fraction | None = None
+    """What one unit of distribution error is worth in errors of counts, where it was given."""
+    guesses: Matching | None = None
+    """Which draws have which best guess, where a column of these is published."""
 
     @property
     def kind(self) -> MethodKind:
@@ -133,7 +144,13 @@ class ColumnRecord:
     def columns(self) -> tuple[str, ...]:
         """The columns of the released table that hold what was drawn."""
         beside = () if self.unbiased is None else (read_text(self.unbiased["column"]),)
-        return (self.name, *beside)
+        best = () if self.guesses is None else (name_best(self.name),)
+        return (self.name, *beside, *best)
+
+    @property
+    def moved(self) -> bool:
+        """Whether counts were changed after they were drawn, or handed out by rank."""
+        return bool(self.at_most) or moves_counts(self.tradeoff)
 
     @property
     def bounded(self) -> bool:
@@ -156,7 +173,7 @@ class ColumnRecord:
         first = any(stage.kind == DISTRIBUTION for stage in self.stages)
         steps = (DISTRIBUTION_STEP, *self.kind.steps) if first else self.kind.steps
         own = (describe_limit(self.at_most, self.kind.matches),) if self.at_most else ()
-        return *steps, *own
+        return *steps, *own, *describe_tradeoff(self.tradeoff)
 
     @property
     def prior(self) -> str:
@@ -172,6 +189,7 @@ class ColumnRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
+        best = {"column": name_best(self.name), "use": BEST_USE}
         return {
             "name": self.name,
             "upper": self.upper,
@@ -196,6 +214,8 @@ class ColumnRecord:
             "total": None if self.total is None else dict(self.total),
             "unbiased": None if self.unbiased is None else dict(self.unbiased),
             **({"at_most": self.at_most} if self.at_most else {}),
+            **({} if self.tradeoff is None else {"tradeoff": str(self.tradeoff)}),
+            **({} if self.guesses is None else {"best": best | self.guesses.to_dict()}),
             "post_processing": list(self.steps),
         }
 
@@ -205,6 +225,7 @@ class ColumnRecord:
         most = NO_UPPER if data["upper_source"] == "none" else LARGEST_UPPER
         upper = read_whole(data["upper"], 1, most)
         spread, matching = data["distribution"]["spread"], data.get("matching")
+        guesses, tradeoff = data.get("best"), data.get("tradeoff")
         if not 1 <= len(data["stages"]) <= MOST_STAGES:
             raise refusal("a few stages for each column")
         return cls(
@@ -226,6 +247,8 @@ class ColumnRecord:
             data.get("total"),
             data.get("unbiased"),
             read_text(data.get("at_most", "")),
+            None if tradeoff is None else _read_tradeoff(tradeoff),
+            None if guesses is None else _read_matching(guesses, upper),
         )
 
 
@@ -356,6 +379,13 @@ def _read_histogram(data: Mapping[str, Any], upper: int, version: int) -> Histog
 def _read_matching(data: Mapping[str, Any], upper: int) -> Matching:
     pairs = {name: _read_wholes(data[name], 0, upper) for name in ("draws", "counts")}
     return Matching.from_dict({**pairs, "rows": _read_wholes(data["rows"], 1)})
+
+
+def _read_tradeoff(value: Any) -> Fraction:
+    tradeoff = Fraction(0) if value == "0" else read_amount(value)
+    if tradeoff > LARGEST_TRADEOFF:
+        raise refusal("a tradeoff")
+    return tradeoff
 
 
 def _read_kind(value: Any) -> str:

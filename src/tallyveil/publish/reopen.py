@@ -138,7 +138,7 @@ def describe_again(column: ColumnRecord, certified: Sequence[Certified]) -> Figu
         column.histogram,
         column.matching,
         upper=column.upper,
-        limited=bool(column.at_most),
+        moved=column.moved,
     )
 
 

@@ -25,6 +25,7 @@ from tallyveil.publish.hierarchy import HierarchyRequest, check_hierarchy
 from tallyveil.publish.kinds import ASKED_FOR, KINDS
 from tallyveil.publish.nested import check_nested
 from tallyveil.publish.options import ReleaseOptions
+from tallyveil.publish.tradeoff import check_tradeoff
 from tallyveil.publish.unit import PrivacyUnit, check_disjoint, check_unit
 from tallyveil.query import Query
 from tallyveil.sums.tree import Tree
@@ -45,7 +46,7 @@ NO_UPPER = 10**9
 OPEN_METHODS = ("auto", "preserve", "geometric")
 """What needs no upper bound."""
 
-SWITCHES = ("keep_distribution", "allow_duplicates", "allow_totals", "unbiased")
+SWITCHES = ("keep_distribution", "allow_duplicates", "allow_totals", "unbiased", "best")
 WRITTEN = ("count", "by", "where", "keep", "drop", "dataset", "hierarchy", "zero", "other")
 """Options whose words go into files."""
 
@@ -94,6 +95,8 @@ class Request:
     free: Mask | None = None
     unbiased: bool = False
     nested: tuple[str, ...] = ()
+    tradeoff: Fraction | None = None
+    best: bool = False
 
     @property
     def multiplier(self) -> int:
@@ -133,6 +136,9 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
     uppers = read_per_column(options.upper, names, "upper", _check_upper)
     hierarchy = check_hierarchy(options, names)
     method, why = _check_method(options)
+    preserves, tradeoff = check_tradeoff(options)
+    if preserves and method == "auto":
+        method, why = "preserve", "a priority, a tradeoff or best guesses were asked for"
     if hierarchy is not None:
         method, why = hierarchy.method, "a hierarchy was asked for"
         if None in uppers or NO_UPPER in uppers:
@@ -167,6 +173,8 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         zeros=_check_zeros(options, hierarchy),
         unbiased=options.unbiased,
         nested=check_nested(options, counted),
+        tradeoff=tradeoff,
+        best=options.best,
     )
 
 

@@ -15,6 +15,7 @@ from tallyveil.arrays import Integers, Mask
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.measures import check_confidence
 from tallyveil.prior import Prior
+from tallyveil.publish.accuracy import make_open_adder
 from tallyveil.publish.adding import Adder, MatchedAdder, make_adder
 from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.records import ColumnRecord
@@ -145,7 +146,10 @@ def _open(
     facts, folder = receipt.table, Path(source)
     table = read_table(folder / plain_name(facts.file), facts.delimiter, facts.encoding)
     certified = load_stage(folder, record.counts_stage)
-    adder = make_adder(certified, record.upper, record.matching)
+    if record.bounded:
+        adder = make_adder(certified, record.upper, record.matching)
+    else:
+        adder = make_open_adder(certified, record.histogram, record.matching)
     return table, receipt, _choose_adder(record, adder), record
 
 

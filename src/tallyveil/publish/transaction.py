@@ -43,7 +43,8 @@ from tallyveil.publish.release import Release
 from tallyveil.publish.request import Request
 from tallyveil.publish.sum_files import SumsRecord, describe_levels, format_numbers, write_level
 from tallyveil.publish.sums import PublishedSums
-from tallyveil.publish.unbiased import describe_unbiased
+from tallyveil.publish.tradeoff import moves_counts
+from tallyveil.publish.unbiased import UNBIASED, describe_unbiased
 from tallyveil.publish.zeros import ZerosRecord
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.base import Table
@@ -292,9 +293,9 @@ def _describe(
         histogram,
         published.matching,
         upper=plan.upper,
-        limited=bool(at_most),
+        moved=bool(at_most) or moves_counts(plan.tradeoff),
     )
-    spread = figures.spread
+    spread, beside = figures.spread, published.beside
     record = ColumnRecord(
         plan.name,
         plan.upper,
@@ -312,8 +313,10 @@ def _describe(
         None if spread is None else tuple(np.round(2 * spread, 3).tolist()),
         published.matching,
         figures.state_total(),
-        describe_unbiased(plan.name, certified) if published.beside else None,
+        describe_unbiased(plan.name, certified) if UNBIASED in beside else None,
         at_most,
+        plan.tradeoff,
+        published.guesses,
     )
     return record, figures
 

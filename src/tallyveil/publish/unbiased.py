@@ -20,9 +20,9 @@ from tallyveil.errors import UsageError
 from tallyveil.publish.methods import Counts, Independent, Method, Preserve, PublishedCounts
 from tallyveil.sampling.entropy import Entropy
 
-__all__ = ["KeptDraws", "describe_unbiased", "keep_draws", "name_unbiased"]
+__all__ = ["UNBIASED", "KeptDraws", "describe_unbiased", "keep_draws", "name_unbiased"]
 
-WORD = "unbiased"
+UNBIASED = "unbiased"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,7 +59,7 @@ class KeptDraws:
         """What the method publishes, and the kept draws beside it."""
         inner, noisy = draws
         published = self.inner.publish(inner, entropy)
-        return tuple(replace(column, beside={WORD: noisy}) for column in published)
+        return tuple(replace(c, beside={UNBIASED: noisy, **c.beside}) for c in published)
 
 
 def keep_draws(method: Method) -> KeptDraws:
@@ -76,7 +76,7 @@ def keep_draws(method: Method) -> KeptDraws:
 
 def name_unbiased(column: str) -> str:
     """The name of the column beside a column of counts."""
-    return f"{column}_{WORD}"
+    return f"{column}_{UNBIASED}"
 
 
 def describe_unbiased(column: str, certified: Certified) -> dict[str, Any] | None:

@@ -23,6 +23,7 @@ SHOWN = [0, 3, *(m * 10**e for e in range(7) for m in (1, 2, 5))]
 """The true counts of the table on the page, beside the last ones."""
 
 EXACT = "These figures are exact properties of the certified mechanism."
+IN_PART = " in part only, because some were moved towards the best guess for their row"
 MATCHED = (
     "Bias and error are estimates: averages over the noise, for the ranking of rows as it came "
     "out. The intervals are no estimates: they follow from the certified noise and from which "
@@ -121,6 +122,13 @@ def adding_words(column: ColumnRecord) -> list[str]:
             "the range or ranked. It can be negative. It is right on average, and its variance is "
             f"{column.unbiased['variance']:.6g} for every true count: values of it may be added."
         )
+    if column.guesses is not None:
+        words += (
+            f" The column {column.columns[-1]} holds the best guess for every single row: the "
+            "middle of what its noisy count and the estimated distribution say of it. It errs "
+            "least row by row. It is not to be summed, averaged or tabulated: its distribution is "
+            "not that of the table, and sums of it can be far off."
+        )
     if column.at_most and column.unbiased is None:
         return [
             paragraph(words),
@@ -143,7 +151,8 @@ def limits_of(column: ColumnRecord) -> list[str]:
     """What a reader of this column must not do, in sentences."""
     name = column.name
     found = [
-        f"Published values of {name} follow the distribution of the whole table. Groups that "
+        f"Published values of {name} follow the distribution of the whole table"
+        f"{IN_PART if column.moved and not column.at_most else ''}. Groups that "
         "differ from it, such as a state with few cases, are pulled towards it, and so are "
         + (
             "single values of theirs. The sums of published groups are not: they were measured."

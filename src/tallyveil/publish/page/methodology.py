@@ -17,8 +17,14 @@ from tallyveil.publish.page.columns import adding_words, column_section, limits_
 from tallyveil.publish.page.html import notes, page, paragraph, section, table
 from tallyveil.publish.receipt import FLOAT_PROTECTION, Receipt
 from tallyveil.publish.records import ColumnRecord, LedgerRecord
+from tallyveil.publish.tradeoff import moves_counts
 
 __all__ = ["methodology"]
+
+MOVED = (
+    " Some counts were then moved towards the best guess for their row, so that single counts err "
+    "less and the table follows the distribution in part only."
+)
 
 
 def methodology(receipt: Receipt, matrices: Sequence[Floats | None]) -> str:
@@ -108,7 +114,8 @@ def _what_was_done(receipt: Receipt) -> list[str]:
             paragraph(f"Every category that is not listed was counted as “{facts.other}”.")
         )
     for column in receipt.columns:
-        parts.append(section(f"Column {column.name}", paragraph(column.kind.words), level=3))
+        words = column.kind.words + (MOVED if moves_counts(column.tradeoff) else "")
+        parts.append(section(f"Column {column.name}", paragraph(words), level=3))
         steps = [_range_step(column), *column.steps]
         parts.append(notes(steps, ordered=True))
     parts += _sums(receipt)
@@ -311,6 +318,8 @@ def _record(receipt: Receipt) -> list[str]:
             ("properties", ", ".join(held) if held else _no_properties(column)),
             ("made by", column.solver),
         ]
+        if column.tradeoff is not None:
+            rows.append(("tradeoff", shown_rational(column.tradeoff)))
         parts.append(section(column.name, table([], rows), level=3))
     parts.append(paragraph(f"Randomness: {receipt.randomness}."))
     parts.append(paragraph(f"Floating point: {FLOAT_PROTECTION}."))
