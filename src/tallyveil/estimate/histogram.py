@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tallyveil._threads import one_blas_thread
 from tallyveil.arrays import Floats
 from tallyveil.estimate.cells import Cells, choose_cells
 from tallyveil.estimate.direct import (
@@ -52,8 +53,13 @@ def estimate_histogram(draws: PrivateDraws) -> Estimate:
     The smooth model (`tallyveil.estimate.smooth`) is used where there are totals, at least 8
     cells and at least 5 rows for each, and where the draws say that it fits. Otherwise, and
     where a double runs out of digits, `estimate_directly`. A few rows far above all others
-    stay where they were drawn. Floating point; no privacy depends on it.
+    stay where they were drawn. Floating point; no privacy depends on it. Runs on one thread.
     """
+    with one_blas_thread():
+        return _estimate(draws)
+
+
+def _estimate(draws: PrivateDraws) -> Estimate:
     observed = _observe(draws)
     near = observed.take_first(_count_near(observed))
     n = len(near.cells)

@@ -1,0 +1,67 @@
+"""One thread for small linear algebra: several only wait for one another.
+
+Matrices of a few hundred rows take less time than handing them to threads does, and on a machine
+that has other work to do each thread waits for the slowest. OpenBLAS, which NumPy and SciPy ship
+with, can be told so while a computation runs. Where another library does the work, nothing
+changes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+__all__ = ["one_blas_thread"]
+
+SUFFIXES = ("64_", "")
+FOLDERS = ("{}.libs", "{}/.dylibs")
+"""Where wheels keep the libraries of a package, beside or inside it."""
+
+Setter = Callable[[int], object]
+Getter = Callable[[], int]
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let OpenBLAS use one thread inside the block, and as many as before after it."""
+    before = [(put, get()) for put, get in _find_pools()]
+    try:
+        for put, _ in before:
+            put(1)
+        yield
+    finally:
+        for put, number in before:
+            put(number)
+
+
+@cache
+def _find_pools() -> tuple[tuple[Setter, Getter], ...]:
+    """What sets and what tells the number of threads, for each copy of OpenBLAS that is loaded."""
+    import numpy.linalg  # noqa: F401
+    import scipy.linalg  # noqa: F401
+
+    found: list[tuple[Setter, Getter]] = []
+    for package in ("numpy", "scipy"):
+        spec = find_spec(package)
+        home = Path(spec.origin).parents[1] if spec is not None and spec.origin else Path()
+        for folder in FOLDERS:
+            for path in sorted((home / folder.format(package)).glob("*openblas*")):
+                found += _read_pool(path)
+    return tuple(found)
+
+
+def _read_pool(path: Path) -> list[tuple[Setter, Getter]]:
+    """The two functions of a library; none where it cannot be opened or has other names."""
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError:
+        return []
+    for suffix in SUFFIXES:
+        names = [f"scipy_openblas_{word}_num_threads{suffix}" for word in ("set", "get")]
+        if all(hasattr(library, name) for name in names):
+            return [(getattr(library, names[0]), getattr(library, names[1]))]
+    return []
