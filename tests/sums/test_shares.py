@@ -31,6 +31,10 @@ def test_weights_move_the_budget() -> None:
     assert share_budget(STATES, 1, (0, 0, 1)) == (0, 0, 1)
 
 
+def test_rows_that_do_not_count_get_the_least_share() -> None:
+    assert share_budget(STATES, 1, (0, 1, 0)) == (0, Fraction(999, 1000), Fraction(1, 1000))
+
+
 def test_known_sums_cost_nothing() -> None:
     assert share_budget(STATES, 1, exact=1) == (0, 0, 1)
     assert share_budget(STATES, 1, exact=0)[0] == 0
@@ -42,7 +46,7 @@ def test_another_measurement_of_the_total_saves_its_share() -> None:
     assert share_budget(STATES, 1, weights, total_variance=1.0)[0] == 0
 
 
-@pytest.mark.parametrize("weights", [(1, 1), (1, 1, 0), (-1, 1, 1)])
+@pytest.mark.parametrize("weights", [(1, 1), (0, 0, 0), (-1, 1, 1)])
 def test_weights_that_do_not_fit_are_refused(weights: tuple[float, ...]) -> None:
     with pytest.raises(ArgumentError, match="level_weights"):
         share_budget(STATES, 1, weights)

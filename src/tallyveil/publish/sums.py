@@ -12,7 +12,7 @@ from tallyveil.arrays import Floats, Integers, freeze
 from tallyveil.certified.certify import certify_noise
 from tallyveil.certified.mechanism import CertifiedNoise
 from tallyveil.estimate.draws import PrivateDraws
-from tallyveil.estimate.histogram import estimate_directly, estimate_histogram
+from tallyveil.estimate.histogram import estimate_histogram
 from tallyveil.publish.hierarchy import (
     HierarchyRequest,
     LevelBudget,
@@ -127,9 +127,9 @@ class Sums:
         size, rows = self.upper + 1, len(values)
         private = PrivateDraws(values, budget.levels[-1], draws.totals, budget.distribution, size)
         found = estimate_histogram(private)
-        if not found.cells.single:
-            found = estimate_directly(private)
-        distribution = np.pad(found.histogram, (0, size - len(found.histogram))) / rows
+        width = found.cells.high - found.cells.low + 1
+        spread = np.repeat(found.histogram / width, width)[:size]  # alike inside a cell
+        distribution = np.pad(spread, (0, size - len(spread))) / rows
         histogram = tilt_to_total(distribution, rows, int(totals.sum()))
         epsilon = float(budget.levels[-1])
         expected = expect_counts(values, distribution, epsilon, groups, totals, ties=order)

@@ -7,6 +7,7 @@ none: then it is added up from the level below.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,10 +17,10 @@ import numpy as np
 from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError
 
-__all__ = ["GROUP_WEIGHT", "default_weights", "share_budget"]
+__all__ = ["default_weights", "share_budget"]
 
-GROUP_WEIGHT = 8
-"""How much a group's error counts beside that of a row, before its level's size is seen."""
+GROUP_WEIGHT, FADES = 16.0, 3.0
+"""How much groups count beside rows, and the epsilon over which that falls by a factor of e."""
 
 STEPS = 1000
 """Shares are multiples of one over this."""
@@ -27,14 +28,16 @@ STEPS = 1000
 SWEEPS = 12
 
 
-def default_weights(sizes: Sequence[int]) -> tuple[float, ...]:
-    """The weight of each level: 1 for the rows, 8 sqrt(nodes / rows) for a level above.
+def default_weights(sizes: Sequence[int], epsilon: float) -> tuple[float, ...]:
+    """The weight of each level: 1 for rows, 16 exp(-epsilon/3) sqrt(nodes/rows) for one above.
 
-    >>> [round(weight, 3) for weight in default_weights([1, 50, 5000])]
-    [0.113, 0.8, 1.0]
+    Where epsilon is large rows can be read themselves, and count for more.
+
+    >>> [round(weight, 3) for weight in default_weights([1, 50, 5000], 0.5)]
+    [0.192, 1.354, 1.0]
     """
-    rows = sizes[-1]
-    return (*(GROUP_WEIGHT * (size / rows) ** 0.5 for size in sizes[:-1]), 1.0)
+    whole = GROUP_WEIGHT * math.exp(-epsilon / FADES)
+    return (*(whole * (size / sizes[-1]) ** 0.5 for size in sizes[:-1]), 1.0)
 
 
 def share_budget(
@@ -67,13 +70,13 @@ def share_budget(
     Examples
     --------
     >>> [str(share) for share in share_budget([1, 51, 3136], 1.0)]
-    ['0', '153/1000', '847/1000']
+    ['0', '91/500', '409/500']
     >>> [str(share) for share in share_budget([1, 51, 3136], 4.0)]
     ['0', '0', '1']
     """
-    given = default_weights(sizes) if weights is None else tuple(map(float, weights))
-    if len(given) != len(sizes) or not all(weight >= 0 for weight in given) or given[-1] <= 0:
-        rule = f"be {len(sizes)} numbers of at least 0, the last one above 0"
+    given = default_weights(sizes, epsilon) if weights is None else tuple(map(float, weights))
+    if len(given) != len(sizes) or not all(weight >= 0 for weight in given) or not any(given):
+        rule = f"be {len(sizes)} numbers of at least 0, not all of them 0"
         raise ArgumentError("level_weights", rule, got=f"{len(given)} numbers")
     problem = _Problem(tuple(sizes), epsilon, given, total_variance, exact)
     found = [problem.descend(start) for start in problem.list_starts()]
