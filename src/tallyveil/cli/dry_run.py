@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 
 __all__ = ["show_plan"]
 
+INDENTED: Any = {"initial_indent": "  ", "subsequent_indent": "  "}
+
 
 def show_plan(options: ReleaseOptions, rows: int | None, as_json: bool) -> None:
     """Plan from the public arguments alone: neither the table nor a ledger is opened."""
     from tallyveil.budget.entries import shown_rational
     from tallyveil.publish.receipt import promise
-    from tallyveil.publish.records import amount
     from tallyveil.publish.request import check_options
+    from tallyveil.publish.stages import amount
     from tallyveil.publish.unit import charge_columns
 
     request = check_options(options)
@@ -52,6 +54,8 @@ def _plan(
 ) -> dict[str, Any]:
     """What is known of one column; adds its stages to `stages`."""
     from tallyveil.publish.accuracy import expected_accuracy
+    from tallyveil.publish.methods import count_cells
+    from tallyveil.publish.optimality import predict_release
     from tallyveil.publish.plan import plan_column, plan_search
 
     if column.upper is None:
@@ -62,13 +66,18 @@ def _plan(
         return {"name": column.name, "method": request.method, "upper": "auto"}
     plan = plan_column(request, column, rows)
     stages += [(column.name, stage.name, stage.epsilon) for stage in plan.stages]
-    return {
+    known = {
         "name": column.name,
         "method": plan.method_name,
         "why": plan.why,
         "upper": column.upper,
         "accuracy": expected_accuracy(plan.counts_stage.certified, plan.upper).to_dict(),
     }
+    if plan.method_name != "preserve" or rows is None:
+        return known
+    rate = plan.counts_stage.certified.exact_epsilon
+    predicted = predict_release(plan.epsilon, rate, rows, count_cells(plan.upper))
+    return {**known, "prediction": predicted}
 
 
 def _column_lines(column: dict[str, Any]) -> list[str]:
@@ -81,5 +90,17 @@ def _column_lines(column: dict[str, Any]) -> list[str]:
         f"{one_line(column['name'])}: {column['method']} ({column['why']}), 0 to {column['upper']}"
     ]
     if KINDS[column["method"]].keeps_distribution:
+        lines += textwrap.wrap(_predict(column.get("prediction")), 86, **INDENTED)
         lines.append("  Of the noisy counts, before they are matched to the distribution:")
     return [*lines, textwrap.indent(accuracy_text(column["accuracy"]), "  ")]
+
+
+def _predict(known: dict[str, float] | None) -> str:
+    """What can be predicted of a release that keeps the distribution, in words."""
+    if known is None:
+        return ""
+    return (
+        f"Predicted, within a factor of two: counts off by {known['error']:g} on average, and "
+        f"their distribution by {known['distance']:g}. No private release of a distribution is "
+        f"below {known['bound_of_distance']:g} on every table."
+    )

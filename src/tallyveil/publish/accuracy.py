@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -26,6 +27,7 @@ from tallyveil.mechanisms.geometric import (
 )
 from tallyveil.publish.adding import Adder, make_adder
 from tallyveil.publish.kinds import MethodKind
+from tallyveil.publish.optimality import describe_optimality
 from tallyveil.publish.request import NO_UPPER
 from tallyveil.publish.tallies import Histogram, Matching, round_counts
 from tallyveil.query import Query
@@ -113,6 +115,8 @@ class Figures:
         How published counts are added.
     total : Estimate or None
         The sum of the true counts over all rows, where it can be estimated.
+    optimality : dict or None
+        Expected errors beside the least there are; see `tallyveil.publish.optimality`.
     """
 
     accuracy: Accuracy
@@ -121,6 +125,7 @@ class Figures:
     properties: tuple[str, ...]
     adder: Adder
     total: Estimate | None
+    optimality: Mapping[str, float] | None = None
 
     def state_total(self) -> dict[str, float] | None:
         """The total, JSON-ready and rounded, or None."""
@@ -174,6 +179,7 @@ def describe_published(
     matching: Matching | None = None,
     *,
     upper: int,
+    epsilon: Fraction,
     moved: bool = False,
 ) -> Figures:
     """The figures of a column; the same for who publishes it and for who checks it.
@@ -192,6 +198,8 @@ def describe_published(
         Which draws became which counts, where they were not published as drawn.
     upper : int
         The largest count that can be published.
+    epsilon : Fraction
+        What the whole column costs, for one move of one count by one.
     moved : bool
         Whether counts were changed after they were drawn, or after ranks were matched.
     """
@@ -215,16 +223,21 @@ def describe_published(
     if not (kind.matches or moved):
         spread = measure_spread(certified, rows)
         expected = expected_accuracy(certified, upper, far)
-        return Figures(expected, None if spread is None else spread[at], drawn, held, *sums)
+        known = None if drawn is None else describe_optimality(drawn, epsilon, histogram)
+        return Figures(expected, None if spread is None else spread[at], drawn, held, *sums, known)
     if matching is None:
         raise PackageError("The receipt does not say which draws became which counts.")
     stated = choose_stated(far)
     accuracy = matched_accuracy(upper, certified.exact_epsilon, matching, stated)
+    known = None
+    if upper < WIDEST_PICTURE and not kind.adds_up:
+        made = matched_mechanism(upper, certified.exact_epsilon, matching)
+        known = describe_optimality(made, epsilon, histogram)
     if moved:
-        return Figures(accuracy, None, None, held, *sums)
+        return Figures(accuracy, None, None, held, *sums, known)
     epsilon1 = Fraction(0) if distribution is None else distribution.exact_epsilon
     spread = estimate_spread(rows, epsilon1, certified.exact_epsilon)
-    return Figures(accuracy, spread[at], None, held, *sums)
+    return Figures(accuracy, spread[at], None, held, *sums, known)
 
 
 def make_open_adder(certified: Certified, histogram: Histogram, matching: Matching | None) -> Adder:

@@ -296,6 +296,9 @@ def _check_pages(root: Path, receipt: Receipt, certified: list[list[Certified]])
         sums, total = column.total or {}, figures.state_total() or {}
         fits = sums.keys() == total.keys() and all(_close(sums[k], total[k]) for k in total)
         require(fits, f"the stated total of {column.name} is not that of its published counts")
+        bounds, least = column.optimality or {}, figures.optimality or {}
+        fits = bounds.keys() == least.keys() and all(_close(bounds[k], least[k]) for k in least)
+        require(fits, f"{column.name} misstates how far it is from the best there is")
         spread = figures.spread
         same = (column.spread is None) == (spread is None)
         if spread is not None and column.spread is not None:

@@ -27,11 +27,10 @@ from tallyveil.publish.records import (
     ColumnRecord,
     LedgerRecord,
     LevelRecord,
-    StageRecord,
     TableRecord,
-    amount,
 )
 from tallyveil.publish.request import ABOVE
+from tallyveil.publish.stages import StageRecord, amount
 from tallyveil.publish.sum_files import SumsRecord
 from tallyveil.publish.unit import BOUNDS, NEIGHBOURS, UNITS, PrivacyUnit, charge_columns
 from tallyveil.publish.zeros import ZerosRecord

@@ -1,4 +1,4 @@
-"""What a receipt says of the parts of a release: stages, columns, the table, the ledger."""
+"""What a receipt says of the parts of a release: columns, the table, the ledger."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tallyveil.publish.fields import read_amount, read_text, read_texts, read_wh
 from tallyveil.publish.kinds import DISTRIBUTION, MethodKind, find_kind
 from tallyveil.publish.nested import describe_limit
 from tallyveil.publish.request import LARGEST_UPPER, NO_UPPER
+from tallyveil.publish.stages import StageRecord, amount
 from tallyveil.publish.tallies import Histogram, Matching
 from tallyveil.publish.tradeoff import (
     BEST_USE,
@@ -30,9 +31,7 @@ __all__ = [
     "ColumnRecord",
     "LedgerRecord",
     "LevelRecord",
-    "StageRecord",
     "TableRecord",
-    "amount",
 ]
 
 TERMS = ("accounting", "total_epsilon", "total_delta")
@@ -44,67 +43,6 @@ DIGEST = re.compile("[0-9a-f]{64}")
 DISTRIBUTION_STEP = (
     "Noise was added to the table's cumulative histogram (how many rows have at most j)."
 )
-
-
-def amount(value: Fraction) -> dict[str, Any]:
-    """An exact amount with the number people read beside it."""
-    return {"epsilon": float(value), "epsilon_exact": str(value)}
-
-
-@dataclass(frozen=True)
-class StageRecord:
-    """One step that spent, and the files that prove it; old receipts name files for counts only."""
-
-    name: str
-    epsilon: Fraction
-    file: str
-    sha256: str
-    mechanism: str
-    certified_epsilon: Fraction
-    certificate_file: str
-    digest: str
-    achieved_epsilon: float | None
-
-    @property
-    def kind(self) -> str:
-        """What the stage was for: the part of its name after the column's."""
-        return self.name.rpartition(": ")[2]
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {"name": self.name, **amount(self.epsilon), **self.files()}
-
-    def files(self) -> dict[str, Any]:
-        """The mechanism's file and the certificate's, JSON-ready."""
-        return {
-            "mechanism": {
-                "file": self.file,
-                "sha256": self.sha256,
-                "name": self.mechanism,
-                "epsilon": str(self.certified_epsilon),
-            },
-            "certificate": {
-                "file": self.certificate_file,
-                "digest": self.digest,
-                "achieved_epsilon": self.achieved_epsilon,
-            },
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any], files: Mapping[str, Any]) -> StageRecord:
-        """The stage in `data` with the files in `files`, which is `data` in new receipts."""
-        mechanism, certificate = files["mechanism"], files["certificate"]
-        return cls(
-            read_text(data["name"]),
-            read_amount(data["epsilon_exact"]),
-            read_text(mechanism["file"]),
-            read_text(mechanism["sha256"]),
-            read_text(mechanism["name"]),
-            read_amount(mechanism["epsilon"]),
-            read_text(certificate["file"]),
-            read_text(certificate["digest"]),
-            certificate["achieved_epsilon"],
-        )
 
 
 @dataclass(frozen=True)
@@ -134,6 +72,8 @@ class ColumnRecord:
     """What one unit of distribution error is worth in errors of counts, where it was given."""
     guesses: Matching | None = None
     """Which draws have which best guess, where a column of these is published."""
+    optimality: Mapping[str, float] | None = None
+    """Expected errors beside the least that any private release could have, where known."""
 
     @property
     def kind(self) -> MethodKind:
@@ -212,6 +152,7 @@ class ColumnRecord:
             },
             "matching": None if self.matching is None else self.matching.to_dict(),
             "total": None if self.total is None else dict(self.total),
+            **({} if self.optimality is None else {"optimality": dict(self.optimality)}),
             "unbiased": None if self.unbiased is None else dict(self.unbiased),
             **({"at_most": self.at_most} if self.at_most else {}),
             **({} if self.tradeoff is None else {"tradeoff": str(self.tradeoff)}),
@@ -249,6 +190,7 @@ class ColumnRecord:
             read_text(data.get("at_most", "")),
             None if tradeoff is None else _read_tradeoff(tradeoff),
             None if guesses is None else _read_matching(guesses, upper),
+            data.get("optimality"),
         )
 
 

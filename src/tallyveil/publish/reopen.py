@@ -28,8 +28,9 @@ from tallyveil.publish.folder import CHECKSUMS
 from tallyveil.publish.kinds import DISTRIBUTION
 from tallyveil.publish.page.methodology import methodology
 from tallyveil.publish.receipt import Receipt
-from tallyveil.publish.records import ColumnRecord, StageRecord
+from tallyveil.publish.records import ColumnRecord
 from tallyveil.publish.request import NO_UPPER, OPEN_METHODS
+from tallyveil.publish.stages import StageRecord
 from tallyveil.query import Query
 from tallyveil.reading.confidence import ConfidenceSets
 from tallyveil.untrusted import parse_json, read_file
@@ -138,6 +139,7 @@ def describe_again(column: ColumnRecord, certified: Sequence[Certified]) -> Figu
         column.histogram,
         column.matching,
         upper=column.upper,
+        epsilon=column.epsilon,
         moved=column.moved,
     )
 

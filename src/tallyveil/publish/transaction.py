@@ -36,11 +36,11 @@ from tallyveil.publish.records import (
     ColumnRecord,
     LedgerRecord,
     LevelRecord,
-    StageRecord,
     TableRecord,
 )
 from tallyveil.publish.release import Release
 from tallyveil.publish.request import Request
+from tallyveil.publish.stages import StageRecord
 from tallyveil.publish.sum_files import SumsRecord, describe_levels, format_numbers, write_level
 from tallyveil.publish.sums import PublishedSums
 from tallyveil.publish.tradeoff import moves_counts
@@ -286,6 +286,7 @@ def _describe(
     at_most = dict(pairwise(request.nested)).get(plan.name, "")
     distribution = next((s.certified for s in stages if s.kind == DISTRIBUTION), None)
     histogram = published.histogram
+    cost = certified.exact_epsilon if isinstance(certified, Ladder) else plan.epsilon
     figures = describe_published(
         KINDS[plan.method_name],
         certified,
@@ -293,6 +294,7 @@ def _describe(
         histogram,
         published.matching,
         upper=plan.upper,
+        epsilon=cost,
         moved=bool(at_most) or moves_counts(plan.tradeoff),
     )
     spread, beside = figures.spread, published.beside
@@ -303,7 +305,7 @@ def _describe(
         request.above,
         plan.method_name,
         plan.why,
-        certified.exact_epsilon if isinstance(certified, Ladder) else plan.epsilon,
+        cost,
         tuple(files.add(stage) for stage in stages),
         plan.loss,
         figures.properties,
@@ -317,6 +319,7 @@ def _describe(
         at_most,
         plan.tradeoff,
         published.guesses,
+        figures.optimality,
     )
     return record, figures
 
