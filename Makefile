@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PROGRAM := $(VENV)/.program
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -10,14 +11,14 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup servers demo test test-slow check format bench bench-quick docs clean
+.PHONY: help program setup servers demo test test-slow check format bench bench-quick dist docs clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-setup: $(STAMP) ## Create the environment and install everything, pinned with hashes by requirements.txt
+program: $(PROGRAM) ## Create the environment and install the program alone, pinned with hashes
 
-$(STAMP): pyproject.toml requirements.txt
+$(PROGRAM): pyproject.toml requirements.txt
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    apt-get update -qq && apt-get install -y -qq python3-venv; \
@@ -28,7 +29,13 @@ $(STAMP): pyproject.toml requirements.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: setup ## The main job from end to end, on generated data
+setup: $(STAMP) ## The same with everything for tests, documentation and every table format
+
+$(STAMP): $(PROGRAM) requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.txt --requirement requirements-dev.txt
+	@touch $@
+
+demo: program ## The main job from end to end, on generated data
 	@$(BIN)/tallyveil demo --out out/demo
 
 check: setup ## Formatting, lint and types
@@ -58,6 +65,9 @@ bench: setup ## Measure against the peers, side by side; writes docs/benchmarks.
 
 bench-quick: setup ## The same at small sizes, in minutes; installs no peer
 	$(BIN)/python -m benchmarks --quick --out results/benchmarks-quick
+
+dist: program ## Build the wheel that a user installs, into dist/
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
 docs: setup ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -1,9 +1,10 @@
-"""Write requirements.txt: every pinned version with the hashes of its files.
+"""Write requirements.txt and requirements-dev.txt: pinned versions with the hashes of their files.
 
-    python tools/pin.py
+    .venv/bin/python tools/pin.py
 
-Versions come from constraints.txt, hashes from the index that pip is set up to use. The
-installer then refuses any file that is not one of those seen when this was run.
+The first holds what the program needs, the second what tests, documentation and optional formats
+need besides. Versions come from constraints.txt, hashes from the index that pip is set up to use.
+The installer then refuses any file that is not one of those seen when this was run.
 """
 
 from __future__ import annotations
@@ -11,11 +12,16 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 import urllib.request
+from importlib.metadata import requires
 from pathlib import Path
 
+from packaging.requirements import Requirement
+
 ROOT = Path(__file__).resolve().parents[1]
-CONSTRAINTS, REQUIREMENTS = ROOT / "constraints.txt", ROOT / "requirements.txt"
+CONSTRAINTS = ROOT / "constraints.txt"
+PROGRAM, DEVELOPMENT = ROOT / "requirements.txt", ROOT / "requirements-dev.txt"
 PEERS = "# Only for the peers"
 """Where the pins begin that nobody needs but the benchmarks."""
 
@@ -46,7 +52,7 @@ def find_index() -> str:
 
 def find_hashes(index: str, name: str, version: str) -> list[str]:
     """SHA-256 of every file of one version that a supported machine could install."""
-    address = f"{index.rstrip('/')}/{re.sub(r'[-_.]+', '-', name).lower()}/"
+    address = f"{index.rstrip('/')}/{normalise(name)}/"
     with urllib.request.urlopen(address, timeout=60) as answer:
         links = LINK.findall(answer.read().decode())
     stem = r"[-_.]+".join(map(re.escape, re.split(r"[-_.]+", name)))
@@ -66,17 +72,39 @@ def read_versions() -> list[tuple[str, str]]:
     return [(name.strip(), version.strip()) for name, version in pins]
 
 
+def normalise(name: str) -> str:
+    """The one spelling of a package's name."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def find_program() -> set[str]:
+    """Every package that the program needs to be built and to run, from what is installed."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    waiting = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    found = {"editables"}  # hatchling asks for it when the project is installed from its folder
+    while waiting:
+        asked = Requirement(waiting.pop())
+        if asked.marker and not asked.marker.evaluate({"extra": ""}):
+            continue
+        if normalise(asked.name) not in found:
+            found.add(normalise(asked.name))
+            waiting += requires(asked.name) or ()
+    return found
+
+
 def main() -> None:
-    """Write requirements.txt."""
-    index = find_index()
-    parts = [HEADER]
+    """Write both files."""
+    index, program = find_index(), find_program()
+    files = {PROGRAM: [HEADER], DEVELOPMENT: [HEADER]}
     for name, version in read_versions():
         hashes = find_hashes(index, name, version)
         if not hashes:
             raise SystemExit(f"The index has no file of {name} {version}.")
         lines = [f"{name}=={version}", *(f"    --hash=sha256:{digest}" for digest in hashes)]
-        parts.append(" \\\n".join(lines) + "\n")
-    REQUIREMENTS.write_text("".join(parts), encoding="utf-8")
+        file = PROGRAM if normalise(name) in program else DEVELOPMENT
+        files[file].append(" \\\n".join(lines) + "\n")
+    for path, parts in files.items():
+        path.write_text("".join(parts), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What is installed is pinned: versions in constraints.txt, their hashes in requirements.txt."""
+"""What is installed is pinned: versions in constraints.txt, their hashes in the two files for pip."""
 
 import re
 import tomllib
@@ -6,7 +6,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PINS = (ROOT / "constraints.txt").read_text(encoding="utf-8")
-HASHED = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+PROGRAM, DEVELOPMENT = (
+    (ROOT / name).read_text(encoding="utf-8") for name in ("requirements.txt", "requirements-dev.txt")
+)
+HASHED = PROGRAM + DEVELOPMENT
 
 
 def normal(name):
@@ -20,7 +23,10 @@ def pins(text):
 def test_every_pin_has_hashes_and_the_same_version():
     needed, _, _ = PINS.partition("# Only for the peers")
     assert pins(HASHED) == pins(needed)
-    for block in re.split(r"(?m)^(?=\w)", HASHED)[1:]:
+    assert not set(pins(PROGRAM)) & set(pins(DEVELOPMENT))
+    for block in re.split(r"(?m)^(?=[\w#])", HASHED):
+        if block.startswith("#") or not block:
+            continue
         assert re.fullmatch(r"[\w.-]+==\S+( \\\n    --hash=sha256:[0-9a-f]{64})+\n", block)
 
 
@@ -38,3 +44,9 @@ def test_everything_the_project_asks_for_is_pinned():
     asked = {normal(re.match(r"[\w.-]+", line)[0]) for lines in lists for line in lines}
     assert {"numpy", "hatchling", "pytest"} <= asked
     assert asked - {"tallyveil"} <= set(pins(HASHED))
+
+
+def test_the_program_is_installed_without_tools_for_tests():
+    core = set(pins(PROGRAM))
+    assert {"numpy", "scipy", "clarabel", "cryptography", "typer", "hatchling", "editables"} <= core
+    assert not core & {"pytest", "mypy", "ruff", "mkdocs", "pandas", "polars", "pyarrow", "matplotlib"}
