@@ -1,4 +1,4 @@
-"""What is installed is pinned: versions in constraints.txt, their hashes in the two files for pip."""
+"""What is installed is pinned: versions in constraints.txt, hashes in the two files for pip."""
 
 import re
 import tomllib
@@ -7,7 +7,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PINS = (ROOT / "constraints.txt").read_text(encoding="utf-8")
 PROGRAM, DEVELOPMENT = (
-    (ROOT / name).read_text(encoding="utf-8") for name in ("requirements.txt", "requirements-dev.txt")
+    (ROOT / name).read_text(encoding="utf-8")
+    for name in ("requirements.txt", "requirements-dev.txt")
 )
 HASHED = PROGRAM + DEVELOPMENT
 
@@ -49,4 +50,13 @@ def test_everything_the_project_asks_for_is_pinned():
 def test_the_program_is_installed_without_tools_for_tests():
     core = set(pins(PROGRAM))
     assert {"numpy", "scipy", "clarabel", "cryptography", "typer", "hatchling", "editables"} <= core
-    assert not core & {"pytest", "mypy", "ruff", "mkdocs", "pandas", "polars", "pyarrow", "matplotlib"}
+    assert not core & {
+        "pytest",
+        "mypy",
+        "ruff",
+        "mkdocs",
+        "pandas",
+        "polars",
+        "pyarrow",
+        "matplotlib",
+    }

@@ -26,9 +26,11 @@ def test_it_says_what_a_reader_needs(method):
     titles = (
         "The promise to a person",
         "What was done",
+        "What may be added up",
         "What it cost",
         "Accuracy of count",
         "Known limitations",
+        "To print under the table",
         "How to check this release",
         "Technical record",
     )
@@ -37,6 +39,30 @@ def test_it_says_what_a_reader_needs(method):
     assert text.count("<svg") == (2 if method == "preserve" else 3)
     assert "tallyveil check" in text
     assert "factor of 2.72" in text
+
+
+def test_what_may_be_added_up_stands_before_any_picture():
+    _, text = page(method="preserve")
+    assert text.index("What may be added up") < text.index("<svg")
+
+
+def test_true_counts_above_every_published_one_are_greyed_and_explained():
+    rel, text = page(method="geometric", upper=50)
+    largest = int(rel.table.max())
+    assert largest < 50
+    grey = re.findall(r"<tr class=absent><td class=number>([\d,]+)", text)
+    assert grey
+    assert all(int(true) > largest for true in grey)
+    assert f"true counts above {largest}, the largest published count" in text
+    _, full = page(method="geometric", upper=5, epsilon=0.1)
+    assert "class=absent" not in full
+
+
+def test_no_sentence_of_the_promise_has_four_clauses():
+    _, text = page()
+    promise = re.search(r'<p class="promise">(.*?)</p>', text)[1]
+    assert all(sentence.count(",") <= 2 for sentence in promise.split(". "))
+    assert "(1/" not in text
 
 
 def test_it_needs_no_network():

@@ -77,8 +77,9 @@ def _compare_version_1(unit: PrivacyUnit) -> str:
 def _judge(epsilon: Fraction, kind: str, version: int) -> str:
     """What that factor means: the smaller it is, the more can be said."""
     if epsilon <= 1 or version == 1:
+        joint = ": w" if version == 1 else ". W"
         return (
-            f": whatever anyone concludes about that {kind} from it, they could have concluded "
+            f"{joint}hatever anyone concludes about that {kind} from it, they could have concluded "
             f"nearly as well without {'them' if kind == 'person' else 'it'}."
         )
     if epsilon <= WEAK_EPSILON:

@@ -16,7 +16,7 @@ from tallyveil.publish.records import ColumnRecord
 
 __all__ = ["adding_words", "column_section", "limits_of"]
 
-WIDEST_HEATMAP = 200
+WIDEST_HEATMAP = 60
 """Up to this largest published count the mechanism is shown as a picture."""
 
 SHOWN = [0, 3, *(m * 10**e for e in range(7) for m in (1, 2, 5))]
@@ -101,7 +101,10 @@ def _accuracy_table(column: ColumnRecord, share: str) -> str:
     wanted = sorted({*SHOWN, column.histogram.largest, column.upper} & set(stated))
     header = ["true count", "bias", "root mean squared error", f"{share} interval"]
     rows = [_accuracy_row(column, accuracy, true, stated[true]) for true in wanted]
-    return table(header, rows, numbers=(0, 1, 2, 3))
+    absent = [at for at, true in enumerate(wanted) if true > column.histogram.largest]
+    note = f"In grey: true counts above {column.histogram.largest:,}, the largest published count."
+    made = table(header, rows, numbers=(0, 1, 2, 3), absent=absent)
+    return made + (paragraph(note, "note") if absent else "")
 
 
 def _accuracy_row(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["figure", "notes", "page", "paragraph", "section", "table"]
+__all__ = ["figure", "notes", "page", "paragraph", "quote", "section", "table"]
 
 STYLE = """
 :root { --ink: #22303c; --soft: #5f6f7c; --line: #dfe5e9; --blue: #2f6f9f; --wash: #f5f8fa; }
@@ -17,7 +17,7 @@ h1 { font-size: 2rem; line-height: 1.2; margin: 0 0 .3rem; font-weight: 600; }
 h2 { font-size: 1.25rem; margin: 2.8rem 0 .6rem; font-weight: 600; }
 h3 { font-size: 1.02rem; margin: 1.8rem 0 .4rem; font-weight: 600; }
 p { margin: .5rem 0; }
-.lead { color: var(--soft); margin: 0 0 1.6rem; }
+.lead { color: var(--soft); margin: 0 0 1.6rem; } .note { color: var(--soft); font-size: .9rem; }
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr));
          gap: 1px; background: var(--line); border: 1px solid var(--line);
          border-radius: 8px; overflow: hidden; margin: 1.4rem 0; }
@@ -39,7 +39,10 @@ table { border-collapse: collapse; width: 100%; font-size: .92rem; margin: .8rem
 th { text-align: left; font-weight: 600; color: var(--soft); border-bottom: 1px solid var(--line);
      padding: .35rem .8rem .35rem 0; vertical-align: bottom; }
 td { border-bottom: 1px solid var(--line); padding: .35rem .8rem .35rem 0; vertical-align: top; }
-td.number, th.number { text-align: right; white-space: nowrap; }
+td.number, th.number { text-align: right; } td.number { white-space: nowrap; }
+tr.absent td { color: var(--soft); font-style: italic; }
+blockquote { margin: .8rem 0; padding: .8rem 1.2rem; border: 1px solid var(--line);
+             border-radius: 8px; font-size: .95rem; }
 tr { break-inside: avoid; }
 ul, ol { padding-left: 1.2rem; margin: .4rem 0; } li { margin: .25rem 0; }
 code, pre { font: .87em/1.5 ui-monospace, "DejaVu Sans Mono", Menlo, monospace; }
@@ -53,6 +56,13 @@ footer { margin-top: 3rem; padding-top: 1rem; border-top: 1px solid var(--line);
 table.sheet, table.sheet > tbody > tr > td { margin: 0; padding: 0; border: 0; font-size: 1rem; }
 table.sheet > thead > tr > th { padding: 0; border: 0; position: sticky; top: 0; z-index: 9; }
 table.sheet > tbody > tr { break-inside: auto; }
+@media (max-width: 36rem) {  /* a phone: pictures keep a size that can be read, and scroll */
+  .facts { grid-template-columns: 1fr 1fr; } h1 { font-size: 1.6rem; }
+  main { padding: 1.8rem 1rem 3rem; }
+  th, td { padding-right: .5rem; } th:last-child, td:last-child { padding-right: 0; }
+  figure { overflow-x: auto; } figure svg { min-width: 34rem; }
+  figcaption { position: sticky; left: 0; }
+}
 @page { margin: 18mm 16mm; }
 @media print {
   main { max-width: none; padding: 0; } body { font-size: 10.5pt; }
@@ -104,8 +114,18 @@ def figure(svg: str, caption: str, narrow: bool = False) -> str:
     return f"<figure{kind}>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """A table of plain text; the columns in `numbers` are set flush right."""
+def quote(text: str) -> str:
+    """A passage that a reader may copy."""
+    return f"<blockquote>{escape(text)}</blockquote>"
+
+
+def table(
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    numbers: Sequence[int] = (),
+    absent: Sequence[int] = (),
+) -> str:
+    """A table of plain text; columns in `numbers` are flush right, rows in `absent` are greyed."""
 
     def cells(values: Sequence[str], tag: str) -> str:
         return "".join(
@@ -113,6 +133,9 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequenc
             for at, value in enumerate(values)
         )
 
-    body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
+    body = "".join(
+        f"<tr{' class=absent' if at in absent else ''}>{cells(row, 'td')}</tr>"
+        for at, row in enumerate(rows)
+    )
     head = f"<thead><tr>{cells(header, 'th')}</tr></thead>" if header else ""
     return f'<div class="scroll"><table>{head}<tbody>{body}</tbody></table></div>'

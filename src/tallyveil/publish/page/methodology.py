@@ -14,7 +14,7 @@ from tallyveil.arrays import Floats
 from tallyveil.budget.entries import shown_rational
 from tallyveil.publish.accuracy import WIDEST_PICTURE
 from tallyveil.publish.page.columns import adding_words, column_section, limits_of
-from tallyveil.publish.page.html import notes, page, paragraph, section, table
+from tallyveil.publish.page.html import notes, page, paragraph, quote, section, table
 from tallyveil.publish.receipt import FLOAT_PROTECTION, Receipt
 from tallyveil.publish.records import ColumnRecord, LedgerRecord
 from tallyveil.publish.tradeoff import moves_counts
@@ -48,13 +48,14 @@ def methodology(receipt: Receipt, matrices: Sequence[Floats | None]) -> str:
             *_promise_notes(receipt),
         ),
         section("What was done", *_what_was_done(receipt)),
+        section("What may be added up", *_adding_up(receipt)),
         section("What it cost", *_costs(receipt)),
     ]
     for column, matrix in zip(columns, matrices, strict=True):
         body.append(column_section(column, matrix))
     body += [
-        *_adding_up(receipt),
         section("Known limitations", notes(_limitations(receipt))),
+        section("To print under the table", quote(_credit(receipt))),
         section("How to check this release", *_how_to_check(receipt)),
         section("Technical record", *_record(receipt)),
         f"<footer>Release {escape(receipt.release)}, made {escape(receipt.created)} with "
@@ -199,7 +200,7 @@ def _costs(receipt: Receipt) -> list[str]:
     ]
     if receipt.ladder is not None:
         parts.append(paragraph(_ladder_words(receipt)))
-    parts.append(paragraph(f"Composition: {receipt.composition}."))
+    parts.append(paragraph(_composition_words(receipt)))
     entry = receipt.ledger
     parts.append(
         paragraph(
@@ -213,6 +214,17 @@ def _costs(receipt: Receipt) -> list[str]:
     if entry and receipt.composed is not None:
         parts.append(paragraph(_account_words(receipt, entry)))
     return parts
+
+
+def _composition_words(receipt: Receipt) -> str:
+    """How the amounts of the stages come to the total, for people."""
+    if receipt.ladder is not None:
+        return "Every level is drawn from the one before, so all together cost what the first does."
+    each = "sum of a level" if receipt.sums is not None else "row of a column"
+    return (
+        f"The amounts of the stages add up. Every {each} has the same amount, which is paid once: "
+        f"one move of one {receipt.unit.kind} changes one of them."
+    )
 
 
 def _account_words(receipt: Receipt, entry: LedgerRecord) -> str:
@@ -244,9 +256,31 @@ def _ladder_words(receipt: Receipt) -> str:
 
 
 def _adding_up(receipt: Receipt) -> list[str]:
-    """How published values are added, unless they add up by themselves."""
-    parts = [part for c in receipt.columns if not c.kind.adds_up for part in adding_words(c)]
-    return [section("Adding up", *parts)] if parts else []
+    """Which published values may be added, and what to ask for where they may not."""
+    apart = [part for c in receipt.columns if not c.kind.adds_up for part in adding_words(c)]
+    if receipt.sums is None:
+        return apart
+    together = [c.name for c in receipt.columns if c.kind.adds_up]
+    words = (
+        f"Published values of {_list(together)} may be added within the groups that have a file "
+        "of sums: they add up to it exactly. Sums of other groups of rows are less accurate."
+    )
+    return [paragraph(words), *apart]
+
+
+def _credit(receipt: Receipt) -> str:
+    """What a publisher can print under the table."""
+    names = _list([column.name for column in receipt.columns])
+    adding = (
+        "Published counts add up to the published sums."
+        if all(column.kind.adds_up for column in receipt.columns)
+        else "Do not add them up: estimates of totals, with intervals, can be had from the release."
+    )
+    return (
+        f"The counts of {names} are protected by differential privacy (epsilon "
+        f"{float(receipt.epsilon):.4g} for one {receipt.unit.kind}) and differ from the true "
+        f"counts by random noise. METHODOLOGY.html says by how much. {adding}"
+    )
 
 
 def _limitations(receipt: Receipt) -> list[str]:
@@ -327,8 +361,7 @@ def _record(receipt: Receipt) -> list[str]:
 
 
 def _amount(epsilon: Fraction) -> str:
-    number, exact = f"{float(epsilon):.6g}", str(epsilon)
-    return number if len(exact) > 24 or "/" not in exact else f"{number} ({exact})"
+    return f"{float(epsilon):.6g}"  # the receipt has it exactly
 
 
 def _list(names: Sequence[str], most: int = 12) -> str:
