@@ -22,9 +22,6 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
 PROGRAM, DEVELOPMENT = ROOT / "requirements.txt", ROOT / "requirements-dev.txt"
-PEERS = "# Only for the peers"
-"""Where the pins begin that nobody needs but the benchmarks."""
-
 HEADER = "# Written by tools/pin.py from constraints.txt; do not edit. No addresses here.\n"
 LINK = re.compile(r'#sha256=([0-9a-f]{64})"[^>]*>\s*([^<\s]+)\s*</a>')
 OLD_PYTHON = re.compile(r"-(cp2\d*|cp3\d|cp310|pp\d+|py2)-(?!abi3)")
@@ -66,8 +63,7 @@ def find_hashes(index: str, name: str, version: str) -> list[str]:
 
 def read_versions() -> list[tuple[str, str]]:
     """Name and version of every pin, in the order of the file."""
-    text, _, _ = CONSTRAINTS.read_text(encoding="utf-8").partition(PEERS)
-    lines = text.splitlines()
+    lines = CONSTRAINTS.read_text(encoding="utf-8").splitlines()
     pins = [line.partition("==")[::2] for line in lines if line and not line.startswith("#")]
     return [(name.strip(), version.strip()) for name, version in pins]
 
