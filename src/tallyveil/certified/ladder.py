@@ -26,6 +26,7 @@ from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.geometric import geometric, geometric_step
 from tallyveil.proof import certificate as document
 from tallyveil.proof.costs import count_characters, require_few_products
+from tallyveil.proof.decimals import parse_table
 from tallyveil.proof.exponent import Growth
 from tallyveil.proof.products import exact_product, ratio_holds
 from tallyveil.proof.ratios import Verdict
@@ -271,7 +272,7 @@ class Ladder(Certified):
         query = Query.from_dict(data["query"])
         product: BigIntegers = np.eye(len(query.inputs), dtype=np.int64).astype(object)
         rungs = []
-        tables = [document.read_rows(lines) for lines in data["weights"]]
+        tables = [parse_table(lines) for lines in data["weights"]]
         for power, (text, weights) in enumerate(zip(data["epsilons"], tables, strict=True), 1):
             product = exact_product(product, weights)
             rungs.append(_make_rung(query, exact_epsilon(text), weights, product, TOTAL**power))

@@ -8,6 +8,7 @@ from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedGeometric, CertifiedMechanism, CertifiedNoise
 from tallyveil.errors import VerificationError
 from tallyveil.proof import certificate as document
+from tallyveil.proof.decimals import parse_table
 from tallyveil.proof.geometric_noise import GeometricNoise
 from tallyveil.proof.verify import read_document, verify
 from tallyveil.query import Query
@@ -46,4 +47,4 @@ def load(path: str | Path) -> CertifiedMechanism | CertifiedGeometric | Certifie
     query = Query.from_dict(claim["query"])
     if claim["law"] == "geometric":
         return CertifiedGeometric(claim, query, GeometricNoise.from_dict(data["noise"]))
-    return CertifiedMechanism(claim, query, document.read_rows(data["weights"]))
+    return CertifiedMechanism(claim, query, parse_table(data["weights"]))

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tallyveil.proof.decimals import read_table, write_table
 
 __all__ = [
     "CERTIFICATE_FORMAT",
@@ -24,6 +26,7 @@ __all__ = [
     "VERSION",
     "canonical",
     "digest",
+    "lines_sha256",
     "read_rows",
     "rows_text",
     "seal",
@@ -68,22 +71,28 @@ def weights_sha256(weights: NDArray[np.int64]) -> str:
     >>> weights_sha256(np.array([[1, 2]])) == hashlib.sha256(b"1 2\\n").hexdigest()
     True
     """
-    return hashlib.sha256("".join(line + "\n" for line in rows_text(weights)).encode()).hexdigest()
+    return _hash_parts(write_table(weights))
+
+
+def lines_sha256(lines: Sequence[str]) -> str:
+    """SHA-256 of the weights whose lines these are: `weights_sha256` of what they say."""
+    return _hash_parts((line + "\n").encode() for line in lines)
+
+
+def _hash_parts(parts: Iterable[bytes]) -> str:
+    whole = hashlib.sha256()
+    for part in parts:
+        whole.update(part)
+    return whole.hexdigest()
 
 
 def rows_text(weights: NDArray[np.int64]) -> list[str]:
     """One line of decimals per row: exact in any JSON reader, unlike large numbers."""
-    return [" ".join(map(str, row)) for row in weights.tolist()]
+    return [line for part in write_table(weights) for line in part.decode().splitlines()]
 
 
 def read_rows(lines: Sequence[str]) -> NDArray[np.int64]:
     """The weights that `rows_text` wrote; a ValueError for anything else."""
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
         raise ValueError("weights must be a list of lines")
-    try:
-        weights = np.array([[int(cell) for cell in line.split(" ")] for line in lines], np.int64)
-    except OverflowError:
-        raise ValueError("a weight does not fit 63 bits") from None
-    if rows_text(weights) != lines:
-        raise ValueError("weights are not plain decimals")
-    return weights
+    return read_table(lines)

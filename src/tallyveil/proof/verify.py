@@ -1,10 +1,10 @@
 """The trusted step: is what this file says private, checked from scratch in integers?
 
-This module, `ratios`, `exponent`, `products`, the reading of files in `certificate` and, for
-noise without a matrix, `GeometricNoise.check` are all that has to be right for a certified
-release to be private. They import no solver, no design code and no source of randomness,
-decide nothing by comparing doubles, and believe nothing a file says about itself: epsilon's
-factor, hashes, totals, ratios and the worst cell are computed again and compared.
+This module, `ratios`, `exponent`, `products`, the reading of files in `certificate` and
+`decimals` and, for noise without a matrix, `GeometricNoise.check` are all that has to be right
+for a certified release to be private. They import no solver, no design code and no source of
+randomness, decide nothing by comparing doubles, and believe nothing a file says about itself:
+epsilon's factor, hashes, totals, ratios and the worst cell are computed again and compared.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _judge_weights(lines: Any, claim: Mapping[str, Any]) -> Verdict:
     written = _count_characters(lines, query.shape)
     require_few_comparisons(query.neighbours, query.shape[1], delta, written)
     weights = document.read_rows(lines)
-    _require_hash(document.weights_sha256(weights), claim)
+    _require_hash(document.lines_sha256(lines), claim)
     return _with_reason(check_weights(weights, query.neighbours, epsilon, delta), query)
 
 
