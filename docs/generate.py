@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ import typer
 import tallyveil as tv
 from tallyveil.cli import common
 from tallyveil.cli.app import app
+from tallyveil.publish.request_file import make_schema
 
 ROOT = Path(__file__).parents[1]
 STUBS = {"tv": "__init__.pyi", "tv.results": "results.pyi", "tv.papers": "papers/__init__.pyi"}
@@ -213,7 +215,13 @@ def _cell(text: str | None) -> str:
     return _text(text).replace("|", "\\|")
 
 
+def request_schema() -> str:
+    """The JSON schema of request files."""
+    return json.dumps(make_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
 if __name__ == "__main__":
+    (ROOT / "docs" / "request.schema.json").write_text(request_schema(), encoding="utf-8")
     (ROOT / "docs" / "api.md").write_text(api_page(), encoding="utf-8")
     (ROOT / "docs" / "reference.md").write_text(reference_page(), encoding="utf-8")
     (ROOT / "docs" / "tolerances.md").write_text(tolerances_page(), encoding="utf-8")

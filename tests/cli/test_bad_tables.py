@@ -34,7 +34,6 @@ BAD = {
     "empty file": ("", "empty"),
     "header only": ("county,cases\n", "no rows"),
     "wrong delimiter": ("\n".join(GOOD).replace(",", ";") + "\n", "--delimiter ';'"),
-    "byte-order mark": ("\ufeff" + lines(), "--encoding utf-8-sig"),
     "mixed line endings": (lines().replace("\n", "\r\n", 9), "mixes line endings"),
     "rows of unequal length": (lines((5, "c4,1,2")), "Row 5 has 3 cells"),
     "repeated column": (lines((0, "cases,cases")), "more than once"),

@@ -22,6 +22,7 @@ def generate():
         ("docs/command-line.md", "command_line_page"),
         ("docs/api.md", "api_page"),
         ("docs/reference.md", "reference_page"),
+        ("docs/request.schema.json", "request_schema"),
     ],
 )
 def test_the_file_is_what_the_program_says(generate, file, maker):

@@ -13,6 +13,8 @@ HEAVY = {
     "pyarrow",
     "pandas",
     "polars",
+    "openpyxl",
+    "pyreadstat",
     "sqlite3",
     "typer",
     "rich",

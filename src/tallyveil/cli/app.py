@@ -22,6 +22,9 @@ from tallyveil.cli import (
     reproduce,
     verify,
 )
+from tallyveil.cli import (
+    run as run_request,
+)
 from tallyveil.cli.common import fail
 
 __all__ = ["app", "run"]
@@ -36,6 +39,7 @@ app = typer.Typer(
 app.command("demo", epilog=demo.EXAMPLE)(demo.command)
 app.command("inspect", epilog=inspect.EXAMPLE)(inspect.command)
 app.command("privatize", epilog=privatize.EXAMPLE)(privatize.command)
+app.command("run", epilog=run_request.EXAMPLE)(run_request.command)
 app.command("design", epilog=design.EXAMPLE)(design.command)
 app.command("compare", epilog=compare.EXAMPLE)(compare.command)
 app.command("verify", epilog=verify.EXAMPLE)(verify.command)

@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 
 from tallyveil.cli.common import JsonOption, example, one_line, out, print_json, text_table
+from tallyveil.cli.options import takes_release_options
+from tallyveil.publish.options import FILE, ReleaseOptions
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -17,12 +19,11 @@ MOST_SHOWN = 60
 """Columns listed at the most."""
 
 
+@takes_release_options(leave_out=["thousands", "decimal", "missing"], panel=FILE)
 def command(
     file: Annotated[Path, typer.Argument(help="The table.", show_default=False)],
-    delimiter: Annotated[
-        str | None, typer.Option(help="What separates cells: one character, or 'tab'.")
-    ] = None,
-    encoding: Annotated[str, typer.Option(help="The encoding of a text file.")] = "utf-8",
+    *,
+    options: ReleaseOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Show a table's columns and types; never a value.
@@ -30,9 +31,10 @@ def command(
     The largest count is not shown either: a range that is taken from the data reveals it.
     Choose one that is publicly known.
     """
+    from tallyveil.publish.forms import check_form
     from tallyveil.tables.source import read_table
 
-    table = read_table(file, "\t" if delimiter == "tab" else delimiter, encoding)
+    table = read_table(file, check_form(options, False)[0])
     columns = [{"name": name, "type": table.type_of(name)} for name in table.names]
     if as_json:
         print_json({"kind": table.kind, "rows": table.rows, "columns": columns})

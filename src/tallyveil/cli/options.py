@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from functools import wraps
 from pathlib import Path
@@ -13,7 +13,7 @@ import typer
 
 from tallyveil.publish.options import ReleaseOptions
 
-__all__ = ["takes_release_options"]
+__all__ = ["make_options", "takes_given_options", "takes_release_options"]
 
 KINDS: dict[str, Any] = {
     "text": str,
@@ -26,35 +26,70 @@ KINDS: dict[str, Any] = {
 
 
 def takes_release_options(
-    leave_out: Sequence[str], required: Sequence[str] = ()
+    leave_out: Sequence[str] = (), required: Sequence[str] = (), panel: str | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of a release beside its own.
 
     The command gets them as one `ReleaseOptions` in its argument `options`. Those in
-    `leave_out`, and what only Python takes, are not offered.
+    `leave_out`, and what only Python takes, are not offered; with `panel`, only its own are.
     """
     offered = [
         field
         for field in fields(ReleaseOptions)
-        if field.metadata["cli"] != "none" and field.name not in leave_out
+        if field.metadata["cli"] != "none"
+        and field.name not in leave_out
+        and panel in (None, field.metadata["panel"])
     ]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def call(**given: Any) -> None:
             asked = {field.name: given.pop(field.name) for field in offered}
-            command(options=_make_options(asked), **given)
+            command(options=make_options(asked), **given)
 
         own = inspect.signature(command, eval_str=True).parameters
-        parameters = [
-            *(parameter for parameter in own.values() if parameter.name != "options"),
-            *(_make_parameter(field, field.name in required) for field in offered),
-        ]
-        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        call.__annotations__ = {p.name: p.annotation for p in parameters}
+        added = [_make_parameter(field, field.name in required) for field in offered]
+        _set_parameters(call, [*own.values()], "options", added)
         return call
 
     return decorate
+
+
+def takes_given_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command every option of a release beside its own, as the dict `given` of those
+    that stand on the command line.
+    """
+    offered = [field for field in fields(ReleaseOptions) if field.metadata["cli"] != "none"]
+
+    @wraps(command)
+    def call(context: typer.Context, **every: Any) -> None:
+        asked = {field.name: every.pop(field.name) for field in offered}
+        given = {name: value for name, value in asked.items() if _is_typed(context, name)}
+        command(given=given, **every)
+
+    own = inspect.signature(command, eval_str=True).parameters
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    first = inspect.Parameter("context", kind, annotation=typer.Context)
+    added = [_make_parameter(field, False) for field in offered]
+    _set_parameters(call, [first, *own.values()], "given", added)
+    return call
+
+
+def _is_typed(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _set_parameters(
+    call: Callable[..., None],
+    own: Sequence[inspect.Parameter],
+    replaced: str,
+    added: Sequence[inspect.Parameter],
+) -> None:
+    """Let a command be called with its own parameters, but one, and those that are added."""
+    parameters = [*(p for p in own if p.name != replaced), *added]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {p.name: p.annotation for p in parameters}
 
 
 def _make_parameter(field: Field[Any], required: bool) -> inspect.Parameter:
@@ -74,10 +109,11 @@ def _make_parameter(field: Field[Any], required: bool) -> inspect.Parameter:
     )
 
 
-def _make_options(asked: dict[str, Any]) -> ReleaseOptions:
+def make_options(asked: Mapping[str, Any]) -> ReleaseOptions:
     """The options as the library takes them; what was not given keeps its default."""
-    if "loss" in asked:
+    found = {name: value for name, value in asked.items() if value is not None}
+    if "loss" in found:
         from tallyveil.loss import parse_loss
 
-        asked["loss"] = parse_loss(asked["loss"])
-    return ReleaseOptions(**{name: value for name, value in asked.items() if value is not None})
+        found["loss"] = parse_loss(found["loss"])
+    return ReleaseOptions(**found)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tallyveil.publish.prepare import Prepared
     from tallyveil.publish.release import Release
 
-__all__ = ["EXAMPLE", "command", "publish_file"]
+__all__ = ["EXAMPLE", "command", "publish_and_show", "publish_file"]
 
 EXAMPLE = example(
     "tallyveil privatize cases.csv --count cases --keep all --upper 60 --epsilon 1 --out release/",
@@ -31,7 +31,10 @@ STEPS = 5
 @takes_release_options(leave_out=["levels"])
 def command(
     file: Annotated[
-        Path, typer.Argument(help="CSV, TSV, Parquet or Arrow file.", show_default=False)
+        Path,
+        typer.Argument(
+            help="CSV, Excel, Parquet or Arrow file; - for standard input.", show_default=False
+        ),
     ],
     *,
     options: ReleaseOptions,
@@ -47,9 +50,36 @@ def command(
         int | None,
         typer.Option(help="For --dry-run: how many rows the table has.", rich_help_panel=OUTPUT),
     ] = None,
+    save_request: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write these options as a request file for tallyveil run.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Publish a private version of a table of counts, as a folder that a stranger can check."""
+    if save_request is not None:
+        from tallyveil.publish.request_file import save_request as write
+
+        write(save_request, options, str(file))
+        note(f"The request is in {save_request}: run it again with tallyveil run.")
+    publish_and_show(
+        file, options, shlex.join(sys.argv), dry_run=dry_run, rows=rows, as_json=as_json
+    )
+
+
+def publish_and_show(
+    file: Path,
+    options: ReleaseOptions,
+    words: str,
+    *,
+    dry_run: bool,
+    rows: int | None,
+    as_json: bool,
+) -> None:
+    """Publish a table, or only plan it, and show what was promised, spent and written."""
     from tallyveil.errors import UsageError
 
     if dry_run:
@@ -59,16 +89,19 @@ def command(
         return
     if rows is not None:
         raise UsageError("--rows goes with --dry-run: otherwise the table's rows are counted.")
-    (release,) = publish_file(file, options, shlex.join(sys.argv))
+    releases = publish_file(file, options, words)
     if as_json:
-        print_json({"out": str(options.out), "receipt": release.receipt.to_dict()})
+        documents = [release.receipt.to_dict() for release in releases]
+        found = {"receipt": documents[0]} if len(documents) == 1 else {"receipts": documents}
+        print_json({"out": str(options.out), **found})
         return
     from tallyveil.cli.summary import receipt_lines
 
-    out.print("\n".join(receipt_lines(release.receipt)), markup=False)
+    for release in releases:
+        out.print("\n".join(receipt_lines(release.receipt)), markup=False)
+    files = sum(len(release.files) + 1 for release in releases)
     out.print(
-        f"\nWritten to {options.out}: {len(release.files) + 1} files. "
-        f"Check it with: tallyveil check {options.out}",
+        f"\nWritten to {options.out}: {files} files. Check it with: tallyveil check {options.out}",
         markup=False,
     )
 

@@ -122,20 +122,19 @@ def read_source(path: Path, column: str | None, *, strict: bool) -> Source:
     adder = make_adder(load_stage(folder, record.counts_stage), record.upper, record.matching)
     free = None
     if receipt.zeros is not None:
-        from tallyveil.tables.source import read_table
+        from tallyveil.tables.source import read_published
 
         facts = receipt.table
-        free = receipt.zeros.find_free(read_table(table, facts.delimiter, facts.encoding))
+        free = receipt.zeros.find_free(read_published(table, facts.delimiter, facts.encoding))
     return Source(whole, column or record.name, table, record, adder, free)
 
 
 def read_cells(file: Path, delimiter: str | None, encoding: str) -> Cells:
     """The cells of a released table by column, as text."""
-    from tallyveil.tables.source import read_table
+    from tallyveil.tables.source import read_published
 
-    encoding = "utf-8-sig" if encoding == "utf-8" else encoding  # reads a byte-order mark too
     mark = "\t" if delimiter == "tab" else delimiter or _guess_delimiter(file)
-    table = read_table(file, mark, encoding)
+    table = read_published(file, mark, encoding)
     return Cells({name: table.labels(name) for name in table.names}, mark)
 
 

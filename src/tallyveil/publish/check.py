@@ -355,7 +355,8 @@ def _check_together(root: Path, levels: list[Path]) -> str:
     numbers = [ladder.level for ladder in ladders if ladder is not None]
     require(numbers == list(range(1, len(levels) + 1)), "the levels are not 1, 2, 3, ...")
     together = {
-        (r.release, r.created, r.program, r.unit, r.disjoint, r.ledger, r.table) for r in receipts
+        (r.release, r.created, r.program, r.unit, r.disjoint, r.ledger, r.table, r.about)
+        for r in receipts
     }
     columns = {tuple((c.name, c.upper, c.above, c.why) for c in r.columns) for r in receipts}
     require(len(together) == len(columns) == 1, "the levels are not of one release")

@@ -23,6 +23,10 @@ MEDIA_TYPES = {
     "tsv": "text/tab-separated-values",
     "parquet": "application/vnd.apache.parquet",
     "arrow": "application/vnd.apache.arrow.file",
+    "dta": "application/x-stata-dta",
+    "sav": "application/x-spss-sav",
+    "xpt": "application/x-sas-xport",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
 
 
@@ -85,26 +89,31 @@ def describe_data(
                 "constraints": {"required": True, "minimum": 0, "maximum": uppers[name]},
             }
         )
-    is_text = data.extension in ("csv", "tsv")
+    ending, _, packing = data.extension.partition(".")
+    is_text = ending in ("csv", "tsv")
     resource: dict[str, Any] = {
         "profile": "tabular-data-resource" if is_text else "data-resource",
         "name": "data",
         "path": receipt.table.file,
-        "format": data.extension,
-        "mediatype": MEDIA_TYPES[data.extension],
+        "format": ending,
+        "mediatype": MEDIA_TYPES[ending],
         "encoding": receipt.table.encoding,
         "bytes": len(content),
         "hash": f"sha256:{hashlib.sha256(content).hexdigest()}",
         "schema": {"fields": fields},
     }
+    if packing:
+        resource["compression"] = packing
     if is_text:
         resource["dialect"] = {"delimiter": receipt.table.delimiter, "header": True}
     package = {
         "profile": "data-package",
         "name": f"private-release-{receipt.release}",
-        "title": receipt.warning or "Privatized counts",
+        "title": "Privatized counts",
         "description": receipt.promise,
         "created": receipt.created,
+        **receipt.about.describe_package(),
+        **({"title": receipt.warning} if receipt.warning else {}),
         "resources": [resource, *(_describe_sums(*one) for one in (sums or {}).items())],
     }
     return (json.dumps(package, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()

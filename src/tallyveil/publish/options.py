@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from tallyveil.loss import Loss
     from tallyveil.sampling.entropy import Entropy
 
-__all__ = ["OUTPUT", "PRIVACY", "SUMS", "TABLE", "ReleaseOptions"]
+__all__ = ["ABOUT", "FILE", "OUTPUT", "PRIVACY", "SUMS", "TABLE", "ReleaseOptions"]
 
 TABLE, PRIVACY, OUTPUT = "The table", "Privacy and method", "Output"
 SUMS = "Sums that hold"
+ABOUT = "About the release"
+FILE = "The file"
 
 Names: TypeAlias = str | Sequence[str] | None
 PerColumn: TypeAlias = Any
@@ -268,9 +270,48 @@ class ReleaseOptions:
         ),
     )
     delimiter: str | None = field(
-        default=None, metadata=_told("What separates cells: one character, or 'tab'.", TABLE)
+        default=None, metadata=_told("What separates cells: one character, or 'tab'.", FILE)
     )
-    encoding: str = field(default="utf-8", metadata=_told("The encoding of a text file.", TABLE))
+    encoding: str = field(
+        default="utf-8",
+        metadata=_told("The encoding of a text file; one that begins with a mark says it.", FILE),
+    )
+    sheet: str | None = field(
+        default=None, metadata=_told("The sheet of an Excel workbook, by its name.", FILE)
+    )
+    skip_rows: int = field(
+        default=0, metadata=_told("Title lines before the header, left out.", FILE, "whole")
+    )
+    skip_footer: int = field(
+        default=0, metadata=_told("Footnote lines at the end, left out.", FILE, "whole")
+    )
+    comment: str | None = field(
+        default=None, metadata=_told("Lines that begin with this are left out, such as '#'.", FILE)
+    )
+    thousands: str | None = field(
+        default=None, metadata=_told("What separates thousands in counts, such as ','.", FILE)
+    )
+    decimal: str = field(
+        default=".", metadata=_told("What separates decimals in counts: '.' or ','.", FILE)
+    )
+    missing: Names = field(
+        default=None,
+        metadata=_told(
+            "A code for a suppressed or missing count, such as '*' ('' for an empty cell); repeat "
+            "for more. Rows with one are left out, and which they are is then not protected: they "
+            "must be public already.",
+            FILE,
+            "many",
+        ),
+    )
+    format: str | None = field(
+        default=None,
+        metadata=_told(
+            "Write the data as csv, tsv, xlsx, parquet, arrow, dta, sav, xpt, csv.gz or csv.zst; "
+            "otherwise as they came.",
+            OUTPUT,
+        ),
+    )
     unbiased: bool = field(
         default=False,
         metadata=_told(
@@ -288,6 +329,17 @@ class ReleaseOptions:
             OUTPUT,
             "switch",
         ),
+    )
+    title: str | None = field(
+        default=None, metadata=_told("What the release is called, on every document.", ABOUT)
+    )
+    publisher: str | None = field(default=None, metadata=_told("Who publishes it.", ABOUT))
+    contact: str | None = field(default=None, metadata=_told("Where readers can ask.", ABOUT))
+    period: str | None = field(
+        default=None, metadata=_told("The time the counts are about, such as 2026-01.", ABOUT)
+    )
+    licence: str | None = field(
+        default=None, metadata=_told("What readers may do with it, such as CC-BY-4.0.", ABOUT)
     )
     out: str | Path | None = field(
         default=None, metadata=_told("The release folder; must not exist.", OUTPUT, "path")

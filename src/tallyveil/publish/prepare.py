@@ -15,6 +15,7 @@ import numpy as np
 
 from tallyveil.arrays import Integers, Mask
 from tallyveil.errors import ArgumentError, TableError, UsageError
+from tallyveil.publish.forms import check_form
 from tallyveil.publish.hierarchy import find_tree
 from tallyveil.publish.layout import ROW_ORDERS, Layout, place_rows, read_columns
 from tallyveil.publish.options import ReleaseOptions
@@ -33,7 +34,9 @@ from tallyveil.tables.categories import (
     select_rows,
     sorted_order,
 )
+from tallyveil.tables.convert import convert_table
 from tallyveil.tables.counts import ColumnCounts, clip_counts
+from tallyveil.tables.declared import declare_numbers, leave_out_missing
 from tallyveil.tables.persons import bound_rows, identify_persons
 from tallyveil.tables.source import read_table
 
@@ -52,6 +55,9 @@ class Prepared:
     layout: Layout
     left_out: tuple[int, int] | None = None
     """Of how many rows that were to be counted how many were left out, to bound each person's."""
+
+    missing: int = 0
+    """How many rows were left out because a count was declared missing."""
 
     @property
     def rows(self) -> int:
@@ -133,8 +139,10 @@ class Prepared:
     def build_table(self, counts: Mapping[str, CountArray]) -> Table:
         """The published table with these counts, which are public by now."""
         if self.layout.grouped:
-            return self.source.build_grouped(self.request.by, self.request.categories, counts)
-        return self.source.build_released(counts, self.layout.keep, self.layout.order)
+            made = self.source.build_grouped(self.request.by, self.request.categories, counts)
+        else:
+            made = self.source.build_released(counts, self.layout.keep, self.layout.order)
+        return convert_table(made, self.request.format)
 
     def count_bytes(self) -> int:
         """An upper bound on the size of the release, known before anything is drawn."""
@@ -146,7 +154,7 @@ class Prepared:
             figures += sum(self.request.tree.sizes[:-1]) * (2000 + 200 * len(uppers))
         levels = max(1, len(self.request.levels))
         figures += 24 * self.rows * len(uppers) * (self.request.unbiased + self.request.best)
-        return levels * (len(self.build_table(fullest).to_bytes()) + proofs + figures + (4 << 20))
+        return levels * (self.build_table(fullest).largest_size() + proofs + figures + (4 << 20))
 
 
 def prepare(table: Any, options: ReleaseOptions) -> Prepared:
@@ -166,8 +174,7 @@ def prepare(table: Any, options: ReleaseOptions) -> Prepared:
     """
     is_path = isinstance(table, (str, Path))
     early = check_options(options) if is_path else None
-    delimiter = "\t" if options.delimiter == "tab" else options.delimiter
-    source = read_table(table, delimiter, options.encoding)
+    source = read_table(table, early.form if early else check_form(options, False)[0])
     request = early or check_options(options, array=isinstance(source, ArrayTable))
     if isinstance(source, ArrayTable):
         if len(request.columns) > 1:
@@ -177,7 +184,11 @@ def prepare(table: Any, options: ReleaseOptions) -> Prepared:
         raise TableError(
             "The table has no rows, and no list of categories says which it could have."
         )
-    left_out = None
+    left_out, missing = None, 0
+    if not isinstance(source, ArrayTable):
+        source, missing = _read_as_declared(source, request)
+    elif request.form.writes_numbers:
+        raise UsageError("An array holds numbers: leave out how they are written.")
     if request.microdata:
         counts, layout, left_out = _count_microdata(source, request, options.entropy or Entropy())
     else:
@@ -200,11 +211,23 @@ def prepare(table: Any, options: ReleaseOptions) -> Prepared:
         tuple(plan_column(request, column, rows) for column in known),
         layout,
         left_out,
+        missing,
     )
     for column in request.columns:
         if column.upper is None:  # what cannot be certified at any bound fails before the debit
             plan_column(request, column, rows, search=prepared.searches[column.name], found=1)
     return prepared
+
+
+def _read_as_declared(source: Table, request: Request) -> tuple[Table, int]:
+    """The table with its counts read as declared, and how many rows hold a code in their place."""
+    counted = [column.name for column in request.columns if column.name in source.names]
+    missing = 0
+    if request.form.missing:
+        source, missing = leave_out_missing(source, counted, request.form.missing)
+        if source.rows == 0:
+            raise TableError("Every row has a code for a missing count: nothing is left.")
+    return declare_numbers(source, request.form), missing
 
 
 def _count_microdata(

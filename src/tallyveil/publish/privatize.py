@@ -61,8 +61,8 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
     Parameters
     ----------
     table : path, table or array
-        A path (CSV, TSV, Parquet, Arrow), an Arrow, pandas or Polars table, or a
-        one-dimensional array of counts.
+        A path (CSV, TSV, Excel, Parquet, Arrow, Stata, SPSS, SAS; "-" is standard input), an
+        Arrow, pandas or Polars table, or a one-dimensional array of counts.
     count : str or sequence of str
         The column of counts, or several; not needed for an array, nor for microdata.
     upper : int or "auto", optional
@@ -136,7 +136,20 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
     allow_totals : bool
         A row may be called Total, or be a parent of others by its label: it repeats nobody.
     delimiter, encoding : str
-        How a text file is written.
+        How a text file is written; one that begins with a byte-order mark says it itself.
+    sheet : str
+        The sheet of an Excel workbook; needed if there are several.
+    skip_rows, skip_footer, comment : int, int and str
+        Title lines before the header, footnote lines at the end, and what lines begin with that
+        are comments: none of them is read or published.
+    thousands, decimal : str
+        What separates thousands and decimals in counts.
+    missing : str or sequence of str
+        Codes for suppressed or missing counts, such as "*". Rows with one are left out, and the
+        promise does not cover which they are: that must be public already.
+    format : str
+        What the data are written as: csv, tsv, xlsx, parquet, arrow, dta, sav, xpt, csv.gz or
+        csv.zst. Left out, as they came.
     unbiased : bool
         Also publish a column NAME_unbiased: every row's noisy count before it was cut to the
         range or ranked. Signed, right on average, its variance in the receipt; it costs nothing

@@ -21,17 +21,18 @@ from tallyveil.budget.composition import compose
 from tallyveil.budget.entries import shown_rational
 from tallyveil.errors import PackageError
 from tallyveil.fingerprint import fingerprint
+from tallyveil.publish.about import About
 from tallyveil.publish.fields import read_text, read_texts, read_whole
 from tallyveil.publish.layout import ROW_ORDERS
 from tallyveil.publish.records import (
     ColumnRecord,
     LedgerRecord,
     LevelRecord,
-    TableRecord,
 )
 from tallyveil.publish.request import ABOVE
 from tallyveil.publish.stages import StageRecord, amount
 from tallyveil.publish.sum_files import SumsRecord
+from tallyveil.publish.table_record import TableRecord
 from tallyveil.publish.unit import BOUNDS, NEIGHBOURS, UNITS, PrivacyUnit, charge_columns
 from tallyveil.publish.zeros import ZerosRecord
 from tallyveil.sampling.marks import NOT_PRIVATE
@@ -114,6 +115,7 @@ class Receipt:
     version: int = VERSION
     sums: SumsRecord | None = None
     zeros: ZerosRecord | None = None
+    about: About = field(default_factory=About)
     fingerprint: str = field(default_factory=fingerprint)
 
     @property
@@ -252,7 +254,8 @@ class Receipt:
                 "data_domain": "tables with these rows and columns and any whole counts of at "
                 "least 0",
                 "unprotected_quantities": "the number of rows and every column published unchanged"
-                + (f"; {self.sums.outside}" if self.sums and self.sums.outside else ""),
+                + (f"; {self.sums.outside}" if self.sums and self.sums.outside else "")
+                + ("; which rows had no count" if self.table.missing else ""),
             },
             "privacy_loss": {
                 "privacy_unit": self.unit_name,
@@ -277,6 +280,8 @@ class Receipt:
             document["hierarchy"] = self.sums.to_dict()
         if self.zeros is not None:
             document["structural_zeros"] = self.zeros.to_dict()
+        if self.about != About():
+            document["about"] = self.about.to_dict()
         return document if self.private else {**document, "warning": self.warning}
 
     def to_json(self) -> str:
@@ -329,6 +334,7 @@ class Receipt:
             version,
             sums,
             zeros,
+            About.from_dict(data["about"]) if "about" in data else About(),
             "" if version == 1 else _read_fingerprint(data["program"]["fingerprint"]),
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -25,13 +25,11 @@ from tallyveil.publish.tradeoff import (
     moves_counts,
     name_best,
 )
-from tallyveil.tables.base import TABLE_KINDS
 
 __all__ = [
     "ColumnRecord",
     "LedgerRecord",
     "LevelRecord",
-    "TableRecord",
 ]
 
 TERMS = ("accounting", "total_epsilon", "total_delta")
@@ -195,46 +193,6 @@ class ColumnRecord:
 
 
 @dataclass(frozen=True)
-class TableRecord:
-    """What the receipt says of the released table as a whole."""
-
-    rows: int
-    kind: str
-    file: str
-    delimiter: str
-    encoding: str
-    columns: tuple[str, ...]
-    published_unchanged: tuple[str, ...]
-    row_order: str
-    counted_by: tuple[str, ...]
-    where: tuple[str, ...]
-    other: str = ""
-    """The label of the cell for all categories that are not listed; empty if there is none."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        facts = asdict(self).items()
-        return {name: list(fact) if isinstance(fact, tuple) else fact for name, fact in facts}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any], version: int) -> TableRecord:
-        """The record that `to_dict` wrote."""
-        return cls(
-            read_whole(data["rows"], 1),
-            _read_kind(data["kind"]),
-            read_text(data["file"]),
-            read_text(data["delimiter"]),
-            read_text(data["encoding"]),
-            read_texts(data["columns"]),
-            read_texts(data["published_unchanged"]),
-            read_text(data["row_order"]),
-            read_texts(data["counted_by"]),
-            read_texts(data["where"]),
-            read_text(data["other"]) if version > 1 else "",
-        )
-
-
-@dataclass(frozen=True)
 class LevelRecord:
     """Which level of a ladder this is, and what the levels are, least private first."""
 
@@ -328,12 +286,6 @@ def _read_tradeoff(value: Any) -> Fraction:
     if tradeoff > LARGEST_TRADEOFF:
         raise refusal("a tradeoff")
     return tradeoff
-
-
-def _read_kind(value: Any) -> str:
-    if value not in TABLE_KINDS:
-        raise refusal("a kind of table")
-    return str(value)
 
 
 def _read_digest(value: Any) -> str:

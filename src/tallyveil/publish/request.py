@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from numbers import Integral
 from pathlib import Path
@@ -14,6 +14,7 @@ from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.exact import exact_epsilon
 from tallyveil.loss import Loss
 from tallyveil.properties import check_names
+from tallyveil.publish.about import About, check_about
 from tallyveil.publish.arguments import (
     list_given,
     read_names,
@@ -21,6 +22,7 @@ from tallyveil.publish.arguments import (
     require_one_of,
     write_underscores,
 )
+from tallyveil.publish.forms import check_form
 from tallyveil.publish.hierarchy import HierarchyRequest, check_hierarchy
 from tallyveil.publish.kinds import ASKED_FOR, KINDS
 from tallyveil.publish.nested import check_nested
@@ -31,6 +33,7 @@ from tallyveil.query import Query
 from tallyveil.sums.tree import Tree
 from tallyveil.tables.categories import Label, find_category, public_categories
 from tallyveil.tables.conditions import Condition, parse_conditions
+from tallyveil.tables.form import Form
 
 __all__ = ["ABOVE", "ColumnRequest", "Request", "check_options"]
 
@@ -97,6 +100,9 @@ class Request:
     nested: tuple[str, ...] = ()
     tradeoff: Fraction | None = None
     best: bool = False
+    form: Form = field(default_factory=Form)
+    format: str | None = None
+    about: About = field(default_factory=About)
 
     @property
     def multiplier(self) -> int:
@@ -147,6 +153,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         hint = "The methods preserve and geometric need none."
         raise ArgumentError("upper", f"be given for the method {method!r}", hint=hint)
     levels = () if options.levels is None else _check_levels(options, uppers)
+    form, written = check_form(options, microdata)
     epsilons = (levels[0],) * len(names) if levels else _find_epsilons(options, method, uppers)
     return Request(
         tuple(map(ColumnRequest, names, uppers, epsilons)),
@@ -175,6 +182,9 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         nested=check_nested(options, counted),
         tradeoff=tradeoff,
         best=options.best,
+        form=form,
+        format=written,
+        about=check_about(options),
     )
 
 

@@ -25,7 +25,7 @@ from tallyveil.reading.unbiased import Estimate
 from tallyveil.reading.unbiased import estimate_total as estimate_drawn
 from tallyveil.tables.base import Table, read_signed
 from tallyveil.tables.conditions import parse_conditions
-from tallyveil.tables.source import read_table
+from tallyveil.tables.source import read_published
 
 __all__ = ["estimate_total"]
 
@@ -144,7 +144,7 @@ def _open(
     receipt = read_receipt(source)
     record = _find_column(receipt, column)
     facts, folder = receipt.table, Path(source)
-    table = read_table(folder / plain_name(facts.file), facts.delimiter, facts.encoding)
+    table = read_published(folder / plain_name(facts.file), facts.delimiter, facts.encoding)
     certified = load_stage(folder, record.counts_stage)
     if record.bounded:
         adder = make_adder(certified, record.upper, record.matching)

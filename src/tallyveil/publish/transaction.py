@@ -36,13 +36,13 @@ from tallyveil.publish.records import (
     ColumnRecord,
     LedgerRecord,
     LevelRecord,
-    TableRecord,
 )
 from tallyveil.publish.release import Release
 from tallyveil.publish.request import Request
 from tallyveil.publish.stages import StageRecord
 from tallyveil.publish.sum_files import SumsRecord, describe_levels, format_numbers, write_level
 from tallyveil.publish.sums import PublishedSums
+from tallyveil.publish.table_record import TableRecord
 from tallyveil.publish.tradeoff import moves_counts
 from tallyveil.publish.unbiased import UNBIASED, describe_unbiased
 from tallyveil.publish.zeros import ZerosRecord
@@ -199,6 +199,7 @@ class _Builder:
             LevelRecord(level + 1, request.levels) if request.levels else None,
             sums=self._sums_record,
             zeros=None if request.free is None else ZerosRecord.of(request.zeros, request.free),
+            about=request.about,
         )
         sums = self._write_sums(data, columns)
         return Release(data, receipt, dict(columns), tuple(figures), files.content, sums)
@@ -342,6 +343,8 @@ def _describe_table(
         request.by if request.microdata else (),
         tuple(str(condition) for condition in request.where),
         request.other or "",
+        request.form.missing,
+        prepared.missing,
     )
 
 

@@ -15,7 +15,19 @@ from tallyveil.tables.codes import Codes
 
 __all__ = ["BATCH_ROWS", "TABLE_KINDS", "CountArray", "Order", "Table", "read_signed"]
 
-TABLE_KINDS = ("csv", "tsv", "parquet", "arrow", "pandas", "polars", "array")
+TABLE_KINDS = (
+    "csv",
+    "tsv",
+    "parquet",
+    "arrow",
+    "xlsx",
+    "dta",
+    "sav",
+    "xpt",
+    "pandas",
+    "polars",
+    "array",
+)
 """What a table can be."""
 
 SIGNED = re.compile(r"0|-?[1-9][0-9]{0,17}")
@@ -38,7 +50,7 @@ class Table(Protocol):
 
     @property
     def kind(self) -> str:
-        """What the table is: csv, tsv, parquet, arrow, pandas, polars or array."""
+        """What the table is, one of `TABLE_KINDS`."""
 
     @property
     def extension(self) -> str:
@@ -107,6 +119,10 @@ class Table(Protocol):
 
     def to_bytes(self) -> bytes:
         """Write the table as a file; equal tables give equal bytes."""
+
+    def largest_size(self) -> int:
+        """Give at least as many bytes as the file takes, whatever its counts turn out to be."""
+        return len(self.to_bytes())
 
 
 def read_signed(table: Table, name: str) -> Integers:

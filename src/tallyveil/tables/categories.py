@@ -267,7 +267,7 @@ def _read_list(path: Path, by: Sequence[str]) -> list[Label]:
             "categories", "be a file that exists, or values separated by commas", str(path)
         )
     if len(by) > 1 or path.suffix.lower() in (".csv", ".tsv"):
-        table = read_delimited(path)
+        table = read_delimited(path, encoding="utf-8-sig")
         if set(by) <= set(table.names):
             return list(zip(*(table.labels(name) for name in by), strict=True))
         if len(by) > 1:

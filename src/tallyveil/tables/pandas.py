@@ -14,7 +14,7 @@ from tallyveil.tables.base import CountArray, Order, Table
 from tallyveil.tables.codes import Codes, encode_floats, encode_objects, encode_values
 from tallyveil.tables.counts import convert_numbers, convert_objects, name_type
 
-__all__ = ["PandasTable", "build_pandas_series"]
+__all__ = ["PandasTable", "build_frame", "build_pandas_series"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +124,13 @@ class PandasTable(Table):
 
     def _column(self, name: str) -> Any:
         return self.frame.iloc[:, self.names.index(name)]
+
+
+def build_frame(columns: Mapping[str, Sequence[Any]]) -> Any:
+    """Build a frame of columns of Python values."""
+    import pandas as pd
+
+    return pd.DataFrame({name: list(cells) for name, cells in columns.items()})
 
 
 def build_pandas_series(name: Any, values: CountArray) -> Any:

@@ -2,34 +2,75 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tallyveil.errors import TableError
 from tallyveil.tables.array import wrap_array
 from tallyveil.tables.base import Table
-from tallyveil.tables.delimited import read_delimited
+from tallyveil.tables.delimited import DelimitedTable, read_delimited
+from tallyveil.tables.form import Form
+from tallyveil.tables.packed import PACKINGS, PackedTable, split_packing, unpack
+from tallyveil.tables.text import (
+    ask_about_lines,
+    find_encoding,
+    has_title,
+    normalize_text,
+    read_start,
+)
 from tallyveil.untrusted import read_file
 
-__all__ = ["read_released", "read_table"]
+__all__ = ["read_published", "read_released", "read_table"]
 
 TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt")
 PARQUET_ENDINGS = (".parquet", ".pq")
 ARROW_ENDINGS = (".arrow", ".feather", ".ipc")
+EXCEL_ENDINGS = (".xlsx", ".xlsm")
+STATISTICS_ENDINGS = (".dta", ".sav", ".zsav", ".xpt", ".sas7bdat")
+TAB_ENDINGS = (".tsv", ".tab")
+STANDARD_INPUT = "-"
+HINTS = {
+    ".xls": "Save it as .xlsx or as CSV first.",
+    ".xlsb": "Save it as .xlsx or as CSV first.",
+    ".ods": "Save it as .xlsx or as CSV first.",
+    ".numbers": "Export it as CSV first.",
+    ".zip": "Unpack it first.",
+    ".json": "Turn it into a table first, such as a CSV file.",
+    ".pdf": "A table must come as CSV, Excel or Parquet.",
+}
+BEGINNINGS = (
+    (b"PK\x03\x04", ".xlsx", "an Excel workbook"),
+    (b"\xd0\xcf\x11\xe0", ".xlsx", "an old Excel workbook, or one with a password"),
+    (b"PAR1", ".parquet", "a Parquet file"),
+    (b"ARROW1", ".arrow", "an Arrow file"),
+    (b"\x1f\x8b", ".csv.gz", "packed with gzip"),
+    (b"\x28\xb5\x2f\xfd", ".csv.zst", "packed with Zstandard"),
+)
+"""How files begin that are not text, the ending they should have, and what they are."""
+
+UNPACKED_LEAST, UNPACKED_EACH = 64 * 2**20, 30
+"""Bytes that somebody else's text may unpack to, and how many more for each of its own."""
+
+TEXT_ONLY = ("delimiter", "encoding", "comment", "skip_rows", "skip_footer")
+EXCEL_NOT = ("delimiter", "encoding")
 
 
-def read_table(source: Any, delimiter: str | None = None, encoding: str = "utf-8") -> Table:
+def read_table(source: Any, form: Form | None = None) -> Table:
     """Read a table from a path, or wrap one that is in memory without copying it.
 
-    Takes a path, an Arrow, pandas or Polars table, or an array of counts; a text file may name
-    its delimiter (see `read_delimited`) and encoding. Two columns or index levels of one name are
+    Takes a path ("-" for standard input), an Arrow, pandas or Polars table, or an array of
+    counts; `form` says how a file is written. Two columns or index levels of one name are
     refused: one could be published as it is in place of the other.
     """
+    form = form or Form()
     if isinstance(source, (str, Path)):
-        table = _read_file(Path(source), delimiter, encoding)
+        table = _read_file(Path(source), form)
     else:
+        form.require_unused((*TEXT_ONLY, "sheet"), "a table in memory")
         table = _wrap(source)
     names = (*table.names, *table.index_names)
     repeated = [name for name, times in Counter(names).items() if times > 1]
@@ -54,15 +95,31 @@ def read_released(
     Nothing the file says of itself makes this cost much more than its size suggests.
     """
     content = read_file(path)
-    ending = path.suffix.lower()
-    if ending in PARQUET_ENDINGS + ARROW_ENDINGS:
+    ending, packing = split_packing(path)
+    if ending in PARQUET_ENDINGS + ARROW_ENDINGS and not packing:
         from tallyveil.tables.arrow import read_released_arrow
 
         kind = "parquet" if ending in PARQUET_ENDINGS else "arrow"
         return read_released_arrow(content, kind, counts, labels)
+    if ending == ".xlsx" and not packing:
+        from tallyveil.tables.excel import read_released_excel
+
+        return read_released_excel(content)
+    if ending in STATISTICS_ENDINGS and not packing:
+        from tallyveil.tables.statistics import read_released_statistics
+
+        return read_released_statistics(path, ending, rows)
     if ending not in TEXT_ENDINGS:
         raise TableError(f"{path.name!r} is not a kind of table that is released.")
-    return read_delimited(content, delimiter, encoding, rows)
+    if packing:
+        content = unpack(content, packing, UNPACKED_LEAST + UNPACKED_EACH * len(content))
+    return _wrap_text(_parse(content, delimiter, Form(), encoding, rows), packing)
+
+
+def read_published(path: Path, delimiter: str | None, encoding: str) -> Table:
+    """Read the data file of a release; delimiter and encoding are for text only."""
+    is_text = split_packing(path)[0] in TEXT_ENDINGS
+    return read_table(path, Form(delimiter, encoding) if is_text else None)
 
 
 def _wrap(source: Any) -> Table:
@@ -84,18 +141,117 @@ def _wrap(source: Any) -> Table:
     return wrap_array(source)
 
 
-def _read_file(path: Path, delimiter: str | None, encoding: str) -> Table:
-    """Read a file by its ending."""
-    ending = path.suffix.lower()
+def _read_file(path: Path, form: Form) -> Table:
+    """Read a file by its ending; standard input by how it begins."""
+    if str(path) == STANDARD_INPUT:
+        raw = sys.stdin.buffer.read()
+        ending, packing = split_packing(Path("stdin" + (_recognize(raw)[0] or ".csv")))
+        return _read_kind(raw, ending, packing, form)
     if not path.exists():
         raise TableError(f"There is no file {str(path)!r}.")
     if not path.is_file():
         raise TableError(f"{str(path)!r} is not a plain file; a table is one file.")
-    if ending in TEXT_ENDINGS:
-        return read_delimited(path, delimiter, encoding)
+    ending, packing = split_packing(path)
+    known = (
+        *TEXT_ENDINGS,
+        *PARQUET_ENDINGS,
+        *ARROW_ENDINGS,
+        *EXCEL_ENDINGS,
+        *STATISTICS_ENDINGS,
+    )
+    if ending not in known:
+        listed = ", ".join((*known, *(f".csv{end}" for end in PACKINGS)))
+        hint = HINTS.get(ending, f"Known endings: {listed}.")
+        raise TableError(f"{path.name!r} is not a kind of table that is read. {hint}")
+    if packing and ending not in TEXT_ENDINGS:
+        raise TableError(f"Only text files are read packed: unpack {path.name!r} first.")
+    return _read_kind(path, ending, packing, form)
+
+
+def _read_kind(source: Path | bytes, ending: str, packing: str, form: Form) -> Table:
+    """Read a file, or the bytes of one, of a known kind."""
+    found, words = _recognize(read_start(source))
+    if ending in EXCEL_ENDINGS:
+        from tallyveil.tables.excel import read_excel
+
+        form.require_unused(EXCEL_NOT, "an Excel workbook")
+        return read_excel(source, form)
+    form.require_unused(("sheet",), "anything but an Excel workbook")
     if ending in PARQUET_ENDINGS + ARROW_ENDINGS:
         from tallyveil.tables.arrow import read_arrow
 
-        return read_arrow(path, "parquet" if ending in PARQUET_ENDINGS else "arrow")
-    known = ", ".join(TEXT_ENDINGS + PARQUET_ENDINGS + ARROW_ENDINGS)
-    raise TableError(f"{path.name!r} is not a kind of table that is read. Known endings: {known}.")
+        form.require_unused(TEXT_ONLY, "a Parquet or Arrow file")
+        kind = "parquet" if ending in PARQUET_ENDINGS else "arrow"
+        try:
+            return read_arrow(_require_path(source, kind), kind)
+        except TableError as problem:
+            if found or not _is_text(read_start(source)):
+                raise
+            raise TableError(f"{problem} It seems to be text: name it .csv.") from None
+    if ending in STATISTICS_ENDINGS:
+        from tallyveil.tables.statistics import read_statistics
+
+        form.require_unused(TEXT_ONLY, "a file of a statistics program")
+        return read_statistics(_require_path(source, ending), ending)
+    if found and not packing:
+        raise TableError(f"The file is {words}, not text: give it the ending {found}.")
+    return _read_text(source, ending, packing, form)
+
+
+def _read_text(source: Path | bytes, ending: str, packing: str, form: Form) -> Table:
+    """Read a text file; what seems to be a title or a footnote is asked about."""
+    mark = form.delimiter or ("\t" if ending in TAB_ENDINGS else ",")
+    start = read_start(source)
+    if packing:
+        raw = source if isinstance(source, bytes) else source.read_bytes()
+        source = unpack(raw, packing)
+        start = read_start(source)
+    encoding = find_encoding(start, form.encoding)
+    is_plain = form.is_plain and not isinstance(source, bytes)
+    if has_title(start, form, encoding, mark):
+        asked = ask_about_lines(start, form, encoding, mark)
+        if asked:
+            raise TableError(asked.strip())
+    try:
+        if is_plain and encoding == "utf-8":
+            return read_delimited(source, mark, encoding)
+        raw = source if isinstance(source, bytes) else source.read_bytes()
+        return _wrap_text(_parse(raw, mark, form, encoding), packing)
+    except TableError as problem:
+        raw = source if isinstance(source, bytes) else source.read_bytes()
+        asked = ask_about_lines(raw, form, encoding, mark)
+        if not asked:
+            raise
+        raise TableError(f"{problem}{asked}") from None
+
+
+def _parse(
+    raw: bytes, mark: str, form: Form, encoding: str, most_rows: int | None = None
+) -> DelimitedTable:
+    """Split the rows of a text into cells; it is written again in its own encoding."""
+    if not raw.strip():
+        raise TableError("The table is empty: the file holds no header and no rows.")
+    rows = normalize_text(raw, form, encoding)
+    return replace(read_delimited(rows, mark, "utf-8", most_rows), encoding=encoding)
+
+
+def _wrap_text(table: Table, packing: str) -> Table:
+    return PackedTable(table, packing) if packing else table
+
+
+def _recognize(start: bytes) -> tuple[str, str]:
+    """Find the ending and the words for a file that is not text; nothing if it may be."""
+    for beginning, ending, words in BEGINNINGS:
+        if start.startswith(beginning):
+            return ending, words
+    return "", ""
+
+
+def _is_text(start: bytes) -> bool:
+    return bool(start) and b"\0" not in start
+
+
+def _require_path(source: Path | bytes, kind: str) -> Path:
+    if isinstance(source, bytes):
+        raise TableError(f"{kind.capitalize()} is not read from standard input: name the file.")
+    return source

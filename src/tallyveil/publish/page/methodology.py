@@ -30,13 +30,16 @@ MOVED = (
 def methodology(receipt: Receipt, matrices: Sequence[Floats | None]) -> str:
     """The document for `receipt`; `matrices` holds each column's probabilities, for a picture."""
     columns = receipt.columns
+    about = receipt.about
     body = [
+        *([paragraph(about.title, "title")] if about.title else []),
         "<h1>How these counts were protected</h1>",
         paragraph(
             f"Methodology of a private release of {_list([c.name for c in columns])}, "
             f"{receipt.created[:10]}.",
             "lead",
         ),
+        *([paragraph(". ".join(about.lines) + ".")] if about.lines else []),
     ]
     if not receipt.private:
         body.append(paragraph(receipt.warning, "warning"))
@@ -62,7 +65,8 @@ def methodology(receipt: Receipt, matrices: Sequence[Floats | None]) -> str:
         f"Tallyveil {escape(receipt.program)}. Everything in this document is "
         "computed from public or privatized values.</footer>",
     ]
-    return page("How these counts were protected", "\n".join(body))
+    heading = f"{about.title}: how these counts were protected" if about.title else ""
+    return page(heading or "How these counts were protected", "\n".join(body))
 
 
 def _facts(receipt: Receipt) -> str:
@@ -114,6 +118,8 @@ def _what_was_done(receipt: Receipt) -> list[str]:
         parts.append(
             paragraph(f"Every category that is not listed was counted as “{facts.other}”.")
         )
+    if facts.missing:
+        parts.append(paragraph(_missing_words(receipt)))
     for column in receipt.columns:
         words = column.kind.words + (MOVED if moves_counts(column.tradeoff) else "")
         parts.append(section(f"Column {column.name}", paragraph(words), level=3))
@@ -139,6 +145,16 @@ def _what_was_done(receipt: Receipt) -> list[str]:
     )
     parts.append(paragraph(f"Row order: {facts.row_order}."))
     return parts
+
+
+def _missing_words(receipt: Receipt) -> str:
+    """Which rows are not here, and that the promise does not cover which they are."""
+    codes = ", ".join(f"“{code}”" if code else "an empty cell" for code in receipt.table.missing)
+    return (
+        f"{receipt.table.missing_rows:,} rows had no count in the confidential table but a code in "
+        f"its place ({codes}), and are left out. The publisher declared public which rows those "
+        "are: the promise does not cover it."
+    )
 
 
 def _sums(receipt: Receipt) -> list[str]:

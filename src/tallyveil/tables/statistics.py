@@ -1,0 +1,136 @@
+"""Files of statistics programs, Stata, SPSS and SAS: the home of pyreadstat.
+
+Columns keep their codes. Labels of values, of variables and of the file are not published: nobody
+said that they are public.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tallyveil.errors import MissingExtraError, TableError
+from tallyveil.tables.cells import CellsTable
+
+__all__ = [
+    "StatisticsTable",
+    "build_statistics",
+    "read_released_statistics",
+    "read_statistics",
+]
+
+READERS = {
+    ".dta": "read_dta",
+    ".sav": "read_sav",
+    ".zsav": "read_sav",
+    ".xpt": "read_xport",
+    ".sas7bdat": "read_sas7bdat",
+}
+WRITERS = {"dta": "write_dta", "sav": "write_sav", "xpt": "write_xport"}
+READ_ONLY = "sas7bdat"
+"""A format that nobody but SAS writes."""
+
+TIMES = {
+    "dta": (re.compile(rb"<timestamp>\x11.{17}<"), b"<timestamp>\x1101 Jan 1980 00:00<"),
+    "sav": (re.compile(rb"(?s)\A(.{92}).{17}"), rb"\g<1>01 Jan 8000:00:00"),
+    "xpt": (re.compile(rb"\d{2}[A-Z]{3}\d{2}:\d{2}:\d{2}:\d{2}"), b"01JAN80:00:00:00"),
+}
+"""Where each format says when it was written, and what stands there instead."""
+
+XPT_HEADERS = 1 << 12
+"""Only here does the transport format hold times; further on there are data."""
+
+
+@dataclass(frozen=True, eq=False)
+class StatisticsTable(CellsTable):
+    """A table of a statistics program; `kind` is dta, sav, xpt or sas7bdat."""
+
+    kind: str = "dta"
+
+    @property
+    def extension(self) -> str:
+        """The ending of the file."""
+        return self.kind
+
+    def to_bytes(self) -> bytes:
+        """Write the file, without labels and the time of writing."""
+        if self.kind == READ_ONLY:
+            raise TableError(
+                "Files of SAS (.sas7bdat) are read but not written: say --format, such as xpt, csv "
+                "or xlsx."
+            )
+        from tallyveil.tables.pandas import build_frame
+
+        library = _import_pyreadstat()
+        columns = {n: [_plain(cell) for cell in self.cells(n)] for n in self.names}
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, f"data.{self.kind}")
+            try:
+                getattr(library, WRITERS[self.kind])(build_frame(columns), path)
+            except library.PyreadstatError as problem:
+                raise TableError(
+                    f"The format {self.kind} cannot hold this table: names of columns must be "
+                    "short, of letters and digits. Say another --format."
+                ) from problem
+            content = path.read_bytes()
+        pattern, plain = TIMES[self.kind]
+        if self.kind == "xpt":
+            return pattern.sub(plain, content[:XPT_HEADERS]) + content[XPT_HEADERS:]
+        return pattern.sub(plain, content, count=1)
+
+
+def build_statistics(
+    names: Sequence[str], columns: Sequence[Sequence[Any]], kind: str
+) -> StatisticsTable:
+    """Build a table of a statistics program from columns."""
+    return StatisticsTable(tuple(names), tuple(map(tuple, columns)), kind)
+
+
+def read_statistics(path: Path, ending: str) -> StatisticsTable:
+    """Read a file of Stata, SPSS or SAS."""
+    return _read(path, ending)
+
+
+def read_released_statistics(path: Path, ending: str, rows: int) -> StatisticsTable:
+    """Read a file of so many rows that somebody else released."""
+    table = _read(path, ending, rows + 1)
+    if table.rows != rows:
+        raise TableError(f"The table has other than the stated {rows:,} rows.")
+    return table
+
+
+def _read(path: Path, ending: str, most_rows: int = 0) -> StatisticsTable:
+    library = _import_pyreadstat()
+    columns, _ = _call(library, path, ending, output_format="dict", row_limit=most_rows)
+    if not columns:
+        raise TableError("The table is empty: the file holds no columns.")
+    kind = "sav" if ending == ".zsav" else ending.removeprefix(".")
+    table = build_statistics(list(columns), [list(cells) for cells in columns.values()], kind)
+    if table.rows == 0:
+        raise TableError("The table has a header but no rows.")
+    return table
+
+
+def _call(library: Any, path: Path, ending: str, **options: Any) -> Any:
+    try:
+        return getattr(library, READERS[ending])(path, **options)
+    except (library.ReadstatError, library.PyreadstatError, UnicodeDecodeError, OSError) as problem:
+        raise TableError(
+            f"The file cannot be read as {ending.removeprefix('.')}: it is damaged or cut short."
+        ) from problem
+
+
+def _plain(cell: Any) -> Any:
+    return int(cell) if isinstance(cell, bool) else cell
+
+
+def _import_pyreadstat() -> Any:
+    try:
+        import pyreadstat
+    except ImportError as missing:
+        raise MissingExtraError("pyreadstat", "statistics") from missing
+    return pyreadstat
