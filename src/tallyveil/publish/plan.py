@@ -22,6 +22,7 @@ from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric, 
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.loss import loss_name
 from tallyveil.publish.budget_split import choose_split
+from tallyveil.publish.choice import choose_method
 from tallyveil.publish.kinds import COUNTS, DISTRIBUTION, UPPER_BOUND
 from tallyveil.publish.methods import Independent, Levels, Method, Preserve, count_cells
 from tallyveil.publish.request import NO_UPPER, ColumnRequest, Request
@@ -31,10 +32,10 @@ from tallyveil.publish.unbiased import keep_draws
 from tallyveil.publish.zeros import WithZeros
 from tallyveil.query import Query
 
-__all__ = ["ColumnPlan", "PlannedStage", "choose_method", "plan_column", "plan_search"]
+__all__ = ["ColumnPlan", "PlannedStage", "plan_column", "plan_search"]
 
 ROWS_PER_COUNT = 5
-"""`auto` preserves the distribution if there are this many rows for each possible count."""
+"""How many rows for each possible count a plan assumes that knows no table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,21 +110,6 @@ class ColumnPlan:
         return self.stages[-1]
 
 
-def choose_method(rows: int | None, upper: int) -> tuple[str, str]:
-    """The method for `auto`, and why; looks at public sizes only.
-
-    >>> choose_method(1000, 40)[0], choose_method(50, 40)[0]
-    ('preserve', 'geometric')
-    """
-    needed = ROWS_PER_COUNT * count_cells(upper)
-    each = "per threshold" if upper == NO_UPPER else "per possible count"
-    if rows is None:
-        return "preserve", f"assuming at least {needed:,} rows, {ROWS_PER_COUNT} {each}"
-    if rows >= needed:
-        return "preserve", f"{rows:,} rows are at least {ROWS_PER_COUNT} {each}"
-    return "geometric", f"{rows:,} rows are fewer than {ROWS_PER_COUNT} {each}"
-
-
 def plan_search(request: Request, column: ColumnRequest) -> PlannedStage:
     """The search for a private upper bound, as a stage."""
     noise = certify_noise(request.upper_epsilon)
@@ -162,7 +148,7 @@ def plan_column(
         rows = int(request.free.sum())
     name, why = request.method, request.why
     if name == "auto":
-        name, why = choose_method(rows, upper)
+        name, why = choose_method(rows, upper, column.epsilon)
     if name not in PLANNERS:
         name = "file"
     if upper == NO_UPPER:
