@@ -1,4 +1,4 @@
-"""Three mechanisms for a count, side by side: the picture on the README.
+"""Three mechanisms for a count, side by side.
 
 Run: python examples/three_mechanisms.py docs/images/three_mechanisms.png
 """
