@@ -11,7 +11,7 @@ import tallyveil as tv
 def test_every_private_mechanism_is_dominated_for_every_unimodal_loss(
     best_private, random_unimodal
 ):
-    """The theorem of docs/consumers.md, on vertices of the polytope of private mechanisms."""
+    """The theorem of docs/theory.md, on vertices of the polytope of private mechanisms."""
     rng = np.random.default_rng(2)
     for _ in range(40):
         n = int(rng.integers(2, 9))

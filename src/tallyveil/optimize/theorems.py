@@ -3,7 +3,7 @@
 Dual values in doubles prove little where the optimum is many orders of magnitude below the costs.
 Two theorems give the optimum itself as a sum of positive terms, of which nothing cancels:
 
-*Domination* (docs/consumers.md). For a unimodal loss, whatever the weights w of the true answers,
+*Domination* (docs/theory.md). For a unimodal loss, whatever the weights w of the true answers,
 no private mechanism of a count has a smaller sum_i w_i loss_i than geometric noise G followed by
 the best guess, sum_r min_j (G' diag(w) loss)[r, j]. The same holds for a Monge loss, by transport.
 

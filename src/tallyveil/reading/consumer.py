@@ -188,7 +188,7 @@ class Consumer:
         """Find the mechanism made for this consumer alone.
 
         For a unimodal loss on a count it is derived from the geometric mechanism, which no
-        mechanism beats (docs/consumers.md has the proof). For any other loss or neighbour
+        mechanism beats (docs/theory.md has the proof). For any other loss or neighbour
         relation it is the optimum of the full design program, `tallyveil.design`, and may
         be strictly better than every response to the geometric mechanism (Gupte and
         Sundararajan 2010, section 2.5).
@@ -292,7 +292,7 @@ def _bayes_remap(
 
 
 def _judge_universality(mechanism: Mechanism, losses: Floats) -> tuple[bool, str]:
-    """Whether Theorem 1 of Gupte and Sundararajan, as extended in docs/consumers.md, applies."""
+    """Whether Theorem 1 of Gupte and Sundararajan, as extended in docs/theory.md, applies."""
     rate = geometric_rate(mechanism)
     stated = mechanism.epsilon
     if rate is None or not mechanism.query.neighbours.is_path:

@@ -24,7 +24,7 @@ def dominating_remap(m: MechanismLike, epsilon: Epsilon | None = None) -> Floats
 
     With F_i(k) = Pr(m <= k | i): take p_k = F_k(k), cut G's outputs at the (randomised)
     threshold t_k where its chance at true answer k is p_k, and report the k between whose
-    thresholds the output falls. Proof in docs/consumers.md. Cuts are found from whichever of
+    thresholds the output falls. Proof in docs/theory.md. Cuts are found from whichever of
     p_k and 1 - p_k is smaller, so no loss exceeds that of m by more than rounding, relatively,
     at any epsilon. Costs O(n^2).
 

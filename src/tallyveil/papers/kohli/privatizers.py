@@ -139,8 +139,8 @@ def cumulative(
 
     References
     ----------
-    The theory page of the documentation, section 2. Kuo et al. (2018) use cumulative sums for
-    counts of counts.
+    Proof in docs/theory.md, noise on the cumulative histogram. Kuo et al. (2018) use cumulative
+    sums for counts of counts.
     """
     exact = exact_epsilon(epsilon)
     totals = np.cumsum(histogram)

@@ -6,7 +6,7 @@ a bound is tight is decided by them. Here the residual is kept as logarithms. A 
 tight is remembered, because it stays tight (errata, Kohli 6). Rows joined by tight bounds form
 a block that moves as one. A block that came down to a bound is placed by its neighbours, which
 are more precise, and not by the result of the subtraction; that changes row sums by about 1e-13.
-The theory page of the documentation, section 4, gives the argument.
+docs/theory.md gives the argument: Algorithm 1 without losing digits.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def unfixed_optimum(z: ArrayLike, epsilon: Epsilon, loss: Loss = "absolute") -> 
         j(l) = argmin_j sum_i z_i loss(i, j) e^(-epsilon |i - l|)
 
     This is optimal among all private mechanisms for losses that do not fall with distance
-    (Theorem 8) and for every Monge loss (theory page of the documentation, section 1). Ties
+    (Theorem 8) and for every Monge loss (docs/theory.md, the transport theorem). Ties
     go to the lowest output; the sums are scaled by their largest term, so that underflow
     causes no ties. For row-wise convex losses the cost is O(n^2), else O(n^3).
 
