@@ -20,10 +20,10 @@ SMALL = 10**7
 """Characters of weights up to which the same work is allowed."""
 
 MOST_COMPARISONS = 4 * 10**8
-MOST_PRODUCT_CELLS = 15 * 10**5
+MOST_PRODUCT_CELLS = 4 * 10**6
 """Neighbour pairs times outputs, and cells of products times level, for a small file."""
 
-COMPARISONS_EACH, PRODUCT_CELLS_EACH = 110, 0.5
+COMPARISONS_EACH, PRODUCT_CELLS_EACH = 110, 1
 """How many more for every further character."""
 
 

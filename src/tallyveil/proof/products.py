@@ -1,14 +1,9 @@
-"""Products of weight tables in exact integers, and whether such products are private.
-
-A level of a ladder is drawn in steps, each from integer weights. Its own distribution is the
-product of those tables, with entries of hundreds of bits; here it is computed and judged.
-"""
+"""Products of weight tables in Python's integers, and whether such products are private."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +11,8 @@ from numpy.typing import NDArray
 from tallyveil.arrays import BigIntegers, Integers
 from tallyveil.neighbours import Neighbours
 from tallyveil.proof.exponent import Growth
-from tallyveil.proof.ratios import find_row_fault
-from tallyveil.query import Query
 
-__all__ = ["exact_product", "find_broken_level", "ratio_holds"]
+__all__ = ["exact_product", "ratio_holds"]
 
 
 def exact_product(left: BigIntegers | Integers, right: Integers) -> BigIntegers:
@@ -71,32 +64,3 @@ def ratio_holds(table: BigIntegers, neighbours: Neighbours, epsilon: Fraction) -
     return all(
         bool((table[first] <= caps[second]).all()) for first, second in neighbours.ordered_blocks()
     )
-
-
-def find_broken_level(
-    tables: Sequence[Integers], query: Query, epsilons: Sequence[Fraction]
-) -> str | None:
-    """Why the levels of a ladder are not private at their epsilons, or None if they are.
-
-    The first table is drawn from given the true answer, every further one given what the
-    level before released. Level k on its own is epsilon_k-private if the exact product of the
-    first k tables is; all levels together are as private as the first, because the others
-    never look at the true answer again (Gupte and Sundararajan 2010, Lemma 4).
-    """
-    size = len(query.inputs)
-    if not query.is_square or not epsilons or len(tables) != len(epsilons):
-        return "A ladder needs a table and an epsilon for every level, and answers as outputs."
-    if any(after >= before for before, after in pairwise(epsilons)):
-        return "The epsilons of a ladder must fall from level to level."
-    for level, weights in enumerate(tables, start=1):
-        if weights.shape != (size, size):
-            return f"The weights of level {level} do not have the shape of the query's answers."
-    product: BigIntegers = np.eye(size, dtype=np.int64).astype(object)
-    for level, (weights, epsilon) in enumerate(zip(tables, epsilons, strict=True), start=1):
-        fault = find_row_fault(weights)
-        if fault is not None:
-            return f"Level {level}: {fault}"
-        product = exact_product(product, weights)
-        if not ratio_holds(product, query.neighbours, epsilon):
-            return f"Level {level} is not private at epsilon {epsilon}."
-    return None

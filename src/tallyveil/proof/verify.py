@@ -1,6 +1,6 @@
 """The trusted step: is what this file says private, checked from scratch in integers?
 
-This module, `ratios`, `exponent`, `products`, the reading of files in `certificate` and
+This module, `ratios`, `exponent`, `products`, `levels`, the reading of files in `certificate` and
 `decimals` and, for noise without a matrix, `GeometricNoise.check` are all that has to be right
 for a certified release to be private. They import no solver, no design code and no source of
 randomness, decide nothing by comparing doubles, and believe nothing a file says about itself:
@@ -25,7 +25,7 @@ from tallyveil.proof import certificate as document
 from tallyveil.proof.costs import require_few_comparisons, require_few_products
 from tallyveil.proof.exponent import Growth
 from tallyveil.proof.geometric_noise import GeometricNoise
-from tallyveil.proof.products import find_broken_level
+from tallyveil.proof.levels import find_broken_level
 from tallyveil.proof.ratios import Verdict, check_weights
 from tallyveil.proof.rounding import TOTAL_BITS
 from tallyveil.query import Query
