@@ -14,5 +14,5 @@ SUITE = (
 )
 """One module per question, in the order of the page."""
 
-SHARED = ("measure", "peers", "page", "paired", "no_upper")
+SHARED = ("measure", "peers", "page", "paired", "no_upper", "bounds")
 """Modules of this folder that the others use."""

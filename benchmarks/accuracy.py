@@ -15,9 +15,12 @@ included; without a file of homicides a generated stand-in takes its place, and 
 
 The second half compares the estimate of the distribution with the direct one on the same draws
 (`benchmarks.paired`), on generated tables and, with `--data`, on the real tables of a folder, and
-there also what it costs to have no upper bound (`benchmarks.no_upper`).
+there also what it costs to have no upper bound (`benchmarks.no_upper`). What no release can do
+better stands beside the first half (`benchmarks.bounds`), and with `--data` whether stated
+intervals hold.
 
-Bars: lower than the paper's pipeline on both measures in every cell; on the same draws at most
+Bars: lower than the paper's pipeline on both measures in every cell; plain noise's count error with
+the paper's distance wherever the frontier allows it; intervals that hold; on the same draws at most
 0.7 times the direct estimate's distance over real tables with epsilon up to 1, in no cell more
 than 1.05 times, and nowhere more than 1.01 times its count error. Exits with 1 if one is missed.
 """
@@ -28,13 +31,14 @@ import argparse
 import csv
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import tallyveil as tv
-from benchmarks import no_upper, paired
+from benchmarks import bounds, no_upper, paired
 from benchmarks.measure import Bar, Plot, Result, Table, conduct, options
 from tallyveil.evaluate.distances import count_errors, wasserstein
 from tallyveil.papers.harness.data import Data, load_homicides, load_schools
@@ -45,6 +49,13 @@ EPSILONS = ("0.1", "0.22", "0.48", "1.05", "2.29", "5")
 MEASURES = ("Wasserstein-1", "mean absolute error")
 PAPER = "Kohli 2026"
 PIPELINES = ("tallyveil", PAPER, "geometric")
+KNOB: dict[str, dict[str, str]] = {
+    "tradeoff 4": {"tradeoff": "4"},
+    "balanced": {"priority": "balanced"},
+    "counts": {"priority": "counts"},
+    "tradeoff 1/8": {"tradeoff": "1/8"},
+}
+OURS = ("tallyveil", *KNOB)
 Release = Callable[[np.ndarray], np.ndarray]
 QUESTION = "How accurate is a table at equal epsilon?"
 PAIRED = (
@@ -62,7 +73,13 @@ def build_pipelines(upper: int, epsilon: str) -> dict[str, Release]:
         ),
         PAPER: lambda counts: privatize_counts(counts, upper, epsilon).counts,
         "geometric": plain.release,
+        **{name: partial(turn_knob, upper, epsilon, knob) for name, knob in KNOB.items()},
     }
+
+
+def turn_knob(upper: int, epsilon: str, knob: dict[str, str], counts: np.ndarray) -> np.ndarray:
+    """Release counts with a priority or a tradeoff."""
+    return tv.privatize(counts, upper=upper, epsilon=epsilon, **knob).table
 
 
 def load_lyme(path: Path) -> np.ndarray:
@@ -91,9 +108,9 @@ def load_data(given: argparse.Namespace) -> dict[str, tuple[np.ndarray, int]]:
 def measure_cell(counts: np.ndarray, upper: int, epsilon: str, repetitions: int) -> dict[str, Any]:
     """Measure mean and standard error of both measures for each pipeline."""
     truth, runs = distribution_of_counts(counts, upper), build_pipelines(upper, epsilon)
-    values: dict[str, list[tuple[float, float]]] = {name: [] for name in PIPELINES}
+    values: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
     for _ in range(repetitions):
-        for name in PIPELINES:
+        for name in runs:
             released = runs[name](counts)
             distance = wasserstein(truth, distribution_of_counts(released, upper))
             values[name].append((distance, count_errors(counts, released).absolute))
@@ -154,9 +171,11 @@ def run(given: argparse.Namespace) -> Result:
     rows = [
         {"data": name, "records": len(counts), "upper": upper, "epsilon": epsilon}
         | measure_cell(counts, upper, epsilon, repetitions)
+        | {"bounds": bounds.bound_cell(counts, upper, epsilon)}
         for name, (counts, upper) in load_data(given).items()
         for epsilon in epsilons
     ]
+    covered = bounds.measure_coverage(given.data, 2 if given.quick else min(repetitions, 6))
     worse = [
         f"{row['data']} at {row['epsilon']}"
         for row in rows
@@ -175,6 +194,7 @@ def run(given: argparse.Namespace) -> Result:
         + PAIRED,
         tables=[
             *(Table(name, columns, format_rows(rows, at)) for at, name in enumerate(MEASURES)),
+            *bounds.make_tables(rows, OURS, PAPER, covered),
             *tables,
         ],
         bars=[
@@ -183,10 +203,11 @@ def run(given: argparse.Namespace) -> Result:
                 ", ".join(worse) or f"in all {len(rows)} cells",
                 not worse,
             ),
+            *bounds.make_bars(rows, OURS, PAPER, covered),
             *bars,
         ],
         plots=make_plots(rows),
-        raw={"pipelines": rows, **raw},
+        raw={"pipelines": rows, "coverage": covered, **raw},
     )
 
 

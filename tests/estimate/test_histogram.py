@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tallyveil.estimate
-from tallyveil.estimate.cells import Cells, growing_thresholds
+from tallyveil.estimate.cells import MOST_CELLS, Cells, growing_thresholds
 from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import estimate_directly, estimate_histogram
 from tallyveil.estimate.information import Observed
@@ -229,3 +229,14 @@ def test_a_shape_without_coefficients_is_even_over_counts():
     shape = make_shape(cells, "log")
     even = shape.distribution(np.zeros(shape.basis.shape[1]))
     np.testing.assert_allclose(even, (cells.high - cells.low + 1) / (10**5 + 1))
+
+
+@pytest.mark.parametrize("rows", [1, 2000])
+def test_a_wide_range_without_totals_is_estimated_in_cells(rows):
+    """Otherwise every one of 200 steps would go over a million counts."""
+    values = np.minimum(np.random.default_rng(2).zipf(1.5, rows), 10**6)
+    draws = PrivateDraws(values, Fraction(2), None, Fraction(0), 10**6 + 1)
+    found = estimate_histogram(draws)
+    assert len(found.cells) <= MOST_CELLS
+    assert found.histogram.sum() == pytest.approx(rows)
+    assert (found.histogram >= 0).all()

@@ -65,6 +65,11 @@ REQUESTS = {
         "--count cases --upper 9 --epsilon 1 --priority balanced",
         {"priority": "balanced"},
     ),
+    "a delta": ("--count cases --upper 9 --epsilon 1 --delta 1e-6", {"delta": "1e-6"}),
+    "several in one row": (
+        "--count cases --upper 9 --epsilon 1 --contributions 3 --one-row",
+        {"contributions": 3, "one_row": True},
+    ),
     "events": ("--count cases --upper 9 --epsilon 1 --unit event", {"unit": "event"}),
     "microdata": (
         "--by county --categories {categories} --where 'tests > 2' --upper 9 --epsilon 1",

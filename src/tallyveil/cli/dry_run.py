@@ -23,6 +23,7 @@ def show_plan(options: ReleaseOptions, rows: int | None, as_json: bool) -> None:
     from tallyveil.budget.entries import shown_rational
     from tallyveil.publish.receipt import promise
     from tallyveil.publish.request import check_options
+    from tallyveil.publish.slack import charge_delta
     from tallyveil.publish.stages import amount
     from tallyveil.publish.unit import charge_columns
 
@@ -32,14 +33,17 @@ def show_plan(options: ReleaseOptions, rows: int | None, as_json: bool) -> None:
     known = [_plan(request, column, size, planned) for column in request.columns]
     stages = charge_columns(planned, request.disjoint)
     total = sum((epsilon for _, epsilon in stages), Fraction(0))
+    delta = charge_delta({c.name: request.delta for c in request.columns}, request.disjoint)
     if as_json:
         listed = [{"name": name, **amount(epsilon)} for name, epsilon in stages]
-        print_json({"dry_run": True, **amount(total), "stages": listed, "columns": known})
+        spare = {"delta": float(delta), "delta_exact": str(delta)} if delta else {}
+        print_json({"dry_run": True, **amount(total), **spare, "stages": listed, "columns": known})
         return
     lines = ["Dry run: neither the data nor a budget was touched.", ""]
-    words = promise(total, request.unit)
+    words = promise(total, request.unit, delta=delta)
     lines += [*textwrap.wrap(words, 88), ""]
-    lines.append(f"cost  epsilon {shown_rational(total)} for one {request.unit.kind}")
+    slack = f", delta {shown_rational(delta)}," if delta else ""
+    lines.append(f"cost  epsilon {shown_rational(total)}{slack} for one {request.unit.kind}")
     lines += [f"      {one_line(name)} {shown_rational(epsilon)}" for name, epsilon in stages]
     for column in known:
         lines += ["", *_column_lines(column)]

@@ -22,7 +22,9 @@ def receipt_lines(receipt: Receipt) -> list[str]:
         f"{one_line(stage.name)} {float(stage.epsilon):.6g}" for stage in receipt.stages
     )
     unit = receipt.unit
-    lines.append(f"cost       epsilon {float(receipt.epsilon):.6g} for one {unit.kind} ({stages})")
+    slack = f", delta {float(receipt.delta):.6g}," if receipt.delta else ""
+    cost = f"epsilon {float(receipt.epsilon):.6g}{slack}"
+    lines.append(f"cost       {cost} for one {unit.kind} ({stages})")
     if unit.multiplier > 1:
         lines.append(
             f"           {unit.multiplier} times the epsilon of a cell: "

@@ -52,7 +52,8 @@ def estimate_histogram(draws: PrivateDraws) -> Estimate:
 
     The smooth model (`tallyveil.estimate.smooth`) is used where there are totals, at least 8
     cells and at least 5 rows for each, and where the draws say that it fits. Otherwise, and
-    where a double runs out of digits, `estimate_directly`. A few rows far above all others
+    where a double runs out of digits, `estimate_directly`; in cells where a wide range has no
+    totals. A few rows far above all others
     stay where they were drawn. Floating point; no privacy depends on it. Runs on one thread.
     """
     with one_blas_thread():
@@ -73,7 +74,8 @@ def _estimate(draws: PrivateDraws) -> Estimate:
             found = None
     if found is not None and np.isfinite(found).all():
         return Estimate(observed.cells, np.append(found, observed.drawn[n:]), True)
-    if draws.thresholds is None:
+    narrow = draws.totals is not None or draws.size <= LARGEST_JOINT
+    if draws.thresholds is None and narrow:
         return estimate_directly(draws)
     direct = most_likely_cells(near) if draws.totals is None else fit_totals(near)
     return Estimate(observed.cells, np.append(direct, observed.drawn[n:]), False)

@@ -223,7 +223,9 @@ def describe_published(
     if not (kind.matches or moved):
         spread = measure_spread(certified, rows)
         expected = expected_accuracy(certified, upper, far)
-        known = None if drawn is None else describe_optimality(drawn, epsilon, histogram)
+        known = None
+        if drawn is not None and not certified.exact_delta and not kind.together:
+            known = describe_optimality(drawn, epsilon, histogram)
         return Figures(expected, None if spread is None else spread[at], drawn, held, *sums, known)
     if matching is None:
         raise PackageError("The receipt does not say which draws became which counts.")

@@ -44,6 +44,7 @@ from tallyveil.publish.reopen import (
     require_listed_files,
     require_range,
 )
+from tallyveil.publish.slack import WITH_DELTA
 from tallyveil.publish.sum_files import list_stages
 from tallyveil.publish.unbiased import describe_unbiased
 from tallyveil.tables.base import Table
@@ -219,7 +220,7 @@ def _check_kinds(column: ColumnRecord, made: list[Certified], receipt: Receipt) 
         return
     fits = all(isinstance(other, CertifiedNoise) for other in others)
     require(fits, f"a stage of {column.name} is not noise on whole numbers")
-    require_range(column, last)
+    require_range(column, last, receipt.multiplier)
     is_ladder = isinstance(last, Ladder)
     require(is_ladder == column.kind.levels, f"{column.name} has another method")
     level = receipt.ladder
@@ -234,6 +235,8 @@ def _check_kinds(column: ColumnRecord, made: list[Certified], receipt: Receipt) 
 def _check_budget(receipt: Receipt) -> str:
     """Every stage that the method needs is there, and costs what its certificate says."""
     for column in receipt.columns:
+        fits = receipt.unit.one_row or not column.kind.together
+        require(fits, f"{column.name} has noise for one row, and its unit may be in several")
         expected = _expected_stages(column, receipt)
         stated = [(stage.name, stage.epsilon / receipt.multiplier) for stage in column.stages]
         if column.upper_source == "private" and stated:
@@ -244,10 +247,14 @@ def _check_budget(receipt: Receipt) -> str:
             known = column.upper_source in ("given", "none")
             require(known, f"{column.name} has an unknown upper bound")
         require(stated == expected, f"the stages of {column.name} are not those of its method")
+        delta = any(stage.delta for stage in column.stages)
+        fits = not delta or (column.method in WITH_DELTA and receipt.multiplier == 1)
+        require(fits, f"{column.name} has a delta that its method or unit cannot have")
         for stage in column.stages if receipt.version > 1 else column.stages[-1:]:
-            cost = stage.certified_epsilon * receipt.multiplier
+            cost = stage.certified_epsilon * (1 if column.kind.together else receipt.multiplier)
             require(stage.epsilon == cost, f"{stage.name} costs another amount than it says")
-    return f"stages and columns add up to epsilon {receipt.epsilon}"
+    slack = f" and delta {receipt.delta}" if receipt.delta else ""
+    return f"stages and columns add up to epsilon {receipt.epsilon}{slack}"
 
 
 def _expected_stages(column: ColumnRecord, receipt: Receipt) -> list[tuple[str, Fraction]]:

@@ -69,6 +69,7 @@ def _compare(receipt: Receipt, entries: list[Entry], dataset: str) -> str:
         (body.get("release") == receipt.release, "release"),
         (body.get("columns") == [column.name for column in receipt.columns], "columns"),
         (paid, "amount"),
+        (found.delta == receipt.delta, "delta"),
         (level is not None or set(body.get("mechanism", ())) <= hashes, "mechanism"),
     ):
         require(holds, f"different: the ledger's entry {found.sequence} has another {what}")

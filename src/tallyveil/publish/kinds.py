@@ -39,6 +39,8 @@ class MethodKind:
         Whether it publishes several privacy levels.
     adds_up : bool
         Whether it measures the levels of a hierarchy and publishes their sums.
+    together : bool
+        Whether it is certified for all moves of one unit together, which are in one row.
     """
 
     words: str
@@ -49,6 +51,7 @@ class MethodKind:
     promises_accuracy: bool = False
     levels: bool = False
     adds_up: bool = False
+    together: bool = False
 
     @property
     def matches(self) -> bool:
@@ -80,6 +83,17 @@ KINDS: Mapping[str, MethodKind] = {
         "Every count was replaced by a random one near it (two-sided geometric noise, kept "
         "inside the range).",
         promises_accuracy=True,
+    ),
+    "canonical": MethodKind(
+        "Every count was replaced by a random one near it (canonical noise, which has no far "
+        "tails, kept inside the range).",
+        asked_for=False,
+    ),
+    "staircase": MethodKind(
+        "Every count was replaced by a random one near it (staircase noise, made for all "
+        "contributions of one unit to a row together, and kept inside the range).",
+        asked_for=False,
+        together=True,
     ),
     "fair": MethodKind(
         "Every count was replaced by a random one near it, with the same chance of reporting the "

@@ -70,6 +70,14 @@ class ReleaseOptions:
             "many",
         ),
     )
+    delta: Epsilon | None = field(
+        default=None,
+        metadata=_told(
+            "For geometric and design: the slack of (epsilon, delta)-privacy of each count column, "
+            "such as 1e-6; noise then has no far tails. 0 unless given.",
+            PRIVACY,
+        ),
+    )
     within: float | None = field(
         default=None,
         metadata=_told(
@@ -187,6 +195,15 @@ class ReleaseOptions:
             "unless given (costs that many times).",
             PRIVACY,
             "whole",
+        ),
+    )
+    one_row: bool = field(
+        default=False,
+        metadata=_told(
+            "With --contributions, for geometric: all of one unit's contributions are in the same "
+            "row. From 2 times epsilon on, noise made for them together errs less.",
+            PRIVACY,
+            "switch",
         ),
     )
     disjoint: Names | Sequence[Sequence[str]] = field(

@@ -23,7 +23,7 @@ from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.loss import loss_name
 from tallyveil.publish.budget_split import choose_split
 from tallyveil.publish.choice import choose_method
-from tallyveil.publish.kinds import COUNTS, DISTRIBUTION, UPPER_BOUND
+from tallyveil.publish.kinds import COUNTS, DISTRIBUTION, KINDS, UPPER_BOUND
 from tallyveil.publish.methods import Independent, Levels, Method, Preserve, count_cells
 from tallyveil.publish.request import NO_UPPER, ColumnRequest, Request
 from tallyveil.publish.sum_files import list_stages
@@ -36,6 +36,10 @@ __all__ = ["ColumnPlan", "PlannedStage", "plan_column", "plan_search"]
 
 ROWS_PER_COUNT = 5
 """How many rows for each possible count a plan assumes that knows no table."""
+
+
+STAIRCASE_FROM, WIDEST_STAIRCASE = 2, 1000
+"""Staircase noise is used from this epsilon of all moves together, and up to this upper bound."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,12 +155,15 @@ def plan_column(
         name, why = choose_method(rows, upper, column.epsilon)
     if name not in PLANNERS:
         name = "file"
+    if name == "geometric" and _prefers_staircase(request, upper, column.epsilon):
+        name = "staircase"
     if upper == NO_UPPER:
         made = _plan_open(request, name, column.epsilon, rows)
     else:
         made = PLANNERS[name](request, Query.count(upper), column.epsilon, rows)
+    moves = 1 if KINDS[name].together else request.multiplier
     stages = [
-        PlannedStage(column.name, kind, certified, certified.exact_epsilon * request.multiplier)
+        PlannedStage(column.name, kind, certified, certified.exact_epsilon * moves)
         for kind, certified in made.draws_from
     ]
     searched = () if search is None else (search,)
@@ -165,7 +172,7 @@ def plan_column(
         column.name,
         upper,
         "none" if upper == NO_UPPER else "given" if search is None else "private",
-        made.epsilon,
+        column.epsilon if KINDS[name].together else made.epsilon,
         name,
         why,
         method if request.free is None else WithZeros(method, request.free),
@@ -226,6 +233,26 @@ def _plan_geometric(request: Request, query: Query, epsilon: Fraction, rows: int
     return _make_independent(certify_geometric(query, epsilon))
 
 
+def _plan_canonical(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:
+    from tallyveil.mechanisms.canonical import canonical
+
+    return _make_independent(certify(canonical(query, epsilon, request.delta)))
+
+
+def _prefers_staircase(request: Request, upper: int, epsilon: Fraction) -> bool:
+    """Whether noise for all moves of a unit together errs less, and can be certified."""
+    if not request.unit.one_row or upper > WIDEST_STAIRCASE:
+        return False
+    return epsilon * request.multiplier >= STAIRCASE_FROM
+
+
+def _plan_staircase(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:
+    from tallyveil.mechanisms.staircase import whole_staircase
+
+    upper, moves = query.shape[1] - 1, request.multiplier
+    return _make_independent(certify(whole_staircase(upper, moves, epsilon * moves)))
+
+
 def _plan_fair(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:
     from tallyveil.mechanisms.fair import fair
 
@@ -235,7 +262,9 @@ def _plan_fair(request: Request, query: Query, epsilon: Fraction, rows: int | No
 def _plan_design(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:
     from tallyveil.optimize.design import design
 
-    made = design(query, epsilon, loss=request.loss, properties=request.properties)
+    made = design(
+        query, epsilon, loss=request.loss, properties=request.properties, delta=request.delta
+    )
     solver = f"{made.method}, {made.solver}; within {made.gap:.1e} of the best possible"
     certified = certify(made.mechanism, loss=request.loss)
     return _make_independent(certified, solver, loss_name(request.loss))
@@ -272,6 +301,8 @@ PLANNERS: Mapping[str, Callable[[Request, Query, Fraction, int | None], _Made]] 
     "preserve": _plan_preserve,
     "ladder": _plan_ladder,
     "geometric": _plan_geometric,
+    "canonical": _plan_canonical,
+    "staircase": _plan_staircase,
     "fair": _plan_fair,
     "design": _plan_design,
     "file": _plan_file,

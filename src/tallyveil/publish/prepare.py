@@ -21,6 +21,7 @@ from tallyveil.publish.layout import ROW_ORDERS, Layout, place_rows, read_column
 from tallyveil.publish.options import ReleaseOptions
 from tallyveil.publish.plan import ColumnPlan, PlannedStage, plan_column, plan_search
 from tallyveil.publish.request import Request, check_options
+from tallyveil.publish.slack import charge_delta
 from tallyveil.publish.tradeoff import name_best
 from tallyveil.publish.unbiased import name_unbiased
 from tallyveil.publish.unit import charge_columns
@@ -83,6 +84,12 @@ class Prepared:
                 stages = planned[column.name].stages
                 found += [(column.name, stage.name, stage.epsilon) for stage in stages]
         return charge_columns(found, self.request.disjoint)
+
+    @property
+    def delta(self) -> Fraction:
+        """The delta that one unit is charged for; 0 for pure privacy."""
+        deltas = {p.name: p.counts_stage.certified.exact_delta for p in self.plans}
+        return charge_delta(deltas, self.request.disjoint) if self.request.delta else Fraction(0)
 
     @property
     def certified(self) -> tuple[PlannedStage, ...]:

@@ -73,6 +73,9 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
     epsilon : number
         The privacy loss of each count column; exact (0.1 means 1/10). Like `upper` it may be
         given per count column, as a sequence or a mapping.
+    delta : number
+        For the methods geometric and design: the slack of (epsilon, delta)-privacy, the same for
+        each count column; 0 unless given. Noise then has no far tails (`tv.canonical`).
     within, confidence : float
         Instead of epsilon: released counts lie within this many of the true ones with this
         probability.
@@ -108,6 +111,10 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
     contributions : int
         How many rows of microdata one person has, or how often one person is counted in each
         count column; 1 unless given (costs that many times).
+    one_row : bool
+        With `contributions`: all of one unit's contributions are in the same row of the published
+        table. For the method geometric; from 2 times epsilon on the noise is then made for them
+        together (staircase noise), which errs less at the same cost.
     person, rows_per_person : str and int
         Microdata with several rows of one person: the column that tells persons apart, which is
         not published, and how many rows of each are counted at the most. Further rows are left

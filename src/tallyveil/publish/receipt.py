@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 from tallyveil._version import __version__
+from tallyveil.budget.accounting import SMALLEST_DELTA
 from tallyveil.budget.composition import compose
 from tallyveil.budget.entries import shown_rational
 from tallyveil.errors import PackageError
@@ -30,6 +31,7 @@ from tallyveil.publish.records import (
     LevelRecord,
 )
 from tallyveil.publish.request import ABOVE
+from tallyveil.publish.slack import charge_delta
 from tallyveil.publish.stages import StageRecord, amount
 from tallyveil.publish.sum_files import SumsRecord
 from tallyveil.publish.table_record import TableRecord
@@ -52,7 +54,12 @@ WEAK_EPSILON = 5
 FLOAT_PROTECTION = "privacy is proved and drawn in integers; no float decides it"
 
 
-def promise(epsilon: Fraction, unit: PrivacyUnit, version: int = VERSION) -> str:
+def promise(
+    epsilon: Fraction,
+    unit: PrivacyUnit,
+    version: int = VERSION,
+    delta: Fraction = Fraction(0),
+) -> str:
     """The guarantee as a sentence about one unit, in the words of a version of the receipt.
 
     The factor is e^epsilon, rounded up so that the sentence never promises too much.
@@ -63,9 +70,15 @@ def promise(epsilon: Fraction, unit: PrivacyUnit, version: int = VERSION) -> str
     what = unit.alternative if version > 1 else _compare_version_1(unit)
     return (
         f"{what}, every possible outcome of this release stays as likely as "
-        f"before, up to a factor of {shown} (epsilon {shown_rational(epsilon)})"
+        f"before, up to a factor of {shown} (epsilon {shown_rational(epsilon)}){_add(delta)}"
         f"{_judge(epsilon, unit.kind, version)}"
     )
+
+
+def _add(delta: Fraction) -> str:
+    if not delta:
+        return ""
+    return f" and an added probability of at most {shown_rational(delta)} (delta)"
 
 
 def _compare_version_1(unit: PrivacyUnit) -> str:
@@ -134,6 +147,12 @@ class Receipt:
         return sum(self._charges, Fraction(0))
 
     @property
+    def delta(self) -> Fraction:
+        """The delta of the release; 0 for pure privacy."""
+        deltas = {column.name: column.counts_stage.delta for column in self.columns}
+        return charge_delta(deltas, self.disjoint)
+
+    @property
     def _charges(self) -> tuple[Fraction, ...]:
         """What a ledger is charged, stage by stage.
 
@@ -157,7 +176,8 @@ class Receipt:
             return None
         if len(self._charges) > MOST_COMPOSED:
             return self.epsilon
-        return compose(self._charges).epsilon(account.total_delta)
+        left = account.total_delta - self.delta
+        return compose(self._charges).epsilon(left) if left >= SMALLEST_DELTA else self.epsilon
 
     @property
     def multiplier(self) -> int:
@@ -197,7 +217,7 @@ class Receipt:
     @property
     def promise(self) -> str:
         """The guarantee as a sentence about one unit."""
-        words = promise(self.epsilon, self.unit, self.version)
+        words = promise(self.epsilon, self.unit, self.version, self.delta)
         return words if self.private else f"{NOT_PRIVATE} With private draws: {words}"
 
     @property
@@ -241,16 +261,18 @@ class Receipt:
             },
             "private": self.private,
             **amount(epsilon),
-            "delta": 0.0,
+            "delta": float(self.delta),
+            **({"delta_exact": str(self.delta)} if self.delta else {}),
             "promise": self.promise,
             "stages": [stage.to_dict() for stage in self.stages],
             "unit": unit.kind,
             "neighbours": unit.neighbours,
             "contributions": unit.contributions,
+            **({"one_row": True} if unit.one_row else {}),
             "bound": unit.bound,
             "multiplier": self.multiplier,
             "dp_flavor": {
-                "name": "Pure DP",
+                "name": "Approximate DP" if self.delta else "Pure DP",
                 "data_domain": "tables with these rows and columns and any whole counts of at "
                 "least 0",
                 "unprotected_quantities": "the number of rows and every column published unchanged"
@@ -260,7 +282,7 @@ class Receipt:
             "privacy_loss": {
                 "privacy_unit": self.unit_name,
                 "privacy_unit_description": self.unit_moves,
-                "privacy_parameters": {"epsilon": float(epsilon), "delta": 0.0},
+                "privacy_parameters": {"epsilon": float(epsilon), "delta": float(self.delta)},
             },
             "model": {
                 "model_type": "Central",
@@ -363,7 +385,10 @@ def _read_unit(data: Mapping[str, Any], version: int, *, of_rows: bool) -> Priva
     if not known or (bound == "enforced" and not (of_rows and kind == "person")):
         raise PackageError("The receipt states a unit or a relation that does not exist.")
     often = read_whole(data["contributions"], 1)
-    return PrivacyUnit(kind, data["neighbours"], often, bound, of_rows)
+    one_row = data.get("one_row", False) is True
+    if one_row and (often == 1 or bound != "stated" or data["neighbours"] != "add_remove"):
+        raise PackageError("The receipt states a unit or a relation that does not exist.")
+    return PrivacyUnit(kind, data["neighbours"], often, bound, of_rows, one_row)
 
 
 def _require_groups(groups: tuple[tuple[str, ...], ...], names: list[str]) -> None:

@@ -14,6 +14,7 @@ from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedNoise
 from tallyveil.errors import PackageError
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.geometric import geometric
+from tallyveil.mechanisms.staircase import count_moved_by
 from tallyveil.mechanisms.transport import transport
 from tallyveil.publish.accuracy import (
     WIDEST_PICTURE,
@@ -98,7 +99,7 @@ def prove_stage(
     beside = read_file(root / plain_name(stage.certificate_file))
     same = beside == made.certificate_json().encode()
     require(same, f"{stage.certificate_file} is not the certificate of {stage.file}")
-    require(made.exact_delta == 0, f"{stage.file} has a delta")
+    require(made.exact_delta == stage.delta, f"{stage.file} has another delta")
     holds = made.exact_epsilon == stage.certified_epsilon
     require(holds, f"{stage.file} is certified at another epsilon than the receipt says")
     return made
@@ -114,8 +115,11 @@ def require_listed_files(root: Path, receipt: Receipt) -> None:
     require(not odd, f"{', '.join(odd[:3])}: in the folder or in the receipt, but not in both")
 
 
-def require_range(column: ColumnRecord, drawn_from: Certified) -> None:
-    """Raise a `PackageError` unless counts were drawn for the range that the column states."""
+def require_range(column: ColumnRecord, drawn_from: Certified, moves: int = 1) -> None:
+    """Raise a `PackageError` unless counts were drawn for the range that the column states.
+
+    Noise that is made for all `moves` of one unit together must be certified for them.
+    """
     name = column.name
     if not column.bounded:
         fits = isinstance(drawn_from, CertifiedNoise) and column.method in OPEN_METHODS
@@ -124,7 +128,9 @@ def require_range(column: ColumnRecord, drawn_from: Certified) -> None:
         return
     fits = isinstance(drawn_from, (CertifiedAnswers, Ladder))
     require(fits, f"{name} was not drawn as counts")
-    same = getattr(drawn_from, "query", None) == Query.count(column.upper)
+    together = column.kind.together
+    asked = count_moved_by(column.upper, moves) if together else Query.count(column.upper)
+    same = getattr(drawn_from, "query", None) == asked
     require(same, f"the mechanism of {name} is not for counts from 0 to {column.upper}")
 
 

@@ -27,6 +27,7 @@ from tallyveil.publish.hierarchy import HierarchyRequest, check_hierarchy
 from tallyveil.publish.kinds import ASKED_FOR, KINDS
 from tallyveil.publish.nested import check_nested
 from tallyveil.publish.options import ReleaseOptions
+from tallyveil.publish.slack import check_delta
 from tallyveil.publish.tradeoff import check_tradeoff
 from tallyveil.publish.unit import PrivacyUnit, check_disjoint, check_unit
 from tallyveil.query import Query
@@ -49,7 +50,14 @@ NO_UPPER = 10**9
 OPEN_METHODS = ("auto", "preserve", "geometric")
 """What needs no upper bound."""
 
-SWITCHES = ("keep_distribution", "allow_duplicates", "allow_totals", "unbiased", "best")
+SWITCHES = (
+    "keep_distribution",
+    "allow_duplicates",
+    "allow_totals",
+    "unbiased",
+    "best",
+    "one_row",
+)
 WRITTEN = ("count", "by", "where", "keep", "drop", "dataset", "hierarchy", "zero", "other")
 """Options whose words go into files."""
 
@@ -103,6 +111,7 @@ class Request:
     form: Form = field(default_factory=Form)
     format: str | None = None
     about: About = field(default_factory=About)
+    delta: Fraction = Fraction(0)
 
     @property
     def multiplier(self) -> int:
@@ -152,6 +161,12 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
     if NO_UPPER in uppers and method not in (*OPEN_METHODS, "ladder"):
         hint = "The methods preserve and geometric need none."
         raise ArgumentError("upper", f"be given for the method {method!r}", hint=hint)
+    unit = check_unit(options, by, microdata)
+    delta = check_delta(options, uppers, unit)
+    if delta and method != "design":
+        method, why = "canonical", "a delta was asked for"
+    if options.one_row:
+        method, why = "geometric", "all contributions of one unit are in one row"
     levels = () if options.levels is None else _check_levels(options, uppers)
     form, written = check_form(options, microdata)
     epsilons = (levels[0],) * len(names) if levels else _find_epsilons(options, method, uppers)
@@ -162,7 +177,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         why,
         options.loss,
         _check_properties(options, method),
-        check_unit(options, by, microdata),
+        unit,
         check_disjoint(options.disjoint, counted),
         above,
         _check_upper_epsilon(options, uppers, above),
@@ -185,6 +200,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         form=form,
         format=written,
         about=check_about(options),
+        delta=delta,
     )
 
 

@@ -30,6 +30,8 @@ class StageRecord:
     certificate_file: str
     digest: str
     achieved_epsilon: float | None
+    delta: Fraction = Fraction(0)
+    """Certified, and what the stage costs: a unit that has a delta is counted once."""
 
     @property
     def kind(self) -> str:
@@ -48,6 +50,7 @@ class StageRecord:
                 "sha256": self.sha256,
                 "name": self.mechanism,
                 "epsilon": str(self.certified_epsilon),
+                **({"delta": str(self.delta)} if self.delta else {}),
             },
             "certificate": {
                 "file": self.certificate_file,
@@ -70,4 +73,5 @@ class StageRecord:
             read_text(certificate["file"]),
             read_text(certificate["digest"]),
             certificate["achieved_epsilon"],
+            read_amount(mechanism["delta"]) if "delta" in mechanism else Fraction(0),
         )

@@ -155,6 +155,7 @@ def _debit(account: tuple[Ledger, str], prepared: Prepared, command: str, releas
     debit = Debit(
         tuple(column.name for column in prepared.request.columns),
         tuple(Stage(name, epsilon) for name, epsilon in prepared.stages),
+        prepared.delta,
         mechanism=tuple(stage.sha256 for stage in certified),
         certificate=tuple(str(stage.certified.certificate["digest"]) for stage in certified),
         command=command,
@@ -273,6 +274,7 @@ class _ProofFiles:
             certificate_file,
             certificate["digest"],
             certificate["achieved_epsilon"],
+            stage.certified.exact_delta,
         )
 
 

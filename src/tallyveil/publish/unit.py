@@ -39,7 +39,8 @@ class PrivacyUnit:
     """What one unit is, and by how much it can move counts.
 
     `of_rows` says that contributions are rows of microdata, and not counts of an aggregated
-    column; `bound` is one of `BOUNDS`.
+    column; `bound` is one of `BOUNDS`; `one_row` says that all of a unit's contributions are in
+    one row of the published table.
 
     >>> PrivacyUnit(contributions=3).multiplier, PrivacyUnit("event").name
     (3, 'one single event, such as a visit or a test, and not a person')
@@ -50,6 +51,7 @@ class PrivacyUnit:
     contributions: int = 1
     bound: str = "stated"
     of_rows: bool = False
+    one_row: bool = False
 
     @property
     def multiplier(self) -> int:
@@ -59,6 +61,10 @@ class PrivacyUnit:
     @property
     def name(self) -> str:
         """The unit in words, with the bound that the promise rests on."""
+        return self._name + (", all in one row of the published table" if self.one_row else "")
+
+    @property
+    def _name(self) -> str:
         if self.kind == "event":
             often = "" if self.contributions == 1 else f", counted at most {self._times}"
             return f"one single event, such as a visit or a test, and not a person{often}"
@@ -75,6 +81,8 @@ class PrivacyUnit:
         done = f"changing one {self.kind}" if changing else f"adding or removing one {self.kind}"
         if self.multiplier == 1:
             return f"{done} moves one count by one"
+        if self.one_row:
+            return f"{done} moves one count by at most {self.multiplier}"
         return f"{done} moves counts by at most {self.multiplier} in all"
 
     @property
@@ -105,6 +113,7 @@ class PrivacyUnit:
                 "counts may be low for that reason too.",
             )
         often = f"has at most {self._rows}" if self.of_rows else f"is counted at most {self._times}"
+        often += ", all in one row of the published table," if self.one_row else ""
         where = "in the confidential table" if self.of_rows else "in each column"
         return (
             f"The promise covers a person who {often} {where}, as the publisher states. Somebody "
@@ -168,7 +177,11 @@ def check_unit(options: ReleaseOptions, by: tuple[str, ...], microdata: bool) ->
             hint = "If the publisher knows the bound already, state it as 'contributions'."
             rule = "go with 'person', the column that tells persons apart"
             raise ArgumentError("rows_per_person", rule, most, hint)
-        return PrivacyUnit(kind, neighbours, stated, of_rows=microdata)
+        if options.one_row:
+            _require_one_row(options, stated, neighbours)
+        return PrivacyUnit(kind, neighbours, stated, of_rows=microdata, one_row=options.one_row)
+    if options.one_row:
+        raise UsageError("'person' bounds rows wherever they are counted: leave out 'one_row'.")
     if not microdata:
         raise UsageError("'person' is for microdata: rows are counted with 'by' and no 'count'.")
     if kind != "person":
@@ -184,6 +197,22 @@ def check_unit(options: ReleaseOptions, by: tuple[str, ...], microdata: bool) ->
     if str(options.person) in used:
         raise ArgumentError("person", "name a column that nothing else refers to: it is secret")
     return PrivacyUnit(kind, neighbours, bound, "enforced", of_rows=True)
+
+
+def _require_one_row(options: ReleaseOptions, contributions: int, neighbours: str) -> None:
+    """Refuse a statement about one row where nothing rests on it, or more than it says would."""
+    if contributions == 1 or neighbours != "add_remove":
+        raise UsageError(
+            "'one_row' goes with 'contributions' of at least 2, and with units that are added or "
+            "removed: a changed one leaves one row and enters another."
+        )
+    others = (options.levels, options.hierarchy, options.disjoint, options.nested, options.within)
+    preserves = options.best or options.priority or options.tradeoff is not None
+    if str(options.method) not in ("auto", "geometric") or any(others) or preserves:
+        raise UsageError(
+            "'one_row' is for the method geometric, at one level, without 'hierarchy', 'disjoint', "
+            "'nested' and 'within'."
+        )
 
 
 def check_disjoint(given: Any, counts: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:

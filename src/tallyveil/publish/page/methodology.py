@@ -21,6 +21,7 @@ from tallyveil.publish.tradeoff import moves_counts
 
 __all__ = ["methodology"]
 
+MULTIPLIED = "Every epsilon is multiplied by {0}"
 MOVED = (
     " Some counts were then moved towards the best guess for their row, so that single counts err "
     "less and the table follows the distribution in part only."
@@ -72,6 +73,7 @@ def methodology(receipt: Receipt, matrices: Sequence[Floats | None]) -> str:
 def _facts(receipt: Receipt) -> str:
     facts = [
         (f"{float(receipt.epsilon):.4g}", "epsilon in total"),
+        *([(f"{float(receipt.delta):.4g}", "delta in total")] if receipt.delta else []),
         (f"{receipt.table.rows:,}", "rows published"),
         (
             str(len(receipt.columns)),
@@ -203,9 +205,9 @@ def _costs(receipt: Receipt) -> list[str]:
         table(["stage", "epsilon"], [*rows, ("total", _amount(receipt.epsilon))], numbers=(1,))
     ]
     if receipt.multiplier > 1:
-        parts.append(
-            paragraph(f"Every epsilon is multiplied by {receipt.multiplier}: {receipt.unit_moves}.")
-        )
+        together = all(column.kind.together for column in receipt.columns)
+        how = "Every epsilon is for up to {0} moves" if together else MULTIPLIED
+        parts.append(paragraph(f"{how.format(receipt.multiplier)}: {receipt.unit_moves}."))
     parts += [
         paragraph(
             f"The publisher states that one {receipt.unit.kind} is counted in only one of the "
@@ -216,6 +218,13 @@ def _costs(receipt: Receipt) -> list[str]:
     ]
     if receipt.ladder is not None:
         parts.append(paragraph(_ladder_words(receipt)))
+    if receipt.delta:
+        parts.append(
+            paragraph(
+                f"Delta {shown_rational(receipt.delta)} in total: an outcome may be more likely by "
+                "that much than the factor allows. Deltas add up as epsilons do."
+            )
+        )
     parts.append(paragraph(_composition_words(receipt)))
     entry = receipt.ledger
     parts.append(
@@ -362,7 +371,8 @@ def _record(receipt: Receipt) -> list[str]:
             (
                 "epsilon certified",
                 f"{stage.certified_epsilon}"
-                + ("" if achieved is None else f" (largest found {achieved:.6g})"),
+                + (f", delta {stage.delta}" if stage.delta else "")
+                + ("" if achieved is None or stage.delta else f" (largest found {achieved:.6g})"),
             ),
             ("loss, prior", f"{column.loss}, {column.prior}"),
             ("properties", ", ".join(held) if held else _no_properties(column)),

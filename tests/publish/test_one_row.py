@@ -1,0 +1,75 @@
+"""Several contributions in one row: noise made for them together, stated and checked."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import tallyveil as tv
+from tallyveil.errors import UsageError
+from tallyveil.publish.reopen import read_receipt
+
+COUNTS = [(i * i) % 23 for i in range(150)]
+
+
+def publish(tmp_path, **options):
+    folder = tmp_path / "release"
+    asked = {"upper": 30, "epsilon": 1, "contributions": 3, "one_row": True}
+    return folder, tv.privatize(COUNTS, out=folder, **{**asked, **options})
+
+
+def test_it_costs_the_same_errs_less_and_is_proved_for_all_moves(tmp_path):
+    folder, release = publish(tmp_path)
+    column = release.receipt.columns[0]
+    assert release.receipt.epsilon == 3
+    assert (column.method, column.counts_stage.certified_epsilon) == ("staircase", 3)
+    assert [found.detail for found in tv.check_package(folder) if not found.ok] == []
+    assert read_receipt(folder) == release.receipt
+    document = json.loads((folder / "receipt.json").read_text())
+    assert document["one_row"] is True
+    assert "all in one row" in document["privacy_loss"]["privacy_unit"]
+    page = (folder / "METHODOLOGY.html").read_text()
+    assert "moves one count by at most 3" in page
+    assert "Every epsilon is multiplied" not in page
+    relation = json.loads((folder / "mechanism.json").read_text())["certificate"]["neighbours"]
+    assert relation["width"] == 3
+    plain = tv.privatize(COUNTS, upper=30, epsilon=1, contributions=3, method="geometric")
+    own, other = release.figures[0].accuracy.rmse, plain.figures[0].accuracy.rmse
+    assert np.median(own) < 0.9 * np.median(other)
+
+
+def test_small_epsilons_and_wide_ranges_have_plain_noise(tmp_path):
+    _, release = publish(tmp_path, epsilon="1/2")
+    assert release.receipt.columns[0].method == "geometric"
+    assert release.receipt.epsilon == Fraction(3, 2)
+    wide = tv.privatize(COUNTS, upper=5000, epsilon=1, contributions=3, one_row=True)
+    assert wide.receipt.columns[0].method == "geometric"
+    open_ended = tv.privatize(COUNTS, epsilon=1, contributions=3, one_row=True)
+    assert open_ended.receipt.columns[0].method == "geometric"
+
+
+def test_a_folder_that_drops_the_statement_is_refused(tmp_path):
+    folder, _ = publish(tmp_path)
+    receipt = (folder / "receipt.json").read_text()
+    assert receipt.count('"one_row": true,') == 1
+    (folder / "receipt.json").write_text(receipt.replace(' "one_row": true,\n', ""))
+    found = {finding.name: finding for finding in tv.check_package(folder)}
+    assert "may be in several" in found["budget"].detail
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"contributions": None},
+        {"neighbours": "change_one"},
+        {"method": "fair"},
+        {"method": "preserve"},
+        {"priority": "counts"},
+        {"within": 4, "epsilon": None},
+        {"delta": "1e-6"},
+    ],
+)
+def test_what_does_not_go_with_it_is_refused(options, tmp_path):
+    with pytest.raises(UsageError):
+        publish(tmp_path, **options)
