@@ -15,7 +15,7 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.publish.folder import checksums_text
-from tallyveil.publish.receipt import promise
+from tallyveil.publish.promise import promise
 from tallyveil.publish.unit import PrivacyUnit
 
 AREAS = ["f", "b", "d", "a", "c", "e"]  # as they came: in the order of the true counts

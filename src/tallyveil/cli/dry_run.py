@@ -21,7 +21,7 @@ INDENTED: Any = {"initial_indent": "  ", "subsequent_indent": "  "}
 def show_plan(options: ReleaseOptions, rows: int | None, as_json: bool) -> None:
     """Plan from the public arguments alone: neither the table nor a ledger is opened."""
     from tallyveil.budget.entries import shown_rational
-    from tallyveil.publish.receipt import promise
+    from tallyveil.publish.promise import promise
     from tallyveil.publish.request import check_options
     from tallyveil.publish.slack import charge_delta
     from tallyveil.publish.stages import amount

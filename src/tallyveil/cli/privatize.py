@@ -123,7 +123,7 @@ def publish_file(file: Path, options: ReleaseOptions, words: str) -> tuple[Relea
 def _show_remark(prepared: Prepared) -> None:
     """What the publisher should know and an error would be too much for."""
     from tallyveil.publish.prepare import find_order_remark
-    from tallyveil.publish.receipt import WEAK_EPSILON
+    from tallyveil.publish.promise import WEAK_EPSILON
 
     remark = find_order_remark(prepared)
     if remark:

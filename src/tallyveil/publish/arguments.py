@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
-from tallyveil.errors import ArgumentError
+from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.publish.options import ReleaseOptions
 
 __all__ = [
     "check_whole",
@@ -14,9 +15,22 @@ __all__ = [
     "read_names",
     "read_per_column",
     "require_one_of",
+    "require_switches",
+    "require_text",
     "split_names",
     "write_underscores",
 ]
+
+SWITCHES = (
+    "keep_distribution",
+    "allow_duplicates",
+    "allow_totals",
+    "unbiased",
+    "best",
+    "one_row",
+)
+WRITTEN = ("count", "by", "where", "keep", "drop", "dataset", "hierarchy", "zero", "other")
+"""Options whose words go into files."""
 
 LARGEST_WHOLE = 10**6
 """Nobody is counted more often than this."""
@@ -81,3 +95,20 @@ def require_one_of(argument: str, value: str, known: Sequence[str]) -> None:
     """Refuse a word that is not known."""
     if value not in known:
         raise ArgumentError(argument, f"be one of: {', '.join(known)}", value)
+
+
+def require_text(options: ReleaseOptions) -> None:
+    """Refuse words that no file could hold, such as halves of a character."""
+    for name in WRITTEN:
+        try:
+            for part in list_given(getattr(options, name)):
+                str(part).encode("utf-8")
+        except UnicodeEncodeError:
+            raise UsageError(f"'{name}' has a character that cannot be written.") from None
+
+
+def require_switches(options: ReleaseOptions) -> None:
+    """Refuse words where only yes or no is meant: the word "no" would mean yes."""
+    for name in SWITCHES:
+        if not isinstance(getattr(options, name), bool):
+            raise ArgumentError(name, "be True or False", getattr(options, name))

@@ -9,7 +9,6 @@ them. Nothing here may depend on a confidential value.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,12 +18,12 @@ from typing import Any
 from tallyveil._version import __version__
 from tallyveil.budget.accounting import SMALLEST_DELTA
 from tallyveil.budget.composition import compose
-from tallyveil.budget.entries import shown_rational
 from tallyveil.errors import PackageError
 from tallyveil.fingerprint import fingerprint
 from tallyveil.publish.about import About
 from tallyveil.publish.fields import read_text, read_texts, read_whole
 from tallyveil.publish.layout import ROW_ORDERS
+from tallyveil.publish.promise import VERSION, promise
 from tallyveil.publish.records import (
     ColumnRecord,
     LedgerRecord,
@@ -39,70 +38,14 @@ from tallyveil.publish.unit import BOUNDS, NEIGHBOURS, UNITS, PrivacyUnit, charg
 from tallyveil.publish.zeros import ZerosRecord
 from tallyveil.sampling.marks import NOT_PRIVATE
 
-__all__ = ["FLOAT_PROTECTION", "RECEIPT_FORMAT", "WEAK_EPSILON", "Receipt", "promise"]
+__all__ = ["FLOAT_PROTECTION", "RECEIPT_FORMAT", "Receipt"]
 
 RECEIPT_FORMAT = "tallyveil-receipt"
 MOST_COLUMNS = 1000
 MOST_COMPOSED = 100
 """More charges than this are added up: composing them would take a reader too long."""
 
-VERSION = 2
-
-WEAK_EPSILON = 5
-"""Above this the promise says itself that it is weak, and the publisher is warned."""
-
 FLOAT_PROTECTION = "privacy is proved and drawn in integers; no float decides it"
-
-
-def promise(
-    epsilon: Fraction,
-    unit: PrivacyUnit,
-    version: int = VERSION,
-    delta: Fraction = Fraction(0),
-) -> str:
-    """The guarantee as a sentence about one unit, in the words of a version of the receipt.
-
-    The factor is e^epsilon, rounded up so that the sentence never promises too much.
-    """
-    factor = math.exp(min(float(epsilon), 100.0))
-    cents = f"{math.ceil(factor * 100) / 100:.2f}".rstrip("0").rstrip(".") if factor < 1e6 else ""
-    shown = cents or "a very large number"
-    what = unit.alternative if version > 1 else _compare_version_1(unit)
-    return (
-        f"{what}, every possible outcome of this release stays as likely as "
-        f"before, up to a factor of {shown} (epsilon {shown_rational(epsilon)}){_add(delta)}"
-        f"{_judge(epsilon, unit.kind, version)}"
-    )
-
-
-def _add(delta: Fraction) -> str:
-    if not delta:
-        return ""
-    return f" and an added probability of at most {shown_rational(delta)} (delta)"
-
-
-def _compare_version_1(unit: PrivacyUnit) -> str:
-    often = unit.contributions
-    who = f", who may be counted in up to {often} cells" if often > 1 else ""
-    then = "was counted or not" if unit.neighbours == "add_remove" else "were counted elsewhere"
-    return f"Whether one person{who} {then}"
-
-
-def _judge(epsilon: Fraction, kind: str, version: int) -> str:
-    """What that factor means: the smaller it is, the more can be said."""
-    if epsilon <= 1 or version == 1:
-        joint = ": w" if version == 1 else ". W"
-        return (
-            f"{joint}hatever anyone concludes about that {kind} from it, they could have concluded "
-            f"nearly as well without {'them' if kind == 'person' else 'it'}."
-        )
-    if epsilon <= WEAK_EPSILON:
-        whose = "their data" if kind == "person" else "it"
-        return f". What anyone concludes about that {kind} can rest on {whose} to that extent."
-    return (
-        ". That is weak protection: somebody who knows much already may learn from it, nearly for "
-        f"certain, whether that {kind} was counted."
-    )
 
 
 @dataclass(frozen=True)

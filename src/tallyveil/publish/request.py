@@ -20,6 +20,8 @@ from tallyveil.publish.arguments import (
     read_names,
     read_per_column,
     require_one_of,
+    require_switches,
+    require_text,
     write_underscores,
 )
 from tallyveil.publish.forms import check_form
@@ -49,17 +51,6 @@ NO_UPPER = 10**9
 
 OPEN_METHODS = ("auto", "preserve", "geometric")
 """What needs no upper bound."""
-
-SWITCHES = (
-    "keep_distribution",
-    "allow_duplicates",
-    "allow_totals",
-    "unbiased",
-    "best",
-    "one_row",
-)
-WRITTEN = ("count", "by", "where", "keep", "drop", "dataset", "hierarchy", "zero", "other")
-"""Options whose words go into files."""
 
 KEEP_ALL = "all"
 """Given for `keep`: the publisher says that every other column is public."""
@@ -139,8 +130,8 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
     Request
         One upper bound and one epsilon per count column, whichever way they were given.
     """
-    _require_text(options)
-    _require_switches(options)
+    require_text(options)
+    require_switches(options)
     above = write_underscores(options.above)
     require_one_of("above", above, ABOVE)
     require_one_of("order", options.order, ORDERS)
@@ -389,20 +380,3 @@ def _check_upper(value: Any, argument: str) -> int | None:
     if int(value) > LARGEST_UPPER:
         raise ArgumentError(argument, f"be at most {LARGEST_UPPER:,}", value)
     return int(value)
-
-
-def _require_text(options: ReleaseOptions) -> None:
-    """Refuse words that no file could hold, such as halves of a character."""
-    for name in WRITTEN:
-        try:
-            for part in list_given(getattr(options, name)):
-                str(part).encode("utf-8")
-        except UnicodeEncodeError:
-            raise UsageError(f"'{name}' has a character that cannot be written.") from None
-
-
-def _require_switches(options: ReleaseOptions) -> None:
-    """Refuse words where only yes or no is meant: the word "no" would mean yes."""
-    for name in SWITCHES:
-        if not isinstance(getattr(options, name), bool):
-            raise ArgumentError(name, "be True or False", getattr(options, name))

@@ -362,10 +362,7 @@ def _arrange_folders(releases: tuple[Release, ...]) -> dict[str, dict[str, bytes
 
 @contextmanager
 def _reserve_report(options: ReleaseOptions) -> Iterator[IO[str] | None]:
-    """The confidential report, open and readable by its owner only, before anything is spent.
-
-    It is removed again if the release fails.
-    """
+    """The confidential report, open for its owner only; removed again if the release fails."""
     if options.confidential_report is None:
         yield None
         return
