@@ -153,7 +153,7 @@ def test_the_confidential_report_is_reserved_before_anything_is_spent(
         {"epsilon": "1e-10"},
         {"epsilon": "1." + "1" * 401},
         {"method": "geometric", "epsilon": "1e-10"},
-        {"upper": 10**7},
+        {"upper": 10**9},
         {"levels": [1, "1e-11"], "epsilon": None},
     ],
     ids=str,

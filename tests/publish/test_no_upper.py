@@ -9,8 +9,8 @@ import tallyveil as tv
 from tallyveil.certified.mechanism import CertifiedNoise
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.estimate.cells import growing_thresholds
+from tallyveil.publish.ranges import NO_UPPER
 from tallyveil.publish.reopen import read_receipt
-from tallyveil.publish.request import NO_UPPER
 
 RNG = np.random.default_rng(3)
 COUNTS = RNG.negative_binomial(0.4, 0.02, 3000)

@@ -28,7 +28,7 @@ from tallyveil.mechanisms.geometric import (
 from tallyveil.publish.adding import Adder, make_adder
 from tallyveil.publish.kinds import MethodKind
 from tallyveil.publish.optimality import describe_optimality
-from tallyveil.publish.request import NO_UPPER
+from tallyveil.publish.ranges import NO_UPPER, WIDE
 from tallyveil.publish.tallies import Histogram, Matching, round_counts
 from tallyveil.query import Query
 from tallyveil.reading.confidence import ConfidenceSets, confidence_sets
@@ -50,14 +50,18 @@ __all__ = [
     "matched_sets",
     "matrix_of",
     "measure_spread",
+    "signed_accuracy",
 ]
 
 CONFIDENCE = 0.95
 WIDEST_PICTURE = 1001
 """Up to this many possible counts the whole matrix is built, for properties and reading."""
 
-FARTHEST = 10**6
-"""Without an upper bound, figures are stated for true counts up to this."""
+FARTHEST = 2 * 10**5
+"""In a wide range, figures are stated for true counts up to this."""
+
+FARTHEST_ADDED = 10**6
+"""Without an upper bound, parts of a matched table are added up to this count."""
 
 REACH, FARTHEST_NOISE = 40, 10**7
 """Noise farther than this many times 1/epsilon, or than this, is left out of figures."""
@@ -181,6 +185,7 @@ def describe_published(
     upper: int,
     epsilon: Fraction,
     moved: bool = False,
+    signed: bool = False,
 ) -> Figures:
     """The figures of a column; the same for who publishes it and for who checks it.
 
@@ -202,12 +207,14 @@ def describe_published(
         What the whole column costs, for one move of one count by one.
     moved : bool
         Whether counts were changed after they were drawn, or after ranks were matched.
+    signed : bool
+        Whether counts are published as drawn, negative ones too.
     """
     far = histogram.largest
-    if upper == NO_UPPER:  # no range: as if it ended far above all counts
-        far = min(far, FARTHEST)
+    if upper > WIDE:  # as if the range ended far above all counts
+        far, ceiling = min(far, FARTHEST), upper
         upper, drawn = _reach_beyond(far, certified), None
-        adder = make_open_adder(certified, histogram, matching)
+        adder = make_open_adder(certified, histogram, matching, ceiling)
         matching = None if matching is None else matching.up_to(upper)
     else:
         if isinstance(certified, CertifiedNoise):  # rows of a hierarchy, clamped after the draw
@@ -223,6 +230,7 @@ def describe_published(
     if not (kind.matches or moved):
         spread = measure_spread(certified, rows)
         expected = expected_accuracy(certified, upper, far)
+        expected = signed_accuracy(certified.exact_epsilon, far) if signed else expected
         known = None
         if drawn is not None and not certified.exact_delta and not kind.together:
             known = describe_optimality(drawn, epsilon, histogram)
@@ -242,11 +250,13 @@ def describe_published(
     return Figures(accuracy, spread[at], None, held, *sums, known)
 
 
-def make_open_adder(certified: Certified, histogram: Histogram, matching: Matching | None) -> Adder:
-    """The adder of a column without an upper bound, as if its range ended far above all counts."""
-    upper = _reach_beyond(min(histogram.largest, FARTHEST), certified)
+def make_open_adder(
+    certified: Certified, histogram: Histogram, matching: Matching | None, ceiling: int = NO_UPPER
+) -> Adder:
+    """The adder of a column with a wide range or none, as if it ended far above all counts."""
+    upper = _reach_beyond(min(histogram.largest, FARTHEST_ADDED), certified)
     beyond = matching is None or int(matching.draws[-1]) > upper
-    return make_adder(certified, NO_UPPER if beyond else upper, matching)
+    return make_adder(certified, ceiling if beyond else min(upper, ceiling), matching)
 
 
 def _reach_beyond(count: int, certified: Certified) -> int:
@@ -262,6 +272,20 @@ def geometric_accuracy(upper: int, epsilon: Fraction, stated: Integers | None = 
     """
     stated = choose_stated(upper) if stated is None else stated
     return Accuracy(*measure_errors(upper, float(epsilon), CONFIDENCE), stated)
+
+
+def signed_accuracy(epsilon: Fraction, far: int) -> Accuracy:
+    """The figures of geometric noise that is not cut: the same for every true count, bias 0.
+
+    >>> signed_accuracy(Fraction(1), 5).interval[0].tolist()
+    [-3.0, 3.0]
+    """
+    a, size = math.exp(-float(epsilon)), far + 1
+    reach = max(0, math.ceil(math.log((1 - CONFIDENCE) * (1 + a) / 2) / -float(epsilon) - 1))
+    every = np.arange(float(size))
+    deviation = math.sqrt(2 * a) / -math.expm1(-float(epsilon))
+    interval = np.column_stack([every - reach, every + reach])
+    return Accuracy(np.zeros(size), np.full(size, deviation), interval, choose_stated(far))
 
 
 def matched_accuracy(

@@ -28,6 +28,7 @@ SWITCHES = (
     "unbiased",
     "best",
     "one_row",
+    "signed",
 )
 WRITTEN = ("count", "by", "where", "keep", "drop", "dataset", "hierarchy", "zero", "other")
 """Options whose words go into files."""

@@ -298,7 +298,11 @@ def _check_pages(root: Path, receipt: Receipt, certified: list[list[Certified]])
         stated, found = column.accuracy, figures.accuracy.to_dict()
         fits = stated.keys() == found.keys() and all(_close(stated[k], found[k]) for k in found)
         require(fits, f"the stated accuracy of {column.name} is not that of its mechanism")
-        expected = None if column.unbiased is None else describe_unbiased(column.name, made[-1])
+        expected = (
+            None
+            if column.unbiased is None
+            else describe_unbiased(column.name, made[-1], column.signed)
+        )
         require(column.unbiased == expected, f"{column.name} misstates its unbiased column")
         sums, total = column.total or {}, figures.state_total() or {}
         fits = sums.keys() == total.keys() and all(_close(sums[k], total[k]) for k in total)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tallyveil.arrays import Integers
 from tallyveil.publish.nested import NESTED_METHODS
 from tallyveil.publish.receipt import Receipt
+from tallyveil.publish.records import ColumnRecord
 from tallyveil.publish.reopen import require
 from tallyveil.publish.tallies import Histogram
 from tallyveil.tables.base import Table, read_signed
@@ -32,14 +34,14 @@ def check_counts(table: Table, receipt: Receipt) -> str:
         asked = column.tradeoff is not None or column.guesses is not None
         fits = not asked or column.method == "preserve"
         require(fits, f"{column.name} states a tradeoff or guesses that its method has not")
-        counts = table.counts(column.name)
+        counts = read_published(table, column)
         require(not counts[~free].any(), f"a structural zero of {column.name} is not 0")
         inside, counts = counts.max() <= column.upper, counts[free]
         require(bool(inside), f"a count of {column.name} lies outside 0..{column.upper}")
         if column.unbiased is not None:
-            draws = read_signed(table, column.columns[1])
+            draws = read_signed(table, column.drawn_column)
             same = column.is_made_from(draws[free], counts) and not draws[~free].any()
-            require(same, f"{column.columns[1]} does not hold the draws behind {column.name}")
+            require(same, f"{column.drawn_column} does not hold the draws behind {column.name}")
         if column.guesses is not None:
             best = read_signed(table, column.columns[-1])
             inside = 0 <= best.min() <= best.max() <= column.upper and not best[~free].any()
@@ -50,6 +52,13 @@ def check_counts(table: Table, receipt: Receipt) -> str:
         require(same, f"the distribution of {column.name} is not the one in the receipt")
     _check_order(table, receipt)
     return f"{table.rows:,} rows, every count inside its range, distributions as stated"
+
+
+def read_published(table: Table, column: ColumnRecord) -> Integers:
+    """The published counts of a column; where they are signed, as if cut at 0."""
+    if column.signed:
+        return read_signed(table, column.name).clip(0, column.upper)
+    return table.counts(column.name)
 
 
 def _check_order(table: Table, receipt: Receipt) -> None:

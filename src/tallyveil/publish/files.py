@@ -63,6 +63,7 @@ def describe_data(
     """
     uppers = {column.name: column.upper for column in receipt.columns}
     beside = {name for column in receipt.columns for name in column.columns[1:]}
+    beside |= {column.name for column in receipt.columns if column.signed}
     best = {c.columns[-1]: c.upper for c in receipt.columns if c.guesses is not None}
     fields: list[dict[str, Any]] = []
     for name in (*data.index_names, *data.names):

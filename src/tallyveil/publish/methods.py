@@ -25,7 +25,7 @@ from tallyveil.estimate.histogram import estimate_histogram
 from tallyveil.estimate.posterior import find_row_limits
 from tallyveil.estimate.ranks import match_ranks, round_histogram
 from tallyveil.publish.nested import hand_out_below
-from tallyveil.publish.request import NO_UPPER
+from tallyveil.publish.ranges import NO_UPPER, WIDE
 from tallyveil.publish.tallies import Histogram, Matching
 from tallyveil.publish.tradeoff import BEST, moves_counts
 from tallyveil.sampling.entropy import Entropy
@@ -54,7 +54,8 @@ class PublishedCounts:
     `matching` says which draws became which counts, where they are not the draws themselves.
     `beside` holds further columns of whole numbers, one value per row, by the word that is put
     after the column's name. `drawn` is every row's draw, where it is not the count. `guesses`
-    says which draws have which best guess, where these are published beside the counts.
+    says which draws have which best guess, where these are published beside the counts. With
+    `signed` the one column beside is published in place of the counts.
     """
 
     counts: Integers
@@ -63,9 +64,13 @@ class PublishedCounts:
     beside: Mapping[str, Integers] = field(default_factory=dict)
     drawn: Integers | None = field(default=None, repr=False)
     guesses: Matching | None = None
+    signed: bool = False
 
     def name_columns(self, name: str) -> dict[str, Integers]:
         """The columns that the released table gets for the count column `name`."""
+        if self.signed:
+            (draws,) = self.beside.values()
+            return {name: draws}
         return {name: self.counts} | {f"{name}_{word}": c for word, c in self.beside.items()}
 
     def limit_to(self, limits: Integers, free: Mask | None, entropy: Entropy) -> PublishedCounts:
@@ -113,15 +118,19 @@ class Method(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Independent:
-    """Every row is drawn by itself from a certified mechanism, and published as drawn."""
+    """Every row is drawn by itself from a certified mechanism, and published as drawn.
+
+    Noise without bounds is cut to 0..upper after the draw.
+    """
 
     certified: CertifiedAnswers | CertifiedNoise
+    upper: int = NO_UPPER
 
     def draw(self, counts: Counts, entropy: Entropy) -> NDArray[Any]:
         """One certified draw per row; each row is one person's only row."""
-        require_range(counts, _range_of(self.certified)[0])
+        require_range(counts, _range_of(self.certified, self.upper)[0])
         entropy.rekey()
-        return _draw_rows(self.certified, counts, entropy)
+        return _draw_rows(self.certified, counts, entropy, self.upper)
 
     def publish(self, draws: NDArray[Any], entropy: Entropy) -> tuple[PublishedCounts, ...]:
         """The draws themselves."""
@@ -142,14 +151,17 @@ class Preserve:
     distribution: CertifiedNoise | None
     tradeoff: Fraction | None = None
     best: bool = False
+    upper: int = NO_UPPER
 
     def draw(self, counts: Counts, entropy: Entropy) -> PrivateDraws:
         """A geometric draw per row, and a noisy cumulative histogram."""
-        size = _range_of(self.certified)[1]
+        size = _range_of(self.certified, self.upper)[1]
         require_range(counts, size)
         entropy.rekey()
-        values = freeze(np.asarray(_draw_rows(self.certified, counts, entropy), np.int64))
-        thresholds = growing_thresholds(NO_UPPER) if size > NO_UPPER else None
+        drawn = _draw_rows(self.certified, counts, entropy, self.upper)
+        values = freeze(np.asarray(drawn, np.int64))
+        is_open = isinstance(self.certified, CertifiedNoise)
+        thresholds = growing_thresholds(self.upper) if is_open else None
         epsilon2, noise = self.certified.exact_epsilon, self.distribution
         if noise is None:
             return PrivateDraws(values, epsilon2, None, Fraction(0), size, thresholds)
@@ -203,7 +215,7 @@ def count_cells(upper: int) -> int:
     >>> count_cells(20), count_cells(NO_UPPER)
     (21, 256)
     """
-    return len(growing_thresholds(NO_UPPER)) + 1 if upper == NO_UPPER else upper + 1
+    return len(growing_thresholds(upper)) + 1 if upper > WIDE else upper + 1
 
 
 def noisy_cumulative(histogram: Integers, noise: CertifiedNoise, entropy: Entropy) -> Integers:
@@ -217,20 +229,20 @@ def noisy_cumulative(histogram: Integers, noise: CertifiedNoise, entropy: Entrop
     return freeze(np.asarray(noise.release(totals, entropy))) if len(totals) else totals
 
 
-def _range_of(certified: CertifiedAnswers | CertifiedNoise) -> tuple[int, int]:
-    """How many true and published counts there can be; noise alone has no upper bound."""
+def _range_of(certified: CertifiedAnswers | CertifiedNoise, upper: int) -> tuple[int, int]:
+    """How many true and published counts there can be; noise is cut to `upper` after the draw."""
     if isinstance(certified, CertifiedNoise):
-        return NO_UPPER + 1, NO_UPPER + 1
+        return upper + 1, upper + 1
     return certified.query.shape
 
 
 def _draw_rows(
-    certified: CertifiedAnswers | CertifiedNoise, counts: Counts, entropy: Entropy
+    certified: CertifiedAnswers | CertifiedNoise, counts: Counts, entropy: Entropy, upper: int
 ) -> NDArray[Any]:
-    """One certified draw per row; noise is cut to 0..NO_UPPER, which looks at the draw alone."""
+    """One certified draw per row; noise is cut to 0..upper, which looks at the draw alone."""
     if isinstance(certified, CertifiedNoise):
         noisy: NDArray[Any] = certified.release(counts, entropy)
-        return noisy.clip(0, NO_UPPER)
+        return noisy.clip(0, upper)
     return certified.draw_positions(counts, entropy)
 
 

@@ -338,6 +338,15 @@ class ReleaseOptions:
             "switch",
         ),
     )
+    signed: bool = field(
+        default=False,
+        metadata=_told(
+            "Publish counts as drawn, negative ones too: every one, and every sum of them, is "
+            "right on average. Without --upper, for the method geometric.",
+            OUTPUT,
+            "switch",
+        ),
+    )
     best: bool = field(
         default=False,
         metadata=_told(

@@ -25,7 +25,8 @@ from tallyveil.publish.budget_split import choose_split
 from tallyveil.publish.choice import choose_method
 from tallyveil.publish.kinds import COUNTS, DISTRIBUTION, KINDS, UPPER_BOUND
 from tallyveil.publish.methods import Independent, Levels, Method, Preserve, count_cells
-from tallyveil.publish.request import NO_UPPER, ColumnRequest, Request
+from tallyveil.publish.ranges import NO_UPPER, WIDE
+from tallyveil.publish.request import ColumnRequest, Request
 from tallyveil.publish.sum_files import list_stages
 from tallyveil.publish.sums import make_sums
 from tallyveil.publish.unbiased import keep_draws
@@ -157,8 +158,8 @@ def plan_column(
         name = "file"
     if name == "geometric" and _prefers_staircase(request, upper, column.epsilon):
         name = "staircase"
-    if upper == NO_UPPER:
-        made = _plan_open(request, name, column.epsilon, rows)
+    if upper > WIDE:
+        made = _plan_open(request, name, column.epsilon, rows, upper)
     else:
         made = PLANNERS[name](request, Query.count(upper), column.epsilon, rows)
     moves = 1 if KINDS[name].together else request.multiplier
@@ -167,7 +168,8 @@ def plan_column(
         for kind, certified in made.draws_from
     ]
     searched = () if search is None else (search,)
-    method = keep_draws(made.method) if request.unbiased else made.method
+    keeps = request.unbiased or request.signed
+    method = keep_draws(made.method, request.signed) if keeps else made.method
     return ColumnPlan(
         column.name,
         upper,
@@ -201,11 +203,15 @@ def _plan_preserve(request: Request, query: Query, epsilon: Fraction, rows: int 
     return _make_preserve(request, draw_from, epsilon, rows, query.shape[1])
 
 
-def _plan_open(request: Request, name: str, epsilon: Fraction, rows: int | None) -> _Made:
+def _plan_open(
+    request: Request, name: str, epsilon: Fraction, rows: int | None, upper: int
+) -> _Made:
     """Geometric noise without bounds, and public thresholds for the distribution."""
     if name == "preserve":
-        return _make_preserve(request, certify_noise, epsilon, rows, count_cells(NO_UPPER))
-    return _make_independent(certify_noise(epsilon))
+        return _make_preserve(
+            request, certify_noise, epsilon, rows, count_cells(upper), upper=upper
+        )
+    return _make_independent(certify_noise(epsilon), upper=upper)
 
 
 def _make_preserve(
@@ -214,13 +220,15 @@ def _make_preserve(
     epsilon: Fraction,
     rows: int | None,
     cells: int,
+    *,
+    upper: int = NO_UPPER,
 ) -> _Made:
     records = ROWS_PER_COUNT * cells if rows is None else rows
     split = choose_split(request.tradeoff, epsilon, records=records, size=cells)
     noise = certify_noise(split.epsilon1) if split.epsilon1 else None
     certified = draw_from(split.epsilon2)
     first = () if noise is None else ((DISTRIBUTION, noise),)
-    method = Preserve(certified, noise, request.tradeoff, request.best)
+    method = Preserve(certified, noise, request.tradeoff, request.best, upper)
     return _Made(method, (*first, (COUNTS, certified)), epsilon)
 
 
@@ -292,9 +300,10 @@ def _make_independent(
     certified: CertifiedAnswers | CertifiedNoise,
     solver: str = "closed form",
     loss: str = "not used",
+    upper: int = NO_UPPER,
 ) -> _Made:
     stages = ((COUNTS, certified),)
-    return _Made(Independent(certified), stages, certified.exact_epsilon, solver, loss)
+    return _Made(Independent(certified, upper), stages, certified.exact_epsilon, solver, loss)
 
 
 PLANNERS: Mapping[str, Callable[[Request, Query, Fraction, int | None], _Made]] = {

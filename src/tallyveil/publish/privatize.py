@@ -164,6 +164,11 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
     best : bool
         For preserve, also publish a column NAME_best: the best guess for every single row (the
         median of what is known of it). It errs least row by row, and is not to be summed.
+    signed : bool
+        Publish counts as drawn, negative ones too: every value and every sum of values is right
+        on average. For the method geometric without `upper`.
+    title, publisher, contact, period, licence : str
+        Words about the release, one line each, for its receipt, page and data package.
     out : path
         Write the release folder here, complete or not at all; must not exist yet.
     ledger, dataset : Ledger or path, and str

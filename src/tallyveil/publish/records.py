@@ -15,7 +15,7 @@ from tallyveil.exact import LARGEST_EPSILON
 from tallyveil.publish.fields import read_amount, read_text, read_texts, read_whole, refusal
 from tallyveil.publish.kinds import DISTRIBUTION, MethodKind, find_kind
 from tallyveil.publish.nested import describe_limit
-from tallyveil.publish.request import LARGEST_UPPER, NO_UPPER
+from tallyveil.publish.ranges import LARGEST_UPPER, NO_UPPER
 from tallyveil.publish.stages import StageRecord, amount
 from tallyveil.publish.tallies import Histogram, Matching
 from tallyveil.publish.tradeoff import (
@@ -81,9 +81,34 @@ class ColumnRecord:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the released table that hold what was drawn."""
-        beside = () if self.unbiased is None else (read_text(self.unbiased["column"]),)
+        beside = () if self.unbiased is None or self.signed else (self.drawn_column,)
         best = () if self.guesses is None else (name_best(self.name),)
         return (self.name, *beside, *best)
+
+    @property
+    def drawn_column(self) -> str:
+        """The column that holds every row's draw before the clamp, if one does."""
+        return "" if self.unbiased is None else read_text(self.unbiased["column"])
+
+    @property
+    def words(self) -> str:
+        """What was done to every count, in a sentence."""
+        if self.signed:
+            return (
+                "Two-sided geometric noise was added to every count, and what came out is "
+                "published with its sign."
+            )
+        return self.kind.words
+
+    @property
+    def drawn_variance(self) -> float:
+        """The variance of those draws; 0 if none are published."""
+        return 0.0 if self.unbiased is None else float(self.unbiased["variance"])
+
+    @property
+    def signed(self) -> bool:
+        """Whether the column itself holds the draws, negative ones too."""
+        return self.drawn_column == self.name
 
     @property
     def moved(self) -> bool:
@@ -98,6 +123,8 @@ class ColumnRecord:
     @property
     def range_words(self) -> str:
         """The possible counts, in words."""
+        if self.signed:
+            return "of any sign, without bounds"
         return f"0 to {self.upper:,}" if self.bounded else "from 0, without an upper bound"
 
     @property

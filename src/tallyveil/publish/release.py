@@ -13,6 +13,7 @@ from tallyveil.publish.accuracy import Figures
 from tallyveil.publish.files import build_files
 from tallyveil.publish.folder import reserve_folder
 from tallyveil.publish.methods import PublishedCounts
+from tallyveil.publish.ranges import WIDE
 from tallyveil.publish.receipt import Receipt
 from tallyveil.sampling.marks import mark_table
 from tallyveil.tables.base import Table
@@ -58,11 +59,11 @@ class Release:
     def distribution(self) -> Any:
         """The share of rows with each count, shape (upper + 1,); by name for several columns.
 
-        Without an upper bound, up to the largest published count.
+        In a wide range, and without an upper bound, up to the largest published count.
         """
         shares: dict[str, Floats] = {
             column.name: column.histogram.spread_out(
-                (column.upper if column.bounded else column.histogram.largest) + 1
+                (column.histogram.largest if column.upper > WIDE else column.upper) + 1
             )
             / sum(column.histogram.rows)
             for column in self.receipt.columns

@@ -28,9 +28,9 @@ from tallyveil.publish.files import DATAPACKAGE, METHODOLOGY, RECEIPT
 from tallyveil.publish.folder import CHECKSUMS
 from tallyveil.publish.kinds import DISTRIBUTION
 from tallyveil.publish.page.methodology import methodology
+from tallyveil.publish.ranges import NO_UPPER, OPEN_METHODS, WIDE
 from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.records import ColumnRecord
-from tallyveil.publish.request import NO_UPPER, OPEN_METHODS
 from tallyveil.publish.stages import StageRecord
 from tallyveil.query import Query
 from tallyveil.reading.confidence import ConfidenceSets
@@ -122,9 +122,10 @@ def require_range(column: ColumnRecord, drawn_from: Certified, moves: int = 1) -
     """
     name = column.name
     if not column.bounded:
-        fits = isinstance(drawn_from, CertifiedNoise) and column.method in OPEN_METHODS
-        require(fits, f"{name} was not drawn without an upper bound")
         require(column.upper == NO_UPPER, f"{name} states an upper bound it has not")
+    if column.upper > WIDE:
+        fits = isinstance(drawn_from, CertifiedNoise) and column.method in OPEN_METHODS
+        require(fits, f"{name} was not drawn with noise on all whole numbers")
         return
     fits = isinstance(drawn_from, (CertifiedAnswers, Ladder))
     require(fits, f"{name} was not drawn as counts")
@@ -147,6 +148,7 @@ def describe_again(column: ColumnRecord, certified: Sequence[Certified]) -> Figu
         upper=column.upper,
         epsilon=column.epsilon,
         moved=column.moved,
+        signed=column.signed,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from tallyveil.publish.hierarchy import HierarchyRequest, check_hierarchy
 from tallyveil.publish.kinds import ASKED_FOR, KINDS
 from tallyveil.publish.nested import check_nested
 from tallyveil.publish.options import ReleaseOptions
+from tallyveil.publish.ranges import NO_UPPER, OPEN_METHODS, WIDE, check_upper, require_narrow
 from tallyveil.publish.slack import check_delta
 from tallyveil.publish.tradeoff import check_tradeoff
 from tallyveil.publish.unit import PrivacyUnit, check_disjoint, check_unit
@@ -44,13 +44,6 @@ ABOVE = ("top_code", "refuse")
 ORDERS = ("input", "sorted")
 COUNT_OF_ROWS = "count"
 """The name of the column that microdata are counted into, and of a plain array."""
-
-LARGEST_UPPER = 10**6
-NO_UPPER = 10**9
-"""Stands for an upper bound where none was given: the ceiling of the public thresholds."""
-
-OPEN_METHODS = ("auto", "preserve", "geometric")
-"""What needs no upper bound."""
 
 KEEP_ALL = "all"
 """Given for `keep`: the publisher says that every other column is public."""
@@ -99,6 +92,7 @@ class Request:
     nested: tuple[str, ...] = ()
     tradeoff: Fraction | None = None
     best: bool = False
+    signed: bool = False
     form: Form = field(default_factory=Form)
     format: str | None = None
     about: About = field(default_factory=About)
@@ -139,7 +133,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
     microdata = bool(by) and not counted
     _check_columns(options, by, counted, microdata or array)
     names = counted or (COUNT_OF_ROWS,)
-    uppers = read_per_column(options.upper, names, "upper", _check_upper)
+    uppers = read_per_column(options.upper, names, "upper", check_upper)
     hierarchy = check_hierarchy(options, names)
     method, why = _check_method(options)
     preserves, tradeoff = check_tradeoff(options)
@@ -158,8 +152,11 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         method, why = "canonical", "a delta was asked for"
     if options.one_row:
         method, why = "geometric", "all contributions of one unit are in one row"
+    require_narrow(uppers, method)
     levels = () if options.levels is None else _check_levels(options, uppers)
     form, written = check_form(options, microdata)
+    if options.signed and (options.unbiased or options.nested):
+        raise UsageError("Signed counts are unbiased by themselves, and keep no order.")
     epsilons = (levels[0],) * len(names) if levels else _find_epsilons(options, method, uppers)
     return Request(
         tuple(map(ColumnRequest, names, uppers, epsilons)),
@@ -188,6 +185,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         nested=check_nested(options, counted),
         tradeoff=tradeoff,
         best=options.best,
+        signed=options.signed,
         form=form,
         format=written,
         about=check_about(options),
@@ -265,6 +263,8 @@ def _check_method(options: ReleaseOptions) -> tuple[str, str]:
         return "ladder", "several privacy levels were asked for"
     if options.within is not None and text == "auto":
         return "geometric", "it keeps the wanted accuracy for every true count"
+    if options.signed and text == "auto":
+        return "geometric", "signed counts were asked for"
     return text, "asked for"
 
 
@@ -360,23 +360,9 @@ def _solve_epsilon(options: ReleaseOptions, method: str, upper: int | None) -> F
     """The smallest epsilon that is accurate enough, whatever the true count."""
     from tallyveil.reading.precision import epsilon_for
 
-    if upper in (None, NO_UPPER) or options.within is None:
-        raise ArgumentError("upper", "be a number when 'within' is given")
+    if upper is None or upper > WIDE or options.within is None:
+        rule = f"be a number of at most {WIDE:,} when 'within' is given"
+        raise ArgumentError("upper", rule)
     query = Query.count(upper)
     wanted = epsilon_for(query, options.within, options.confidence, mechanism=method)
     return exact_epsilon(wanted)
-
-
-def _check_upper(value: Any, argument: str) -> int | None:
-    if value is None:
-        return NO_UPPER
-    if isinstance(value, str) and value == "auto":
-        return None
-    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
-        hint = "It is the largest count that can be published, and it must be publicly known."
-        raise ArgumentError(argument, "be a whole number of at least 1, or 'auto'", value, hint)
-    if int(value) > LARGEST_UPPER:
-        raise ArgumentError(argument, f"be at most {LARGEST_UPPER:,}", value)
-    return int(value)

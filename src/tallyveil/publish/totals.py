@@ -17,6 +17,7 @@ from tallyveil.measures import check_confidence
 from tallyveil.prior import Prior
 from tallyveil.publish.accuracy import make_open_adder
 from tallyveil.publish.adding import Adder, MatchedAdder, make_adder
+from tallyveil.publish.ranges import WIDE
 from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.records import ColumnRecord
 from tallyveil.publish.release import Release
@@ -146,10 +147,10 @@ def _open(
     facts, folder = receipt.table, Path(source)
     table = read_published(folder / plain_name(facts.file), facts.delimiter, facts.encoding)
     certified = load_stage(folder, record.counts_stage)
-    if record.bounded:
-        adder = make_adder(certified, record.upper, record.matching)
+    if record.upper > WIDE:
+        adder = make_open_adder(certified, record.histogram, record.matching, record.upper)
     else:
-        adder = make_open_adder(certified, record.histogram, record.matching)
+        adder = make_adder(certified, record.upper, record.matching)
     return table, receipt, _choose_adder(record, adder), record
 
 
@@ -162,7 +163,7 @@ def _choose_adder(record: ColumnRecord, adder: Adder) -> Adder:
 def _read_published(table: Table, record: ColumnRecord) -> Integers:
     if record.unbiased is None:
         return table.counts(record.name)
-    return read_signed(table, record.columns[1]).clip(0, record.upper)
+    return read_signed(table, record.drawn_column).clip(0, record.upper)
 
 
 def _find_column(receipt: Receipt, name: str | None) -> ColumnRecord:

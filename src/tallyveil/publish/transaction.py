@@ -299,6 +299,7 @@ def _describe(
         upper=plan.upper,
         epsilon=cost,
         moved=bool(at_most) or moves_counts(plan.tradeoff),
+        signed=published.signed,
     )
     spread, beside = figures.spread, published.beside
     record = ColumnRecord(
@@ -318,7 +319,7 @@ def _describe(
         None if spread is None else tuple(np.round(2 * spread, 3).tolist()),
         published.matching,
         figures.state_total(),
-        describe_unbiased(plan.name, certified) if UNBIASED in beside else None,
+        describe_unbiased(plan.name, certified, published.signed) if UNBIASED in beside else None,
         at_most,
         plan.tradeoff,
         published.guesses,

@@ -11,11 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from tallyveil.arrays import Integers, freeze
 from tallyveil.certified.base import Certified
-from tallyveil.certified.mechanism import CertifiedGeometric
+from tallyveil.certified.mechanism import CertifiedGeometric, CertifiedNoise
 from tallyveil.errors import UsageError
 from tallyveil.publish.methods import Counts, Independent, Method, Preserve, PublishedCounts
 from tallyveil.sampling.entropy import Entropy
@@ -40,17 +41,35 @@ class _Keeping(CertifiedGeometric):
         return self.clamp(noisy)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class _KeepingNoise(CertifiedNoise):
+    """Adds noise as its base does, and keeps what came out."""
+
+    kept: list[Integers] = field(default_factory=list)
+
+    def release(self, values: Any, entropy: Entropy | None = None) -> Any:
+        """Noisy values of any sign."""
+        noisy = super().release(values, entropy)
+        self.kept.append(freeze(np.asarray(noisy, np.int64)))
+        return noisy
+
+
 @dataclass(frozen=True, eq=False)
 class KeptDraws:
-    """A method whose draws are published beside its counts."""
+    """A method whose draws are published beside its counts, or (`signed`) in place of them."""
 
     inner: Independent | Preserve
-    certified: CertifiedGeometric
+    certified: CertifiedGeometric | CertifiedNoise
+    signed: bool = False
 
     def draw(self, counts: Counts, entropy: Entropy) -> tuple[Any, Integers]:
         """The draws of the method, and every row's draw before the clamp."""
         own = self.certified
-        keeping = _Keeping(own.certificate, own.query, own.noise)
+        keeping: _Keeping | _KeepingNoise
+        if isinstance(own, CertifiedNoise):
+            keeping = _KeepingNoise(own.certificate, own.noise)
+        else:
+            keeping = _Keeping(own.certificate, own.query, own.noise)
         draws = replace(self.inner, certified=keeping).draw(counts, entropy)
         (noisy,) = keeping.kept
         return draws, noisy
@@ -59,18 +78,27 @@ class KeptDraws:
         """What the method publishes, and the kept draws beside it."""
         inner, noisy = draws
         published = self.inner.publish(inner, entropy)
-        return tuple(replace(c, beside={UNBIASED: noisy, **c.beside}) for c in published)
+        return tuple(
+            replace(c, beside={UNBIASED: noisy, **c.beside}, signed=self.signed) for c in published
+        )
 
 
-def keep_draws(method: Method) -> KeptDraws:
+def keep_draws(method: Method, signed: bool = False) -> KeptDraws:
     """The method with its draws beside its counts, or a `UsageError` if it has no such draws."""
     if isinstance(method, (Independent, Preserve)):
         certified = method.certified
-        if isinstance(certified, CertifiedGeometric):
-            return KeptDraws(method, certified)
+        if signed and not (
+            isinstance(certified, CertifiedNoise) and isinstance(method, Independent)
+        ):
+            raise UsageError(
+                "Signed counts are drawn without an upper bound, row by row: leave 'upper' out, "
+                "and use the method geometric."
+            )
+        if isinstance(certified, (CertifiedGeometric, CertifiedNoise)):
+            return KeptDraws(method, certified, signed)
     raise UsageError(
         "An unbiased column is made from geometric noise: use the method geometric or preserve, "
-        "with an upper bound and one level."
+        "with one level."
     )
 
 
@@ -79,8 +107,11 @@ def name_unbiased(column: str) -> str:
     return f"{column}_{UNBIASED}"
 
 
-def describe_unbiased(column: str, certified: Certified) -> dict[str, Any] | None:
+def describe_unbiased(
+    column: str, certified: Certified, signed: bool = False
+) -> dict[str, Any] | None:
     """What the receipt says of it: its name and the exact variance of its noise, as a double."""
-    if not isinstance(certified, CertifiedGeometric):
+    if not isinstance(certified, (CertifiedGeometric, CertifiedNoise)):
         return None
-    return {"column": name_unbiased(column), "variance": float(certified.noise.variance)}
+    name = column if signed else name_unbiased(column)
+    return {"column": name, "variance": float(certified.noise.variance)}

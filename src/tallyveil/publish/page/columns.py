@@ -24,6 +24,10 @@ SHOWN = [0, 3, *(m * 10**e for e in range(7) for m in (1, 2, 5))]
 
 EXACT = "These figures are exact properties of the certified mechanism."
 IN_PART = " in part only, because some were moved towards the best guess for their row"
+SIGNED = (
+    "Values are published with their sign, so none is pushed away from 0: they are unbiased, and "
+    "the error is the same for every true count. Pictures show values below 0 as 0."
+)
 MATCHED = (
     "Bias and error are estimates: averages over the noise, for the ranking of rows as it came "
     "out. The intervals are no estimates: they follow from the certified noise and from which "
@@ -42,8 +46,12 @@ def column_section(column: ColumnRecord, matrix: Floats | None) -> str:
     words = (
         f"How far published values of {column.name} lie from true ones, by true count. A row with "
         f"that true count is published inside the interval with a chance of at least {share}. "
-        f"{EXACT if accuracy['exact'] else MATCHED} No method that stays inside a range can be "
-        "unbiased at both its ends."
+        f"{EXACT if accuracy['exact'] else MATCHED} "
+        + (
+            SIGNED
+            if column.signed
+            else "No method that stays inside a range can be unbiased at both its ends."
+        )
     )
     parts = [
         paragraph(words),
@@ -121,7 +129,7 @@ def adding_words(column: ColumnRecord) -> list[str]:
     """How published values are added, and what all of them come to."""
     name, histogram = column.name, column.histogram
     added = sum(count * rows for count, rows in zip(histogram.counts, histogram.rows, strict=True))
-    words = f"The published values of {name} add up to {added:,}. "
+    words = "" if column.signed else f"The published values of {name} add up to {added:,}. "
     if column.total is None:
         words += "No estimate of the true total can be made from them."
     else:
@@ -132,6 +140,15 @@ def adding_words(column: ColumnRecord) -> list[str]:
             f"{round(total['value']):,}; {total['confidence']:.0%} interval "
             f"{round(total['low']):,} to {round(total['high']):,}."
         )
+    if column.signed:
+        return [
+            paragraph(
+                f"{words} Values of {name} may be added: they can be negative, each is right on "
+                f"average, and each has the variance {column.drawn_variance:.6g}, whatever the "
+                "true count is. A sum of n of them has n times that variance. Do not set negative "
+                "ones to 0 before adding: that makes sums too large."
+            )
+        ]
     if column.unbiased is not None:
         words += (
             f" The column {column.columns[1]} holds every row's noisy count before it was cut to "
@@ -166,6 +183,10 @@ def adding_words(column: ColumnRecord) -> list[str]:
 def limits_of(column: ColumnRecord) -> list[str]:
     """What a reader of this column must not do, in sentences."""
     name = column.name
+    if column.signed:
+        return [
+            f"Values of {name} below 0 are noise: read one as a small count, and keep its sign."
+        ]
     found = [
         f"Published values of {name} follow the distribution of the whole table"
         f"{IN_PART if column.moved and not column.at_most else ''}. Groups that "

@@ -14,6 +14,7 @@ import numpy as np
 from tallyveil.arrays import Floats, Integers
 from tallyveil.publish.page import svg
 from tallyveil.publish.page.html import figure, page, paragraph, section, table
+from tallyveil.publish.ranges import WIDE
 from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.records import ColumnRecord
 from tallyveil.publish.tallies import Histogram
@@ -62,7 +63,7 @@ def confidential_report(
 def _column(column: ColumnRecord, true: Integers, released: Integers, interval: Floats) -> str:
     upper = column.upper
     at = np.minimum(true, len(interval) - 1)
-    beyond = 0 if column.bounded else true - at
+    beyond = true - at if column.upper > WIDE else 0
     low, high = interval[at].T + beyond
     inside = ((released >= low) & (released <= high)).mean()
     error = released - true.astype(float)

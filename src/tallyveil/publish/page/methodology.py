@@ -15,6 +15,7 @@ from tallyveil.budget.entries import shown_rational
 from tallyveil.publish.accuracy import WIDEST_PICTURE
 from tallyveil.publish.page.columns import adding_words, column_section, limits_of
 from tallyveil.publish.page.html import notes, page, paragraph, quote, section, table
+from tallyveil.publish.ranges import WIDE
 from tallyveil.publish.receipt import FLOAT_PROTECTION, Receipt
 from tallyveil.publish.records import ColumnRecord, LedgerRecord
 from tallyveil.publish.tradeoff import moves_counts
@@ -123,7 +124,7 @@ def _what_was_done(receipt: Receipt) -> list[str]:
     if facts.missing:
         parts.append(paragraph(_missing_words(receipt)))
     for column in receipt.columns:
-        words = column.kind.words + (MOVED if moves_counts(column.tradeoff) else "")
+        words = column.words + (MOVED if moves_counts(column.tradeoff) else "")
         parts.append(section(f"Column {column.name}", paragraph(words), level=3))
         steps = [_range_step(column), *column.steps]
         parts.append(notes(steps, ordered=True))
@@ -180,12 +181,14 @@ def _sums(receipt: Receipt) -> list[str]:
 
 def _range_step(column: ColumnRecord) -> str:
     upper = column.upper
+    measured = (
+        " The distribution was measured at public thresholds: every count up to 63, then steps "
+        f"that grow with the count, up to {upper:,}."
+        if column.kind.keeps_distribution and upper > WIDE
+        else ""
+    )
     if not column.bounded:
-        return (
-            "No upper bound was set, and no count was cut off. The distribution was measured at "
-            "public thresholds: every count up to 63, then steps that grow with the count, up to "
-            f"{upper:,}."
-        )
+        return f"No upper bound was set, and no count was cut off.{measured}"
     source = (
         f"The range 0 to {upper} was set from public knowledge"
         if column.upper_source == "given"
@@ -196,7 +199,7 @@ def _range_step(column: ColumnRecord) -> str:
         if column.above == "top_code"
         else "a table with larger counts would have been refused"
     )
-    return f"{source}; {larger}."
+    return f"{source}; {larger}.{measured}"
 
 
 def _costs(receipt: Receipt) -> list[str]:

@@ -1,0 +1,52 @@
+"""Upper bounds of counts: given, found privately, wide, or none."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+from tallyveil.errors import ArgumentError
+
+__all__ = [
+    "LARGEST_UPPER",
+    "NO_UPPER",
+    "OPEN_METHODS",
+    "WIDE",
+    "check_upper",
+    "require_narrow",
+]
+
+WIDE = 10**6
+"""Above this upper bound noise is certified on all whole numbers, and public thresholds stand for
+the single counts: nothing takes room for counts that do not occur."""
+
+NO_UPPER = 10**9
+"""Stands for an upper bound where none was given: the ceiling of the public thresholds."""
+
+LARGEST_UPPER = NO_UPPER - 1
+
+OPEN_METHODS = ("auto", "preserve", "geometric")
+"""What needs no upper bound."""
+
+
+def check_upper(value: Any, argument: str) -> int | None:
+    """A public upper bound: `NO_UPPER` for none, None for one that is to be found privately."""
+    if value is None:
+        return NO_UPPER
+    if isinstance(value, str) and value == "auto":
+        return None
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
+        hint = "It is the largest count that can be published, and it must be publicly known."
+        raise ArgumentError(argument, "be a whole number of at least 1, or 'auto'", value, hint)
+    if int(value) > LARGEST_UPPER:
+        raise ArgumentError(argument, f"be at most {LARGEST_UPPER:,}", value)
+    return int(value)
+
+
+def require_narrow(uppers: tuple[int | None, ...], method: str) -> None:
+    """Refuse a wide range for a method that holds a table of its counts."""
+    if method not in OPEN_METHODS and any(WIDE < (upper or 0) < NO_UPPER for upper in uppers):
+        rule = f"be at most {WIDE:,} for the method {method!r}"
+        raise ArgumentError("upper", rule, hint="The methods preserve and geometric go farther.")
