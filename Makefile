@@ -43,11 +43,15 @@ check: setup ## Formatting, lint and types
 	$(BIN)/ruff check src tests benchmarks examples
 	$(BIN)/mypy
 
-servers: ## PostgreSQL for the tests of the ledger, where this machine allows it
+servers: ## PostgreSQL and Chromium for the tests of ledger and studio, where this machine allows it
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql; \
 	  else echo "PostgreSQL is missing: its tests are skipped. Ask an administrator to install the package postgresql."; fi; }
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; \
+	  else echo "Chromium is missing: the studio's tests in a browser are skipped. Ask an administrator to install the package chromium."; fi; }
 
 test: check servers ## Everything that must pass before a change lands
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow'

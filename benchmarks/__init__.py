@@ -7,6 +7,7 @@ SUITE = (
     "certification",
     "throughput",
     "startup",
+    "studio",
     "accuracy",
     "consumers",
     "sums",

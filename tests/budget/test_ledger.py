@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -162,3 +163,32 @@ def test_never_overspent_and_never_refused_without_reason(tmp_path_factory, amou
 @given(st.fractions())
 def test_amounts_are_shown_exactly(value):
     assert Fraction(shown_rational(value)) == value
+
+
+def _repeat(place, start, answers):
+    start.wait()
+    try:
+        Ledger(place).debit("cases", replace(spend("0.01"), request="one wish"))
+        answers.put("paid")
+    except LedgerError as problem:
+        answers.put(str(problem))
+
+
+def test_a_wish_that_is_repeated_from_many_processes_is_paid_for_once(place, ledger):
+    context = multiprocessing.get_context("fork")
+    start, answers = context.Event(), context.Queue()
+    workers = [context.Process(target=_repeat, args=(place, start, answers)) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    start.set()
+    said = sorted(answers.get(timeout=60) for _ in workers)
+    for worker in workers:
+        worker.join()
+    assert said.count("paid") == 1
+    assert said[0].startswith("This request was debited before, as entry 2 of the ledger.")
+    assert ledger.account("cases").spent_epsilon == Fraction(1, 100)
+    ledger.debit("cases", replace(spend("0.01"), request="another wish"))
+    ledger.debit("cases", spend("0.01"))
+    ledger.debit("cases", spend("0.01"))
+    bodies = [entry.body for entry in ledger.history("cases")]
+    assert [body.get("request") for body in bodies] == ["one wish", "another wish", None, None]

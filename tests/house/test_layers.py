@@ -27,6 +27,9 @@ HOMES = {  # the only modules that may import each heavy library
     "openpyxl": {"tables.excel"},
     "pyreadstat": {"tables.statistics"},
     "typer": {"cli"},
+    "starlette": {"studio"},
+    "uvicorn": {"studio"},
+    "jinja2": {"studio"},
     "rich": {"cli", "optimize.progress", "evaluate.comparison"},
 }
 

@@ -62,6 +62,8 @@ class Debit:
     certificate: tuple[str, ...] = ()
     command: str = ""
     release: str = ""
+    request: str = ""
+    """Names the wish behind the debit, where a caller may repeat it: a ledger pays for it once."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delta", exact_rational(self.delta, "delta"))
@@ -82,6 +84,8 @@ class Debit:
         ]
         epsilon, delta = write_amount(self.epsilon, "epsilon"), write_amount(self.delta, "delta")
         command = hide_passwords(self.command)
+        if not self.request:
+            del data["request"]
         return data | {"epsilon": epsilon, "delta": delta, "command": command}
 
 

@@ -126,12 +126,14 @@ class Ledger:
 
         One transaction: check the whole chain, add up what is spent, compare exactly, append,
         force to disk. When this returns the amount is spent, whatever happens to the caller
-        afterwards. A chain that does not hold is refused with a `LedgerError`.
+        afterwards. A chain that does not hold is refused with a `LedgerError`. So is a debit
+        whose `request` was debited before, from any process: a wish is paid for once.
         """
         body = debit.body()
 
         def work(chain: StoreTransaction) -> Entry:
             account = self._stand(chain, dataset)
+            _require_new(chain, debit.request)
             _require_covered(account, debit)
             return _append(chain, dataset, "debit", body | account.terms)
 
@@ -234,6 +236,18 @@ def _unknown(dataset: str, links: list[Link], ledger: str) -> LedgerError:
         f"The dataset {dataset!r} is not in the ledger {ledger}. Open it with: "
         "tallyveil ledger init --ledger FILE --dataset NAME --epsilon TOTAL"
     )
+
+
+def _require_new(chain: StoreTransaction, request: str) -> None:
+    """Refuse a request that the chain holds already; nobody appends while this looks."""
+    if not request:
+        return
+    for link in chain.links():
+        if link.kind == "debit" and read_entry(link).body.get("request") == request:
+            raise LedgerError(
+                f"This request was debited before, as entry {link.sequence} of the ledger. Nothing "
+                "more was spent."
+            )
 
 
 def _require_covered(account: Account, debit: Debit) -> None:

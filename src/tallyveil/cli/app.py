@@ -20,6 +20,7 @@ from tallyveil.cli import (
     privatize,
     report,
     reproduce,
+    studio,
     verify,
 )
 from tallyveil.cli import (
@@ -47,6 +48,7 @@ app.command("ladder", epilog=ladder.EXAMPLE)(ladder.command)
 app.command("interpret", epilog=interpret.EXAMPLE)(interpret.command)
 app.command("check", epilog=check.EXAMPLE)(check.command)
 app.command("report", epilog=report.EXAMPLE)(report.command)
+app.command("studio", epilog=studio.EXAMPLE)(studio.command)
 app.command("reproduce", epilog=reproduce.EXAMPLE)(reproduce.command)
 app.add_typer(ledger.app, name="ledger")
 

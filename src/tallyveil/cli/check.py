@@ -14,18 +14,6 @@ __all__ = ["EXAMPLE", "command"]
 EXAMPLE = example("tallyveil check release/")
 
 
-PROMISED = (
-    "The files are those of the receipt; each draw was certified private at the epsilon stated.",
-    "The amounts add up, and every document follows from the receipt's facts.",
-)
-NOT_SHOWN = (
-    "that the counts were really drawn from the certified mechanisms, once, from the true table",
-    "how often and in which columns a person was counted, and that a given upper bound did not "
-    "come from the data",
-    "names, times, remarks and which program it was; what else was released from the same data",
-)
-
-
 def command(
     folder: Annotated[Path, typer.Argument(help="The release folder.", show_default=False)],
     ledger: Annotated[
@@ -41,6 +29,7 @@ def command(
     """
     from tallyveil.errors import UsageError
     from tallyveil.publish.check import check_package
+    from tallyveil.publish.check_words import NOT_SHOWN, PROMISED, describe_checked
 
     if (ledger is None) != (dataset is None):
         raise UsageError("Give --ledger and --dataset together.")
@@ -50,7 +39,7 @@ def command(
 
         findings.append(check_ledger(folder, ledger, dataset))
     good = all(finding.ok for finding in findings)
-    facts = _describe(folder) if good else {}
+    facts = describe_checked(folder) if good else {}
     if as_json:
         said = {"promised": PROMISED, "cannot_be_checked": NOT_SHOWN}
         checks = [finding.to_dict() for finding in findings]
@@ -66,28 +55,11 @@ def command(
     raise typer.Exit(0 if good else 1)
 
 
-def _describe(folder: Path) -> dict[str, str]:
-    """What was asked, who is protected and by which program, of a folder that checks."""
-    from tallyveil.fingerprint import fingerprint
-    from tallyveil.publish.reopen import read_receipt
-
-    first = folder if (folder / "receipt.json").exists() else min(folder.glob("level-1-*"))
-    receipt = read_receipt(first)
-    ranges = (f"{column.name} from 0 to {column.upper}" for column in receipt.columns)
-    same = "this very program" if receipt.fingerprint == fingerprint() else "not this program"
-    return {
-        "query": f"counts in {receipt.table.rows:,} rows: {', '.join(ranges)}",
-        "neighbours": receipt.unit_moves,
-        "unit": receipt.unit_name,
-        "promise": receipt.promise,
-        "program": f"tallyveil {receipt.program}, fingerprint {receipt.fingerprint or 'none'}: "
-        f"{same}",
-    }
-
-
 def _show_facts(facts: dict[str, str]) -> None:
     if not facts:
         return
+    from tallyveil.publish.check_words import NOT_SHOWN, PROMISED
+
     for name, words in facts.items():
         out.print(one_line(f"  {name:<11} {words}"), markup=False)
     for name, sentences in (("Shown:", PROMISED), ("No check can show:", NOT_SHOWN)):

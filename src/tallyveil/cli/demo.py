@@ -27,7 +27,7 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Publish an invented table of cases by county: compare, certify, privatize, check."""
-    from tallyveil.cli.demo_table import counts_of, demo_csv
+    from tallyveil.publish.demo_table import counts_of, demo_csv
 
     start = time.perf_counter()
     _make_folder(folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -123,11 +124,9 @@ def publish_file(file: Path, options: ReleaseOptions, words: str) -> tuple[Relea
 def _show_remark(prepared: Prepared) -> None:
     """What the publisher should know and an error would be too much for."""
     from tallyveil.publish.prepare import find_order_remark
-    from tallyveil.publish.promise import WEAK_EPSILON
+    from tallyveil.publish.preview import remark_on_cost
 
-    remark = find_order_remark(prepared)
-    if remark:
-        note(remark)
-    cost = sum(epsilon for _, epsilon in prepared.stages)
-    if cost > WEAK_EPSILON:
-        note(f"Epsilon {float(cost):g} protects little: most releases use 1 or less in total.")
+    cost = sum((epsilon for _, epsilon in prepared.stages), Fraction(0))
+    for remark in (find_order_remark(prepared), remark_on_cost(cost)):
+        if remark:
+            note(remark)

@@ -7,7 +7,6 @@ or not at all. What is drawn is what was certified, hashed into the ledger and s
 from __future__ import annotations
 
 import os
-import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -31,6 +30,7 @@ from tallyveil.publish.methods import PublishedCounts, keep_order
 from tallyveil.publish.options import ReleaseOptions
 from tallyveil.publish.plan import ColumnPlan, PlannedStage
 from tallyveil.publish.prepare import Prepared, prepare
+from tallyveil.publish.proof_files import ProofFiles
 from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.records import (
     ColumnRecord,
@@ -39,7 +39,6 @@ from tallyveil.publish.records import (
 )
 from tallyveil.publish.release import Release
 from tallyveil.publish.request import Request
-from tallyveil.publish.stages import StageRecord
 from tallyveil.publish.sum_files import SumsRecord, describe_levels, format_numbers, write_level
 from tallyveil.publish.sums import PublishedSums
 from tallyveil.publish.table_record import TableRecord
@@ -61,6 +60,7 @@ def publish_table(
     command: str,
     say: Say = lambda _: None,
     remark: Callable[[Prepared], None] = lambda _: None,
+    request: str = "",
 ) -> tuple[Release, ...]:
     """Publish a table as `options` ask: the one road to a release.
 
@@ -76,6 +76,8 @@ def publish_table(
         Told the name of every step as it begins.
     remark : callable
         Shown what was prepared, before anything is spent; for the publisher's eyes.
+    request : str
+        Names the wish, where the caller may repeat it: a ledger debits one name once.
 
     Returns
     -------
@@ -92,7 +94,7 @@ def publish_table(
     with _reserve(options, prepared) as place, _reserve_report(options) as report:
         name = str(uuid.uuid4())
         say("debiting the ledger")
-        entry = None if account is None else _debit(account, prepared, command, name)
+        entry = None if account is None else _debit(account, prepared, command, name, request)
         say("drawing")
         plans = prepared.complete_plans(entropy)
         published = {}
@@ -149,7 +151,9 @@ def _reserve(options: ReleaseOptions, prepared: Prepared) -> AbstractContextMana
     return reserve_folder(options.out, prepared.count_bytes())
 
 
-def _debit(account: tuple[Ledger, str], prepared: Prepared, command: str, release: str) -> Entry:
+def _debit(
+    account: tuple[Ledger, str], prepared: Prepared, command: str, release: str, request: str
+) -> Entry:
     """Spend the whole cost in one entry, which names everything certified so far."""
     certified = prepared.certified
     debit = Debit(
@@ -160,6 +164,7 @@ def _debit(account: tuple[Ledger, str], prepared: Prepared, command: str, releas
         certificate=tuple(str(stage.certified.certificate["digest"]) for stage in certified),
         command=command,
         release=release,
+        request=request,
     )
     ledger, dataset = account
     return ledger.debit(dataset, debit)
@@ -181,7 +186,7 @@ class _Builder:
         request = self.prepared.request
         named = [published.name_columns(name) for name, published in columns.items()]
         data = self.prepared.build_table({name: c for one in named for name, c in one.items()})
-        files = _ProofFiles()
+        files = ProofFiles()
         records, figures = [], []
         for plan in self.plans:
             stages = self._stages_of(plan, level)
@@ -245,44 +250,11 @@ class _Builder:
         return (PlannedStage(plan.name, plan.counts_stage.kind, part, cost),)
 
 
-class _ProofFiles:
-    """Mechanism and certificate files by name; equal ones share one file."""
-
-    def __init__(self) -> None:
-        self.content: dict[str, bytes] = {}
-        self._suffixes: dict[str, str] = {}
-        self._numbers: dict[str, int] = {}
-
-    def add(self, stage: PlannedStage) -> StageRecord:
-        """Keep the files of a stage and describe them."""
-        kind = "" if stage.kind == "counts" else "-" + re.sub("[^A-Za-z0-9]+", "-", stage.kind)
-        if stage.sha256 not in self._suffixes:
-            number = self._numbers[kind] = self._numbers.get(kind, 0) + 1
-            self._suffixes[stage.sha256] = kind + (f"-{number}" if number > 1 else "")
-        suffix = self._suffixes[stage.sha256]
-        file, certificate_file = f"mechanism{suffix}.json", f"certificate{suffix}.json"
-        self.content[file] = stage.mechanism_bytes
-        self.content[certificate_file] = stage.certificate_bytes
-        certificate = stage.certified.certificate
-        return StageRecord(
-            stage.name,
-            stage.epsilon,
-            file,
-            stage.sha256,
-            stage.certified.name,
-            stage.certified.exact_epsilon,
-            certificate_file,
-            certificate["digest"],
-            certificate["achieved_epsilon"],
-            stage.certified.exact_delta,
-        )
-
-
 def _describe(
     plan: ColumnPlan,
     stages: tuple[PlannedStage, ...],
     published: PublishedCounts,
-    files: _ProofFiles,
+    files: ProofFiles,
     request: Request,
 ) -> tuple[ColumnRecord, Figures]:
     certified = stages[-1].certified

@@ -1,0 +1,139 @@
+"""What a publisher chose in the browser, and the library's options that follow from it.
+
+The list of choices is the library's own: every field of `ReleaseOptions` that the command line
+offers, with the help it has there. Nothing here has a default of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from tallyveil.loss import parse_loss
+from tallyveil.publish.kinds import ASKED_FOR
+from tallyveil.publish.options import FILE, ReleaseOptions
+from tallyveil.studio.errors import RefusedError
+
+__all__ = ["FORM", "OFFERED", "Place", "check_folder_name", "make_options", "read_choices"]
+
+OWN = ("levels", "drop", "out", "ledger", "dataset", "confidential_report", "entropy")
+"""Options that are not chosen as words: places, what is not published, and what is for Python."""
+
+OFFERED: Mapping[str, Field[Any]] = {
+    field.name: field for field in fields(ReleaseOptions) if field.name not in OWN
+}
+FORM = tuple(name for name, field in OFFERED.items() if field.metadata["panel"] == FILE)
+"""The choices that say how the file of the table is written."""
+
+KINDS: Mapping[str, tuple[type, ...]] = {
+    "text": (str,),
+    "many": (list,),
+    "number": (int, float),
+    "whole": (int,),
+    "switch": (bool,),
+}
+LONGEST, MOST_WORDS = 2000, 500
+LONGEST_LIST = 200_000
+"""Characters of the public list of categories."""
+
+FOLDER_NAME = re.compile(r"[\w][\w .()-]{0,99}")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a table is, a private folder, where the release goes, and who pays."""
+
+    table: str
+    private: str
+    columns: tuple[str, ...]
+    out: str | None = None
+    ledger: str | None = None
+    dataset: str | None = None
+
+
+def read_choices(data: Any) -> dict[str, Any]:
+    """The choices in a message of a browser: known names and kinds only, empty ones left out."""
+    if not isinstance(data, dict):
+        raise RefusedError(400, "The choices cannot be read.")
+    found: dict[str, Any] = {}
+    for name, value in data.items():
+        if name not in OFFERED:
+            raise RefusedError(400, "There is no such choice.")
+        kind = OFFERED[name].metadata["cli"]
+        right = isinstance(value, KINDS[kind]) and (kind == "switch" or type(value) is not bool)
+        words = value if isinstance(value, list) else [value]
+        longest = LONGEST_LIST if name == "categories" else LONGEST
+        if not right or len(words) > MOST_WORDS:
+            raise RefusedError(400, f"{name!r} cannot be read.")
+        if isinstance(value, (str, list)):
+            if not all(isinstance(word, str) and len(word) <= longest for word in words):
+                raise RefusedError(400, f"{name!r} cannot be read.")
+            found[name] = words[0].strip() if isinstance(value, str) else _drop_empty(words)
+            if not found[name]:
+                del found[name]
+        else:
+            found[name] = value
+    return found
+
+
+def make_options(choices: Mapping[str, Any], place: Place) -> ReleaseOptions:
+    """The options of the library that say the same; what was not chosen keeps its default.
+
+    A column that is neither counted nor marked as public is not published.
+    """
+    given = dict(choices)
+    if "loss" in given:
+        given["loss"] = parse_loss(given["loss"])
+    if "categories" in given:
+        several = len(_names(given, "by")) > 1
+        given["categories"] = _write_categories(str(given["categories"]), place.private, several)
+    if given.get("method", "auto") not in ASKED_FOR:
+        raise RefusedError(400, "A mechanism file is not offered here: use the command line.")
+    if given.get("count"):
+        used = {*_names(given, "count"), *_names(given, "by"), *_names(given, "keep")}
+        used |= {*_names(given, "hierarchy"), *_names(given, "nested")}
+        dropped = [name for name in place.columns if name not in used]
+        if dropped:
+            given["drop"] = dropped
+    if place.dataset is not None:
+        given |= {"ledger": place.ledger, "dataset": place.dataset}
+    if place.out is not None:
+        given["out"] = Path(place.out)
+    return ReleaseOptions(**given)
+
+
+def check_folder_name(name: Any) -> str:
+    """A name for a new folder in the studio's own, or a refusal."""
+    if not isinstance(name, str) or not FOLDER_NAME.fullmatch(name) or name.rstrip(" .") != name:
+        raise RefusedError(
+            400,
+            "The folder's name must have letters, digits, spaces, points, dashes or brackets only, "
+            "and begin with a letter or digit.",
+        )
+    return name
+
+
+def _drop_empty(words: list[str]) -> list[str]:
+    return [word for word in words if word.strip()]
+
+
+def _names(given: Mapping[str, Any], name: str) -> Sequence[str]:
+    value = given.get(name, ())
+    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+
+
+def _write_categories(text: str, private: str, several: bool) -> Path:
+    """The public list as a file in a private folder, as the library takes it."""
+    content = (text.strip() + "\n").encode()
+    name = f"categories-{hashlib.sha256(content).hexdigest()[:12]}{'.csv' if several else '.txt'}"
+    place = Path(private) / name
+    if not place.exists():
+        partial = place.with_name(f"{name}.{os.getpid()}")
+        partial.write_bytes(content)
+        partial.replace(place)
+    return place

@@ -1,0 +1,32 @@
+"""How an error reaches a browser: one plain sentence, and never a confidential value."""
+
+from __future__ import annotations
+
+from tallyveil.errors import TallyveilError
+
+__all__ = ["RefusedError", "describe_problem"]
+
+
+class RefusedError(Exception):
+    """A request that is not carried out: its status, and a sentence for people."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        self.status, self.sentence = status, sentence
+        super().__init__(sentence)
+
+
+def describe_problem(problem: BaseException) -> str:
+    """What went wrong, in a sentence; of what was not expected only its kind is named.
+
+    >>> describe_problem(KeyError(17))
+    'Something unexpected went wrong (KeyError). Nothing was released.'
+    """
+    if isinstance(problem, RefusedError):
+        return problem.sentence
+    if isinstance(problem, TallyveilError):
+        return " ".join(str(problem).split())
+    if isinstance(problem, OSError) and problem.strerror:
+        return f"A file could not be read or written: {problem.strerror}."
+    if isinstance(problem, MemoryError):
+        return "There was not enough memory for this."
+    return f"Something unexpected went wrong ({type(problem).__name__}). Nothing was released."

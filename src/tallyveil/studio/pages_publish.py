@@ -1,0 +1,356 @@
+"""Publish a table, in four steps that can be walked back and forth."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import zipfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from tallyveil.publish.kinds import ASKED_FOR
+from tallyveil.publish.options import FILE
+from tallyveil.studio.choices import FORM, OFFERED, check_folder_name, read_choices
+from tallyveil.studio.drafts import Draft
+from tallyveil.studio.errors import RefusedError
+from tallyveil.studio.guard import RELEASE_POLICY
+from tallyveil.studio.state import Studio, read_body
+from tallyveil.studio.uploads import TABLE_ENDINGS, find_ending
+from tallyveil.untrusted import escape_controls, parse_json
+
+__all__ = ["publish_routes", "read_confidence"]
+
+STEPS = ("table", "protect", "accuracy", "release")
+TITLES = ("Table", "What is protected", "Privacy and accuracy", "Release")
+IN_SIGHT = {
+    *("count", "upper", "epsilon", "within", "confidence", "method", "hierarchy", "by", "keep"),
+    *("person", "rows_per_person", "categories", "unit", "contributions", "properties", "loss"),
+}
+"""Choices with a place of their own on the pages; the others are under "More choices"."""
+
+ELSEWHERE = ("epsilon", "method", *FORM)
+"""Choices that are made on other pages than the form of the second step."""
+
+CONFIDENCES = (0.8, 0.9, 0.95, 0.99)
+
+
+def publish_routes(studio: Studio) -> list[Route]:
+    """The addresses of the publisher's pages."""
+    steps = _Steps(studio)
+    return [
+        Route("/publish", steps.begin),
+        Route("/tables", steps.upload, methods=["PUT"]),
+        Route("/tables/demo", steps.demo, methods=["POST"]),
+        Route("/tables/folder", steps.choose, methods=["POST"]),
+        Route("/publish/{draft}/zip", steps.download),
+        Route("/publish/{draft}/page", steps.show_page),
+        Route("/publish/{draft}/{step}", steps.step),
+        Route("/publish/{draft}/values", steps.values, methods=["POST"]),
+        Route("/publish/{draft}/read", steps.read_again, methods=["POST"]),
+        Route("/publish/{draft}/choices", steps.choices, methods=["POST"]),
+        Route("/publish/{draft}/preview", steps.preview, methods=["POST"]),
+        Route("/publish/{draft}/epsilon", steps.epsilon, methods=["POST"]),
+        Route("/publish/{draft}/methods", steps.methods, methods=["POST"]),
+        Route("/publish/{draft}/simulate", steps.simulate, methods=["POST"]),
+        Route("/publish/{draft}/release", steps.release, methods=["POST"]),
+        Route("/publish/{draft}/again", steps.again, methods=["POST"]),
+        Route("/publish/{draft}/remove", steps.remove, methods=["POST"]),
+        Route("/jobs/{job}/events", steps.events),
+        Route("/jobs/{job}/cancel", steps.cancel, methods=["POST"]),
+    ]
+
+
+def _read_name(request: Request) -> str:
+    """The name of a file that is sent, for people's eyes only."""
+    name = unquote(request.headers.get("x-name", ""))[:500]
+    shown = escape_controls(name.replace("\\", "/").rpartition("/")[2])
+    if not shown:
+        raise RefusedError(400, "The file has no name.")
+    return shown
+
+
+class _Steps:
+    def __init__(self, studio: Studio) -> None:
+        self.studio = studio
+
+    def _draft(self, request: Request) -> Draft:
+        return self.studio.drafts.find(request.path_params["draft"])
+
+    # -- the table ----------------------------------------------------------------------------
+
+    async def begin(self, request: Request) -> Response:
+        tables = await self.studio.run(self.studio.list_tables)
+        return await self.studio.show(
+            request,
+            "publish.html",
+            tables=tables,
+            endings=",".join(TABLE_ENDINGS),
+            form=[OFFERED[name] for name in FORM],
+            chosen={},
+        )
+
+    async def upload(self, request: Request) -> Response:
+        name = _read_name(request)
+        ending = find_ending(name)
+        if ending not in TABLE_ENDINGS:
+            known = ", ".join(TABLE_ENDINGS)
+            raise RefusedError(
+                415, f"This is not a kind of table that is read. Known endings: {known}."
+            )
+        private = self.studio.uploads.new_folder()
+        target = private / f"table{ending}"
+        try:
+            form = _read_form(request.headers.get("x-form"))
+            await self.studio.uploads.receive(request.stream().__aiter__(), target)
+            return await self._open(target, private, name, form)
+        except BaseException:
+            self.studio.uploads.remove(private)
+            raise
+
+    async def choose(self, request: Request) -> Response:
+        given = await read_body(request)
+        name, form = given.get("name"), _keep_form(read_choices(given.get("form", {})))
+        tables = await self.studio.run(self.studio.list_tables)
+        target = self.studio.find_in_folder(name, tables)
+        private = self.studio.uploads.new_folder()
+        try:
+            return await self._open(target, private, str(name), form)
+        except BaseException:
+            self.studio.uploads.remove(private)
+            raise
+
+    async def demo(self, request: Request) -> Response:
+        await read_body(request)
+        private = self.studio.uploads.new_folder()
+        target = private / "cases.csv"
+        await self.studio.ask(None, "write_demo", table=str(target))
+        return await self._open(target, private, "cases.csv", {}, invented=True)
+
+    async def _open(
+        self, target: Path, private: Path, name: str, form: dict[str, Any], invented: bool = False
+    ) -> Response:
+        seen = await self.studio.ask(None, "look_at_table", table=str(target), form=form)
+        draft = Draft(name, target, private, seen["kind"], seen["rows"], seen["columns"], invented)
+        draft.choices = dict(form)
+        self.studio.drafts.add(draft)
+        return JSONResponse({"next": f"/publish/{draft.id}/table"})
+
+    async def read_again(self, request: Request) -> Response:
+        """Read the table again, with other words on how its file is written."""
+        draft, given = self._draft(request), await read_body(request)
+        form = _keep_form(read_choices(given))
+        seen = await self.studio.ask(request, "look_at_table", table=str(draft.table), form=form)
+        draft.kind, draft.rows, draft.columns = seen["kind"], seen["rows"], seen["columns"]
+        kept = {k: v for k, v in draft.choices.items() if k not in FORM}
+        draft.choices = {**kept, **form}
+        return JSONResponse({"next": f"/publish/{draft.id}/table"})
+
+    async def values(self, request: Request) -> Response:
+        draft = self._draft(request)
+        await read_body(request)
+        form = {k: v for k, v in draft.choices.items() if k in FORM}
+        return JSONResponse(
+            await self.studio.ask(request, "show_values", table=str(draft.table), form=form)
+        )
+
+    async def remove(self, request: Request) -> Response:
+        await read_body(request)
+        self.studio.drafts.remove(request.path_params["draft"])
+        return JSONResponse({"next": "/publish"})
+
+    # -- the steps ----------------------------------------------------------------------------
+
+    async def step(self, request: Request) -> Response:
+        draft, step = self._draft(request), request.path_params["step"]
+        if step not in STEPS:
+            raise RefusedError(404, "There is no such page.")
+        at = STEPS.index(step)
+        more: dict[str, list[Any]] = {}
+        for name, field in OFFERED.items():
+            if name not in IN_SIGHT and field.metadata["panel"] != FILE:
+                more.setdefault(field.metadata["panel"], []).append(field)
+        return await self.studio.show(
+            request,
+            f"step_{step}.html",
+            draft=draft,
+            steps=list(zip(STEPS, TITLES, strict=True)),
+            at=at,
+            more=more,
+            form=[OFFERED[name] for name in FORM],
+            offered=OFFERED,
+            methods=ASKED_FOR,
+            confidences=CONFIDENCES,
+            job=None if draft.job is None else draft.job.to_dict(),
+            has_ledger=self.studio.ledger is not None,
+        )
+
+    async def choices(self, request: Request) -> Response:
+        await self._store(request)
+        return JSONResponse({})
+
+    async def _store(self, request: Request) -> tuple[Draft, dict[str, Any]]:
+        """Keep what was chosen; what the message leaves out stays as it was."""
+        draft, given = self._draft(request), await read_body(request)
+        new = given.get("choices", {})
+        found = read_choices(new)
+        kept = {name: value for name, value in draft.choices.items() if name not in new}
+        if given.get("replace") is True:  # a whole form: what it leaves out was taken back
+            kept = {name: value for name, value in kept.items() if name in ELSEWHERE}
+        draft.choices = {**kept, **found}
+        if "dataset" in given:
+            dataset = given["dataset"]
+            if dataset is not None and not isinstance(dataset, str):
+                raise RefusedError(400, "The dataset cannot be read.")
+            draft.dataset = dataset or None
+        return draft, given
+
+    async def preview(self, request: Request) -> Response:
+        draft, given = await self._store(request)
+        seen = await self._ask(request, draft, "preview", confidence=read_confidence(given))
+        return JSONResponse(seen)
+
+    async def epsilon(self, request: Request) -> Response:
+        draft, given = await self._store(request)
+        within = given.get("within")
+        if isinstance(within, bool) or not isinstance(within, (int, float)):
+            raise RefusedError(400, "'within' must be a number.")
+        confidence = read_confidence(given)
+        found = await self._ask(
+            request, draft, "find_epsilon", confidence=confidence, within=within
+        )
+        draft.choices["epsilon"] = [found["epsilon"]]
+        seen = await self._ask(request, draft, "preview", confidence=confidence)
+        return JSONResponse({**seen, "chosen": found["epsilon"]})
+
+    async def methods(self, request: Request) -> Response:
+        draft, _ = await self._store(request)
+        return JSONResponse(await self._ask(request, draft, "compare_methods"))
+
+    async def simulate(self, request: Request) -> Response:
+        draft, _ = await self._store(request)
+        return JSONResponse(await self._ask(request, draft, "simulate"))
+
+    async def _ask(self, request: Request, draft: Draft, name: str, **given: Any) -> Any:
+        place = draft.place(self.studio.ledger)
+        return await self.studio.ask(
+            request, name, choices=dict(draft.choices), place=place, rows=draft.rows, **given
+        )
+
+    # -- the release --------------------------------------------------------------------------
+
+    async def release(self, request: Request) -> Response:
+        """Begin the release, once: the same key is answered with the same job."""
+        draft, given = await self._store(request)
+        if given.get("request") != draft.request:
+            raise RefusedError(409, "This page is out of date: open the release step again.")
+        out = check_folder_name(given.get("out"))
+        with draft.guard:
+            job = draft.job
+            if job is None or (job.state in ("cancelled", "refused") and not job.firm):
+                draft.out = out
+                job = draft.job = self._start(draft)
+        return JSONResponse({"job": job.id})
+
+    def _start(self, draft: Draft) -> Any:
+        given = {
+            "choices": dict(draft.choices),
+            "place": draft.place(self.studio.ledger, self.studio.folder),
+            "shown": draft.shown,
+            "request": draft.request,
+        }
+        return self.studio.jobs.start("publish", given)
+
+    async def again(self, request: Request) -> Response:
+        await read_body(request)
+        draft = self._draft(request)
+        draft.renew()
+        return JSONResponse({"next": f"/publish/{draft.id}/accuracy"})
+
+    async def events(self, request: Request) -> Response:
+        job = self.studio.jobs.find(request.path_params["job"])
+
+        async def tell() -> AsyncIterator[str]:
+            last = ""
+            while True:
+                now = json.dumps(job.to_dict(), allow_nan=False)
+                if now != last:
+                    last = now
+                    yield f"data: {now}\n\n"
+                if job.state != "running":
+                    return
+                await asyncio.sleep(0.1)
+
+        return StreamingResponse(tell(), media_type="text/event-stream")
+
+    async def cancel(self, request: Request) -> Response:
+        await read_body(request)
+        job = self.studio.jobs.find(request.path_params["job"])
+        return JSONResponse({"cancelled": job.cancel()})
+
+    def _released(self, request: Request) -> Path:
+        draft = self._draft(request)
+        if draft.job is None or draft.job.state != "done":
+            raise RefusedError(404, "Nothing was released here yet.")
+        return Path(draft.job.result["folder"])
+
+    async def download(self, request: Request) -> Response:
+        folder = self._released(request)
+        content = await self.studio.run(_pack, folder)
+        headers = {"content-disposition": f'attachment; filename="{_plain(folder.name)}.zip"'}
+        return Response(content, media_type="application/zip", headers=headers)
+
+    async def show_page(self, request: Request) -> Response:
+        from tallyveil.publish.files import METHODOLOGY
+
+        try:
+            content = await self.studio.run((self._released(request) / METHODOLOGY).read_bytes)
+        except OSError:
+            raise RefusedError(404, "The release is no longer in its folder.") from None
+        headers = {"content-security-policy": RELEASE_POLICY}
+        return Response(content, media_type="text/html", headers=headers)
+
+
+def read_confidence(given: dict[str, Any]) -> float:
+    """The confidence in a message, 95 % unless it says another."""
+    value = given.get("confidence", 0.95)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
+        raise RefusedError(400, "'confidence' must lie between 0 and 1.")
+    return float(value)
+
+
+def _read_form(header: str | None) -> dict[str, Any]:
+    """How the file that is sent is written, if that was said."""
+    try:
+        return _keep_form(read_choices(parse_json(unquote(header).encode()) if header else {}))
+    except ValueError:
+        raise RefusedError(400, "What is said of the file cannot be read.") from None
+
+
+def _keep_form(choices: dict[str, Any]) -> dict[str, Any]:
+    if set(choices) - set(FORM):
+        raise RefusedError(400, "Only how the file is written can be said here.")
+    return choices
+
+
+def _plain(name: str) -> str:
+    return "".join(c if c.isascii() and (c.isalnum() or c in " .()-_") else "_" for c in name)
+
+
+def _pack(folder: Path) -> bytes:
+    """The files of a release as a zip."""
+    packed = io.BytesIO()
+    try:
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(folder.rglob("*")):
+                if path.is_file():
+                    archive.write(path, Path(folder.name, path.relative_to(folder)))
+    except OSError:
+        raise RefusedError(404, "The release is no longer in its folder.") from None
+    return packed.getvalue()

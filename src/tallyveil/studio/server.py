@@ -1,0 +1,166 @@
+"""The studio's server: the pages, the guard around them, and how it starts and ends."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sys
+import threading
+import webbrowser
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from tallyveil.budget.ledger import Ledger
+from tallyveil.errors import TallyveilError, UsageError
+from tallyveil.studio.errors import RefusedError, describe_problem
+from tallyveil.studio.guard import Guard
+from tallyveil.studio.pages_check import check_routes
+from tallyveil.studio.pages_design import design_routes
+from tallyveil.studio.pages_ledger import ledger_routes
+from tallyveil.studio.pages_publish import publish_routes
+from tallyveil.studio.state import Studio
+from tallyveil.studio.uploads import Uploads
+from tallyveil.studio.workers import Workers
+
+__all__ = ["build_app", "make_studio", "run_studio"]
+
+TASKS = "tallyveil.studio.tasks"
+
+
+def make_studio(folder: Path, ledger: str | None, uploads: Uploads | None = None) -> Studio:
+    """The state of a new run; what it needs must be there."""
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder {str(folder)!r}.")
+    if ledger is not None:
+        Ledger(ledger).accounts()  # one that cannot be read is refused before anything starts
+    return Studio(folder.resolve(), uploads or Uploads(), Workers(TASKS), ledger)
+
+
+def build_app(studio: Studio, port: int) -> Guard:
+    """The whole application; the guard stands around everything."""
+
+    async def start(request: Request) -> Response:
+        releases = await studio.run(studio.list_releases)
+        return await studio.show(request, "start.html", releases=releases)
+
+    async def budget(request: Request) -> Response:
+        return JSONResponse(await studio.run(studio.read_budget))
+
+    async def refuse(request: Request, problem: Exception) -> Response:
+        status = problem.status if isinstance(problem, RefusedError) else 500
+        if isinstance(problem, HTTPException):
+            status, sentence = problem.status_code, "There is no such page."
+        elif isinstance(problem, TallyveilError):
+            status, sentence = 422, describe_problem(problem)
+        else:
+            sentence = describe_problem(problem)
+        if "text/html" in request.headers.get("accept", ""):
+            page = await studio.show(request, "error.html", sentence=sentence)
+            page.status_code = status
+            return page
+        return JSONResponse({"error": sentence}, status)
+
+    @asynccontextmanager
+    async def live(app: Starlette) -> AsyncIterator[None]:
+        threading.Thread(target=_warm, args=(studio,), daemon=True).start()
+        yield
+        studio.close()
+
+    static = Mount("/static", StaticFiles(directory=Path(__file__).with_name("static")))
+    app = Starlette(
+        routes=[
+            Route("/", start),
+            Route("/budget", budget),
+            *publish_routes(studio),
+            *check_routes(studio),
+            *design_routes(studio),
+            *ledger_routes(studio),
+            static,
+        ],
+        exception_handlers={RefusedError: refuse, TallyveilError: refuse, HTTPException: refuse},
+        lifespan=live,
+    )
+    app.add_exception_handler(Exception, _break)
+    return Guard(app, port)
+
+
+def _warm(studio: Studio) -> None:
+    """What the first pages need, while the browser opens."""
+    studio.workers.warm()
+    studio.list_releases()
+
+
+async def _break(request: Request, problem: Exception) -> Response:
+    """What was not expected: only its kind is named, since its text may hold anything."""
+    return PlainTextResponse(describe_problem(problem), 500)
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it listens."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+
+def run_studio(
+    folder: Path,
+    ledger: str | None,
+    port: int,
+    say: Callable[[str], None],
+    *,
+    browser: bool = True,
+) -> None:
+    """Serve the studio on this machine alone until it is interrupted."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except OSError as problem:
+        raise UsageError(f"Port {port} cannot be used: {problem.strerror}.") from None
+    with listener:
+        port = int(listener.getsockname()[1])
+        studio = make_studio(folder, ledger)
+        app = build_app(studio, port)
+        address = f"http://127.0.0.1:{port}/open?token={app.token}"
+
+        def ready() -> None:
+            say(address)
+            if browser:
+                threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+
+        logging.getLogger("uvicorn").handlers = [logging.NullHandler()]
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            lifespan="on",
+            timeout_graceful_shutdown=2,
+            h11_max_incomplete_event_size=32 << 10,
+            limit_concurrency=400,
+            ws="none",
+            http="h11",
+        )
+        try:
+            _Server(config, ready).run(sockets=[listener])
+        except KeyboardInterrupt:
+            pass
+        finally:
+            studio.close()
+            sys.stdout.flush()

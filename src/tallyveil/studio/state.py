@@ -1,0 +1,164 @@
+"""What the studio knows while it runs: its folder, its ledger, and what is under way."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+from starlette.templating import Jinja2Templates
+
+from tallyveil.budget.entries import shown_rational
+from tallyveil.budget.ledger import Ledger
+from tallyveil.errors import LedgerError
+from tallyveil.studio.drafts import Drafts
+from tallyveil.studio.errors import RefusedError
+from tallyveil.studio.jobs import Jobs
+from tallyveil.studio.uploads import TABLE_ENDINGS, Uploads
+from tallyveil.studio.workers import EndedError, Worker, Workers
+from tallyveil.untrusted import escape_controls, parse_json
+
+__all__ = ["Studio", "read_body"]
+
+LARGEST_MESSAGE = 1 << 20
+PATIENCE = 120.0
+"""Seconds after which a question to a worker is given up."""
+
+MOST_LISTED = 200
+
+
+@dataclass
+class Studio:
+    """The state of one run."""
+
+    folder: Path
+    uploads: Uploads
+    workers: Workers
+    ledger: str | None = None
+    jobs: Jobs = field(init=False)
+    drafts: Drafts = field(init=False)
+    bundles: dict[str, Path] = field(default_factory=dict)
+    """Releases that are looked at, by their random names."""
+
+    opened: dict[str, str] = field(default_factory=dict)
+    """Where each of those that are read has its receipt."""
+
+    templates: Jinja2Templates = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.jobs, self.drafts = Jobs(self.workers), Drafts(self.uploads)
+        self.templates = Jinja2Templates(Path(__file__).with_name("templates"))
+        self.templates.env.filters["plain"] = escape_controls
+        self._threads = ThreadPoolExecutor(64, thread_name_prefix="studio")
+
+    async def run(self, work: Any, *given: Any) -> Any:
+        """Run something that waits, such as a look at the ledger, beside the event loop."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, partial(work, *given))
+
+    async def ask(self, request: Request | None, name: str, **given: Any) -> Any:
+        """Put a question to a worker; given up when it takes too long or nobody waits for it."""
+        held: list[Worker] = []
+        loop = asyncio.get_running_loop()
+        call = partial(self.workers.call, name, given, held.append)
+        task = asyncio.ensure_future(loop.run_in_executor(self._threads, call))
+        start = loop.time()
+        while not (await asyncio.wait({task}, timeout=0.5))[0]:
+            late = loop.time() - start > PATIENCE
+            if late or (request is not None and await request.is_disconnected()):
+                for worker in held:
+                    worker.end()
+                task.add_done_callback(lambda done: done.exception())
+                raise RefusedError(504, "This took too long and was given up.")
+        try:
+            return task.result()
+        except EndedError:
+            raise RefusedError(503, "The work ended before it was done. Try again.") from None
+
+    async def show(self, request: Request, name: str, **known: Any) -> HTMLResponse:
+        """A page, with the budget on top."""
+        known |= {"budget": await self.run(self.read_budget), "folder": str(self.folder)}
+        return self.templates.TemplateResponse(request, name, known)
+
+    def read_budget(self) -> dict[str, Any]:
+        """Where every dataset of the ledger stands."""
+        if self.ledger is None:
+            return {"open": False, "accounts": [], "problem": ""}
+        try:
+            accounts = Ledger(self.ledger).accounts()
+        except LedgerError as problem:
+            return {"open": True, "accounts": [], "problem": str(problem)}
+        shown = [
+            account.to_dict()
+            | {
+                "total": shown_rational(account.epsilon),
+                "spent": shown_rational(account.spent_epsilon),
+                "left": shown_rational(account.remaining_epsilon),
+                "share": float(account.spent_epsilon / account.epsilon),
+            }
+            for account in accounts
+        ]
+        return {"open": True, "accounts": shown, "problem": ""}
+
+    def new_key(self) -> str:
+        """A random name."""
+        return uuid.uuid4().hex
+
+    def list_tables(self) -> list[str]:
+        """Names of the tables in the studio's folder."""
+        found = (p for p in self.folder.iterdir() if p.suffix.lower() in TABLE_ENDINGS)
+        plain = sorted(p.name for p in found if p.is_file() and not p.name.startswith("."))
+        return plain[:MOST_LISTED]
+
+    def list_releases(self) -> list[str]:
+        """Names of the release folders in the studio's folder, newest first."""
+        from tallyveil.publish.files import RECEIPT
+        from tallyveil.publish.folder import CHECKSUMS
+
+        found = [
+            place
+            for place in self.folder.iterdir()
+            if place.is_dir()
+            and not place.name.startswith(".")
+            and ((place / RECEIPT).is_file() or any(place.glob(f"level-1-*/{CHECKSUMS}")))
+        ]
+        found.sort(key=lambda place: place.stat().st_mtime, reverse=True)
+        return [place.name for place in found[:MOST_LISTED]]
+
+    def find_in_folder(self, name: Any, among: list[str]) -> Path:
+        """A thing of the folder by a name that was listed, or a refusal."""
+        if not isinstance(name, str) or name not in among:
+            raise RefusedError(404, "There is nothing of that name in the folder.")
+        return self.folder / name
+
+    def close(self) -> None:
+        """End what may be ended, wait for what was paid for, delete what was handed over."""
+        self.workers.close()
+        self.uploads.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+async def read_body(request: Request) -> dict[str, Any]:
+    """The message in a request: a JSON object of moderate size, or a refusal."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip()
+    if kind != "application/json":
+        raise RefusedError(415, "A message is JSON.")
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > LARGEST_MESSAGE:
+            raise RefusedError(413, "The message is too long.")
+        parts.append(part)
+    try:
+        found = parse_json(b"".join(parts))
+    except (ValueError, RecursionError):
+        raise RefusedError(400, "The message is not JSON that can be read.") from None
+    if not isinstance(found, dict):
+        raise RefusedError(400, "A message is a JSON object.")
+    return found

@@ -1,0 +1,134 @@
+// Talking to the studio: JSON both ways, errors as one sentence in the page's own message.
+
+export const $ = (id) => document.getElementById(id);
+
+export function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+export function complain(sentence) {
+  const message = $("message");
+  if (!message) return;
+  message.textContent = sentence ?? "";
+  message.hidden = !sentence;
+  if (sentence) message.scrollIntoView({ block: "nearest" });
+}
+
+async function read(answer) {
+  const content = await answer.json().catch(() => ({ error: "The studio gave no answer. Is it still open?" }));
+  if (!answer.ok) throw new Error(content.error ?? "That did not work.");
+  return content;
+}
+
+export async function post(path, message = {}, signal = undefined) {
+  const headers = { "content-type": "application/json", accept: "application/json" };
+  const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(message), signal });
+  return read(answer);
+}
+
+export async function put(path, file, name, more = {}) {
+  const headers = { "x-name": encodeURIComponent(name ?? file.name), accept: "application/json", ...more };
+  return read(await fetch(path, { method: "PUT", headers, body: file }));
+}
+
+// The choices in the fields of a form, as the library's options are called; empty ones are left out.
+export function collect(form, skip = [], idle = () => false) {
+  const found = {};
+  for (const field of form.querySelectorAll("input[name], select[name], textarea[name]")) {
+    const { name, dataset } = field;
+    if (skip.includes(name) || idle(field)) continue;
+    if (dataset.kind === "switch") { if (field.checked) found[name] = dataset.sets === "true"; continue; }
+    const text = field.value.trim();
+    if (!text) continue;
+    if (dataset.kind === "list") found[name] = text.split(dataset.separator || ",").map((part) => part.trim());
+    else if (dataset.kind === "whole" || dataset.kind === "number") {
+      const value = Number(text), wrong = dataset.kind === "whole" ? !Number.isInteger(value) : !Number.isFinite(value);
+      if (wrong) throw new Error(`“${field.closest("label").firstChild.textContent.trim()}” must be a ${dataset.kind === "whole" ? "whole " : ""}number.`);
+      found[name] = value;
+    } else found[name] = text;
+  }
+  return found;
+}
+
+// Runs one press of a button: it cannot be pressed again meanwhile, and errors are shown.
+export function onPress(button, work) {
+  button?.addEventListener("click", async () => {
+    if (button.disabled) return;
+    button.disabled = true;
+    complain("");
+    try {
+      await work(button);
+    } catch (problem) {
+      complain(problem.message);
+    } finally {
+      button.disabled = false;
+    }
+  });
+}
+
+// Calls `work` once things have been quiet for a moment; an answer that is overtaken is dropped.
+export function settle(work, quiet = 60) {
+  let timer = 0, running = null;
+  const call = (...given) => {
+    clearTimeout(timer);
+    timer = setTimeout(async () => {
+      running?.abort();
+      const own = (running = new AbortController());
+      try {
+        await work(own.signal, ...given);
+      } catch (problem) {
+        if (!own.signal.aborted) complain(problem.message);
+      }
+    }, quiet);
+  };
+  call.stop = () => running?.abort();
+  return call;
+}
+
+export function facts(list, pairs) {
+  list.replaceChildren(...pairs.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, String(value)))));
+}
+
+export function pairs(list, entries) {
+  list.replaceChildren(...entries.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
+}
+
+export function table(header, rows, numbers = []) {
+  const cell = (tag, at, text) => make(tag, { ...(numbers.includes(at) ? { class: "number" } : {}), ...(tag === "th" ? { scope: "col" } : {}) }, text);
+  return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": header.join(", ") },
+    make("table", {},
+      make("thead", {}, make("tr", {}, ...header.map((text, at) => cell("th", at, text)))),
+      make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map((text, at) => cell("td", at, text)))))));
+}
+
+export function findings(list) {
+  return make("ul", { class: "findings" }, ...list.map((one) =>
+    make("li", one.ok ? {} : { class: "fails" }, make("b", {}, one.ok ? "✓ ok" : "✗ FAIL"), make("span", {}, `${one.check}: ${one.detail}`))));
+}
+
+export function follow(job, tell) {
+  return new Promise((resolve) => {
+    const source = new EventSource(`/jobs/${job}/events`);
+    source.onmessage = (event) => {
+      const state = JSON.parse(event.data);
+      tell(state);
+      if (state.state !== "running") { source.close(); resolve(state); }
+    };
+  });
+}
+
+export function copier(text, label) {
+  const button = make("button", { type: "button", class: "quiet" }, label);
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+  });
+  return button;
+}
+
+export const number = (value, digits = 3) =>
+  value === null || value === undefined ? "–" : Number(value).toLocaleString("en", { maximumSignificantDigits: digits });
+export const percent = (value) => `${(100 * value).toLocaleString("en", { maximumSignificantDigits: 2 })} %`;

@@ -1,0 +1,49 @@
+// The verdict, line by line.
+import { $, complain, findings, follow, make, onPress, pairs, post } from "./api.js";
+import { onDrop } from "./bundle.js";
+import { heatmap } from "./charts.js";
+
+let job = null;
+onPress($("cancel"), async () => { if (job) await post(`/jobs/${job}/cancel`); });
+
+onDrop(async (bundle, name) => {
+  $("result").hidden = true;
+  $("busy").hidden = false;
+  const asked = $("dataset")?.value ? { dataset: $("dataset").value } : {};
+  job = (await post(`/bundles/${bundle}/check`, asked)).job;
+  const ended = await follow(job, (now) => { $("stage").textContent = `${now.stage} …`; });
+  $("busy").hidden = true;
+  if (ended.state !== "done") throw new Error(ended.sentence);
+  show(ended.result, name);
+});
+
+function show(found, name) {
+  const parts = [
+    make("h2", {}, name),
+    make("p", { class: found.ok ? "good" : "bad", id: "verdict" }, `${found.ok ? "✓" : "✗"} ${found.verdict}`),
+    findings(found.findings),
+  ];
+  if (found.facts) {
+    const list = make("dl", { class: "summary" });
+    pairs(list, Object.entries(found.facts));
+    parts.push(list);
+  }
+  if (found.properties) {
+    const held = Object.entries(found.properties);
+    parts.push(make("h3", {}, "Properties"), make("p", {}, held.map(([key, holds]) => `${holds ? "✓" : "✗"} ${key.replaceAll("_", " ")}`).join(" · ")));
+  }
+  for (const [title, sentences] of [["Shown", found.shown], ["No check can show", found.not_shown]]) {
+    if (sentences?.length) parts.push(make("h3", {}, title), make("ul", {}, ...sentences.map((text) => make("li", {}, text))));
+  }
+  const maps = (found.matrices ?? []).map((one) => {
+    const figure = make("figure", {});
+    const realised = one.realised === null ? "infinite" : one.realised.toPrecision(6);
+    heatmap(figure, one, `${one.name}: dark cells are likely. Framed: the two cells that tell neighbours apart best, realised epsilon ${realised}.`);
+    return figure;
+  });
+  if (maps.length) parts.push(make("h3", {}, "Probabilities"), ...maps);
+  $("result").replaceChildren(...parts);
+  $("result").hidden = false;
+  complain("");
+  $("result").scrollIntoView({ block: "start" });
+}

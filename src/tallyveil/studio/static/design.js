@@ -1,0 +1,87 @@
+// The best mechanism for what is asked; pins stay in this page and nowhere else.
+import { $, complain, facts, make, number, onPress, percent, post, settle, table } from "./api.js";
+import { heatmap, lines } from "./charts.js";
+
+const form = $("asked"), slider = $("epsilon-slider"), pins = [];
+let seen = null, running = null;
+const epsilon = () => String(Number((10 ** slider.value).toPrecision(3)));
+
+function asked() {
+  const kind = form.query.value, found = { query: kind, epsilon: epsilon(), loss: form.loss.value, prior: form.prior.value, worst_case: form.worst_case.checked };
+  found.properties = [...form.querySelectorAll("[name=properties]:checked")].map((box) => box.value);
+  for (const name of ["records", "lower", "upper"]) {
+    const label = form[name].closest("label");
+    if (!label.hidden) found[name] = Number.isInteger(Number(form[name].value)) && form[name].value.trim() ? Number(form[name].value) : form[name].value;
+  }
+  return found;
+}
+
+function show(found) {
+  seen = found;
+  complain("");
+  heatmap($("map"), found, `${found.name}: dark cells are likely. Framed: the two cells that tell neighbours apart best.`);
+  facts($("facts"), [["expected loss", number(found.expected, 4)], ["worst loss", number(found.worst_loss, 4)], ["proved gap", found.gap < 1e-12 ? "0" : found.gap.toExponential(0)],
+    ["tells the truth", percent(found.truth)], ["realised ε", found.realised === null ? "infinite" : number(found.realised, 5)]]);
+  $("reason").textContent = `${found.reason} Proved: no mechanism that meets these demands has a loss below ${number(found.lower_bound, 6)}. Holds: ${Object.entries(found.properties).filter(([, holds]) => holds).map(([name]) => name.replaceAll("_", " ")).join(", ") || "no named property"}.`;
+  lines($("bias"), { x: found.inputs, series: [found.rmse, found.bias], xLabel: "true answer", yLabel: "answers" }, "Full line: how far off on average (root mean square). Dashed: bias, the part that does not average out.");
+}
+
+const ask = settle(async (signal) => {
+  running = signal;
+  const late = setTimeout(() => { $("busy").hidden = false; }, 250);
+  try {
+    show(await post("/design/solve", asked(), signal));
+  } finally {
+    clearTimeout(late);
+    if (running === signal) $("busy").hidden = true;
+  }
+}, 40);
+
+function arrange() {
+  for (const label of form.querySelectorAll("[data-for]")) label.hidden = !label.dataset.for.split(" ").includes(form.query.value);
+  $("epsilon-shown").textContent = epsilon();
+}
+form.addEventListener("input", () => { arrange(); $("priced").replaceChildren(); ask(); });
+form.addEventListener("submit", (event) => event.preventDefault());
+$("cancel").addEventListener("click", () => { ask.stop(); complain("Given up. Change something to try again."); });
+arrange();
+ask();
+
+onPress($("pin"), async () => {
+  if (!seen) return;
+  if (pins.length === 4) throw new Error("Four are pinned: take one away first.");
+  pins.push({ ...seen, epsilon: epsilon() });
+  compare();
+});
+
+function compare() {
+  $("pinned").hidden = !pins.length;
+  const cards = pins.map((one, at) => {
+    const figure = make("figure", {}), away = make("button", { type: "button", class: "quiet" }, `Take ${at + 1} away`);
+    heatmap(figure, one, `${one.name}, ε ${one.epsilon}`, 260);
+    away.addEventListener("click", () => { pins.splice(at, 1); compare(); });
+    return make("article", { class: "card" }, make("h3", {}, `${at + 1}. ${one.name}`), figure, away);
+  });
+  const rows = pins.map((one, at) => [`${at + 1}. ${one.name}`, one.epsilon, number(one.expected, 4), number(one.worst_loss, 4), percent(one.truth), number(Math.max(...one.bias.map(Math.abs)))]);
+  const both = make("figure", {});
+  if (pins.length > 1 && pins.every((one) => one.inputs.length === pins[0].inputs.length)) {
+    lines(both, { x: pins[0].inputs, series: pins.map((one) => one.rmse), xLabel: "true answer", yLabel: "root mean square error" }, `Errors by true answer: ${pins.map((_, at) => `${at + 1} ${["full line", "dashed", "dotted", "dotted too"][at]}`).join(", ")}.`);
+  }
+  $("pins").replaceChildren(table(["mechanism", "epsilon", "expected loss", "worst loss", "tells the truth", "largest bias"], rows, [1, 2, 3, 4, 5]), both, make("div", { class: "cards" }, ...cards));
+}
+
+onPress($("prices"), async () => {
+  const rows = (await post("/design/prices", asked())).map((one) => [one.property.replaceAll("_", " ") || "none", number(one.loss, 5), one.price === null ? one.refused : `+ ${percent(one.price)}`]);
+  $("priced").replaceChildren(table(["property alone", "loss", "price"], rows, [1, 2]));
+});
+onPress($("save"), async () => {
+  for (const [name, text] of Object.entries(await post("/design/certify", asked()))) {
+    const link = make("a", { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: name });
+    link.click();
+    URL.revokeObjectURL(link.href);
+  }
+});
+onPress($("copy"), async (button) => {
+  await navigator.clipboard.writeText(seen.python);
+  button.textContent = "Copied";
+});

@@ -1,0 +1,181 @@
+// The four steps of a release. Everything that counts is worked out by the studio's own library.
+import { $, collect, complain, copier, facts, findings, follow, make, number, onPress, pairs, post, settle, table } from "./api.js";
+import { band, bars } from "./charts.js";
+
+const draft = $("draft"), base = `/publish/${draft.dataset.id}`;
+const steps = { table: stepTable, protect: stepProtect, accuracy: stepAccuracy, release: stepRelease };
+onPress($("remove"), async () => location.assign((await post(`${base}/remove`)).next));
+steps[draft.dataset.step]();
+
+function stepTable() {
+  onPress($("show"), async () => {
+    const seen = await post(`${base}/values`);
+    $("values").replaceChildren(make("p", {}, "The first rows, for your eyes only."), table(seen.columns, seen.rows));
+    $("values").hidden = false;
+  });
+  onPress($("again"), async () => location.assign((await post(`${base}/read`, collect($("form")))).next));
+}
+
+function stepProtect() {
+  const form = $("choices");
+  const kind = () => form.querySelector("[name=rows]:checked")?.value;
+  const ticked = (name) => [...form.querySelectorAll(`[name="${name}"]:checked`)].map((box) => box.value);
+  const show = () => {
+    for (const part of form.querySelectorAll("[data-when]")) part.hidden = !part.dataset.when.split(" ").includes(kind());
+    const counted = new Set(ticked("count"));
+    for (const other of form.querySelectorAll("[data-other]")) other.hidden = counted.has(other.dataset.other);
+  };
+  const idle = (field) => { const part = field.closest("[data-when]"); return part && !part.dataset.when.split(" ").includes(kind()); };
+  const chosen = () => {
+    const people = kind() === "people", counted = ticked("count");
+    const first = people ? { by: ticked("by") } : { count: counted, keep: ticked("keep").filter((name) => !counted.includes(name)) };
+    return { ...first, ...collect(form, ["rows", "count", "keep", "by"], idle) };
+  };
+  form.addEventListener("input", show);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  show();
+  $("next").addEventListener("click", async (event) => {
+    event.preventDefault();
+    complain("");
+    try {
+      if (!kind()) throw new Error("Say what one row is.");
+      await post(`${base}/choices`, { choices: chosen(), replace: true });
+      location.assign($("next").href);
+    } catch (problem) {
+      complain(problem.message);
+    }
+  });
+}
+
+function stepAccuracy() {
+  const slider = $("epsilon-slider"), box = $("epsilon"), within = $("within-slider");
+  const values = () => box.value.split(",").map((part) => part.trim()).filter(Boolean);
+  const message = (more = {}) => ({ choices: { epsilon: values(), method: $("method").value }, confidence: Number($("confidence").value), ...more });
+  const place = () => { const first = Number(values()[0]); if (first > 0) slider.value = Math.log10(first); };
+
+  function show(seen) {
+    complain("");
+    if (seen.chosen) { box.value = seen.chosen; place(); }
+    $("promise").textContent = seen.promise;
+    $("warnings").replaceChildren(...seen.warnings.map((text) => make("p", { class: "warning" }, text)));
+    const first = seen.columns[0];
+    $("why").textContent = first.why ? `${first.method}: ${first.why}` : first.method;
+    const known = seen.within !== null;
+    within.disabled = !known;
+    $("within-shown").textContent = known ? seen.within : "?";
+    $("within-hint").textContent = known ? (first.matched ? "Of the noisy counts, before they are matched to the distribution." : "Whatever the true count is.") : "An accuracy is promised for a known largest count, and for the methods geometric and fair.";
+    if (known) { within.max = Math.max(within.max, seen.within); within.value = seen.within; }
+    facts($("facts"), [[`cost for one ${seen.unit}`, `ε ${number(seen.epsilon, 4)}`], ...seen.stages.map((stage) => [stage.name, `ε ${number(stage.epsilon, 4)}`])]);
+    if (first.accuracy) {
+      const { true_count: counts, interval_low: low, interval_high: high } = first.accuracy;
+      band($("band"), { counts, low, high }, `${first.name}: of 100 rows with a true count, at least 95 are released inside the band.${first.matched ? " Before they are matched to the distribution." : ""}`);
+    } else $("band").replaceChildren();
+    showLeft(seen.epsilon);
+  }
+
+  const ask = settle(async (signal) => show(await post(`${base}/preview`, message(), signal)));
+  const askWithin = settle(async (signal) => show(await post(`${base}/epsilon`, message({ within: Number(within.value) }), signal)));
+  slider.addEventListener("input", () => { box.value = Number((10 ** slider.value).toPrecision(3)); ask(); });
+  box.addEventListener("input", () => { place(); ask(); });
+  within.addEventListener("input", () => { $("within-shown").textContent = within.value; askWithin(); });
+  $("confidence").addEventListener("input", ask);
+  $("method").addEventListener("input", ask);
+  place();
+  ask();
+
+  onPress($("simulate"), async () => {
+    const seen = await post(`${base}/simulate`, message());
+    bars($("simulated"), { before: seen.before, after: seen.after, names: ["rows before", "rows after"] },
+      `An invented table of ${seen.rows.toLocaleString("en")} rows. Full bars: before. Outlines: after ${seen.method}.`);
+  });
+  onPress($("compare"), async () => {
+    const seen = await post(`${base}/methods`, message());
+    $("methods").replaceChildren(make("div", { class: "cards" }, ...seen.map((one) => make("article", { class: "card" },
+      make("h3", {}, one.method), make("p", {}, one.good_for), make("p", { class: "hint" }, one.words),
+      one.refused ? make("p", { class: "hint" }, `Not here: ${one.refused}`)
+        : make("p", {}, `Costs ε ${number(one.epsilon, 4)}. Error of the draw (root mean square) ${number(one.rmse)}; largest bias ${number(one.worst_bias)}; 95 % bands up to ${one.widest} wide.`)))));
+  });
+}
+
+// What the current plan would leave of each budget on top.
+function showLeft(cost) {
+  for (const line of document.querySelectorAll("[data-account]")) {
+    const after = line.querySelector(".after"), left = Number(line.dataset.left) - cost;
+    after.textContent = left >= -1e-12 ? `→ this plan would leave ε ${number(Math.max(left, 0), 4)}` : "→ not enough for this plan";
+    after.hidden = false;
+  }
+}
+
+function stepRelease() {
+  const state = JSON.parse($("job").textContent), summary = $("summary");
+  const STAGES = ["reading and checking the table", "reserving room", "debiting the ledger", "drawing", "packing", "checking the folder"];
+  let job = null;
+
+  function tell(now) {
+    $("progress").hidden = now.state !== "running";
+    $("before").hidden = now.state === "running" || now.state === "done";
+    const at = STAGES.indexOf(now.stage);
+    $("stages").replaceChildren(...STAGES.map((name, k) => make("li", k === at ? { class: "now" } : {}, k < at ? `${name} ✓` : name)));
+    $("cancel").disabled = now.firm;
+    if (now.firm) $("cancel-hint").textContent = "The ledger was debited: the release is finished now, whatever happens to this page.";
+    if (now.state === "refused" || now.state === "cancelled") complain(now.sentence);
+    if (now.state === "done") finish(now.result);
+  }
+
+  function finish(result) {
+    const names = result.folder;
+    $("after").replaceChildren(
+      make("p", { class: result.ok ? "good" : "bad" }, result.ok ? "✓ This release checks." : "✗ This release does NOT check."),
+      make("p", {}, "Written to ", make("b", {}, names)),
+      make("p", { class: "buttons" }, make("a", { class: "button", href: `${base}/zip`, download: "" }, "Download as zip"),
+        make("a", { class: "button quiet", href: `${base}/page`, target: "_blank", rel: "noopener" }, "Methodology page")),
+      ...result.remarks.map((text) => make("p", { class: "warning" }, text)),
+      make("p", { class: "promise" }, result.promise),
+      make("p", {}, result.entry ? `Paid by ${result.entry}, debited before the draw.` : "No ledger keeps count of this release."),
+      make("h3", {}, "The check, line by line"), findings(result.findings),
+      make("h3", {}, "The same on the command line"), make("pre", { tabindex: "0" }, result.command), copier(result.command, "Copy"),
+      make("h3", {}, "The same in Python"), make("pre", { tabindex: "0" }, result.python), copier(result.python, "Copy"),
+      make("h3", {}, "Another release?"), make("p", {}, "Releases of the same data add up: another one costs again."));
+    const again = make("button", { type: "button", class: "quiet" }, "Plan another release of this table");
+    onPress(again, async () => location.assign((await post(`${base}/again`)).next));
+    $("after").append(again);
+    $("after").hidden = false;
+    document.querySelector("h1").textContent = "Released";
+    refreshBudget();
+  }
+
+  const watch = async (id) => { job = id; await follow(id, tell); };
+  onPress($("cancel"), async () => { await post(`/jobs/${job}/cancel`); });
+  onPress($("release"), async () => {
+    const dataset = $("dataset");
+    if (dataset && !dataset.value) throw new Error("Choose the dataset that pays, so that nobody overspends its budget.");
+    const started = await post(`${base}/release`, { request: summary.dataset.request, out: $("out").value.trim(), dataset: dataset ? dataset.value : null });
+    await watch(started.job);
+  });
+  if (state && state.state !== "cancelled") {
+    tell(state);
+    if (state.state === "running") watch(state.id);
+  }
+  if (!state || state.state !== "done") post(`${base}/preview`, {}).then((seen) => {
+    $("promise").textContent = seen.promise;
+    $("warnings").replaceChildren(...seen.warnings.map((text) => make("p", { class: "warning" }, text)));
+    pairs(summary, [
+      ["Cost", `epsilon ${seen.epsilon_exact} for one ${seen.unit}`],
+      ...seen.stages.map((stage) => [stage.name, `epsilon ${number(stage.epsilon, 6)}`]),
+      ...seen.columns.map((column) => [`Column ${column.name}`, `${column.method}${column.why ? ` (${column.why})` : ""}, ${column.upper === null ? "no upper bound" : `0 to ${column.upper}`}`]),
+    ]);
+    showLeft(seen.epsilon);
+  }).catch((problem) => complain(problem.message));
+}
+
+async function refreshBudget() {
+  const answer = await fetch("/budget", { headers: { accept: "application/json" } });
+  for (const account of (await answer.json()).accounts) {
+    const line = document.querySelector(`[data-account="${CSS.escape(account.dataset)}"]`);
+    if (!line) continue;
+    line.querySelector("meter").value = account.share;
+    line.querySelector("span").textContent = `ε ${account.left} of ${account.total} left`;
+    line.dataset.left = account.remaining_epsilon;
+    line.querySelector(".after").hidden = true;
+  }
+}

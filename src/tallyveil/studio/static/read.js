@@ -1,0 +1,58 @@
+// What released numbers mean.
+import { $, complain, make, number, onPress, post, settle, table } from "./api.js";
+import { onDrop } from "./bundle.js";
+import { bars } from "./charts.js";
+
+let base = null, columns = [];
+const chosen = () => ({ column: $("column").value, confidence: Number($("confidence").value) });
+
+onDrop(async (bundle, name) => {
+  const seen = await post(`/bundles/${bundle}/open`);
+  base = `/bundles/${bundle}`;
+  columns = seen.columns;
+  $("which").textContent = name;
+  $("promise").textContent = seen.promise;
+  $("column").replaceChildren(...columns.map((one) => make("option", {}, one.name)));
+  $("by").replaceChildren(...seen.public.map((column) => make("label", { class: "choice" }, make("input", { type: "checkbox", name: "by", value: column }), make("span", {}, `by ${column}`))));
+  $("totals").replaceChildren();
+  $("opened").hidden = false;
+  choose();
+  $("opened").scrollIntoView({ block: "start" });
+});
+
+function choose() {
+  const column = columns.find((one) => one.name === $("column").value);
+  $("words").textContent = column.words;
+  const slider = $("released");
+  slider.max = column.upper ?? column.largest;
+  slider.value = Math.min(7, slider.max);
+  ask();
+}
+
+const ask = settle(async (signal) => {
+  const released = Number($("released").value);
+  $("released-shown").textContent = released;
+  try {
+    const seen = await post(`${base}/count`, { ...chosen(), released }, signal);
+    complain("");
+    $("meaning").textContent = seen.words;
+    const last = Math.max(seen.chances.findLastIndex((chance) => chance > 1e-4), 1);
+    bars($("posterior"), { before: seen.chances.slice(0, last + 1).map((chance) => 100 * chance), names: ["%"], xLabel: "true count", yLabel: "per cent" },
+      `How probable each true count is after a released ${released}, if all were equally likely before.`);
+  } catch (problem) {
+    if (problem.name === "AbortError") throw problem;
+    $("meaning").textContent = problem.message;
+    $("posterior").replaceChildren();
+  }
+});
+$("released").addEventListener("input", () => { $("released-shown").textContent = $("released").value; ask(); });
+$("column").addEventListener("input", choose);
+$("confidence").addEventListener("input", ask);
+
+onPress($("add"), async () => {
+  const by = [...document.querySelectorAll("[name=by]:checked")].map((box) => box.value);
+  const seen = await post(`${base}/totals`, { ...chosen(), by });
+  const rows = seen.groups.map((one) => [one.group, number(one.value, 6), `${number(one.low, 7)} to ${number(one.high, 7)}`, number(one.error), String(one.rows)]);
+  $("totals").replaceChildren(table(["group", "estimate", "interval", "standard error", "rows"], rows, [1, 2, 3, 4]),
+    make("p", { class: "hint" }, seen.all > rows.length ? `The first ${rows.length} of ${seen.all} groups.` : ""));
+});

@@ -1,0 +1,252 @@
+"""Files that a browser hands over: streamed into a private folder that does not outlive us.
+
+Every run has a folder of its own, readable by its owner alone, which a lock keeps. It is removed
+at exit; what a killed run left is removed when the next one starts, since its lock died with it.
+No name that a browser sends becomes part of a path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import stat
+import tempfile
+import uuid
+import zipfile
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+
+from tallyveil.studio.errors import RefusedError
+from tallyveil.tables.packed import PACKINGS, split_packing
+from tallyveil.tables.source import (
+    ARROW_ENDINGS,
+    EXCEL_ENDINGS,
+    PARQUET_ENDINGS,
+    STATISTICS_ENDINGS,
+    TEXT_ENDINGS,
+)
+
+try:
+    import fcntl
+except ImportError:  # not on Windows: what a killed run left is then left for the user to delete
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = [
+    "MOST_FILES",
+    "TABLE_ENDINGS",
+    "Uploads",
+    "check_inner_name",
+    "find_ending",
+    "unpack_zip",
+]
+
+TABLE_ENDINGS = (
+    *TEXT_ENDINGS,
+    *(f"{text}{packing}" for text in TEXT_ENDINGS for packing in PACKINGS),
+    *PARQUET_ENDINGS,
+    *ARROW_ENDINGS,
+    *EXCEL_ENDINGS,
+    *STATISTICS_ENDINGS,
+)
+"""What a table's name may end in."""
+
+KNOWN_ENDINGS = (*TABLE_ENDINGS, ".json", ".zip", ".html", "")
+MOST_FILES = 200
+"""Files a zip, or one folder that is dropped, may hold."""
+
+DEEPEST = 3
+"""Folders that may lie inside one another in a zip: its own, and a level's."""
+
+COPY = 1 << 20
+
+
+class Uploads:
+    """The private folder of this run.
+
+    Parameters
+    ----------
+    largest : int
+        Bytes that one file may have.
+    most : int
+        Bytes that all files of this run may have together.
+    patience : float
+        Seconds that a sender may be silent.
+    base : Path, optional
+        Where the folders of all runs are; beside other temporary files unless given.
+    """
+
+    def __init__(
+        self,
+        largest: int = 1 << 30,
+        most: int = 4 << 30,
+        patience: float = 30.0,
+        base: Path | None = None,
+    ) -> None:
+        self.largest, self.most, self.patience = largest, most, patience
+        owner = os.getuid() if hasattr(os, "getuid") else "user"
+        self.base = base or Path(tempfile.gettempdir()) / f"tallyveil-studio-{owner}"
+        _make_private(self.base)
+        _remove_abandoned(self.base)
+        self.folder = self.base / f"run-{uuid.uuid4().hex}"
+        self.folder.mkdir(mode=0o700)
+        self._lock = _lock_folder(self.folder)
+        self._taken = 0
+
+    def new_folder(self) -> Path:
+        """An empty folder for one thing that is handed over."""
+        place = self.folder / uuid.uuid4().hex
+        place.mkdir(mode=0o700)
+        return place
+
+    async def receive(self, stream: AsyncIterator[bytes], target: Path) -> int:
+        """Write a stream to the new file `target` and count it; a refusal leaves no file."""
+        size = 0
+        try:
+            handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(handle, "wb") as file:
+                while True:
+                    try:
+                        part = await asyncio.wait_for(anext(stream), self.patience)
+                    except StopAsyncIteration:
+                        break
+                    size += len(part)
+                    self._require_room(size)
+                    file.write(part)
+        except TimeoutError:
+            target.unlink(missing_ok=True)
+            raise RefusedError(408, "The file came too slowly and was given up.") from None
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise
+        self._taken += size
+        return size
+
+    def remove(self, place: Path) -> None:
+        """Delete what was handed over."""
+        if place.is_relative_to(self.folder) and place != self.folder:
+            self._taken -= sum(f.stat().st_size for f in place.rglob("*") if f.is_file())
+            shutil.rmtree(place, ignore_errors=True)
+
+    def close(self) -> None:
+        """Delete the whole folder of this run."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+        with suppress(OSError):
+            self.base.rmdir()
+
+    def _require_room(self, size: int) -> None:
+        if size > self.largest:
+            raise RefusedError(413, f"A file may have at most {self.largest:,} bytes.")
+        if self._taken + size > self.most:
+            raise RefusedError(
+                413, "There is no room for more files: close tables you no longer need."
+            )
+
+
+def find_ending(name: str) -> str:
+    """The ending of a name that was sent, if it is a known one.
+
+    >>> find_ending("Cases 2026.CSV")
+    '.csv'
+    """
+    ending = "".join(split_packing(Path(name.replace("\\", "/"))))
+    if ending not in KNOWN_ENDINGS:
+        known = ", ".join(filter(None, KNOWN_ENDINGS))
+        raise RefusedError(415, f"Files of this kind are not read. Known endings: {known}.")
+    return ending
+
+
+def unpack_zip(archive: Path, target: Path, most: int) -> Path:
+    """Unpack a zip into the new folder `target`; return the folder that holds the release.
+
+    Nothing that the archive says of itself is believed: bytes are counted as they come, names
+    stay inside, links and other special files are refused.
+    """
+    target.mkdir(mode=0o700)
+    left = most
+    try:
+        with zipfile.ZipFile(archive) as packed:
+            listed = packed.infolist()
+            if len(listed) > MOST_FILES:
+                raise RefusedError(400, f"The zip holds more than {MOST_FILES} files.")
+            for item in listed:
+                if item.is_dir():
+                    continue
+                place = target.joinpath(*_check_item(item))
+                place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                with packed.open(item) as source, open(place, "xb") as file:
+                    while part := source.read(COPY):
+                        left -= len(part)
+                        if left < 0:
+                            raise RefusedError(413, "What the zip holds is too large.")
+                        file.write(part)
+    except RefusedError:
+        raise
+    except FileExistsError:
+        raise RefusedError(400, "The zip holds two files of one name.") from None
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, ValueError, EOFError):
+        raise RefusedError(400, "The file is not a zip that can be read.") from None
+    inner = list(target.iterdir())
+    return inner[0] if len(inner) == 1 and inner[0].is_dir() else target
+
+
+def check_inner_name(name: str) -> tuple[str, ...]:
+    """The parts of a name that stays inside its folder, or a refusal.
+
+    >>> check_inner_name("release/receipt.json")
+    ('release', 'receipt.json')
+    """
+    parts = tuple(name.split("/"))
+    inside = all(part not in ("", ".", "..") and "\\" not in part for part in parts)
+    if not inside or len(parts) > DEEPEST or ":" in name:
+        raise RefusedError(400, "A name points outside its folder.")
+    if not name.isprintable() or max(map(len, parts)) > 200:
+        raise RefusedError(400, "A name cannot be written.")
+    return parts
+
+
+def _check_item(item: zipfile.ZipInfo) -> tuple[str, ...]:
+    """The parts of a plain file's name inside a zip, or a refusal."""
+    if stat.S_IFMT(item.external_attr >> 16) not in (0, stat.S_IFREG):
+        raise RefusedError(400, "The zip holds something that is no plain file.")
+    return check_inner_name(item.filename)
+
+
+def _make_private(folder: Path) -> None:
+    """The folder, ours alone; one that somebody else prepared is refused."""
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700, parents=True)
+    found = folder.lstat()
+    own = not hasattr(os, "getuid") or found.st_uid == os.getuid()
+    if not stat.S_ISDIR(found.st_mode) or not own:
+        raise RefusedError(
+            500, f"{folder} is in the way: it is not a folder of yours. Delete it first."
+        )
+    os.chmod(folder, 0o700)
+
+
+def _lock_folder(folder: Path) -> int:
+    """The lock that lives as long as this process, or -1 where there are none."""
+    if fcntl is None:
+        return -1
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise
+    return lock
+
+
+def _remove_abandoned(base: Path) -> None:
+    """Delete the folders of runs that did not end in order."""
+    if fcntl is None:
+        return
+    for folder in base.glob("run-*"):
+        with suppress(OSError):
+            os.close(_lock_folder(folder))
+            shutil.rmtree(folder)

@@ -1,0 +1,172 @@
+"""Check what somebody else made: a release, a certificate, a matrix. Everything is hostile here."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from tallyveil.budget.ledger import Ledger
+from tallyveil.certified.files import read_mechanism
+from tallyveil.errors import TallyveilError
+from tallyveil.evaluate.audit import audit_mechanism
+from tallyveil.mechanism import FORMAT, Mechanism, as_mechanism
+from tallyveil.proof.verify import read_document, verify
+from tallyveil.proof.words import NOT_PROVED, PROVED, describe_question
+from tallyveil.publish.check import check_package
+from tallyveil.publish.check_ledger import check_ledger
+from tallyveil.publish.check_words import NOT_SHOWN, PROMISED, describe_checked
+from tallyveil.publish.files import RECEIPT
+from tallyveil.publish.reopen import published_mechanism, read_receipt
+from tallyveil.studio.errors import RefusedError, describe_problem
+from tallyveil.studio.uploads import unpack_zip
+from tallyveil.studio.workers import Say
+from tallyveil.untrusted import parse_json, read_file
+
+__all__ = ["check", "describe_matrix", "open_release"]
+
+LARGEST_RELEASE = 1 << 30
+"""Bytes that a zip may hold."""
+
+WIDEST_MAP = 400
+"""Up to this many answers a matrix is drawn."""
+
+
+def open_release(folder: Path) -> Path:
+    """The release in a folder that was handed over: unpacked, and without a folder around it."""
+    files = [path for path in folder.iterdir() if path.is_file()]
+    if len(files) == 1 and files[0].suffix.lower() == ".zip":
+        unpacked = folder / "unpacked"
+        if unpacked.is_dir():
+            inner = list(unpacked.iterdir())
+            return inner[0] if len(inner) == 1 and inner[0].is_dir() else unpacked
+        return unpack_zip(files[0], unpacked, LARGEST_RELEASE)
+    inner = list(folder.iterdir())
+    return inner[0] if len(inner) == 1 and inner[0].is_dir() else folder
+
+
+def check(
+    say: Say, *, folder: str, ledger: str | None = None, dataset: str | None = None
+) -> dict[str, Any]:
+    """The verdict on a release folder, a zip of one, or a single mechanism's file."""
+    say("opening")
+    place = open_release(Path(folder))
+    is_release = (place / RECEIPT).exists() or any(place.glob("level-*"))
+    files = [path for path in place.iterdir() if path.is_file()]
+    if not is_release and 0 < len(files) <= 2 and place == Path(folder):
+        chosen = next((p for p in files if p.name.startswith("mechanism")), files[0])
+        say("proving")
+        return _check_file(chosen)
+    say("checking the release")
+    return _check_release(place, ledger, dataset)
+
+
+def _check_release(place: Path, ledger: str | None, dataset: str | None) -> dict[str, Any]:
+    findings = check_package(place)
+    if ledger is not None and dataset:
+        findings.append(check_ledger(place, Ledger(ledger), dataset))
+    good = all(finding.ok for finding in findings)
+    found: dict[str, Any] = {
+        "kind": "release",
+        "ok": good,
+        "verdict": "This release checks." if good else "This release does NOT check.",
+        "findings": [finding.to_dict() for finding in findings],
+    }
+    if not good:
+        return found
+    columns = _read_columns(place)
+    return found | {
+        "facts": describe_checked(place),
+        "shown": PROMISED,
+        "not_shown": NOT_SHOWN,
+        "matrices": columns,
+    }
+
+
+def _read_columns(place: Path) -> list[dict[str, Any]]:
+    """The matrix of every column that has a small one."""
+    if not (place / RECEIPT).exists():
+        return []
+    found = []
+    for column in read_receipt(place).columns:
+        if column.bounded and column.upper < WIDEST_MAP and not column.kind.adds_up:
+            made = published_mechanism(place, column)
+            if made is not None:
+                found.append({"name": column.name, **describe_matrix(made)})
+    return found[:4]
+
+
+def _check_file(file: Path) -> dict[str, Any]:
+    """The verdict on one file: proved in integers if it is certified, audited if it is not."""
+    if _is_plain(file):
+        made = as_mechanism(read_mechanism(file))
+        audit = audit_mechanism(made)
+        realised = audit.realised_epsilon
+        return {
+            "kind": "matrix",
+            "ok": audit.private,
+            "verdict": "This matrix is private, as far as floating point tells."
+            if audit.private
+            else "This matrix is NOT private.",
+            "findings": [
+                {
+                    "check": "realised epsilon",
+                    "ok": audit.private,
+                    "detail": f"{realised:.12g}"
+                    if math.isfinite(realised)
+                    else "infinite: a zero stands beside a positive",
+                },
+                {"check": "worst cell", "ok": audit.private, "detail": audit.worst},
+            ],
+            "facts": {"how": "Audited in floating point; certify it to prove it."},
+            "properties": audit.properties,
+            "matrices": [{"name": file.stem, **describe_matrix(made)}],
+        }
+    verdict = verify(file)
+    found: dict[str, Any] = {
+        "kind": "certificate",
+        "ok": verdict.ok,
+        "verdict": "Private, proved in integers." if verdict.ok else "NOT proved private.",
+        "findings": [{"check": "proof", "ok": verdict.ok, "detail": verdict.reason}],
+    }
+    if not verdict.ok:
+        return found
+    facts = describe_question(read_document(file))
+    facts |= {"claimed epsilon": str(verdict.epsilon), "promise": PROVED}
+    if verdict.achieved_epsilon is not None:
+        facts["realised epsilon"] = f"{verdict.achieved_epsilon:.12g}"
+    if verdict.worst is not None:
+        facts["worst cell"] = str(verdict.worst)
+    found |= {"facts": facts, "not_shown": (NOT_PROVED,)}
+    try:
+        made = as_mechanism(read_mechanism(file))
+        found["properties"] = made.properties()
+        found["matrices"] = [{"name": made.name, **describe_matrix(made)}]
+    except TallyveilError as problem:
+        found["facts"]["picture"] = describe_problem(problem)
+    return found
+
+
+def _is_plain(file: Path) -> bool:
+    """Whether a file holds a matrix of doubles, and not what is (or should be) certified."""
+    if file.suffix.lower() != ".json":
+        return True
+    try:
+        data = parse_json(read_file(file))
+    except ValueError:
+        return False
+    return isinstance(data, dict) and data.get("format") == FORMAT
+
+
+def describe_matrix(made: Mechanism) -> dict[str, Any]:
+    """A matrix for the heatmap, with the cell that tells two neighbours apart best."""
+    if max(made.matrix.shape) > WIDEST_MAP:
+        raise RefusedError(422, f"Pictures are drawn of up to {WIDEST_MAP} answers.")
+    worst = made.worst_pair()
+    return {
+        "matrix": made.matrix.round(9).tolist(),
+        "inputs": [float(x) for x in made.query.inputs],
+        "outputs": [float(x) for x in made.query.outputs],
+        "worst": {"likelier": worst.likelier, "rarer": worst.rarer, "output": worst.output},
+        "realised": worst.epsilon if math.isfinite(worst.epsilon) else None,
+    }

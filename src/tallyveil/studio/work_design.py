@@ -1,0 +1,147 @@
+"""The best mechanism for a question, what it is like, and what each property costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tallyveil.certified.certify import certify
+from tallyveil.errors import ArgumentError, InfeasibleError
+from tallyveil.loss import Loss, parse_loss
+from tallyveil.optimize.design import Design, design
+from tallyveil.prior import Prior
+from tallyveil.properties import PROPERTIES, check_names
+from tallyveil.query import Query
+from tallyveil.studio.errors import RefusedError
+from tallyveil.studio.work_check import describe_matrix
+from tallyveil.studio.workers import Say
+
+__all__ = ["certify_design", "find_prices", "solve"]
+
+MOST_ANSWERS = 301
+QUERIES = {
+    "count": ("upper",),
+    "mean": ("records", "lower", "upper"),
+    "maximum": ("lower", "upper"),
+    "minimum": ("lower", "upper"),
+    "median": ("lower", "upper"),
+}
+Asked = Mapping[str, Any]
+
+
+def solve(say: Say, *, asked: Asked) -> dict[str, Any]:
+    """Design a mechanism and describe it for the page."""
+    query, loss, prior, properties = _read(asked)
+    found = _design(asked, query, loss, prior, properties)
+    made = found.mechanism
+    interval = made.interval(0.95)
+    return {
+        "name": made.name,
+        "objective": found.objective,
+        "lower_bound": found.lower_bound,
+        "gap": found.gap,
+        "method": found.method,
+        "reason": found.reason,
+        "seconds": found.seconds,
+        "expected": made.expected_loss(loss, prior),
+        "worst_loss": made.worst_loss(loss),
+        "truth": 1 - made.error_probability(prior),
+        "bias": made.bias().tolist(),
+        "rmse": made.rmse().tolist(),
+        "low": interval[:, 0].tolist(),
+        "high": interval[:, 1].tolist(),
+        "properties": made.properties(),
+        "python": _write_python(asked, query, loss, prior, properties),
+        **describe_matrix(made),
+    }
+
+
+def find_prices(say: Say, *, asked: Asked) -> list[dict[str, Any]]:
+    """The loss with each property alone, beside the loss without any."""
+    query, loss, prior, _ = _read(asked)
+    free = _design(asked, query, loss, prior, ()).objective
+    lines = [{"property": "", "loss": free, "price": 0.0, "refused": ""}]
+    for name in PROPERTIES:
+        say(name)
+        try:
+            value = _design(asked, query, loss, prior, (name,)).objective
+            price = value / free - 1 if free > 0 else 0.0
+            lines.append({"property": name, "loss": value, "price": price, "refused": ""})
+        except InfeasibleError as problem:
+            lines.append({"property": name, "loss": None, "price": None, "refused": str(problem)})
+    return lines
+
+
+def certify_design(say: Say, *, asked: Asked) -> dict[str, str]:
+    """The mechanism of a design, proved in integers: its file and its certificate's."""
+    query, loss, prior, properties = _read(asked)
+    proved = certify(_design(asked, query, loss, prior, properties).mechanism)
+    return {"mechanism.json": proved.to_json(), "certificate.json": proved.certificate_json()}
+
+
+def _design(
+    asked: Asked, query: Query, loss: Loss, prior: Prior, properties: tuple[str, ...]
+) -> Design:
+    return design(
+        query,
+        str(asked.get("epsilon", "1")),
+        loss,
+        prior=prior,
+        worst_case=asked.get("worst_case") is True,
+        properties=properties,
+    )
+
+
+def _read(asked: Asked) -> tuple[Query, Loss, Prior, tuple[str, ...]]:
+    """The question in a message, checked; what is not a number is refused by name."""
+    kind = asked.get("query", "count")
+    if kind not in QUERIES:
+        raise RefusedError(400, "There is no such question.")
+    numbers = {name: _read_whole(asked, name) for name in QUERIES[kind]}
+    widest = numbers["upper"] - numbers.get("lower", 0)
+    if not 0 < widest * numbers.get("records", 1) < MOST_ANSWERS:
+        raise RefusedError(422, f"Here a question has up to {MOST_ANSWERS - 1} possible answers.")
+    query = Query.from_dict({"kind": kind, **numbers, "categories": 1, "extend": 1})
+    text = asked.get("loss", "absolute")
+    loss = parse_loss(text if isinstance(text, str) else "")
+    words = asked.get("properties", [])
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise RefusedError(400, "The properties cannot be read.")
+    return query, loss, _read_prior(asked.get("prior", "uniform")), check_names(words)
+
+
+def _read_whole(asked: Asked, name: str) -> int:
+    value = asked.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > 10**6:
+        raise ArgumentError(name, "be a whole number", value if isinstance(value, str) else None)
+    return value
+
+
+def _read_prior(given: Any) -> Prior:
+    if not isinstance(given, str) or len(given) > 5000:
+        raise RefusedError(400, "The prior cannot be read.")
+    name, colon, value = given.strip().partition(":")
+    try:
+        if given.strip() in ("", "uniform"):
+            return None
+        if colon and name == "binomial":
+            return ("binomial", float(value))
+        return [float(part) for part in given.split(",")]
+    except ValueError:
+        rule = "be uniform, binomial:P, or numbers with commas between them"
+        raise ArgumentError("prior", rule, given) from None
+
+
+def _write_python(
+    asked: Asked, query: Query, loss: Loss, prior: Prior, properties: tuple[str, ...]
+) -> str:
+    """The same design in Python."""
+    words = [f"tv.{query!r}", repr(str(asked.get("epsilon", "1"))), f"loss={loss!r}"]
+    words += [f"prior={prior!r}"] if prior is not None else []
+    words += ["worst_case=True"] if asked.get("worst_case") is True else []
+    words += [f"properties={list(properties)!r}"] if properties else []
+    inner = "".join(f"    {word},\n" for word in words)
+    return (
+        f"import tallyveil as tv\n\nd = tv.design(\n{inner})\nprint(d)\n"
+        'tv.certify(d.mechanism).save("mechanism.json")\n'
+    )

@@ -1,0 +1,290 @@
+"""The publisher's steps, each by the library's own functions: preview, simulate, release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tallyveil.budget.addresses import hide_passwords
+from tallyveil.budget.entries import shown_rational
+from tallyveil.errors import TallyveilError
+from tallyveil.exact import exact_epsilon
+from tallyveil.publish.budget_split import split_budget
+from tallyveil.publish.check import check_package
+from tallyveil.publish.demo_table import counts_of, demo_csv
+from tallyveil.publish.kinds import ASKED_FOR, KINDS
+from tallyveil.publish.methods import count_cells
+from tallyveil.publish.options import ReleaseOptions
+from tallyveil.publish.plan import ROWS_PER_COUNT
+from tallyveil.publish.prepare import Prepared, find_order_remark
+from tallyveil.publish.preview import Preview, preview_release, remark_on_cost
+from tallyveil.publish.receipt import Receipt
+from tallyveil.publish.request import NO_UPPER
+from tallyveil.publish.transaction import publish_table
+from tallyveil.query import Query
+from tallyveil.reading.precision import accuracy, epsilon_for
+from tallyveil.studio.choices import Place, make_options
+from tallyveil.studio.errors import RefusedError
+from tallyveil.studio.wording import write_command, write_python
+from tallyveil.studio.workers import Say
+
+__all__ = ["compare_methods", "find_epsilon", "preview", "publish", "simulate"]
+
+WIDEST_EXACT = 2000
+"""Up to this bound the accuracy that is promised is worked out from the whole matrix."""
+
+SIMULATED_ROWS = 20_000
+"""Rows of the invented table at the most."""
+
+Choices = Mapping[str, Any]
+
+
+def preview(
+    say: Say, *, choices: Choices, place: Place, rows: int | None, confidence: float
+) -> dict[str, Any]:
+    """What a release would cost, how accurate it would be, and what to think of it."""
+    options = make_options(choices, place)
+    found = preview_release(options, rows)
+    return {
+        "epsilon": float(found.epsilon),
+        "epsilon_exact": shown_rational(found.epsilon),
+        "stages": [{"name": name, "epsilon": float(e)} for name, e in found.stages],
+        "promise": found.promise,
+        "unit": found.request.unit.kind,
+        "columns": [_describe_column(column) for column in found.columns],
+        "within": _find_within(found, rows, confidence),
+        "warnings": _warn(found, rows),
+    }
+
+
+def find_epsilon(
+    say: Say,
+    *,
+    choices: Choices,
+    place: Place,
+    rows: int | None,
+    confidence: float,
+    within: float,
+) -> dict[str, Any]:
+    """The smallest epsilon with which every column lies within that many of the truth."""
+    found = preview_release(replace(make_options(choices, place), epsilon="1", within=None), rows)
+    needed = Fraction(0)
+    for column, known in zip(found.request.columns, found.columns, strict=True):
+        method = _promising(known["method"])
+        query = _query(column.upper)
+        wanted = exact_epsilon(epsilon_for(query, within, confidence, mechanism=method))
+        if KINDS[known["method"]].keeps_distribution and rows:
+            wanted = _whole_for(wanted, rows, count_cells(len(query.inputs) - 1))
+        needed = max(needed, wanted)
+    return {"epsilon": shown_rational(needed)}
+
+
+def compare_methods(
+    say: Say, *, choices: Choices, place: Place, rows: int | None
+) -> list[dict[str, Any]]:
+    """Every method at the same epsilon: what it does, what it costs, how far off it is."""
+    found = []
+    for name in ASKED_FOR[1:]:
+        known: dict[str, Any] = {"method": name, "words": KINDS[name].words}
+        try:
+            options = replace(make_options(choices, place), method=name)
+            if not KINDS[name].designed:
+                options = replace(options, properties=(), loss="absolute")
+            seen = preview_release(options, rows)
+            known |= {"epsilon": float(seen.epsilon)} | _summarize(seen.columns[0])
+        except TallyveilError as problem:
+            known["refused"] = str(problem)
+        known["good_for"] = GOOD_FOR[name]
+        found.append(known)
+    return found
+
+
+GOOD_FOR = {
+    "preserve": "Maps, histograms and models of the whole table: the table keeps its shape.",
+    "geometric": "Looking at single counts, and an accuracy that is promised beforehand.",
+    "fair": "Treating every true count alike: none is reported truthfully more often.",
+    "design": "The least expected error, with the properties you ask for.",
+}
+
+
+def simulate(say: Say, *, choices: Choices, place: Place, rows: int | None) -> dict[str, Any]:
+    """The release of an invented table with the same options: its histogram before and after.
+
+    The publisher's own table is not opened.
+    """
+    asked = make_options(choices, place)
+    upper = asked.upper[0] if isinstance(asked.upper, list) else asked.upper
+    epsilon = asked.epsilon[0] if isinstance(asked.epsilon, list) else asked.epsilon
+    invented = counts_of(demo_csv())
+    size = min(max(rows or len(invented), 20), SIMULATED_ROWS)
+    counts = np.resize(invented, size)
+    options = ReleaseOptions(
+        upper=upper,
+        epsilon=epsilon,
+        within=asked.within,
+        confidence=asked.confidence,
+        method=asked.method,
+        loss=asked.loss,
+        properties=asked.properties,
+        upper_epsilon=asked.upper_epsilon,
+    )
+    (release,) = publish_table(counts, options, command="tallyveil studio", say=lambda _: None)
+    (column,) = release.receipt.columns
+    top = column.upper if column.bounded else max(int(counts.max()), column.histogram.largest)
+    top = min(top, WIDEST_EXACT)
+    before = np.bincount(np.minimum(counts, top), minlength=top + 1)
+    after = column.histogram.spread_out(column.upper + 1 if column.bounded else top + 1)[: top + 1]
+    return {
+        "rows": size,
+        "before": before.tolist(),
+        "after": np.asarray(after).astype(int).tolist(),
+        "method": column.method,
+    }
+
+
+def publish(
+    say: Say, *, choices: Choices, place: Place, shown: str, request: str
+) -> dict[str, Any]:
+    """Release the table, in the library's one transaction, and check the folder."""
+    options = make_options(choices, place)
+    remarks: list[str] = []
+
+    def remark(prepared: Prepared) -> None:
+        cost = sum((epsilon for _, epsilon in prepared.stages), Fraction(0))
+        remarks.extend(filter(None, (find_order_remark(prepared), remark_on_cost(cost))))
+
+    said = replace(options, categories=_name_list(options.categories))
+    words = hide_passwords(write_command(shown, said))
+    (release,) = publish_table(
+        Path(place.table),
+        options,
+        command=f"tallyveil studio: {words}",
+        say=say,
+        remark=remark,
+        request=request,
+    )
+    say("checking the folder")
+    if place.out is None:
+        raise RefusedError(400, "A release needs a folder.")
+    findings = check_package(place.out)
+    return {
+        "folder": place.out,
+        "files": sorted([*release.files, "SHA256SUMS"]),
+        "findings": [finding.to_dict() for finding in findings],
+        "ok": all(finding.ok for finding in findings),
+        "remarks": remarks,
+        "command": words,
+        "python": hide_passwords(write_python(shown, said)),
+        **_describe_receipt(release.receipt),
+    }
+
+
+def _name_list(categories: Path | None) -> str | None:
+    """The file of the public list as a publisher would call it."""
+    return None if categories is None else f"categories{categories.suffix}"
+
+
+def _describe_receipt(receipt: Receipt) -> dict[str, Any]:
+    entry = receipt.ledger
+    return {
+        "release": receipt.release,
+        "promise": receipt.promise,
+        "epsilon": float(receipt.epsilon),
+        "rows": receipt.table.rows,
+        "entry": None if entry is None else f"entry {entry.entry} of {entry.dataset!r}",
+        "columns": [column.name for column in receipt.columns],
+    }
+
+
+def _describe_column(column: Mapping[str, Any]) -> dict[str, Any]:
+    kind = KINDS.get(str(column["method"]))
+    matched = kind is not None and kind.matches
+    shown = {**column, "matched": matched}
+    if column["upper"] == NO_UPPER:
+        shown["upper"] = None
+    return shown
+
+
+def _summarize(column: Mapping[str, Any]) -> dict[str, Any]:
+    """The error of one column in a few numbers."""
+    if "accuracy" not in column:
+        return {}
+    stated = column["accuracy"]
+    widths = np.subtract(stated["interval_high"], stated["interval_low"])
+    return {
+        "rmse": float(np.mean(stated["rmse"])),
+        "worst_bias": float(np.max(np.abs(stated["bias"]))),
+        "widest": int(widths.max()),
+    }
+
+
+def _query(upper: int | None) -> Query:
+    if upper in (None, NO_UPPER):
+        raise RefusedError(
+            422, "An accuracy is promised for a known range: give the largest count."
+        )
+    if upper is None or upper > WIDEST_EXACT:
+        raise RefusedError(422, f"For ranges beyond {WIDEST_EXACT:,} choose epsilon itself.")
+    return Query.count(upper)
+
+
+def _promising(method: str) -> str:
+    """The closed form whose accuracy stands for a method's draw."""
+    return "fair" if method == "fair" else "geometric"
+
+
+def _find_within(found: Preview, rows: int | None, confidence: float) -> float | None:
+    """How near every count lies with that confidence, or None where nothing can be promised."""
+    distances = []
+    for column, known in zip(found.request.columns, found.columns, strict=True):
+        if column.upper is None or column.upper > WIDEST_EXACT or "accuracy" not in known:
+            return None
+        if KINDS[known["method"]].adds_up:
+            return None
+        query, epsilon = Query.count(column.upper), column.epsilon
+        if KINDS[known["method"]].keeps_distribution and rows:
+            size = count_cells(column.upper)
+            epsilon = split_budget(epsilon, records=rows, size=size).epsilon2
+        distances.append(accuracy(query, epsilon, confidence, _promising(known["method"])))
+    return max(distances)
+
+
+def _whole_for(counts: Fraction, rows: int, size: int) -> Fraction:
+    """The smallest whole budget, to six digits, of which the counts get this much or more."""
+
+    def reaches(whole: Fraction) -> bool:
+        return split_budget(whole, records=rows, size=size).epsilon2 >= counts
+
+    low, high = counts, 4 * counts
+    if reaches(low):
+        return low
+    while high - low > counts / 10**6:
+        middle = (low + high) / 2
+        low, high = (low, middle) if reaches(middle) else (middle, high)
+    digits = 6 - len(str(int(high)))
+    return Fraction(-(-high * 10**digits // 1), 10**digits)
+
+
+def _warn(found: Preview, rows: int | None) -> list[str]:
+    """What the publisher should think about before pressing a button, in plain words."""
+    said = [remark_on_cost(found.epsilon)]
+    for column in found.request.columns:
+        if column.upper in (None, NO_UPPER) or rows is None:
+            continue
+        size = column.upper + 1
+        if rows < ROWS_PER_COUNT * size:
+            said.append(
+                f"{column.name}: {rows:,} rows for {size:,} possible counts are few. With fewer "
+                f"than {ROWS_PER_COUNT} rows for each, the distribution is hard to keep."
+            )
+        if size > 1000:
+            said.append(
+                f"{column.name}: a range up to {column.upper:,} is wide. If a smaller largest "
+                "count is publicly known, errors at the ends become smaller."
+            )
+    return [sentence for sentence in said if sentence]

@@ -1,0 +1,206 @@
+"""Work outside the event loop: processes that answer, tell how far they are, and can be ended.
+
+A few warm processes wait for calls. A call that is given up ends its process, and another takes
+its place. Before the point of no return a call asks for leave: until it is given, ending the
+process costs nothing; from then on it is left to finish, even if the studio is stopped.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import queue
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from typing import Any, NoReturn
+
+from tallyveil.studio.errors import RefusedError, describe_problem
+
+__all__ = ["EndedError", "Say", "Worker", "Workers", "serve_calls"]
+
+Say = Callable[[str], None]
+Task = Callable[..., Any]
+
+CONFIRMED = "debiting the ledger"
+"""The stage that the library's transaction cannot go back from."""
+
+
+class EndedError(Exception):
+    """The process was ended before its work was done."""
+
+
+def serve_calls(tasks: str, connection: Connection, warm: bool) -> None:
+    """Answer calls until the other end is closed: the main function of a worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the studio decides what is given up
+    signal.signal(signal.SIGTERM, _leave)
+    from importlib import import_module
+
+    known: Mapping[str, Task] = import_module(tasks).TASKS
+    if warm:
+        known["warm_up"]()
+    with suppress(EOFError, OSError, KeyboardInterrupt):
+        connection.send(("ready", None))
+        while True:
+            name, given = connection.recv()
+            connection.send(_answer(known[name], given, connection))
+
+
+def _leave(number: int, frame: object) -> NoReturn:
+    """End in order, so that what was reserved is given back."""
+    sys.exit(128 + number)
+
+
+def _answer(task: Task, given: Mapping[str, Any], connection: Connection) -> tuple[str, Any]:
+    paid = False
+
+    def say(stage: str) -> None:
+        nonlocal paid
+        if paid:
+            with suppress(OSError):  # nobody listens any more, but this is paid for
+                connection.send(("stage", stage))
+            return
+        connection.send(("stage", stage))
+        if stage == CONFIRMED:
+            connection.send(("ask", stage))
+            if connection.recv() != "go":
+                sys.exit(0)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            paid = True
+
+    try:
+        return "done", task(say, **given)
+    except RefusedError as refusal:
+        return "refused", (refusal.status, refusal.sentence)
+    except (EOFError, BrokenPipeError):
+        sys.exit(0)
+    except Exception as problem:
+        if "--debug" in sys.argv:  # pragma: no cover
+            traceback.print_exc()
+        known = type(problem).__module__.startswith("tallyveil")
+        return "refused", (422 if known else 500, describe_problem(problem))
+
+
+def _find_context(tasks: str) -> Any:
+    """New processes from a server that has loaded the tasks; from scratch where there is none."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([tasks])
+    return context
+
+
+class Worker:
+    """One process and the line to it."""
+
+    def __init__(self, tasks: str, warm: bool) -> None:
+        context = _find_context(tasks)
+        self.connection, other = context.Pipe()
+        self.process = context.Process(target=serve_calls, args=(tasks, other, warm))
+        self.process.start()
+        other.close()
+        self._ready = False
+        self.confirmed = False
+
+    def call(
+        self,
+        name: str,
+        given: Mapping[str, Any],
+        say: Say = lambda _: None,
+        may_go: Callable[[], bool] = lambda: True,
+    ) -> Any:
+        """Run a task; raises what it refused, or `EndedError` if the process came to its end."""
+        try:
+            if not self._ready:
+                self.connection.recv()
+                self._ready = True
+            self.connection.send((name, dict(given)))
+            while True:
+                kind, content = self.connection.recv()
+                if kind == "stage":
+                    say(content)
+                elif kind == "ask":
+                    self.confirmed = may_go()
+                    self.connection.send("go" if self.confirmed else "stop")
+                elif kind == "refused":
+                    raise RefusedError(*content)
+                else:
+                    return content
+        except (EOFError, OSError):
+            raise EndedError from None
+
+    def end(self) -> None:
+        """End the process, unless it has passed the point of no return."""
+        if not self.confirmed:
+            self.process.terminate()
+
+    def close(self) -> None:
+        """Let the process go: it ends when its line is closed."""
+        self.connection.close()
+
+
+class Workers:
+    """A few warm processes, and as many more as there are confidential jobs."""
+
+    def __init__(self, tasks: str, size: int = 2) -> None:
+        self.tasks, self.size = tasks, size
+        self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        self._all: set[Worker] = set()
+        self._guard = threading.Lock()
+        self._closed = False
+
+    def warm(self) -> None:
+        """Start the processes that answer quick calls."""
+        for _ in range(self.size):
+            self._idle.put(self.start(warm=True))
+
+    def start(self, *, warm: bool = False) -> Worker:
+        """A new process of its own; a warm one has loaded what quick answers need."""
+        with self._guard:
+            if self._closed:
+                raise EndedError
+            worker = Worker(self.tasks, warm)
+            self._all.add(worker)
+        return worker
+
+    def call(
+        self, name: str, given: Mapping[str, Any], hold: Callable[[Worker], None] = lambda _: None
+    ) -> Any:
+        """Answer a quick call in one of the warm processes; `hold` is shown which."""
+        worker = self._idle.get()
+        try:
+            if not worker.process.is_alive():
+                raise EndedError
+            hold(worker)
+            answer = worker.call(name, given)
+        except EndedError:
+            self.drop(worker)
+            with suppress(EndedError):
+                self._idle.put(self.start(warm=True))
+            raise
+        except BaseException:
+            self._idle.put(worker)
+            raise
+        self._idle.put(worker)
+        return answer
+
+    def drop(self, worker: Worker) -> None:
+        """Close a process that is not used again."""
+        worker.close()
+        with self._guard:
+            self._all.discard(worker)
+
+    def close(self) -> None:
+        """End everything but what was paid for, which is waited for."""
+        with self._guard:
+            self._closed = True
+            everything = list(self._all)
+        for worker in everything:
+            worker.end()
+        for worker in everything:
+            worker.process.join(None if worker.confirmed else 5)
+            if worker.process.is_alive():
+                worker.process.kill()

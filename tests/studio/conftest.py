@@ -1,0 +1,183 @@
+"""One studio for the tests of its answers, one server and one browser for those that look."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+import tallyveil as tv
+from tallyveil.studio.server import build_app, make_studio
+from tallyveil.studio.uploads import Uploads
+
+PORT = 8123
+ORIGIN = f"http://127.0.0.1:{PORT}"
+NEED = "TALLYVEIL_NEED_SERVERS"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+QUIET = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update"),
+)
+
+
+class Client(TestClient):
+    """A browser of the studio's own: it sends its origin, and JSON."""
+
+    def send_json(self, path, message=None, **headers):
+        return self.post(path, json={} if message is None else message, headers=headers or None)
+
+    def upload(self, path, content, name):
+        return self.put(path, content=content, headers={"x-name": name})
+
+    def follow(self, job, patience=60):
+        """The state in which a job ended."""
+        import json
+
+        lines = self.get(f"/jobs/{job}/events").text.strip().split("\n\n")
+        return json.loads(lines[-1].removeprefix("data: "))
+
+    def open_demo(self):
+        """The address of a new draft of the demo table."""
+        return self.send_json("/tables/demo").json()["next"].removesuffix("/table")
+
+    def choose(self, base, **choices):
+        return self.send_json(f"{base}/choices", {"choices": choices})
+
+    def find_request(self, base):
+        return re.search(r'data-request="([^"]+)"', self.get(f"{base}/release").text)[1]
+
+    def release(self, base, out, dataset=None):
+        """Press the button, and wait."""
+        message = {"request": self.find_request(base), "out": out, "dataset": dataset}
+        started = self.send_json(f"{base}/release", message)
+        assert started.status_code == 200, started.text
+        return self.follow(started.json()["job"])
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory):
+    """The studio's folder, with a ledger."""
+    folder = tmp_path_factory.mktemp("studio")
+    tv.Ledger.create(folder / "budget.db").open("cases", 600)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def running(place, tmp_path_factory):
+    uploads = Uploads(
+        largest=4 << 20, most=60 << 20, base=tmp_path_factory.mktemp("uploads") / "own"
+    )
+    studio = make_studio(place, str(place / "budget.db"), uploads)
+    guard = build_app(studio, PORT)
+    with Client(guard, base_url=ORIGIN, headers={"origin": ORIGIN}) as client:
+        assert client.get("/open", params={"token": guard.token}).status_code == 200
+        yield client, studio, guard
+
+
+@pytest.fixture
+def client(running):
+    return running[0]
+
+
+@pytest.fixture
+def studio(running):
+    return running[1]
+
+
+@pytest.fixture
+def guard(running):
+    return running[2]
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory):
+    """The program itself: the address of the page, its folder, its process."""
+    folder = tmp_path_factory.mktemp("served")
+    tv.Ledger.create(folder / "budget.db").open("cases", 20)
+    server = Server(folder, folder / "budget.db")
+    yield server
+    server.stop()
+
+
+class Server:
+    """`tallyveil studio` in a process of its own."""
+
+    def __init__(self, folder, ledger=None):
+        words = [sys.executable, "-m", "tallyveil", "studio", "--no-browser", "--folder", folder]
+        words += ["--ledger", ledger] if ledger else []
+        self.folder = folder
+        self.temporary = Path(folder).with_name(f"{Path(folder).name}-temporary")
+        self.temporary.mkdir(exist_ok=True)
+        start = time.perf_counter()
+        self.process = subprocess.Popen(
+            list(map(str, words)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "TMPDIR": str(self.temporary), "COLUMNS": "300"},
+        )
+        self.address = re.search(r"http://\S+", self.process.stdout.readline())[0]
+        self.seconds = time.perf_counter() - start
+        self.origin = self.address.partition("/open")[0]
+
+    def stop(self):
+        """Ctrl-C; returns what it said since it was opened."""
+        self.process.send_signal(signal.SIGINT)
+        said, _ = self.process.communicate(timeout=30)
+        return said
+
+
+@pytest.fixture(scope="session")
+def browser():
+    if CHROMIUM is None:
+        if os.environ.get(NEED):
+            pytest.fail("Chromium is missing. Install the package chromium.")
+        pytest.skip("Chromium is missing. Install the package chromium.")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="session")
+def context(browser, served):
+    """A browser that has the key, counts its errors and every request it makes."""
+    made = browser.new_context(viewport={"width": 1200, "height": 900})
+    made.set_default_timeout(60_000)
+    made.errors, made.outside = [], []
+
+    def watch(page):
+        page.on("console", lambda said: said.type == "error" and made.errors.append(said.text))
+        page.on("pageerror", lambda problem: made.errors.append(str(problem)))
+
+    made.on("page", watch)
+    made.on(
+        "request",
+        lambda sent: (
+            sent.url.startswith((served.origin, "data:", "blob:")) or made.outside.append(sent.url)
+        ),
+    )
+    page = made.new_page()
+    page.goto(served.address)
+    page.close()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def page(context):
+    """A new tab; afterwards nothing may have gone wrong in it, or out."""
+    context.errors.clear()
+    opened = context.new_page()
+    yield opened
+    opened.close()
+    assert context.errors == []
+    assert context.outside == []

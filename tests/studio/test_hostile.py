@@ -1,0 +1,346 @@
+"""Requests that nobody should send: refused, nothing written, nothing leaked."""
+
+import asyncio
+import io
+import json
+import socket
+import stat
+import zipfile
+
+import pytest
+
+import tallyveil as tv
+from tallyveil.studio.errors import RefusedError
+from tallyveil.studio.uploads import Uploads, unpack_zip
+
+SECRET = "SECRETPLACE"
+TABLE = f"area,cases\n{SECRET},7654321\nB,3\nC,1\n" * 1
+JSON = {"content-type": "application/json"}
+
+
+@pytest.fixture
+def draft(client):
+    """A draft of a table with a secret in it, all choices made."""
+    base = client.upload("/tables", TABLE.encode(), "t.csv").json()["next"].removesuffix("/table")
+    client.choose(base, count=["cases"], upper=["9"], epsilon=["1"])
+    return base
+
+
+def look(place, studio):
+    """Everything that could have been written."""
+    own = sorted(str(p.relative_to(place)) for p in place.rglob("*"))
+    folders = sorted(p.name for p in studio.uploads.folder.iterdir())
+    return own, folders, len(tv.Ledger(place / "budget.db").history(kind=None))
+
+
+def zipped(*files, mode=None):
+    """A zip of (name, content) pairs."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files:
+            item = zipfile.ZipInfo(name)
+            item.compress_type = zipfile.ZIP_DEFLATED
+            if mode is not None:
+                item.external_attr = mode << 16
+            archive.writestr(item, content)
+    return packed.getvalue()
+
+
+def post(path, message, **headers):
+    """A message as it is: a str or bytes is sent as the body, anything else as JSON."""
+    body = message if isinstance(message, (str, bytes)) else json.dumps(message)
+    return lambda c, d: c.request(
+        "POST", path.format(d=d), content=body, headers={**JSON, **headers}
+    )
+
+
+def get(path, **headers):
+    return lambda c, d: c.request("GET", path.format(d=d), headers=headers)
+
+
+def put(path, content, name, **headers):
+    return lambda c, d: c.request(
+        "PUT", path.format(d=d), content=content, headers={"x-name": name, **headers}
+    )
+
+
+def without_key(method, path):
+    def send(c, d):
+        kept = dict(c.cookies)
+        c.cookies.clear()
+        try:
+            return c.request(method, path.format(d=d), headers=JSON, content="{}")
+        finally:
+            c.cookies.update(kept)
+
+    return send
+
+
+def with_cookie(value):
+    def send(c, d):
+        kept = dict(c.cookies)
+        c.cookies.clear()
+        try:
+            return c.request("GET", "/", headers={"cookie": value})
+        finally:
+            c.cookies.update(kept)
+
+    return send
+
+
+EVIL = "http://evil.example"
+FRAMED = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"}
+FETCHED = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"}
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+PEOPLE = {"by": ["area"], "count": [], "categories": "/etc/passwd"}
+NAME = "tallyveil-8123"
+HOSTILE = {
+    # who asks
+    "no cookie": (without_key("GET", "/"), 403),
+    "no cookie, a step": (without_key("GET", "{d}/release"), 403),
+    "no cookie, a button": (without_key("POST", "{d}/release"), 403),
+    "no cookie, a style": (without_key("GET", "/static/studio.css"), 403),
+    "no cookie, the zip": (without_key("GET", "{d}/zip"), 403),
+    "an empty cookie": (with_cookie(f"{NAME}="), 403),
+    "a wrong cookie": (with_cookie(f"{NAME}={'0' * 64}"), 403),
+    "a cookie of another port": (with_cookie("tallyveil-1=x"), 403),
+    "a broken cookie": (with_cookie(f"{NAME}=\x01;;=;\x7f"), 403),
+    "a used token": (without_key("GET", "/open?token=" + "a" * 32), 403),
+    "an empty token": (without_key("GET", "/open?token="), 403),
+    "no token": (without_key("GET", "/open"), 403),
+    # from where
+    "another host": (get("/", host="evil.example"), 421),
+    "another host with our port": (get("/", host="evil.example:8123"), 421),
+    "our host, another port": (get("/", host="127.0.0.1:9"), 421),
+    "an empty host": (get("/", host=""), 421),
+    "a host in capitals with a dot": (get("/", host="127.0.0.1.:8123"), 421),
+    "a private address": (get("/", host="192.168.0.1:8123"), 421),
+    "another origin": (post("{d}/release", {}, origin=EVIL), 403),
+    "the origin null": (post("{d}/release", {}, origin="null"), 403),
+    "the origin with https": (post("{d}/release", {}, origin="https://127.0.0.1:8123"), 403),
+    "the origin of another port": (post("{d}/release", {}, origin="http://127.0.0.1:80"), 403),
+    "localhost as origin, not as host": (
+        post("{d}/release", {}, origin="http://localhost:8123"),
+        403,
+    ),
+    "a frame of another site": (get("/", **FRAMED), 403),
+    "a fetch of another site": (get("/budget", **FETCHED), 403),
+    "a fetch of the same site": (get("/budget", **{**FETCHED, "sec-fetch-site": "same-site"}), 403),
+    "a form of another site": (post("{d}/release", {}, **{"sec-fetch-site": "cross-site"}), 403),
+    # which address
+    "a page that is not there": (get("/nothing"), 404),
+    "up from static": (get("/static/../server.py"), 404),
+    "up from static, escaped": (get("/static/%2e%2e/server.py"), 404),
+    "up from static, twice escaped": (get("/static/%252e%252e/server.py"), 404),
+    "up from static, backwards": (get("/static/..%5cserver.py"), 404),
+    "an absolute path": (get("/static//etc/passwd"), 404),
+    "a zero byte": (get("/static/%00"), 404),
+    "a draft that is not there": (get("/publish/" + "0" * 32 + "/table"), 404),
+    "a step that is not there": (get("{d}/fifth"), 404),
+    "a job that is not there": (get("/jobs/none/events"), 404),
+    "a lesson that is not there": (get("/learn/nothing"), 404),
+    "an address that is too long": (get("/" + "a" * 400), 414),
+    "a query that is too long": (get("/?" + "a" * 400), 414),
+    "a method that is not offered": (lambda c, d: c.request("DELETE", "/publish"), 405),
+    "a folder of no release": (get("/read?folder=../.."), 200),
+    # which message
+    "a form": (post("{d}/choices", "count=cases", **FORM), 415),
+    "plain text": (post("{d}/choices", "{}", **{"content-type": "text/plain"}), 415),
+    "no JSON": (post("{d}/choices", "{"), 400),
+    "a list": (post("{d}/choices", [1]), 400),
+    "NaN": (post("{d}/preview", '{"confidence": NaN}'), 400),
+    "one name twice": (post("{d}/choices", '{"a": 1, "a": 2}'), 400),
+    "deep JSON": (post("{d}/choices", "[" * 5000 + "]" * 5000), 400),
+    "not UTF-8": (post("{d}/choices", b'{"a": "\xff"}'), 400),
+    "a long message": (post("{d}/choices", '{"a": "' + "x" * (2 << 20) + '"}'), 413),
+    "an option that is ours": (post("{d}/choices", {"choices": {"out": "/tmp/x"}}), 400),
+    "a ledger of one's own": (post("{d}/choices", {"choices": {"ledger": "/tmp/x.db"}}), 400),
+    "entropy": (post("{d}/choices", {"choices": {"entropy": "7"}}), 400),
+    "a report": (post("{d}/choices", {"choices": {"confidential_report": "/tmp/r"}}), 400),
+    "a number for a list": (post("{d}/choices", {"choices": {"count": 7}}), 400),
+    "a yes for a number": (post("{d}/choices", {"choices": {"contributions": True}}), 400),
+    "a confidence above 1": (post("{d}/preview", {"confidence": 2}), 400),
+    "a distance in words": (post("{d}/epsilon", {"within": "near"}), 400),
+    "a negative distance": (post("{d}/epsilon", {"within": -3}), 422),
+    "a negative epsilon": (post("{d}/preview", {"choices": {"epsilon": ["-1"]}}), 422),
+    "an endless epsilon": (post("{d}/preview", {"choices": {"epsilon": ["1e999999999"]}}), 422),
+    "a mechanism file": (post("{d}/preview", {"choices": {"method": "/etc/passwd"}}), 400),
+    "a list of categories from a file": (
+        post("{d}/preview", {"choices": PEOPLE}),
+        {200, 422},
+    ),
+    # steps out of order, and again
+    "a release without its key": (post("{d}/release", {"out": "x", "dataset": "cases"}), 409),
+    "a release with an old key": (post("{d}/release", {"request": "old", "out": "x"}), 409),
+    "a zip before the release": (get("{d}/zip"), 404),
+    "a page before the release": (get("{d}/page"), 404),
+    "a table of no name": (post("/tables/folder", {"name": "nothing.csv"}), 404),
+    "a table outside the folder": (post("/tables/folder", {"name": "../secret.csv"}), 404),
+    "a table by its whole path": (post("/tables/folder", {"name": "/etc/passwd"}), 404),
+    "a table that is a number": (post("/tables/folder", {"name": 7}), 404),
+    "the ledger as a table": (post("/tables/folder", {"name": "budget.db"}), 404),
+    "a second ledger": (post("/ledger/create", {"name": "more"}), 409),
+    "a dataset twice": (post("/ledger/open", {"dataset": "cases", "epsilon": "1"}), 422),
+    "a dataset of no budget": (post("/ledger/open", {"dataset": "n", "epsilon": "-1"}), 422),
+    "a bundle that is not there": (post("/bundles/none/check", {}), 404),
+    "a bundle outside the folder": (post("/bundles", {"folder": "../.."}), 404),
+    "a count of nothing opened": (post("/bundles/none/count", {"released": 7}), 404),
+    # files
+    "a program": (put("/tables", b"MZ", "virus.exe"), 415),
+    "no name": (put("/tables", b"a,b\n", ""), 400),
+    "a zip as a table": (put("/tables", zipped(("a", "b")), "a.zip"), 415),
+    "a table that is none": (put("/tables", b"\x00\xff\x00", "t.parquet"), 422),
+    "an empty table": (put("/tables", b"", "t.csv"), 422),
+    "ragged rows": (put("/tables", b"a,b\n1\n1,2,3\n", "t.csv"), 422),
+    "two columns of one name": (put("/tables", b"a,a\n1,2\n", "t.csv"), 422),
+    "a file of another site": (put("/tables", b"a\n1\n", "t.csv", origin=EVIL), 403),
+    "a table that is too large": (put("/tables", b"a\n" + b"1\n" * (3 << 20), "t.csv"), 413),
+    # mechanisms
+    "a question of its own": (post("/design/solve", {"query": "__class__"}), 400),
+    "a giant question": (post("/design/solve", {"query": "count", "upper": 10**6}), 422),
+    "a count of words": (post("/design/solve", {"query": "count", "upper": "many"}), 422),
+    "no range": (post("/design/solve", {"query": "count", "upper": 0}), 422),
+    "a property that is none": (post("/design/solve", {"upper": 5, "properties": ["nice"]}), 422),
+    "properties as a word": (post("/design/solve", {"upper": 5, "properties": "fair"}), 400),
+    "a loss that is none": (post("/design/solve", {"upper": 5, "loss": "import os"}), 422),
+    "a prior that is none": (post("/design/solve", {"upper": 5, "prior": "1,x"}), 422),
+    "sliders in words": (post("/learn/epsilon/answer", {"epsilon": 1, "at": "x"}), 400),
+}  # fmt: skip
+
+
+def test_there_are_enough():
+    assert len(HOSTILE) >= 60
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_it_is_refused_and_leaves_nothing(client, studio, place, draft, kind):
+    send, wanted = HOSTILE[kind]
+    before = look(place, studio)
+    answer = send(client, draft)
+    assert answer.status_code in ({wanted} if isinstance(wanted, int) else wanted), answer.text
+    assert look(place, studio) == before
+    for leak in (SECRET, "7654321", "Traceback", "root:", str(studio.uploads.folder)):
+        assert leak not in answer.text
+    assert answer.headers["cache-control"] == "no-store"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+BAD_ZIPS = {
+    "up": zipped(("../../evil.txt", "x")),
+    "up in the middle": zipped(("a/../../evil.txt", "x")),
+    "absolute": zipped(("/etc/evil", "x")),
+    "backslash": zipped(("..\\evil.txt", "x")),
+    "a drive": zipped(("C:evil.txt", "x")),
+    "a link": zipped(("link", "/etc/passwd"), mode=stat.S_IFLNK | 0o777),
+    "a pipe": zipped(("pipe", ""), mode=stat.S_IFIFO | 0o600),
+    "too many": zipped(*((f"f{i}", "") for i in range(300))),
+    "too deep": zipped(("a/b/c/d/e", "x")),
+    "a control": zipped(("a\x1b[31m", "x")),
+    "a bomb": zipped(("zeros", b"\0" * (30 << 20))),
+    "none": b"PK\x03\x04 not a zip",
+    "cut off": zipped(("a.csv", "x" * 5000))[:-40],
+    "empty": b"",
+}
+
+
+@pytest.mark.parametrize("kind", BAD_ZIPS)
+def test_a_zip_stays_inside(tmp_path, kind):
+    archive = tmp_path / "a.zip"
+    archive.write_bytes(BAD_ZIPS[kind])
+    with pytest.raises(RefusedError):
+        unpack_zip(archive, tmp_path / "out" if kind else tmp_path, 1 << 20)
+    outside = [p for p in tmp_path.rglob("*") if not p.is_relative_to(tmp_path / "out")]
+    assert outside == [archive]
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_zip_with_one_name_twice(tmp_path):
+    (tmp_path / "a.zip").write_bytes(zipped(("a", "1"), ("a", "2")))
+    with pytest.raises(RefusedError, match="two files of one name"):
+        unpack_zip(tmp_path / "a.zip", tmp_path / "out", 1 << 20)
+
+
+@pytest.mark.parametrize("name", ["../x.json", "/x.json", "a/../b.json", "a\\b.json", "", "x.exe"])
+def test_a_file_of_a_bundle_stays_inside(client, studio, name):
+    key = client.send_json("/bundles").json()["bundle"]
+    sent = client.put(f"/bundles/{key}/files", content=b"{}", headers={"x-name": name})
+    assert sent.status_code in (400, 415)
+    assert list(studio.bundles[key].rglob("*")) == []
+
+
+def test_a_slow_sender_is_given_up(tmp_path):
+    uploads = Uploads(patience=0.05, base=tmp_path / "own")
+
+    async def slow():
+        yield b"a,b\n"
+        await asyncio.sleep(5)
+        yield b"1,2\n"
+
+    target = uploads.new_folder() / "t.csv"
+    with pytest.raises(RefusedError, match="too slowly"):
+        asyncio.run(uploads.receive(slow(), target))
+    assert not target.exists()
+    uploads.close()
+    assert not (tmp_path / "own").exists()
+
+
+def test_there_is_a_limit_for_all_files_together(tmp_path):
+    uploads = Uploads(largest=100, most=150, base=tmp_path / "own")
+
+    async def send(size):
+        yield b"x" * size
+
+    asyncio.run(uploads.receive(send(100), uploads.new_folder() / "a"))
+    with pytest.raises(RefusedError, match="no room"):
+        asyncio.run(uploads.receive(send(60), uploads.new_folder() / "b"))
+    with pytest.raises(RefusedError, match="at most 100 bytes"):
+        asyncio.run(uploads.receive(send(101), uploads.new_folder() / "c"))
+    uploads.close()
+
+
+def test_what_a_killed_run_left_is_removed_at_the_next_start(tmp_path):
+    import os
+
+    killed = Uploads(base=tmp_path / "own")
+    (killed.new_folder() / "table.csv").write_text(TABLE)
+    alive = Uploads(base=tmp_path / "own")
+    assert killed.folder.exists()  # its lock is held: it is at work
+    os.close(killed._lock)  # what the system does when a process dies
+    fresh = Uploads(base=tmp_path / "own")
+    assert not killed.folder.exists()
+    assert alive.folder.exists()
+    assert stat.S_IMODE(fresh.folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(fresh.base.stat().st_mode) == 0o700
+    alive.close()
+    fresh.close()
+
+
+def test_a_folder_that_somebody_prepared_is_refused(tmp_path):
+    (tmp_path / "own").symlink_to(tmp_path)
+    with pytest.raises(RefusedError, match="in the way"):
+        Uploads(base=tmp_path / "own")
+
+
+def test_the_token_works_once_and_the_cookie_is_strict(tmp_path, studio):
+    from starlette.testclient import TestClient
+
+    from tallyveil.studio.server import build_app
+
+    guard = build_app(studio, 8124)
+    client = TestClient(guard, base_url="http://127.0.0.1:8124", follow_redirects=False)
+    token = guard.token
+    first = client.get("/open", params={"token": token})
+    assert first.status_code == 303
+    assert "HttpOnly" in first.headers["set-cookie"]
+    assert "SameSite=strict" in first.headers["set-cookie"]
+    other = TestClient(guard, base_url="http://127.0.0.1:8124", follow_redirects=False)
+    assert other.get("/open", params={"token": token}).status_code == 403
+    assert client.get("/open", params={"token": token}).headers["location"] == "/"
+
+
+def test_only_this_machine_is_listened_on(served):
+    port = int(served.origin.rpartition(":")[2])
+    with socket.socket() as other:
+        other.settimeout(2)
+        with pytest.raises(OSError, match=r".*"):
+            other.connect(("127.0.0.2", port))

@@ -1,0 +1,181 @@
+"""Check, read, design, ledger and learn, by their answers: the library's own numbers."""
+
+import io
+import json
+import shutil
+import zipfile
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import tallyveil as tv
+from tallyveil.cli.app import app
+from tallyveil.properties import PROPERTIES
+from tallyveil.studio.work_design import MOST_ANSWERS
+from tallyveil.studio.work_learn import LESSONS
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A release with a public column, in a folder of its own."""
+    folder = tmp_path_factory.mktemp("made")
+    table = folder / "t.csv"
+    rows = "".join(f"c{i},{'NESW'[i % 4]},{i * 7 % 11}\n" for i in range(400))
+    table.write_text("county,region,cases\n" + rows)
+    tv.privatize(table, "cases", upper=20, epsilon=1, keep="all", out=folder / "release")
+    return folder / "release"
+
+
+def bundle_of(client, files):
+    key = client.send_json("/bundles").json()["bundle"]
+    for name, content in files.items():
+        sent = client.put(f"/bundles/{key}/files", content=content, headers={"x-name": name})
+        assert sent.status_code == 200, sent.text
+    return key
+
+
+def check(client, files):
+    key = bundle_of(client, files)
+    return client.follow(client.send_json(f"/bundles/{key}/check").json()["job"])
+
+
+def files_of(folder, around=""):
+    return {around + path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def zip_of(files):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize("how", ["folder", "zip", "files"])
+def test_a_good_release_checks_however_it_comes(client, made, how):
+    files = files_of(made, "" if how == "files" else "release/")
+    ended = check(client, {"release.zip": zip_of(files)} if how == "zip" else files)
+    assert ended["state"] == "done", ended
+    result = ended["result"]
+    assert result["ok"]
+    assert result["verdict"] == "This release checks."
+    told = json.loads(CliRunner().invoke(app, ["check", str(made), "--json"]).output)
+    assert result["findings"] == told["checks"]
+    assert result["facts"]["promise"] == told["promise"]
+    assert np.array(result["matrices"][0]["matrix"]).shape == (21, 21)
+
+
+@pytest.mark.parametrize("forged", ["data.csv", "receipt.json", "certificate.json"])
+def test_a_forged_release_does_not(client, made, forged):
+    files = files_of(made)
+    files[forged] = files[forged].replace(b"1", b"2", 1)
+    result = check(client, files)["result"]
+    assert not result["ok"]
+    assert result["verdict"] == "This release does NOT check."
+    assert any(not finding["ok"] for finding in result["findings"])
+
+
+def test_a_certificate_and_a_matrix(client, made, tmp_path):
+    files = files_of(made)
+    two = {name: files[name] for name in ("mechanism.json", "certificate.json")}
+    result = check(client, two)["result"]
+    assert (result["ok"], result["kind"]) == (True, "certificate")
+    mechanism = tv.geometric(tv.Query.count(9), 1)
+    for text in (mechanism.to_csv(), mechanism.to_ptable()):
+        result = check(client, {"matrix.csv": text.encode()})["result"]
+        assert (result["ok"], result["kind"]) == (True, "matrix")
+        assert result["matrices"][0]["realised"] == pytest.approx(1)
+    broken = check(client, {"matrix.csv": b"1,0\n0.5,0.5\n"})["result"]
+    assert not broken["ok"]
+    assert "infinite" in broken["findings"][0]["detail"]
+    assert broken["matrices"][0]["worst"] == {"likelier": 1, "rarer": 0, "output": 1}
+
+
+def test_a_release_of_the_folder_is_read(client, place, made):
+    shutil.copytree(made, place / "to read")
+    key = client.send_json("/bundles", {"folder": "to read"}).json()["bundle"]
+    early = client.send_json(f"/bundles/{key}/count", {"released": 7, "column": "cases"})
+    assert early.status_code == 409
+    seen = client.send_json(f"/bundles/{key}/open").json()
+    assert seen["columns"][0]["name"] == "cases"
+    asked = {"column": "cases", "released": 7, "confidence": 0.95}
+    count = client.send_json(f"/bundles/{key}/count", asked).json()
+    assert count["low"] <= 7 <= count["high"]
+    assert sum(count["chances"]) == pytest.approx(1)
+    asked = {"column": "cases", "by": ["region"], "confidence": 0.95}
+    totals = client.send_json(f"/bundles/{key}/totals", asked).json()
+    expected = tv.estimate_total(made, column="cases", by="region")
+    assert [line["group"] for line in totals["groups"]] == list(expected)
+    assert totals["groups"][0]["low"] == expected["N"].low
+    private = client.send_json(f"/bundles/{key}/totals", {**asked, "by": ["cases"]})
+    assert private.status_code == 422
+    changed = client.put(f"/bundles/{key}/files", content=b"{}", headers={"x-name": "a.json"})
+    assert changed.status_code == 409
+
+
+def test_a_design_is_the_librarys(client):
+    asked = {"query": "count", "upper": 20, "epsilon": "0.5", "properties": ["fair"]}
+    seen = client.send_json("/design/solve", asked).json()
+    best = tv.design(tv.Query.count(20), "0.5", properties="fair")
+    assert seen["objective"] == pytest.approx(best.objective, rel=1e-9)
+    assert seen["properties"]["fair"]
+    assert np.array(seen["matrix"]) == pytest.approx(best.mechanism.matrix, abs=1e-6)
+    told = {}
+    shown = seen["python"].replace("import tallyveil as tv", "").replace("print(d)", "")
+    design = lambda *given, **named: told.update(given=given, named=named) or best  # noqa: E731
+    fake = type("tv", (), {"Query": tv.Query, "design": design, "certify": lambda _: fake})
+    fake.save = lambda _: None
+    exec(shown, {"tv": fake})
+    assert told["given"] == (tv.Query.count(20), "0.5")
+    assert told["named"]["properties"] == ["fair"]
+    saved = client.send_json("/design/certify", asked).json()
+    proved = tv.verify(json.loads(saved["mechanism.json"]))
+    assert proved.ok
+    prices = client.send_json("/design/prices", {**asked, "upper": 8}).json()
+    assert [line["property"] for line in prices][1:] == list(PROPERTIES)
+    assert all(line["price"] >= -1e-9 for line in prices if line["price"] is not None)
+
+
+def test_other_questions_and_losses(client):
+    for asked in (
+        {"query": "mean", "records": 4, "lower": 0, "upper": 3, "loss": "squared"},
+        {"query": "maximum", "lower": 0, "upper": 9, "worst_case": True},
+        {"query": "count", "upper": 6, "prior": "binomial:0.3", "loss": "beyond:1"},
+    ):
+        seen = client.send_json("/design/solve", {"epsilon": "1", **asked})
+        assert seen.status_code == 200, seen.text
+    wide = client.send_json("/design/solve", {"upper": MOST_ANSWERS, "epsilon": "1"})
+    assert wide.status_code == 422
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_every_lesson_answers(client, lesson):
+    assert client.get(f"/learn/{lesson}").status_code == 200
+    seen = client.send_json(f"/learn/{lesson}/answer", {"epsilon": "0.7", "at": 3})
+    assert seen.status_code == 200, seen.text
+    answer = seen.json()
+    if lesson == "solvers":
+        assert answer["realised"] is None or answer["realised"] > answer["claimed"]
+        assert answer["proved"] <= answer["claimed"]
+    if lesson == "levels":
+        assert answer["holds"]
+
+
+def test_the_ledger_page(client, place):
+    assert "cases" in client.get("/ledger").text
+    assert client.send_json("/ledger/verify").json()["ok"]
+    opened = client.send_json("/ledger/open", {"dataset": "visits", "epsilon": "0.3"})
+    assert opened.status_code == 200
+    assert tv.Ledger(place / "budget.db").account("visits").epsilon == Fraction(3, 10)
+
+
+def test_every_page_has_its_policy_and_no_script_inside(client):
+    for path in ("/", "/publish", "/check", "/read", "/design", "/ledger", "/learn"):
+        page = client.get(path)
+        assert page.status_code == 200
+        assert page.headers["cache-control"] == "no-store"
+        assert "'unsafe" not in page.headers["content-security-policy"]
+        for forbidden in (" style=", "onclick=", "<style", "javascript:", "localStorage"):
+            assert forbidden not in page.text

@@ -1,0 +1,28 @@
+"""How the studio starts and ends."""
+
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import tallyveil as tv
+from tallyveil.cli.app import app
+from tallyveil.studio.server import make_studio
+
+
+def test_a_missing_library_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "tallyveil.studio.server", raising=False)
+    done = CliRunner().invoke(app, ["studio"])
+    assert isinstance(done.exception, tv.MissingExtraError)
+    assert "uvicorn" in str(done.exception)
+    assert "tallyveil[studio]" in str(done.exception)
+
+
+def test_what_is_not_there_is_refused_before_anything_starts(tmp_path):
+    with pytest.raises(tv.UsageError, match="There is no folder"):
+        make_studio(tmp_path / "nowhere", None)
+    with pytest.raises(tv.LedgerError, match="There is no ledger"):
+        make_studio(tmp_path, str(tmp_path / "no.db"))
+    done = CliRunner().invoke(app, ["studio", "--port", "70000"])
+    assert isinstance(done.exception, tv.ArgumentError)

@@ -1,0 +1,264 @@
+"""The publisher's journey by its answers: every step, one debit, the same as the other doors."""
+
+import io
+import json
+import threading
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import tallyveil as tv
+from tallyveil.cli.app import app
+from tallyveil.publish.options import ReleaseOptions
+from tallyveil.publish.reopen import read_receipt
+from tallyveil.publish.transaction import publish_table
+from tallyveil.studio.choices import Place, make_options, read_choices
+from tallyveil.studio.errors import RefusedError
+from tallyveil.studio.wording import write_command, write_python
+from tallyveil.studio.work_publish import publish
+
+CHOSEN = {"count": ["cases"], "keep": ["county", "region"], "upper": ["40"], "epsilon": ["1"]}
+
+
+def spent(place):
+    return len(tv.Ledger(place / "budget.db").history("cases"))
+
+
+def test_the_whole_journey_ends_with_a_folder_that_checks(client, place):
+    base = client.open_demo()
+    for step in ("table", "protect", "accuracy", "release"):
+        assert client.get(f"{base}/{step}").status_code == 200
+    client.choose(base, **CHOSEN)
+    preview = client.send_json(f"{base}/preview").json()
+    assert preview["epsilon_exact"] == "1"
+    assert preview["columns"][0]["accuracy"]["true_count"][:2] == [0, 1]
+    ended = client.release(base, "journey", "cases")
+    assert ended["state"] == "done", ended
+    assert ended["result"]["ok"]
+    assert all(finding.ok for finding in tv.check_package(place / "journey"))
+    packed = zipfile.ZipFile(io.BytesIO(client.get(f"{base}/zip").content))
+    assert "journey/receipt.json" in packed.namelist()
+    shown = client.get(f"{base}/page")
+    assert shown.content == (place / "journey" / "METHODOLOGY.html").read_bytes()
+    assert "sandbox" in shown.headers["content-security-policy"]
+
+
+def test_pressing_again_is_the_same_release_and_one_debit(client, place):
+    base = client.open_demo()
+    client.choose(base, **CHOSEN)
+    before = spent(place)
+    message = {"request": client.find_request(base), "out": "pressed", "dataset": "cases"}
+    answers = [client.send_json(f"{base}/release", message).json() for _ in range(5)]
+    assert len({answer["job"] for answer in answers}) == 1
+    assert client.follow(answers[0]["job"])["state"] == "done"
+    again = client.send_json(f"{base}/release", {**message, "out": "pressed again"}).json()
+    assert again == answers[0]
+    assert spent(place) == before + 1
+    assert not (place / "pressed again").exists()
+    assert '"state": "done"' in client.get(f"{base}/release").text  # reloaded: what was made
+
+
+def test_another_release_needs_another_press_of_another_button(client, place):
+    base = client.open_demo()
+    client.choose(base, **CHOSEN)
+    old = client.find_request(base)
+    assert client.release(base, "first of two", "cases")["state"] == "done"
+    assert client.send_json(f"{base}/again").status_code == 200
+    late = client.send_json(f"{base}/release", {"request": old, "out": "late", "dataset": "cases"})
+    assert late.status_code == 409
+    assert client.find_request(base) != old
+    assert client.release(base, "second of two", "cases")["state"] == "done"
+
+
+def test_an_error_is_the_librarys_sentence_and_costs_nothing(client, place):
+    base = client.open_demo()
+    client.choose(base, count=["cases"], upper=["40"], epsilon=["-1"])
+    before = spent(place)
+    refused = client.send_json(f"{base}/preview")
+    assert refused.status_code == 422
+    with pytest.raises(tv.ArgumentError) as problem:
+        tv.privatize([1], upper=40, epsilon="-1")
+    assert refused.json() == {"error": str(problem.value)}
+    ended = client.release(base, "never", "cases")
+    assert (ended["state"], ended["sentence"]) == ("refused", str(problem.value))
+    assert spent(place) == before
+    assert not (place / "never").exists()
+
+
+def test_after_a_refusal_the_same_key_can_be_used_again(client, place):
+    base = client.open_demo()
+    client.choose(base, **{**CHOSEN, "epsilon": ["99999"]})
+    assert client.release(base, "too dear", "cases")["state"] == "refused"
+    client.choose(base, epsilon=["0.5"])
+    assert client.release(base, "affordable", "cases")["state"] == "done"
+
+
+def test_a_cancelled_job_costs_nothing_and_leaves_nothing(client, studio, place):
+    base = client.open_demo()
+    client.choose(base, **CHOSEN)
+    before = spent(place)
+    message = {"request": client.find_request(base), "out": "cancelled", "dataset": "cases"}
+    job = client.send_json(f"{base}/release", message).json()["job"]
+    assert client.send_json(f"/jobs/{job}/cancel").json() == {"cancelled": True}
+    ended = client.follow(job)
+    assert (ended["state"], ended["sentence"]) == ("cancelled", "Cancelled. Nothing was spent.")
+    assert spent(place) == before
+    assert not [p for p in place.iterdir() if "cancelled" in p.name]
+    assert client.release(base, "cancelled", "cases")["state"] == "done"
+
+
+def test_two_presses_at_the_same_moment_are_one(client, place):
+    base = client.open_demo()
+    client.choose(base, **CHOSEN)
+    before = spent(place)
+    message = {"request": client.find_request(base), "out": "together", "dataset": "cases"}
+    jobs = []
+
+    def press():
+        jobs.append(client.send_json(f"{base}/release", message).json()["job"])
+
+    threads = [threading.Thread(target=press) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(jobs)) == 1
+    assert client.follow(jobs[0])["state"] == "done"
+    assert spent(place) == before + 1
+
+
+def test_parquet_and_a_file_of_the_folder(client, place):
+    counts = pa.table({"area": [f"a{i}" for i in range(300)], "cases": np.arange(300) % 9})
+    written = io.BytesIO()
+    pq.write_table(counts, written)
+    uploaded = client.upload("/tables", written.getvalue(), "counts.parquet")
+    base = uploaded.json()["next"].removesuffix("/table")
+    client.choose(base, count=["cases"], keep=["area"], upper=["9"], epsilon=["1"])
+    assert client.release(base, "from parquet", "cases")["state"] == "done"
+    assert (place / "from parquet" / "data.parquet").is_file()
+    (place / "small.csv").write_text("area,cases\n" + "".join(f"a{i},{i % 5}\n" for i in range(60)))
+    assert "small.csv" in client.get("/publish").text
+    chosen = client.send_json("/tables/folder", {"name": "small.csv"}).json()["next"]
+    assert "area" in client.get(chosen).text
+
+
+def test_no_value_is_shown_unless_it_is_asked_for(client):
+    text = "area,cases\nSECRETPLACE,7654321\nOTHER,3\n"
+    base = client.upload("/tables", text.encode(), "t.csv").json()["next"].removesuffix("/table")
+    for step in ("table", "protect", "accuracy", "release"):
+        shown = client.get(f"{base}/{step}").text
+        assert "SECRETPLACE" not in shown
+        assert "7654321" not in shown
+        assert " checked" not in shown  # nothing is ticked beforehand
+    assert "SECRETPLACE" in client.send_json(f"{base}/values").text
+
+
+def test_within_and_epsilon_move_each_other_exactly(client):
+    base = client.open_demo()
+    client.choose(base, **{**CHOSEN, "method": "geometric"})
+    for within in (2, 3, 5, 8):
+        seen = client.send_json(f"{base}/epsilon", {"within": within}).json()
+        assert seen["within"] == within
+        wanted = tv.epsilon_for(tv.Query.count(40), within, 0.95)
+        assert float(seen["chosen"]) == pytest.approx(wanted, rel=1e-12)
+    client.choose(base, method="preserve")
+    for within in (2, 3, 5, 8):
+        seen = client.send_json(f"{base}/epsilon", {"within": within}).json()
+        assert seen["within"] == within
+
+
+def test_the_confidential_table_is_not_opened_for_a_simulation(client, studio):
+    base = client.open_demo()
+    client.choose(base, **CHOSEN)
+    draft = studio.drafts.find(base.rpartition("/")[2])
+    draft.table.write_text("not,a table\n")
+    seen = client.send_json(f"{base}/simulate").json()
+    assert sum(seen["after"]) == seen["rows"] == 1200
+    methods = client.send_json(f"{base}/methods").json()
+    assert [one["method"] for one in methods] == ["preserve", "geometric", "fair", "design"]
+    assert all("rmse" in one for one in methods)
+
+
+def test_rows_of_people_are_counted_by_public_categories(client, place):
+    text = "id,region,age\n" + "".join(f"{i},{'NESW'[i % 4]},{i % 90}\n" for i in range(400))
+    base = client.upload("/tables", text.encode(), "p.csv").json()["next"].removesuffix("/table")
+    client.choose(base, by=["region"], categories="N\nE\nS\nW", upper=["300"], epsilon=["1"])
+    ended = client.release(base, "people", "cases")
+    assert ended["state"] == "done", ended
+    assert "--categories categories.txt" in ended["result"]["command"]
+
+
+def test_both_doors_give_the_same_receipt(tmp_path):
+    table = tmp_path / "cases.csv"
+    table.write_text("county,cases\n" + "".join(f"c{i},{i % 12}\n" for i in range(400)))
+    chosen = {"count": ["cases"], "keep": ["county"], "upper": ["20"], "epsilon": ["1"]}
+    place = Place(str(table), str(tmp_path), ("county", "cases"), str(tmp_path / "studio"))
+
+    def seeded(options, out):
+        from dataclasses import replace
+
+        return replace(options, entropy=tv.SeededNotPrivate(5), out=out)
+
+    options = make_options(read_choices(chosen), place)
+    (ours,) = publish_table(table, seeded(options, tmp_path / "a"), command="studio")
+    words = write_command(str(table), options).split(" ")
+    (theirs,) = publish_table(
+        table,
+        ReleaseOptions(
+            ["cases"], keep=["county"], upper=["20"], epsilon=["1"], out=tmp_path / "b",
+            entropy=tv.SeededNotPrivate(5),
+        ),
+        command="line",
+    )  # fmt: skip
+    first, second = ours.receipt.to_dict(), theirs.receipt.to_dict()
+    for changing in ("release", "created"):
+        assert first.pop(changing)
+        assert second.pop(changing)
+    assert first == second
+    done = publish(lambda _: None, choices=chosen, place=place, shown=str(table), request="once")
+    assert done["ok"]
+    ran = CliRunner().invoke(app, [*words[1:-1], str(tmp_path / "line")])
+    assert ran.exit_code == 0, ran.output
+    here, there = (read_receipt(tmp_path / name) for name in ("studio", "line"))
+    assert here.stages == there.stages
+    assert here.unit == there.unit
+    assert here.table == there.table
+    assert here.promise == there.promise
+
+
+def test_the_python_shown_does_the_same(tmp_path):
+    options = ReleaseOptions(["n"], upper=["9"], epsilon=["1"], drop=["x"], out=tmp_path / "o")
+    told = {}
+    code = write_python("t.csv", options).replace("tv.privatize", "take")
+    exec(code, {"take": lambda table, **given: told.update(given, table=table)})
+    assert told.pop("table") == "t.csv"
+    assert ReleaseOptions(**{**told, "out": Path(told["out"])}) == options
+
+
+def test_choices_are_known_names_of_known_kinds():
+    assert read_choices({"count": ["a"], "upper": [], "unit": " "}) == {"count": ["a"]}
+    for bad in (
+        {"entropy": "x"}, {"out": "x"}, {"ledger": "x"}, {"levels": "1"}, {"count": "a"},
+        {"count": [1]}, {"within": "3"}, {"unbiased": "yes"}, {"contributions": 1.5},
+        {"contributions": True}, {"unit": "x" * 3000}, ["count"], None,
+    ):  # fmt: skip
+        with pytest.raises(RefusedError):
+            read_choices(bad)
+    with pytest.raises(RefusedError):
+        make_options({"method": "/etc/passwd"}, Place("t", "p", ()))
+
+
+def test_the_answers_of_a_job_are_events(client):
+    base = client.open_demo()
+    client.choose(base, **CHOSEN)
+    message = {"request": client.find_request(base), "out": "events", "dataset": "cases"}
+    job = client.send_json(f"{base}/release", message).json()["job"]
+    answer = client.get(f"/jobs/{job}/events")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    stages = [json.loads(line[6:])["stage"] for line in answer.text.strip().split("\n\n")]
+    assert stages[-1] == "checking the folder"

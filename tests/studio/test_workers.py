@@ -1,0 +1,92 @@
+"""Worker processes: leave is asked before the debit, what is paid for is finished."""
+
+import signal
+
+import pytest
+
+import tallyveil.studio.workers as workers_module
+from tallyveil.studio.errors import RefusedError
+from tallyveil.studio.jobs import Job
+from tallyveil.studio.server import TASKS
+from tallyveil.studio.workers import EndedError, Workers, _answer
+
+
+class Line:
+    """The other end of a line: gives an answer to the question, and may break after it."""
+
+    def __init__(self, answer, breaks=False):
+        self.answer, self.breaks, self.sent, self.broken = answer, breaks, [], False
+
+    def send(self, message):
+        if self.broken:
+            raise BrokenPipeError
+        self.sent.append(message)
+
+    def recv(self):
+        if self.answer is None:
+            raise EOFError
+        self.broken = self.breaks
+        return self.answer
+
+
+@pytest.fixture
+def handled(monkeypatch):
+    """The signals that a worker changed, without changing ours."""
+    found = {}
+    monkeypatch.setattr(workers_module.signal, "signal", found.__setitem__)
+    return found
+
+
+def pay(say, done):
+    for stage in ("reading", "debiting the ledger", "drawing", "packing"):
+        say(stage)
+        done.append(stage)
+    return "a release"
+
+
+def test_with_leave_it_goes_on_even_when_nobody_listens(handled):
+    done = []
+    assert _answer(pay, {"done": done}, Line("go", breaks=True)) == ("done", "a release")
+    assert done[-1] == "packing"
+    assert handled == {signal.SIGTERM: signal.SIG_IGN}
+
+
+@pytest.mark.parametrize("answer", ["stop", None])
+def test_without_leave_it_ends_before_the_debit(handled, answer):
+    done = []
+    with pytest.raises(SystemExit):
+        _answer(pay, {"done": done}, Line(answer))
+    assert done == ["reading"]
+
+
+def test_what_is_not_expected_is_named_by_its_kind_alone(handled):
+    def fail(say):
+        raise KeyError("SECRET 17")
+
+    kind, (status, sentence) = _answer(fail, {}, Line("go"))
+    assert (kind, status) == ("refused", 500)
+    assert "SECRET" not in sentence
+
+
+def test_a_job_is_cancelled_before_leave_is_given_and_not_after():
+    job = Job("publish")
+    assert job._allow()
+    assert not job.cancel()
+    other = Job("publish")
+    assert other.cancel()
+    assert not other._allow()
+
+
+def test_a_process_that_dies_is_replaced():
+    pool = Workers(TASKS, size=1)
+    pool.warm()
+    asked = {"lesson": "epsilon", "epsilon": "1", "at": 3}
+    try:
+        with pytest.raises(EndedError):
+            pool.call("learn", asked, lambda worker: worker.process.kill())
+        assert pool.call("learn", asked)["factor"] > 2
+        with pytest.raises(RefusedError):
+            pool.call("learn", {**asked, "lesson": "none"})
+        assert pool.call("learn", asked)["factor"] > 2
+    finally:
+        pool.close()
