@@ -14,6 +14,7 @@ __all__ = [
     "Fractions",
     "Integers",
     "Mask",
+    "count_values",
     "freeze",
 ]
 
@@ -29,6 +30,9 @@ Fractions: TypeAlias = NDArray[np.object_]
 COMPARISON_ROUNDING = 1e-12
 """Relative difference between two computed doubles that counts as rounding, not as more."""
 
+COUNTED_AT_ONCE = 1 << 18
+"""Values that are counted at once, so that narrow types are not widened all together."""
+
 Array = TypeVar("Array", bound=NDArray[Any])
 
 
@@ -40,3 +44,15 @@ def freeze(array: Array) -> Array:
     """
     array.setflags(write=False)
     return array
+
+
+def count_values(values: NDArray[Any], size: int) -> Integers:
+    """Count how often each of 0..size-1 occurs in whole numbers of any type, shape (size,).
+
+    >>> count_values(np.array([2, 0, 2], np.uint8), 4).tolist()
+    [1, 0, 2, 0]
+    """
+    total, step = np.zeros(size, dtype=np.int64), max(COUNTED_AT_ONCE, size)
+    for start in range(0, len(values), step):
+        total += np.bincount(values[start : start + step], minlength=size)
+    return total

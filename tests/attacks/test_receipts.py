@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.publish.files import describe_data
+from tallyveil.publish.files import FileFacts, describe_data
 from tallyveil.publish.folder import CHECKSUMS, checksums_text
 from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.reopen import rebuild_methodology
@@ -107,7 +107,9 @@ def make_everything_again(folder: Path, document) -> None:
     (folder / "METHODOLOGY.html").write_text(rebuild_methodology(folder), encoding="utf-8")
     path = folder / receipt.table.file
     table = read_table(path, receipt.table.delimiter, receipt.table.encoding)
-    (folder / "datapackage.json").write_bytes(describe_data(table, path.read_bytes(), receipt))
+    (folder / "datapackage.json").write_bytes(
+        describe_data(table, FileFacts.of(path.read_bytes()), receipt)
+    )
 
 
 def passes(folder: Path) -> bool:

@@ -96,7 +96,7 @@ def test_a_count_is_validated_clamped_and_histogrammed_once(words, monkeypatch):
     counts, draws = true
     assert counts.dtype == np.uint8
     assert counts.max() == 9
-    assert sum(x is counts for x in binned) == 1
-    assert sum(x is draws for x in binned) == 1
+    assert sum(x is counts or x.base is counts for x in binned) == 1
+    assert sum(x is draws or x.base is draws for x in binned) == 1
     assert sum(len(x) == ROWS for x in binned) == 2
     assert "sampling.positions:input_positions" not in called

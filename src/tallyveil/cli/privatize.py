@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from fractions import Fraction
@@ -100,7 +101,7 @@ def publish_and_show(
 
     for release in releases:
         out.print("\n".join(receipt_lines(release.receipt)), markup=False)
-    files = sum(len(release.files) + 1 for release in releases)
+    files = sum(len(names) for _, _, names in os.walk(str(options.out)))
     out.print(
         f"\nWritten to {options.out}: {files} files. Check it with: tallyveil check {options.out}",
         markup=False,

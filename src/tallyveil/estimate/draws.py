@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tallyveil.arrays import Integers
+from tallyveil.arrays import Integers, count_values
 
 __all__ = ["PrivateDraws"]
 
@@ -19,8 +21,8 @@ class PrivateDraws:
 
     Attributes
     ----------
-    values : every row's geometric draw, shape (N,); clamped to 0..size-1, or not clamped where
-        `thresholds` are given
+    values : every row's geometric draw, of any integer type, shape (N,); clamped to 0..size-1, or
+        not clamped where `thresholds` are given
     epsilon2 : the exact privacy cost of `values`
     totals : the noisy number of true counts of at most each threshold, or None
     epsilon1 : the exact privacy cost of `totals`, 0 without them
@@ -28,7 +30,7 @@ class PrivateDraws:
     thresholds : the public thresholds of `totals`, rising; None: every count 0..size-2
     """
 
-    values: Integers
+    values: NDArray[np.integer[Any]]
     epsilon2: Fraction
     totals: Integers | None
     epsilon1: Fraction
@@ -43,4 +45,4 @@ class PrivateDraws:
     @cached_property
     def histogram(self) -> Integers:
         """How many draws there are of each count, where they are clamped, shape (size,)."""
-        return np.bincount(self.values, minlength=self.size)
+        return count_values(self.values, self.size)

@@ -112,7 +112,9 @@ def _observe(draws: PrivateDraws) -> Observed:
     if draws.thresholds is None:
         drawn, thresholds = cells.collect(draws.histogram), np.arange(cells.high[-1])
     else:
-        drawn = np.bincount(cells.locate(draws.values), minlength=len(cells)).astype(float)
+        drawn = np.bincount(
+            cells.locate(draws.values.astype(np.int64)), minlength=len(cells)
+        ).astype(float)
         thresholds = cells.high[:-1]
     if draws.totals is None:
         return Observed(cells, drawn, epsilon2, np.zeros(0), 0.0)

@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tallyveil.arrays import Floats, Integers
 from tallyveil.estimate.cells import Cells
 from tallyveil.estimate.draws import PrivateDraws
 
-__all__ = ["match_ranks", "round_histogram"]
+__all__ = ["RandomBits", "hand_out_ranks", "match_ranks", "round_histogram"]
+
+MOST_SORTED = 1 << 18
+"""Up to so many rows are ranked by sorting them."""
+
+MOST_BINNED = 1 << 15
+"""Draws from a range of up to so many counts are ranked in bins."""
+
+TIE_BITS = 8
+
+
+class RandomBits(Protocol):
+    """Where uniform bits for ties come from."""
+
+    def octets(self, count: int) -> NDArray[np.uint8]:
+        """Give uniform bytes."""
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """Give uniform 64-bit words."""
+
+    def permutation(self, size: int) -> Integers:
+        """Give a uniform permutation of 0..size-1."""
 
 
 def round_histogram(histogram: Floats, records: int) -> Integers:
@@ -47,3 +71,68 @@ def match_ranks(
     released = np.empty(draws.records, dtype=np.int64)
     released[ranking] = np.clip(draws.values[ranking], low, high)
     return released
+
+
+def hand_out_ranks(
+    draws: PrivateDraws, cells: Cells, histogram: Integers, bits: RandomBits
+) -> NDArray[np.integer[Any]]:
+    """Hand counts out as `match_ranks` does with a fresh random order, in O(N) for many rows.
+
+    Ranks are those of (draw, random word). One random byte of each row's word puts it into a bin
+    (draw, byte), and the sizes of the bins say which ranks each of them holds. Nearly every bin
+    holds ranks of a single cell. Only the rows of the others, at most one bin for each cell, need
+    further bits of their words. So beside draws and counts one byte is kept for each row, and the
+    distribution of the result is that of sorting (tests/estimate/test_ranks.py).
+    """
+    if draws.records <= MOST_SORTED or draws.thresholds is not None or draws.size > MOST_BINNED:
+        return match_ranks(draws, cells, histogram, bits.permutation(draws.records))
+    rows, parts = draws.records, range(0, draws.records, MOST_SORTED)
+    ties, sizes = np.empty(rows, np.uint8), np.zeros(draws.size << TIE_BITS, np.int64)
+    for start in parts:
+        part = slice(start, start + MOST_SORTED)
+        ties[part] = bits.octets(len(ties[part]))
+        sizes += np.bincount(_find_bins(draws.values[part], ties[part]), minlength=len(sizes))
+    ends, tops = np.cumsum(sizes), np.cumsum(histogram)
+    first = np.searchsorted(tops, ends - sizes, side="right")
+    last = np.searchsorted(tops, np.maximum(ends - 1, ends - sizes), side="right")
+    values = np.arange(len(sizes)) >> TIE_BITS
+    decided = (first == last) | (sizes == 0)
+    cell = np.minimum(first, len(cells) - 1)  # where a bin is empty
+    kind = np.min_scalar_type(int(cells.high[-1]))
+    given = np.clip(values, cells.low[cell], cells.high[cell]).astype(kind)
+    released, open_rows, open_bins = np.empty(rows, kind), [], []
+    for start in parts:
+        part = slice(start, start + MOST_SORTED)
+        bins = _find_bins(draws.values[part], ties[part])
+        released[part] = given[bins]
+        undecided = np.flatnonzero(~decided[bins])
+        open_rows.append(undecided + start)
+        open_bins.append(bins[undecided])
+    at, bins = np.concatenate(open_rows), np.concatenate(open_bins)
+    order, place = _rank_in_bins(bins, bits)
+    where = bins[order]
+    cell = np.searchsorted(tops, (ends - sizes)[where] + place, side="right")
+    released[at[order]] = np.clip(values[where], cells.low[cell], cells.high[cell])
+    return released
+
+
+def _find_bins(values: NDArray[np.integer[Any]], ties: NDArray[np.uint8]) -> NDArray[np.int32]:
+    """The bin of each row: its draw, then its random byte."""
+    bins = values.astype(np.int32)
+    bins <<= TIE_BITS
+    bins |= ties
+    return bins
+
+
+def _rank_in_bins(bins: NDArray[np.int32], bits: RandomBits) -> tuple[Integers, Integers]:
+    """Order rows by bin, uniformly at random in each, and give the places in their bins."""
+    while True:
+        words = bits.words(len(bins))
+        order = np.lexsort((words, bins))
+        where, ranked = bins[order], words[order]
+        same_bin = where[1:] == where[:-1]
+        if not (same_bin & (ranked[1:] == ranked[:-1])).any():  # else drawn again
+            break
+    start = np.flatnonzero(np.append(True, ~same_bin)) if len(bins) else np.zeros(0, np.int64)
+    lengths = np.diff(np.append(start, len(bins)))
+    return order, np.arange(len(bins)) - np.repeat(start, lengths)

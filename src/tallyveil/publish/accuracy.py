@@ -224,8 +224,7 @@ def describe_published(
     held = () if drawn is None else tuple(sorted(n for n, has in drawn.properties().items() if has))
     at = np.minimum(histogram.counts, upper)
     rows = np.bincount(at, histogram.rows, minlength=upper + 1).astype(np.int64)
-    every = np.repeat(histogram.counts, histogram.rows)
-    total = adder.add(every, CONFIDENCE)
+    total = adder.add(np.array(histogram.counts), CONFIDENCE, np.array(histogram.rows))
     sums = adder, total if math.isfinite(total.standard_error) else None
     if not (kind.matches or moved):
         spread = measure_spread(certified, rows)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tallyveil.arrays import Floats, Integers
 from tallyveil.certified.base import Certified
@@ -46,8 +47,13 @@ WEIGHTS = (0.001, 0.01, 0.1, 1.0, 100.0)
 class Adder(Protocol):
     """Adds published counts into an estimate of the sum of the true ones."""
 
-    def add(self, published: Integers, confidence: float) -> Estimate:
-        """The estimate for rows with these published counts, at least one."""
+    def add(
+        self, published: Integers, confidence: float, times: Integers | None = None
+    ) -> Estimate:
+        """The estimate for rows with these published counts, at least one.
+
+        With `times`, how many rows have each of them.
+        """
 
 
 def make_adder(certified: Certified, upper: int, matching: Matching | None = None) -> Adder:
@@ -88,11 +94,13 @@ class GeometricAdder:
         values = draws + beyond * ((draws == self.upper).astype(float) - (draws == 0))
         return np.asarray(values, dtype=float)
 
-    def add(self, published: Integers, confidence: float) -> Estimate:
+    def add(
+        self, published: Integers, confidence: float, times: Integers | None = None
+    ) -> Estimate:
         """The sum of unbiased estimates, with an exact quantile around it."""
-        rows = len(published)
-        ends = int(((published == 0) | (published == self.upper)).sum())
-        value = float(self.values(published).sum())
+        rows = _count_rows(published, times)
+        ends = int(_sum((published == 0) | (published == self.upper), times))
+        value = _sum(self.values(published), times)
         alike = rows - ends / 2
         among = min(rows, math.ceil(alike + math.sqrt(ends) / 2))
         reach = reach_of_sum(among, self.rate, confidence)
@@ -113,21 +121,22 @@ class MatchedAdder:
     plain: GeometricAdder
     matching: Matching
 
-    def add(self, published: Integers, confidence: float) -> Estimate:
+    def add(
+        self, published: Integers, confidence: float, times: Integers | None = None
+    ) -> Estimate:
         """The estimate whose interval is the shortest."""
-        rows = len(published)
+        rows = _count_rows(published, times)
         if rows == int(self.matching.rows.sum()):
-            draws = np.repeat(self.matching.draws, self.matching.rows)
-            return self.plain.add(draws, confidence)
+            return self.plain.add(self.matching.draws, confidence, self.matching.rows)
         at = np.searchsorted(self._counts, published)
         shape = reach_of_sum(rows, self.plain.rate, confidence)
         shape /= math.sqrt(rows * self.plain.variance)
         found = []
         for values, over, under, variance in self._choices:
-            error = math.sqrt(float(variance[at].sum()))
-            sides = shape * error + float(over[at].sum()), shape * error + float(under[at].sum())
-            value = float(values[at].sum())
-            bias = float(np.maximum(over, under)[at].sum())
+            error = math.sqrt(_sum(variance[at], times))
+            sides = shape * error + _sum(over[at], times), shape * error + _sum(under[at], times)
+            value = _sum(values[at], times)
+            bias = _sum(np.maximum(over, under)[at], times)
             found.append(_estimate(value, error, sides, rows, self.plain.upper, bias=bias))
         return min(found, key=lambda one: one.high - one.low)
 
@@ -198,17 +207,19 @@ class MatrixAdder:
 
     mechanism: Mechanism
 
-    def add(self, published: Integers, confidence: float) -> Estimate:
+    def add(
+        self, published: Integers, confidence: float, times: Integers | None = None
+    ) -> Estimate:
         """The sum of unbiased estimates, or of the true counts that no row contradicts."""
-        upper, rows = len(self.mechanism.matrix) - 1, len(published)
+        upper, rows = len(self.mechanism.matrix) - 1, _count_rows(published, times)
         estimator = self._estimator
         if estimator is None:
             sets = confidence_sets(self.mechanism, 1 - (1 - confidence) / rows)
-            low, high = float(sets.low[published].sum()), float(sets.high[published].sum())
+            low, high = _sum(sets.low[published], times), _sum(sets.high[published], times)
             half = (high - low) / 2
             return _estimate(low + half, math.nan, (half, half), rows, upper, bias=math.nan)
-        value = float(estimator.values[published].sum())
-        error = math.sqrt(max(0.0, float(estimator.variance_estimates[published].sum())))
+        value = _sum(estimator.values[published], times)
+        error = math.sqrt(max(0.0, _sum(estimator.variance_estimates[published], times)))
         normal = Estimate.normal(value, error, confidence, rows)
         reach = value - normal.low
         if rows < FEW_ROWS:
@@ -228,6 +239,15 @@ class MatrixAdder:
         values = np.zeros(1) if self._estimator is None else self._estimator.values
         errors: Floats = values[None, :] - true
         return measure_tails(self.mechanism.matrix, errors)
+
+
+def _count_rows(published: Integers, times: Integers | None) -> int:
+    return len(published) if times is None else int(times.sum())
+
+
+def _sum(values: NDArray[Any], times: Integers | None) -> float:
+    """The sum of values, each as often as `times` says."""
+    return float(values.sum() if times is None else (values * times).sum())
 
 
 def _estimate(

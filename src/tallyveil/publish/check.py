@@ -26,7 +26,7 @@ from tallyveil.errors import PackageError, TallyveilError
 from tallyveil.publish.budget_split import choose_split
 from tallyveil.publish.check_counts import check_counts
 from tallyveil.publish.check_sums import check_sums
-from tallyveil.publish.files import DATAPACKAGE, METHODOLOGY, RECEIPT, describe_data
+from tallyveil.publish.files import DATAPACKAGE, METHODOLOGY, RECEIPT, FileFacts, describe_data
 from tallyveil.publish.folder import CHECKSUMS, name_level_folder
 from tallyveil.publish.hierarchy import split_levels
 from tallyveil.publish.kinds import COUNTS, DISTRIBUTION, UPPER_BOUND
@@ -335,13 +335,13 @@ def _close(stated: Any, found: Any) -> bool:
 
 
 def _check_description(root: Path, table: Table, receipt: Receipt) -> str:
-    content = read_file(root / plain_name(receipt.table.file))
+    written = FileFacts.of(read_file(root / plain_name(receipt.table.file)))
     stated = read_json(root / DATAPACKAGE)["resources"][0]
     types = {field["name"]: field["type"] for field in stated["schema"]["fields"]}
     require(set(types.values()) <= set(FIELD_TYPES), f"{DATAPACKAGE} has an unknown type")
     files = () if receipt.sums is None else receipt.sums.files
     sums = {name: read_file(root / name) for name in files}
-    expected = describe_data(table, content, receipt, types, sums)
+    expected = describe_data(table, written, receipt, types, sums)
     same = read_file(root / DATAPACKAGE) == expected
     require(same, f"{DATAPACKAGE} does not describe the data that is here")
     return f"{len(receipt.table.columns)} columns as described"

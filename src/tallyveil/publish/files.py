@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tallyveil.arrays import Floats
@@ -15,7 +16,7 @@ from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.tradeoff import BEST_USE
 from tallyveil.tables.base import Table
 
-__all__ = ["DATAPACKAGE", "METHODOLOGY", "RECEIPT", "build_files", "describe_data"]
+__all__ = ["DATAPACKAGE", "METHODOLOGY", "RECEIPT", "FileFacts", "build_files", "describe_data"]
 
 DATAPACKAGE, RECEIPT, METHODOLOGY = "datapackage.json", "receipt.json", "METHODOLOGY.html"
 MEDIA_TYPES = {
@@ -30,18 +31,33 @@ MEDIA_TYPES = {
 }
 
 
+@dataclass(frozen=True)
+class FileFacts:
+    """How long a file is, and its SHA-256."""
+
+    size: int
+    sha256: str
+
+    @classmethod
+    def of(cls, content: bytes) -> FileFacts:
+        """The facts of a file with this content."""
+        return cls(len(content), hashlib.sha256(content).hexdigest())
+
+
 def build_files(
     data: Table,
+    written: FileFacts,
     receipt: Receipt,
     matrices: Sequence[Floats | None],
-    proofs: Mapping[str, bytes],
-    sums: Mapping[str, bytes],
+    parts: Mapping[str, Mapping[str, bytes]],
 ) -> dict[str, bytes]:
-    """Name and content of every file but the checksums."""
-    content = data.to_bytes()
+    """Name and content of every file but the data, which are `written` already, and checksums.
+
+    `parts` are the files of proofs and of sums, by these two words.
+    """
+    proofs, sums = parts["proofs"], parts["sums"]
     return {
-        receipt.table.file: content,
-        DATAPACKAGE: describe_data(data, content, receipt, sums=sums),
+        DATAPACKAGE: describe_data(data, written, receipt, sums=sums),
         RECEIPT: receipt.to_json().encode(),
         METHODOLOGY: methodology(receipt, matrices).encode(),
         **proofs,
@@ -51,12 +67,12 @@ def build_files(
 
 def describe_data(
     data: Table,
-    content: bytes,
+    written: FileFacts,
     receipt: Receipt,
     types: Mapping[str, str] | None = None,
     sums: Mapping[str, bytes] | None = None,
 ) -> bytes:
-    """A Frictionless description of the data file, whose bytes are `content`, and of `sums`.
+    """A Frictionless description of the data file, whose facts are `written`, and of `sums`.
 
     `types` are those stated for other columns, where they are known: a text file does not say
     of itself whether its codes are numbers.
@@ -99,8 +115,8 @@ def describe_data(
         "format": ending,
         "mediatype": MEDIA_TYPES[ending],
         "encoding": receipt.table.encoding,
-        "bytes": len(content),
-        "hash": f"sha256:{hashlib.sha256(content).hexdigest()}",
+        "bytes": written.size,
+        "hash": f"sha256:{written.sha256}",
         "schema": {"fields": fields},
     }
     if packing:

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import IO, Any
 
 from tallyveil.budget.entries import shown_rational
 from tallyveil.errors import PackageError
+from tallyveil.publish.files import FileFacts
 
 try:
     import fcntl
@@ -30,12 +33,21 @@ __all__ = ["CHECKSUMS", "Staging", "checksums_text", "name_level_folder", "reser
 
 CHECKSUMS = "SHA256SUMS"
 RESERVE = "reserve"
+BUFFER = 1 << 20
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def checksums_text(files: Mapping[str, bytes]) -> str:
     """One line per file, sorted by name, as ``sha256sum --check`` reads it."""
-    return "".join(f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files))
+    return _list_checksums(_hash_files(files))
+
+
+def _hash_files(files: Mapping[str, bytes]) -> dict[str, str]:
+    return {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+
+
+def _list_checksums(sums: Mapping[str, str]) -> str:
+    return "".join(f"{sums[name]}  {name}\n" for name in sorted(sums))
 
 
 def name_level_folder(level: int, epsilon: Fraction) -> str:
@@ -55,6 +67,21 @@ class Staging:
     target: Path
     hidden: Path
     committed: bool = False
+    written: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The checksums of files that are there already, by folder and name."""
+
+    def write(self, inner: str, name: str, fill: Callable[[Any], None]) -> FileFacts:
+        """Write one file of the folder `inner` as `fill` does it, and hash it on the way."""
+        self._free_room()
+        folder = self._open(inner)
+        with open(folder / name, "xb", buffering=BUFFER) as file:
+            hashing = _HashingFile(file)
+            fill(hashing)
+            file.flush()
+            os.fsync(file.fileno())
+        facts = FileFacts(hashing.tell(), hashing.digest.hexdigest())
+        self.written.setdefault(inner, {})[name] = facts.sha256
+        return facts
 
     def commit(self, folders: Mapping[str, Mapping[str, bytes]]) -> Path:
         """Write everything, force it to disk, and show the folder.
@@ -63,16 +90,15 @@ class Staging:
         ----------
         folders : mapping of str to mapping of str to bytes
             The files of each folder inside the release, ``""`` for the release itself; every
-            one gets its own checksums.
+            one gets its own checksums, which name what `write` put there as well.
         """
-        (self.hidden / RESERVE).unlink()
+        self._free_room()
         for inner, files in folders.items():
-            folder = self.hidden / inner
-            if inner:
-                folder.mkdir()
+            folder = self._open(inner)
             for name in sorted(files):
                 _write(folder / name, files[name])
-            _write(folder / CHECKSUMS, checksums_text(files).encode())
+            sums = self.written.get(inner, {}) | _hash_files(files)
+            _write(folder / CHECKSUMS, _list_checksums(sums).encode())
             _force_names(folder)
         os.chmod(self.hidden, _usual_mode(self.hidden))
         _force_names(self.hidden)
@@ -82,6 +108,36 @@ class Staging:
         self.committed = True
         _force_names(self.target.parent)
         return self.target
+
+    def _free_room(self) -> None:
+        """Give the reserved room to the files that are written now."""
+        (self.hidden / RESERVE).unlink(missing_ok=True)
+
+    def _open(self, inner: str) -> Path:
+        folder = self.hidden / inner
+        folder.mkdir(exist_ok=True)
+        return folder
+
+
+class _HashingFile(io.RawIOBase):
+    """Passes bytes on to a file, counts and hashes them; cannot go back."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__()
+        self.file, self.size, self.digest = file, 0, hashlib.sha256()
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.size
+
+    def write(self, content: Any) -> int:
+        with memoryview(content) as view:
+            self.digest.update(view)
+            self.file.write(view)
+            self.size += view.nbytes
+            return view.nbytes
 
 
 @contextmanager

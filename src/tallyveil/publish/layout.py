@@ -17,7 +17,7 @@ from tallyveil.tables.base import Table
 from tallyveil.tables.categories import place_categories, require_distinct, sorted_order
 from tallyveil.tables.counts import ColumnCounts, read_counts
 from tallyveil.tables.delimited import delimiter_hint
-from tallyveil.tables.totals import count_nested, find_total, list_labels
+from tallyveil.tables.totals import find_totals
 
 __all__ = ["ROW_ORDERS", "Layout", "place_rows", "read_columns"]
 
@@ -133,8 +133,7 @@ def _require_no_totals(source: Table, request: Request, public: Sequence[str]) -
     """
     often, found = 1, ""
     for name in public:
-        labels = list_labels(source, name)
-        total, levels = find_total(labels), count_nested(labels)
+        total, levels = find_totals(source, name)
         if total is not None or levels > 1:
             often *= max(levels, 2)
             what = f"a row called {total!r}" if total else "labels that are parts of others"

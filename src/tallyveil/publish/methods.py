@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.arrays import Integers, Mask, freeze
+from tallyveil.arrays import Integers, Mask, count_values, freeze
 from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric, CertifiedNoise
 from tallyveil.errors import CertificationError
@@ -23,7 +24,7 @@ from tallyveil.estimate.cells import growing_thresholds
 from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import estimate_histogram
 from tallyveil.estimate.posterior import find_row_limits
-from tallyveil.estimate.ranks import match_ranks, round_histogram
+from tallyveil.estimate.ranks import hand_out_ranks, round_histogram
 from tallyveil.publish.nested import hand_out_below
 from tallyveil.publish.ranges import NO_UPPER, WIDE
 from tallyveil.publish.tallies import Histogram, Matching
@@ -51,6 +52,7 @@ Counts: TypeAlias = NDArray[Any]
 class PublishedCounts:
     """A column as it is published, and how many rows have each count.
 
+    `values` are the counts in a type that may be narrow, `counts` the same in 64 bits.
     `matching` says which draws became which counts, where they are not the draws themselves.
     `beside` holds further columns of whole numbers, one value per row, by the word that is put
     after the column's name. `drawn` is every row's draw, where it is not the count. `guesses`
@@ -58,20 +60,25 @@ class PublishedCounts:
     `signed` the one column beside is published in place of the counts.
     """
 
-    counts: Integers
+    values: NDArray[np.integer[Any]]
     histogram: Histogram
     matching: Matching | None = None
     beside: Mapping[str, Integers] = field(default_factory=dict)
-    drawn: Integers | None = field(default=None, repr=False)
+    drawn: NDArray[np.integer[Any]] | None = field(default=None, repr=False)
     guesses: Matching | None = None
     signed: bool = False
 
-    def name_columns(self, name: str) -> dict[str, Integers]:
+    @cached_property
+    def counts(self) -> Integers:
+        """The published counts as 64-bit numbers, shape (rows,)."""
+        return freeze(self.values.astype(np.int64))
+
+    def name_columns(self, name: str) -> dict[str, NDArray[np.integer[Any]]]:
         """The columns that the released table gets for the count column `name`."""
         if self.signed:
             (draws,) = self.beside.values()
             return {name: draws}
-        return {name: self.counts} | {f"{name}_{word}": c for word, c in self.beside.items()}
+        return {name: self.values} | {f"{name}_{word}": c for word, c in self.beside.items()}
 
     def limit_to(self, limits: Integers, free: Mask | None, entropy: Entropy) -> PublishedCounts:
         """The column with no row above `limits`; looks at published things and draws only.
@@ -81,7 +88,7 @@ class PublishedCounts:
         """
         rows = np.arange(len(self.counts)) if free is None else np.flatnonzero(free)
         counts, limits = self.counts[rows], limits[rows]
-        drawn = counts if self.drawn is None else self.drawn[rows]
+        drawn = counts if self.drawn is None else self.drawn[rows].astype(np.int64)
         if self.matching is None:
             made = np.minimum(counts, limits)
         else:
@@ -89,7 +96,7 @@ class PublishedCounts:
         full = np.zeros_like(self.counts)
         full[rows] = made
         own = Histogram.count(made), Matching.of(drawn, made)
-        return replace(self, counts=freeze(full), histogram=own[0], matching=own[1])
+        return replace(self, values=freeze(full), histogram=own[0], matching=own[1])
 
 
 def keep_order(
@@ -158,15 +165,14 @@ class Preserve:
         size = _range_of(self.certified, self.upper)[1]
         require_range(counts, size)
         entropy.rekey()
-        drawn = _draw_rows(self.certified, counts, entropy, self.upper)
-        values = freeze(np.asarray(drawn, np.int64))
+        values = freeze(_draw_rows(self.certified, counts, entropy, self.upper))
         is_open = isinstance(self.certified, CertifiedNoise)
         thresholds = growing_thresholds(self.upper) if is_open else None
         epsilon2, noise = self.certified.exact_epsilon, self.distribution
         if noise is None:
             return PrivateDraws(values, epsilon2, None, Fraction(0), size, thresholds)
         if thresholds is None:
-            totals = noisy_cumulative(np.bincount(counts, minlength=size), noise, entropy)
+            totals = noisy_cumulative(count_values(counts, size), noise, entropy)
         else:
             below = np.searchsorted(np.sort(counts), thresholds, side="right")
             totals = freeze(noise.release(below, entropy))
@@ -176,8 +182,7 @@ class Preserve:
         """Estimate the histogram, round it, and match ranks."""
         found = estimate_histogram(draws)
         histogram = round_histogram(found.histogram, draws.records)
-        order = entropy.permutation(draws.records)
-        counts = match_ranks(draws, found.cells, histogram, order)
+        counts = hand_out_ranks(draws, found.cells, histogram, entropy)
         exact = found.cells.single and not moves_counts(self.tradeoff)
         if self.tradeoff is not None and moves_counts(self.tradeoff):
             counts = counts.clip(*find_row_limits(draws, found, float(self.tradeoff)))
@@ -253,5 +258,4 @@ def require_range(counts: Counts, size: int) -> None:
 
 
 def _count_published(drawn: NDArray[Any]) -> PublishedCounts:
-    counts = freeze(drawn.astype(np.int64))
-    return PublishedCounts(counts, Histogram.count(counts))
+    return PublishedCounts(freeze(drawn), Histogram.count(drawn))

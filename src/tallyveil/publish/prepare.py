@@ -154,7 +154,10 @@ class Prepared:
     def count_bytes(self) -> int:
         """An upper bound on the size of the release, known before anything is drawn."""
         uppers = {column.name: column.upper or CEILING for column in self.request.columns}
-        fullest = {name: np.full(self.rows, upper) for name, upper in uppers.items()}
+        fullest = {
+            name: np.full(self.rows, upper, np.min_scalar_type(upper))
+            for name, upper in uppers.items()
+        }
         proofs = sum(len(s.mechanism_bytes) + len(s.certificate_bytes) for s in self.certified)
         figures = 200 * sum(min(2 * self.rows, upper + 1) for upper in uppers.values())
         if self.request.tree is not None:  # labels, and five numbers for each column and sum
@@ -322,9 +325,9 @@ def find_order_remark(prepared: Prepared) -> str | None:
     if layout.grouped or layout.order is not None or prepared.rows < 3:
         return None
     for name, column in prepared.counts.items():
-        steps = np.diff(column.values.astype(np.int64))
-        is_ordered = bool((steps >= 0).all() or (steps <= 0).all())
-        if is_ordered and steps.any() and not _is_explained(prepared):
+        before, after = column.values[:-1], column.values[1:]
+        is_ordered = bool((after >= before).all() or (after <= before).all())
+        if is_ordered and (after != before).any() and not _is_explained(prepared):
             return (
                 f"The rows stand in the order of {name!r}, and row order is published. Unless "
                 "that order is public, sort them by public columns (--order sorted)."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -10,15 +10,15 @@ from typing import Any
 
 from tallyveil.arrays import Floats
 from tallyveil.publish.accuracy import Figures
-from tallyveil.publish.files import build_files
-from tallyveil.publish.folder import reserve_folder
+from tallyveil.publish.files import FileFacts, build_files
+from tallyveil.publish.folder import Staging, name_level_folder, reserve_folder
 from tallyveil.publish.methods import PublishedCounts
 from tallyveil.publish.ranges import WIDE
 from tallyveil.publish.receipt import Receipt
 from tallyveil.sampling.marks import mark_table
 from tallyveil.tables.base import Table
 
-__all__ = ["Release"]
+__all__ = ["Release", "write_releases"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,8 +73,14 @@ class Release:
     @cached_property
     def files(self) -> dict[str, bytes]:
         """The content of every file of the release folder but the checksums."""
+        content = self.data.to_bytes()
+        return {self.receipt.table.file: content, **self.describe(FileFacts.of(content))}
+
+    def describe(self, written: FileFacts) -> dict[str, bytes]:
+        """The content of every other file, for data that are `written` already."""
         matrices = [f.mechanism.matrix if f.mechanism else None for f in self.figures]
-        return build_files(self.data, self.receipt, matrices, self.proofs, self.sums)
+        parts = {"proofs": self.proofs, "sums": self.sums}
+        return build_files(self.data, written, self.receipt, matrices, parts)
 
     def save(self, folder: str | Path) -> Path:
         """Write the release folder, complete or not at all; `folder` must not exist yet."""
@@ -105,3 +111,22 @@ class Release:
             )
             parts.append(svg.bar_chart(column.histogram, column.spread, column.name))
         return f'<div style="max-width:44rem">{"".join(parts)}</div>'
+
+
+def write_releases(place: Staging, releases: tuple[Release, ...]) -> tuple[Release, ...]:
+    """Write the release folder, or a folder for each level inside it: the data first, batch by
+    batch, then what describes them. Releases of large tables refer to what was written.
+    """
+    names = [""]
+    if releases[0].receipt.ladder is not None:
+        epsilons = [release.receipt.columns[0].epsilon for release in releases]
+        names = [name_level_folder(level, e) for level, e in enumerate(epsilons, start=1)]
+    folders = {}
+    for inner, release in zip(names, releases, strict=True):
+        facts = place.write(inner, release.receipt.table.file, release.data.write)
+        folders[inner] = release.describe(facts)
+    folder = place.commit(folders)
+    return tuple(
+        replace(release, data=release.data.reopen(folder / inner / release.receipt.table.file))
+        for inner, release in zip(names, releases, strict=True)
+    )

@@ -11,14 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from tallyveil.arrays import Floats, Integers, freeze
+from tallyveil.arrays import Floats, Integers, count_values, freeze
 
 __all__ = ["Histogram", "Matching", "round_counts"]
 
 STEPS = (10, 12, 14, 16, 18, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90)
 """The round counts of a decade."""
+
+MOST_SORTED, MOST_PAIRS = 1 << 20, 1 << 20
+"""So many rows are sorted to count pairs, and so many kinds of pairs counted in an array."""
 
 WIDEST_DENSE = 10**7
 """Up to this count rows are counted in an array, and beyond it by sorting."""
@@ -56,10 +59,11 @@ class Histogram:
         return cls(tuple(present.tolist()), tuple(dense[present].tolist()))
 
     @classmethod
-    def count(cls, counts: Integers) -> Histogram:
+    def count(cls, counts: NDArray[np.integer[Any]]) -> Histogram:
         """The histogram of a column of counts, however large they are, shape (rows,)."""
-        if int(counts.max()) < WIDEST_DENSE:
-            return cls.of(np.bincount(counts))
+        largest = int(counts.max())
+        if largest < WIDEST_DENSE:
+            return cls.of(count_values(counts, largest + 1))
         present, rows = np.unique(counts, return_counts=True)
         return cls(tuple(present.tolist()), tuple(rows.tolist()))
 
@@ -92,10 +96,19 @@ class Matching:
     rows: Integers
 
     @classmethod
-    def of(cls, draws: Integers, counts: Integers) -> Matching:
+    def of(cls, draws: NDArray[np.integer[Any]], counts: NDArray[np.integer[Any]]) -> Matching:
         """The matching of rows that drew `draws` and were given `counts`, shapes (rows,)."""
-        width = int(counts.max()) + 1
-        pairs, rows = np.unique(draws.astype(np.int64) * width + counts, return_counts=True)
+        width, height = int(counts.max()) + 1, int(draws.max()) + 1
+        if len(counts) < MOST_SORTED or int(draws.min()) < 0 or width * height > MOST_PAIRS:
+            pairs, rows = np.unique(draws.astype(np.int64) * width + counts, return_counts=True)
+        else:
+            every = np.zeros(width * height, dtype=np.int64)
+            for start in range(0, len(counts), MOST_SORTED):
+                part = slice(start, start + MOST_SORTED)
+                found = draws[part].astype(np.int64) * width + counts[part]
+                every += np.bincount(found, minlength=len(every))
+            pairs = np.flatnonzero(every)
+            rows = every[pairs]
         return cls(freeze(pairs // width), freeze(pairs % width), freeze(rows))
 
     def __eq__(self, other: object) -> bool:

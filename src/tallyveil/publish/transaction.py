@@ -23,7 +23,7 @@ from tallyveil.budget.ledger import Ledger
 from tallyveil.certified.ladder import Ladder
 from tallyveil.errors import UsageError
 from tallyveil.publish.accuracy import Figures, describe_published
-from tallyveil.publish.folder import Staging, name_level_folder, reserve_folder
+from tallyveil.publish.folder import Staging, reserve_folder
 from tallyveil.publish.hierarchy import find_tree
 from tallyveil.publish.kinds import DISTRIBUTION, KINDS
 from tallyveil.publish.methods import PublishedCounts, keep_order
@@ -37,7 +37,7 @@ from tallyveil.publish.records import (
     LedgerRecord,
     LevelRecord,
 )
-from tallyveil.publish.release import Release
+from tallyveil.publish.release import Release, write_releases
 from tallyveil.publish.request import Request
 from tallyveil.publish.sum_files import SumsRecord, describe_levels, format_numbers, write_level
 from tallyveil.publish.sums import PublishedSums
@@ -110,7 +110,7 @@ def publish_table(
             for level in range(len(published[plans[0].name]))
         )
         if place is not None:
-            place.commit(_arrange_folders(releases))
+            releases = write_releases(place, releases)
         if report is not None:
             report.write(_compare_with_truth(prepared, releases[0]))
     return releases
@@ -321,16 +321,6 @@ def _describe_table(
         request.form.missing,
         prepared.missing,
     )
-
-
-def _arrange_folders(releases: tuple[Release, ...]) -> dict[str, dict[str, bytes]]:
-    """The files of the release folder, or of a folder for each level inside it."""
-    if releases[0].receipt.ladder is None:
-        return {"": releases[0].files}
-    return {
-        name_level_folder(level, release.receipt.columns[0].epsilon): release.files
-        for level, release in enumerate(releases, start=1)
-    }
 
 
 @contextmanager

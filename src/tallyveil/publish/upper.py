@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tallyveil.arrays import count_values
 from tallyveil.certified.certify import certify_noise
 from tallyveil.certified.mechanism import CertifiedNoise
 from tallyveil.errors import ArgumentError, TableError
@@ -92,7 +93,7 @@ def find_upper(
     quantile: float = QUANTILE,
 ) -> int:
     """The bound itself; `counts` lie in 0..ceiling, and the noise is certified already."""
-    draws = noisy_cumulative(np.bincount(counts, minlength=ceiling + 1), noise, entropy)
+    draws = noisy_cumulative(count_values(counts, ceiling + 1), noise, entropy)
     totals = np.append(monotone(draws, len(counts)), float(len(counts)))
     first = int(np.flatnonzero(totals >= quantile * len(counts) - 1e-9)[0])
     return max(first, 1)

@@ -61,7 +61,7 @@ class WithZeros:
     def _fill(self, made: PublishedCounts) -> PublishedCounts:
         beside = {word: self._spread(values) for word, values in made.beside.items()}
         drawn = None if made.drawn is None else self._spread(made.drawn)
-        return replace(made, counts=self._spread(made.counts), beside=beside, drawn=drawn)
+        return replace(made, values=self._spread(made.values), beside=beside, drawn=drawn)
 
     def _spread(self, values: Any) -> Any:
         full = np.zeros(len(self.free), dtype=values.dtype)

@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from tallyveil.arrays import Integers
 from tallyveil.errors import MissingExtraError, TableError
 from tallyveil.tables.arrow_rebuild import rebuild_table
 from tallyveil.tables.arrow_sizes import arrow_size, page_sizes
+from tallyveil.tables.arrow_write import bound_file, hash_column, text_column, write_pieces
 from tallyveil.tables.base import CountArray, Order, Table
 from tallyveil.tables.codes import (
     CodeArray,
@@ -23,10 +24,14 @@ from tallyveil.tables.codes import (
     encode_values,
 )
 from tallyveil.tables.counts import convert_numbers, convert_objects
+from tallyveil.tables.hashes import Hashes, join_hashes
+from tallyveil.tables.text_column import TextColumn
 
 __all__ = [
     "ArrowTable",
     "build_arrow",
+    "damaged",
+    "import_pyarrow",
     "read_arrow",
     "read_released_arrow",
     "wrap_arrow",
@@ -53,22 +58,20 @@ def wrap_arrow(source: Any) -> ArrowTable:
 
 def read_arrow(path: Path, kind: str) -> ArrowTable:
     """Read a Parquet file (kind "parquet") or a Feather file (kind "arrow")."""
-    pa = _import_pyarrow()
+    pa = import_pyarrow()
     if path.stat().st_size == 0:
         raise TableError("The table is empty: the file holds no bytes.")
     try:
         if kind == "parquet":
             import pyarrow.parquet as pq
 
-            table = pq.read_table(path, partitioning=None)
+            table = pq.ParquetFile(path).read()
         else:
             from pyarrow import feather
 
             table = feather.read_table(path, memory_map=False)
     except (pa.ArrowException, OSError) as problem:
-        raise TableError(
-            f"The file cannot be read as {kind.capitalize()}: it is damaged or cut short."
-        ) from problem
+        raise damaged(kind) from problem
     return ArrowTable(table, kind, from_file=True)
 
 
@@ -79,7 +82,7 @@ def read_released_arrow(
 
     What the file unpacks to is added up from its headers first: `LARGEST_UNPACKED` bounds it.
     """
-    pa = _import_pyarrow()
+    pa = import_pyarrow()
     try:
         if kind == "parquet":
             read, schema, size = _open_parquet(content, counts, labels)
@@ -153,7 +156,7 @@ def build_arrow(columns: Mapping[str, Sequence[str]], types: Mapping[str, str]) 
 
     An empty cell of a column of numbers becomes null.
     """
-    pa = _import_pyarrow()
+    pa = import_pyarrow()
     convert = {"integer": (int, pa.int64()), "number": (float, pa.float64())}
     arrays = {}
     for name, cells in columns.items():
@@ -259,17 +262,24 @@ class ArrowTable(Table):
         self, counts: Mapping[str, CountArray], keep: Sequence[str], order: Order = None
     ) -> ArrowTable:
         """Build the table that is published."""
+        return ArrowTable(
+            rebuild_table(self.build_piece(counts, keep), order), self.kind, self.from_file
+        )
+
+    def build_piece(self, counts: Mapping[str, CountArray], keep: Sequence[str]) -> Any:
+        """Put counts into the columns `keep`, new ones last, in the memory there is."""
         import pyarrow as pa
 
-        table = self.table.select(list(keep))
-        for name, values in counts.items():
-            column = pa.array(values, pa.int64())
-            at = table.schema.get_field_index(name)
-            is_new = name not in keep
-            table = (
-                table.append_column(name, column) if is_new else table.set_column(at, name, column)
-            )
-        return ArrowTable(rebuild_table(table, order), self.kind, self.from_file)
+        made = {name: pa.array(values.astype(np.int64)) for name, values in counts.items()}
+        names = (*keep, *(name for name in counts if name not in keep))
+        columns = [made[name] if name in made else self.table.column(name) for name in names]
+        fields = [
+            pa.field(name, pa.int64())
+            if name in made
+            else self.table.schema.field(name).remove_metadata()
+            for name in names
+        ]
+        return pa.table(columns, schema=pa.schema(fields))
 
     def build_grouped(
         self, by: Sequence[str], labels: Sequence[tuple[Any, ...]], counts: Mapping[str, CountArray]
@@ -288,18 +298,55 @@ class ArrowTable(Table):
     def to_bytes(self) -> bytes:
         """Write the table as Parquet or Feather."""
         buffer = io.BytesIO()
-        if self.extension == "parquet":
-            import pyarrow.parquet as pq
-
-            pq.write_table(self.table, buffer)
-        else:
-            from pyarrow import feather
-
-            feather.write_feather(self.table, buffer)
+        self.write(buffer)
         return buffer.getvalue()
 
+    def write(self, file: IO[bytes]) -> None:
+        """Write the table as Parquet or Feather to an open file."""
+        write_pieces(file, self.extension, self.table.schema, [self.table])
 
-def _import_pyarrow() -> Any:
+    def hash_labels(self, names: Sequence[str]) -> Hashes | None:
+        """Hash text, whole numbers, doubles, dates and truth values; None for other types."""
+        found = None
+        for name in names:
+            own = hash_column(self.table.column(name))
+            if own is None:
+                return None
+            found = own if found is None else join_hashes(found, own)
+        return found
+
+    def text(self, name: str) -> TextColumn | None:
+        """Give a column of strings as bytes."""
+        import pyarrow as pa
+
+        column = self.table.column(name)
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            return None
+        whole = column.combine_chunks()
+        if isinstance(whole, pa.ChunkedArray):  # no chunk at all
+            whole = pa.array([], column.type)
+        return text_column(whole)
+
+    def largest_size(self) -> int:
+        """Bound the size of the file by that of the columns in memory."""
+        import pyarrow as pa
+
+        size = 0
+        for column in self.table.columns:
+            coded = pa.types.is_dictionary(column.type)
+            size += (column.cast(column.type.value_type) if coded else column).nbytes
+        return bound_file(size, self.rows, self.table.num_columns)
+
+
+def damaged(kind: str) -> TableError:
+    """Give the error for a file that cannot be read."""
+    return TableError(
+        f"The file cannot be read as {kind.capitalize()}: it is damaged or cut short."
+    )
+
+
+def import_pyarrow() -> Any:
+    """Import pyarrow, or say what to install."""
     try:
         import pyarrow as pa
     except ImportError as missing:

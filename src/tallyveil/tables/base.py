@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from pathlib import Path
+from typing import IO, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from tallyveil.arrays import Integers
 from tallyveil.errors import ArgumentError, TableError
 from tallyveil.tables.codes import Codes
+from tallyveil.tables.text_column import TextColumn
 
 __all__ = ["BATCH_ROWS", "TABLE_KINDS", "CountArray", "Order", "Table", "read_signed"]
 
@@ -123,6 +125,32 @@ class Table(Protocol):
     def largest_size(self) -> int:
         """Give at least as many bytes as the file takes, whatever its counts turn out to be."""
         return len(self.to_bytes())
+
+    def write(self, file: IO[bytes]) -> None:
+        """Write the same bytes to a file that is open; in pieces where the table is in a file."""
+        file.write(self.to_bytes())
+
+    def reopen(self, path: Path) -> Table:
+        """Give the table after it was written to `path`: the one there if it is not in memory."""
+        return self
+
+    def select(self, names: Sequence[str]) -> Table:
+        """Give a table with at least these columns, for one pass over them."""
+        return self
+
+    def hash_labels(self, names: Sequence[str]) -> NDArray[np.uint64] | None:
+        """Hash the labels of every row; None where they can only be compared as `codes`.
+
+        Rows with the same labels have the same hash, in every batch of one run of the program.
+        """
+        return None
+
+    def text(self, name: str) -> TextColumn | None:
+        """Give a column of text as bytes, in UTF-8 unless the table has another encoding.
+
+        None where a column holds no text, or is held in another way.
+        """
+        return None
 
 
 def read_signed(table: Table, name: str) -> Integers:

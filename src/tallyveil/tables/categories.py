@@ -17,10 +17,11 @@ import numpy as np
 
 from tallyveil.arrays import Integers, Mask
 from tallyveil.errors import ArgumentError, TableError
-from tallyveil.tables.base import Table
+from tallyveil.tables.base import BATCH_ROWS, Table
 from tallyveil.tables.codes import normal_label
 from tallyveil.tables.conditions import Condition
 from tallyveil.tables.delimited import read_delimited
+from tallyveil.tables.distinct import CANNOT_HASH, find_repeat
 
 __all__ = [
     "Label",
@@ -111,10 +112,16 @@ def _unify(values: Sequence[Any], is_text: bool) -> list[Any]:
 def require_distinct(table: Table, names: Sequence[str]) -> None:
     """Raise a `TableError` that names the first row with the same public labels as an earlier one.
 
-    Takes O(rows log rows) time, and O(rows) if one column tells all rows apart.
+    Takes O(rows log rows) time. Memory is bounded where labels can be hashed (`find_repeat`).
     """
     if not names:
         return
+    if table.rows > BATCH_ROWS:
+        repeat = find_repeat(table, names)
+        if repeat is None:
+            return
+        if repeat != CANNOT_HASH:
+            raise _repeated_category(repeat, names)
     rows, size = np.zeros(table.rows, dtype=np.int64), 1
     for name in names:
         column = table.codes(name)

@@ -99,7 +99,7 @@ def read_counts(table: Table, name: str, upper: int) -> ColumnCounts:
     bound = min(upper, LARGEST)
     values = np.empty(table.rows, dtype=np.min_scalar_type(upper))
     above = start = 0
-    for batch in table.batches():
+    for batch in table.select([name]).batches():
         try:
             counts = batch.counts(name)
         except RowError as error:

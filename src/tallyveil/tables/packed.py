@@ -6,7 +6,7 @@ import gzip
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tallyveil.errors import MissingExtraError, TableError
 from tallyveil.tables.wrapped import WrappedTable
@@ -34,6 +34,10 @@ class PackedTable(WrappedTable):
     def to_bytes(self) -> bytes:
         """Write the file and compress it; equal tables give equal bytes."""
         return pack(self.inner.to_bytes(), self.packing)
+
+    def write(self, file: IO[bytes]) -> None:
+        """Write the compressed file."""
+        file.write(self.to_bytes())
 
     def largest_size(self) -> int:
         """Give more bytes than the compressed file takes, whatever it holds."""

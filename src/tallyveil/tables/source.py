@@ -15,6 +15,7 @@ from tallyveil.tables.base import Table
 from tallyveil.tables.delimited import DelimitedTable, read_delimited
 from tallyveil.tables.form import Form
 from tallyveil.tables.packed import PACKINGS, PackedTable, split_packing, unpack
+from tallyveil.tables.plain import open_plain
 from tallyveil.tables.text import (
     ask_about_lines,
     find_encoding,
@@ -178,12 +179,12 @@ def _read_kind(source: Path | bytes, ending: str, packing: str, form: Form) -> T
         return read_excel(source, form)
     form.require_unused(("sheet",), "anything but an Excel workbook")
     if ending in PARQUET_ENDINGS + ARROW_ENDINGS:
-        from tallyveil.tables.arrow import read_arrow
+        from tallyveil.tables.arrow_file import open_arrow
 
         form.require_unused(TEXT_ONLY, "a Parquet or Arrow file")
         kind = "parquet" if ending in PARQUET_ENDINGS else "arrow"
         try:
-            return read_arrow(_require_path(source, kind), kind)
+            return open_arrow(_require_path(source, kind), kind)
         except TableError as problem:
             if found or not _is_text(read_start(source)):
                 raise
@@ -213,6 +214,10 @@ def _read_text(source: Path | bytes, ending: str, packing: str, form: Form) -> T
         if asked:
             raise TableError(asked.strip())
     try:
+        if is_plain and isinstance(source, Path):
+            opened = open_plain(source, mark, encoding)
+            if opened is not None:
+                return opened
         if is_plain and encoding == "utf-8":
             return read_delimited(source, mark, encoding)
         raw = source if isinstance(source, bytes) else source.read_bytes()

@@ -7,9 +7,18 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
-from tallyveil.tables.base import Table
+from tallyveil.arrays import Integers
+from tallyveil.tables.base import BATCH_ROWS, Table
+from tallyveil.tables.streamed import FileTable
+from tallyveil.tables.text_column import TextColumn
 
-__all__ = ["count_nested", "find_total", "list_labels"]
+__all__ = ["count_nested", "find_total", "find_totals", "list_labels"]
+
+NO_NAMES = ("integer", "number", "boolean", "date", "datetime", "time")
+"""Types whose labels are no names."""
+
+MOST_LABELS = 1 << 16
+"""Nested labels are looked for among so many rows of a longer table, and its last ones."""
 
 LISTED = (
     "total|totals|grand total|subtotal|sub-total|sub total|sum|overall|all|everybody|everyone|"
@@ -28,9 +37,82 @@ CODE = re.compile(r"[A-Z0-9]+")
 NUMBERED = re.compile(r"[A-Z]*(0|[1-9][0-9]*)")
 """Running numbers, such as 7 or W12: the first of them are no parents of later ones."""
 
+BYTE = np.uint64(0xFF)
+TOTAL = np.uint64(int.from_bytes(b"total", "little"))
+
+
+def _spell(words: Iterable[str]) -> set[bytes]:
+    """Words as bytes whose ASCII letters are small, other letters small and large."""
+    forms = {form for word in words for form in (word, word.upper(), word.title())}
+    return {form.encode().lower() for form in forms}
+
+
+BEGINNINGS = _spell({*WORDS, "total", "grand total", "subtotal", "sub-total", "all "})
+FOURS = np.array([int.from_bytes(b[:4].ljust(4, b"\0"), "little") for b in BEGINNINGS], np.uint64)
+SPACES = np.array([byte <= 32 or byte in (0xC2, 0xE2, 0xE3) for byte in range(256)])
+"""First or last bytes of white space, which is stripped before labels are compared."""
+
+STARTS = np.zeros(1 << 16, dtype=bool)
+STARTS[[int(four) & 0xFFFF for four in FOURS]] = True
+STARTS |= np.tile(SPACES, 256)
+
 SEPARATORS = ("/", ">", "|", " - ", ": ")
 LONGEST = 60
 """No label longer than this is a total."""
+
+
+def find_totals(table: Table, name: str) -> tuple[str | None, int]:
+    """Find a total among the labels of a public column, and count the levels of nested ones.
+
+    Every label of a table in a file is looked at, in batches; levels are counted among the first
+    and among the last `MOST_LABELS` rows.
+    """
+    if table.rows <= BATCH_ROWS or not isinstance(table, FileTable):
+        labels = list_labels(table, name)
+        return find_total(labels), count_nested(labels)
+    if table.type_of(name) in NO_NAMES:
+        return None, 1
+    encoding = getattr(table, "encoding", "utf-8")
+    total, first, last = None, None, None
+    for batch in table.select([name]).batches():
+        column = batch.text(name)
+        if column is None:
+            return find_total(labels := list_labels(table, name)), count_nested(labels)
+        if total is None:
+            found = column.take(_may_mean_all(column)).decode(encoding)
+            total = next((label.strip() for label in found if _is_total(label.strip())), None)
+        first = first or column.take(slice(MOST_LABELS))
+        last = column
+    parts = [] if first is None or last is None else [first, last.take(slice(-MOST_LABELS, None))]
+    labels_of = [_list_distinct(part, encoding) for part in parts]
+    several = len({label for labels in labels_of for label in labels}) > 1
+    levels = max((count_nested(labels) for labels in labels_of), default=1)
+    return (total if several else None), levels
+
+
+def _list_distinct(column: TextColumn, encoding: str) -> list[str]:
+    _, rows = column.number()
+    return [label.strip() for label in column.take(rows).decode(encoding)]
+
+
+def _is_total(label: str) -> bool:
+    return len(label) <= LONGEST and _means_all(label.casefold())
+
+
+def _may_mean_all(column: TextColumn) -> Integers:
+    """The rows whose label may stand for all others, by its first and last bytes."""
+    small = column.lower()
+    first, end = small.load(), small.load_end()
+    length = column.lengths
+    near = STARTS[(first & np.uint64(0xFFFF)).astype(np.intp)]
+    rows = np.flatnonzero(near | (length == 0))
+    rows = rows[np.isin(first[rows] & np.uint64(0xFFFFFFFF), FOURS) | SPACES[first[rows] & BYTE]]
+    shift = (np.maximum(8 - length, 0) << 3).astype(np.uint64)
+    end = end << shift  # the last byte is the highest
+    total = (end >> np.uint64(24)) == TOTAL
+    total |= ((end >> np.uint64(16)) & np.uint64(0xFFFFFFFFFF)) == TOTAL
+    total |= SPACES[(end >> np.uint64(56)).astype(np.intp)] & (length > 0)
+    return np.union1d(rows, np.flatnonzero(total))
 
 
 def list_labels(table: Table, name: str) -> list[str]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tallyveil.arrays import Integers
-from tallyveil.tables.base import CountArray, Order, Table
+from tallyveil.tables.base import BATCH_ROWS, CountArray, Order, Table
 from tallyveil.tables.codes import Codes
 
 __all__ = ["WrappedTable"]
@@ -93,3 +97,27 @@ class WrappedTable(Table):
     def to_bytes(self) -> bytes:
         """Write the inner table as a file."""
         return self.inner.to_bytes()
+
+    def write(self, file: IO[bytes]) -> None:
+        """Write the inner table to an open file."""
+        self.inner.write(file)
+
+    def largest_size(self) -> int:
+        """Bound the size of the inner table's file."""
+        return self.inner.largest_size()
+
+    def reopen(self, path: Path) -> Table:
+        """Give the table after it was written to `path`."""
+        return replace(self, inner=self.inner.reopen(path))
+
+    def select(self, names: Sequence[str]) -> Table:
+        """Give a table with at least these columns, for one pass over them."""
+        return replace(self, inner=self.inner.select(names))
+
+    def batches(self, size: int = BATCH_ROWS) -> Iterator[Table]:
+        """Give the inner table's pieces."""
+        return (replace(self, inner=batch) for batch in self.inner.batches(size))
+
+    def hash_labels(self, names: Sequence[str]) -> NDArray[np.uint64] | None:
+        """Hash the labels of every row."""
+        return self.inner.hash_labels(names)

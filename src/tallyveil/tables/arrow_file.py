@@ -1,0 +1,198 @@
+"""Parquet and Feather files that are read batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from tallyveil.arrays import Integers
+from tallyveil.errors import TableError
+from tallyveil.tables.arrow import ArrowTable, damaged, import_pyarrow, read_arrow
+from tallyveil.tables.arrow_write import bound_file, write_pieces
+from tallyveil.tables.base import BATCH_ROWS, CountArray, Table
+from tallyveil.tables.codes import Codes
+from tallyveil.tables.identity import FileIdentity
+from tallyveil.tables.streamed import FileTable
+
+__all__ = ["ArrowFile", "open_arrow"]
+
+BUFFER = 1 << 20
+"""Bytes read at once from each column of a Parquet file."""
+
+
+def open_arrow(path: Path, kind: str) -> Table:
+    """Open a Parquet (kind "parquet") or Feather file (kind "arrow"), to be read in batches.
+
+    One of a single batch, or with columns that cannot be published batch by batch (such as
+    categories, whose levels are known only at the end), is read into memory.
+    """
+    pa = import_pyarrow()
+    identity = FileIdentity.of(path)
+    if not path.stat().st_size:
+        raise TableError("The table is empty: the file holds no bytes.")
+    try:
+        if kind == "parquet":
+            import pyarrow.parquet as pq
+
+            with pq.ParquetFile(path) as file:
+                rows, schema = file.metadata.num_rows, file.schema_arrow
+        else:
+            with pa.memory_map(str(path)) as source:
+                reader = pa.ipc.open_file(source)
+                schema = reader.schema
+                sizes = (reader.get_batch(at).num_rows for at in range(reader.num_record_batches))
+                rows = sum(sizes)
+    except (pa.ArrowException, OSError):
+        return read_arrow(path, kind)  # an old format, or words about what is wrong
+    if rows <= BATCH_ROWS or not all(map(_is_plain, schema.types)):
+        return read_arrow(path, kind)
+    return ArrowFile(identity, schema, tuple(schema.names), kind, rows)
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether a column of this type can be written batch by batch."""
+    import pyarrow as pa
+
+    types = pa.types
+    text = types.is_string(kind) or types.is_large_string(kind)
+    raw = types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
+    number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    extended = isinstance(kind, pa.BaseExtensionType)
+    return (text or raw or number or types.is_boolean(kind) or types.is_temporal(kind)) and (
+        not extended
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ArrowFile(FileTable):
+    """A Parquet or Feather file; `wanted` are the columns that are read."""
+
+    identity: FileIdentity
+    schema: Any
+    wanted: tuple[str, ...]
+    kind: str = "parquet"
+    rows: int = 0
+
+    @property
+    def extension(self) -> str:
+        """The ending of the file."""
+        return self.kind
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns in order."""
+        return tuple(self.schema.names)
+
+    def select(self, names: Sequence[str]) -> ArrowFile:
+        """Give the same file, of which only some columns are read."""
+        return replace(self, wanted=tuple(name for name in self.names if name in set(names)))
+
+    def batches(self, size: int = BATCH_ROWS) -> Iterator[ArrowTable]:
+        """Read the file in pieces of at most `size` rows."""
+        import pyarrow as pa
+
+        found = 0
+        try:
+            for batch in self._scan(size):
+                found += batch.num_rows
+                yield ArrowTable(pa.Table.from_batches([batch]), self.kind, from_file=True)
+        except (pa.ArrowException, OSError) as problem:
+            self.identity.require_same()
+            raise damaged(self.kind) from problem
+        if found != self.rows:
+            raise damaged(self.kind)
+        self.identity.require_same()
+
+    def _scan(self, size: int) -> Iterator[Any]:
+        import pyarrow as pa
+
+        if self.kind == "parquet":
+            import pyarrow.parquet as pq
+
+            with pq.ParquetFile(self.identity.path, buffer_size=BUFFER, pre_buffer=False) as file:
+                yield from file.iter_batches(size, columns=list(self.wanted), use_threads=False)
+            return
+        wanted = [self.names.index(name) for name in self.wanted]
+        options = pa.ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
+        with pa.OSFile(str(self.identity.path)) as source:
+            reader = pa.ipc.open_file(source, options=options)
+            for at in range(reader.num_record_batches):
+                batch = reader.get_batch(at)
+                for start in range(0, batch.num_rows, size):
+                    yield batch.slice(start, size)
+
+    def load(self) -> ArrowTable:
+        """Read the whole table into memory."""
+        return read_arrow(self.identity.path, self.kind)
+
+    def open_released(self, path: Path) -> Table:
+        """Open a published file of the same kind."""
+        return open_arrow(path, self.kind)
+
+    def counts(self, name: str) -> Integers:
+        """Read a column as counts."""
+        return np.concatenate([batch.counts(name) for batch in self.select([name]).batches()])
+
+    def codes(self, name: str) -> Codes:
+        """Encode the labels of a column, which is read into memory."""
+        import pyarrow as pa
+
+        pieces = [batch.table for batch in self.select([name]).batches()]
+        return ArrowTable(pa.concat_tables(pieces)).codes(name)
+
+    def type_of(self, name: str) -> str:
+        """Give the Frictionless type of a column."""
+        return self._empty.type_of(name)
+
+    def build_grouped(
+        self, by: Sequence[str], labels: Sequence[tuple[Any, ...]], counts: Mapping[str, CountArray]
+    ) -> ArrowTable:
+        """Build a table with one row for each category."""
+        return self._empty.build_grouped(by, labels, counts)
+
+    def bound_released(self, counts: Mapping[str, CountArray], keep: Sequence[str]) -> int:
+        """Bound the size of the published file by that of its columns in memory."""
+        others = [name for name in keep if name not in counts]
+        size = sum(batch.table.nbytes for batch in self.select(others).batches()) if others else 0
+        return bound_file(size + 8 * self.rows * len(counts), self.rows, len(keep) + len(counts))
+
+    def write_released(
+        self, file: IO[bytes], counts: Mapping[str, CountArray], keep: Sequence[str]
+    ) -> None:
+        """Write the published table."""
+        pieces = self._build_pieces(counts, keep)
+        first = next(pieces)
+        write_pieces(file, self.extension, first.schema, _chain(first, pieces))
+
+    def _build_pieces(self, counts: Mapping[str, CountArray], keep: Sequence[str]) -> Iterator[Any]:
+        """The published table, batch by batch."""
+        others, start = [name for name in keep if name not in counts], 0
+        for batch in self._read_others(others):
+            part = slice(start, start + batch.rows)
+            yield batch.build_piece({name: values[part] for name, values in counts.items()}, keep)
+            start = part.stop
+
+    def _read_others(self, names: Sequence[str]) -> Iterator[ArrowTable]:
+        """The batches of the other columns; without any, batches of no columns."""
+        if names:
+            yield from self.select(names).batches()
+            return
+        import pyarrow as pa
+
+        for start in range(0, self.rows, BATCH_ROWS):
+            size = min(BATCH_ROWS, self.rows - start)
+            yield ArrowTable(pa.table({"": pa.nulls(size)}), self.kind, from_file=True)
+
+    @cached_property
+    def _empty(self) -> ArrowTable:
+        return ArrowTable(self.schema.empty_table(), self.kind, from_file=True)
+
+
+def _chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
+    yield first
+    yield from rest
