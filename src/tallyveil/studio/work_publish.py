@@ -23,8 +23,8 @@ from tallyveil.publish.options import ReleaseOptions
 from tallyveil.publish.plan import ROWS_PER_COUNT
 from tallyveil.publish.prepare import Prepared, find_order_remark
 from tallyveil.publish.preview import Preview, preview_release, remark_on_cost
+from tallyveil.publish.ranges import NO_UPPER
 from tallyveil.publish.receipt import Receipt
-from tallyveil.publish.request import NO_UPPER
 from tallyveil.publish.transaction import publish_table
 from tallyveil.query import Query
 from tallyveil.reading.precision import accuracy, epsilon_for
