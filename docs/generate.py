@@ -22,6 +22,9 @@ from tallyveil.publish.request_file import make_schema
 
 ROOT = Path(__file__).parents[1]
 STUBS = {"tv": "__init__.pyi", "tv.results": "results.pyi", "tv.papers": "papers/__init__.pyi"}
+WIDTH = 80
+"""The longest line of code that a page shows without scrolling."""
+
 TITLES = {"tv": "Public names", "tv.results": "Result classes", "tv.papers": "The papers"}
 
 
@@ -62,8 +65,11 @@ def reference_page() -> str:
     ]
     for space in STUBS:
         for heading, names in sections(space).items():
-            lines += ["", f"## {heading}", ""]
-            lines += [f"::: {module}.{name}" for module, name in names if module != "tallyveil"]
+            shown = [(module, name) for module, name in names if module != "tallyveil"]
+            lines += ["", f"## {heading}"] if shown else []
+            for module, name in shown:
+                options = f"{{heading: {space}.{name}, toc_label: {name}}}"
+                lines += ["", f"::: {module}.{name}", f"    options: {options}"]
     return "\n".join(lines) + "\n"
 
 
@@ -166,7 +172,7 @@ def _command(words: tuple[str, ...], command: Any) -> list[str]:
     lines = [f"## {name}", ""]
     for paragraph in (command.help or "").split("\n\n"):
         lines += [_text(paragraph), ""]
-    lines += ["```text", " ".join(usage), "```", ""]
+    lines += ["```text", _break_line(" ".join(usage)), "```", ""]
     if arguments:
         lines += ["| Argument | |", "|---|---|"]
         lines += [f"| `{_value(p)}` | {_cell(p.help)} |" for p in arguments]
@@ -177,7 +183,7 @@ def _command(words: tuple[str, ...], command: Any) -> list[str]:
         for text in (command.epilog or "").split("\n\n")
         if text.strip().startswith("tallyveil ")
     ]
-    return [*lines, "", "```sh", *examples, "```"]
+    return [*lines, "", "```sh", *map(_break_line, examples), "```"]
 
 
 def _options(options: list[Any]) -> list[str]:
@@ -205,6 +211,16 @@ def _default(option: Any) -> str:
         return ""
     values = option.default if isinstance(option.default, list | tuple) else [option.default]
     return ", ".join(f"`{value}`" for value in values)
+
+
+def _break_line(command: str) -> str:
+    """A long command over several lines, broken before options, so that pages show all of it."""
+    lines = [""]
+    for part in re.split(r" (?=--)", command):
+        if lines[-1] and len(f"{lines[-1]} {part} \\") > WIDTH:
+            lines.append("   ")
+        lines[-1] = f"{lines[-1]} {part}" if lines[-1] else part
+    return " \\\n".join(lines)
 
 
 def _text(text: str | None) -> str:

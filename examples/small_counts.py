@@ -37,7 +37,7 @@ def main(path: str = "small_counts.png") -> dict[str, list[float]]:
             "%",
         ),
     ]
-    panels(parts, path)
+    panels(parts, path, columns=2)
     for name, values in bias.items():
         print(
             f"{name:>12}: a true 0 is {values[0]:+.2f} off on average, a true 10 {values[10]:+.2f}"

@@ -50,3 +50,13 @@ def test_code_blocks_run(page, tmp_path, monkeypatch):
 
 def test_the_pages_have_code():
     assert len(WITH_CODE) >= 3
+
+
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_code_fits_the_column(page):
+    """80 characters are shown beside the two menus of the site; drawings in text may scroll."""
+    for kind, text in BLOCK.findall(page.read_text(encoding="utf-8")):
+        wide = [line for line in text.splitlines() if len(line) > 80 and "──" not in text]
+        assert kind == "text" or not wide, wide

@@ -1,4 +1,4 @@
-"""Mathematics on the pages of the documentation: every formula is set, nothing is garbled."""
+"""The pages as they are typeset: every formula is set, nothing is garbled or badly broken."""
 
 import importlib.util
 import re
@@ -18,22 +18,22 @@ WITH_MATHEMATICS = [
 
 
 @pytest.fixture(scope="module")
-def mathematics():
-    spec = importlib.util.spec_from_file_location("mathematics", DOCS / "mathematics.py")
+def typeset():
+    spec = importlib.util.spec_from_file_location("typeset", DOCS / "typeset.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
 @pytest.fixture(scope="module")
-def render(mathematics):
+def render(typeset):
     """A page as the site shows it, without what other plugins add."""
     config = load_config(str(ROOT / "mkdocs.yml"))
     extensions = [name for name in config.markdown_extensions if name != "pymdownx.snippets"]
 
     def read(page):
         reader = markdown.Markdown(extensions=extensions, extension_configs=config.mdx_configs)
-        return mathematics.on_page_content(reader.convert(page.read_text("utf-8")))
+        return typeset.on_page_content(reader.convert(page.read_text("utf-8")))
 
     return read
 
@@ -70,6 +70,14 @@ def test_theorems_have_headings_that_links_reach(render):
 
 
 @pytest.mark.parametrize("latex", [r"\unheard{x}", r"a & b"])
-def test_what_cannot_be_set_stops_the_build(mathematics, latex):
+def test_what_cannot_be_set_stops_the_build(typeset, latex):
     with pytest.raises(ValueError, match="cannot be set"):
-        mathematics.set_formula(latex, display=False)
+        typeset.set_formula(latex, display=False)
+
+
+def test_options_and_formulas_with_their_marks_are_not_broken(typeset):
+    shown = typeset.on_page_content("<code>tallyveil interpret f --by-state x</code> and a--b")
+    assert '<span class="unbroken">--by-state</span>' in shown
+    assert "a--b" in shown
+    shown = typeset.on_page_content('<span class="arithmatex">\\(x\\)</span>, so')
+    assert re.fullmatch(r'<span class="unbroken"><math.*</math>,</span> so', shown)
