@@ -36,7 +36,7 @@ ROUGHEST_TAU = 8.0
 ROUGHEST_PHI = 0.1
 """A table that needs a larger tau or phi than these is not smooth."""
 
-REACH = 3.0
+REACH = 4.0
 """So many standard deviations of a total must lie outside the fullest cell."""
 
 
