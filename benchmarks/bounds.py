@@ -52,8 +52,7 @@ def judge_cell(row: dict[str, Any], ours: tuple[str, ...], paper: str) -> str:
     having = [
         name
         for name in ours
-        if row[name]["mean"][0] <= allowed
-        and row[name]["mean"][1] <= SLACK * bounds["plain error"]
+        if row[name]["mean"][0] <= allowed and row[name]["mean"][1] <= SLACK * bounds["plain error"]
     ]
     return ", ".join(having) or "not had"
 

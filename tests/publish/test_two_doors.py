@@ -181,7 +181,7 @@ def through_python(table, options, folder):
 
 def open_ledger(path):
     book = tv.Ledger.create(path)
-    book.open("cases", 10)
+    book.open("cases", 10, "1e-5")
     return book
 
 
