@@ -277,13 +277,13 @@ class _Steps:
         job = self.studio.jobs.find(request.path_params["job"])
 
         async def tell() -> AsyncIterator[str]:
-            last = ""
+            last = None
             while True:
-                now = json.dumps(job.to_dict(), allow_nan=False)
+                now = job.to_dict()  # one look: what is told last is the state it ended in
                 if now != last:
                     last = now
-                    yield f"data: {now}\n\n"
-                if job.state != "running":
+                    yield f"data: {json.dumps(now, allow_nan=False)}\n\n"
+                if now["state"] != "running":
                     return
                 await asyncio.sleep(0.1)
 

@@ -174,7 +174,7 @@ def publish(
     findings = check_package(place.out)
     return {
         "folder": place.out,
-        "files": sorted([*release.files, "SHA256SUMS"]),
+        "files": sorted(path.name for path in Path(place.out).iterdir()),
         "findings": [finding.to_dict() for finding in findings],
         "ok": all(finding.ok for finding in findings),
         "remarks": remarks,
