@@ -6,6 +6,7 @@ SUITE = (
     "preserve",
     "certification",
     "throughput",
+    "scale",
     "startup",
     "studio",
     "accuracy",

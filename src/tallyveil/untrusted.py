@@ -7,14 +7,18 @@ or a device, and JSON is bounded in depth, digits and parts before it is built.
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import re
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-__all__ = ["escape_controls", "parse_json", "read_file"]
+__all__ = ["escape_controls", "hash_file", "parse_json", "read_file"]
 
 DEEPEST_JSON = 24
 """How many lists and objects may stand inside one another."""
@@ -38,6 +42,13 @@ CONTROLS = re.compile(
 )
 
 
+def hash_file(path: str | Path) -> tuple[int, str]:
+    """Give the size of a plain file and its SHA-256, with little memory; see `read_file`."""
+    with _open_plain(path) as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return file.tell(), digest
+
+
 def read_file(path: str | Path) -> bytes:
     """Read a whole file; anything but a plain file is an OSError, and is not waited for.
 
@@ -46,11 +57,18 @@ def read_file(path: str | Path) -> bytes:
     ...
     OSError: [Errno 22] not a plain file: '/dev/null'
     """
+    with _open_plain(path) as file:
+        return file.read()
+
+
+@contextmanager
+def _open_plain(path: str | Path) -> Iterator[BufferedReader]:
+    """Open a plain file without waiting for anything else."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with open(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(errno.EINVAL, "not a plain file", str(path))
-        return file.read()
+        yield file
 
 
 def parse_json(content: bytes, *, by_line: bool = False) -> Any:

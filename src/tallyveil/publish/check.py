@@ -6,7 +6,6 @@ whole documents are compared. What no check can show is that the draws were hone
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Callable
@@ -49,7 +48,7 @@ from tallyveil.publish.sum_files import list_stages
 from tallyveil.publish.unbiased import describe_unbiased
 from tallyveil.tables.base import Table
 from tallyveil.tables.source import read_released
-from tallyveil.untrusted import escape_controls, read_file
+from tallyveil.untrusted import escape_controls, hash_file, read_file
 
 __all__ = ["Finding", "check_package"]
 
@@ -173,7 +172,7 @@ def _check_files(root: Path) -> str:
     odd = sorted(set(listed) ^ (present - {CHECKSUMS}))
     require(not odd, f"{odd[:1]} is in the folder or in {CHECKSUMS}, but not in both")
     for name, value in listed.items():
-        found = hashlib.sha256(read_file(root / name)).hexdigest()
+        _, found = hash_file(root / name)
         require(found == value, f"{name} was changed: its checksum does not match")
     return f"{len(listed)} files, none missing, none changed, none added"
 
@@ -335,7 +334,7 @@ def _close(stated: Any, found: Any) -> bool:
 
 
 def _check_description(root: Path, table: Table, receipt: Receipt) -> str:
-    written = FileFacts.of(read_file(root / plain_name(receipt.table.file)))
+    written = FileFacts(*hash_file(root / plain_name(receipt.table.file)))
     stated = read_json(root / DATAPACKAGE)["resources"][0]
     types = {field["name"]: field["type"] for field in stated["schema"]["fields"]}
     require(set(types.values()) <= set(FIELD_TYPES), f"{DATAPACKAGE} has an unknown type")

@@ -95,8 +95,10 @@ def describe_data(
             fields.append({**plain, "constraints": {"required": True}})
             continue
         if name not in uppers:
-            own = "string" if name in data.index_names else data.type_of(name)
-            fields.append({"name": name, "type": (types or {}).get(name, own)})
+            kind = (types or {}).get(name)
+            if kind is None:
+                kind = "string" if name in data.index_names else data.type_of(name)
+            fields.append({"name": name, "type": kind})
             continue
         fields.append(
             {

@@ -32,8 +32,11 @@ __all__ = [
     "build_arrow",
     "damaged",
     "import_pyarrow",
+    "measure_parquet",
     "read_arrow",
     "read_released_arrow",
+    "require_size",
+    "require_whole",
     "wrap_arrow",
 ]
 
@@ -95,8 +98,7 @@ def read_released_arrow(
                 ),
             )
             read, schema = reader.read_all, pa.ipc.open_file(pa.BufferReader(content)).schema
-        if size > LARGEST_UNPACKED + UNPACKED_EACH * len(content):
-            raise TableError("The data unpack to far more than a file of that size should hold.")
+        require_size(size, len(content))
         return ArrowTable(read(), kind, from_file=True, schema=schema)
     except (pa.ArrowException, OSError, ValueError, KeyError) as problem:
         if isinstance(problem, TableError):
@@ -109,7 +111,7 @@ def _place_columns(content: bytes, counts: Sequence[str], labels: Sequence[str])
     import pyarrow as pa
 
     schema = pa.ipc.open_file(pa.BufferReader(content)).schema
-    _require_whole(schema, counts)
+    require_whole(schema, counts)
     return [schema.get_field_index(name) for name in (*labels, *counts)]
 
 
@@ -126,8 +128,15 @@ def _open_parquet(
     limit = {"thrift_container_size_limit": MOST_PARTS}
     schema = pq.ParquetFile(pa.BufferReader(content), **limit).schema_arrow
     file = pq.ParquetFile(pa.BufferReader(content), read_dictionary=list(labels), **limit)
-    meta, names = file.metadata, [*labels, *counts]
-    _require_whole(schema, counts)
+    names = [*labels, *counts]
+    require_whole(schema, counts)
+    size = measure_parquet(file, content, names)
+    return lambda: file.read(columns=names, use_threads=False), schema, size
+
+
+def measure_parquet(file: Any, content: Sequence[int], names: Sequence[str]) -> int:
+    """Add up what columns of a Parquet file unpack to, from the headers of its pages."""
+    meta = file.metadata
     paths = [meta.schema.column(at).path for at in range(meta.num_columns)]
     wanted = [paths.index(name) for name in names]
     size = 0
@@ -139,10 +148,16 @@ def _open_parquet(
             start = min(offset for offset in starts if offset is not None)
             size += sum(page_sizes(content, start, chunk.total_compressed_size))
             size += 8 * max(part.num_rows, chunk.num_values, 0)
-    return lambda: file.read(columns=names, use_threads=False), schema, size
+    return size
 
 
-def _require_whole(schema: Any, counts: Sequence[str]) -> None:
+def require_size(size: int, length: int) -> None:
+    """Refuse somebody else's file of `length` bytes that unpacks to far more."""
+    if size > LARGEST_UNPACKED + UNPACKED_EACH * length:
+        raise TableError("The data unpack to far more than a file of that size should hold.")
+
+
+def require_whole(schema: Any, counts: Sequence[str]) -> None:
     """Refuse a released file whose count columns are not there or not whole numbers."""
     import pyarrow as pa
 

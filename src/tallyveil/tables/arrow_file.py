@@ -12,15 +12,25 @@ import numpy as np
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
-from tallyveil.tables.arrow import ArrowTable, damaged, import_pyarrow, read_arrow
+from tallyveil.tables.arrow import (
+    MOST_PARTS,
+    ArrowTable,
+    damaged,
+    import_pyarrow,
+    measure_parquet,
+    read_arrow,
+    require_size,
+    require_whole,
+)
 from tallyveil.tables.arrow_write import bound_file, write_pieces
 from tallyveil.tables.base import BATCH_ROWS, CountArray, Table
 from tallyveil.tables.codes import Codes
 from tallyveil.tables.identity import FileIdentity
 from tallyveil.tables.streamed import FileTable
 
-__all__ = ["ArrowFile", "open_arrow"]
+__all__ = ["ArrowFile", "open_arrow", "open_released_parquet"]
 
+WINDOW = 1 << 12
 BUFFER = 1 << 20
 """Bytes read at once from each column of a Parquet file."""
 
@@ -52,6 +62,55 @@ def open_arrow(path: Path, kind: str) -> Table:
     if rows <= BATCH_ROWS or not all(map(_is_plain, schema.types)):
         return read_arrow(path, kind)
     return ArrowFile(identity, schema, tuple(schema.names), kind, rows)
+
+
+def open_released_parquet(path: Path, counts: Sequence[str]) -> Table:
+    """Open columns of counts of somebody else's Parquet file, to be read in batches.
+
+    What they unpack to is added up from headers first, as `read_released_arrow` does.
+    """
+    pa = import_pyarrow()
+    import pyarrow.parquet as pq
+
+    try:
+        identity = FileIdentity.of(path)
+        with (
+            FileBytes(path) as content,
+            pq.ParquetFile(path, thrift_container_size_limit=MOST_PARTS) as file,
+        ):
+            schema, meta = file.schema_arrow, file.metadata
+            require_whole(schema, counts)
+            require_size(measure_parquet(file, content, counts), len(content))
+            rows = sum(meta.row_group(at).num_rows for at in range(meta.num_row_groups))
+    except (pa.ArrowException, OSError, ValueError, KeyError) as problem:
+        if isinstance(problem, TableError):
+            raise
+        raise TableError("The file cannot be read as Parquet.") from problem
+    return ArrowFile(identity, schema, tuple(counts), "parquet", rows)
+
+
+class FileBytes(Sequence[int]):
+    """The bytes of a file, read where they are looked at."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = path.open("rb")
+        self.size = path.stat().st_size
+        self.start, self.window = 0, b""
+
+    def __enter__(self) -> FileBytes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, at: Any) -> Any:
+        if not 0 <= at - self.start < len(self.window):
+            self.file.seek(at)
+            self.start, self.window = at, self.file.read(WINDOW)
+        return self.window[at - self.start]
 
 
 def _is_plain(kind: Any) -> bool:

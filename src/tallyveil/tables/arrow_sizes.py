@@ -9,7 +9,7 @@ page headers, and the FlatBuffers of Arrow's footer and messages.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 __all__ = ["arrow_size", "page_sizes"]
 
@@ -21,7 +21,7 @@ STOP, TRUE, FALSE, BYTE, I64, DOUBLE, BINARY, LIST, SET, STRUCT = 0, 1, 2, 3, 6,
 FIXED = {TRUE: 0, FALSE: 0, BYTE: 1, DOUBLE: 8}
 
 
-def page_sizes(content: bytes, start: int, length: int) -> Iterator[int]:
+def page_sizes(content: Sequence[int], start: int, length: int) -> Iterator[int]:
     """Yield what every page of a column chunk unpacks to; a ValueError if they do not fit."""
     at, end = start, start + length
     if not 0 <= start <= end <= len(content):
@@ -35,7 +35,7 @@ def page_sizes(content: bytes, start: int, length: int) -> Iterator[int]:
         at += packed
 
 
-def _read_struct(content: bytes, at: int, depth: int) -> tuple[int, dict[int, int]]:
+def _read_struct(content: Sequence[int], at: int, depth: int) -> tuple[int, dict[int, int]]:
     """Where a Thrift struct ends, and its whole numbers by field."""
     if depth > DEEPEST:
         raise ValueError("a header is nested too deeply")
@@ -54,7 +54,7 @@ def _read_struct(content: bytes, at: int, depth: int) -> tuple[int, dict[int, in
         fields[number] = value
 
 
-def _read_value(content: bytes, at: int, kind: int, depth: int) -> tuple[int, int]:
+def _read_value(content: Sequence[int], at: int, kind: int, depth: int) -> tuple[int, int]:
     if kind in FIXED:
         return at + FIXED[kind], 0
     if BYTE < kind <= I64:
@@ -77,13 +77,13 @@ def _read_value(content: bytes, at: int, kind: int, depth: int) -> tuple[int, in
     raise ValueError("a header holds an unknown type")
 
 
-def _byte(content: bytes, at: int) -> int:
+def _byte(content: Sequence[int], at: int) -> int:
     if at >= len(content):
         raise ValueError("a header is cut short")
     return content[at]
 
 
-def _varint(content: bytes, at: int) -> tuple[int, int]:
+def _varint(content: Sequence[int], at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte, at = _byte(content, at), at + 1
@@ -95,7 +95,7 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
             raise ValueError("a number is too long")
 
 
-def _signed(content: bytes, at: int) -> tuple[int, int]:
+def _signed(content: Sequence[int], at: int) -> tuple[int, int]:
     at, value = _varint(content, at)
     return at, (value >> 1) ^ -(value & 1)
 

@@ -56,6 +56,9 @@ BEGINNINGS = (
 UNPACKED_LEAST, UNPACKED_EACH = 64 * 2**20, 30
 """Bytes that somebody else's text may unpack to, and how many more for each of its own."""
 
+LONG_RELEASE = 2 << 20
+"""Files of fewer bytes are read as a whole."""
+
 TEXT_ONLY = ("delimiter", "encoding", "comment", "skip_rows", "skip_footer")
 EXCEL_NOT = ("delimiter", "encoding")
 
@@ -95,8 +98,11 @@ def read_released(
 
     Nothing the file says of itself makes this cost much more than its size suggests.
     """
-    content = read_file(path)
     ending, packing = split_packing(path)
+    opened = _open_released(path, ending if not packing else "", (delimiter, encoding), counts)
+    if opened is not None and not labels:
+        return opened
+    content = read_file(path)
     if ending in PARQUET_ENDINGS + ARROW_ENDINGS and not packing:
         from tallyveil.tables.arrow import read_released_arrow
 
@@ -115,6 +121,21 @@ def read_released(
     if packing:
         content = unpack(content, packing, UNPACKED_LEAST + UNPACKED_EACH * len(content))
     return _wrap_text(_parse(content, delimiter, Form(), encoding, rows), packing)
+
+
+def _open_released(
+    path: Path, ending: str, written: tuple[str, str], counts: Sequence[str]
+) -> Table | None:
+    """Open a long file to be read in batches; None where it is read as a whole."""
+    if not path.is_file() or path.stat().st_size < LONG_RELEASE:
+        return None
+    if ending in TEXT_ENDINGS:
+        return open_plain(path, *written)
+    if ending not in PARQUET_ENDINGS:
+        return None
+    from tallyveil.tables.arrow_file import open_released_parquet
+
+    return open_released_parquet(path, counts)
 
 
 def read_published(path: Path, delimiter: str | None, encoding: str) -> Table:
