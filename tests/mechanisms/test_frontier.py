@@ -221,8 +221,8 @@ def test_refusals():
 
 def test_the_picture_has_the_familiar_mechanisms(tmp_path):
     curve = tv.frontier(tv.Query.count(8), 1, np.full(9, 1 / 9))
-    figure = curve.plot(tmp_path / "frontier.svg", {"a release": (1.0, 0.1)})
+    figure = curve.plot(tmp_path / "frontier.svg")
     text = (tmp_path / "frontier.svg").read_text()
     assert figure.axes
-    for name in ("plain geometric", "best guess", "rank matching", "a release"):
+    for name in ("plain geometric", "best guess", "rank matching"):
         assert name in text

@@ -408,6 +408,25 @@ def test_somebody_elses_files_are_bounded(tmp_path):
             read_released_excel(content.getvalue())
 
 
+def test_a_released_workbook_holds_values_and_says_nothing_of_itself(tmp_path):
+    made = release(make_book(GOOD, tmp_path / "c.xlsx")).data.to_bytes()
+    for change in (lambda book: setattr(book.active["A3"], "value", "=1+1"), lambda book: None):
+        book = openpyxl.load_workbook(io.BytesIO(made))
+        change(book)
+        buffer = io.BytesIO()
+        book.save(buffer)
+        with pytest.raises(TableError, match=r"holds a formula|says more of itself|never has"):
+            read_released_excel(buffer.getvalue())
+    parts = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(made)) as old, zipfile.ZipFile(parts, "w") as new:
+        for name in old.namelist():
+            text = old.read(name)
+            cell = b"<f>1+1</f><v>2</v>"
+            new.writestr(name, text.replace(b"<v>3</v>", cell) if "sheet1" in name else text)
+    with pytest.raises(TableError, match="holds a formula"):
+        read_released_excel(parts.getvalue())
+
+
 def test_a_form_says_what_is_wrong():
     with pytest.raises(UsageError, match="must differ"):
         Form(thousands=",", decimal=",")

@@ -112,6 +112,12 @@ def _make_parameter(field: Field[Any], required: bool) -> inspect.Parameter:
 def make_options(asked: Mapping[str, Any]) -> ReleaseOptions:
     """The options as the library takes them; what was not given keeps its default."""
     found = {name: value for name, value in asked.items() if value is not None}
+    if isinstance(found.get("categories"), list) and all(
+        isinstance(text, str) for text in found["categories"]
+    ):
+        from tallyveil.tables.categories import read_column_lists
+
+        found["categories"] = read_column_lists(found["categories"])
     if "loss" in found:
         from tallyveil.loss import parse_loss
 

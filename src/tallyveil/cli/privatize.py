@@ -131,3 +131,9 @@ def _show_remark(prepared: Prepared) -> None:
     for remark in (find_order_remark(prepared), remark_on_cost(cost)):
         if remark:
             note(remark)
+    cut = [name for name, column in prepared.counts.items() if column.above]
+    if cut:
+        note(
+            f"Some counts of {', '.join(cut)} lie above --upper and are cut to it: that part is "
+            "lost. How much it is, --confidential-report says."
+        )

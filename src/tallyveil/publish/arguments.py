@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from numbers import Integral
 from typing import Any
 
 from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.exact import exact_epsilon
 from tallyveil.publish.options import ReleaseOptions
 
 __all__ = [
+    "check_epsilon",
     "check_whole",
     "list_given",
     "read_names",
@@ -32,6 +35,9 @@ SWITCHES = (
 )
 WRITTEN = ("count", "by", "where", "keep", "drop", "dataset", "hierarchy", "zero", "other")
 """Options whose words go into files."""
+
+LEAST_EPSILON = Fraction(1, 10**8)
+"""Shares of less could not be certified in 62-bit integers."""
 
 LARGEST_WHOLE = 10**6
 """Nobody is counted more often than this."""
@@ -81,6 +87,15 @@ def read_per_column(
 def write_underscores(word: str) -> str:
     """A word as Python writes it, from the command line's hyphens."""
     return str(word).replace("-", "_")
+
+
+def check_epsilon(value: Any, argument: str) -> Fraction:
+    """An exact epsilon of at least `LEAST_EPSILON`."""
+    epsilon = exact_epsilon(value, argument)
+    if epsilon < LEAST_EPSILON:
+        hint = "With less, the noise is wider than any count."
+        raise ArgumentError(argument, f"be at least {float(LEAST_EPSILON):g}", value, hint)
+    return epsilon
 
 
 def check_whole(value: Any, argument: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ MOST_UNCHANGED = 1000
 
 MOST_SHOWN = 12
 """How many names an error lists."""
+
+NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
+"""A name that may be a count: the first row in place of a header that is missing."""
 
 ROW_ORDERS = {
     "categories": "that of the public list of categories",
@@ -157,6 +161,12 @@ def _unnamed_columns(names: Sequence[str]) -> TableError:
 
 
 def _no_such_column(name: str, source: Table, hint: str = "") -> TableError:
+    if any(NUMBER.fullmatch(other.strip()) for other in source.names):
+        return TableError(
+            f"There is no column {name!r}. The names are not shown, because some are numbers: "
+            "perhaps the file has no line with names at its top. Add one, or see `tallyveil "
+            "inspect`."
+        )
     known = _list_names(source.names)
     return TableError(f"There is no column {name!r}. The columns are: {known}.{hint}")
 

@@ -252,7 +252,21 @@ class ReleaseOptions:
     )
     categories: Any = field(
         default=None,
-        metadata=_told("The public list of categories: a file, or values with commas.", TABLE),
+        metadata=_told(
+            "The public list of categories: a file, or values with commas. For several columns "
+            "COLUMN=VALUES each: every combination is published.",
+            TABLE,
+            "many",
+        ),
+    )
+    bins: Any = field(
+        default=None,
+        metadata=_told(
+            "Count a number by ranges that begin at these public limits, such as age=0,18,45,65 "
+            "for 0-17, 18-44, 45-64 and 65+; repeat for more.",
+            TABLE,
+            "many",
+        ),
     )
     other: str | None = field(
         default=None,
@@ -356,14 +370,10 @@ class ReleaseOptions:
             "switch",
         ),
     )
-    title: str | None = field(
-        default=None, metadata=_told("What the release is called, on every document.", ABOUT)
-    )
+    title: str | None = field(default=None, metadata=_told("What the release is called.", ABOUT))
     publisher: str | None = field(default=None, metadata=_told("Who publishes it.", ABOUT))
     contact: str | None = field(default=None, metadata=_told("Where readers can ask.", ABOUT))
-    period: str | None = field(
-        default=None, metadata=_told("The time the counts are about, such as 2026-01.", ABOUT)
-    )
+    period: str | None = field(default=None, metadata=_told("Such as 2026-01.", ABOUT))
     licence: str | None = field(
         default=None, metadata=_told("What readers may do with it, such as CC-BY-4.0.", ABOUT)
     )

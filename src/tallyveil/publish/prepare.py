@@ -132,6 +132,7 @@ class Prepared:
                 request.categories,
                 request.where,
                 other=request.other_place,
+                bins=request.bins,
             )
             return {column.name: counted}
         truth = {name: self.source.counts(name) for name in self.counts}
@@ -261,6 +262,7 @@ def _count_microdata(
         request.where,
         stays=stays,
         other=request.other_place,
+        bins=request.bins,
     )
     counts = {column.name: clip_counts(counted, column.upper or CEILING)}
     layout = Layout((*request.by, column.name), ROW_ORDERS["categories"], grouped=True)

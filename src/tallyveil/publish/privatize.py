@@ -130,6 +130,10 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
         "age >= 18", and the public list of categories. With `count`, `by` names the category
         columns of a table that is already aggregated. What is published for `by` has the types
         of the list.
+    bins : mapping, str or sequence of str
+        Microdata counted by ranges of a number that begin at public limits: {"age": [0, 18, 65]}
+        or "age=0,18,65" gives 0-17, 18-64 and 65+. Every combination with the other columns'
+        categories is published.
     other : str
         The public cell that every category which is not listed is counted in.
     order : str

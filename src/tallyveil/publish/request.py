@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +16,7 @@ from tallyveil.loss import Loss
 from tallyveil.properties import check_names
 from tallyveil.publish.about import About, check_about
 from tallyveil.publish.arguments import (
+    check_epsilon,
     list_given,
     read_names,
     read_per_column,
@@ -34,7 +36,13 @@ from tallyveil.publish.tradeoff import check_tradeoff
 from tallyveil.publish.unit import PrivacyUnit, check_disjoint, check_unit
 from tallyveil.query import Query
 from tallyveil.sums.tree import Tree
-from tallyveil.tables.categories import Label, find_category, public_categories
+from tallyveil.tables.bins import Bins, read_bins
+from tallyveil.tables.categories import (
+    Label,
+    combine_categories,
+    find_category,
+    public_categories,
+)
 from tallyveil.tables.conditions import Condition, parse_conditions
 from tallyveil.tables.form import Form
 
@@ -77,6 +85,7 @@ class Request:
     where: tuple[Condition, ...]
     categories: tuple[Label, ...]
     other: str | None
+    bins: Mapping[str, Bins]
     order: str
     keep: tuple[str, ...]
     drop: tuple[str, ...]
@@ -132,6 +141,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
     by, counted = read_names(options.by, "by"), read_names(options.count, "count")
     microdata = bool(by) and not counted
     _check_columns(options, by, counted, microdata or array)
+    bins = _check_bins(options, by, microdata)
     names = counted or (COUNT_OF_ROWS,)
     uppers = read_per_column(options.upper, names, "upper", check_upper)
     hierarchy = check_hierarchy(options, names)
@@ -174,6 +184,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         parse_conditions(list_given(options.where)),
         _check_categories(options, by),
         None if options.other is None else str(options.other),
+        bins,
         options.order,
         *_check_kept(options, names),
         options.allow_duplicates,
@@ -216,7 +227,7 @@ def _check_columns(
         raise ArgumentError("count", "name the column of counts", hint=hint)
     if set(by) & set(counted):
         raise ArgumentError("by", "name public columns, not a column of counts")
-    if by and not counted and options.categories is None:
+    if by and not counted and options.categories is None and not options.bins:
         hint = "A category that appears only because somebody is in it gives that person away."
         rule = "list the public categories when microdata are counted"
         raise ArgumentError("categories", rule, hint=hint)
@@ -243,12 +254,20 @@ def _check_categories(options: ReleaseOptions, by: tuple[str, ...]) -> tuple[Lab
     """The public list of categories, with the cell for all others."""
     if options.other is not None and not str(options.other).strip():
         raise ArgumentError("other", "be a label for the cell of everything that is not listed")
-    if options.categories is None:
+    given = combine_categories(options.categories, by, read_bins(options.bins))
+    if given is None:
         if options.other is not None:
             raise UsageError("'other' goes with 'categories': what is not listed there is other.")
         return ()
     other = None if options.other is None else str(options.other)
-    return public_categories(options.categories, by, other)
+    return public_categories(given, by, other)
+
+
+def _check_bins(options: ReleaseOptions, by: tuple[str, ...], microdata: bool) -> dict[str, Bins]:
+    bins = read_bins(options.bins)
+    if bins and not (microdata and set(bins) <= set(by)):
+        raise ArgumentError("bins", "name columns of 'by', where microdata are counted")
+    return bins
 
 
 def _check_method(options: ReleaseOptions) -> tuple[str, str]:
@@ -345,7 +364,7 @@ def _find_epsilons(
             hint = "Smaller is more private; 1.0 is a usual start."
             raise ArgumentError("epsilon", "be given, or 'within' instead of it", hint=hint)
         names = read_names(options.count, "count") or (COUNT_OF_ROWS,)
-        return read_per_column(options.epsilon, names, "epsilon", exact_epsilon)
+        return read_per_column(options.epsilon, names, "epsilon", check_epsilon)
     if options.epsilon is not None:
         raise UsageError("Give either 'epsilon' or 'within'.")
     able = [name for name, kind in KINDS.items() if kind.promises_accuracy]

@@ -57,6 +57,13 @@ OWN: dict[str, dict[str, Any]] = {
     "nested": NAMES,
     "invariant": NAMES,
     "disjoint": {"anyOf": [TEXT, {"type": "array", "items": NAMES}]},
+    "bins": {
+        "anyOf": [
+            TEXT,
+            {"type": "array", "items": TEXT},
+            {"type": "object", "additionalProperties": {"type": "array", "items": NUMBER}},
+        ]
+    },
     "categories": {
         "anyOf": [
             TEXT,

@@ -18,6 +18,7 @@ import numpy as np
 from tallyveil.arrays import Integers, Mask
 from tallyveil.errors import ArgumentError, TableError
 from tallyveil.tables.base import BATCH_ROWS, Table
+from tallyveil.tables.bins import Bins
 from tallyveil.tables.codes import normal_label
 from tallyveil.tables.conditions import Condition
 from tallyveil.tables.delimited import read_delimited
@@ -25,10 +26,12 @@ from tallyveil.tables.distinct import CANNOT_HASH, find_repeat
 
 __all__ = [
     "Label",
+    "combine_categories",
     "count_rows",
     "find_category",
     "place_categories",
     "public_categories",
+    "read_column_lists",
     "require_distinct",
     "select_rows",
     "sorted_order",
@@ -80,6 +83,42 @@ def public_categories(
         labels.append((other,) * len(by))
     columns = (_unify(values, is_text) for values in zip(*labels, strict=True))
     return tuple(zip(*columns, strict=True))
+
+
+def combine_categories(categories: Any, by: Sequence[str], bins: Mapping[str, Bins]) -> Any:
+    """Add the ranges of `bins` to the categories of the other columns: every combination."""
+    if not bins:
+        return categories
+    others = [name for name in by if name not in bins]
+    if isinstance(categories, Mapping):
+        named = dict(categories)
+    elif len(others) == 1 and categories is not None:
+        named = {others[0]: [label for (label,) in public_categories(categories, others)]}
+    elif categories is None and not others:
+        named = {}
+    else:
+        rule = f"give the values of each column without bins: {', '.join(others) or 'none'}"
+        raise ArgumentError("categories", rule, hint="For example --categories sex=f,m.")
+    return named | {name: ranges.labels for name, ranges in bins.items()}
+
+
+def read_column_lists(texts: Sequence[str]) -> Any:
+    """Read categories as a command line gives them: one list, or one for each column.
+
+    >>> read_column_lists(["a,b"]), read_column_lists(["sex=f,m", "region=N,S"])
+    ('a,b', {'sex': ['f', 'm'], 'region': ['N', 'S']})
+    """
+    if len(texts) == 1 and ("=" not in texts[0] or Path(texts[0]).is_file()):
+        return texts[0]
+    found: dict[str, list[Any]] = {}
+    for text in texts:
+        name, sign, values = text.partition("=")
+        if not sign or name.strip() in found:
+            rule = "be one list, or COLUMN=VALUES for each column"
+            raise ArgumentError("categories", rule, text)
+        labels = public_categories(values, [name.strip()])
+        found[name.strip()] = [label for (label,) in labels]
+    return found
 
 
 def find_category(categories: Sequence[Label], label: str) -> int:
@@ -145,7 +184,7 @@ def _repeated_category(row: int, names: Sequence[str]) -> TableError:
     return TableError(
         f"Row {row + 1} repeats the category of an earlier row "
         f"({', '.join(names[:4])}{', ...' if len(names) > 4 else ''}): one person could be in "
-        "both. Merge the rows, or allow duplicates if every row is a unit of its own."
+        "both. Merge the rows, or say --allow-duplicates if every row is a unit of its own."
     )
 
 
@@ -180,11 +219,13 @@ def count_rows(
     *,
     stays: Mask | None = None,
     other: int | None = None,
+    bins: Mapping[str, Bins] | None = None,
 ) -> Integers:
     """Count the rows of microdata that meet all conditions in each public category, in batches.
 
     A row with a category that is not listed counts for the category at `other`; without one it
-    raises a `TableError`. Only rows in `stays` are counted, if it is given.
+    raises a `TableError`. Only rows in `stays` are counted, if it is given. Numbers of a column
+    in `bins` count for the range they lie in; conditions see the numbers themselves.
     """
     for name in by:
         if name not in (*table.names, *table.index_names):
@@ -193,7 +234,7 @@ def count_rows(
     counts, start = np.zeros(len(categories), dtype=np.int64), 0
     for batch in table.batches():
         rows = slice(start, start + batch.rows)
-        places = _place_rows(batch, by, categories, other)
+        places = _place_rows(batch, by, categories, other, bins)
         unlisted = met[rows] & (places < 0)
         if unlisted.any():
             raise TableError(
@@ -231,7 +272,11 @@ def place_categories(
 
 
 def _place_rows(
-    table: Table, by: Sequence[str], categories: Sequence[Label], other: int | None
+    table: Table,
+    by: Sequence[str],
+    categories: Sequence[Label],
+    other: int | None,
+    bins: Mapping[str, Bins] | None = None,
 ) -> Integers:
     """Find the position of every row's category in the public list; `other` if it is not there.
 
@@ -245,8 +290,10 @@ def _place_rows(
         parts = [label[at] for label in listed_labels]
         code_of = {part: code for code, part in enumerate(dict.fromkeys(parts))}
         column = table.codes(name)
+        ranges = (bins or {}).get(name)
+        labels = column.labels if ranges is None else map(ranges.find, column.labels)
         listed = np.array(
-            [code_of.get(normal_label(label), -1) for label in column.labels], dtype=np.int64
+            [code_of.get(normal_label(label), -1) for label in labels], dtype=np.int64
         )
         found = listed[column.codes]
         pairs = known * len(code_of) + [code_of[part] for part in parts]

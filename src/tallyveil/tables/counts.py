@@ -41,6 +41,14 @@ LARGEST_EXACT = 2**53
 MISSING = frozenset({"", "na", "nan", "n/a", "null", "none", "-", "."})
 
 
+HINTS = {
+    "text": " A code for a missing count is declared with --missing, a separator of thousands with "
+    "--thousands; a row that is no row of the table is left out with --skip-footer or --comment.",
+    "no value": " If it is public that this count is missing, --missing leaves such rows out.",
+}
+"""What would work, by what a row holds."""
+
+
 class RowError(TableError):
     """A row that holds no count: says which row of which column, never what it holds."""
 
@@ -48,7 +56,7 @@ class RowError(TableError):
         self.column, self.row, self.what = column, row, what
         super().__init__(
             f"Column {column!r} must hold a whole number of at least 0 in every row. "
-            f"Row {row} holds {what}."
+            f"Row {row} holds {what}.{HINTS.get(what, '')}"
         )
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -221,7 +229,9 @@ def _describe_text(cell: str) -> str:
         return "text"
     if not math.isfinite(number):
         return "no finite number"
-    return "a negative number" if number < 0 else "a fraction"
+    if number < 0:
+        return "a negative number"
+    return "a fraction" if number != int(number) else "a number that is not in plain digits"
 
 
 def _describe_type(values: NDArray[Any]) -> str:

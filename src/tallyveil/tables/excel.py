@@ -48,6 +48,7 @@ PARTS = {
 }
 """The parts of a workbook that is written here."""
 
+CORE = "docProps/core.xml"
 NO_DATES = (
     '<cp:coreProperties xmlns:cp="http://schemas.openxmlformats.org/package/2006/metadata/'
     'core-properties"/>'
@@ -117,7 +118,10 @@ def read_released_excel(content: bytes) -> ExcelTable:
     book = _open(openpyxl, content, LARGEST_UNPACKED + UNPACKED_EACH * len(content), PARTS)
     if book.sheetnames != [SHEET]:
         raise TableError("A released workbook has one sheet.")
-    return _read_sheet(book[SHEET], Form())
+    table = _read_sheet(book[SHEET], Form())
+    for name in table.names:
+        table.cells(name)  # a formula or an error is no released value
+    return table
 
 
 def _open(openpyxl: Any, raw: bytes, most: int, parts: set[str] | None = None) -> Any:
@@ -131,6 +135,8 @@ def _open(openpyxl: Any, raw: bytes, most: int, parts: set[str] | None = None) -
                 raise TableError("The released workbook has parts that a release never has.")
             if parts is not None and any(b"<!" in packed.read(name) for name in names):
                 raise TableError("The released workbook declares something of its own.")
+            if parts is not None and packed.read(CORE) != NO_DATES.encode():
+                raise TableError("The released workbook says more of itself than a release does.")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about styles and extensions, which are left behind
             return openpyxl.load_workbook(io.BytesIO(raw))
@@ -266,7 +272,7 @@ def _write_again(content: bytes) -> bytes:
         zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as new,
     ):
         for name in sorted(old.namelist()):
-            part = NO_DATES.encode() if name == "docProps/core.xml" else old.read(name)
+            part = NO_DATES.encode() if name == CORE else old.read(name)
             new.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), part, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
 

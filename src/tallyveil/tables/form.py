@@ -35,6 +35,9 @@ class Form:
     def __post_init__(self) -> None:
         if self.delimiter == "tab":
             object.__setattr__(self, "delimiter", "\t")
+        if self.delimiter is not None and len(self.delimiter) != 1:
+            hint = "Such as ',' or ';'; the word tab stands for a tab."
+            raise ArgumentError("delimiter", "be one character", self.delimiter, hint)
         for name in ("skip_rows", "skip_footer"):
             lines = getattr(self, name)
             if isinstance(lines, bool) or not isinstance(lines, int) or lines < 0:

@@ -1,0 +1,105 @@
+"""Numbers counted by public ranges, and every combination of categories."""
+
+import pytest
+from typer.testing import CliRunner
+
+import tallyveil as tv
+from tallyveil.cli.app import app
+from tallyveil.errors import ArgumentError, TableError
+from tallyveil.tables.bins import Bins, read_bins
+
+AGES = [0, 17, 18, 44, 45, 64, 65, 99, 30, 31.5]
+PEOPLE = "age,sex\n" + "".join(f"{age},{'fm'[i % 2]}\n" for i, age in enumerate(AGES))
+LABELS = ["0-17", "18-44", "45-64", "65+"]
+
+
+@pytest.fixture
+def people(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text(PEOPLE)
+    return path
+
+
+def count(table, **options):
+    made = tv.privatize(table, **{"upper": 99, "epsilon": 50, **options})
+    return made.table.to_pydict()
+
+
+def test_a_number_is_counted_by_ranges(people, tmp_path):
+    found = count(people, by="age", bins="age=0,18,45,65", out=tmp_path / "out")
+    assert found == {"age": LABELS, "count": [2, 4, 2, 2]}
+    assert all(finding.ok for finding in tv.check_package(tmp_path / "out"))
+    assert count(people, by="age", bins={"age": [0, 18, 45, 65]}) == found
+
+
+def test_conditions_see_the_number_itself(people):
+    found = count(people, by="age", bins="age=0,18,45,65", where="age < 31")
+    assert found["count"] == [2, 2, 0, 0]
+
+
+def test_every_combination_is_published(people, tmp_path):
+    options = ["--by", "age", "--by", "sex", "--bins", "age=0,18,45,65", "--categories", "sex=f,m"]
+    words = ["--upper", "99", "--epsilon", "50", "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, ["privatize", str(people), *options, *words])
+    assert done.exit_code == 0, done.output
+    lines = (tmp_path / "out" / "data.csv").read_text().split()
+    assert lines[1:] == [
+        *("0-17,f,1", "0-17,m,1", "18-44,f,2", "18-44,m,2"),
+        *("45-64,f,1", "45-64,m,1", "65+,f,1", "65+,m,1"),
+    ]
+    assert all(finding.ok for finding in tv.check_package(tmp_path / "out"))
+
+
+def test_columns_without_bins_are_combined_as_well(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("region,sex\nN,f\nS,m\nN,m\n")
+    (tmp_path / "regions.txt").write_text("N\nS\n")
+    options = ["--by", "region", "--by", "sex", "--upper", "9", "--epsilon", "50"]
+    listed = ["--categories", f"region={tmp_path / 'regions.txt'}", "--categories", "sex=f,m"]
+    out = ["--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, ["privatize", str(path), *options, *listed, *out])
+    assert done.exit_code == 0, done.output
+    lines = (tmp_path / "out" / "data.csv").read_text().split()
+    assert lines == ["region,sex,count", "N,f,1", "N,m,1", "S,f,0", "S,m,1"]
+
+
+def test_structural_zeros_of_combinations(people):
+    options = {"by": ["age", "sex"], "bins": "age=0,18", "categories": {"sex": ["f", "m"]}}
+    path = people.with_name("old.csv")
+    path.write_text("age,sex\n20,f\n30,m\n")
+    found = count(path, **options, zero="age = 0-17 and sex = m")
+    assert found["count"] == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("row", ["-1,f", ",f", "old,f"])
+def test_what_lies_in_no_range_is_refused_or_other(people, row):
+    people.write_text(PEOPLE + row + "\n")
+    options = {"by": "age", "bins": "age=0,18,45,65"}
+    with pytest.raises(TableError, match="not in the public list") as refused:
+        count(people, **options)
+    assert "old" not in str(refused.value)
+    assert count(people, **options, other="unknown")["count"][-1] == 1
+
+
+@pytest.mark.parametrize(
+    "bins",
+    ["age", "age=", "age=18,0", "age=0,0", "age=a,b", "=0,1", ["age=0", "age=1"], {"age": []}],
+)
+def test_limits_that_do_not_rise_are_refused(bins):
+    with pytest.raises(ArgumentError, match="'bins' must"):
+        read_bins(bins)
+
+
+def test_bins_belong_to_microdata(people):
+    with pytest.raises(ArgumentError, match="'bins' must name columns of 'by'"):
+        count(people, by="sex", categories="f,m", bins="age=0,18")
+    with pytest.raises(ArgumentError, match="'bins' must name columns of 'by'"):
+        count(people, count="age", keep="all", by=None, bins="age=0,18")
+    with pytest.raises(ArgumentError, match="values of each column without bins"):
+        count(people, by=["age", "sex"], bins="age=0,18")
+
+
+def test_labels_of_ranges():
+    assert Bins((0.0, 1.0, 3.0)).labels == ("0", "1-2", "3+")
+    assert Bins((0.5, 1.5)).labels == ("0.5 to below 1.5", "1.5+")
+    assert Bins((-5.0, 0.0)).find("-0.5") == "-5--1"
