@@ -151,7 +151,8 @@ class MissingExtraError(TallyveilError, ImportError):
     def __init__(self, library: str, extra: str) -> None:
         super().__init__(
             f"This needs {library}, which is not installed. "
-            f"Install it with: pip install 'tallyveil[{extra}]'"
+            f"It belongs to the extra '{extra}' of Tallyveil: install that where you installed "
+            f"Tallyveil from, or {library} itself."
         )
 
 

@@ -12,13 +12,14 @@ import json
 import os
 import re
 import stat
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-__all__ = ["escape_controls", "hash_file", "parse_json", "read_file"]
+__all__ = ["escape_controls", "hash_file", "parse_json", "read_file", "remove_invisible"]
 
 DEEPEST_JSON = 24
 """How many lists and objects may stand inside one another."""
@@ -36,6 +37,9 @@ MOST_DIGITS = 4000
 LONG_NUMBER = re.compile(rb"[0-9]{%d}" % MOST_DIGITS)
 STRING = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\Z)', re.DOTALL)
 BRACKET = re.compile(rb"[\[\]{}]")
+INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Characters that take no room or no ink although they count as printable."""
+
 CONTROLS = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
@@ -127,6 +131,21 @@ def escape_controls(text: str) -> str:
     'a\\x1b[31mb\\u202e'
     """
     return CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def remove_invisible(text: str) -> str:
+    r"""Leave out the characters of a name that nobody sees.
+
+    >>> remove_invisible("ca\u200bses")
+    'cases'
+    """
+    return text if text.isascii() and text.isprintable() else "".join(filter(_is_seen, text))
+
+
+def _is_seen(letter: str) -> bool:
+    is_selector = "VARIATION SELECTOR" in unicodedata.name(letter, "")
+    unseen = unicodedata.category(letter) in ("Cf", "Cc", "Cs") or letter in INVISIBLE
+    return not (unseen or is_selector)
 
 
 def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -122,7 +122,7 @@ def test_an_output_folder_that_exists(refused, good, tmp_path):
 
 @pytest.mark.parametrize("epsilon", ["1e-999", "0", "-1", "nan", "1e9999999", "one", "1/0"])
 def test_an_epsilon_that_is_none(refused, good, epsilon):
-    assert "'epsilon' must" in refused(good, "--epsilon", epsilon, code=2)
+    assert "--epsilon must" in refused(good, "--epsilon", epsilon, code=2)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ import csv
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tallyveil as tv
@@ -82,8 +83,7 @@ def test_a_value_that_cannot_have_been_released(tallyveil, certified, value):
     ("words", "said"),
     [
         ((), "either --released or a FILE"),
-        (("--query", "count:4"), "either --within or --epsilon"),
-        (("--query", "count:4", "--within", "1", "--epsilon", "1"), "either --within"),
+        (("--query", "count:4"), "--mechanism does not go with --query"),
         (("t.csv", "--released", "7"), "either --released or a FILE"),
         ((".",), "leave out --mechanism"),
     ],
@@ -194,7 +194,7 @@ def test_a_release_folder_is_read_by_itself(tallyveil, tmp_path):
     (tmp_path / "other").mkdir()
     tv.certify(tv.geometric(tv.Query.count(8), 1)).save(tmp_path / "other" / "mechanism.json")
     nothing = tallyveil("interpret", tmp_path / "other", "--column", "cases")
-    assert "not the folder of a release" in nothing.stderr
+    assert "holds no readable receipt.json" in nothing.stderr
 
 
 def test_a_release_that_matched_ranks_is_read_as_a_whole(tallyveil, tmp_path):
@@ -267,3 +267,35 @@ def test_structural_zeros_are_certain_and_add_nothing(tallyveil, tmp_path):
     assert {line.split(",", 2)[2] for line in women} == {"0,0,0,0"}
     told = tallyveil("interpret", out, "--column", "cases", "--json", check=0).stdout
     assert json.loads(told)["total"]["value"] == pytest.approx(tv.estimate_total(out).value)
+
+
+def test_a_folder_of_levels_says_what_it_is(tallyveil, tmp_path):
+    folder = tmp_path / "levels"
+    tv.privatize_levels([3, 1, 4, 1], upper=9, levels=[2, 1], out=folder)
+    for words in ((), ("--by", "state"), ("--released", "3")):
+        done = tallyveil("interpret", folder, *words, check=1)
+        assert "holds 2 releases, one for each privacy level: name one of them" in done.stderr
+    tallyveil("interpret", folder / "level-1-epsilon-2", "--released", "3", check=0)
+
+
+def test_a_query_asks_for_one_thing(tallyveil):
+    for words in ((), ("--within", "1", "--epsilon", "1")):
+        done = tallyveil("interpret", "--query", "count:4", *words, check=2)
+        assert "either --within or --epsilon" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--by", "county", "--prior", "uniform"), "--prior does not go with totals"),
+        (("--released", "3", "--out", "new.csv"), "--out does not go with --released"),
+        (("--column", "cases", "--plot", "new.png"), "--plot does not go with a whole column"),
+        (("--query", "count:9", "--epsilon", "1"), "FILE does not go with --query"),
+    ],
+    ids=["totals", "one answer", "column", "query"],
+)
+def test_no_option_is_ignored(tallyveil, tmp_path, words, said):
+    folder = tmp_path / "release"
+    frame = pd.DataFrame({"county": list("abcd"), "cases": [3, 1, 4, 1]})
+    tv.privatize(frame, count="cases", keep="county", upper=9, epsilon=1, out=folder)
+    assert said in tallyveil("interpret", folder, *words, check=2).stderr

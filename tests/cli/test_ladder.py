@@ -3,8 +3,6 @@ import json
 import shutil
 from fractions import Fraction
 
-import pytest
-
 import tallyveil as tv
 
 
@@ -92,48 +90,15 @@ def test_a_level_takes_the_options_of_privatize(tallyveil, tmp_path):
     tallyveil("check", folder, check=0)
 
 
-@pytest.mark.parametrize("missing", ["level-1-epsilon-2", "receipt.json"])
-def test_levels_that_do_not_belong_together_are_found(tallyveil, cases, tmp_path, missing):
-    folder = tmp_path / "levels"
-    words = (
-        "ladder",
-        cases,
-        "--keep",
-        "all",
-        "--count",
-        "cases",
-        "--upper",
-        10,
-        "--epsilons",
-        "2,1",
-    )
-    tallyveil(*words, "--out", folder, check=0)
-    if missing == "receipt.json":
-        (folder / "level-2-epsilon-1" / missing).unlink()
-    else:
-        shutil.rmtree(folder / missing)
-    tallyveil("check", folder, check=1)
-
-
-def test_an_overspent_budget_writes_nothing(tallyveil, cases, ledger, history, tmp_path):
-    folder = tmp_path / "levels"
-    words = (
-        "ladder",
-        cases,
-        "--keep",
-        "all",
-        "--count",
-        "cases",
-        "--upper",
-        10,
-        "--epsilons",
-        "3,1",
-    )
-    account = ("--ledger", ledger, "--dataset", "cases")
-    done = tallyveil(*words, "--out", folder, *account, check=1)
-    assert "Nothing was spent" in done.stderr
-    assert not folder.exists()
-    assert history() == []
+def test_levels_that_do_not_belong_together_are_found(tallyveil, tmp_path):
+    whole = tmp_path / "levels"
+    tv.privatize_levels([3, 1, 4, 1], upper=10, levels=[2, 1], out=whole)
+    without_level = shutil.copytree(whole, tmp_path / "without level")
+    shutil.rmtree(without_level / "level-1-epsilon-2")
+    without_receipt = shutil.copytree(whole, tmp_path / "without receipt")
+    (without_receipt / "level-2-epsilon-1" / "receipt.json").unlink()
+    tallyveil("check", without_level, check=1)
+    tallyveil("check", without_receipt, check=1)
 
 
 def test_the_true_count_stays_out_of_the_ledger(tallyveil, ledger, history):
@@ -153,30 +118,6 @@ def test_the_true_count_stays_out_of_the_ledger(tallyveil, ledger, history):
         )
     assert len(history()) == 2
     assert "4242" not in json.dumps(history())
-
-
-def test_kept_columns(tallyveil, cases, tmp_path):
-    folder = tmp_path / "levels"
-    tallyveil(
-        "ladder",
-        cases,
-        "--count",
-        "cases",
-        "--upper",
-        10,
-        "--epsilons",
-        "1",
-        "--keep",
-        "fips",
-        "--drop",
-        "county",
-        "--drop",
-        "rate",
-        "--out",
-        folder,
-        check=0,
-    )
-    assert list(rows(folder / "level-1-epsilon-1" / "data.csv")[0]) == ["fips", "cases"]
 
 
 def test_bad_requests(tallyveil, cases, tmp_path):
@@ -202,23 +143,7 @@ def test_bad_requests(tallyveil, cases, tmp_path):
         assert "Traceback" not in done.stderr
 
 
-def test_rows_that_repeat_a_category_are_refused(tallyveil, tmp_path):
-    table = tmp_path / "cases.csv"
-    table.write_text("area,cases\na,3\na,4\n")
-    done = tallyveil(
-        "ladder",
-        table,
-        "--keep",
-        "all",
-        "--count",
-        "cases",
-        "--upper",
-        9,
-        "--epsilons",
-        "2,1",
-        "--out",
-        tmp_path / "levels",
-        check=1,
-    )
-    assert "one person could be in both" in done.stderr.replace("\n", " ")
-    assert not (tmp_path / "levels").exists()
+def test_help_offers_nothing_that_levels_refuse(tallyveil):
+    told = tallyveil("ladder", "--help", check=0).stdout
+    for option in ("--hierarchy", "--invariant", "--level-weights", "--nested", "--unbiased"):
+        assert option not in told

@@ -3,6 +3,9 @@
 import json
 from fractions import Fraction
 
+import tallyveil as tv
+from tallyveil.budget.ledger import Ledger
+
 
 def test_a_planned_account_from_init_to_page(tallyveil, cases, tmp_path):
     book = ("--ledger", tmp_path / "budget.db", "--dataset", "cases")
@@ -34,3 +37,23 @@ def test_a_plan_asks_for_one_kind_of_amount(tallyveil, tmp_path):
     tallyveil("ledger", "plan", *book, "--epsilons", "0.1x12,0.5", check=0)
     shown = tallyveil("ledger", "show", "--ledger", tmp_path / "budget.db", check=0).stdout
     assert "exact" in shown
+    assert "a plan of 13 places, of which 0 are taken. Free: 12 of epsilon 0.1, 1 of eps" in shown
+
+
+def test_free_places_and_found_debits_are_said(tallyveil, cases, tmp_path):
+    book = Ledger.create(tmp_path / "budget.db")
+    book.open("cases", 2, "1e-6", "exact")
+    place = ("--ledger", tmp_path / "budget.db")
+    assert "'cases' has no plan yet" in tallyveil("ledger", "show", *place, check=0).stdout
+    book.plan("cases", [Fraction(1, 10)] * 3 + [Fraction(1, 2)])
+    folder, paid = tmp_path / "release", {"ledger": book, "dataset": "cases"}
+    options = {"count": "cases", "keep": ["county", "fips", "rate"], "method": "geometric"}
+    tv.privatize(cases, **options, epsilon="0.05", upper=9, out=folder, **paid)
+    shown = tallyveil("ledger", "show", *place, check=0).stdout
+    assert "of which 1 are taken. Free: 2 of epsilon 0.1, 1 of epsilon 0.5." in shown
+    (account,) = json.loads(tallyveil("ledger", "show", *place, "--json", check=0).stdout)
+    assert (account["planned_places"], account["free_places"]) == (4, ["1/10", "1/10", "1/2"])
+    verify = ("ledger", "verify", *place, "--release", folder)
+    found = tallyveil(*verify, check=0).stdout
+    assert "Found: entry 3 of 'cases' is the debit of this release." in " ".join(found.split())
+    assert json.loads(tallyveil(*verify, "--json", check=0).stdout)["entry"] == 3

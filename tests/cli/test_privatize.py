@@ -142,7 +142,7 @@ def test_within_replaces_epsilon(tallyveil, cases, tmp_path):
     assert 0.5 < column["epsilon"] < 1.0
     assert "wanted accuracy" in column["why"]
     both = tallyveil("privatize", cases, *words, "--epsilon", "1", "--out", "x", check=2)
-    assert "either 'epsilon' or 'within'" in both.stderr
+    assert "either --epsilon or --within" in both.stderr
     kept = tallyveil("privatize", cases, *words, "--method", "preserve", "--out", "x", check=2)
     assert "geometric or fair" in kept.stderr
 

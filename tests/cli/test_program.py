@@ -4,10 +4,12 @@ import json
 import os
 import pty
 import subprocess
+import sys
 
 import pytest
 import typer
 
+import tallyveil as tv
 from tallyveil.cli.app import app
 
 PROGRAM_OPTIONS = ("--json", "--help")
@@ -203,3 +205,45 @@ def test_the_demo_is_the_whole_journey_and_repeats(tallyveil, tmp_path):
     (other / "precious.txt").write_text("x")
     assert "not an earlier demo" in tallyveil("demo", "--out", other, check=1).stderr
     assert (other / "precious.txt").exists()
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
+@pytest.mark.parametrize("damaged", [False, True], ids=["whole", "damaged"])
+def test_a_reader_that_has_seen_enough_changes_no_verdict(cases, tmp_path, form, damaged):
+    """`tallyveil check FOLDER | head` ends as `tallyveil check FOLDER` does."""
+    folder = tmp_path / "release"
+    options = {"count": "cases", "keep": ["county", "fips", "rate"], "upper": 9, "epsilon": 1}
+    tv.privatize(cases, **options, out=folder)
+    if damaged:
+        (folder / "data.csv").write_text("county\n")
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [sys.executable, "-m", "tallyveil", "check", folder, *form]
+    done = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (int(damaged), b"")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--count", "cases", "--epsilon", "-1"), "--epsilon must be greater than 0. Got '-1'."),
+        (
+            ("--count", "cases", "--epsilon", "1", "--confidence", "0.9"),
+            "--confidence goes",
+        ),
+        (
+            ("--by", "county", "--categories", "a,b", "--epsilon", "1", "--rows-per-person", "2"),
+            "--rows-per-person must go with --person",
+        ),
+        (
+            ("--count", "unit", "--drop", "unit", "--epsilon", "1"),
+            "Column 'unit' is a count to be published",
+        ),
+        (("--count", "cases", "--epsilon", "1", "--method", "count"), "Got 'count'."),
+    ],
+    ids=["one", "two", "hyphens", "column", "value"],
+)
+def test_messages_name_options_as_they_are_typed(tallyveil, cases, words, said):
+    done = tallyveil("privatize", cases, *words, "--out", "never", check=2)
+    assert said in done.stderr

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import tallyveil as tv
+from tallyveil.publish.check import check_package
 
 FRAME = pd.DataFrame({"county": list("dbca"), "cases": [1, 3, 3, 9]})
 OPTIONS = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1}
@@ -30,17 +31,57 @@ def test_a_warning_that_is_an_error_comes_before_the_debit(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+MIXED = FRAME.assign(cases=[1, 3, 2, 9])
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "words"),
+    [
+        (MIXED.assign(deaths=[1, 0, 2, 1]), {}, "Published unchanged.*'deaths'"),
+        (MIXED.assign(county=["=1+1", "b", "c", "d"]), {}, "Cells of 'county' begin with ="),
+        (MIXED.assign(county=["-x", "b", "c", "d"]), {}, "Cells of 'county' begin with ="),
+        (MIXED, {"epsilon": 9}, "Epsilon 9 protects little"),
+        (
+            MIXED.assign(state=list("nnns")),
+            {"keep": None, "hierarchy": ["state", "county"], "invariant": "state"},
+            "exact sums by 'state' publish the exact count of 1 row that is the only one",
+        ),
+    ],
+    ids=["whole numbers", "formula", "sign", "epsilon", "one row of a group"],
+)
+def test_what_else_a_publisher_is_warned_of(frame, options, words):
+    with pytest.warns(UserWarning, match=words):
+        tv.privatize(frame, **{**OPTIONS, **options})
+
+
+def test_exact_counts_of_single_rows_are_said_on_the_page_and_checked(tmp_path):
+    frame, folder = MIXED.assign(state=["n", "n", "n", "DC"]), tmp_path / "out"
+    hierarchy = {"keep": None, "hierarchy": ["state", "county"], "invariant": "state"}
+    with pytest.warns(UserWarning, match="only one of its group"):
+        release = tv.privatize(frame, **{**OPTIONS, **hierarchy}, out=folder)
+    said = "and with them the exact count of 1 row that is the only one of its group"
+    assert said in (folder / "METHODOLOGY.html").read_text()
+    assert release.table["cases"].iloc[-1] == 9
+    assert all(finding.ok for finding in check_package(folder))
+    receipt = (folder / "receipt.json").read_text()
+    assert '"exact_rows": 1' in receipt
+    (folder / "receipt.json").write_text(receipt.replace('"exact_rows": 1', '"exact_rows": 2'))
+    assert not all(finding.ok for finding in check_package(folder))
+
+
 @pytest.mark.parametrize(
     ("frame", "options"),
     [
+        (MIXED.assign(year=2026), {"keep": ["county", "year"]}),
+        (MIXED.assign(county=["-1", "+2.5", "3", "4"]), {}),
         (FRAME, {"order": "sorted"}),
         (FRAME.assign(county=list("abcd")), {}),
         (FRAME.assign(cases=[1, 3, 2, 9]), {}),
         (FRAME.assign(cases=2), {}),
     ],
-    ids=["sorted", "a public order", "no order", "all the same"],
+    ids=["named", "signs of numbers", "sorted", "a public order", "no order", "all the same"],
 )
-def test_other_orders_are_not(frame, options):
+def test_other_tables_are_not(frame, options):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        tv.privatize(frame, **OPTIONS, **options)
+        tv.privatize(frame, **{**OPTIONS, **options})

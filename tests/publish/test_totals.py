@@ -1,6 +1,7 @@
 """Totals of groups: intervals hold at least as often as they say, for every method and size."""
 
 import json
+import math
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.publish.adding import GeometricAdder, MatrixAdder
-from tallyveil.reading.sums import reach_of_sum
+from tallyveil.reading.sums import _reach_of_laplace_sum, reach_of_sum
 from tallyveil.sampling.entropy import SeededNotPrivate
 
 ROWS = 1200
@@ -92,6 +93,13 @@ def test_any_matrix_with_an_unbiased_estimator_is_added(rows, make):
         assert np.mean(held) >= 0.95 - 4 * 0.0069
 
 
+@pytest.mark.parametrize("published", [[9], [0], [9, 9], [0, 0, 0]])
+def test_an_estimate_lies_inside_its_own_interval(published):
+    """Also where all rows are at an end of the range, such as the one district of a capital."""
+    found = GeometricAdder(9, 0.5).add(np.array(published), 0.5)
+    assert found.low <= found.value <= found.high
+
+
 def test_a_matrix_without_an_unbiased_estimator_gives_what_no_row_contradicts():
     found = MatrixAdder(tv.uniform(tv.Query.count(6), 1)).add(np.array([3, 4]), 0.95)
     assert (found.low, found.high) == (0, 12)
@@ -106,6 +114,16 @@ def test_the_reach_of_a_sum_is_its_quantile(rows):
     inside = np.abs(noise.sum(axis=1))
     assert (inside <= reach).mean() >= 0.95 - 4 * 0.00154
     assert (inside <= reach - 1).mean() <= 0.95 + 4 * 0.00154
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 40, 1999])
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 1 - 1e-6])
+def test_continuous_noise_reaches_as_far_as_wide_geometric_noise(rows, confidence):
+    """Never less, and more by a relative epsilon^2 and one step of rounding at the most."""
+    for epsilon in (0.05, 0.01):
+        exact = reach_of_sum(rows, epsilon, confidence)
+        bound = math.ceil(_reach_of_laplace_sum(rows, confidence) / epsilon)
+        assert exact <= bound <= exact * (1 + epsilon**2) + 1
 
 
 def test_folder_release_and_command_line_agree(tmp_path):

@@ -107,3 +107,9 @@ def test_a_count_smuggled_into_a_structural_zero_is_found(tmp_path: Path) -> Non
     files = {p.name: p.read_bytes() for p in folder.iterdir() if p.name != CHECKSUMS}
     (folder / CHECKSUMS).write_text(checksums_text(files), "utf-8")
     assert not all(found.ok for found in check_package(folder))
+
+
+def test_a_rule_that_no_row_meets_is_refused() -> None:
+    options = {"count": "cases", "keep": "all", "upper": 20, "epsilon": 1}
+    with pytest.raises(ArgumentError, match=r"must meet at least one row.*== prostata"):
+        tv.privatize(make_table(), **options, zero=[RULE, "cause = prostata"])

@@ -88,6 +88,16 @@ class Account:
         return self.spending.remaining_epsilon
 
     @property
+    def places(self) -> tuple[Fraction, ...] | None:
+        """The free places of a plan, smallest first; None where there are no plans."""
+        return (self.spending.free or ()) if isinstance(self.spending, _Planned) else None
+
+    @property
+    def planned(self) -> int:
+        """How many places a plan has, free or taken."""
+        return len(self.spending.places) if isinstance(self.spending, _Planned) else 0
+
+    @property
     def remaining_delta(self) -> Fraction:
         """The delta that can still be spent."""
         return self.delta - self.spent_delta
@@ -113,6 +123,8 @@ class Account:
         data: dict[str, Any] = {"dataset": self.dataset, "accounting": self.accounting}
         data |= {"debits": self.debits, "closed": self.closed}
         data |= {name: float(value) for name, value in amounts.items()}
+        if self.places is not None:
+            data |= {"planned_places": self.planned, "free_places": list(map(str, self.places))}
         return data | {f"{name}_exact": str(value) for name, value in amounts.items()}
 
 

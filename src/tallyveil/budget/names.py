@@ -11,13 +11,11 @@ import unicodedata
 from collections.abc import Iterable
 
 from tallyveil.errors import ArgumentError
+from tallyveil.untrusted import remove_invisible
 
 __all__ = ["check_new_name", "find_look_alike"]
 
 LONGEST_NAME = 200
-
-INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-"""Characters that take no room or no ink although they count as printable."""
 
 SYLLABIC = frozenset({"CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL", "BOPOMOFO"})
 """Scripts that are written together with others and look like none of them."""
@@ -60,7 +58,7 @@ already. Got 'Cases'.
     if name != " ".join(plain.split(" ")).strip() or "  " in name:
         hint = "No space at either end, no two in a row, no special forms of letters."
         raise ArgumentError("dataset", "be written plainly", got=ascii(name), hint=hint)
-    if any(_is_invisible(letter) for letter in name):
+    if remove_invisible(name) != name:
         raise ArgumentError("dataset", "have no invisible characters", got=ascii(name))
     scripts = sorted({_script(letter) for letter in name if letter.isalpha()} - SYLLABIC)
     if len(scripts) > 1:
@@ -80,8 +78,7 @@ def find_look_alike(name: str, known: Iterable[str]) -> str | None:
 
 def _simplify(name: str) -> str:
     """What is left of a name when everything is gone that readers may overlook."""
-    visible = "".join(letter for letter in name if not _is_invisible(letter))
-    folded = unicodedata.normalize("NFKC", visible).casefold()
+    folded = unicodedata.normalize("NFKC", remove_invisible(name)).casefold()
     plain = "".join(_plain_symbol(letter) for letter in folded)
     return " ".join(plain.translate(TO_LATIN).split())
 
@@ -91,12 +88,6 @@ def _plain_symbol(letter: str) -> str:
     if letter.isdecimal():
         return str(unicodedata.decimal(letter))
     return "-" if unicodedata.category(letter) == "Pd" else letter
-
-
-def _is_invisible(letter: str) -> bool:
-    kind = unicodedata.category(letter)
-    is_selector = "VARIATION SELECTOR" in unicodedata.name(letter, "")
-    return kind in ("Cf", "Cc") or letter in INVISIBLE or is_selector
 
 
 def _script(letter: str) -> str:

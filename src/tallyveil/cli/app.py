@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 
@@ -26,9 +27,12 @@ from tallyveil.cli import (
 from tallyveil.cli import (
     run as run_request,
 )
-from tallyveil.cli.common import fail
+from tallyveil.cli.common import fail, spell
 
 __all__ = ["app", "run"]
+
+QUOTED = re.compile(r"(?<!Got )(?<!olumn )'(?:([a-z_]+)|(--[a-z-]+))'")
+"""The name of an argument in a message, or one that is spelled already."""
 
 app = typer.Typer(
     name="tallyveil",
@@ -78,14 +82,12 @@ def run() -> None:
     signal.signal(signal.SIGTERM, _terminated)
     try:
         app()
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        sys.stderr.close()
-        sys.exit(0)
     except (TallyveilError, OSError) as problem:
         if debug:
             raise
         is_usage = isinstance(problem, ArgumentError) and not isinstance(problem, MechanismError)
-        sys.exit(fail(_sentence(problem), code=2 if is_usage else 1))
+        words = _spell_options(_sentence(problem)) if is_usage else _sentence(problem)
+        sys.exit(fail(words, code=2 if is_usage else 1))
     except Exception as problem:
         if debug:
             raise
@@ -102,6 +104,18 @@ def _sentence(problem: Exception) -> str:
     if isinstance(problem, OSError) and problem.strerror and problem.filename:
         return f"{problem.filename}: {problem.strerror}."
     return str(problem)
+
+
+def _spell_options(message: str) -> str:
+    """A message that names arguments as Python does, in the spelling of the command line.
+
+    Quoted names of columns and values stay as they are.
+    """
+    command: Any = typer.main.get_command(app)
+    for word in sys.argv[1:]:
+        command = getattr(command, "commands", {}).get(word, command)
+    known = {parameter.name: spell(parameter) for parameter in command.params}
+    return QUOTED.sub(lambda found: known.get(found[1], found[2] or found[0]), message)
 
 
 def _terminated(number: int, frame: object) -> NoReturn:

@@ -7,10 +7,11 @@ the input was refused); 2 the command line itself was wrong; 130 interrupted; 14
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, TypeAlias
+from typing import IO, Annotated, Any, TypeAlias
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -29,6 +30,8 @@ __all__ = [
     "pictures",
     "print_json",
     "progress",
+    "refuse_others",
+    "spell",
     "text_table",
     "write_data",
 ]
@@ -48,6 +51,14 @@ class SafeConsole(Console):
         for piece in super().render(renderable, options):
             safe = piece.text if piece.control else _escape_lines(piece.text)
             yield piece if safe == piece.text else Segment(safe, piece.style)
+
+    def on_broken_pipe(self) -> None:
+        """Print nothing more where the reader, such as `head`, has seen enough.
+
+        The command goes on: its exit code says what it found, whoever reads it.
+        """
+        self.quiet = True
+        _drop(self.file)
 
 
 def one_line(text: object) -> str:
@@ -72,12 +83,43 @@ JsonOption: TypeAlias = Annotated[
 
 def print_json(data: Any) -> None:
     """`data` on standard output as JSON, and nothing else there."""
-    sys.stdout.write(json.dumps(data, indent=2, allow_nan=False, default=str) + "\n")
+    _write(json.dumps(data, indent=2, allow_nan=False, default=str) + "\n")
 
 
 def write_data(text: str) -> None:
     """A table on standard output: as it is for a program, with escapes for a terminal."""
-    sys.stdout.write(_escape_lines(text) if sys.stdout.isatty() else text)
+    _write(_escape_lines(text) if sys.stdout.isatty() else text)
+
+
+def _write(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _drop(sys.stdout)
+
+
+def _drop(stream: IO[str]) -> None:
+    """Send what is still to be written to `stream` nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def refuse_others(context: typer.Context, allowed: Collection[str], mode: str) -> None:
+    """Refuse options that were given and mean nothing in this mode, by their own spelling."""
+    from tallyveil.errors import UsageError
+
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        was_given = source is not None and source.name == "COMMANDLINE"
+        if was_given and parameter.name not in allowed:
+            raise UsageError(f"{spell(parameter)} does not go with {mode}.")
+
+
+def spell(parameter: Any) -> str:
+    """An option or argument as it is written on the command line."""
+    if parameter.param_type_name == "argument":
+        return str(parameter.name).upper()
+    return str(max(parameter.opts, key=len))
 
 
 def example(*commands: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -82,7 +83,7 @@ def _read_candidate(text: str, query: Query | None, epsilons: list[str]) -> list
     """The mechanism in a file, or the named one at every epsilon."""
     from tallyveil.errors import ArgumentError, UsageError
 
-    if Path(text).exists():
+    if os.path.exists(text):
         return [_read_file(Path(text))]
     if text not in (*CLOSED_FORMS, *DESIGNED):
         known = f"Known names: {', '.join((*CLOSED_FORMS, *DESIGNED))}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -234,7 +235,7 @@ def parse_distribution(text: str | None, argument: str) -> list[float] | None:
     if text is None:
         return None
     file = Path(text)
-    body = file.read_text(encoding="utf-8") if file.is_file() else text
+    body = file.read_text(encoding="utf-8") if os.path.isfile(file) else text
     rule = "be numbers separated by commas, or a file with one number per line"
     parts = body.replace("\n", ",").split(",")
     return [_parse_number(part, argument, rule) for part in parts if part.strip()]

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tallyveil.cli.common import JsonOption, example, out, print_json, write_data
+from tallyveil.cli.common import (
+    JsonOption,
+    example,
+    out,
+    print_json,
+    refuse_others,
+    write_data,
+)
 from tallyveil.cli.released import Cells, Source, read_cells, read_source
 from tallyveil.cli.totals import print_totals
 
@@ -26,6 +33,7 @@ EXAMPLE = example(
     "tallyveil interpret --query count:40 --epsilon 1",
 )
 
+ALWAYS = ("as_json",)
 USAGE = (
     "Give --mechanism and either --released or a FILE; or the FOLDER of a release; or --query with "
     "--within or --epsilon. See: tallyveil interpret --help"
@@ -33,6 +41,7 @@ USAGE = (
 
 
 def command(
+    context: typer.Context,
     file: Annotated[
         Path | None,
         typer.Argument(
@@ -97,27 +106,40 @@ def command(
     from tallyveil.errors import UsageError
 
     if question is not None:
+        refuse_others(
+            context, ("question", "within", "epsilon", "confidence", "method", *ALWAYS), "--query"
+        )
         _print_accuracy(question, within, epsilon, confidence, method, as_json=as_json)
         return
     folder = file if file is not None and file.is_dir() else None
+    if mechanism is not None and folder is not None:
+        raise UsageError("A release FOLDER holds its own mechanism: leave out --mechanism.")
+    if folder is not None:
+        from tallyveil.publish.reopen import read_receipt
+
+        read_receipt(folder)  # else it is no release, and the error says what it is
     if by or where:
         if folder is None:
             raise UsageError("Totals by group are for the FOLDER of a release: name it.")
+        own = ("file", "by", "where", "target")
+        refuse_others(context, (*own, "column", "confidence", *ALWAYS), "totals, --by or --where")
         print_totals(folder, column, (by or (), where or ()), confidence, target, as_json=as_json)
         return
     source = mechanism or folder
     if source is None or (folder is None and (released is None) == (file is None)):
         raise UsageError(USAGE)
-    if mechanism is not None and folder is not None:
-        raise UsageError("A release FOLDER holds its own mechanism: leave out --mechanism.")
+    read = ("file", "column", "mechanism", "prior", "confidence", *ALWAYS)
+    if released is not None:
+        refuse_others(context, (*read, "released", "plot"), "--released")
+    else:
+        refuse_others(context, (*read, "target", "delimiter", "encoding"), "a whole column")
     made = read_source(source, column, strict=folder is not None)
     belief = _read_prior(prior)
     if released is not None:
         _print_answer(made, released, belief, confidence, plot, as_json=as_json)
         return
     file = made.table if folder is not None else file
-    if file is None:
-        raise UsageError(f"{folder} is not the folder of a release: it has no receipt.json.")
+    assert file is not None  # a folder without a receipt was refused
     _interpret_column(
         read_cells(file, delimiter, encoding),
         made,

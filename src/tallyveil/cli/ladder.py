@@ -30,6 +30,12 @@ ONE_LEVEL = (
     "loss",
     "properties",
     "upper_epsilon",
+    "hierarchy",
+    "keep_distribution",
+    "invariant",
+    "level_weights",
+    "nested",
+    "unbiased",
 )
 """The options of `privatize` that mean nothing for several levels."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
@@ -159,6 +160,24 @@ def show(ledger: LedgerOption, dataset: MaybeDataset = None, as_json: JsonOption
         for a in accounts
     ]
     out.print(text_table(header, rows), markup=False)
+    for account in accounts:
+        if account.places is not None:
+            out.print(f"\n{_describe_places(account)}", markup=False)
+
+
+def _describe_places(account: Any) -> str:
+    """The free places of a plan, in words."""
+    from tallyveil.budget.entries import shown_rational
+
+    name, taken = repr(account.dataset), account.planned - len(account.places)
+    if not account.planned:
+        return f"{name} has no plan yet: make one with tallyveil ledger plan."
+    counted = Counter(account.places).items()
+    listed = ", ".join(f"{many:,} of epsilon {shown_rational(one)}" for one, many in counted)
+    return (
+        f"{name} has a plan of {account.planned:,} places, of which {taken:,} are taken. Free: "
+        f"{listed or 'none'}. Every stage of a release takes one; 'remaining' is the largest."
+    )
 
 
 @app.command(epilog=example("tallyveil ledger history --ledger budget.db --dataset cases --json"))
@@ -208,20 +227,27 @@ def verify(
     book = Ledger(ledger)
     try:
         length, digest = book.verify()
-        if release is not None:
-            _require_entry(book, release)
+        entry = None if release is None else _require_entry(book, release)
     except LedgerError as problem:
         if as_json:
             print_json({"ok": False, "reason": str(problem)})
         raise typer.Exit(1 if as_json else fail(str(problem))) from problem
     if as_json:
-        print_json({"ok": True, "entries": length, "digest": digest})
-    else:
-        out.print(f"The ledger holds: {length} entries, last digest {digest}.", markup=False)
+        found = {} if entry is None else {"entry": entry.sequence}
+        print_json({"ok": True, "entries": length, "digest": digest, **found})
+        return
+    out.print(f"The ledger holds: {length} entries, last digest {digest}.", markup=False)
+    if entry is not None:
+        out.print(
+            f"Found: entry {entry.sequence} of {entry.dataset!r} is the debit of this release. To "
+            "compare amounts, columns and mechanisms as well: tallyveil check FOLDER --ledger "
+            "FILE --dataset NAME",
+            markup=False,
+        )
 
 
-def _require_entry(book: Any, release: Path) -> None:
-    """Raise a `LedgerError` unless the ledger has the entry that a receipt names."""
+def _require_entry(book: Any, release: Path) -> Any:
+    """The entry that a receipt names; raise a `LedgerError` if the ledger does not hold it."""
     from tallyveil.errors import LedgerError
     from tallyveil.publish.reopen import read_receipt
 
@@ -231,6 +257,7 @@ def _require_entry(book: Any, release: Path) -> None:
     found = [entry for entry in book.history(named.dataset) if entry.digest == named.digest]
     if not found or found[0].sequence != named.entry:
         raise LedgerError("The ledger does not hold the entry that the release names.")
+    return found[0]
 
 
 @app.command(epilog=example("tallyveil ledger close --ledger budget.db --dataset cases"))

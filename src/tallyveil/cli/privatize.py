@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -124,13 +123,10 @@ def publish_file(file: Path, options: ReleaseOptions, words: str) -> tuple[Relea
 
 def _show_remark(prepared: Prepared) -> None:
     """What the publisher should know and an error would be too much for."""
-    from tallyveil.publish.prepare import find_order_remark
-    from tallyveil.publish.preview import remark_on_cost
+    from tallyveil.publish.remarks import list_remarks
 
-    cost = sum((epsilon for _, epsilon in prepared.stages), Fraction(0))
-    for remark in (find_order_remark(prepared), remark_on_cost(cost)):
-        if remark:
-            note(remark)
+    for remark in list_remarks(prepared):
+        note(remark)
     cut = [name for name, column in prepared.counts.items() if column.above]
     if cut:
         note(

@@ -183,9 +183,10 @@ def _build(epsilon: Fraction) -> GeometricNoise:
 
 def _fall_off(first: int, length: int, growth: Growth) -> list[int]:
     """Weights that fall as fast as the factor allows: next = ceil(weight / ratio)."""
-    run = [first]
+    weight, run, shift, numerator = first, [first], growth.shift, growth.numerator
     for _ in range(length - 1):
-        run.append(_divide_up(run[-1], 1, growth))
+        weight = -((-weight << shift) // numerator)  # up to 2^17 times: no call
+        run.append(weight)
     return run
 
 
@@ -199,9 +200,13 @@ def _fill_total(
 ) -> tuple[list[int], int]:
     """The run with the largest first weight, a multiple of `step`, that fits in 2^62."""
     first = int(share * TOTAL) // step * step
+    found = make(first)
     for _ in range(4):  # totals are proportional to the first weight up to rounding
-        total = make(first)[1]
-        first = first * TOTAL // total // step * step
-    while (found := make(first))[1] > TOTAL:
+        better = first * TOTAL // found[1] // step * step
+        if better == first:
+            break
+        first, found = better, make(better)
+    while found[1] > TOTAL:
         first -= step
+        found = make(first)
     return found[0], TOTAL - found[1]

@@ -259,7 +259,10 @@ def _estimate(
     *,
     bias: float = 0.0,
 ) -> Estimate:
-    """An estimate of a whole number between 0 and rows * upper, its interval rounded outwards."""
-    low = min(max(math.floor(value - sides[0]), 0), rows * upper)
-    high = max(min(math.ceil(value + sides[1]), rows * upper), 0)
+    """An estimate of a whole number between 0 and rows * upper, its interval rounded outwards.
+
+    An unbiased estimate may lie beyond that range: its interval then reaches to it.
+    """
+    low = min(max(math.floor(value - sides[0]), 0), rows * upper, math.floor(value))
+    high = max(min(math.ceil(value + sides[1]), rows * upper), 0, math.ceil(value))
     return Estimate(value, error, float(low), float(high), rows, bias)

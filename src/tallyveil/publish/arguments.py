@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from numbers import Integral
 from typing import Any
@@ -18,8 +18,10 @@ __all__ = [
     "read_names",
     "read_per_column",
     "require_one_of",
+    "require_short",
     "require_switches",
     "require_text",
+    "require_writable",
     "split_names",
     "write_underscores",
 ]
@@ -35,6 +37,8 @@ SWITCHES = (
 )
 WRITTEN = ("count", "by", "where", "keep", "drop", "dataset", "hierarchy", "zero", "other")
 """Options whose words go into files."""
+MOST_DIGITS = 300
+"""Digits of an amount below its fraction bar."""
 
 LEAST_EPSILON = Fraction(1, 10**8)
 """Shares of less could not be certified in 62-bit integers."""
@@ -90,8 +94,8 @@ def write_underscores(word: str) -> str:
 
 
 def check_epsilon(value: Any, argument: str) -> Fraction:
-    """An exact epsilon of at least `LEAST_EPSILON`."""
-    epsilon = exact_epsilon(value, argument)
+    """An exact epsilon of at least `LEAST_EPSILON`, whose shares can be written and read again."""
+    epsilon = require_short(exact_epsilon(value, argument), argument)
     if epsilon < LEAST_EPSILON:
         hint = "With less, the noise is wider than any count."
         raise ArgumentError(argument, f"be at least {float(LEAST_EPSILON):g}", value, hint)
@@ -107,6 +111,22 @@ def check_whole(value: Any, argument: str) -> int:
     return int(value)
 
 
+def require_short(exact: Fraction, argument: str) -> Fraction:
+    """`exact`, unless it has more digits than a receipt should."""
+    if exact.denominator >= 10**MOST_DIGITS:
+        raise ArgumentError(argument, f"be a fraction of at most {MOST_DIGITS} digits")
+    return exact
+
+
+def require_writable(argument: str, parts: Iterable[Any]) -> None:
+    """Refuse text with halves of a character, which no encoding has."""
+    try:
+        for part in parts:
+            str(part).encode("utf-8")
+    except UnicodeEncodeError:
+        raise UsageError(f"'{argument}' has a character that cannot be written.") from None
+
+
 def require_one_of(argument: str, value: str, known: Sequence[str]) -> None:
     """Refuse a word that is not known."""
     if value not in known:
@@ -114,13 +134,9 @@ def require_one_of(argument: str, value: str, known: Sequence[str]) -> None:
 
 
 def require_text(options: ReleaseOptions) -> None:
-    """Refuse words that no file could hold, such as halves of a character."""
+    """Refuse words that no file could hold."""
     for name in WRITTEN:
-        try:
-            for part in list_given(getattr(options, name)):
-                str(part).encode("utf-8")
-        except UnicodeEncodeError:
-            raise UsageError(f"'{name}' has a character that cannot be written.") from None
+        require_writable(name, list_given(getattr(options, name)))
 
 
 def require_switches(options: ReleaseOptions) -> None:

@@ -15,6 +15,8 @@ from tallyveil.publish.reopen import require
 from tallyveil.publish.tallies import Histogram
 from tallyveil.tables.base import Table, read_signed
 from tallyveil.tables.counts import LARGEST, read_counts
+from tallyveil.tables.formulas import find_formulas
+from tallyveil.tables.source import require_own_names
 
 __all__ = ["check_counts"]
 
@@ -29,6 +31,7 @@ def check_counts(table: Table, receipt: Receipt) -> str:
     require(written == (facts.delimiter, facts.encoding), "the data are written in another way")
     # a file keeps the labels of a pandas index as its first columns
     require(tuple(table.names) == facts.columns, "the data have other columns than stated")
+    require_own_names(facts.columns)
     drawn = [name for column in receipt.columns for name in column.columns]
     rest = tuple(name for name in facts.columns if name not in drawn)
     require(facts.published_unchanged == rest, "the columns published unchanged are others")
@@ -57,7 +60,9 @@ def check_counts(table: Table, receipt: Receipt) -> str:
         same = Histogram.count(counts) == column.histogram
         require(same, f"the distribution of {column.name} is not the one in the receipt")
     _check_order(table, receipt)
-    return f"{table.rows:,} rows, every count inside its range, distributions as stated"
+    runs = "; a spreadsheet would run cells of this file as formulas"
+    warning = runs if find_formulas(table, rest) else ""
+    return f"{table.rows:,} rows, every count inside its range, distributions as stated{warning}"
 
 
 def read_published(table: Table, column: ColumnRecord) -> Integers:

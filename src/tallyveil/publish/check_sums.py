@@ -12,6 +12,7 @@ from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.reopen import require
 from tallyveil.publish.sum_files import (
     LevelAccuracy,
+    SumsRecord,
     describe_levels,
     format_numbers,
     read_estimates,
@@ -33,7 +34,8 @@ def check_sums(root: Path, table: Table, receipt: Receipt) -> str:
     require(record is not None, "the receipt does not state its hierarchy")
     assert record is not None
     tree = find_tree(record.request, table)
-    require(tree.sizes == record.sizes, "the hierarchy of the data is not the stated one")
+    same = SumsRecord.of(record.request, tree) == record
+    require(same, "the hierarchy of the data is not the stated one")
     contents = [read_file(root / file) for file in record.files]
     built: list[dict[str, tuple[Integers, list[str], LevelAccuracy]]] = [{} for _ in contents]
     for column in receipt.columns:

@@ -22,10 +22,13 @@ from tallyveil.tables.base import Table
 from tallyveil.tables.codes import Codes, encode_text
 
 __all__ = [
+    "BESIDE",
+    "MOST_STAGES",
     "TOTAL",
     "HierarchyRequest",
     "LevelBudget",
     "check_hierarchy",
+    "count_alone",
     "describe_tree",
     "find_tree",
     "name_levels",
@@ -33,6 +36,15 @@ __all__ = [
 ]
 
 TOTAL = "total"
+BESIDE = ("estimate", "deviation", "low", "high")
+"""The columns beside each sum: its estimate before rounding, its standard deviation, interval."""
+
+MOST_LEVELS = 40
+"""How many columns a hierarchy may have."""
+
+MOST_STAGES = MOST_LEVELS + 3
+"""Of one count: every level, the grand total, the distribution and the counts."""
+
 TOTAL_WORDS = (TOTAL, "nation", "all")
 """What the grand total may be called."""
 
@@ -82,8 +94,18 @@ def check_hierarchy(options: ReleaseOptions, counted: Sequence[str]) -> Hierarch
         return None
     if len(set(columns)) != len(columns):
         raise ArgumentError("hierarchy", "name every column once", got=", ".join(columns))
+    if len(columns) > MOST_LEVELS:
+        raise ArgumentError(
+            "hierarchy", f"have at most {MOST_LEVELS} columns", got=f"{len(columns)}"
+        )
     if any(": " in name for name in columns):
         raise ArgumentError("hierarchy", "name columns without a colon and a space in their names")
+    if TOTAL in columns:
+        rule = f"not name a column {TOTAL!r}: the sum of all rows is called so"
+        raise ArgumentError("hierarchy", rule, hint="Rename that column first.")
+    beside = {f"{name}_{word}" for name in counted for word in BESIDE}
+    if taken := sorted(beside & {*columns, *counted}):
+        raise UsageError(f"The files of sums have a column {taken[0]!r} already: rename it first.")
     if set(columns) & set(counted):
         rule = "name public columns such as regions, not a column of counts"
         raise ArgumentError("hierarchy", rule, got=", ".join(columns))
@@ -147,6 +169,18 @@ def find_tree(
     last = np.empty_like(tree.parents[-1])
     last[order] = tree.parents[-1]
     return Tree((*tree.parents[:-1], freeze(last)))
+
+
+def count_alone(request: HierarchyRequest, tree: Tree) -> int:
+    """How many rows are the only ones of their group, where sums of groups are exact.
+
+    Their counts are published exactly, too. Which rows these are is public: labels say it.
+    """
+    if request.exact_level < 0:
+        return 0
+    nodes = np.arange(tree.sizes[request.exact_level])
+    rows = tree.spread_down(nodes, request.exact_level, tree.depth)
+    return int((np.bincount(rows) == 1).sum())
 
 
 def _require_above_rows(request: HierarchyRequest, tree: Tree) -> None:

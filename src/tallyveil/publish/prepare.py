@@ -26,22 +26,21 @@ from tallyveil.publish.tradeoff import name_best
 from tallyveil.publish.unbiased import name_unbiased
 from tallyveil.publish.unit import charge_columns
 from tallyveil.publish.upper import CEILING, find_upper
-from tallyveil.publish.zeros import find_free, require_zero
+from tallyveil.publish.zeros import find_free, meets_rule, require_zero
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.array import ArrayTable
 from tallyveil.tables.base import CountArray, Table
 from tallyveil.tables.categories import (
     count_rows,
     select_rows,
-    sorted_order,
 )
 from tallyveil.tables.convert import convert_table
 from tallyveil.tables.counts import ColumnCounts, clip_counts
 from tallyveil.tables.declared import declare_numbers, leave_out_missing
 from tallyveil.tables.persons import bound_rows, identify_persons
-from tallyveil.tables.source import read_table
+from tallyveil.tables.source import read_table, require_own_names
 
-__all__ = ["Prepared", "find_order_remark", "prepare"]
+__all__ = ["Prepared", "prepare"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +164,11 @@ class Prepared:
             figures += sum(self.request.tree.sizes[:-1]) * (2000 + 200 * len(uppers))
         levels = max(1, len(self.request.levels))
         figures += 24 * self.rows * len(uppers) * (self.request.unbiased + self.request.best)
-        return levels * (self.build_table(fullest).largest_size() + proofs + figures + (4 << 20))
+        try:
+            data = self.build_table(fullest).largest_size()
+        except UnicodeEncodeError:  # a format that is not written as text of one encoding
+            raise TableError("A label has a character that cannot be written.") from None
+        return levels * (data + proofs + figures + (4 << 20))
 
 
 def prepare(table: Any, options: ReleaseOptions) -> Prepared:
@@ -205,7 +208,7 @@ def prepare(table: Any, options: ReleaseOptions) -> Prepared:
     else:
         counts, layout = read_columns(source, request)
     _require_covered(counts, request)
-    _require_room_beside(source, request)
+    _require_room_beside(source, request, layout)
     if request.hierarchy is not None:
         categories = request.categories if layout.grouped else ()
         tree = find_tree(request.hierarchy, source, categories, request.by, layout.order)
@@ -282,6 +285,10 @@ def _find_free(
         published = source.build_grouped(request.by, request.categories, empty)
     else:
         published = source.build_released(empty, layout.keep, layout.order)
+    for rule in request.zeros:
+        if not meets_rule(rule, published).any():
+            got = " and ".join(map(str, rule))
+            raise ArgumentError("zero", "meet at least one row of the published table", got=got)
     free = find_free(request.zeros, published)
     if layout.order is not None:
         there = free
@@ -292,18 +299,18 @@ def _find_free(
     return free
 
 
-def _require_room_beside(source: Table, request: Request) -> None:
+def _require_room_beside(source: Table, request: Request, layout: Layout) -> None:
     """Refuse a column beside the counts that the table has no room or no free name for."""
     names = [name_unbiased] * request.unbiased + [name_best] * request.best
-    if not names:
-        return
-    if isinstance(source, ArrayTable):
+    if names and isinstance(source, ArrayTable):
         what = "an unbiased column" if request.unbiased else "a column of best guesses"
         raise UsageError(f"An array has no room for {what}: give a table.")
     taken = {*source.names, *source.index_names, *request.by}
-    for made in (name(column.name) for name in names for column in request.columns):
+    beside = [name(column.name) for name in names for column in request.columns]
+    for made in beside:
         if made in taken:
             raise UsageError(f"The table has a column {made!r} already: rename it first.")
+    require_own_names((*(() if layout.grouped else source.index_names), *layout.keep, *beside))
 
 
 def _require_covered(counts: Mapping[str, ColumnCounts], request: Request) -> None:
@@ -316,27 +323,3 @@ def _require_covered(counts: Mapping[str, ColumnCounts], request: Request) -> No
                 f"Column {column.name!r} has counts above the upper bound {column.upper}. Raise "
                 "the bound to one that is publicly known, or let them be top-coded."
             )
-
-
-def find_order_remark(prepared: Prepared) -> str | None:
-    """A warning if the rows are sorted by a confidential count, else None.
-
-    Said to the publisher only, and not where a public column explains the order.
-    """
-    layout = prepared.layout
-    if layout.grouped or layout.order is not None or prepared.rows < 3:
-        return None
-    for name, column in prepared.counts.items():
-        before, after = column.values[:-1], column.values[1:]
-        is_ordered = bool((after >= before).all() or (after <= before).all())
-        if is_ordered and (after != before).any() and not _is_explained(prepared):
-            return (
-                f"The rows stand in the order of {name!r}, and row order is published. Unless "
-                "that order is public, sort them by public columns (--order sorted)."
-            )
-    return None
-
-
-def _is_explained(prepared: Prepared) -> bool:
-    public = [name for name in prepared.layout.keep if name not in prepared.counts]
-    return any((np.diff(sorted_order(prepared.source, [name])) == 1).all() for name in public)

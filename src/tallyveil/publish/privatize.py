@@ -10,8 +10,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from tallyveil.errors import UsageError
 from tallyveil.publish.options import ReleaseOptions
-from tallyveil.publish.prepare import Prepared, find_order_remark
+from tallyveil.publish.prepare import Prepared
 from tallyveil.publish.release import Release
+from tallyveil.publish.remarks import list_remarks
 from tallyveil.publish.transaction import publish_table
 
 __all__ = ["privatize", "privatize_levels"]
@@ -239,7 +240,6 @@ def privatize_levels(table: Any, options: ReleaseOptions) -> tuple[Release, ...]
 
 
 def _warn(prepared: Prepared) -> None:
-    """Warn the caller of rows in the order of their counts, before anything is spent."""
-    remark = find_order_remark(prepared)
-    if remark:
+    """Warn the caller before anything is spent."""
+    for remark in list_remarks(prepared):
         warnings.warn(remark, UserWarning, stacklevel=5)  # whoever called tv.privatize

@@ -29,7 +29,7 @@ from tallyveil.publish.records import (
     LedgerRecord,
     LevelRecord,
 )
-from tallyveil.publish.request import ABOVE
+from tallyveil.publish.request import ABOVE, MOST_COUNTS
 from tallyveil.publish.slack import charge_delta
 from tallyveil.publish.stages import StageRecord, amount
 from tallyveil.publish.sum_files import SumsRecord
@@ -41,7 +41,6 @@ from tallyveil.sampling.marks import NOT_PRIVATE
 __all__ = ["FLOAT_PROTECTION", "RECEIPT_FORMAT", "Receipt"]
 
 RECEIPT_FORMAT = "tallyveil-receipt"
-MOST_COLUMNS = 1000
 MOST_COMPOSED = 100
 """More charges than this are added up: composing them would take a reader too long."""
 
@@ -269,8 +268,8 @@ class Receipt:
     @classmethod
     def _read(cls, data: Mapping[str, Any], version: int) -> Receipt:
         ledger, ladder = data["ledger"], data.get("ladder")
-        if len(data["columns"]) > MOST_COLUMNS:
-            raise PackageError(f"The receipt has more than {MOST_COLUMNS:,} columns of counts.")
+        if len(data["columns"]) > MOST_COUNTS:
+            raise PackageError(f"The receipt has more than {MOST_COUNTS:,} columns of counts.")
         columns = tuple(ColumnRecord.from_dict(column, version) for column in data["columns"])
         if len({column.name for column in columns}) != len(columns):
             raise PackageError("The receipt lists a column twice.")

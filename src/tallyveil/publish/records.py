@@ -13,6 +13,7 @@ from tallyveil.budget.accounting import ACCOUNTINGS, SMALLEST_DELTA
 from tallyveil.budget.entries import Entry
 from tallyveil.exact import LARGEST_EPSILON
 from tallyveil.publish.fields import read_amount, read_text, read_texts, read_whole, refusal
+from tallyveil.publish.hierarchy import MOST_STAGES
 from tallyveil.publish.kinds import DISTRIBUTION, MethodKind, find_kind
 from tallyveil.publish.nested import describe_limit
 from tallyveil.publish.ranges import LARGEST_UPPER, NO_UPPER
@@ -35,7 +36,6 @@ __all__ = [
 TERMS = ("accounting", "total_epsilon", "total_delta")
 """What the record says of an account that does not simply add."""
 
-MOST_STAGES = 12
 DIGEST = re.compile("[0-9a-f]{64}")
 
 DISTRIBUTION_STEP = (

@@ -58,7 +58,10 @@ def read_receipt(folder: str | Path) -> Receipt:
     try:
         data = read_json(path)
     except (OSError, ValueError, RecursionError):
-        raise PackageError(f"{str(folder)!r} holds no readable {RECEIPT}.") from None
+        levels = sorted(Path(folder).glob(f"level-*/{RECEIPT}"))
+        hint = f" It holds {len(levels)} releases, one for each privacy level: name one of them."
+        missing = f"{str(folder)!r} holds no readable {RECEIPT}."
+        raise PackageError(missing + (hint if levels else "")) from None
     return Receipt.from_dict(data)
 
 

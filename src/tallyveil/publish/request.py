@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 from tallyveil.arrays import Mask
@@ -23,6 +23,7 @@ from tallyveil.publish.arguments import (
     require_one_of,
     require_switches,
     require_text,
+    require_writable,
     write_underscores,
 )
 from tallyveil.publish.forms import check_form
@@ -52,6 +53,9 @@ ABOVE = ("top_code", "refuse")
 ORDERS = ("input", "sorted")
 COUNT_OF_ROWS = "count"
 """The name of the column that microdata are counted into, and of a plain array."""
+
+MOST_COUNTS = 1000
+"""How many columns of counts a release may have."""
 
 KEEP_ALL = "all"
 """Given for `keep`: the publisher says that every other column is public."""
@@ -142,6 +146,9 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
     microdata = bool(by) and not counted
     _check_columns(options, by, counted, microdata or array)
     bins = _check_bins(options, by, microdata)
+    if len(counted) > MOST_COUNTS:
+        rule, got = f"name at most {MOST_COUNTS:,} columns of counts", f"{len(counted):,}"
+        raise ArgumentError("count", rule, got=got, hint="Publish the others by themselves.")
     names = counted or (COUNT_OF_ROWS,)
     uppers = read_per_column(options.upper, names, "upper", check_upper)
     hierarchy = check_hierarchy(options, names)
@@ -260,7 +267,9 @@ def _check_categories(options: ReleaseOptions, by: tuple[str, ...]) -> tuple[Lab
             raise UsageError("'other' goes with 'categories': what is not listed there is other.")
         return ()
     other = None if options.other is None else str(options.other)
-    return public_categories(given, by, other)
+    categories = public_categories(given, by, other)
+    require_writable("categories", (part for label in categories for part in label))
+    return categories
 
 
 def _check_bins(options: ReleaseOptions, by: tuple[str, ...], microdata: bool) -> dict[str, Bins]:
@@ -273,7 +282,7 @@ def _check_bins(options: ReleaseOptions, by: tuple[str, ...], microdata: bool) -
 def _check_method(options: ReleaseOptions) -> tuple[str, str]:
     """The method asked for, and why it is used."""
     text = str(options.method)
-    if text not in ASKED_FOR and not Path(text).is_file():
+    if text not in ASKED_FOR and not os.path.isfile(text):
         rule = f"be one of {', '.join(ASKED_FOR)}, or the path of a mechanism file"
         raise ArgumentError("method", rule, text)
     if options.levels is not None:
@@ -296,7 +305,8 @@ def _check_levels(options: ReleaseOptions, uppers: tuple[int | None, ...]) -> tu
         raise UsageError("Give either one epsilon (or accuracy), or several levels.")
     if None in uppers or NO_UPPER in uppers:
         raise UsageError("Levels need a public upper bound: give 'upper' as a number.")
-    return check_levels([part.strip() if isinstance(part, str) else part for part in parts or ()])
+    levels = [part.strip() if isinstance(part, str) else part for part in parts or ()]
+    return tuple(check_epsilon(level, "levels") for level in check_levels(levels))
 
 
 def _check_properties(options: ReleaseOptions, method: str) -> tuple[str, ...]:
@@ -352,7 +362,7 @@ def _check_upper_epsilon(
         hint = "For example 0.1; or give upper, if a bound is publicly known."
         rule = "say how much finding the upper bound may cost"
         raise ArgumentError("upper_epsilon", rule, hint=hint)
-    return exact_epsilon(options.upper_epsilon, "upper_epsilon")
+    return check_epsilon(options.upper_epsilon, "upper_epsilon")
 
 
 def _find_epsilons(

@@ -17,6 +17,7 @@ from typing import Any
 
 from tallyveil.budget.addresses import find_secrets, is_address
 from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.publish.kinds import ASKED_FOR
 from tallyveil.publish.options import ReleaseOptions
 from tallyveil.tables.source import STANDARD_INPUT
 from tallyveil.untrusted import escape_controls
@@ -234,7 +235,8 @@ def _resolve(found: dict[str, Any], folder: Path) -> tuple[str | None, dict[str,
             found[name] = str(folder / found[name])
     for name in MAYBE_PATHS:
         value = found.get(name)
-        if isinstance(value, str) and (folder / value).is_file():
+        is_word = name == "method" and value in ASKED_FOR
+        if isinstance(value, str) and not is_word and os.path.isfile(folder / value):
             found[name] = str(folder / value)
     return table, found
 
@@ -251,7 +253,8 @@ def _file_value(name: str, value: Any, folder: Path) -> Any:
                 "and use PGPASSWORD or a pgpass file."
             )
         return address if is_address(address) else _relate(address, folder)
-    is_file = name in MAYBE_PATHS and isinstance(value, (str, Path)) and Path(value).is_file()
+    is_file = name in MAYBE_PATHS and isinstance(value, (str, Path)) and os.path.isfile(value)
+    is_file = is_file and not (name == "method" and str(value) in ASKED_FOR)
     if name in PATHS or is_file:
         return _relate(value, folder)
     return value

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.exact import exact_rational
+from tallyveil.publish.arguments import require_short
 from tallyveil.publish.options import ReleaseOptions
 from tallyveil.publish.unit import PrivacyUnit
 
@@ -31,7 +32,7 @@ def check_delta(
     """The delta of each column; 0 where none was asked for."""
     if options.delta is None:
         return Fraction(0)
-    delta = exact_rational(options.delta, "delta")
+    delta = require_short(exact_rational(options.delta, "delta"), "delta")
     if delta and not SMALLEST <= delta <= LARGEST:
         hint = "A usual choice is far below one in the number of people, such as 1e-6."
         raise ArgumentError("delta", "be 0, or lie between 1e-12 and 0.5", options.delta, hint)

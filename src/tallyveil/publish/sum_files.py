@@ -14,8 +14,10 @@ import numpy as np
 from tallyveil.arrays import Floats, Integers
 from tallyveil.errors import PackageError
 from tallyveil.publish.hierarchy import (
+    BESIDE,
     HierarchyRequest,
     LevelBudget,
+    count_alone,
     describe_tree,
     name_levels,
     split_levels,
@@ -29,6 +31,7 @@ from tallyveil.tables.base import Table
 __all__ = [
     "LevelAccuracy",
     "SumsRecord",
+    "describe_alone",
     "describe_levels",
     "format_numbers",
     "level_stage",
@@ -39,8 +42,6 @@ __all__ = [
 
 CONFIDENCE = 0.95
 DECIMALS = 3
-BESIDE = ("estimate", "deviation", "low", "high")
-"""The columns beside each sum: its estimate before rounding, its standard deviation, interval."""
 
 
 def level_stage(name: str) -> str:
@@ -66,6 +67,13 @@ class SumsRecord:
 
     request: HierarchyRequest
     sizes: tuple[int, ...]
+    alone: int = 0
+    """Rows that are the only ones of a group whose sum is exact."""
+
+    @classmethod
+    def of(cls, request: HierarchyRequest, tree: Tree) -> SumsRecord:
+        """The record of a hierarchy with this tree."""
+        return cls(request, tree.sizes, count_alone(request, tree))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -87,6 +95,7 @@ class SumsRecord:
             "keep_distribution": asked.keep_distribution,
             "level_weights": None if asked.weights is None else list(asked.weights),
             "exact": asked.exact,
+            **({"exact_rows": self.alone} if self.alone else {}),
             "outside_the_promise": self.outside,
         }
 
@@ -96,7 +105,10 @@ class SumsRecord:
         if not self.request.exact:
             return ""
         named = ", ".join(self.names[: self.request.exact_level + 1])
-        return f"the exact sums by {named}, which the publisher declared public"
+        words = f"the exact sums by {named}, which the publisher declared public"
+        if not self.alone:
+            return words
+        return f"{words}, and with them {describe_alone(self.alone)}"
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SumsRecord:
@@ -109,10 +121,21 @@ class SumsRecord:
             data["keep_distribution"] is True,
         )
         sizes = (*(int(level["sums"]) for level in levels), int(data["rows"]))
-        made = cls(request, sizes)
+        made = cls(request, sizes, int(data.get("exact_rows", 0)))
         if made.to_dict() != dict(data):
             raise PackageError("The receipt's hierarchy contradicts itself.")
         return made
+
+
+def describe_alone(rows: int) -> str:
+    """Words for the counts that exact sums give away.
+
+    >>> describe_alone(1)
+    'the exact count of 1 row that is the only one of its group'
+    """
+    if rows == 1:
+        return "the exact count of 1 row that is the only one of its group"
+    return f"the exact counts of {rows:,} rows that are the only ones of their groups"
 
 
 @dataclass(frozen=True, eq=False)

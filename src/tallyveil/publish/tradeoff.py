@@ -13,7 +13,7 @@ from fractions import Fraction
 from tallyveil.budget.entries import shown_rational
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.exact import exact_rational
-from tallyveil.publish.arguments import require_one_of
+from tallyveil.publish.arguments import require_one_of, require_short
 from tallyveil.publish.options import ReleaseOptions
 
 __all__ = [
@@ -50,7 +50,7 @@ def check_tradeoff(options: ReleaseOptions) -> tuple[bool, Fraction | None]:
         return False, None
     tradeoff = PRIORITIES[options.priority] if options.priority is not None else None
     if options.tradeoff is not None:
-        tradeoff = exact_rational(options.tradeoff, "tradeoff")
+        tradeoff = require_short(exact_rational(options.tradeoff, "tradeoff"), "tradeoff")
         if not 0 <= tradeoff <= LARGEST_TRADEOFF:
             hint = "1 keeps the estimated distribution; less is nearer to the single counts."
             rule = f"lie in 0..{LARGEST_TRADEOFF}"

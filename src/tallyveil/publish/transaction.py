@@ -213,7 +213,7 @@ class _Builder:
     @property
     def _sums_record(self) -> SumsRecord | None:
         asked, tree = self.prepared.request.hierarchy, self.prepared.request.tree
-        return None if asked is None or tree is None else SumsRecord(asked, tree.sizes)
+        return None if asked is None or tree is None else SumsRecord.of(asked, tree)
 
     def _write_sums(self, data: Table, columns: Mapping[str, PublishedCounts]) -> dict[str, bytes]:
         """The files of the levels of a hierarchy, where there is one."""

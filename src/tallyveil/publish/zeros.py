@@ -18,7 +18,7 @@ from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.base import Table
 from tallyveil.tables.conditions import Condition, parse_conditions
 
-__all__ = ["WithZeros", "ZeroRule", "ZerosRecord", "find_free", "require_zero"]
+__all__ = ["WithZeros", "ZeroRule", "ZerosRecord", "find_free", "meets_rule", "require_zero"]
 
 ZeroRule: TypeAlias = tuple[Condition, ...]
 """Conditions that a row meets together if it is a structural zero."""
@@ -28,10 +28,16 @@ def find_free(rules: Sequence[ZeroRule], table: Table) -> Mask:
     """Which rows of a published table are not structural zeros; at least one must be."""
     free = np.ones(table.rows, dtype=bool)
     for rule in rules:
-        free &= ~np.logical_and.reduce([condition.holds(table) for condition in rule])
+        free &= ~meets_rule(rule, table)
     if not free.any():
         raise TableError("Every row is a structural zero: there is nothing to publish.")
     return freeze(free)
+
+
+def meets_rule(rule: ZeroRule, table: Table) -> Mask:
+    """Which rows of a published table meet a rule."""
+    met: Mask = np.logical_and.reduce([condition.holds(table) for condition in rule])
+    return met
 
 
 def require_zero(name: str, counts: Counts, free: Mask) -> None:

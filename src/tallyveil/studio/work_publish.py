@@ -21,10 +21,11 @@ from tallyveil.publish.kinds import ASKED_FOR, KINDS
 from tallyveil.publish.methods import count_cells
 from tallyveil.publish.options import ReleaseOptions
 from tallyveil.publish.plan import ROWS_PER_COUNT
-from tallyveil.publish.prepare import Prepared, find_order_remark
+from tallyveil.publish.prepare import Prepared
 from tallyveil.publish.preview import Preview, preview_release, remark_on_cost
 from tallyveil.publish.ranges import NO_UPPER
 from tallyveil.publish.receipt import Receipt
+from tallyveil.publish.remarks import list_remarks
 from tallyveil.publish.transaction import publish_table
 from tallyveil.query import Query
 from tallyveil.reading.precision import accuracy, epsilon_for
@@ -155,8 +156,7 @@ def publish(
     remarks: list[str] = []
 
     def remark(prepared: Prepared) -> None:
-        cost = sum((epsilon for _, epsilon in prepared.stages), Fraction(0))
-        remarks.extend(filter(None, (find_order_remark(prepared), remark_on_cost(cost))))
+        remarks.extend(list_remarks(prepared))
 
     said = replace(options, categories=_name_list(options.categories))
     words = hide_passwords(write_command(shown, said))

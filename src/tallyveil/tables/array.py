@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
-from tallyveil.tables.base import CountArray, Order, Table
+from tallyveil.tables.base import CountArray, Order, Table, encode_file
 from tallyveil.tables.codes import Codes, encode_text
 from tallyveil.tables.counts import (
     convert_numbers,
@@ -110,7 +110,7 @@ class ArrayTable(Table):
 
     def to_bytes(self) -> bytes:
         """Write a file of one column."""
-        return ("\n".join([self.name, *map(str, self.values.tolist())]) + "\n").encode()
+        return encode_file("\n".join([self.name, *map(str, self.values.tolist())]) + "\n")
 
 
 def _choose_rebuild(source: Any) -> Callable[[CountArray], Any]:

@@ -15,7 +15,15 @@ from tallyveil.errors import ArgumentError, TableError
 from tallyveil.tables.codes import Codes
 from tallyveil.tables.text_column import TextColumn
 
-__all__ = ["BATCH_ROWS", "TABLE_KINDS", "CountArray", "Order", "Table", "read_signed"]
+__all__ = [
+    "BATCH_ROWS",
+    "TABLE_KINDS",
+    "CountArray",
+    "Order",
+    "Table",
+    "encode_file",
+    "read_signed",
+]
 
 TABLE_KINDS = (
     "csv",
@@ -151,6 +159,18 @@ class Table(Protocol):
         None where a column holds no text, or is held in another way.
         """
         return None
+
+
+def encode_file(text: str, encoding: str = "utf-8") -> bytes:
+    """Encode the text of a published file; a `TableError` if a character has no bytes in it."""
+    try:
+        return text.encode(encoding)
+    except UnicodeEncodeError:
+        cure = "Correct it" if encoding.startswith("utf") else "Convert the table to UTF-8"
+        raise TableError(
+            "A name or label that is to be published has a character that cannot be written as "
+            f"{encoding}. {cure} first."
+        ) from None
 
 
 def read_signed(table: Table, name: str) -> Integers:

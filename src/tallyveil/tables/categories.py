@@ -8,6 +8,7 @@ with its noise, whether or not anybody is in it.
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tallyveil.arrays import Integers, Mask
-from tallyveil.errors import ArgumentError, TableError
+from tallyveil.errors import ArgumentError, TableError, describe_kind
 from tallyveil.tables.base import BATCH_ROWS, Table
 from tallyveil.tables.bins import Bins
 from tallyveil.tables.codes import normal_label
@@ -64,14 +65,15 @@ def public_categories(
     (((1,), (2,)), (('01',), ('2',), ('rest',)))
     """
     is_text = isinstance(categories, (str, Path))
-    if isinstance(categories, Path) or (is_text and "," not in categories):
+    if isinstance(categories, Path) or (is_text and _names_file(categories)):
         labels = _read_list(Path(categories), by)
     elif isinstance(categories, str):
         labels = [(part.strip(),) for part in categories.split(",")]
     elif isinstance(categories, Mapping):
         labels = _cross_values(categories, by)
     else:
-        labels = [tuple(one) if isinstance(one, (tuple, list)) else (one,) for one in categories]
+        listed = _list_values(categories)
+        labels = [tuple(one) if isinstance(one, (tuple, list)) else (one,) for one in listed]
     if not labels or any(len(label) != len(by) for label in labels):
         raise ArgumentError("categories", f"give a value for each of: {', '.join(by)}")
     seen: set[Label] = set()
@@ -119,6 +121,27 @@ def read_column_lists(texts: Sequence[str]) -> Any:
         labels = public_categories(values, [name.strip()])
         found[name.strip()] = [label for (label,) in labels]
     return found
+
+
+def _names_file(text: str) -> bool:
+    """Whether a text is the name of a file; folders may have commas in their names."""
+    return "," not in text or os.path.isfile(text)
+
+
+def _list_values(values: Any) -> list[Any]:
+    """List values in an order that somebody chose: rows are published in it."""
+    if isinstance(values, str):
+        return [part.strip() for part in values.split(",")]
+    if isinstance(values, (bytes, set, frozenset)) or not hasattr(type(values), "__iter__"):
+        raise _not_a_list(values)
+    try:
+        return list(values)
+    except TypeError:  # an array without dimensions
+        raise _not_a_list(values) from None
+
+
+def _not_a_list(values: Any) -> ArgumentError:
+    return ArgumentError("categories", "be a list, in public order", got=describe_kind(values))
 
 
 def find_category(categories: Sequence[Label], label: str) -> int:
@@ -311,12 +334,12 @@ def _cross_values(categories: Mapping[Any, Any], by: Sequence[str]) -> list[Labe
     """Combine every value of each column with every value of the others."""
     if set(categories) != set(by):
         raise ArgumentError("categories", f"name exactly the columns {', '.join(by)}")
-    return list(itertools.product(*(list(categories[name]) for name in by)))
+    return list(itertools.product(*(_list_values(categories[name]) for name in by)))
 
 
 def _read_list(path: Path, by: Sequence[str]) -> list[Label]:
     """Read the public list from a file."""
-    if not path.is_file():
+    if not os.path.isfile(path):  # no error for a text too long to be a name
         raise ArgumentError(
             "categories", "be a file that exists, or values separated by commas", str(path)
         )

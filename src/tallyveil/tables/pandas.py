@@ -10,7 +10,7 @@ import numpy as np
 
 from tallyveil.arrays import Integers
 from tallyveil.tables.arrow_rebuild import rebuild_array
-from tallyveil.tables.base import CountArray, Order, Table
+from tallyveil.tables.base import CountArray, Order, Table, encode_file
 from tallyveil.tables.codes import Codes, encode_floats, encode_objects, encode_values
 from tallyveil.tables.counts import convert_numbers, convert_objects, name_type
 
@@ -120,7 +120,7 @@ class PandasTable(Table):
             index_label=list(self.index_names) or None,
             lineterminator="\n",
         )
-        return text.encode()
+        return encode_file(text)
 
     def _column(self, name: str) -> Any:
         return self.frame.iloc[:, self.names.index(name)]

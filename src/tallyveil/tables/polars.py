@@ -10,7 +10,7 @@ import numpy as np
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
-from tallyveil.tables.base import CountArray, Order, Table
+from tallyveil.tables.base import CountArray, Order, Table, encode_file
 from tallyveil.tables.codes import Codes, encode_floats, encode_objects, encode_values
 from tallyveil.tables.counts import convert_numbers, convert_objects
 
@@ -115,7 +115,7 @@ class PolarsTable(Table):
     def to_bytes(self) -> bytes:
         """Write the frame as CSV."""
         text: str = self.frame.write_csv()
-        return text.encode()
+        return encode_file(text)
 
 
 def build_polars_series(name: str, values: CountArray) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,9 +23,9 @@ from tallyveil.tables.text import (
     normalize_text,
     read_start,
 )
-from tallyveil.untrusted import read_file
+from tallyveil.untrusted import read_file, remove_invisible
 
-__all__ = ["read_published", "read_released", "read_table"]
+__all__ = ["read_published", "read_released", "read_table", "require_own_names"]
 
 TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt")
 PARQUET_ENDINGS = (".parquet", ".pq")
@@ -76,13 +76,21 @@ def read_table(source: Any, form: Form | None = None) -> Table:
     else:
         form.require_unused((*TEXT_ONLY, "sheet"), "a table in memory")
         table = _wrap(source)
-    names = (*table.names, *table.index_names)
-    repeated = [name for name, times in Counter(names).items() if times > 1]
-    if repeated:
-        raise TableError(
-            f"Two columns are called {repeated[0]!r}. Every column needs its own name."
-        )
+    require_own_names((*table.names, *table.index_names))
     return table
+
+
+def require_own_names(names: Sequence[str]) -> None:
+    """Raise a `TableError` if two columns have one name, or names that nobody can tell apart."""
+    seen: dict[str, str] = {}
+    for name in names:
+        look = " ".join(unicodedata.normalize("NFC", remove_invisible(name)).split())
+        if look in seen:
+            how = "" if name == seen[look] else ", apart from characters that nobody sees"
+            raise TableError(
+                f"Two columns are called {look!r}{how}. Every column needs its own name."
+            )
+        seen[look] = name
 
 
 def read_released(

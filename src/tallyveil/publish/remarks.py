@@ -1,0 +1,115 @@
+"""What a publisher should know before anything is spent, and an error would be too much for.
+
+Remarks are for the publisher's eyes: some depend on confidential values.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from tallyveil.publish.hierarchy import count_alone
+from tallyveil.publish.prepare import Prepared
+from tallyveil.publish.preview import remark_on_cost
+from tallyveil.publish.sum_files import describe_alone
+from tallyveil.tables.base import Table
+from tallyveil.tables.categories import sorted_order
+from tallyveil.tables.formulas import find_formulas
+
+__all__ = ["list_remarks"]
+
+MOST_SHOWN = 6
+
+
+def list_remarks(prepared: Prepared) -> list[str]:
+    """Everything the publisher is told, in sentences."""
+    found = (
+        _remark_on_order(prepared),
+        _remark_on_exact_rows(prepared),
+        _remark_on_kept_counts(prepared),
+        _remark_on_formulas(prepared),
+        _remark_on_epsilon(prepared),
+    )
+    return [remark for remark in found if remark]
+
+
+def _remark_on_order(prepared: Prepared) -> str:
+    """Rows sorted by a confidential count, unless a public column explains the order."""
+    layout = prepared.layout
+    if layout.grouped or layout.order is not None or prepared.rows < 3:
+        return ""
+    for name, column in prepared.counts.items():
+        before, after = column.values[:-1], column.values[1:]
+        is_ordered = bool((after >= before).all() or (after <= before).all())
+        if is_ordered and (after != before).any() and not _is_explained(prepared):
+            return (
+                f"The rows stand in the order of {name!r}, and row order is published. Unless "
+                "that order is public, sort them by public columns (--order sorted)."
+            )
+    return ""
+
+
+def _is_explained(prepared: Prepared) -> bool:
+    public = [name for name in prepared.layout.keep if name not in prepared.counts]
+    return any((np.diff(sorted_order(prepared.source, [name])) == 1).all() for name in public)
+
+
+def _remark_on_exact_rows(prepared: Prepared) -> str:
+    """Rows whose true counts an invariant gives away."""
+    asked, tree = prepared.request.hierarchy, prepared.request.tree
+    if asked is None or tree is None or not (alone := count_alone(asked, tree)):
+        return ""
+    return (
+        f"The exact sums by {asked.exact!r} publish {describe_alone(alone)}. Unless these counts "
+        "are public as well, name a coarser level."
+    )
+
+
+def _remark_on_kept_counts(prepared: Prepared) -> str:
+    """Whole numbers that go out because all other columns do; running numbers apart."""
+    request, source = prepared.request, _look_at(prepared)
+    named = {*request.keep, *request.by, *prepared.counts, *prepared.source.index_names}
+    if not request.keep_all or prepared.layout.grouped:
+        return ""
+    rest = [name for name in prepared.layout.keep if name not in named]
+    numbers = [
+        name
+        for name in rest
+        if source.type_of(name) == "integer" and len(source.codes(name).values) < source.rows
+    ]
+    if not numbers:
+        return ""
+    return (
+        f"Published unchanged, because all other columns are: {_list(numbers)}. They hold whole "
+        "numbers: if these count people, protect them with --count or leave them out with --drop."
+    )
+
+
+def _remark_on_formulas(prepared: Prepared) -> str:
+    """Cells that a spreadsheet would run as formulas."""
+    if prepared.layout.grouped:
+        return ""
+    kept = [name for name in prepared.layout.keep if name not in prepared.counts]
+    found = find_formulas(_look_at(prepared), kept)
+    if not found:
+        return ""
+    return (
+        f"Cells of {_list(found)} begin with =, +, - or @, which a spreadsheet runs as a formula. "
+        "They are published as they are."
+    )
+
+
+def _remark_on_epsilon(prepared: Prepared) -> str:
+    """A cost that protects little."""
+    return remark_on_cost(sum((epsilon for _, epsilon in prepared.stages), Fraction(0))) or ""
+
+
+def _look_at(prepared: Prepared) -> Table:
+    """The first rows of the table: enough to say what a column holds."""
+    return next(iter(prepared.source.batches()), prepared.source)
+
+
+def _list(names: list[str]) -> str:
+    shown = ", ".join(map(repr, names[:MOST_SHOWN]))
+    return shown + (f" and {len(names) - MOST_SHOWN:,} more" if len(names) > MOST_SHOWN else "")

@@ -1,0 +1,27 @@
+"""Cells that a spreadsheet runs instead of showing them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tallyveil.tables.base import Table
+
+__all__ = ["find_formulas"]
+
+FORMULA = re.compile(r"[=@\t\r]|[+-](?![0-9.,]*\Z)")
+"""How such a cell begins; a number with a sign is none."""
+
+
+def find_formulas(table: Table, names: Sequence[str]) -> list[str]:
+    """List those of the columns with a name or cell that a spreadsheet would run.
+
+    Binary files and workbooks have none: their cells are marked as text.
+    """
+    if not table.extension.startswith(("csv", "tsv")):
+        return []
+    found = {name for name in names if FORMULA.match(name)}
+    for batch in table.batches():
+        rest = (name for name in names if name not in found)
+        found |= {name for name in rest if any(map(FORMULA.match, batch.labels(name)))}
+    return [name for name in names if name in found]

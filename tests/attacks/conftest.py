@@ -1,0 +1,125 @@
+"""Publish pairs of tables with the draws held fixed, and compare everything that leaves."""
+
+import datetime as dt
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import tallyveil as tv
+from tallyveil.publish import prepare, transaction
+
+
+class FixedEntropy(tv.SeededNotPrivate):
+    """A seed that passes for random bits of the operating system, in these tests only."""
+
+    private = True
+
+    def __init__(self):
+        super().__init__(11)
+
+    @classmethod
+    def fresh(cls, given):
+        return cls()
+
+
+class FixedTime(dt.datetime):
+    """A clock that stands still."""
+
+    @classmethod
+    def now(cls, tz=None):
+        return cls(2026, 1, 1, tzinfo=tz)
+
+
+@pytest.fixture
+def fixed(monkeypatch):
+    """Draws look at zeros instead of the true counts; names and times are always the same."""
+    monkeypatch.setattr(transaction, "Entropy", FixedEntropy)
+    monkeypatch.setattr(transaction.uuid, "uuid4", lambda: "one-name")
+    monkeypatch.setattr(transaction, "datetime", FixedTime)
+    monkeypatch.setattr(
+        prepare.Prepared, "clamp_to", lambda self, plan: np.zeros(self.rows, dtype=np.int64)
+    )
+    find = prepare.find_upper
+    monkeypatch.setattr(
+        prepare, "find_upper", lambda counts, *rest: find(np.zeros_like(counts) + 3, *rest)
+    )
+
+
+@pytest.fixture
+def compare(fixed):
+    """What tells two published tables apart, with the draws held fixed."""
+    return compare_forms
+
+
+def publish(table, folder, options):
+    """Everything that leaves: the folder's bytes, the pickled release, the table's memory."""
+    given = {"upper": 9, "epsilon": 1, **options}
+    if "levels" in given:
+        releases = tv.privatize_levels(table, out=folder, **given)
+    else:
+        releases = [tv.privatize(table, out=folder, **given)]
+    files = {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    return {
+        "folder": files,
+        "pickles": [pickle.dumps((release, release.table)) for release in releases],
+        "memory": [memory_of(release.table) for release in releases],
+        "kept": [memory_of(release.data.native()) for release in releases],
+    }
+
+
+def memory_of(table):
+    """The types, index, levels and every buffer of a table."""
+    if isinstance(table, pa.Table):
+        chunks = [chunk for column in table.columns for chunk in column.chunks]
+        return [str(table.schema), table.schema.metadata, [buffers_of(chunk) for chunk in chunks]]
+    if isinstance(table, pl.DataFrame):
+        return [
+            [str(dtype) for dtype in table.dtypes],
+            [series.to_physical().to_list() for series in table],
+            [series.flags for series in table],
+            [memory_of(pa.table({s.name: s.to_arrow()})) for s in table],
+        ]
+    if isinstance(table, pd.DataFrame):
+        arrays = [table.iloc[:, at].array for at in range(table.shape[1])]
+        return [
+            [str(array.dtype) for array in arrays],
+            [repr(array.dtype) for array in arrays],
+            table.attrs,
+            table.columns.names,
+            repr(table.index),
+            [array_memory(array) for array in arrays],
+        ]
+    return repr(table)
+
+
+def array_memory(array):
+    if isinstance(array, pd.Categorical):
+        return [array.codes.tobytes(), array.codes.dtype.name, list(array.categories)]
+    if isinstance(array.dtype, pd.ArrowDtype) or getattr(array.dtype, "storage", "") == "pyarrow":
+        return [buffers_of(chunk) for chunk in array.__arrow_array__().chunks]
+    if hasattr(array, "_data") and hasattr(array, "_mask"):
+        return [array._data.tobytes(), array._mask.tobytes()]
+    values = np.asarray(array)
+    return values.tolist() if values.dtype == object else [values.tobytes(), values.base is None]
+
+
+def buffers_of(array):
+    found = [array.offset, [None if b is None else b.to_pybytes() for b in array.buffers()]]
+    if pa.types.is_dictionary(array.type):
+        found.append(buffers_of(array.dictionary))
+    return found
+
+
+def compare_forms(pair, options, place, build=None):
+    """Publish both tables, as they are or as `build` makes them; the names of what differs."""
+    found = []
+    for side, columns in zip("ab", pair, strict=True):
+        folder = place / side
+        folder.mkdir(parents=True)
+        table = build(columns, folder / "table") if build else columns
+        found.append(publish(table, folder / "out", options))
+    return [part for part in found[0] if found[0][part] != found[1][part]]
