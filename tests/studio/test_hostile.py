@@ -6,6 +6,7 @@ import json
 import socket
 import stat
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -24,6 +25,12 @@ def draft(client):
     base = client.upload("/tables", TABLE.encode(), "t.csv").json()["next"].removesuffix("/table")
     client.choose(base, count=["cases"], upper=["9"], epsilon=["1"])
     return base
+
+
+def run(work):
+    """Run a coroutine in a thread of its own: a browser's tests keep a loop going in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 def look(place, studio):
@@ -278,7 +285,7 @@ def test_a_slow_sender_is_given_up(tmp_path):
 
     target = uploads.new_folder() / "t.csv"
     with pytest.raises(RefusedError, match="too slowly"):
-        asyncio.run(uploads.receive(slow(), target))
+        run(uploads.receive(slow(), target))
     assert not target.exists()
     uploads.close()
     assert not (tmp_path / "own").exists()
@@ -290,11 +297,11 @@ def test_there_is_a_limit_for_all_files_together(tmp_path):
     async def send(size):
         yield b"x" * size
 
-    asyncio.run(uploads.receive(send(100), uploads.new_folder() / "a"))
+    run(uploads.receive(send(100), uploads.new_folder() / "a"))
     with pytest.raises(RefusedError, match="no room"):
-        asyncio.run(uploads.receive(send(60), uploads.new_folder() / "b"))
+        run(uploads.receive(send(60), uploads.new_folder() / "b"))
     with pytest.raises(RefusedError, match="at most 100 bytes"):
-        asyncio.run(uploads.receive(send(101), uploads.new_folder() / "c"))
+        run(uploads.receive(send(101), uploads.new_folder() / "c"))
     uploads.close()
 
 
