@@ -270,7 +270,6 @@ def test_no_serious_finding_of_axe(page, served, tables, scheme):
 def test_it_starts_soon_and_leaves_nothing_behind(tmp_path_factory, served):
     folder = tmp_path_factory.mktemp("short")
     started = type(served)(folder)
-    assert started.seconds < 20  # the bar of 2 s is measured by benchmarks/studio.py
     assert list(started.temporary.rglob("run-*"))
     said = started.stop()
     assert started.process.returncode == 0

@@ -64,7 +64,7 @@ def read_choices(data: Any) -> dict[str, Any]:
     for name, value in data.items():
         if name not in OFFERED:
             raise RefusedError(400, "There is no such choice.")
-        kind = OFFERED[name].metadata["cli"]
+        kind = "text" if name == "categories" else OFFERED[name].metadata["cli"]
         right = isinstance(value, KINDS[kind]) and (kind == "switch" or type(value) is not bool)
         words = value if isinstance(value, list) else [value]
         longest = LONGEST_LIST if name == "categories" else LONGEST
