@@ -126,7 +126,7 @@ def test_bad_requests(tallyveil, cases, tmp_path):
     for words, said, code in (
         ((*value, "--epsilons", "1,2"), "strictly decreasing", 2),
         ((*value, "--epsilons", "1,x"), "finite number", 2),
-        (("--upper", 9, "--epsilons", "1"), "either a FILE or --value", 2),
+        (("--upper", 9, "--epsilons", "1"), "either a FILE, --from or --value", 2),
         ((*value, "--epsilons", "1", "--ledger", "x.db"), "belong together", 2),
         (("--value", -3, "--upper", 9, "--epsilons", "1"), "0 or more", 2),
         ((*value, "--epsilons", "1", "--keep", "x"), "does not go with --value", 2),

@@ -13,7 +13,7 @@ import typer
 
 from tallyveil.cli.common import JsonOption, example, note, out, print_json, text_table
 from tallyveil.cli.options import takes_release_options
-from tallyveil.cli.privatize import publish_file
+from tallyveil.cli.privatize import FromOption, choose_source, publish_file
 from tallyveil.publish.options import ReleaseOptions
 
 __all__ = ["EXAMPLE", "command"]
@@ -48,6 +48,7 @@ def command(
     ] = None,
     *,
     options: ReleaseOptions,
+    database: FromOption = None,
     value: Annotated[int | None, typer.Option(help="Instead of a file: one true count.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -60,16 +61,17 @@ def command(
     """
     from tallyveil.errors import UsageError
 
-    if (file is None) == (value is None):
-        raise UsageError("Give either a FILE or --value.")
+    given = [one for one in (file, database, value) if one is not None]
+    if len(given) != 1:
+        raise UsageError("Give either a FILE, --from or --value.")
     if value is not None:
         _release_value(value, options, as_json)
         return
-    if file is None or options.out is None or (options.count is None and options.by is None):
+    if options.out is None or (options.count is None and options.by is None):
         raise UsageError("With a FILE, name the column with --count and the folder with --out.")
     if options.ledger is None:
         note("No ledger: nothing keeps count of further releases of these data.")
-    releases = publish_file(file, options, shlex.join(sys.argv))
+    releases = publish_file(choose_source(file, database), options, shlex.join(sys.argv))
     receipts = [release.receipt for release in releases]
     epsilons = [receipt.columns[0].epsilon for receipt in receipts]
     reach = [_reach(column.upper, column.epsilon) for r in receipts for column in r.columns[:1]]

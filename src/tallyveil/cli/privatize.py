@@ -12,33 +12,45 @@ import typer
 
 from tallyveil.cli.common import JsonOption, example, note, out, print_json, progress
 from tallyveil.cli.options import takes_release_options
-from tallyveil.publish.options import OUTPUT, ReleaseOptions
+from tallyveil.publish.options import OUTPUT, TABLE, ReleaseOptions
 
 if TYPE_CHECKING:
     from tallyveil.publish.prepare import Prepared
     from tallyveil.publish.release import Release
 
-__all__ = ["EXAMPLE", "command", "publish_and_show", "publish_file"]
+__all__ = ["EXAMPLE", "FromOption", "choose_source", "command", "publish_and_show", "publish_file"]
 
 EXAMPLE = example(
     "tallyveil privatize cases.csv --count cases --keep all --upper 60 --epsilon 1 --out release/",
     "tallyveil privatize cases.csv --count cases --keep all --upper 60 --within 3 --dry-run",
     "tallyveil privatize people.csv --by county --categories counties.txt "
     "--where 'age >= 65' --upper 200 --epsilon 0.5 --out release/",
+    "tallyveil privatize --from duckdb:health.db --query 'SELECT county, cases FROM c' "
+    "--count cases --keep all --upper 60 --epsilon 1 --out release/",
 )
 STEPS = 5
+FromOption = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        help="Instead of a FILE: a database, postgresql://USER@HOST/NAME or duckdb:FILE. Keep "
+        "passwords out of it, in PGPASSWORD or a pgpass file.",
+        rich_help_panel=TABLE,
+    ),
+]
 
 
 @takes_release_options(leave_out=["levels"])
 def command(
     file: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             help="CSV, Excel, Parquet or Arrow file; - for standard input.", show_default=False
         ),
-    ],
+    ] = None,
     *,
     options: ReleaseOptions,
+    database: FromOption = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -61,18 +73,32 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Publish a private version of a table of counts, as a folder that a stranger can check."""
+    source = choose_source(file, database)
     if save_request is not None:
+        from tallyveil.errors import UsageError
         from tallyveil.publish.request_file import save_request as write
 
+        if database is not None:
+            raise UsageError("--save-request is for files: an address may hold a password.")
         write(save_request, options, str(file))
         note(f"The request is in {save_request}: run it again with tallyveil run.")
     publish_and_show(
-        file, options, shlex.join(sys.argv), dry_run=dry_run, rows=rows, as_json=as_json
+        source, options, shlex.join(sys.argv), dry_run=dry_run, rows=rows, as_json=as_json
     )
 
 
+def choose_source(file: Path | None, database: str | None) -> Path | str:
+    """The one of a file and a database that was given."""
+    from tallyveil.errors import UsageError
+
+    source = file if database is None else database
+    if source is None or (file is not None and database is not None):
+        raise UsageError("Give either a FILE or --from, a database's address, with --query.")
+    return source
+
+
 def publish_and_show(
-    file: Path,
+    source: Path | str,
     options: ReleaseOptions,
     words: str,
     *,
@@ -90,7 +116,7 @@ def publish_and_show(
         return
     if rows is not None:
         raise UsageError("--rows goes with --dry-run: otherwise the table's rows are counted.")
-    releases = publish_file(file, options, words)
+    releases = publish_file(source, options, words)
     if as_json:
         documents = [release.receipt.to_dict() for release in releases]
         found = {"receipt": documents[0]} if len(documents) == 1 else {"receipts": documents}
@@ -107,7 +133,7 @@ def publish_and_show(
     )
 
 
-def publish_file(file: Path, options: ReleaseOptions, words: str) -> tuple[Release, ...]:
+def publish_file(source: Path | str, options: ReleaseOptions, words: str) -> tuple[Release, ...]:
     """The library's transaction, with a progress bar and remarks for the publisher."""
     from tallyveil.errors import UsageError
     from tallyveil.publish.transaction import publish_table
@@ -115,7 +141,7 @@ def publish_file(file: Path, options: ReleaseOptions, words: str) -> tuple[Relea
     if options.out is None:
         raise UsageError("Name the release folder with --out, or give --dry-run.")
     with progress(STEPS) as say:
-        releases = publish_table(file, options, command=words, say=say, remark=_show_remark)
+        releases = publish_table(source, options, command=words, say=say, remark=_show_remark)
     if options.confidential_report is not None:
         note(f"{options.confidential_report} is CONFIDENTIAL: it shows true counts.")
     return releases

@@ -29,6 +29,7 @@ def check_form(options: ReleaseOptions, microdata: bool) -> tuple[Form, str | No
         options.thousands,
         options.decimal,
         missing,
+        options.query,
     )
     if options.format is not None:
         require_one_of("format", str(options.format), FORMATS)

@@ -63,7 +63,8 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
     ----------
     table : path, table or array
         A path (CSV, TSV, Excel, Parquet, Arrow, Stata, SPSS, SAS; "-" is standard input), an
-        Arrow, pandas or Polars table, or a one-dimensional array of counts.
+        Arrow, pandas or Polars table, a one-dimensional array of counts, or a database's address
+        ("postgresql://USER@HOST/NAME" or "duckdb:FILE") with a `query`.
     count : str or sequence of str
         The column of counts, or several; not needed for an array, nor for microdata.
     upper : int or "auto", optional
@@ -149,6 +150,8 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
         A row may be called Total, or be a parent of others by its label: it repeats nobody.
     delimiter, encoding : str
         How a text file is written; one that begins with a byte-order mark says it itself.
+    query : str
+        With a database's address: the SQL query that gives the table. It may only read.
     sheet : str
         The sheet of an Excel workbook; needed if there are several.
     skip_rows, skip_footer, comment : int, int and str

@@ -34,6 +34,7 @@ __all__ = [
     "import_pyarrow",
     "measure_parquet",
     "read_arrow",
+    "read_batches",
     "read_released_arrow",
     "require_size",
     "require_whole",
@@ -57,6 +58,24 @@ def wrap_arrow(source: Any) -> ArrowTable:
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     return ArrowTable(source)
+
+
+def read_batches(reader: Any) -> ArrowTable:
+    """Read a stream of record batches, such as a database's answer, to be published as Parquet.
+
+    A type that only the database knows (an Arrow extension, such as PostgreSQL's numeric) is read
+    as what stores it, text for instance.
+    """
+    pa = import_pyarrow()
+    with reader:
+        table = reader.read_all()
+    columns = [
+        column.cast(column.type.storage_type)
+        if isinstance(column.type, pa.BaseExtensionType)
+        else column
+        for column in table.columns
+    ]
+    return ArrowTable(pa.table(columns, names=table.column_names), "parquet", from_file=True)
 
 
 def read_arrow(path: Path, kind: str) -> ArrowTable:

@@ -31,6 +31,7 @@ class Form:
     thousands: str | None = None
     decimal: str = "."
     missing: tuple[str, ...] = ()
+    query: str | None = None
 
     def __post_init__(self) -> None:
         if self.delimiter == "tab":

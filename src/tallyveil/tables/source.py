@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tallyveil.errors import TableError
+from tallyveil.errors import TableError, UsageError
 from tallyveil.tables.array import wrap_array
 from tallyveil.tables.base import Table
+from tallyveil.tables.databases import is_database, read_database
 from tallyveil.tables.delimited import DelimitedTable, read_delimited
 from tallyveil.tables.form import Form
 from tallyveil.tables.packed import PACKINGS, PackedTable, split_packing, unpack
@@ -64,14 +65,24 @@ EXCEL_NOT = ("delimiter", "encoding")
 
 
 def read_table(source: Any, form: Form | None = None) -> Table:
-    """Read a table from a path, or wrap one that is in memory without copying it.
+    """Read a table from a path or a database, or wrap one that is in memory without copying it.
 
-    Takes a path ("-" for standard input), an Arrow, pandas or Polars table, or an array of
-    counts; `form` says how a file is written. Two columns or index levels of one name are
-    refused: one could be published as it is in place of the other.
+    Takes a path ("-" for standard input), a database's address, an Arrow, pandas or Polars table,
+    or an array of counts; `form` says how a file is written, or which query gives the table. Two
+    columns or index levels of one name are refused: one could be published as it is in place of
+    the other.
     """
     form = form or Form()
-    if isinstance(source, (str, Path)):
+    if is_database(source) != (form.query is not None):
+        raise UsageError(
+            "A database's address and 'query' go together: postgresql://USER@HOST/NAME or "
+            "duckdb:FILE, and the SQL query that gives the table."
+        )
+    table: Table
+    if form.query is not None:
+        form.require_unused((*TEXT_ONLY, "sheet"), "a database")
+        table = read_database(source, form.query)
+    elif isinstance(source, (str, Path)):
         table = _read_file(Path(source), form)
     else:
         form.require_unused((*TEXT_ONLY, "sheet"), "a table in memory")

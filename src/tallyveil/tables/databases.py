@@ -1,0 +1,120 @@
+"""Tables that are the answer of a query to PostgreSQL or DuckDB, read as Arrow record batches.
+
+The home of the database drivers. The query may only read. What a database says of an error is
+shown where it speaks of the address or of the query's own words, without passwords; what it says
+while it works through the data may quote them, and is not shown.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NoReturn
+
+from tallyveil.budget.addresses import find_secrets, is_address, remove_secrets
+from tallyveil.errors import LedgerError, MissingExtraError, TableError
+from tallyveil.tables.arrow import ArrowTable, read_batches
+
+__all__ = ["is_database", "read_database"]
+
+DUCKDB = "duckdb:"
+ABOUT_THE_QUERY = "42"
+"""The class of PostgreSQL's codes for errors in the words of a query."""
+
+READ_ONLY = "25006"
+QUIET = "The database stopped while it worked on the query. Its message may quote data and is not "
+QUIET += "shown; run the query there to see it."
+
+
+def is_database(source: object) -> bool:
+    """Whether a source is the address of a database.
+
+    >>> is_database("postgresql://db.example/health"), is_database("duckdb:health.db")
+    (True, True)
+    >>> is_database("cases.csv")
+    False
+    """
+    return isinstance(source, str) and (is_address(source) or source.startswith(DUCKDB))
+
+
+def read_database(address: str, query: str) -> ArrowTable:
+    """Read what `query` gives; it is published as Parquet."""
+    if address.startswith(DUCKDB):
+        return _read_duckdb(Path(address.removeprefix(DUCKDB)), query)
+    return _read_postgresql(address, query)
+
+
+def _read_duckdb(path: Path, query: str) -> ArrowTable:
+    try:
+        import duckdb
+    except ImportError as missing:
+        raise MissingExtraError("duckdb", "databases") from missing
+    if not path.is_file():
+        raise TableError(f"There is no database file {str(path)!r}.")
+    try:
+        with duckdb.connect(
+            path, read_only=True, config={"enable_external_access": "false"}
+        ) as database:
+            answer = database.sql(query)
+            if answer is None:
+                raise TableError("The query gives no table.")
+            return read_batches(answer.to_arrow_reader())
+    except (duckdb.ParserException, duckdb.CatalogException, duckdb.BinderException) as problem:
+        _refuse_query(str(problem))
+    except duckdb.InvalidInputException:
+        raise TableError("The query must only read.") from None
+    except duckdb.IOException:
+        raise TableError(
+            f"{path.name!r} cannot be read as a DuckDB database, or is open elsewhere."
+        ) from None
+    except (duckdb.Error, OSError, ValueError) as problem:
+        _refuse_data(problem)
+
+
+def _read_postgresql(address: str, query: str) -> ArrowTable:
+    try:
+        import adbc_driver_manager
+        import adbc_driver_postgresql.dbapi as postgresql
+    except ImportError as missing:
+        raise MissingExtraError("adbc-driver-postgresql", "databases") from missing
+    try:
+        secrets = find_secrets(address)
+    except LedgerError as problem:
+        raise TableError(str(problem).replace("ledger's", "database's")) from None
+    try:
+        connection = postgresql.connect(address)
+    except (adbc_driver_manager.Error, ValueError) as problem:
+        said = remove_secrets(str(problem), secrets).partition("Failed to connect: ")[2]
+        raise TableError(f"The database cannot be reached: {_first_line(said)}") from None
+    try:
+        with connection, connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION READ ONLY")
+            cursor.execute(query)
+            if cursor.description is None:
+                raise TableError("The query gives no table.")
+            return read_batches(cursor.fetch_record_batch())
+    except adbc_driver_manager.Error as problem:
+        code = str(problem.sqlstate or "")
+        if code == READ_ONLY:
+            raise TableError("The query must only read.") from None
+        if code.startswith(ABOUT_THE_QUERY):
+            _refuse_query(remove_secrets(str(problem).partition("ERROR:")[2], secrets))
+        raise TableError(QUIET) from None
+    except (OSError, ValueError) as problem:
+        _refuse_data(problem)
+
+
+def _refuse_query(said: str) -> NoReturn:
+    raise TableError(f"The database does not understand the query: {_first_line(said)}") from None
+
+
+def _refuse_data(problem: Exception) -> NoReturn:
+    """An error of our own goes on as it is; any other may quote data."""
+    if isinstance(problem, TableError):
+        raise problem
+    raise TableError(QUIET) from None
+
+
+def _first_line(text: str) -> str:
+    """The first line of a message, one space between its words."""
+    line = text.strip().partition("\n")[0]
+    return " ".join(line.split()).rstrip(".") + "."

@@ -1,0 +1,218 @@
+"""Tables from DuckDB and PostgreSQL: the same release as from a file, and no secret anywhere."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+
+import tallyveil as tv
+from tallyveil.tables.form import Form
+from tallyveil.tables.source import read_table
+
+_spec = importlib.util.spec_from_file_location(
+    "database_server", Path(__file__).parents[1] / "budget" / "server.py"
+)
+server_module = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(server_module)
+
+ROWS = 2_000
+TABLE = (
+    "SELECT i AS id, 'ward ' || i AS ward, CAST(i % 7 AS INTEGER) AS cases, {secret} AS note "
+    "FROM {rows}"
+)
+QUERY = "SELECT ward, cases FROM visits"
+OPTIONS = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1}
+SECRET = "Anna-Schmidt"
+
+
+@pytest.fixture(scope="module")
+def duck(tmp_path_factory):
+    path = tmp_path_factory.mktemp("duck") / "health.db"
+    with duckdb.connect(path) as database:
+        rows = f"range({ROWS}) AS r(i)"
+        database.execute("CREATE TABLE visits AS " + TABLE.format(rows=rows, secret=f"'{SECRET}'"))
+    return f"duckdb:{path}"
+
+
+@pytest.fixture(scope="module")
+def server():
+    server_module.require_server()
+    running = server_module.Server()
+    rows = f"generate_series(0, {ROWS - 1}) AS r(i)"
+    running.execute(
+        "postgres", "CREATE TABLE visits AS " + TABLE.format(rows=rows, secret=f"'{SECRET}'")
+    )
+    yield running
+    running.stop()
+
+
+@pytest.fixture(params=["duckdb", "postgresql"])
+def address(request):
+    if request.param == "duckdb":
+        return request.getfixturevalue("duck")
+    return request.getfixturevalue("server").network_address("postgres")
+
+
+def run(*words, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "tallyveil", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def everything_written(folder):
+    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def test_a_query_is_a_table(address):
+    table = read_table(address, Form(query=QUERY + " ORDER BY id"))
+    assert table.names == ("ward", "cases")
+    assert table.rows == ROWS
+    assert np.array_equal(table.counts("cases"), np.arange(ROWS) % 7)
+    assert table.labels("ward")[3] == "ward 3"
+
+
+def test_the_release_is_that_of_the_same_table_in_a_file(address, tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    counts = pa.array(np.arange(ROWS) % 7, pa.int32())
+    wards = pa.array([f"ward {i}" for i in range(ROWS)])
+    pq.write_table(pa.table({"ward": wards, "cases": counts}), tmp_path / "visits.parquet")
+    first = tv.privatize(
+        address, query=QUERY + " ORDER BY id", entropy=tv.SeededNotPrivate(4), **OPTIONS
+    )
+    second = tv.privatize(tmp_path / "visits.parquet", entropy=tv.SeededNotPrivate(4), **OPTIONS)
+    assert first.table.equals(second.table)
+    assert first.table.schema.equals(second.table.schema, check_metadata=True)
+
+
+def test_microdata_are_counted(address):
+    query = "SELECT cases AS kind FROM visits"
+    release = tv.privatize(
+        address, query=query, by="kind", categories=[*range(7)], upper=5_000, epsilon=50
+    )
+    assert abs(np.asarray(release.table["count"]) - ROWS / 7).max() <= 2
+
+
+def test_decimals_of_duckdb_are_counts_and_numeric_of_postgresql_is_text(duck, server):
+    query = "SELECT ward, CAST(cases AS NUMERIC(12, 0)) AS cases FROM visits ORDER BY id"
+    assert np.array_equal(read_table(duck, Form(query=query)).counts("cases"), np.arange(ROWS) % 7)
+    text = read_table(server.address("postgres"), Form(query=query))
+    assert text.type_of("cases") == "string"
+    assert text.labels("cases")[8] == "1"
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELEC ward", "does not understand the query: .*SELEC"),
+        ("SELECT ward FROM nowhere", "does not understand the query: .*nowhere"),
+        ("SELECT wart FROM visits", "does not understand the query: .*wart"),
+        ("DELETE FROM visits", "must only read"),
+        ("CREATE TABLE copy AS SELECT 1 AS one", "must only read"),
+        ("SELECT CAST(note AS INTEGER) AS cases FROM visits", "may quote data"),
+        ("SELECT 100 / CAST(substr(note, 1, 1) = 'B' AS INTEGER) FROM visits, x", "understand"),
+    ],
+)
+def test_queries_that_cannot_be_answered(address, query, said):
+    with pytest.raises(tv.TableError, match=said) as refused:
+        tv.privatize(address, query=query, **OPTIONS)
+    text = str(refused.value)
+    assert SECRET not in text
+    assert server_module.Server.password not in text
+    assert refused.value.__cause__ is None
+    assert refused.value.__suppress_context__ or refused.value.__context__ is None
+    assert read_table(address, Form(query="SELECT count(*) AS n FROM visits")).counts("n") == [ROWS]
+
+
+def test_a_query_writes_no_file(duck, tmp_path):
+    target = tmp_path / "leak.csv"
+    with pytest.raises(tv.TableError):
+        read_table(duck, Form(query=f"COPY visits TO '{target}'"))
+    assert not target.exists()
+
+
+def test_files_that_are_no_database(tmp_path):
+    with pytest.raises(tv.TableError, match=r"There is no database file .*none\.db"):
+        read_table(f"duckdb:{tmp_path / 'none.db'}", Form(query=QUERY))
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "junk.db").write_text("junk")
+    with pytest.raises(tv.TableError, match="cannot be read as a DuckDB database"):
+        read_table(f"duckdb:{tmp_path / 'junk.db'}", Form(query=QUERY))
+
+
+def test_address_and_query_go_together(duck, tmp_path):
+    for source, query in ((duck, None), ([1, 2], QUERY), (tmp_path / "cases.csv", QUERY)):
+        with pytest.raises(tv.UsageError, match="go together"):
+            tv.privatize(source, query=query, count="cases", upper=9, epsilon=1)
+
+
+def test_the_command_line(duck, tmp_path):
+    words = ("--count", "cases", "--keep", "all", "--upper", 9, "--epsilon", 1)
+    done = run("privatize", "--from", duck, "--query", QUERY, *words, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert run("check", tmp_path / "out").returncode == 0
+    both = run("privatize", "x.csv", "--from", duck, "--query", QUERY, *words, "--out", "y")
+    assert both.returncode == 2
+    assert "Give either a FILE or --from" in both.stderr
+
+
+def test_no_password_is_written_or_shown(server, tmp_path):
+    """Passwords in the address, right and wrong, in every place that keeps or shows something."""
+    ledger, out = tmp_path / "budget.db", tmp_path / "out"
+    assert (
+        run("ledger", "init", "--ledger", ledger, "--dataset", "v", "--epsilon", 3).returncode == 0
+    )
+    words = ["--query", QUERY, "--count", "cases", "--keep", "all", "--upper", 9, "--epsilon", 1]
+    words += ["--ledger", ledger, "--dataset", "v"]
+    right = server.network_address("postgres")
+    done = run("privatize", "--from", right, *words, "--out", out, "--json")
+    assert done.returncode == 0, done.stderr
+    wrong = server.network_address("postgres", password="Wrong-Passw0rd")
+    refused = run("privatize", "--from", wrong, *words, "--out", tmp_path / "second")
+    assert refused.returncode == 1
+    assert "The database cannot be reached" in refused.stderr
+    assert "password authentication failed" in refused.stderr
+    unclear = run("privatize", "--from", right.replace("Passw0rd", "p/w@d"), *words, "--out", "x")
+    assert "address cannot be read" in unclear.stderr
+    shown = run("ledger", "show", "--ledger", ledger, "--json").stdout
+    told = "".join(d.stdout + d.stderr for d in (done, refused, unclear)) + shown
+    kept = everything_written(tmp_path)
+    for secret in (server.password, "Wrong-Passw0rd", "p/w@d-of-the-owner", "of-the-owner"):
+        assert secret not in told
+        assert secret.encode() not in kept
+    assert b"owner:***@" in kept  # the ledger keeps the command, without the password
+    assert not (tmp_path / "second").exists()
+    assert json.loads(done.stdout)["receipt"]
+
+
+def test_a_password_may_come_from_the_environment(server, tmp_path):
+    bare = server.network_address("postgres").replace(f":{server.password}", "")
+    words = ["--query", QUERY, "--count", "cases", "--keep", "all", "--upper", 9, "--epsilon", 1]
+    done = run(
+        "privatize", "--from", bare, *words, "--out", tmp_path / "out", PGPASSWORD=server.password
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "module", "library"),
+    [
+        ("duckdb:x.db", "duckdb", "duckdb"),
+        ("postgresql://a@b/c", "adbc_driver_manager", "adbc-driver-postgresql"),
+    ],
+)
+def test_the_missing_library_is_named(source, module, library, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(tv.MissingExtraError, match=rf"{library}.*tallyveil\[databases\]"):
+        read_table(source, Form(query=QUERY))
