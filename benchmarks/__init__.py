@@ -5,6 +5,7 @@ SUITE = (
     "design",
     "preserve",
     "certification",
+    "large_ranges",
     "throughput",
     "scale",
     "startup",

@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tallyveil._threads import one_blas_thread
 from tallyveil.arrays import Floats, Integers, Mask
 from tallyveil.matrix import posterior_costs
 from tallyveil.reading.interior import solve_game
@@ -82,12 +83,13 @@ def minimax_remap(matrix: Floats, losses: Floats, tolerance: float = TOLERANCE) 
     ([[1.0, 0.0], [0.0, 1.0]], 0.2)
     """
     game = _Game(matrix, losses)
-    best = _Incumbent(game)
-    if len(matrix) * matrix.shape[1] * losses.shape[1] <= SMALL:
-        _solve_whole(game, best)
-    if best.gap > tolerance:
-        _generate_columns(game, best, tolerance)
-    return _evaluate(game, best)
+    with one_blas_thread():  # many small products: two threads take four times the processor time
+        best = _Incumbent(game)
+        if len(matrix) * matrix.shape[1] * losses.shape[1] <= SMALL:
+            _solve_whole(game, best)
+        if best.gap > tolerance:
+            _generate_columns(game, best, tolerance)
+        return _evaluate(game, best)
 
 
 class _Columns(NamedTuple):
