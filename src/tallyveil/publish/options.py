@@ -308,8 +308,7 @@ class ReleaseOptions:
         metadata=_told("The encoding of a text file; one that begins with a mark says it.", FILE),
     )
     query: str | None = field(
-        default=None,
-        metadata=_told("With --from: the SQL query that gives the table; it may only read.", FILE),
+        default=None, metadata=_told("With --from: the query that gives the table.", FILE)
     )
     sheet: str | None = field(
         default=None, metadata=_told("The sheet of an Excel workbook, by its name.", FILE)
