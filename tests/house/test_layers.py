@@ -14,7 +14,7 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__init_
 ENTRY = "entry points"
 HOMES = {  # the only modules that may import each heavy library
     "clarabel": {"optimize.solver"},
-    "scipy.optimize.linprog": {"optimize.solver"},
+    "scipy.optimize.linprog": {"optimize.solver", "sums.margins"},
     "cryptography": {"sampling.entropy"},
     "matplotlib": {"figures"},
     "sqlite3": {"budget.sqlite"},

@@ -75,8 +75,9 @@ class Source:
         from tallyveil.reading.unbiased import estimate_total
 
         record = self.record
-        if record is not None and record.at_most and len(values) < sum(record.histogram.rows):
-            raise InfeasibleError("Parts of a nested column cannot be added.")
+        apart = record is not None and (record.at_most or record.kind.by_group)
+        if record is not None and apart and len(values) < sum(record.histogram.rows):
+            raise InfeasibleError("Parts of a column that is nested or in strata cannot be added.")
         if self.adder is None:
             return estimate_total(self.mechanism, values, confidence)
         return self.adder.add(np.array(values, dtype=np.int64), confidence)

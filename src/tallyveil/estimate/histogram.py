@@ -24,7 +24,7 @@ from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.information import Observed, noise_variance
 from tallyveil.estimate.smooth import estimate_smooth
 
-__all__ = ["Estimate", "estimate_directly", "estimate_histogram"]
+__all__ = ["Estimate", "count_near", "estimate_directly", "estimate_histogram", "observe"]
 
 LARGEST_JOINT = 1500
 """Up to this many counts `estimate_directly` uses their joint covariance; beyond, one by one."""
@@ -46,6 +46,13 @@ class Estimate:
     histogram: Floats
     smooth: bool
 
+    def spread_out(self, size: int) -> Floats:
+        """How many rows have each of `size` counts, alike inside a cell."""
+        width = self.cells.high - self.cells.low + 1
+        spread = np.repeat(self.histogram / width, width)[:size]
+        filled: Floats = np.pad(spread, (0, size - len(spread)))
+        return filled
+
 
 def estimate_histogram(draws: PrivateDraws) -> Estimate:
     """Estimate the histogram from both draws: smooth where that helps, else directly.
@@ -61,8 +68,8 @@ def estimate_histogram(draws: PrivateDraws) -> Estimate:
 
 
 def _estimate(draws: PrivateDraws) -> Estimate:
-    observed = _observe(draws)
-    near = observed.take_first(_count_near(observed))
+    observed = observe(draws)
+    near = observed.take_first(count_near(observed))
     n = len(near.cells)
     if not near.records:
         return Estimate(observed.cells, observed.drawn, False)
@@ -100,15 +107,16 @@ def estimate_directly(draws: PrivateDraws) -> Estimate:
     return Estimate(cells, found, False)
 
 
-def _observe(draws: PrivateDraws) -> Observed:
-    """Both draws counted into cells that surely hold all true counts.
+def observe(draws: PrivateDraws, cells: Cells | None = None) -> Observed:
+    """Both draws counted into cells: those given, or some that surely hold all true counts.
 
     A true count is farther than t above its draw with probability less than a^t; over all N
     rows less than `SURE` for t = log(N/SURE)/epsilon2.
     """
     epsilon2 = float(draws.epsilon2)
-    reach = math.log(draws.records / SURE) / epsilon2
-    cells = choose_cells(draws.thresholds, draws.size, float(draws.values.max()) + reach)
+    if cells is None:
+        reach = math.log(draws.records / SURE) / epsilon2
+        cells = choose_cells(draws.thresholds, draws.size, float(draws.values.max()) + reach)
     if draws.thresholds is None:
         drawn, thresholds = cells.collect(draws.histogram), np.arange(cells.high[-1])
     else:
@@ -124,7 +132,7 @@ def _observe(draws: PrivateDraws) -> Observed:
     return Observed(cells, drawn, epsilon2, totals, float(draws.epsilon1), place, part)
 
 
-def _count_near(observed: Observed) -> int:
+def count_near(observed: Observed) -> int:
     """How many cells there are before those where rows stay as they were drawn.
 
     From there on every cell is so wide that noise seldom leaves it, and rows are so few that

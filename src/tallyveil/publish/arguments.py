@@ -35,7 +35,10 @@ SWITCHES = (
     "one_row",
     "signed",
 )
-WRITTEN = ("count", "by", "where", "keep", "drop", "dataset", "hierarchy", "zero", "other")
+WRITTEN = (
+    *("count", "by", "where", "keep", "drop", "dataset", "other"),
+    *("hierarchy", "zero", "strata", "margins"),
+)
 """Options whose words go into files."""
 MOST_DIGITS = 300
 """Digits of an amount below its fraction bar."""

@@ -24,7 +24,7 @@ from tallyveil.certified.mechanism import CertifiedNoise
 from tallyveil.errors import PackageError, TallyveilError
 from tallyveil.publish.budget_split import choose_split
 from tallyveil.publish.check_counts import check_counts
-from tallyveil.publish.check_sums import check_sums
+from tallyveil.publish.check_sums import check_strata, check_sums
 from tallyveil.publish.files import DATAPACKAGE, METHODOLOGY, RECEIPT, FileFacts, describe_data
 from tallyveil.publish.folder import CHECKSUMS, name_level_folder
 from tallyveil.publish.hierarchy import split_levels
@@ -139,6 +139,7 @@ def _check_release(root: Path) -> list[Finding]:
         ("published counts", lambda: check_counts(read(), receipt)),
         *pages,
         *([("sums", lambda: check_sums(root, read(), receipt))] if receipt.sums else []),
+        *([("strata", lambda: check_strata(read(), receipt))] if receipt.strata else []),
         ("data description", lambda: _check_description(root, read(), receipt)),
     ]
     return findings + [_try(name, check) for name, check in checks]
@@ -266,6 +267,8 @@ def _expected_stages(column: ColumnRecord, receipt: Receipt) -> list[tuple[str, 
         budget = split_levels(sums.request, sums.sizes, column.epsilon, column.upper)
         listed = list_stages(sums.request, sums.sizes, budget)
         return [(f"{column.name}: {kind}", epsilon) for kind, epsilon in listed]
+    same = (column.method == "strata") == (receipt.strata is not None)
+    require(same, "the receipt's strata are not its method's")
     counts = (f"{column.name}: {COUNTS}", column.epsilon)
     if not column.kind.keeps_distribution:
         return [counts]
@@ -279,7 +282,11 @@ def _expected_stages(column: ColumnRecord, receipt: Receipt) -> list[tuple[str, 
 def _read_data(root: Path, receipt: Receipt) -> Table:
     facts, counts = receipt.table, [column.name for column in receipt.columns]
     beside = [name for column in receipt.columns for name in column.columns[1:]]
-    labels = (*beside, *(() if receipt.sums is None else receipt.sums.request.columns))
+    labels = (
+        *beside,
+        *(() if receipt.sums is None else receipt.sums.request.columns),
+        *(() if receipt.strata is None else receipt.strata.columns),
+    )
     form = root / plain_name(facts.file), facts.delimiter, facts.encoding
     return read_released(*form, rows=facts.rows, counts=counts, labels=labels)
 

@@ -27,6 +27,7 @@ NEWER = {
     "ladder",
     "hierarchy",
     "structural_zeros",
+    "strata",
     "unit",
     "disjoint",
     "matching",

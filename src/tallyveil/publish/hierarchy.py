@@ -16,6 +16,7 @@ from tallyveil.publish.arguments import list_given, split_names
 from tallyveil.publish.budget_split import split_budget
 from tallyveil.publish.options import ReleaseOptions
 from tallyveil.sums.combine import Combined, combine, noise_variance
+from tallyveil.sums.margins import Margins
 from tallyveil.sums.shares import share_budget
 from tallyveil.sums.tree import Tree
 from tallyveil.tables.base import Table
@@ -30,8 +31,10 @@ __all__ = [
     "check_hierarchy",
     "count_alone",
     "describe_tree",
+    "find_groups",
     "find_tree",
     "name_levels",
+    "read_codes",
     "split_levels",
 ]
 
@@ -64,16 +67,21 @@ class HierarchyRequest:
         How much the error of each level counts, from the grand total to the rows.
     keep_distribution : bool
         Whether the distribution of the rows' counts is kept as well.
+    margins : tuple of tuple of str
+        Instead of a hierarchy: the columns of each margin. `columns` are then all of them.
     """
 
     columns: tuple[str, ...]
     exact: str = ""
     weights: tuple[float, ...] | None = None
     keep_distribution: bool = True
+    margins: tuple[tuple[str, ...], ...] = ()
 
     @property
     def method(self) -> str:
         """The method's name."""
+        if self.margins:
+            return "margins"
         return "hierarchy" if self.keep_distribution else "sums"
 
     @property
@@ -85,6 +93,8 @@ class HierarchyRequest:
 def check_hierarchy(options: ReleaseOptions, counted: Sequence[str]) -> HierarchyRequest | None:
     """The hierarchy that was asked for, or None; everything that needs no table is checked."""
     columns = split_names(options.hierarchy)
+    if options.margins:
+        return _check_margins(options, counted)
     if not columns:
         for name in ("invariant", "level_weights"):
             if any(str(part) for part in list_given(getattr(options, name))):
@@ -122,6 +132,37 @@ def check_hierarchy(options: ReleaseOptions, counted: Sequence[str]) -> Hierarch
     )
 
 
+def _check_margins(options: ReleaseOptions, counted: Sequence[str]) -> HierarchyRequest:
+    """Margins that can be met together: at least two, of different public columns."""
+    parts = split_names(options.margins)
+    margins = tuple(tuple(name.strip() for name in part.split("+")) for part in parts)
+    columns = tuple(name for margin in margins for name in margin)
+    got = ", ".join(parts)
+    if len(margins) < 2 or not all(columns):
+        hint = "For groups inside groups, or one grouping alone, name a hierarchy."
+        rule = "name at least two margins, such as age+sex,education"
+        raise ArgumentError("margins", rule, got=got, hint=hint)
+    if len(set(columns)) != len(columns):
+        hint = "Margins that share a column must agree on its sums, and noisy ones do not."
+        raise ArgumentError("margins", "name every column once", got=got, hint=hint)
+    if set(columns) & set(counted) or any(": " in name for name in columns):
+        rule = (
+            "name public columns, no column of counts, without a colon and a space in their names"
+        )
+        raise ArgumentError("margins", rule, got=got)
+    alone = options.levels is None and options.within is None and options.level_weights is None
+    alone = alone and not (
+        options.hierarchy or options.invariant or options.zero or options.one_row
+    )
+    if not alone or str(options.method) != "auto" or not options.keep_distribution:
+        raise UsageError(
+            "Margins have a method of their own, at one epsilon: leave out 'method', 'within', "
+            "levels, 'hierarchy', 'keep_distribution', 'invariant', 'level_weights', 'zero' and "
+            "'one_row'."
+        )
+    return HierarchyRequest(columns, keep_distribution=False, margins=margins)
+
+
 def _check_invariant(given: Any, columns: tuple[str, ...]) -> str:
     """The finest level that is exact: of several that were named, the last."""
     names = [TOTAL if n in TOTAL_WORDS and n not in columns else n for n in split_names(given)]
@@ -148,7 +189,7 @@ def _check_weights(given: Any) -> tuple[float, ...] | None:
 
 def find_tree(
     request: HierarchyRequest,
-    table: Table,
+    table: Table | None,
     categories: Sequence[tuple[str, ...]] = (),
     by: Sequence[str] = (),
     order: Integers | None = None,
@@ -158,7 +199,7 @@ def find_tree(
     Nodes are numbered in the order of the published rows, so their order tells nothing else;
     the last level stands in the order of the table itself.
     """
-    columns = [_read_codes(name, table, categories, by) for name in request.columns]
+    columns = [read_codes(name, table, categories, by) for name in request.columns]
     for coarse, fine, at in zip(columns, columns[1:], range(len(columns)), strict=False):
         _require_one_parent(coarse, fine, request.columns[at], request.columns[at + 1])
     codes = [column.codes if order is None else column.codes[order] for column in columns]
@@ -190,15 +231,20 @@ def _require_above_rows(request: HierarchyRequest, tree: Tree) -> None:
         raise ArgumentError("invariant", rule, request.exact)
 
 
-def _read_codes(
-    name: str, table: Table, categories: Sequence[tuple[str, ...]], by: Sequence[str]
+def read_codes(
+    name: str,
+    table: Table | None,
+    categories: Sequence[tuple[str, ...]],
+    by: Sequence[str],
+    argument: str = "hierarchy",
 ) -> Codes:
+    """A public column's labels, row for row; where `categories` are given, those."""
     if categories:
         if name not in by:
-            raise ArgumentError("hierarchy", f"name columns of 'by': {', '.join(by)}", name)
+            raise ArgumentError(argument, f"name columns of 'by': {', '.join(by)}", name)
         return encode_text([label[list(by).index(name)] for label in categories])
-    if name not in (*table.names, *table.index_names):
-        raise TableError(f"There is no column {name!r}, which the hierarchy names.")
+    if table is None or name not in (*table.names, *table.index_names):
+        raise TableError(f"There is no column {name!r}, which '{argument}' names.")
     return table.codes(name)
 
 
@@ -214,9 +260,51 @@ def _require_one_parent(coarse: Codes, fine: Codes, above: str, below: str) -> N
         )
 
 
-def name_levels(columns: Sequence[str], depth: int) -> tuple[str, ...]:
-    """The names of the levels above the rows."""
-    return (TOTAL, *columns)[:depth]
+def find_margins(
+    request: HierarchyRequest,
+    table: Table | None,
+    categories: Sequence[tuple[str, ...]] = (),
+    by: Sequence[str] = (),
+    order: Integers | None = None,
+) -> Margins:
+    """The groups of every margin, numbered in the order of the published rows."""
+    groups = []
+    for names in request.margins:
+        found: Any = 0
+        for name in names:
+            codes = read_codes(name, table, categories, by, "margins").codes
+            found = found * (int(codes.max()) + 1) + codes
+        placed = found if order is None else found[order]
+        tree = Tree.of_columns([placed])
+        if tree.depth == 1:
+            rule = "group several rows together, and this margin tells all rows apart"
+            raise ArgumentError("margins", rule, "+".join(names))
+        group = tree.parents[1]
+        if order is not None:
+            own = np.empty_like(group)
+            own[order] = group
+            group = own
+        groups.append(freeze(group))
+    return Margins(tuple(groups))
+
+
+def find_groups(
+    request: HierarchyRequest,
+    table: Table | None,
+    categories: Sequence[tuple[str, ...]] = (),
+    by: Sequence[str] = (),
+    order: Integers | None = None,
+) -> Tree | Margins:
+    """The tree of a hierarchy, or the groups of margins."""
+    find = find_margins if request.margins else find_tree
+    return find(request, table, categories, by, order)
+
+
+def name_levels(request: HierarchyRequest, depth: int) -> tuple[str, ...]:
+    """The names of the levels above the rows, or of the margins."""
+    if request.margins:
+        return tuple("+".join(names) for names in request.margins)
+    return (TOTAL, *request.columns)[:depth]
 
 
 @dataclass(frozen=True)
@@ -231,6 +319,8 @@ def split_levels(
     request: HierarchyRequest, sizes: Sequence[int], epsilon: Fraction, upper: int
 ) -> LevelBudget:
     """Share `epsilon` between the distribution and the levels; looks at public sizes only."""
+    if request.margins:
+        return LevelBudget(_share_margins(sizes, epsilon), Fraction(0))
     first = Fraction(0)
     if request.keep_distribution:
         first = epsilon * _share_distribution(epsilon, sizes[-1], upper + 1)
@@ -238,6 +328,16 @@ def split_levels(
     variance = upper * noise_variance(first) if first else None
     shares = share_budget(sizes, float(rest), request.weights, variance, request.exact_level)
     return LevelBudget(tuple(share * rest for share in shares), first)
+
+
+def _share_margins(sizes: Sequence[int], epsilon: Fraction) -> tuple[Fraction, ...]:
+    """What each margin would get as the only level, at least a hundredth, all at most half."""
+    rows, rate = sizes[-1], float(epsilon)
+    alone = [share_budget((1, size, rows), rate)[1] for size in sizes[:-1]]
+    alone = [max(share, Fraction(1, 100)) for share in alone]
+    part = min(Fraction(1), Fraction(1, 2) / sum(alone))
+    shares = [Fraction(round(share * part * 1000), 1000) for share in alone]
+    return (*(share * epsilon for share in shares), (1 - sum(shares)) * epsilon)
 
 
 def _share_distribution(epsilon: Fraction, records: int, size: int) -> Fraction:

@@ -41,6 +41,8 @@ class MethodKind:
         Whether it measures the levels of a hierarchy and publishes their sums.
     together : bool
         Whether it is certified for all moves of one unit together, which are in one row.
+    by_group : bool
+        Whether ranks are matched within public groups, so that a count tells another draw in each.
     """
 
     words: str
@@ -52,6 +54,7 @@ class MethodKind:
     levels: bool = False
     adds_up: bool = False
     together: bool = False
+    by_group: bool = False
 
     @property
     def matches(self) -> bool:
@@ -78,6 +81,24 @@ KINDS: Mapping[str, MethodKind] = {
             "confidential value.",
         ),
         keeps_distribution=True,
+    ),
+    "strata": MethodKind(
+        "The distribution of counts within each public group of rows and the individual counts "
+        "were both protected with noise. Rows of each group were then ranked by their noisy "
+        "counts, and the published counts handed out in that order so that every group, and the "
+        "whole table, follows the protected distribution.",
+        (
+            "Noise was added to every count, and the result kept inside the range.",
+            "From what was drawn, and nothing else, the distribution within each group was "
+            "estimated, the nearer to that of the whole table the more alike groups are, and "
+            "reconciled with that of the whole.",
+            "Rows of each group were ranked by their noisy counts, ties in random order, and "
+            "counts with that distribution were handed out in this order. This step looks at no "
+            "confidential value.",
+        ),
+        asked_for=False,
+        keeps_distribution=True,
+        by_group=True,
     ),
     "geometric": MethodKind(
         "Every count was replaced by a random one near it (two-sided geometric noise, kept "
@@ -133,6 +154,20 @@ KINDS: Mapping[str, MethodKind] = {
         "Sums of every level of a hierarchy and single counts were protected with noise. The "
         "published counts add up exactly to the published sums.",
         (*SUM_STEPS, "Rows were rounded in the same way."),
+        asked_for=False,
+        adds_up=True,
+    ),
+    "margins": MethodKind(
+        "Sums of every margin and single counts were protected with noise. The published counts "
+        "add up to the published margins.",
+        (
+            "Noise was added to every count and to the sums of every margin.",
+            "Each margin was combined with the sums of its rows, and made whole numbers of at "
+            "least 0 with one total.",
+            "Rows were raked to the margins and rounded by a linear program, so that the first two "
+            "margins are met exactly and others as closely as rounding allows; the files of the "
+            "margins say by how much they are missed.",
+        ),
         asked_for=False,
         adds_up=True,
     ),

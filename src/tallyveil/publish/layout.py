@@ -80,7 +80,7 @@ def read_columns(source: Table, request: Request) -> tuple[dict[str, ColumnCount
 def _choose_columns(source: Table, request: Request) -> tuple[str, ...]:
     """The columns of the release, in the table's own order."""
     counted = {column.name for column in request.columns}
-    levels = () if request.hierarchy is None else request.hierarchy.columns
+    levels = request.strata if request.hierarchy is None else request.hierarchy.columns
     for name in (*request.keep, *request.drop, *request.by, *levels):
         if name not in (*source.names, *source.index_names):
             raise _no_such_column(name, source)

@@ -30,7 +30,7 @@ def check_nested(options: ReleaseOptions, counted: Sequence[str]) -> tuple[str, 
     if not set(names) <= set(counted):
         hint = "Name them in 'count' as well."
         raise ArgumentError("nested", "name columns of counts", got=got, hint=hint)
-    if options.hierarchy:
+    if options.hierarchy or options.margins:
         raise UsageError("Nested columns inside a hierarchy are not offered: sums would not hold.")
     if options.within is not None:
         raise UsageError(

@@ -133,12 +133,7 @@ class ReleaseOptions:
         ),
     )
     invariant: Names = field(
-        default=None,
-        metadata=_told(
-            "With --hierarchy: a level whose sums are public already and are published exactly, "
-            "outside the promise: 'total', or a column of the hierarchy.",
-            SUMS,
-        ),
+        default=None, metadata=_told("With --hierarchy: a public level to publish exactly.", SUMS)
     )
     level_weights: str | Sequence[float] | None = field(
         default=None,
@@ -147,6 +142,12 @@ class ReleaseOptions:
             "the rows, such as 1,4,1. Decides which share of epsilon each gets.",
             SUMS,
         ),
+    )
+    margins: Names = field(
+        default=None, metadata=_told("Crossing margins such as age+sex,school to add up to.", SUMS)
+    )
+    strata: Names = field(
+        default=None, metadata=_told("Public columns whose groups keep their distribution.", SUMS)
     )
     zero: str | Sequence[str] = field(
         default=(),

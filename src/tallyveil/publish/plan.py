@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+
+from tallyveil.arrays import freeze
 from tallyveil.budget.entries import Stage
 from tallyveil.certified.base import Certified
 from tallyveil.certified.certify import certify, certify_geometric, certify_noise
@@ -24,14 +27,17 @@ from tallyveil.loss import loss_name
 from tallyveil.publish.budget_split import choose_split
 from tallyveil.publish.choice import choose_method
 from tallyveil.publish.kinds import COUNTS, DISTRIBUTION, KINDS, UPPER_BOUND
+from tallyveil.publish.margin_sums import MarginSums, make_margins
 from tallyveil.publish.methods import Independent, Levels, Method, Preserve, count_cells
 from tallyveil.publish.ranges import NO_UPPER, WIDE
 from tallyveil.publish.request import ColumnRequest, Request
+from tallyveil.publish.stratified import Stratified
 from tallyveil.publish.sum_files import list_stages
-from tallyveil.publish.sums import make_sums
+from tallyveil.publish.sums import Sums, make_sums
 from tallyveil.publish.unbiased import keep_draws
 from tallyveil.publish.zeros import WithZeros
 from tallyveil.query import Query
+from tallyveil.sums.margins import Margins
 
 __all__ = ["ColumnPlan", "PlannedStage", "plan_column", "plan_search"]
 
@@ -232,6 +238,15 @@ def _make_preserve(
     return _Made(method, (*first, (COUNTS, certified)), epsilon)
 
 
+def _plan_strata(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:
+    made = _plan_preserve(request, query, epsilon, rows)
+    if request.groups is None or not isinstance(made.method, Preserve):
+        return made  # a dry run, which opens no table and draws nothing
+    groups = request.groups if request.free is None else request.groups[request.free]
+    numbers = np.unique(groups, return_inverse=True)[1].reshape(-1)
+    return replace(made, method=Stratified(made.method, freeze(numbers)))
+
+
 def _plan_ladder(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:
     ladder = Ladder(query, request.levels)
     return _Made(Levels(ladder), ((COUNTS, ladder),), epsilon)
@@ -289,7 +304,12 @@ def _plan_sums(request: Request, query: Query, epsilon: Fraction, rows: int | No
             "How a hierarchy shares its epsilon depends on the table's public labels: a dry run, "
             "which opens no table, cannot plan it."
         )
-    made = make_sums(asked, tree, epsilon, query.shape[1] - 1)
+    upper = query.shape[1] - 1
+    made: Sums | MarginSums
+    if isinstance(tree, Margins):
+        made = make_margins(asked, tree, epsilon, upper)
+    else:
+        made = make_sums(asked, tree, epsilon, upper)
     kinds = [kind for kind, _ in list_stages(asked, tree.sizes, made.budget)]
     noises = [*made.noises[:-1], made.distribution, made.noises[-1]]
     drawn = [noise for noise in noises if noise is not None]
@@ -308,6 +328,7 @@ def _make_independent(
 
 PLANNERS: Mapping[str, Callable[[Request, Query, Fraction, int | None], _Made]] = {
     "preserve": _plan_preserve,
+    "strata": _plan_strata,
     "ladder": _plan_ladder,
     "geometric": _plan_geometric,
     "canonical": _plan_canonical,
@@ -317,6 +338,7 @@ PLANNERS: Mapping[str, Callable[[Request, Query, Fraction, int | None], _Made]] 
     "file": _plan_file,
     "hierarchy": _plan_sums,
     "sums": _plan_sums,
+    "margins": _plan_sums,
 }
 """For every method of `tallyveil.publish.kinds`, what plans it."""
 

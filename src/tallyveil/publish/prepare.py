@@ -16,12 +16,13 @@ import numpy as np
 from tallyveil.arrays import Integers, Mask
 from tallyveil.errors import ArgumentError, TableError, UsageError
 from tallyveil.publish.forms import check_form
-from tallyveil.publish.hierarchy import find_tree
+from tallyveil.publish.hierarchy import find_groups
 from tallyveil.publish.layout import ROW_ORDERS, Layout, place_rows, read_columns
 from tallyveil.publish.options import ReleaseOptions
 from tallyveil.publish.plan import ColumnPlan, PlannedStage, plan_column, plan_search
 from tallyveil.publish.request import Request, check_options
 from tallyveil.publish.slack import charge_delta
+from tallyveil.publish.strata import find_strata
 from tallyveil.publish.tradeoff import name_best
 from tallyveil.publish.unbiased import name_unbiased
 from tallyveil.publish.unit import charge_columns
@@ -211,8 +212,12 @@ def prepare(table: Any, options: ReleaseOptions) -> Prepared:
     _require_room_beside(source, request, layout)
     if request.hierarchy is not None:
         categories = request.categories if layout.grouped else ()
-        tree = find_tree(request.hierarchy, source, categories, request.by, layout.order)
+        tree = find_groups(request.hierarchy, source, categories, request.by, layout.order)
         request = replace(request, tree=tree)
+    if request.strata:
+        categories = request.categories if layout.grouped else ()
+        groups = find_strata(request.strata, source, categories, request.by)
+        request = replace(request, groups=groups)
     if request.zeros:
         request = replace(request, free=_find_free(source, request, counts, layout))
     rows = len(next(iter(counts.values())).values)

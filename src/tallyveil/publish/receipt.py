@@ -32,6 +32,7 @@ from tallyveil.publish.records import (
 from tallyveil.publish.request import ABOVE, MOST_COUNTS
 from tallyveil.publish.slack import charge_delta
 from tallyveil.publish.stages import StageRecord, amount
+from tallyveil.publish.strata import StrataRecord
 from tallyveil.publish.sum_files import SumsRecord
 from tallyveil.publish.table_record import TableRecord
 from tallyveil.publish.unit import BOUNDS, NEIGHBOURS, UNITS, PrivacyUnit, charge_columns
@@ -71,6 +72,7 @@ class Receipt:
     sums: SumsRecord | None = None
     zeros: ZerosRecord | None = None
     about: About = field(default_factory=About)
+    strata: StrataRecord | None = None
     fingerprint: str = field(default_factory=fingerprint)
 
     @property
@@ -246,6 +248,8 @@ class Receipt:
             document["structural_zeros"] = self.zeros.to_dict()
         if self.about != About():
             document["about"] = self.about.to_dict()
+        if self.strata is not None:
+            document["strata"] = self.strata.to_dict()
         return document if self.private else {**document, "warning": self.warning}
 
     def to_json(self) -> str:
@@ -281,7 +285,9 @@ class Receipt:
         sums = SumsRecord.from_dict(data["hierarchy"]) if "hierarchy" in data else None
         named = data.get("structural_zeros")
         zeros = None if named is None else ZerosRecord.from_dict(named)
-        _require_public(table, sums, zeros)
+        groups = data.get("strata")
+        strata = None if groups is None else StrataRecord.from_dict(groups)
+        _require_public(table, sums, zeros, strata)
         groups = () if version == 1 else tuple(read_texts(group) for group in data["disjoint"])
         _require_groups(groups, [column.name for column in columns])
         return cls(
@@ -299,15 +305,22 @@ class Receipt:
             sums,
             zeros,
             About.from_dict(data["about"]) if "about" in data else About(),
+            strata,
             "" if version == 1 else _read_fingerprint(data["program"]["fingerprint"]),
         )
 
 
-def _require_public(table: TableRecord, sums: SumsRecord | None, zeros: ZerosRecord | None) -> None:
+def _require_public(
+    table: TableRecord,
+    sums: SumsRecord | None,
+    zeros: ZerosRecord | None,
+    strata: StrataRecord | None,
+) -> None:
     """Raise a `PackageError` if a hierarchy or a structural zero rests on what was drawn."""
     levels = () if sums is None else sums.request.columns
+    parts = () if strata is None else strata.columns
     rules = () if zeros is None else zeros.columns
-    if not {*levels, *rules} <= {*table.published_unchanged}:
+    if not {*levels, *rules, *parts} <= {*table.published_unchanged}:
         raise PackageError("The receipt sorts rows by a column that is not published unchanged.")
     if sums is not None and sums.request.exact_level >= len(sums.names):
         raise PackageError("The receipt calls the rows themselves exact.")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from tallyveil.arrays import Mask
+from tallyveil.arrays import Integers, Mask
 from tallyveil.certified.ladder import check_levels
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.exact import exact_epsilon
@@ -33,9 +33,11 @@ from tallyveil.publish.nested import check_nested
 from tallyveil.publish.options import ReleaseOptions
 from tallyveil.publish.ranges import NO_UPPER, OPEN_METHODS, WIDE, check_upper, require_narrow
 from tallyveil.publish.slack import check_delta
+from tallyveil.publish.strata import check_strata
 from tallyveil.publish.tradeoff import check_tradeoff
 from tallyveil.publish.unit import PrivacyUnit, check_disjoint, check_unit
 from tallyveil.query import Query
+from tallyveil.sums.margins import Margins
 from tallyveil.sums.tree import Tree
 from tallyveil.tables.bins import Bins, read_bins
 from tallyveil.tables.categories import (
@@ -98,11 +100,13 @@ class Request:
     allow_totals: bool
     microdata: bool
     hierarchy: HierarchyRequest | None = None
-    tree: Tree | None = None
+    tree: Tree | Margins | None = None
     zeros: tuple[tuple[Condition, ...], ...] = ()
     free: Mask | None = None
     unbiased: bool = False
     nested: tuple[str, ...] = ()
+    strata: tuple[str, ...] = ()
+    groups: Integers | None = None
     tradeoff: Fraction | None = None
     best: bool = False
     signed: bool = False
@@ -151,13 +155,16 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         raise ArgumentError("count", rule, got=got, hint="Publish the others by themselves.")
     names = counted or (COUNT_OF_ROWS,)
     uppers = read_per_column(options.upper, names, "upper", check_upper)
-    hierarchy = check_hierarchy(options, names)
+    hierarchy, strata = check_hierarchy(options, names), check_strata(options, names)
     method, why = _check_method(options)
     preserves, tradeoff = check_tradeoff(options)
     if preserves and method == "auto":
         method, why = "preserve", "a priority, a tradeoff or best guesses were asked for"
+    if strata:
+        method, why = "strata", "strata were asked for"
     if hierarchy is not None:
-        method, why = hierarchy.method, "a hierarchy was asked for"
+        asked = "margins were" if hierarchy.margins else "a hierarchy was"
+        method, why = hierarchy.method, f"{asked} asked for"
         if None in uppers or NO_UPPER in uppers:
             raise UsageError("A hierarchy needs a public upper bound: give 'upper' as a number.")
     if NO_UPPER in uppers and method not in (*OPEN_METHODS, "ladder"):
@@ -201,6 +208,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         zeros=_check_zeros(options, hierarchy),
         unbiased=options.unbiased,
         nested=check_nested(options, counted),
+        strata=strata,
         tradeoff=tradeoff,
         best=options.best,
         signed=options.signed,
@@ -332,7 +340,9 @@ def _check_kept(
     """The other columns that are published, those that are not, and whether the rest is."""
     keep, drop = read_names(options.keep, "keep"), read_names(options.drop, "drop")
     needed = check_hierarchy(options, counts)
-    both = sorted((set(keep) | set(needed.columns if needed else ())) & set(drop))
+    both = sorted(
+        (set(keep) | set(needed.columns if needed else check_strata(options, counts))) & set(drop)
+    )
     if both:
         raise UsageError(f"Column {both[0]!r} cannot be kept and dropped at once.")
     counted = sorted(set(drop) & set(counts))

@@ -55,6 +55,8 @@ OWN: dict[str, dict[str, Any]] = {
     "levels": LIST,
     "level_weights": LIST,
     "hierarchy": NAMES,
+    "margins": NAMES,
+    "strata": NAMES,
     "nested": NAMES,
     "invariant": NAMES,
     "disjoint": {"anyOf": [TEXT, {"type": "array", "items": NAMES}]},

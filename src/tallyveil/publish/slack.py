@@ -42,6 +42,8 @@ def check_delta(
         raise UsageError("A delta is for the methods geometric and design, at one level.")
     asked = {
         "hierarchy": options.hierarchy,
+        "margins": options.margins,
+        "strata": options.strata,
         "nested": options.nested,
         "within": options.within,
         "unbiased": options.unbiased,

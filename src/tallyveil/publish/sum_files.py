@@ -25,6 +25,7 @@ from tallyveil.publish.hierarchy import (
 from tallyveil.publish.kinds import COUNTS, DISTRIBUTION
 from tallyveil.sums.combine import Combined
 from tallyveil.sums.intervals import Measurement, find_half_widths
+from tallyveil.sums.margins import Margins
 from tallyveil.sums.tree import Tree
 from tallyveil.tables.base import Table
 
@@ -36,12 +37,15 @@ __all__ = [
     "format_numbers",
     "level_stage",
     "list_stages",
-    "read_estimates",
+    "read_stated",
     "write_level",
 ]
 
 CONFIDENCE = 0.95
 DECIMALS = 3
+
+MISSED = "missed"
+"""Beside the sums of a margin: by how much the rows lie above what they were fitted to."""
 
 
 def level_stage(name: str) -> str:
@@ -53,7 +57,7 @@ def list_stages(
     request: HierarchyRequest, sizes: Sequence[int], budget: LevelBudget
 ) -> list[tuple[str, Fraction]]:
     """Kind and epsilon of every stage, in the order in which they draw; counts come last."""
-    names = name_levels(request.columns, len(sizes) - 1)
+    names = name_levels(request, len(sizes) - 1)
     parts = zip(names, budget.levels, strict=False)
     stages = [(level_stage(name), part) for name, part in parts if part]
     if budget.distribution:
@@ -78,7 +82,7 @@ class SumsRecord:
     @property
     def names(self) -> tuple[str, ...]:
         """The levels above the rows."""
-        return name_levels(self.request.columns, len(self.sizes) - 1)
+        return name_levels(self.request, len(self.sizes) - 1)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -97,6 +101,7 @@ class SumsRecord:
             "exact": asked.exact,
             **({"exact_rows": self.alone} if self.alone else {}),
             "outside_the_promise": self.outside,
+            **({"margins": [list(names) for names in asked.margins]} if asked.margins else {}),
         }
 
     @property
@@ -119,6 +124,7 @@ class SumsRecord:
             str(data["exact"]),
             None if weights is None else tuple(float(weight) for weight in weights),
             data["keep_distribution"] is True,
+            tuple(tuple(str(name) for name in names) for names in data.get("margins", ())),
         )
         sizes = (*(int(level["sums"]) for level in levels), int(data["rows"]))
         made = cls(request, sizes, int(data.get("exact_rows", 0)))
@@ -146,10 +152,14 @@ class LevelAccuracy:
     halves: tuple[Floats, ...]
 
 
-def describe_levels(record: SumsRecord, tree: Tree, epsilon: Fraction, upper: int) -> LevelAccuracy:
+def describe_levels(
+    record: SumsRecord, tree: Tree | Margins, epsilon: Fraction, upper: int
+) -> LevelAccuracy:
     """How accurate the estimates above the rows are; no draw is needed for it."""
     asked = record.request
     budget = split_levels(asked, tree.sizes, epsilon, upper)
+    if isinstance(tree, Margins):
+        return _describe_margins(tree, budget)
     combined = describe_tree(tree, budget, upper, asked.exact_level)
     measured = _list_measurements(budget, upper, asked.exact_level)
     levels = range(tree.depth)
@@ -157,6 +167,18 @@ def describe_levels(record: SumsRecord, tree: Tree, epsilon: Fraction, upper: in
         tuple(_deviations(combined, level) for level in levels),
         tuple(find_half_widths(combined, measured, level, CONFIDENCE) for level in levels),
     )
+
+
+def _describe_margins(margins: Margins, budget: LevelBudget) -> LevelAccuracy:
+    """Each margin as a hierarchy of its own, whose total was not measured."""
+    deviations, halves = [], []
+    for margin, own in enumerate(budget.levels[:-1]):
+        alone = LevelBudget((Fraction(0), own, budget.levels[-1]), Fraction(0))
+        combined = describe_tree(margins.tree(margin), alone, 1, -1)
+        measured = _list_measurements(alone, 1, -1)
+        deviations.append(_deviations(combined, 1))
+        halves.append(find_half_widths(combined, measured, 1, CONFIDENCE))
+    return LevelAccuracy(tuple(deviations), tuple(halves))
 
 
 def _deviations(combined: Combined, level: int) -> Floats:
@@ -174,9 +196,9 @@ def _list_measurements(budget: LevelBudget, upper: int, exact_level: int) -> lis
 def write_level(
     level: int,
     record: SumsRecord,
-    tree: Tree,
+    tree: Tree | Margins,
     table: Table,
-    columns: Mapping[str, tuple[Integers, Sequence[str], LevelAccuracy]],
+    columns: Mapping[str, tuple[Integers, Sequence[str], LevelAccuracy, Integers | None]],
 ) -> bytes:
     """The file of one level: its labels, and each column's sums, estimates and intervals.
 
@@ -189,21 +211,26 @@ def write_level(
     table : Table
         The released table, which has the labels.
     columns : mapping
-        By count column: the sums of this level, their estimates as text, the accuracy.
+        By count column: the sums of this level, their estimates as text, the accuracy, and by
+        how much a margin is missed.
     """
-    names = record.request.columns[:level]
+    margins = record.request.margins
+    names = margins[level] if margins else record.request.columns[:level]
     first = _find_first_rows(tree, level)
     labels = [
         np.array(table.codes(n).labels, dtype=object)[table.codes(n).codes[first]] for n in names
     ]
     header = list(names)
     parts: list[Any] = list(labels)
-    for name, (sums, estimates, accuracy) in columns.items():
+    for name, (sums, estimates, accuracy, missed) in columns.items():
         header += [name, *(f"{name}_{word}" for word in BESIDE)]
         values = np.array([float(text) for text in estimates])
         half = accuracy.halves[level]
         numbers = (accuracy.deviations[level], values - half, values + half)
         parts += [sums.tolist(), estimates, *(format_numbers(part) for part in numbers)]
+        if missed is not None:
+            header.append(f"{name}_{MISSED}")
+            parts.append(missed.tolist())
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
@@ -220,15 +247,17 @@ def format_numbers(values: Floats) -> list[str]:
     return [f"{value + 0.0:.{DECIMALS}f}" for value in np.round(values, DECIMALS).tolist()]
 
 
-def read_estimates(content: bytes, column: str) -> list[str]:
-    """The estimates of a column in a level's file, as they are written."""
+def read_stated(content: bytes, column: str, word: str = "estimate") -> list[str]:
+    """A column that stands beside the sums of a count column in a file, as it is written."""
     rows = list(csv.reader(io.StringIO(content.decode("utf-8"))))
-    at = rows[0].index(f"{column}_estimate")
+    at = rows[0].index(f"{column}_{word}")
     return [row[at] for row in rows[1:]]
 
 
-def _find_first_rows(tree: Tree, level: int) -> Integers:
+def _find_first_rows(tree: Tree | Margins, level: int) -> Integers:
     """For every node of a level, the first row below it."""
+    if isinstance(tree, Margins):
+        return np.unique(tree.groups[level], return_index=True)[1]
     nodes = np.arange(tree.sizes[level])
     of_rows = tree.spread_down(nodes, level, tree.depth)
     return np.unique(of_rows, return_index=True)[1]

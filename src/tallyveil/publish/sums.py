@@ -20,6 +20,7 @@ from tallyveil.publish.hierarchy import (
     split_levels,
 )
 from tallyveil.publish.methods import Counts, PublishedCounts, noisy_cumulative, require_range
+from tallyveil.publish.sum_files import LevelAccuracy, format_numbers
 from tallyveil.publish.tallies import Histogram, Matching
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.combine import Combined, combine
@@ -44,10 +45,22 @@ class SumDraws:
 
 @dataclass(frozen=True, eq=False)
 class PublishedSums(PublishedCounts):
-    """A published column with the sums of every level above the rows, and their estimates."""
+    """A published column with the sums of every level above the rows, and their estimates.
+
+    `missed` says by how much the rows of each margin lie above the whole number they were
+    fitted to.
+    """
 
     sums: tuple[Integers, ...] = ()
     estimates: tuple[Floats, ...] = field(default=(), repr=False)
+    missed: tuple[Integers, ...] = ()
+
+    def describe_level(
+        self, level: int, accuracy: LevelAccuracy
+    ) -> tuple[Integers, list[str], LevelAccuracy, Integers | None]:
+        """What the file of a level says of the column."""
+        missed = self.missed[level] if self.missed else None
+        return self.sums[level], format_numbers(self.estimates[level]), accuracy, missed
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,9 +140,7 @@ class Sums:
         size, rows = self.upper + 1, len(values)
         private = PrivateDraws(values, budget.levels[-1], draws.totals, budget.distribution, size)
         found = estimate_histogram(private)
-        width = found.cells.high - found.cells.low + 1
-        spread = np.repeat(found.histogram / width, width)[:size]  # alike inside a cell
-        distribution = np.pad(spread, (0, size - len(spread))) / rows
+        distribution = found.spread_out(size) / rows
         histogram = tilt_to_total(distribution, rows, int(totals.sum()))
         epsilon = float(budget.levels[-1])
         expected = expect_counts(values, distribution, epsilon, groups, totals, ties=order)

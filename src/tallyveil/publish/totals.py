@@ -103,6 +103,12 @@ def estimate_total(
             "other groups have no interval. The sums of its own levels, with intervals, are in "
             f"the release's files {', '.join(receipt.sums.files if receipt.sums else ())}."
         )
+    if (names or texts) and record.kind.by_group:
+        raise UsageError(
+            f"The published values of {record.name!r} were handed out within strata, so the same "
+            "value tells different things in different groups: only the total of all rows can be "
+            "estimated. For sums of groups name a hierarchy."
+        )
     if (names or texts) and record.at_most and record.unbiased is None:
         raise UsageError(
             f"Counts of {record.name!r} were kept below those of {record.at_most!r}, which moves "

@@ -60,7 +60,7 @@ def check_tradeoff(options: ReleaseOptions) -> tuple[bool, Fraction | None]:
             "'priority', 'tradeoff' and 'best' are for the method preserve at one level, which "
             "estimates the distribution: ask for it."
         )
-    if options.hierarchy:
+    if options.hierarchy or options.margins:
         raise UsageError("'priority', 'tradeoff' and 'best' are not offered inside a hierarchy.")
     if options.nested and (options.best or moves_counts(tradeoff)):
         raise UsageError(

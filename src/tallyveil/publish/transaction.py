@@ -24,7 +24,7 @@ from tallyveil.certified.ladder import Ladder
 from tallyveil.errors import UsageError
 from tallyveil.publish.accuracy import Figures, describe_published
 from tallyveil.publish.folder import Staging, reserve_folder
-from tallyveil.publish.hierarchy import find_tree
+from tallyveil.publish.hierarchy import find_groups
 from tallyveil.publish.kinds import DISTRIBUTION, KINDS
 from tallyveil.publish.methods import PublishedCounts, keep_order
 from tallyveil.publish.options import ReleaseOptions
@@ -39,7 +39,8 @@ from tallyveil.publish.records import (
 )
 from tallyveil.publish.release import Release, write_releases
 from tallyveil.publish.request import Request
-from tallyveil.publish.sum_files import SumsRecord, describe_levels, format_numbers, write_level
+from tallyveil.publish.strata import StrataRecord
+from tallyveil.publish.sum_files import SumsRecord, describe_levels, write_level
 from tallyveil.publish.sums import PublishedSums
 from tallyveil.publish.table_record import TableRecord
 from tallyveil.publish.tradeoff import moves_counts
@@ -206,6 +207,7 @@ class _Builder:
             sums=self._sums_record,
             zeros=None if request.free is None else ZerosRecord.of(request.zeros, request.free),
             about=request.about,
+            strata=StrataRecord.of(request.strata, request.groups),
         )
         sums = self._write_sums(data, columns)
         return Release(data, receipt, dict(columns), tuple(figures), files.content, sums)
@@ -220,7 +222,7 @@ class _Builder:
         record = self._sums_record
         if record is None:
             return {}
-        tree = find_tree(record.request, data)
+        tree = find_groups(record.request, data)
         found = {
             plan.name: (columns[plan.name], describe_levels(record, tree, plan.epsilon, plan.upper))
             for plan in self.plans
@@ -232,7 +234,7 @@ class _Builder:
                 tree,
                 data,
                 {
-                    name: (published.sums[level], format_numbers(published.estimates[level]), how)
+                    name: published.describe_level(level, how)
                     for name, (published, how) in found.items()
                     if isinstance(published, PublishedSums)
                 },

@@ -15,7 +15,7 @@ from tallyveil.mechanisms.geometric import sum_both_sides
 from tallyveil.sums.rounding import settle_units
 from tallyveil.sums.tree import sum_by
 
-__all__ = ["expect_counts", "hand_out", "tilt_to_total"]
+__all__ = ["expect_alone", "expect_counts", "hand_out", "tilt_to_total"]
 
 TILTS = np.concatenate([-np.geomspace(12, 0.05, 20), [0.0], np.geomspace(0.05, 8, 20)])
 """How strongly a group's counts may lie below or above the whole table's: (1 + j)^tilt."""
@@ -110,6 +110,12 @@ def expect_counts(
         expected += share * (tables[row, cell] * (1 - rest) + tables[row, beside] * rest)
     apart = TIE_WIDTH * _expect_spread(_tilt(distribution, 0.0), epsilon)
     return expected + apart[draws] * ties / len(draws)
+
+
+def expect_alone(draws: Integers, distribution: Floats, epsilon: float) -> Floats:
+    """What each row is expected to be, given its draw and the distribution alone."""
+    expected: Floats = _expect(_tilt(distribution, 0.0), epsilon)[draws]
+    return expected
 
 
 def _spread_ties(draws: Integers, ties: Integers, size: int) -> Floats:

@@ -127,6 +127,8 @@ def _accuracy_row(
 
 def adding_words(column: ColumnRecord) -> list[str]:
     """How published values are added, and what all of them come to."""
+    if column.kind.by_group:
+        return []
     name, histogram = column.name, column.histogram
     added = sum(count * rows for count, rows in zip(histogram.counts, histogram.rows, strict=True))
     words = "" if column.signed else f"The published values of {name} add up to {added:,}. "
@@ -188,7 +190,8 @@ def limits_of(column: ColumnRecord) -> list[str]:
             f"Values of {name} below 0 are noise: read one as a small count, and keep its sign."
         ]
     found = [
-        f"Published values of {name} follow the distribution of the whole table"
+        f"Published values of {name} follow the distribution of "
+        f"{'their stratum' if column.kind.by_group else 'the whole table'}"
         f"{IN_PART if column.moved and not column.at_most else ''}. Groups that "
         "differ from it, such as a state with few cases, are pulled towards it, and so are "
         + (
