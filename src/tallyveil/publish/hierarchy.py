@@ -212,12 +212,12 @@ def find_tree(
     return Tree((*tree.parents[:-1], freeze(last)))
 
 
-def count_alone(request: HierarchyRequest, tree: Tree) -> int:
+def count_alone(request: HierarchyRequest, tree: Tree | Margins) -> int:
     """How many rows are the only ones of their group, where sums of groups are exact.
 
     Their counts are published exactly, too. Which rows these are is public: labels say it.
     """
-    if request.exact_level < 0:
+    if request.exact_level < 0 or isinstance(tree, Margins):  # margins are never exact
         return 0
     nodes = np.arange(tree.sizes[request.exact_level])
     rows = tree.spread_down(nodes, request.exact_level, tree.depth)

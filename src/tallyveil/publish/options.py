@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["ABOUT", "FILE", "OUTPUT", "PRIVACY", "SUMS", "TABLE", "ReleaseOptions"]
 
 TABLE, PRIVACY, OUTPUT = "The table", "Privacy and method", "Output"
-SUMS = "Sums that hold"
-ABOUT = "About the release"
-FILE = "The file"
+SUMS, ABOUT, FILE = "Sums that hold", "About the release", "The file"
 
 Names: TypeAlias = str | Sequence[str] | None
 PerColumn: TypeAlias = Any

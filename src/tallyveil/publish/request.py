@@ -23,8 +23,14 @@ from tallyveil.publish.arguments import (
     require_one_of,
     require_switches,
     require_text,
-    require_writable,
     write_underscores,
+)
+from tallyveil.publish.counted import (
+    COUNT_OF_ROWS,
+    check_bins,
+    check_categories,
+    check_columns,
+    check_zeros,
 )
 from tallyveil.publish.forms import check_form
 from tallyveil.publish.hierarchy import HierarchyRequest, check_hierarchy
@@ -39,13 +45,8 @@ from tallyveil.publish.unit import PrivacyUnit, check_disjoint, check_unit
 from tallyveil.query import Query
 from tallyveil.sums.margins import Margins
 from tallyveil.sums.tree import Tree
-from tallyveil.tables.bins import Bins, read_bins
-from tallyveil.tables.categories import (
-    Label,
-    combine_categories,
-    find_category,
-    public_categories,
-)
+from tallyveil.tables.bins import Bins
+from tallyveil.tables.categories import Label, find_category
 from tallyveil.tables.conditions import Condition, parse_conditions
 from tallyveil.tables.form import Form
 
@@ -53,9 +54,6 @@ __all__ = ["ABOVE", "ColumnRequest", "Request", "check_options"]
 
 ABOVE = ("top_code", "refuse")
 ORDERS = ("input", "sorted")
-COUNT_OF_ROWS = "count"
-"""The name of the column that microdata are counted into, and of a plain array."""
-
 MOST_COUNTS = 1000
 """How many columns of counts a release may have."""
 
@@ -148,8 +146,8 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
     require_one_of("order", options.order, ORDERS)
     by, counted = read_names(options.by, "by"), read_names(options.count, "count")
     microdata = bool(by) and not counted
-    _check_columns(options, by, counted, microdata or array)
-    bins = _check_bins(options, by, microdata)
+    check_columns(options, by, counted, microdata or array)
+    bins = check_bins(options, by, microdata)
     if len(counted) > MOST_COUNTS:
         rule, got = f"name at most {MOST_COUNTS:,} columns of counts", f"{len(counted):,}"
         raise ArgumentError("count", rule, got=got, hint="Publish the others by themselves.")
@@ -196,7 +194,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         by,
         None if options.person is None else str(options.person),
         parse_conditions(list_given(options.where)),
-        _check_categories(options, by),
+        check_categories(options, by),
         None if options.other is None else str(options.other),
         bins,
         options.order,
@@ -205,7 +203,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         options.allow_totals,
         microdata,
         hierarchy,
-        zeros=_check_zeros(options, hierarchy),
+        zeros=check_zeros(options, hierarchy),
         unbiased=options.unbiased,
         nested=check_nested(options, counted),
         strata=strata,
@@ -217,74 +215,6 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         about=check_about(options),
         delta=delta,
     )
-
-
-def _check_zeros(
-    options: ReleaseOptions, hierarchy: HierarchyRequest | None
-) -> tuple[tuple[Condition, ...], ...]:
-    """The rules of structural zeros, one for each text."""
-    texts = list_given(options.zero)
-    if texts and hierarchy is not None:
-        raise UsageError("Structural zeros inside a hierarchy are not offered yet.")
-    try:
-        return tuple(parse_conditions([text]) for text in texts)
-    except ArgumentError as problem:
-        rule = "be comparisons such as 'sex = F and cause = prostate'"
-        raise ArgumentError("zero", rule, got=", ".join(map(str, texts))) from problem
-
-
-def _check_columns(
-    options: ReleaseOptions, by: tuple[str, ...], counted: tuple[str, ...], unnamed: bool
-) -> None:
-    """Which columns are counts and which are categories must fit together."""
-    if not counted and not unnamed:
-        hint = "For microdata, one row per person, name the columns to count by."
-        raise ArgumentError("count", "name the column of counts", hint=hint)
-    if set(by) & set(counted):
-        raise ArgumentError("by", "name public columns, not a column of counts")
-    if by and not counted and options.categories is None and not options.bins:
-        hint = "A category that appears only because somebody is in it gives that person away."
-        rule = "list the public categories when microdata are counted"
-        raise ArgumentError("categories", rule, hint=hint)
-    if (options.where or options.categories is not None) and not by:
-        raise ArgumentError("by", "name the category columns that the other options refer to")
-    if options.where and counted:
-        raise UsageError("'where' is for microdata: rows are counted with 'by' and no 'count'.")
-    if COUNT_OF_ROWS in by and not counted:
-        hint = "Rename that column first."
-        rule = f"not name a column {COUNT_OF_ROWS!r}: rows are counted into one of this name"
-        raise ArgumentError("by", rule, hint=hint)
-    if by and not counted and (options.keep or options.drop):
-        raise UsageError("Microdata are counted: no other column is published, so none is kept.")
-    if options.categories is not None and options.order == "sorted":
-        raise UsageError("Rows stand in the order of the public categories: leave 'order' out.")
-    if by and not counted and (options.allow_duplicates or options.allow_totals):
-        raise UsageError(
-            "Rows of microdata may repeat a category, and none of them is a total: leave out "
-            "'allow_duplicates' and 'allow_totals'."
-        )
-
-
-def _check_categories(options: ReleaseOptions, by: tuple[str, ...]) -> tuple[Label, ...]:
-    """The public list of categories, with the cell for all others."""
-    if options.other is not None and not str(options.other).strip():
-        raise ArgumentError("other", "be a label for the cell of everything that is not listed")
-    given = combine_categories(options.categories, by, read_bins(options.bins))
-    if given is None:
-        if options.other is not None:
-            raise UsageError("'other' goes with 'categories': what is not listed there is other.")
-        return ()
-    other = None if options.other is None else str(options.other)
-    categories = public_categories(given, by, other)
-    require_writable("categories", (part for label in categories for part in label))
-    return categories
-
-
-def _check_bins(options: ReleaseOptions, by: tuple[str, ...], microdata: bool) -> dict[str, Bins]:
-    bins = read_bins(options.bins)
-    if bins and not (microdata and set(bins) <= set(by)):
-        raise ArgumentError("bins", "name columns of 'by', where microdata are counted")
-    return bins
 
 
 def _check_method(options: ReleaseOptions) -> tuple[str, str]:

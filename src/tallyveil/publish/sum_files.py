@@ -75,7 +75,7 @@ class SumsRecord:
     """Rows that are the only ones of a group whose sum is exact."""
 
     @classmethod
-    def of(cls, request: HierarchyRequest, tree: Tree) -> SumsRecord:
+    def of(cls, request: HierarchyRequest, tree: Tree | Margins) -> SumsRecord:
         """The record of a hierarchy with this tree."""
         return cls(request, tree.sizes, count_alone(request, tree))
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import MissingExtraError, TableError
-from tallyveil.tables.arrow_rebuild import rebuild_table
+from tallyveil.tables.arrow_rebuild import read_storage, rebuild_table
 from tallyveil.tables.arrow_sizes import arrow_size, page_sizes
 from tallyveil.tables.arrow_write import bound_file, hash_column, text_column, write_pieces
 from tallyveil.tables.base import CountArray, Order, Table
@@ -61,21 +61,11 @@ def wrap_arrow(source: Any) -> ArrowTable:
 
 
 def read_batches(reader: Any) -> ArrowTable:
-    """Read a stream of record batches, such as a database's answer, to be published as Parquet.
-
-    A type that only the database knows (an Arrow extension, such as PostgreSQL's numeric) is read
-    as what stores it, text for instance.
-    """
-    pa = import_pyarrow()
+    """Read a stream of record batches, such as a database's answer, to be published as Parquet."""
+    import_pyarrow()
     with reader:
         table = reader.read_all()
-    columns = [
-        column.cast(column.type.storage_type)
-        if isinstance(column.type, pa.BaseExtensionType)
-        else column
-        for column in table.columns
-    ]
-    return ArrowTable(pa.table(columns, names=table.column_names), "parquet", from_file=True)
+    return ArrowTable(read_storage(table), "parquet", from_file=True)
 
 
 def read_arrow(path: Path, kind: str) -> ArrowTable:

@@ -10,7 +10,7 @@ from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
 from tallyveil.tables.base import Order
 
-__all__ = ["rebuild_array", "rebuild_table"]
+__all__ = ["read_storage", "rebuild_array", "rebuild_table"]
 
 
 def rebuild_table(table: Any, order: Order) -> Any:
@@ -116,3 +116,19 @@ def _rebuild_dictionary(coded: Any, order: Integers) -> Any:
         _rebuild(levels, np.arange(len(levels))),
         ordered=coded.type.ordered,
     )
+
+
+def read_storage(table: Any) -> Any:
+    """The same table, where types that only a database knows are read as what stores them.
+
+    PostgreSQL's numeric, an Arrow extension, becomes text for instance.
+    """
+    import pyarrow as pa
+
+    columns = [
+        column.cast(column.type.storage_type)
+        if isinstance(column.type, pa.BaseExtensionType)
+        else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=table.column_names)
