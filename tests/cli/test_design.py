@@ -123,10 +123,10 @@ def test_options_mean_what_they_mean_in_python(tmp_path, words, objective):
             ],
             "privacy, weakly_honest, fixed_point",
         ),
-        (["count:3", "--epsilon", "1", "--loss", "beyond:x"], "--loss must give 'beyond' a number"),
+        (["count:3", "--epsilon", "1", "--loss", "beyond:x"], "'loss' must give 'beyond' a number"),
         (["count:3", "--epsilon", "1", "--prior", "binomial:x"], "give the binomial a probability"),
-        (["count:3", "--epsilon", "1", "--prior", "1,2,x,4"], "--prior must be numbers separated"),
-        (["count:3", "--epsilon", "1", "--target", "no"], "--target must be numbers separated"),
+        (["count:3", "--epsilon", "1", "--prior", "1,2,x,4"], "'prior' must be numbers separated"),
+        (["count:3", "--epsilon", "1", "--target", "no"], "'target' must be numbers separated"),
         (["count:3", "--epsilon", "1", "--side-information", "1.5:3"], "FIRST:LAST in whole"),
         (["count:3", "--epsilon", "1", "--method", "simplex"], "'auto' or 'lp'"),
         (

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import tallyveil as tv
 from tallyveil import mechanisms
 from tallyveil.mechanism import Mechanism
+from tallyveil.mechanisms.staircase import whole_staircase
 
 DELTA = 1e-6
 BUILD = {
@@ -23,6 +24,7 @@ BUILD = {
     "exponential": tv.exponential,
     "laplace": tv.laplace,
     "staircase": tv.staircase,
+    "whole_staircase": lambda q, e: whole_staircase(len(q.inputs) - 1, 1, e),
     "discrete_gaussian": lambda q, e: tv.discrete_gaussian(q, e, DELTA),
     "canonical": lambda q, e: tv.canonical(q, e, DELTA),
     "laplace normalized": lambda q, e: tv.laplace(q, e, "normalize"),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tallyveil.cli.common import example, out
+from tallyveil.cli.common import JsonOption, example, out, print_json
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -31,6 +31,7 @@ def command(
     folder: Annotated[
         Path, typer.Option(help="Where tables are found and releases are written.")
     ] = Path(),
+    as_json: JsonOption = False,
 ) -> None:
     """Do the whole job in a browser, on this machine alone, until Ctrl-C.
 
@@ -46,6 +47,9 @@ def command(
         raise MissingExtraError(str(missing.name), "studio") from missing
 
     def say(address: str) -> None:
+        if as_json:
+            print_json({"address": address})
+            return
         out.print(f"The studio is open at {address}\nPress Ctrl-C to close it.", markup=False)
 
     run_studio(folder, ledger, port, say, browser=browser)
