@@ -314,6 +314,10 @@ class PlainBatch(Table):
         line_end = len(self._shape.line_end) - 1 if at == len(self.names) - 1 else 0
         return TextColumn(self.buffer, self.ends[:, at] - line_end - lengths, lengths, self._words)
 
+    def batches(self, size: int = BATCH_ROWS) -> Iterator[Table]:
+        """Give the block as it is: it is one batch."""
+        return iter((self,))
+
     def slice(self, start: int, stop: int) -> PlainBatch:
         """Refuse: blocks are read whole."""
         raise NotImplementedError
