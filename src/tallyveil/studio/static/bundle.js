@@ -34,6 +34,8 @@ export function onDrop(open) {
   const given = (list) => [...list].map((file) => ({ name: file.webkitRelativePath || file.name, file }));
   $("file").addEventListener("change", (event) => send(given(event.target.files)));
   $("folder-pick").addEventListener("change", (event) => send(given(event.target.files)));
+  for (const name of ["file", "folder-pick"]) // chosen before this script was there
+    if ($(name).files.length) send(given($(name).files));
   for (const kind of ["dragover", "dragleave", "drop"]) drop.addEventListener(kind, async (event) => {
     event.preventDefault();
     drop.classList.toggle("over", kind === "dragover");

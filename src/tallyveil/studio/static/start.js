@@ -25,6 +25,7 @@ async function send(given) {
 }
 if (drop) {
   file.addEventListener("change", () => send(file.files[0]));
+  if (file.files.length) send(file.files[0]); // chosen before this script was there
   for (const kind of ["dragover", "dragleave", "drop"]) drop.addEventListener(kind, (event) => {
     event.preventDefault();
     drop.classList.toggle("over", kind === "dragover");
