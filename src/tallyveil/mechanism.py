@@ -31,7 +31,7 @@ from tallyveil.untrusted import parse_json, read_file
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Mechanism", "MechanismLike", "as_mechanism"]
+__all__ = ["Mechanism", "MechanismLike", "as_mechanism", "is_matrix_file"]
 
 FORMAT = "tallyveil-mechanism"
 FIELDS = ("name", "query", "epsilon", "delta", "matrix")
@@ -372,3 +372,14 @@ def _guess_query(inputs: NDArray[Any], outputs: NDArray[Any]) -> Query:
     if len(inputs) > 1 and np.array_equal(inputs, counts) and np.array_equal(outputs, counts):
         return Query.count(len(inputs) - 1)
     return Query.custom(inputs, outputs, "path")
+
+
+def is_matrix_file(file: Path) -> bool:
+    """Whether `file` holds a matrix of doubles, and not what is (or should be) certified."""
+    if file.suffix.lower() != ".json":
+        return True
+    try:
+        data = parse_json(read_file(file))
+    except ValueError:
+        return False
+    return isinstance(data, dict) and data.get("format") == FORMAT

@@ -29,6 +29,18 @@ EXAMPLE = example(
     "--count cases --keep all --upper 60 --epsilon 1 --out release/",
 )
 STEPS = 5
+DryRunOption = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Show cost and accuracy; touch neither data nor budget.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+RowsOption = Annotated[
+    int | None,
+    typer.Option(help="For --dry-run: how many rows the table has.", rich_help_panel=OUTPUT),
+]
 FromOption = Annotated[
     str | None,
     typer.Option(
@@ -51,18 +63,8 @@ def command(
     *,
     options: ReleaseOptions,
     database: FromOption = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run",
-            help="Show cost and accuracy; touch neither data nor budget.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = False,
-    rows: Annotated[
-        int | None,
-        typer.Option(help="For --dry-run: how many rows the table has.", rich_help_panel=OUTPUT),
-    ] = None,
+    dry_run: DryRunOption = False,
+    rows: RowsOption = None,
     save_request: Annotated[
         Path | None,
         typer.Option(

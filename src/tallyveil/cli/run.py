@@ -11,8 +11,7 @@ import typer
 
 from tallyveil.cli.common import JsonOption, example
 from tallyveil.cli.options import make_options, takes_given_options
-from tallyveil.cli.privatize import publish_and_show
-from tallyveil.publish.options import OUTPUT
+from tallyveil.cli.privatize import DryRunOption, RowsOption, publish_and_show
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -30,18 +29,8 @@ def command(
     table: Annotated[
         str | None, typer.Option(help="The table, instead of the one in the request.")
     ] = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run",
-            help="Show cost and accuracy; touch neither data nor budget.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = False,
-    rows: Annotated[
-        int | None,
-        typer.Option(help="For --dry-run: how many rows the table has.", rich_help_panel=OUTPUT),
-    ] = None,
+    dry_run: DryRunOption = False,
+    rows: RowsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Publish what a request file asks for; options given here override those in the file.

@@ -43,7 +43,9 @@ def command(
         from tallyveil.errors import UsageError
 
         raise UsageError(f"{file} is a folder. Check a release with: tallyveil check {file}")
-    if _is_plain(file):
+    from tallyveil.mechanism import is_matrix_file
+
+    if is_matrix_file(file):
         from tallyveil.certified.files import read_mechanism
         from tallyveil.evaluate.audit import audit_mechanism
 
@@ -66,20 +68,6 @@ def command(
     else:
         _show(file, summary)
     raise typer.Exit(0 if summary["private"] else 1)
-
-
-def _is_plain(file: Path) -> bool:
-    """Whether `file` holds a matrix of doubles, and not what is (or should be) certified."""
-    from tallyveil.mechanism import FORMAT
-    from tallyveil.untrusted import parse_json, read_file
-
-    if file.suffix.lower() != ".json":
-        return True
-    try:
-        data = parse_json(read_file(file))
-    except ValueError:
-        return False
-    return isinstance(data, dict) and data.get("format") == FORMAT
 
 
 def _describe_proof(verdict: Verdict) -> dict[str, Any]:

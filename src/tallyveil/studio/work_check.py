@@ -10,7 +10,7 @@ from tallyveil.budget.ledger import Ledger
 from tallyveil.certified.files import read_mechanism
 from tallyveil.errors import TallyveilError
 from tallyveil.evaluate.audit import audit_mechanism
-from tallyveil.mechanism import FORMAT, Mechanism, as_mechanism
+from tallyveil.mechanism import Mechanism, as_mechanism, is_matrix_file
 from tallyveil.proof.verify import read_document, verify
 from tallyveil.proof.words import NOT_PROVED, PROVED, describe_question
 from tallyveil.publish.check import check_package
@@ -21,7 +21,6 @@ from tallyveil.publish.reopen import published_mechanism, read_receipt
 from tallyveil.studio.errors import RefusedError, describe_problem
 from tallyveil.studio.uploads import unpack_zip
 from tallyveil.studio.workers import Say
-from tallyveil.untrusted import parse_json, read_file
 
 __all__ = ["check", "describe_matrix", "open_release"]
 
@@ -98,7 +97,7 @@ def _read_columns(place: Path) -> list[dict[str, Any]]:
 
 def _check_file(file: Path) -> dict[str, Any]:
     """The verdict on one file: proved in integers if it is certified, audited if it is not."""
-    if _is_plain(file):
+    if is_matrix_file(file):
         made = as_mechanism(read_mechanism(file))
         audit = audit_mechanism(made)
         realised = audit.realised_epsilon
@@ -145,17 +144,6 @@ def _check_file(file: Path) -> dict[str, Any]:
     except TallyveilError as problem:
         found["facts"]["picture"] = describe_problem(problem)
     return found
-
-
-def _is_plain(file: Path) -> bool:
-    """Whether a file holds a matrix of doubles, and not what is (or should be) certified."""
-    if file.suffix.lower() != ".json":
-        return True
-    try:
-        data = parse_json(read_file(file))
-    except ValueError:
-        return False
-    return isinstance(data, dict) and data.get("format") == FORMAT
 
 
 def describe_matrix(made: Mechanism) -> dict[str, Any]:
