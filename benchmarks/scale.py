@@ -40,10 +40,10 @@ os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 kind, source, target = sys.argv[1:]
 wall = time.perf_counter()
 if kind.startswith("tallyveil check"):
-    from tallyveil.publish.check import check_package
+    from tallyveil.check.package import check_package
     assert all(found.ok for found in check_package(target)), check_package(target)
 elif kind.startswith("tallyveil"):
-    from tallyveil.publish.options import ReleaseOptions
+    from tallyveil.request.options import ReleaseOptions
     from tallyveil.publish.transaction import publish_table
     asked = ReleaseOptions(count="cases", upper=80, epsilon=1, keep="all", out=target)
     publish_table(source, asked, command="benchmark")

@@ -38,9 +38,9 @@ from benchmarks.measure import Bar, Result, Table, conduct, options, timed
 from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import estimate_directly
 from tallyveil.estimate.ranks import match_ranks, round_histogram
-from tallyveil.publish.budget_split import split_budget
-from tallyveil.publish.hierarchy import HierarchyRequest, split_levels
-from tallyveil.publish.sums import PublishedSums, make_sums
+from tallyveil.plans.sums import PublishedSums, make_sums
+from tallyveil.request.budget_split import split_budget
+from tallyveil.request.hierarchy import HierarchyRequest, split_levels
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sampling.noise import geometric_noise
 from tallyveil.sums.combine import combine, noise_variance

@@ -18,7 +18,7 @@ import typer
 import tallyveil as tv
 from tallyveil.cli import common
 from tallyveil.cli.app import app
-from tallyveil.publish.request_file import make_schema
+from tallyveil.request.request_file import make_schema
 
 ROOT = Path(__file__).parents[1]
 STUBS = {"tv": "__init__.pyi", "tv.results": "results.pyi", "tv.papers": "papers/__init__.pyi"}

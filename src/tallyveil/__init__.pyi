@@ -5,10 +5,10 @@ from tallyveil._version import __version__ as __version__
 # Publish a table
 from tallyveil.publish.privatize import privatize as privatize
 from tallyveil.publish.privatize import privatize_levels as privatize_levels
-from tallyveil.publish.options import ReleaseOptions as ReleaseOptions
+from tallyveil.request.options import ReleaseOptions as ReleaseOptions
 from tallyveil.publish.release import Release as Release
-from tallyveil.publish.check import check_package as check_package
-from tallyveil.publish.upper import private_upper as private_upper
+from tallyveil.check.package import check_package as check_package
+from tallyveil.plans.upper import private_upper as private_upper
 from tallyveil.budget.ledger import Ledger as Ledger
 from tallyveil.budget.composition import compose as compose
 from tallyveil.budget.composition import share_epsilon as share_epsilon

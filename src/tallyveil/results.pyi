@@ -8,8 +8,8 @@ from tallyveil.certified.transport import ImplicitTransport as ImplicitTransport
 from tallyveil.evaluate.comparison import Row as Row
 from tallyveil.evaluate.distances import CountErrors as CountErrors
 from tallyveil.mechanisms.frontier import Frontier as Frontier
-from tallyveil.publish.check import Finding as Finding
-from tallyveil.publish.upper import PrivateUpper as PrivateUpper
+from tallyveil.check.package import Finding as Finding
+from tallyveil.plans.upper import PrivateUpper as PrivateUpper
 from tallyveil.reading.confidence import ConfidenceSets as ConfidenceSets
 from tallyveil.reading.consumer import BoundCertificate as BoundCertificate
 from tallyveil.reading.consumer import Tie as Tie

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 import tallyveil as tv
-from tallyveil.publish import prepare, transaction
+from tallyveil.plans import prepare
+from tallyveil.publish import transaction
 
 
 class FixedEntropy(tv.SeededNotPrivate):

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import tallyveil as tv
-from tallyveil.publish.check_ledger import check_ledger
-from tallyveil.publish.receipt import MOST_COMPOSED, Receipt
+from tallyveil.check.ledger import check_ledger
+from tallyveil.documents.receipt import MOST_COMPOSED, Receipt
 from tallyveil.tables.persons import identify_persons
 from tallyveil.tables.source import read_table
 

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 import tallyveil as tv
+from tallyveil.check.package import check_package
 from tallyveil.cli.design import parse_distribution
 from tallyveil.errors import ArgumentError, MissingExtraError, TableError
-from tallyveil.publish.check import check_package
-from tallyveil.publish.request_file import read_request
+from tallyveil.request.request_file import read_request
 
 HALF = "a\ud800"
 """Half of a character, which pandas holds and no file can."""

@@ -10,9 +10,10 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.budget.ledger import Ledger
+from tallyveil.check.package import check_package
 from tallyveil.errors import PackageError, TableError, UsageError
-from tallyveil.publish import prepare, transaction
-from tallyveil.publish.check import check_package
+from tallyveil.plans import prepare
+from tallyveil.publish import transaction
 
 FORK = multiprocessing.get_context("fork")
 COUNTS = [0, 3, 9, 1] * 25

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.publish.files import FileFacts, describe_data
+from tallyveil.documents.files import FileFacts, describe_data
+from tallyveil.documents.receipt import Receipt
 from tallyveil.publish.folder import CHECKSUMS, checksums_text
-from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.reopen import rebuild_methodology
 from tallyveil.tables.source import read_table
 

@@ -12,11 +12,11 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.certified.transport import implicit_transport
+from tallyveil.check.package import check_package
 from tallyveil.errors import TallyveilError
 from tallyveil.papers.kohli.pipeline import privatize_counts
 from tallyveil.papers.kohli.privatizers import PRIVATIZERS, privatize_distribution
-from tallyveil.publish.check import check_package
-from tallyveil.publish.upper import private_upper
+from tallyveil.plans.upper import private_upper
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sampling.noise import discrete_gaussian_noise, geometric_noise
 

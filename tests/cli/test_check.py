@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 import tallyveil as tv
-from tallyveil.publish.check import check_package
+from tallyveil.check.package import check_package
 from tallyveil.publish.folder import CHECKSUMS, checksums_text
 
 

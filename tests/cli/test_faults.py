@@ -11,7 +11,7 @@ import time
 import pytest
 
 from tallyveil.budget.ledger import Ledger
-from tallyveil.publish.check import check_package
+from tallyveil.check.package import check_package
 
 
 @pytest.fixture(name="program")

@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from tallyveil.budget.ledger import Ledger
-from tallyveil.publish.check import check_package
+from tallyveil.check.package import check_package
 
 FILES = {
     "data.csv",

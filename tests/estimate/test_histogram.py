@@ -16,7 +16,7 @@ from tallyveil.estimate.information import Observed
 from tallyveil.estimate.ranks import match_ranks, round_histogram
 from tallyveil.estimate.shape import make_shape, splines
 from tallyveil.estimate.smooth import estimate_smooth
-from tallyveil.publish.budget_split import split_budget
+from tallyveil.request.budget_split import split_budget
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tallyveil.sampling.noise import geometric_noise
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import tallyveil as tv
 from tallyveil.cli.app import app
-from tallyveil.publish import methods
+from tallyveil.plans import methods
 
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 PACKAGE = Path(tv.__file__).parent

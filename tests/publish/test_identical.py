@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.publish import methods
+from tallyveil.plans import methods
 from tallyveil.sampling.entropy import SeededNotPrivate
 
 N = 400

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import tallyveil as tv
-from tallyveil.publish.check import check_package
+from tallyveil.check.package import check_package
 
 FRAME = pd.DataFrame({"county": list("dbca"), "cases": [1, 3, 3, 9]})
 OPTIONS = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1}

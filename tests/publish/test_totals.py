@@ -10,7 +10,7 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.errors import ArgumentError, UsageError
-from tallyveil.publish.adding import GeometricAdder, MatrixAdder
+from tallyveil.plans.adding import GeometricAdder, MatrixAdder
 from tallyveil.reading.sums import _reach_of_laplace_sum, reach_of_sum
 from tallyveil.sampling.entropy import SeededNotPrivate
 

@@ -9,7 +9,8 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.certified.mechanism import CertifiedGeometric, CertifiedNoise
-from tallyveil.publish import methods, transaction
+from tallyveil.plans import methods
+from tallyveil.publish import transaction
 
 COUNTS = [i % 7 for i in range(400)]
 

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 import tallyveil as tv
 from tallyveil.cli.app import app
-from tallyveil.publish.options import ReleaseOptions
 from tallyveil.publish.reopen import read_receipt
 from tallyveil.publish.transaction import publish_table
+from tallyveil.request.options import ReleaseOptions
 from tallyveil.studio.choices import Place, make_options, read_choices
 from tallyveil.studio.errors import RefusedError
 from tallyveil.studio.wording import write_command, write_python

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.publish.check import check_package
-from tallyveil.publish.options import ReleaseOptions
+from tallyveil.check.package import check_package
 from tallyveil.publish.transaction import publish_table
+from tallyveil.request.options import ReleaseOptions
 from tallyveil.tables import plain
 from tallyveil.tables.counts import read_counts
 from tallyveil.tables.delimited import DelimitedTable, read_delimited
@@ -53,7 +53,7 @@ def write(path, lines=LINES, *, end="\n", header=HEADER, encoding="utf-8", last=
 def test_a_file_gives_the_bytes_of_the_careful_reader(tmp_path, monkeypatch, written, options):
     end, encoding, last = written
     path = write(tmp_path / "cases.csv", end=end, encoding=encoding, last=last)
-    monkeypatch.setattr("tallyveil.publish.layout.Entropy", lambda: tv.SeededNotPrivate(1))
+    monkeypatch.setattr("tallyveil.plans.layout.Entropy", lambda: tv.SeededNotPrivate(1))
     made = []
     for kind in (PlainFile, DelimitedTable):
         assert isinstance(read_table(path, Form(encoding=encoding)), kind)

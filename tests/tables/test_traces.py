@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import tallyveil as tv
+from tallyveil.documents.promise import promise
 from tallyveil.publish.folder import checksums_text
-from tallyveil.publish.promise import promise
-from tallyveil.publish.unit import PrivacyUnit
+from tallyveil.request.unit import PrivacyUnit
 
 AREAS = ["f", "b", "d", "a", "c", "e"]  # as they came: in the order of the true counts
 COUNTS = [1, 2, 5, 9, 20, 41]

@@ -27,15 +27,15 @@ def command(
     With a ledger and a dataset, also whether the ledger's entry is the one that paid for it:
     found, not found or different.
     """
+    from tallyveil.check.package import check_package
+    from tallyveil.check.words import NOT_SHOWN, PROMISED, describe_checked
     from tallyveil.errors import UsageError
-    from tallyveil.publish.check import check_package
-    from tallyveil.publish.check_words import NOT_SHOWN, PROMISED, describe_checked
 
     if (ledger is None) != (dataset is None):
         raise UsageError("Give --ledger and --dataset together.")
     findings = check_package(folder)
     if ledger is not None and dataset is not None:
-        from tallyveil.publish.check_ledger import check_ledger
+        from tallyveil.check.ledger import check_ledger
 
         findings.append(check_ledger(folder, ledger, dataset))
     good = all(finding.ok for finding in findings)
@@ -58,7 +58,7 @@ def command(
 def _show_facts(facts: dict[str, str]) -> None:
     if not facts:
         return
-    from tallyveil.publish.check_words import NOT_SHOWN, PROMISED
+    from tallyveil.check.words import NOT_SHOWN, PROMISED
 
     for name, words in facts.items():
         out.print(one_line(f"  {name:<11} {words}"), markup=False)

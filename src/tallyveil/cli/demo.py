@@ -113,8 +113,8 @@ def _compare() -> list[tuple[str, str, str, str]]:
 def _publish(folder: Path) -> Any:
     """The main job, as `tallyveil privatize` does it."""
     from tallyveil.budget.ledger import Ledger
-    from tallyveil.publish.options import ReleaseOptions
     from tallyveil.publish.transaction import publish_table
+    from tallyveil.request.options import ReleaseOptions
 
     ledger = Ledger.create(folder / "budget.db")
     ledger.open("cases", BUDGET)
@@ -133,7 +133,7 @@ def _publish(folder: Path) -> Any:
 
 
 def _check(folder: Path) -> Any:
-    from tallyveil.publish.check import check_package
+    from tallyveil.check.package import check_package
 
     return check_package(folder / "release")
 

@@ -9,7 +9,7 @@ from tallyveil.cli.common import one_line, out, print_json
 from tallyveil.cli.summary import accuracy_text
 
 if TYPE_CHECKING:
-    from tallyveil.publish.options import ReleaseOptions
+    from tallyveil.request.options import ReleaseOptions
 
 __all__ = ["show_plan"]
 
@@ -19,8 +19,8 @@ INDENTED: Any = {"initial_indent": "  ", "subsequent_indent": "  "}
 def show_plan(options: ReleaseOptions, rows: int | None, as_json: bool) -> None:
     """Plan from the public arguments alone: neither the table nor a ledger is opened."""
     from tallyveil.budget.entries import shown_rational
+    from tallyveil.documents.stages import amount
     from tallyveil.publish.preview import preview_release
-    from tallyveil.publish.stages import amount
 
     preview = preview_release(options, rows)
     total, delta, stages = preview.epsilon, preview.delta, preview.stages
@@ -42,7 +42,7 @@ def show_plan(options: ReleaseOptions, rows: int | None, as_json: bool) -> None:
 
 
 def _column_lines(column: dict[str, Any]) -> list[str]:
-    from tallyveil.publish.kinds import KINDS
+    from tallyveil.request.kinds import KINDS
 
     if column["upper"] == "auto":
         name = one_line(column["name"])

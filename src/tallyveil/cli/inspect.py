@@ -10,7 +10,7 @@ import typer
 
 from tallyveil.cli.common import JsonOption, example, one_line, out, print_json, text_table
 from tallyveil.cli.options import takes_release_options
-from tallyveil.publish.options import FILE, ReleaseOptions
+from tallyveil.request.options import FILE, ReleaseOptions
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -31,7 +31,7 @@ def command(
     The largest count is not shown either: a range that is taken from the data reveals it.
     Choose one that is publicly known.
     """
-    from tallyveil.publish.forms import check_form
+    from tallyveil.request.forms import check_form
     from tallyveil.tables.source import read_table
 
     table = read_table(file, check_form(options, False)[0])

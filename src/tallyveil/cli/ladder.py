@@ -14,7 +14,7 @@ import typer
 from tallyveil.cli.common import JsonOption, example, note, out, print_json, text_table
 from tallyveil.cli.options import takes_release_options
 from tallyveil.cli.privatize import FromOption, choose_source, publish_file
-from tallyveil.publish.options import ReleaseOptions
+from tallyveil.request.options import ReleaseOptions
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -92,9 +92,9 @@ def _release_value(value: int, options: ReleaseOptions, as_json: bool) -> None:
     from tallyveil.budget.entries import Debit, Stage
     from tallyveil.certified.ladder import Ladder
     from tallyveil.errors import UsageError
-    from tallyveil.publish.request import check_options
     from tallyveil.publish.transaction import open_account
     from tallyveil.query import Query
+    from tallyveil.request.request import check_options
 
     defaults = ReleaseOptions(upper=options.upper, levels=options.levels)
     other = [

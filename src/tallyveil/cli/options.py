@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tallyveil.publish.options import ReleaseOptions
+from tallyveil.request.options import ReleaseOptions
 
 __all__ = ["make_options", "takes_given_options", "takes_release_options"]
 

@@ -12,10 +12,10 @@ import typer
 
 from tallyveil.cli.common import JsonOption, example, note, out, print_json, progress
 from tallyveil.cli.options import takes_release_options
-from tallyveil.publish.options import OUTPUT, TABLE, ReleaseOptions
+from tallyveil.request.options import OUTPUT, TABLE, ReleaseOptions
 
 if TYPE_CHECKING:
-    from tallyveil.publish.prepare import Prepared
+    from tallyveil.plans.prepare import Prepared
     from tallyveil.publish.release import Release
 
 __all__ = ["EXAMPLE", "FromOption", "choose_source", "command", "publish_and_show", "publish_file"]
@@ -78,7 +78,7 @@ def command(
     source = choose_source(file, database)
     if save_request is not None:
         from tallyveil.errors import UsageError
-        from tallyveil.publish.request_file import save_request as write
+        from tallyveil.request.request_file import save_request as write
 
         if database is not None:
             raise UsageError("--save-request is for files: an address may hold a password.")

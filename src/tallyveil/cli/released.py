@@ -13,9 +13,9 @@ from tallyveil.cli.common import errors
 
 if TYPE_CHECKING:
     from tallyveil.arrays import Mask
+    from tallyveil.documents.records import ColumnRecord
     from tallyveil.mechanism import Mechanism
-    from tallyveil.publish.adding import Adder
-    from tallyveil.publish.records import ColumnRecord
+    from tallyveil.plans.adding import Adder
     from tallyveil.reading.unbiased import Estimate
 
 __all__ = ["Cells", "Source", "read_cells", "read_source"]
@@ -97,8 +97,8 @@ def read_source(path: Path, column: str | None, *, strict: bool) -> Source:
     folder = path if path.is_dir() else path.parent
     if not (folder / "receipt.json").is_file():
         return Source(as_mechanism(read_mechanism(path)), column)
-    from tallyveil.publish.accuracy import WIDEST_PICTURE
-    from tallyveil.publish.adding import make_adder
+    from tallyveil.plans.accuracy import WIDEST_PICTURE
+    from tallyveil.plans.adding import make_adder
     from tallyveil.publish.reopen import load_stage, published_mechanism, read_receipt
 
     receipt = read_receipt(folder)

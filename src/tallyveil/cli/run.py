@@ -39,7 +39,7 @@ def command(
     its own folder.
     """
     from tallyveil.errors import UsageError
-    from tallyveil.publish.request_file import read_request
+    from tallyveil.request.request_file import read_request
 
     named, asked = read_request(request)
     file = table or named

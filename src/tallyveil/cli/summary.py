@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tallyveil.cli.common import one_line, text_table
 
 if TYPE_CHECKING:
-    from tallyveil.publish.receipt import Receipt
+    from tallyveil.documents.receipt import Receipt
 
 __all__ = ["accuracy_text", "receipt_lines"]
 

@@ -1,1 +1,1 @@
-"""The road from a table to a release: options, plan, draws, release, folder."""
+"""One transaction from a table to a release folder, for every caller."""

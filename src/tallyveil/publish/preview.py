@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from tallyveil.publish.accuracy import expected_accuracy
-from tallyveil.publish.methods import count_cells
-from tallyveil.publish.optimality import predict_release
-from tallyveil.publish.options import ReleaseOptions
-from tallyveil.publish.plan import plan_column, plan_search
-from tallyveil.publish.promise import WEAK_EPSILON, promise
-from tallyveil.publish.request import ColumnRequest, Request, check_options
-from tallyveil.publish.slack import charge_delta
-from tallyveil.publish.unit import charge_columns
+from tallyveil.documents.promise import WEAK_EPSILON, promise
+from tallyveil.plans.accuracy import expected_accuracy
+from tallyveil.plans.methods import count_cells
+from tallyveil.plans.optimality import predict_release
+from tallyveil.plans.plan import plan_column, plan_search
+from tallyveil.request.options import ReleaseOptions
+from tallyveil.request.request import ColumnRequest, Request, check_options
+from tallyveil.request.slack import charge_delta
+from tallyveil.request.unit import charge_columns
 
 __all__ = ["Preview", "preview_release", "remark_on_cost"]
 

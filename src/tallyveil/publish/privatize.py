@@ -9,11 +9,11 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from tallyveil.errors import UsageError
-from tallyveil.publish.options import ReleaseOptions
-from tallyveil.publish.prepare import Prepared
+from tallyveil.plans.prepare import Prepared
 from tallyveil.publish.release import Release
 from tallyveil.publish.remarks import list_remarks
 from tallyveil.publish.transaction import publish_table
+from tallyveil.request.options import ReleaseOptions
 
 __all__ = ["privatize", "privatize_levels"]
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from tallyveil.arrays import Floats
-from tallyveil.publish.accuracy import Figures
-from tallyveil.publish.files import FileFacts, build_files
+from tallyveil.documents.files import FileFacts, build_files
+from tallyveil.documents.receipt import Receipt
+from tallyveil.plans.accuracy import Figures
+from tallyveil.plans.methods import PublishedCounts
 from tallyveil.publish.folder import Staging, name_level_folder, reserve_folder
-from tallyveil.publish.methods import PublishedCounts
-from tallyveil.publish.ranges import WIDE
-from tallyveil.publish.receipt import Receipt
+from tallyveil.request.ranges import WIDE
 from tallyveil.sampling.marks import mark_table
 from tallyveil.tables.base import Table
 
@@ -97,7 +97,7 @@ class Release:
 
     def _repr_html_(self) -> str:
         """The promise, the cost and a bar chart per column, for notebooks."""
-        from tallyveil.publish.page import svg
+        from tallyveil.documents.page import svg
 
         receipt = self.receipt
         parts = [f"<p><b>{escape(repr(self)[1:-1])}</b></p>"]

@@ -9,10 +9,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from tallyveil.publish.hierarchy import count_alone
-from tallyveil.publish.prepare import Prepared
+from tallyveil.plans.prepare import Prepared
+from tallyveil.plans.sum_files import describe_alone
 from tallyveil.publish.preview import remark_on_cost
-from tallyveil.publish.sum_files import describe_alone
+from tallyveil.request.hierarchy import count_alone
 from tallyveil.tables.base import Table
 from tallyveil.tables.categories import sorted_order
 from tallyveil.tables.formulas import find_formulas

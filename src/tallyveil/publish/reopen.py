@@ -11,12 +11,17 @@ from tallyveil.certified.base import Certified
 from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.load import load
 from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedNoise
+from tallyveil.documents.files import DATAPACKAGE, METHODOLOGY, RECEIPT
+from tallyveil.documents.page.methodology import methodology
+from tallyveil.documents.receipt import Receipt
+from tallyveil.documents.records import ColumnRecord
+from tallyveil.documents.stages import StageRecord
 from tallyveil.errors import PackageError
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.geometric import geometric
 from tallyveil.mechanisms.staircase import count_moved_by
 from tallyveil.mechanisms.transport import transport
-from tallyveil.publish.accuracy import (
+from tallyveil.plans.accuracy import (
     WIDEST_PICTURE,
     Figures,
     describe_published,
@@ -24,16 +29,11 @@ from tallyveil.publish.accuracy import (
     matched_sets,
     matrix_of,
 )
-from tallyveil.publish.files import DATAPACKAGE, METHODOLOGY, RECEIPT
 from tallyveil.publish.folder import CHECKSUMS
-from tallyveil.publish.kinds import DISTRIBUTION
-from tallyveil.publish.page.methodology import methodology
-from tallyveil.publish.ranges import NO_UPPER, OPEN_METHODS, WIDE
-from tallyveil.publish.receipt import Receipt
-from tallyveil.publish.records import ColumnRecord
-from tallyveil.publish.stages import StageRecord
 from tallyveil.query import Query
 from tallyveil.reading.confidence import ConfidenceSets
+from tallyveil.request.kinds import DISTRIBUTION
+from tallyveil.request.ranges import NO_UPPER, OPEN_METHODS, WIDE
 from tallyveil.untrusted import parse_json, read_file
 
 __all__ = [

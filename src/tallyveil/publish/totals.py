@@ -12,18 +12,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Integers, Mask
+from tallyveil.documents.receipt import Receipt
+from tallyveil.documents.records import ColumnRecord
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.measures import check_confidence
+from tallyveil.plans.accuracy import make_open_adder
+from tallyveil.plans.adding import Adder, MatchedAdder, make_adder
 from tallyveil.prior import Prior
-from tallyveil.publish.accuracy import make_open_adder
-from tallyveil.publish.adding import Adder, MatchedAdder, make_adder
-from tallyveil.publish.ranges import WIDE
-from tallyveil.publish.receipt import Receipt
-from tallyveil.publish.records import ColumnRecord
 from tallyveil.publish.release import Release
 from tallyveil.publish.reopen import load_stage, plain_name, read_receipt
 from tallyveil.reading.unbiased import Estimate
 from tallyveil.reading.unbiased import estimate_total as estimate_drawn
+from tallyveil.request.ranges import WIDE
 from tallyveil.tables.base import Table, read_signed
 from tallyveil.tables.conditions import parse_conditions
 from tallyveil.tables.source import read_published

@@ -21,31 +21,31 @@ import numpy as np
 from tallyveil.budget.entries import Debit, Entry, Stage
 from tallyveil.budget.ledger import Ledger
 from tallyveil.certified.ladder import Ladder
-from tallyveil.errors import UsageError
-from tallyveil.publish.accuracy import Figures, describe_published
-from tallyveil.publish.folder import Staging, reserve_folder
-from tallyveil.publish.hierarchy import find_groups
-from tallyveil.publish.kinds import DISTRIBUTION, KINDS
-from tallyveil.publish.methods import PublishedCounts, keep_order
-from tallyveil.publish.options import ReleaseOptions
-from tallyveil.publish.plan import ColumnPlan, PlannedStage
-from tallyveil.publish.prepare import Prepared, prepare
-from tallyveil.publish.proof_files import ProofFiles
-from tallyveil.publish.receipt import Receipt
-from tallyveil.publish.records import (
+from tallyveil.documents.proof_files import ProofFiles
+from tallyveil.documents.receipt import Receipt
+from tallyveil.documents.records import (
     ColumnRecord,
     LedgerRecord,
     LevelRecord,
 )
+from tallyveil.documents.table_record import TableRecord
+from tallyveil.errors import UsageError
+from tallyveil.plans.accuracy import Figures, describe_published
+from tallyveil.plans.methods import PublishedCounts, keep_order
+from tallyveil.plans.plan import ColumnPlan, PlannedStage
+from tallyveil.plans.prepare import Prepared, prepare
+from tallyveil.plans.sum_files import SumsRecord, describe_levels, write_level
+from tallyveil.plans.sums import PublishedSums
+from tallyveil.plans.unbiased import UNBIASED, describe_unbiased
+from tallyveil.plans.zeros import ZerosRecord
+from tallyveil.publish.folder import Staging, reserve_folder
 from tallyveil.publish.release import Release, write_releases
-from tallyveil.publish.request import Request
-from tallyveil.publish.strata import StrataRecord
-from tallyveil.publish.sum_files import SumsRecord, describe_levels, write_level
-from tallyveil.publish.sums import PublishedSums
-from tallyveil.publish.table_record import TableRecord
-from tallyveil.publish.tradeoff import moves_counts
-from tallyveil.publish.unbiased import UNBIASED, describe_unbiased
-from tallyveil.publish.zeros import ZerosRecord
+from tallyveil.request.hierarchy import find_groups
+from tallyveil.request.kinds import DISTRIBUTION, KINDS
+from tallyveil.request.options import ReleaseOptions
+from tallyveil.request.request import Request
+from tallyveil.request.strata import StrataRecord
+from tallyveil.request.tradeoff import moves_counts
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.base import Table
 
@@ -352,7 +352,7 @@ def _bad_report(path: Path) -> UsageError:
 
 
 def _compare_with_truth(prepared: Prepared, release: Release) -> str:
-    from tallyveil.publish.page.confidential import confidential_report
+    from tallyveil.documents.page.confidential import confidential_report
 
     released = {name: column.counts for name, column in release.published.items()}
     truth, left_out = prepared.read_truth(), prepared.left_out

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from tallyveil.loss import parse_loss
-from tallyveil.publish.kinds import ASKED_FOR
-from tallyveil.publish.options import FILE, ReleaseOptions
+from tallyveil.request.kinds import ASKED_FOR
+from tallyveil.request.options import FILE, ReleaseOptions
 from tallyveil.studio.errors import RefusedError
 
 __all__ = ["FORM", "OFFERED", "Place", "check_folder_name", "make_options", "read_choices"]

@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from tallyveil.publish.kinds import ASKED_FOR
-from tallyveil.publish.options import FILE
+from tallyveil.request.kinds import ASKED_FOR
+from tallyveil.request.options import FILE
 from tallyveil.studio.choices import FORM, OFFERED, check_folder_name, read_choices
 from tallyveil.studio.drafts import Draft
 from tallyveil.studio.errors import RefusedError
@@ -307,7 +307,7 @@ class _Steps:
         return Response(content, media_type="application/zip", headers=headers)
 
     async def show_page(self, request: Request) -> Response:
-        from tallyveil.publish.files import METHODOLOGY
+        from tallyveil.documents.files import METHODOLOGY
 
         try:
             content = await self.studio.run((self._released(request) / METHODOLOGY).read_bytes)

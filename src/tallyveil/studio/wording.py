@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tallyveil.loss import loss_name
-from tallyveil.publish.options import ReleaseOptions
+from tallyveil.request.options import ReleaseOptions
 
 __all__ = ["write_command", "write_python"]
 

@@ -8,15 +8,15 @@ from typing import Any
 
 from tallyveil.budget.ledger import Ledger
 from tallyveil.certified.files import read_mechanism
+from tallyveil.check.ledger import check_ledger
+from tallyveil.check.package import check_package
+from tallyveil.check.words import NOT_SHOWN, PROMISED, describe_checked
+from tallyveil.documents.files import RECEIPT
 from tallyveil.errors import TallyveilError
 from tallyveil.evaluate.audit import audit_mechanism
 from tallyveil.mechanism import Mechanism, as_mechanism, is_matrix_file
 from tallyveil.proof.verify import read_document, verify
 from tallyveil.proof.words import NOT_PROVED, PROVED, describe_question
-from tallyveil.publish.check import check_package
-from tallyveil.publish.check_ledger import check_ledger
-from tallyveil.publish.check_words import NOT_SHOWN, PROMISED, describe_checked
-from tallyveil.publish.files import RECEIPT
 from tallyveil.publish.reopen import published_mechanism, read_receipt
 from tallyveil.studio.errors import RefusedError, describe_problem
 from tallyveil.studio.uploads import unpack_zip

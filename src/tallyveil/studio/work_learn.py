@@ -12,6 +12,7 @@ import numpy as np
 from tallyveil.budget.composition import compose, share_epsilon
 from tallyveil.certified.certify import certify
 from tallyveil.certified.ladder import Ladder
+from tallyveil.documents.promise import promise
 from tallyveil.evaluate.audit import audit_mechanism
 from tallyveil.evaluate.distances import wasserstein
 from tallyveil.exact import exact_epsilon
@@ -19,9 +20,8 @@ from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.geometric import geometric
 from tallyveil.optimize.design import design
 from tallyveil.publish.demo_table import counts_of, demo_csv
-from tallyveil.publish.promise import promise
-from tallyveil.publish.unit import PrivacyUnit
 from tallyveil.query import Query
+from tallyveil.request.unit import PrivacyUnit
 from tallyveil.studio.errors import RefusedError
 from tallyveil.studio.work_check import describe_matrix
 from tallyveil.studio.workers import Say

@@ -12,23 +12,23 @@ import numpy as np
 
 from tallyveil.budget.addresses import hide_passwords
 from tallyveil.budget.entries import shown_rational
+from tallyveil.check.package import check_package
+from tallyveil.documents.receipt import Receipt
 from tallyveil.errors import TallyveilError
 from tallyveil.exact import exact_epsilon
-from tallyveil.publish.budget_split import split_budget
-from tallyveil.publish.check import check_package
+from tallyveil.plans.methods import count_cells
+from tallyveil.plans.plan import ROWS_PER_COUNT
+from tallyveil.plans.prepare import Prepared
 from tallyveil.publish.demo_table import counts_of, demo_csv
-from tallyveil.publish.kinds import ASKED_FOR, KINDS
-from tallyveil.publish.methods import count_cells
-from tallyveil.publish.options import ReleaseOptions
-from tallyveil.publish.plan import ROWS_PER_COUNT
-from tallyveil.publish.prepare import Prepared
 from tallyveil.publish.preview import Preview, preview_release, remark_on_cost
-from tallyveil.publish.ranges import NO_UPPER
-from tallyveil.publish.receipt import Receipt
 from tallyveil.publish.remarks import list_remarks
 from tallyveil.publish.transaction import publish_table
 from tallyveil.query import Query
 from tallyveil.reading.precision import accuracy, epsilon_for
+from tallyveil.request.budget_split import split_budget
+from tallyveil.request.kinds import ASKED_FOR, KINDS
+from tallyveil.request.options import ReleaseOptions
+from tallyveil.request.ranges import NO_UPPER
 from tallyveil.studio.choices import Place, make_options
 from tallyveil.studio.errors import RefusedError
 from tallyveil.studio.wording import write_command, write_python

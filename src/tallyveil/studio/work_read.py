@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from tallyveil.publish.files import RECEIPT
+from tallyveil.documents.files import RECEIPT
 from tallyveil.publish.reopen import published_mechanism, published_sets, read_receipt
 from tallyveil.publish.totals import estimate_total
 from tallyveil.reading.interpret import describe_release

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tallyveil.publish.demo_table import demo_csv
-from tallyveil.publish.forms import check_form
-from tallyveil.publish.options import ReleaseOptions
+from tallyveil.request.forms import check_form
+from tallyveil.request.options import ReleaseOptions
 from tallyveil.studio.workers import Say
 from tallyveil.tables.form import Form
 from tallyveil.tables.source import read_table

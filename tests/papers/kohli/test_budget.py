@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 import tallyveil as tv
-from tallyveil.publish.budget_split import rule_of_thumb
+from tallyveil.request.budget_split import rule_of_thumb
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", 1, "5"])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon
-from tallyveil.publish import budget_split
-from tallyveil.publish.budget_split import Split
+from tallyveil.request import budget_split
+from tallyveil.request.budget_split import Split
 
 __all__ = ["split_budget"]
 

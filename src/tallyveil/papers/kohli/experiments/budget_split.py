@@ -36,8 +36,8 @@ from tallyveil.papers.kohli.greedy import greedy_fixed_point
 from tallyveil.papers.kohli.histogram import distribution_of_counts
 from tallyveil.papers.kohli.privatizers import cyclic_laplace
 from tallyveil.prior import require_distribution
-from tallyveil.publish.budget_split import rule_of_thumb
 from tallyveil.query import Query
+from tallyveil.request.budget_split import rule_of_thumb
 from tallyveil.sampling.entropy import Entropy, SeededNotPrivate
 
 __all__ = ["EXPERIMENTS", "fit_rule", "make_six_tables"]

@@ -1,0 +1,1 @@
+"""Release folders checked by strangers: every document is worked out again and compared."""

@@ -1,0 +1,101 @@
+"""The check of the data themselves: what a receipt says of published counts holds in every row."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tallyveil.arrays import Integers, Mask
+from tallyveil.documents.receipt import Receipt
+from tallyveil.documents.records import ColumnRecord
+from tallyveil.plans.tallies import Histogram
+from tallyveil.publish.reopen import require
+from tallyveil.request.nested import NESTED_METHODS
+from tallyveil.tables.base import Table, read_signed
+from tallyveil.tables.counts import LARGEST, read_counts
+from tallyveil.tables.formulas import find_formulas
+from tallyveil.tables.source import require_own_names
+
+__all__ = ["check_counts"]
+
+Column = TypeVar("Column", bound=NDArray[Any])
+
+
+def check_counts(table: Table, receipt: Receipt) -> str:
+    """Rows, columns, ranges, zeros, order and distributions are those of the receipt."""
+    facts = receipt.table
+    require(table.rows == facts.rows, "the data have another number of rows than stated")
+    written = getattr(table, "delimiter", ","), getattr(table, "encoding", "utf-8")
+    require(written == (facts.delimiter, facts.encoding), "the data are written in another way")
+    # a file keeps the labels of a pandas index as its first columns
+    require(tuple(table.names) == facts.columns, "the data have other columns than stated")
+    require_own_names(facts.columns)
+    drawn = [name for column in receipt.columns for name in column.columns]
+    rest = tuple(name for name in facts.columns if name not in drawn)
+    require(facts.published_unchanged == rest, "the columns published unchanged are others")
+    require(len(set(drawn)) == len(drawn), "a column is listed twice")
+    free = None if receipt.zeros is None else receipt.zeros.find_free(table)
+    protected = table.rows if free is None else int(free.sum())
+    stated = receipt.protected_rows == protected
+    require(stated, "the structural zeros of the data are not the stated ones")
+    for column in receipt.columns:
+        asked = column.tradeoff is not None or column.guesses is not None
+        fits = not asked or column.method == "preserve"
+        require(fits, f"{column.name} states a tradeoff or guesses that its method has not")
+        counts, fixed = _part(_read_column(table, column), free)
+        require(not fixed.any(), f"a structural zero of {column.name} is not 0")
+        if column.unbiased is not None:
+            draws, fixed = _part(read_signed(table, column.drawn_column), free)
+            same = column.is_made_from(draws, counts.astype(np.int64)) and not fixed.any()
+            require(same, f"{column.drawn_column} does not hold the draws behind {column.name}")
+        if column.guesses is not None:
+            best, fixed = _part(read_signed(table, column.columns[-1]), free)
+            inside = 0 <= best.min() <= best.max() <= column.upper and not fixed.any()
+            matched = column.matching if inside else None
+            whole = counts.astype(np.int64)
+            same = matched is not None and matched.leads_to(column.guesses, whole, best)
+            require(same, f"{column.columns[-1]} does not hold one guess for every draw")
+        same = Histogram.count(counts) == column.histogram
+        require(same, f"the distribution of {column.name} is not the one in the receipt")
+    _check_order(table, receipt)
+    runs = "; a spreadsheet would run cells of this file as formulas"
+    warning = runs if find_formulas(table, rest) else ""
+    return f"{table.rows:,} rows, every count inside its range, distributions as stated{warning}"
+
+
+def read_published(table: Table, column: ColumnRecord) -> Integers:
+    """The published counts of a column; where they are signed, as if cut at 0."""
+    if column.signed:
+        return read_signed(table, column.name).clip(0, column.upper)
+    return table.counts(column.name)
+
+
+def _read_column(table: Table, column: ColumnRecord) -> NDArray[Any]:
+    """The same in a narrow type, in batches; every count must lie in its range."""
+    if column.signed:
+        return read_published(table, column)
+    read = read_counts(table, column.name, column.upper)
+    require(not read.above, f"a count of {column.name} lies outside 0..{column.upper}")
+    return read.values
+
+
+def _part(values: Column, free: Mask | None) -> tuple[Column, Column]:
+    """The rows that are free, and those that must be 0; all and none without structural zeros."""
+    kept, fixed = (slice(None), slice(0)) if free is None else (free, ~free)
+    return cast("Column", values[kept]), cast("Column", values[fixed])
+
+
+def _check_order(table: Table, receipt: Receipt) -> None:
+    """No row of a nested column exceeds the column that the receipt names."""
+    names = [column.name for column in receipt.columns]
+    for column in receipt.columns:
+        if column.at_most:
+            known = column.at_most in names and column.method in NESTED_METHODS
+            require(known, f"{column.name} is nested in a column or method that it cannot be")
+            small, large = (
+                read_counts(table, name, LARGEST).values for name in (column.name, column.at_most)
+            )
+            holds = bool((small <= large).all())
+            require(holds, f"a row has more of {column.name} than of {column.at_most}")

@@ -1,0 +1,391 @@
+"""Check a release folder offline, trusting nothing that it says about itself.
+
+The receipt's few facts are read, everything that follows from them is worked out again, and
+whole documents are compared. What no check can show is that the draws were honest.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, partial
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tallyveil.certified.base import Certified
+from tallyveil.certified.ladder import Ladder
+from tallyveil.certified.mechanism import CertifiedNoise
+from tallyveil.check.counts import check_counts
+from tallyveil.check.sums import check_strata, check_sums
+from tallyveil.documents.files import DATAPACKAGE, METHODOLOGY, RECEIPT, FileFacts, describe_data
+from tallyveil.documents.page.methodology import methodology
+from tallyveil.documents.receipt import Receipt
+from tallyveil.documents.records import ColumnRecord
+from tallyveil.errors import PackageError, TallyveilError
+from tallyveil.plans.methods import count_cells
+from tallyveil.plans.sum_files import list_stages
+from tallyveil.plans.unbiased import describe_unbiased
+from tallyveil.publish.folder import CHECKSUMS, name_level_folder
+from tallyveil.publish.reopen import (
+    describe_again,
+    plain_name,
+    prove_stage,
+    read_json,
+    read_receipt,
+    require,
+    require_listed_files,
+    require_range,
+)
+from tallyveil.request.budget_split import choose_split
+from tallyveil.request.hierarchy import split_levels
+from tallyveil.request.kinds import COUNTS, DISTRIBUTION, UPPER_BOUND
+from tallyveil.request.slack import WITH_DELTA
+from tallyveil.tables.base import Table
+from tallyveil.tables.source import read_released
+from tallyveil.untrusted import escape_controls, hash_file, read_file
+
+__all__ = ["Finding", "check_package"]
+
+FIELD_TYPES = ("string", "integer", "number", "boolean", "date", "datetime", "time", "any")
+FIGURE_SLACK = 2e-6
+"""How far a stated figure, printed with six decimals, may be from the one worked out here."""
+
+LONGEST_DETAIL = 300
+MOST_FILES = 10_000
+"""Files a release folder may have."""
+
+UNREADABLE = (
+    TallyveilError,
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    MemoryError,
+)
+"""What reading and comparing documents of the wrong shape may raise."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was checked, and how it came out."""
+
+    name: str
+    ok: bool
+    detail: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"check": self.name, "ok": self.ok, "detail": self.detail}
+
+
+def check_package(folder: str | Path) -> list[Finding]:
+    """Check the release in `folder`, or every level of the ladder in it.
+
+    Parameters
+    ----------
+    folder : str or Path
+        A release folder, or the folder of a ladder with a release folder for each level.
+
+    Returns
+    -------
+    list of Finding
+        Files and checksums; the receipt, worked out again from its facts; every certificate,
+        proved again in integers; the amount of every stage; published counts and figures; the
+        data description and the methodology page, built again and compared byte for byte.
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        raise PackageError(f"There is no release folder {str(folder)!r}.")
+    levels = sorted(
+        (path for path in root.iterdir() if path.name.startswith("level-")),
+        key=lambda path: (len(path.name.split("-")[1]), path.name),
+    )
+    if levels and not (root / RECEIPT).exists():
+        return _check_levels(root, levels)
+    return _check_release(root)
+
+
+def _check_release(root: Path) -> list[Finding]:
+    findings = [_try("files and checksums", lambda: _check_files(root))]
+    try:
+        receipt = read_receipt(root)
+    except PackageError as problem:
+        return [*findings, Finding("receipt", False, str(problem))]
+    if receipt.version == 1:
+        from tallyveil.check.version_1 import CHECKS
+
+        own = [(name, partial(check, root, receipt)) for name, check in CHECKS]
+        pages = []
+    else:
+        certified: list[list[Certified]] = []
+        own = [
+            ("receipt", partial(_check_receipt, root, receipt)),
+            ("certificates", partial(_check_certificates, root, receipt, certified)),
+        ]
+        pages = [("figures and pages", partial(_check_pages, root, receipt, certified))]
+    read = cache(partial(_read_data, root, receipt))  # the data are read once
+    checks: list[tuple[str, Callable[[], str]]] = [
+        *own,
+        ("budget", partial(_check_budget, receipt)),
+        ("published counts", lambda: check_counts(read(), receipt)),
+        *pages,
+        *([("sums", lambda: check_sums(root, read(), receipt))] if receipt.sums else []),
+        *([("strata", lambda: check_strata(read(), receipt))] if receipt.strata else []),
+        ("data description", lambda: _check_description(root, read(), receipt)),
+    ]
+    return findings + [_try(name, check) for name, check in checks]
+
+
+def _try(name: str, check: Callable[[], str]) -> Finding:
+    try:
+        return Finding(name, True, escape_controls(check()))
+    except PackageError as problem:
+        return Finding(name, False, escape_controls(str(problem)))
+    except UNREADABLE as problem:
+        words = f"cannot be checked: {type(problem).__name__}: {problem}"
+        return Finding(name, False, escape_controls(words[:LONGEST_DETAIL]))
+
+
+def _check_files(root: Path) -> str:
+    present = {path.name for path in islice(root.iterdir(), MOST_FILES + 1)}
+    require(len(present) <= MOST_FILES, f"the folder has more than {MOST_FILES:,} files")
+    require(CHECKSUMS in present, f"{CHECKSUMS} is missing")
+    for name in present:
+        regular = stat.S_ISREG(os.lstat(root / name).st_mode)
+        require(regular, f"{name} is not a plain file")
+    listed: dict[str, str] = {}
+    for line in read_file(root / CHECKSUMS).decode("utf-8").splitlines():
+        value, _, name = line.partition("  ")
+        plain = "/" not in name and "\\" not in name and name not in listed
+        require(plain, f"{CHECKSUMS} has a line that is not a plain file name")
+        listed[name] = value
+    one_form = "".join(f"{listed[name]}  {name}\n" for name in sorted(listed))
+    require(read_file(root / CHECKSUMS) == one_form.encode(), f"{CHECKSUMS} has another form")
+    odd = sorted(set(listed) ^ (present - {CHECKSUMS}))
+    require(not odd, f"{odd[:1]} is in the folder or in {CHECKSUMS}, but not in both")
+    for name, value in listed.items():
+        _, found = hash_file(root / name)
+        require(found == value, f"{name} was changed: its checksum does not match")
+    return f"{len(listed)} files, none missing, none changed, none added"
+
+
+def _check_receipt(root: Path, receipt: Receipt) -> str:
+    """The receipt is the one document that follows from its facts, and names all the files."""
+    require(receipt.private is True, "the release says of itself that it is NOT PRIVATE")
+    require(
+        read_file(root / RECEIPT) == receipt.to_json().encode(),
+        "the receipt contradicts itself, or is not written in its one form",
+    )
+    require_listed_files(root, receipt)
+    return f"release {receipt.release} of {receipt.created}"
+
+
+def _check_certificates(root: Path, receipt: Receipt, certified: list[list[Certified]]) -> str:
+    """Every stage's file is the one the receipt names, and holds at the epsilon it states."""
+    proved: list[str] = []
+    by_file: dict[str, Certified] = {}
+    for column in receipt.columns:
+        made = []
+        for stage in column.stages:
+            loaded = prove_stage(root, stage, by_file)
+            written = read_file(root / stage.file) == loaded.to_json().encode()
+            require(written, f"{stage.file} is not written in its one form")
+            claim = loaded.certificate
+            stated = (stage.digest, stage.mechanism, stage.achieved_epsilon)
+            own = (claim["digest"], loaded.name, claim["achieved_epsilon"])
+            require(stated == own, f"the receipt misstates the certificate of {stage.file}")
+            made.append(loaded)
+            proved.append(f"{stage.name} {stage.certified_epsilon}")
+        _check_kinds(column, made, receipt)
+        certified.append(made)
+    return "proved again in integers: " + ", ".join(proved)
+
+
+def _check_kinds(column: ColumnRecord, made: list[Certified], receipt: Receipt) -> None:
+    """The counts were drawn for 0..upper, everything else was noise on whole numbers."""
+    *others, last = made
+    if column.kind.adds_up:
+        noises = all(isinstance(one, CertifiedNoise) for one in made)
+        require(noises, f"a stage of {column.name} is not noise on whole numbers")
+        require(receipt.sums is not None, "the receipt does not state its hierarchy")
+        return
+    fits = all(isinstance(other, CertifiedNoise) for other in others)
+    require(fits, f"a stage of {column.name} is not noise on whole numbers")
+    require_range(column, last, receipt.multiplier)
+    is_ladder = isinstance(last, Ladder)
+    require(is_ladder == column.kind.levels, f"{column.name} has another method")
+    level = receipt.ladder
+    require(is_ladder == (level is not None), "the receipt's ladder is not that of its columns")
+    if isinstance(last, Ladder) and level is not None:
+        right = last.epsilons == level.epsilons[: level.level]
+        require(right, f"{column.name} was drawn at other levels than the receipt says")
+        falling = all(after < before for before, after in pairwise(level.epsilons))
+        require(falling, "the levels do not become more private")
+
+
+def _check_budget(receipt: Receipt) -> str:
+    """Every stage that the method needs is there, and costs what its certificate says."""
+    for column in receipt.columns:
+        fits = receipt.unit.one_row or not column.kind.together
+        require(fits, f"{column.name} has noise for one row, and its unit may be in several")
+        expected = _expected_stages(column, receipt)
+        stated = [(stage.name, stage.epsilon / receipt.multiplier) for stage in column.stages]
+        if column.upper_source == "private" and stated:
+            name, epsilon = stated.pop(0)
+            paid = name == f"{column.name}: {UPPER_BOUND}" and epsilon > 0
+            require(paid, f"no stage of {column.name} pays for finding the upper bound")
+        else:
+            known = column.upper_source in ("given", "none")
+            require(known, f"{column.name} has an unknown upper bound")
+        require(stated == expected, f"the stages of {column.name} are not those of its method")
+        delta = any(stage.delta for stage in column.stages)
+        fits = not delta or (column.method in WITH_DELTA and receipt.multiplier == 1)
+        require(fits, f"{column.name} has a delta that its method or unit cannot have")
+        for stage in column.stages if receipt.version > 1 else column.stages[-1:]:
+            cost = stage.certified_epsilon * (1 if column.kind.together else receipt.multiplier)
+            require(stage.epsilon == cost, f"{stage.name} costs another amount than it says")
+    slack = f" and delta {receipt.delta}" if receipt.delta else ""
+    return f"stages and columns add up to epsilon {receipt.epsilon}{slack}"
+
+
+def _expected_stages(column: ColumnRecord, receipt: Receipt) -> list[tuple[str, Fraction]]:
+    """Name and certified epsilon of the stages that a method needs."""
+    rows, sums = receipt.protected_rows, receipt.sums
+    require(
+        column.kind.adds_up == (sums is not None), "the receipt's hierarchy is not its method's"
+    )
+    if sums is not None:
+        budget = split_levels(sums.request, sums.sizes, column.epsilon, column.upper)
+        listed = list_stages(sums.request, sums.sizes, budget)
+        return [(f"{column.name}: {kind}", epsilon) for kind, epsilon in listed]
+    same = (column.method == "strata") == (receipt.strata is not None)
+    require(same, "the receipt's strata are not its method's")
+    counts = (f"{column.name}: {COUNTS}", column.epsilon)
+    if not column.kind.keeps_distribution:
+        return [counts]
+    cells = count_cells(column.upper)
+    split = choose_split(column.tradeoff, column.epsilon, records=rows, size=cells)
+    drawn = (counts[0], split.epsilon2)
+    first = (f"{column.name}: {DISTRIBUTION}", split.epsilon1)
+    return [first, drawn] if split.epsilon1 else [drawn]
+
+
+def _read_data(root: Path, receipt: Receipt) -> Table:
+    facts, counts = receipt.table, [column.name for column in receipt.columns]
+    beside = [name for column in receipt.columns for name in column.columns[1:]]
+    labels = (
+        *beside,
+        *(() if receipt.sums is None else receipt.sums.request.columns),
+        *(() if receipt.strata is None else receipt.strata.columns),
+    )
+    form = root / plain_name(facts.file), facts.delimiter, facts.encoding
+    return read_released(*form, rows=facts.rows, counts=counts, labels=labels)
+
+
+def _check_pages(root: Path, receipt: Receipt, certified: list[list[Certified]]) -> str:
+    """Stated figures and the methodology page, worked out again."""
+    matrices = []
+    for column, made in zip(receipt.columns, certified, strict=True):
+        matched = column.matching
+        fits = (matched is not None) == (column.kind.matches or bool(column.at_most))
+        fits = fits and (matched is None or matched.is_of(column.histogram))
+        require(fits, f"the matching of {column.name} is not that of its published counts")
+        figures = describe_again(column, made)
+        require(figures.properties == column.properties, f"{column.name} has other properties")
+        stated, found = column.accuracy, figures.accuracy.to_dict()
+        fits = stated.keys() == found.keys() and all(_close(stated[k], found[k]) for k in found)
+        require(fits, f"the stated accuracy of {column.name} is not that of its mechanism")
+        expected = (
+            None
+            if column.unbiased is None
+            else describe_unbiased(column.name, made[-1], column.signed)
+        )
+        require(column.unbiased == expected, f"{column.name} misstates its unbiased column")
+        sums, total = column.total or {}, figures.state_total() or {}
+        fits = sums.keys() == total.keys() and all(_close(sums[k], total[k]) for k in total)
+        require(fits, f"the stated total of {column.name} is not that of its published counts")
+        bounds, least = column.optimality or {}, figures.optimality or {}
+        fits = bounds.keys() == least.keys() and all(_close(bounds[k], least[k]) for k in least)
+        require(fits, f"{column.name} misstates how far it is from the best there is")
+        spread = figures.spread
+        same = (column.spread is None) == (spread is None)
+        if spread is not None and column.spread is not None:
+            same = len(spread) == len(column.spread) and bool(
+                np.allclose(column.spread, 2 * spread, rtol=1e-9, atol=1e-3)
+            )
+        require(same, f"the stated spread of {column.name} is not that of its distribution")
+        matrices.append(None if figures.mechanism is None else figures.mechanism.matrix)
+    same = read_file(root / METHODOLOGY) == methodology(receipt, matrices).encode()
+    require(same, f"{METHODOLOGY} is not the page of this receipt")
+    return f"{METHODOLOGY} and every figure as worked out again"
+
+
+def _close(stated: Any, found: Any) -> bool:
+    if type(stated) is not type(found):
+        return False
+    if isinstance(found, (bool, str)):
+        return bool(stated == found)
+    first, second = np.asarray(stated, dtype=float), np.asarray(found, dtype=float)
+    return first.shape == second.shape and bool(
+        np.allclose(first, second, rtol=FIGURE_SLACK, atol=FIGURE_SLACK)
+    )
+
+
+def _check_description(root: Path, table: Table, receipt: Receipt) -> str:
+    written = FileFacts(*hash_file(root / plain_name(receipt.table.file)))
+    stated = read_json(root / DATAPACKAGE)["resources"][0]
+    types = {field["name"]: field["type"] for field in stated["schema"]["fields"]}
+    require(set(types.values()) <= set(FIELD_TYPES), f"{DATAPACKAGE} has an unknown type")
+    files = () if receipt.sums is None else receipt.sums.files
+    sums = {name: read_file(root / name) for name in files}
+    expected = describe_data(table, written, receipt, types, sums)
+    same = read_file(root / DATAPACKAGE) == expected
+    require(same, f"{DATAPACKAGE} does not describe the data that is here")
+    return f"{len(receipt.table.columns)} columns as described"
+
+
+def _check_levels(root: Path, levels: list[Path]) -> list[Finding]:
+    """Every level by itself, and then that they belong together."""
+    findings = [
+        Finding(f"{level.name}: {found.name}", found.ok, found.detail)
+        for level in levels
+        for found in _check_release(level)
+    ]
+    return [*findings, _try("levels", lambda: _check_together(root, levels))]
+
+
+def _check_together(root: Path, levels: list[Path]) -> str:
+    odd = sorted({path.name for path in root.iterdir()} - {path.name for path in levels})
+    require(not odd, f"{odd[:1]} does not belong to a ladder")
+    receipts = [read_receipt(level) for level in levels]
+    first = receipts[0]
+    ladders = [receipt.ladder for receipt in receipts]
+    numbers = [ladder.level for ladder in ladders if ladder is not None]
+    require(numbers == list(range(1, len(levels) + 1)), "the levels are not 1, 2, 3, ...")
+    together = {
+        (r.release, r.created, r.program, r.unit, r.disjoint, r.ledger, r.table, r.about)
+        for r in receipts
+    }
+    columns = {tuple((c.name, c.upper, c.above, c.why) for c in r.columns) for r in receipts}
+    require(len(together) == len(columns) == 1, "the levels are not of one release")
+    shared = {ladder.epsilons for ladder in ladders if ladder is not None}
+    require(len(shared) == 1, "the levels state different ladders")
+    (epsilons,) = shared
+    names = [name_level_folder(at, epsilon) for at, epsilon in enumerate(epsilons, start=1)]
+    require([level.name for level in levels] == names[: len(levels)], "a folder was renamed")
+    pairs = list(zip(levels, receipts, strict=True))
+    for column in range(len(first.columns)):
+        files = [level / receipt.columns[column].counts_stage.file for level, receipt in pairs]
+        tables = [read_json(file)["ladder"]["weights"] for file in files]  # proved level by level
+        nested = all(more[: len(less)] == less for less, more in pairwise(tables))
+        require(nested, "the levels were not drawn one from the other")
+    return f"{len(levels)} levels of release {first.release}; all together cost what the first does"

@@ -1,0 +1,95 @@
+"""Check the sums of a release: they add up, and their files say what follows from the data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from tallyveil.arrays import Integers
+from tallyveil.documents.receipt import Receipt
+from tallyveil.plans.sum_files import (
+    MISSED,
+    LevelAccuracy,
+    SumsRecord,
+    describe_levels,
+    format_numbers,
+    read_stated,
+    write_level,
+)
+from tallyveil.publish.reopen import require
+from tallyveil.request.hierarchy import find_groups
+from tallyveil.request.strata import find_strata
+from tallyveil.sums.margins import EXACT_MARGINS, Margins
+from tallyveil.sums.tree import Tree
+from tallyveil.tables.base import Table
+from tallyveil.untrusted import read_file
+
+__all__ = ["check_strata", "check_sums"]
+
+_Built: TypeAlias = tuple[Integers, list[str], LevelAccuracy, Integers | None]
+
+ROUND_OFF = 0.0006
+"""How far a printed estimate may be from the sum of printed ones, for each that is added."""
+
+
+def check_sums(root: Path, table: Table, receipt: Receipt) -> str:
+    """Every level's file, built again from the released counts and the estimates it states."""
+    record = receipt.sums
+    require(record is not None, "the receipt does not state its hierarchy")
+    assert record is not None
+    tree = find_groups(record.request, table)
+    same = SumsRecord.of(record.request, tree) == record
+    require(same, "the hierarchy of the data is not the stated one")
+    contents = [read_file(root / file) for file in record.files]
+    built: list[dict[str, _Built]] = [{} for _ in contents]
+    for column in receipt.columns:
+        sums = tree.sum_up(table.counts(column.name))
+        accuracy = describe_levels(record, tree, column.epsilon, column.upper)
+        stated = [read_stated(content, column.name) for content in contents]
+        if isinstance(tree, Tree):
+            _require_additive(tree, stated)
+        for level, estimates in enumerate(stated):
+            if level <= record.request.exact_level:
+                exact = format_numbers(sums[level].astype(float)) == estimates
+                require(exact, f"an exact sum of {column.name} is not the one of the data")
+            missed = None
+            if isinstance(tree, Margins):
+                missed = _read_missed(contents[level], column.name)
+                free = not tree.crosses() or bool((sums[-1] == column.upper).any())
+                held = level >= EXACT_MARGINS or free or not missed.any()
+                require(held, f"a margin of {column.name} is missed that can be met")
+            built[level][column.name] = (sums[level], estimates, accuracy, missed)
+    for level, content in enumerate(contents):
+        expected = write_level(level, record, tree, table, built[level])
+        require(content == expected, f"{record.files[level]} does not add up to the data")
+    if isinstance(tree, Margins):
+        return f"rows meet {len(contents)} margins as stated"
+    words = f"; outside the promise: {record.outside}" if record.outside else ""
+    return f"{len(contents)} levels add up exactly{words}"
+
+
+def _read_missed(content: bytes, column: str) -> Integers:
+    """By how much a margin is stated to be missed."""
+    return np.array([int(text) for text in read_stated(content, column, MISSED)], dtype=np.int64)
+
+
+def _require_additive(tree: Tree, stated: list[list[str]]) -> None:
+    """Stated estimates add up, as far as their printed digits tell."""
+    values = [np.array([float(text) for text in level]) for level in stated]
+    for level in range(1, len(values)):
+        children = np.bincount(tree.parents[level - 1], minlength=tree.sizes[level - 1])
+        gap = tree.sum_children(values[level], level) - values[level - 1]
+        near = bool((np.abs(gap) <= ROUND_OFF * (1 + children)).all())
+        require(near, "the stated estimates do not add up")
+
+
+def check_strata(table: Table, receipt: Receipt) -> str:
+    """The stated strata are those of the data, and their columns were drawn within them."""
+    record = receipt.strata
+    require(record is not None, "the receipt does not state its strata")
+    assert record is not None
+    found = int(find_strata(record.columns, table).max()) + 1
+    require(found == record.strata, "the strata of the data are not the stated ones")
+    return f"{record.strata} strata by {', '.join(record.columns)}"

@@ -1,0 +1,68 @@
+"""The guarantee of a release as a sentence about one unit."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from tallyveil.budget.entries import shown_rational
+from tallyveil.request.unit import PrivacyUnit
+
+__all__ = ["VERSION", "WEAK_EPSILON", "promise"]
+
+VERSION = 2
+"""Of the receipt."""
+
+WEAK_EPSILON = 5
+"""Above this the promise says itself that it is weak, and the publisher is warned."""
+
+
+def promise(
+    epsilon: Fraction,
+    unit: PrivacyUnit,
+    version: int = VERSION,
+    delta: Fraction = Fraction(0),
+) -> str:
+    """The guarantee as a sentence about one unit, in the words of a version of the receipt.
+
+    The factor is e^epsilon, rounded up so that the sentence never promises too much.
+    """
+    factor = math.exp(min(float(epsilon), 100.0))
+    cents = f"{math.ceil(factor * 100) / 100:.2f}".rstrip("0").rstrip(".") if factor < 1e6 else ""
+    shown = cents or "a very large number"
+    what = unit.alternative if version > 1 else _compare_version_1(unit)
+    return (
+        f"{what}, every possible outcome of this release stays as likely as "
+        f"before, up to a factor of {shown} (epsilon {shown_rational(epsilon)}){_add(delta)}"
+        f"{_judge(epsilon, unit.kind, version)}"
+    )
+
+
+def _add(delta: Fraction) -> str:
+    if not delta:
+        return ""
+    return f" and an added probability of at most {shown_rational(delta)} (delta)"
+
+
+def _compare_version_1(unit: PrivacyUnit) -> str:
+    often = unit.contributions
+    who = f", who may be counted in up to {often} cells" if often > 1 else ""
+    then = "was counted or not" if unit.neighbours == "add_remove" else "were counted elsewhere"
+    return f"Whether one person{who} {then}"
+
+
+def _judge(epsilon: Fraction, kind: str, version: int) -> str:
+    """What that factor means: the smaller it is, the more can be said."""
+    if epsilon <= 1 or version == 1:
+        joint = ": w" if version == 1 else ". W"
+        return (
+            f"{joint}hatever anyone concludes about that {kind} from it, they could have concluded "
+            f"nearly as well without {'them' if kind == 'person' else 'it'}."
+        )
+    if epsilon <= WEAK_EPSILON:
+        whose = "their data" if kind == "person" else "it"
+        return f". What anyone concludes about that {kind} can rest on {whose} to that extent."
+    return (
+        ". That is weak protection: somebody who knows much already may learn from it, nearly for "
+        f"certain, whether that {kind} was counted."
+    )

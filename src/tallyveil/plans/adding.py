@@ -1,0 +1,268 @@
+"""Sums of true counts from published ones: an estimate and an interval for every method.
+
+Each adder is made from what was certified and published, and adds any rows that public facts
+choose. `low` and `high` cover the true sum (of counts cut at the upper bound) at least as often
+as their confidence says.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tallyveil.arrays import Floats, Integers
+from tallyveil.certified.base import Certified
+from tallyveil.certified.ladder import Ladder
+from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric, CertifiedNoise
+from tallyveil.errors import ArgumentError, InfeasibleError, UsageError
+from tallyveil.mechanism import Mechanism
+from tallyveil.mechanisms.geometric import (
+    geometric_rate,
+    measure_errors,
+    output_factors,
+    sum_both_sides,
+)
+from tallyveil.plans.tallies import Matching
+from tallyveil.reading.confidence import confidence_sets
+from tallyveil.reading.sums import bound_reach, measure_tails, reach_of_sum
+from tallyveil.reading.unbiased import Estimate, UnbiasedEstimator, unbiased
+
+__all__ = ["Adder", "GeometricAdder", "MatchedAdder", "MatrixAdder", "make_adder"]
+
+FEW_ROWS = 50
+"""Below this many rows a sum of unknown errors is bounded, not taken for normal."""
+
+WIDEST = 2 * 10**7
+"""Up to this count the errors of matched counts are worked out one by one."""
+
+WEIGHTS = (0.001, 0.01, 0.1, 1.0, 100.0)
+"""How much the variance of a matched estimate may count against its bias; the best is taken."""
+
+
+class Adder(Protocol):
+    """Adds published counts into an estimate of the sum of the true ones."""
+
+    def add(
+        self, published: Integers, confidence: float, times: Integers | None = None
+    ) -> Estimate:
+        """The estimate for rows with these published counts, at least one.
+
+        With `times`, how many rows have each of them.
+        """
+
+
+def make_adder(certified: Certified, upper: int, matching: Matching | None = None) -> Adder:
+    """The adder of a column that was drawn from `certified` and then, perhaps, matched."""
+    if isinstance(certified, (CertifiedGeometric, CertifiedNoise)):
+        plain = GeometricAdder(upper, float(certified.exact_epsilon))
+    elif isinstance(certified, (CertifiedAnswers, Ladder)):
+        rate = geometric_rate(certified.mechanism)
+        if rate is None:
+            return MatrixAdder(certified.mechanism)
+        plain = GeometricAdder(upper, rate)
+    else:
+        raise ArgumentError("certified", "answer a count", got=repr(certified))
+    return plain if matching is None else MatchedAdder(plain, matching)
+
+
+@dataclass(frozen=True)
+class GeometricAdder:
+    """Adds clamped geometric draws: u = draw inside, a/(1-a) further out at the ends.
+
+    u is the mean of the noisy count before it was clamped, given the draw, so its error is no more
+    spread out than the noise itself (Jensen): quantiles of sums of plain noise serve as a bound,
+    for as many rows as have the same variance, ends counting half (and a little more, because how
+    many rows lie at the ends is random).
+    """
+
+    upper: int
+    rate: float
+
+    @property
+    def variance(self) -> float:
+        """Of the noise of one row, 2a/(1-a)^2."""
+        return 2 * math.exp(-self.rate) / math.expm1(-self.rate) ** 2
+
+    def values(self, draws: Integers) -> Floats:
+        """The unbiased estimate of each row."""
+        beyond = math.exp(-self.rate) / -math.expm1(-self.rate)
+        values = draws + beyond * ((draws == self.upper).astype(float) - (draws == 0))
+        return np.asarray(values, dtype=float)
+
+    def add(
+        self, published: Integers, confidence: float, times: Integers | None = None
+    ) -> Estimate:
+        """The sum of unbiased estimates, with an exact quantile around it."""
+        rows = _count_rows(published, times)
+        ends = int(_sum((published == 0) | (published == self.upper), times))
+        value = _sum(self.values(published), times)
+        alike = rows - ends / 2
+        among = min(rows, math.ceil(alike + math.sqrt(ends) / 2))
+        reach = reach_of_sum(among, self.rate, confidence)
+        error = math.sqrt(self.variance * alike)
+        return _estimate(value, error, (reach, reach), rows, self.upper)
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedAdder:
+    """Adds counts that were handed out by rank: what each tells of the draw behind it.
+
+    Pr(published j | true d) = sum_k G[d, k] R[k, j], with R known from the matching. Values w with
+    R w close to the unbiased u(k) are chosen by least squares; what is left of R w - u is a bias
+    that is bounded for every true count that a row's published count allows, and added to the
+    interval. The sum over the whole table needs none of this: all draws are known.
+    """
+
+    plain: GeometricAdder
+    matching: Matching
+
+    def add(
+        self, published: Integers, confidence: float, times: Integers | None = None
+    ) -> Estimate:
+        """The estimate whose interval is the shortest."""
+        rows = _count_rows(published, times)
+        if rows == int(self.matching.rows.sum()):
+            return self.plain.add(self.matching.draws, confidence, self.matching.rows)
+        at = np.searchsorted(self._counts, published)
+        shape = reach_of_sum(rows, self.plain.rate, confidence)
+        shape /= math.sqrt(rows * self.plain.variance)
+        found = []
+        for values, over, under, variance in self._choices:
+            error = math.sqrt(_sum(variance[at], times))
+            sides = shape * error + _sum(over[at], times), shape * error + _sum(under[at], times)
+            value = _sum(values[at], times)
+            bias = _sum(np.maximum(over, under)[at], times)
+            found.append(_estimate(value, error, sides, rows, self.plain.upper, bias=bias))
+        return min(found, key=lambda one: one.high - one.low)
+
+    @cached_property
+    def _counts(self) -> Integers:
+        return np.unique(self.matching.counts)
+
+    @cached_property
+    def _choices(self) -> list[tuple[Floats, Floats, Floats, Floats]]:
+        """For each weight: values by count, bounds of their bias up and down, and variances."""
+        from scipy import sparse
+        from scipy.sparse.linalg import spsolve
+
+        if self.plain.upper > WIDEST:
+            raise UsageError(
+                f"Parts of a table with counts beyond {WIDEST:,} cannot be added up: give 'upper'."
+            )
+        matching = self.matching
+        draws, row = np.unique(matching.draws, return_inverse=True)
+        column = np.searchsorted(self._counts, matching.counts)
+        weight = np.bincount(row, matching.rows)
+        remap = sparse.csr_array(
+            (matching.rows / weight[row], (row, column)), shape=(len(draws), len(self._counts))
+        )
+        wanted = self.plain.values(draws)
+        had = np.bincount(column, matching.rows)
+        gram = remap.T @ sparse.diags_array(weight.astype(float)) @ remap
+        right = np.bincount(column, matching.rows * wanted[row])
+        found = []
+        for cost in WEIGHTS:
+            system = (gram + sparse.diags_array(cost * had)).tocsc()
+            values = np.atleast_1d(spsolve(system, right * (1 + cost)))
+            mean = remap @ values
+            spread = remap @ values**2 - mean**2
+            bias, variance = self._errors(draws, mean - wanted, np.maximum(spread, 0.0))
+            found.append((values, *self._bound(bias, variance)))
+        return found
+
+    def _errors(self, draws: Integers, miss: Floats, spread: Floats) -> tuple[Floats, Floats]:
+        """Bias and variance of one row's value, for every true count 0..upper."""
+        size, rate = self.plain.upper + 1, self.plain.rate
+        factors, every = output_factors(size, rate), np.arange(size)
+        misses, spreads = np.interp(every, draws, miss), np.interp(every, draws, spread)
+
+        def expect(values: Floats) -> Floats:
+            return sum_both_sides(factors * values, rate)
+
+        ends = ((every == 0) | (every == size - 1)).astype(float)
+        own = self.plain.variance * (1 - expect(ends) / 2)
+        bias = expect(misses)
+        shared = expect(self.plain.values(every) * misses) - every * bias
+        return bias, own + 2 * shared + expect(misses**2 + spreads) - bias**2
+
+    def _bound(self, bias: Floats, variance: Floats) -> tuple[Floats, Floats, Floats]:
+        """The largest of each over the true counts that a published count allows."""
+        _, _, reach = measure_errors(self.plain.upper, self.plain.rate, 0.999)
+        first, last = self.matching.draws_of(self._counts)
+        low, high = reach[first, 0].astype(int), reach[last, 1].astype(int) + 1
+        parts = [slice(*ends) for ends in zip(low, high, strict=True)]
+        over = np.array([max(0.0, bias[part].max()) for part in parts])
+        under = np.array([max(0.0, -bias[part].min()) for part in parts])
+        return over, under, np.array([max(0.0, variance[part].max()) for part in parts])
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixAdder:
+    """Adds draws from any matrix, by its unbiased estimator if it has one."""
+
+    mechanism: Mechanism
+
+    def add(
+        self, published: Integers, confidence: float, times: Integers | None = None
+    ) -> Estimate:
+        """The sum of unbiased estimates, or of the true counts that no row contradicts."""
+        upper, rows = len(self.mechanism.matrix) - 1, _count_rows(published, times)
+        estimator = self._estimator
+        if estimator is None:
+            sets = confidence_sets(self.mechanism, 1 - (1 - confidence) / rows)
+            low, high = _sum(sets.low[published], times), _sum(sets.high[published], times)
+            half = (high - low) / 2
+            return _estimate(low + half, math.nan, (half, half), rows, upper, bias=math.nan)
+        value = _sum(estimator.values[published], times)
+        error = math.sqrt(max(0.0, _sum(estimator.variance_estimates[published], times)))
+        normal = Estimate.normal(value, error, confidence, rows)
+        reach = value - normal.low
+        if rows < FEW_ROWS:
+            reach = max(reach, bound_reach(self._tails, rows, confidence))
+        return _estimate(value, error, (reach, reach), rows, upper)
+
+    @cached_property
+    def _estimator(self) -> UnbiasedEstimator | None:
+        try:
+            return unbiased(self.mechanism)
+        except InfeasibleError:
+            return None
+
+    @cached_property
+    def _tails(self) -> tuple[Floats, Floats]:
+        true = np.arange(len(self.mechanism.matrix))[:, None]
+        values = np.zeros(1) if self._estimator is None else self._estimator.values
+        errors: Floats = values[None, :] - true
+        return measure_tails(self.mechanism.matrix, errors)
+
+
+def _count_rows(published: Integers, times: Integers | None) -> int:
+    return len(published) if times is None else int(times.sum())
+
+
+def _sum(values: NDArray[Any], times: Integers | None) -> float:
+    """The sum of values, each as often as `times` says."""
+    return float(values.sum() if times is None else (values * times).sum())
+
+
+def _estimate(
+    value: float,
+    error: float,
+    sides: tuple[float, float],
+    rows: int,
+    upper: int,
+    *,
+    bias: float = 0.0,
+) -> Estimate:
+    """An estimate of a whole number between 0 and rows * upper, its interval rounded outwards.
+
+    An unbiased estimate may lie beyond that range: its interval then reaches to it.
+    """
+    low = min(max(math.floor(value - sides[0]), 0), rows * upper, math.floor(value))
+    high = max(min(math.ceil(value + sides[1]), rows * upper), 0, math.ceil(value))
+    return Estimate(value, error, float(low), float(high), rows, bias)

@@ -1,0 +1,176 @@
+"""How a table is published: which columns, which rows, in which order, from public names alone."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tallyveil.arrays import Integers
+from tallyveil.errors import TableError, UsageError
+from tallyveil.plans.upper import CEILING
+from tallyveil.request.request import Request
+from tallyveil.sampling.entropy import Entropy
+from tallyveil.tables.base import Table
+from tallyveil.tables.categories import place_categories, require_distinct, sorted_order
+from tallyveil.tables.counts import ColumnCounts, read_counts
+from tallyveil.tables.delimited import delimiter_hint
+from tallyveil.tables.totals import find_totals
+
+__all__ = ["ROW_ORDERS", "Layout", "place_rows", "read_columns"]
+
+MOST_UNCHANGED = 1000
+"""A table with more other columns than this must name those that are to be published."""
+
+MOST_SHOWN = 12
+"""How many names an error lists."""
+
+NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
+"""A name that may be a count: the first row in place of a header that is missing."""
+
+ROW_ORDERS = {
+    "categories": "that of the public list of categories",
+    "input": "that of the input",
+    "sorted": "sorted by the public columns",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Which columns are published, in which row order.
+
+    `grouped` rows are built anew, one for each public category; `order` is None where rows
+    stay as they are.
+    """
+
+    keep: tuple[str, ...]
+    row_order: str
+    order: Integers | None = None
+    grouped: bool = False
+
+
+def read_columns(source: Table, request: Request) -> tuple[dict[str, ColumnCounts], Layout]:
+    """Every count column of a table that is aggregated already, and how it is published."""
+    for column in request.columns:
+        if column.name not in source.names:
+            raise _no_such_column(column.name, source, delimiter_hint(source.names))
+    uppers = {column.name: column.upper or CEILING for column in request.columns}
+    counts = {name: read_counts(source, name, upper) for name, upper in uppers.items()}
+    keep = _choose_columns(source, request)
+    public = tuple(name for name in (*source.index_names, *keep) if name not in uppers)
+    keys = request.by or public
+    _require_no_totals(source, request, public)
+    if not request.allow_duplicates:
+        require_distinct(source, keys)
+    if request.categories:
+        return _arrange_categories(source, request, counts, keep)
+    if request.order != "sorted":
+        return counts, Layout(keep, ROW_ORDERS["input"])
+    if not public:
+        raise UsageError("There is no other column to sort by: leave the order as 'input'.")
+    every = (*keys, *(name for name in public if name not in keys))
+    # rows that no public column tells apart must not keep the order they came in
+    order = sorted_order(source, every, Entropy().permutation(source.rows))
+    return counts, Layout(keep, ROW_ORDERS["sorted"], order)
+
+
+def _choose_columns(source: Table, request: Request) -> tuple[str, ...]:
+    """The columns of the release, in the table's own order."""
+    counted = {column.name for column in request.columns}
+    levels = request.strata if request.hierarchy is None else request.hierarchy.columns
+    for name in (*request.keep, *request.drop, *request.by, *levels):
+        if name not in (*source.names, *source.index_names):
+            raise _no_such_column(name, source)
+    named = counted | {*request.keep, *request.drop, *request.by, *levels}
+    unnamed = [name for name in (*source.index_names, *source.names) if name not in named]
+    if unnamed and not request.keep_all:
+        raise _unnamed_columns(unnamed)
+    keep = tuple(name for name in source.names if name not in request.drop)
+    if len(keep) - len(counted) > MOST_UNCHANGED:
+        raise TableError(
+            f"The table would publish {len(keep) - len(counted):,} other columns unchanged, "
+            f"more than anybody can review ({MOST_UNCHANGED:,}). Name those that are public "
+            "with --keep."
+        )
+    return keep
+
+
+def _arrange_categories(
+    source: Table, request: Request, counts: dict[str, ColumnCounts], keep: tuple[str, ...]
+) -> tuple[dict[str, ColumnCounts], Layout]:
+    """Rows in the order of the public categories, with a count of 0 where a row is missing.
+
+    Whether rows are built anew depends on the names of the columns alone, never on whether
+    every category has a row: that is confidential.
+    """
+    places, size = place_rows(source, request), len(request.categories)
+    words = ROW_ORDERS["categories"]
+    if set(keep) - set(counts) == set(request.by):
+        uppers = {column.name: column.upper or CEILING for column in request.columns}
+        filled = {name: c.collect(places, size, uppers[name]) for name, c in counts.items()}
+        return filled, Layout(keep, words, grouped=True)
+    if request.other is not None:
+        raise UsageError(
+            "Rows of several categories cannot share a cell while other columns are kept: drop "
+            "those columns, or leave 'other' out."
+        )
+    if len(places) != size:
+        raise TableError(
+            "The table has no row for some category of the public list, and columns that a new "
+            "row could not fill. Add the missing rows, with counts of 0, or drop those columns."
+        )
+    return counts, Layout(keep, words, np.argsort(places))
+
+
+def place_rows(source: Table, request: Request) -> Integers:
+    """The place in the public list of every row of an aggregated table."""
+    return place_categories(source, request.by, request.categories, request.other_place)
+
+
+def _require_no_totals(source: Table, request: Request, public: Sequence[str]) -> None:
+    """Ask about rows that seem to repeat others: everybody in them is counted more than once.
+
+    Looks at the labels of columns that are published.
+    """
+    often, found = 1, ""
+    for name in public:
+        total, levels = find_totals(source, name)
+        if total is not None or levels > 1:
+            often *= max(levels, 2)
+            what = f"a row called {total!r}" if total else "labels that are parts of others"
+            found = found or f"Column {name!r} has {what}"
+    if often <= request.unit.contributions or request.allow_totals:
+        return
+    raise TableError(
+        f"{found}: if such a row repeats others, everybody in it is counted {often} times or more. "
+        f"Leave such rows out (readers can add up the others), say --contributions {often}, or "
+        "--allow-totals if every row counts people of its own."
+    )
+
+
+def _unnamed_columns(names: Sequence[str]) -> TableError:
+    shown = " ".join(f"--drop {shlex.quote(name)}" for name in names[:MOST_SHOWN])
+    return TableError(
+        f"Nobody has said whether these columns are public: {_list_names(names)}. Publish those "
+        "that are with --keep, leave the others out with --drop, or say --keep all. For example: "
+        f"{shown}"
+    )
+
+
+def _no_such_column(name: str, source: Table, hint: str = "") -> TableError:
+    if any(NUMBER.fullmatch(other.strip()) for other in source.names):
+        return TableError(
+            f"There is no column {name!r}. The names are not shown, because some are numbers: "
+            "perhaps the file has no line with names at its top. Add one, or see `tallyveil "
+            "inspect`."
+        )
+    known = _list_names(source.names)
+    return TableError(f"There is no column {name!r}. The columns are: {known}.{hint}")
+
+
+def _list_names(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:MOST_SHOWN]))
+    return shown + (f" and {len(names) - MOST_SHOWN:,} more" if len(names) > MOST_SHOWN else "")

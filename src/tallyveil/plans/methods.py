@@ -1,0 +1,261 @@
+"""How a column is released: private draws first, then post-processing that sees only them.
+
+Each method holds the very certified objects that it draws from. `draw` is the only step that
+sees true counts; `publish` gets its draws and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tallyveil.arrays import Integers, Mask, count_values, freeze
+from tallyveil.certified.ladder import Ladder
+from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric, CertifiedNoise
+from tallyveil.errors import CertificationError
+from tallyveil.estimate.cells import growing_thresholds
+from tallyveil.estimate.draws import PrivateDraws
+from tallyveil.estimate.histogram import estimate_histogram
+from tallyveil.estimate.posterior import find_row_limits
+from tallyveil.estimate.ranks import hand_out_ranks, round_histogram
+from tallyveil.plans.tallies import Histogram, Matching
+from tallyveil.request.nested import hand_out_below
+from tallyveil.request.ranges import NO_UPPER, WIDE
+from tallyveil.request.tradeoff import BEST, moves_counts
+from tallyveil.sampling.entropy import Entropy
+
+__all__ = [
+    "Counts",
+    "Independent",
+    "Levels",
+    "Method",
+    "Preserve",
+    "PublishedCounts",
+    "count_cells",
+    "keep_order",
+    "noisy_cumulative",
+    "require_range",
+]
+
+Counts: TypeAlias = NDArray[Any]
+"""True counts of one column, in 0..upper, in any integer type."""
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedCounts:
+    """A column as it is published, and how many rows have each count.
+
+    `values` are the counts in a type that may be narrow, `counts` the same in 64 bits.
+    `matching` says which draws became which counts, where they are not the draws themselves.
+    `beside` holds further columns of whole numbers, one value per row, by the word that is put
+    after the column's name. `drawn` is every row's draw, where it is not the count. `guesses`
+    says which draws have which best guess, where these are published beside the counts. With
+    `signed` the one column beside is published in place of the counts.
+    """
+
+    values: NDArray[np.integer[Any]]
+    histogram: Histogram
+    matching: Matching | None = None
+    beside: Mapping[str, Integers] = field(default_factory=dict)
+    drawn: NDArray[np.integer[Any]] | None = field(default=None, repr=False)
+    guesses: Matching | None = None
+    signed: bool = False
+
+    @cached_property
+    def counts(self) -> Integers:
+        """The published counts as 64-bit numbers, shape (rows,)."""
+        return freeze(self.values.astype(np.int64))
+
+    def name_columns(self, name: str) -> dict[str, NDArray[np.integer[Any]]]:
+        """The columns that the released table gets for the count column `name`."""
+        if self.signed:
+            (draws,) = self.beside.values()
+            return {name: draws}
+        return {name: self.values} | {f"{name}_{word}": c for word, c in self.beside.items()}
+
+    def limit_to(self, limits: Integers, free: Mask | None, entropy: Entropy) -> PublishedCounts:
+        """The column with no row above `limits`; looks at published things and draws only.
+
+        Where counts were handed out by rank they are handed out again, so that the distribution
+        stays; others are lowered. Rows that are not `free` stay 0, and are no part of the figures.
+        """
+        rows = np.arange(len(self.counts)) if free is None else np.flatnonzero(free)
+        counts, limits = self.counts[rows], limits[rows]
+        drawn = counts if self.drawn is None else self.drawn[rows].astype(np.int64)
+        if self.matching is None:
+            made = np.minimum(counts, limits)
+        else:
+            made = hand_out_below(drawn, counts, limits, entropy.permutation(len(rows)))
+        full = np.zeros_like(self.counts)
+        full[rows] = made
+        own = Histogram.count(made), Matching.of(drawn, made)
+        return replace(self, values=freeze(full), histogram=own[0], matching=own[1])
+
+
+def keep_order(
+    nested: Sequence[str],
+    published: Mapping[str, tuple[PublishedCounts, ...]],
+    free: Mask | None,
+    entropy: Entropy,
+) -> dict[str, tuple[PublishedCounts, ...]]:
+    """Nested columns but the largest, none above what the next one publishes in the same row."""
+    found = dict(published)
+    for small, large in reversed(list(pairwise(nested))):
+        ((column,), (above,)) = found[small], found[large]
+        found[small] = (column.limit_to(above.counts, free, entropy),)
+    return {name: found[name] for name in nested[:-1]}
+
+
+class Method(Protocol):
+    """A way to release a column; the two steps cannot be mixed up."""
+
+    def draw(self, counts: Counts, entropy: Entropy) -> Any:
+        """Private draws: the only step that sees `counts`, which lie in 0..upper."""
+
+    def publish(self, draws: Any, entropy: Entropy) -> tuple[PublishedCounts, ...]:
+        """The published column, or one for each level; post-processing of the draws."""
+
+
+@dataclass(frozen=True, eq=False)
+class Independent:
+    """Every row is drawn by itself from a certified mechanism, and published as drawn.
+
+    Noise without bounds is cut to 0..upper after the draw.
+    """
+
+    certified: CertifiedAnswers | CertifiedNoise
+    upper: int = NO_UPPER
+
+    def draw(self, counts: Counts, entropy: Entropy) -> NDArray[Any]:
+        """One certified draw per row; each row is one person's only row."""
+        require_range(counts, _range_of(self.certified, self.upper)[0])
+        entropy.rekey()
+        return _draw_rows(self.certified, counts, entropy, self.upper)
+
+    def publish(self, draws: NDArray[Any], entropy: Entropy) -> tuple[PublishedCounts, ...]:
+        """The draws themselves."""
+        return (_count_published(draws),)
+
+
+@dataclass(frozen=True, eq=False)
+class Preserve:
+    """Noisy rows are ranked, and counts with the estimated distribution handed out in order.
+
+    Costs the epsilon of `distribution` for the cumulative histogram and that of `certified`
+    for the rows, once for all of them: each row is one person's only row. With a `tradeoff` below
+    1 no row gets a count outside the central part of its posterior; with `best` the median of the
+    posterior is published beside the counts.
+    """
+
+    certified: CertifiedGeometric | CertifiedNoise
+    distribution: CertifiedNoise | None
+    tradeoff: Fraction | None = None
+    best: bool = False
+    upper: int = NO_UPPER
+
+    def draw(self, counts: Counts, entropy: Entropy) -> PrivateDraws:
+        """A geometric draw per row, and a noisy cumulative histogram."""
+        size = _range_of(self.certified, self.upper)[1]
+        require_range(counts, size)
+        entropy.rekey()
+        values = freeze(_draw_rows(self.certified, counts, entropy, self.upper))
+        is_open = isinstance(self.certified, CertifiedNoise)
+        thresholds = growing_thresholds(self.upper) if is_open else None
+        epsilon2, noise = self.certified.exact_epsilon, self.distribution
+        if noise is None:
+            return PrivateDraws(values, epsilon2, None, Fraction(0), size, thresholds)
+        if thresholds is None:
+            totals = noisy_cumulative(count_values(counts, size), noise, entropy)
+        else:
+            below = np.searchsorted(np.sort(counts), thresholds, side="right")
+            totals = freeze(noise.release(below, entropy))
+        return PrivateDraws(values, epsilon2, totals, noise.exact_epsilon, size, thresholds)
+
+    def publish(self, draws: PrivateDraws, entropy: Entropy) -> tuple[PublishedCounts, ...]:
+        """Estimate the histogram, round it, and match ranks."""
+        found = estimate_histogram(draws)
+        histogram = round_histogram(found.histogram, draws.records)
+        counts = hand_out_ranks(draws, found.cells, histogram, entropy)
+        exact = found.cells.single and not moves_counts(self.tradeoff)
+        if self.tradeoff is not None and moves_counts(self.tradeoff):
+            counts = counts.clip(*find_row_limits(draws, found, float(self.tradeoff)))
+        counts = freeze(counts)
+        matching = Matching.of(draws.values, counts)
+        published = Histogram.of(histogram) if exact else Histogram.count(counts)
+        column = PublishedCounts(counts, published, matching, drawn=draws.values)
+        if not self.best:
+            return (column,)
+        best = freeze(draws.values.clip(*find_row_limits(draws, found, 0.0)))
+        guesses = Matching.of(draws.values, best)
+        return (replace(column, beside={BEST: best}, guesses=guesses),)
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Several privacy levels, each drawn from the one before."""
+
+    ladder: Ladder
+
+    def draw(self, counts: Counts, entropy: Entropy) -> list[NDArray[Any]]:
+        """One draw per row and level; only the first looks at the counts."""
+        require_range(counts, self.ladder.query.shape[0])
+        entropy.rekey()
+        return self.ladder.draw_positions(counts, entropy)
+
+    def publish(self, draws: list[NDArray[Any]], entropy: Entropy) -> tuple[PublishedCounts, ...]:
+        """The draws themselves, one column per level."""
+        return tuple(_count_published(level) for level in draws)
+
+
+def count_cells(upper: int) -> int:
+    """How many cells the distribution has: one per count, or those of the public thresholds.
+
+    >>> count_cells(20), count_cells(NO_UPPER)
+    (21, 256)
+    """
+    return len(growing_thresholds(upper)) + 1 if upper > WIDE else upper + 1
+
+
+def noisy_cumulative(histogram: Integers, noise: CertifiedNoise, entropy: Entropy) -> Integers:
+    """Certified noise on the cumulative histogram C_j = #{rows with count <= j}, j = 0..n-2.
+
+    A count that goes from i to i+1 lowers C_i by one and leaves every other C_j as it was. So
+    one person moves one entry by one, which is what the noise is certified for. So it is
+    with any other set of public thresholds: a count that moves by one crosses one at most.
+    """
+    totals = np.cumsum(histogram)[:-1]
+    return freeze(np.asarray(noise.release(totals, entropy))) if len(totals) else totals
+
+
+def _range_of(certified: CertifiedAnswers | CertifiedNoise, upper: int) -> tuple[int, int]:
+    """How many true and published counts there can be; noise is cut to `upper` after the draw."""
+    if isinstance(certified, CertifiedNoise):
+        return upper + 1, upper + 1
+    return certified.query.shape
+
+
+def _draw_rows(
+    certified: CertifiedAnswers | CertifiedNoise, counts: Counts, entropy: Entropy, upper: int
+) -> NDArray[Any]:
+    """One certified draw per row; noise is cut to 0..upper, which looks at the draw alone."""
+    if isinstance(certified, CertifiedNoise):
+        noisy: NDArray[Any] = certified.release(counts, entropy)
+        return noisy.clip(0, upper)
+    return certified.draw_positions(counts, entropy)
+
+
+def require_range(counts: Counts, size: int) -> None:
+    """Refuse counts that were not clamped: a draw for one would not be the certified one."""
+    if len(counts) and int(counts.max()) >= size:
+        raise CertificationError("Counts must be clamped to their range before they are drawn.")
+
+
+def _count_published(drawn: NDArray[Any]) -> PublishedCounts:
+    return PublishedCounts(freeze(drawn), Histogram.count(drawn))

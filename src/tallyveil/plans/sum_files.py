@@ -1,0 +1,263 @@
+"""The sums of a release as files, one for each level, and what the receipt says of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tallyveil.arrays import Floats, Integers
+from tallyveil.errors import PackageError
+from tallyveil.request.hierarchy import (
+    BESIDE,
+    HierarchyRequest,
+    LevelBudget,
+    count_alone,
+    describe_tree,
+    name_levels,
+    split_levels,
+)
+from tallyveil.request.kinds import COUNTS, DISTRIBUTION
+from tallyveil.sums.combine import Combined
+from tallyveil.sums.intervals import Measurement, find_half_widths
+from tallyveil.sums.margins import Margins
+from tallyveil.sums.tree import Tree
+from tallyveil.tables.base import Table
+
+__all__ = [
+    "LevelAccuracy",
+    "SumsRecord",
+    "describe_alone",
+    "describe_levels",
+    "format_numbers",
+    "level_stage",
+    "list_stages",
+    "read_stated",
+    "write_level",
+]
+
+CONFIDENCE = 0.95
+DECIMALS = 3
+
+MISSED = "missed"
+"""Beside the sums of a margin: by how much the rows lie above what they were fitted to."""
+
+
+def level_stage(name: str) -> str:
+    """The kind of the stage that measured a level."""
+    return f"sums by {name}"
+
+
+def list_stages(
+    request: HierarchyRequest, sizes: Sequence[int], budget: LevelBudget
+) -> list[tuple[str, Fraction]]:
+    """Kind and epsilon of every stage, in the order in which they draw; counts come last."""
+    names = name_levels(request, len(sizes) - 1)
+    parts = zip(names, budget.levels, strict=False)
+    stages = [(level_stage(name), part) for name, part in parts if part]
+    if budget.distribution:
+        stages.append((DISTRIBUTION, budget.distribution))
+    return [*stages, (COUNTS, budget.levels[-1])]
+
+
+@dataclass(frozen=True)
+class SumsRecord:
+    """What the receipt says of the hierarchy; everything else follows from it and the data."""
+
+    request: HierarchyRequest
+    sizes: tuple[int, ...]
+    alone: int = 0
+    """Rows that are the only ones of a group whose sum is exact."""
+
+    @classmethod
+    def of(cls, request: HierarchyRequest, tree: Tree | Margins) -> SumsRecord:
+        """The record of a hierarchy with this tree."""
+        return cls(request, tree.sizes, count_alone(request, tree))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The levels above the rows."""
+        return name_levels(self.request, len(self.sizes) - 1)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The file of each level above the rows."""
+        return tuple(f"sums-{level}.csv" for level in range(len(self.sizes) - 1))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        asked, levels = self.request, zip(self.names, self.files, self.sizes, strict=False)
+        return {
+            "columns": list(asked.columns),
+            "rows": self.sizes[-1],
+            "levels": [{"name": n, "file": f, "sums": s} for n, f, s in levels],
+            "keep_distribution": asked.keep_distribution,
+            "level_weights": None if asked.weights is None else list(asked.weights),
+            "exact": asked.exact,
+            **({"exact_rows": self.alone} if self.alone else {}),
+            "outside_the_promise": self.outside,
+            **({"margins": [list(names) for names in asked.margins]} if asked.margins else {}),
+        }
+
+    @property
+    def outside(self) -> str:
+        """Which sums the promise does not cover, in words; empty if it covers all."""
+        if not self.request.exact:
+            return ""
+        named = ", ".join(self.names[: self.request.exact_level + 1])
+        words = f"the exact sums by {named}, which the publisher declared public"
+        if not self.alone:
+            return words
+        return f"{words}, and with them {describe_alone(self.alone)}"
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> SumsRecord:
+        """The record that `to_dict` wrote."""
+        weights, levels = data["level_weights"], data["levels"]
+        request = HierarchyRequest(
+            tuple(str(name) for name in data["columns"]),
+            str(data["exact"]),
+            None if weights is None else tuple(float(weight) for weight in weights),
+            data["keep_distribution"] is True,
+            tuple(tuple(str(name) for name in names) for names in data.get("margins", ())),
+        )
+        sizes = (*(int(level["sums"]) for level in levels), int(data["rows"]))
+        made = cls(request, sizes, int(data.get("exact_rows", 0)))
+        if made.to_dict() != dict(data):
+            raise PackageError("The receipt's hierarchy contradicts itself.")
+        return made
+
+
+def describe_alone(rows: int) -> str:
+    """Words for the counts that exact sums give away.
+
+    >>> describe_alone(1)
+    'the exact count of 1 row that is the only one of its group'
+    """
+    if rows == 1:
+        return "the exact count of 1 row that is the only one of its group"
+    return f"the exact counts of {rows:,} rows that are the only ones of their groups"
+
+
+@dataclass(frozen=True, eq=False)
+class LevelAccuracy:
+    """Standard deviations and half-widths of the intervals of one column, level by level."""
+
+    deviations: tuple[Floats, ...]
+    halves: tuple[Floats, ...]
+
+
+def describe_levels(
+    record: SumsRecord, tree: Tree | Margins, epsilon: Fraction, upper: int
+) -> LevelAccuracy:
+    """How accurate the estimates above the rows are; no draw is needed for it."""
+    asked = record.request
+    budget = split_levels(asked, tree.sizes, epsilon, upper)
+    if isinstance(tree, Margins):
+        return _describe_margins(tree, budget)
+    combined = describe_tree(tree, budget, upper, asked.exact_level)
+    measured = _list_measurements(budget, upper, asked.exact_level)
+    levels = range(tree.depth)
+    return LevelAccuracy(
+        tuple(_deviations(combined, level) for level in levels),
+        tuple(find_half_widths(combined, measured, level, CONFIDENCE) for level in levels),
+    )
+
+
+def _describe_margins(margins: Margins, budget: LevelBudget) -> LevelAccuracy:
+    """Each margin as a hierarchy of its own, whose total was not measured."""
+    deviations, halves = [], []
+    for margin, own in enumerate(budget.levels[:-1]):
+        alone = LevelBudget((Fraction(0), own, budget.levels[-1]), Fraction(0))
+        combined = describe_tree(margins.tree(margin), alone, 1, -1)
+        measured = _list_measurements(alone, 1, -1)
+        deviations.append(_deviations(combined, 1))
+        halves.append(find_half_widths(combined, measured, 1, CONFIDENCE))
+    return LevelAccuracy(tuple(deviations), tuple(halves))
+
+
+def _deviations(combined: Combined, level: int) -> Floats:
+    deviations: Floats = np.sqrt(np.maximum(combined.variances[level], 0))
+    return deviations
+
+
+def _list_measurements(budget: LevelBudget, upper: int, exact_level: int) -> list[Measurement]:
+    found = [(level, float(part), 1) for level, part in enumerate(budget.levels) if part]
+    if budget.distribution and exact_level < 0:
+        found.append((0, float(budget.distribution), upper))
+    return found
+
+
+def write_level(
+    level: int,
+    record: SumsRecord,
+    tree: Tree | Margins,
+    table: Table,
+    columns: Mapping[str, tuple[Integers, Sequence[str], LevelAccuracy, Integers | None]],
+) -> bytes:
+    """The file of one level: its labels, and each column's sums, estimates and intervals.
+
+    Parameters
+    ----------
+    level : int
+        Which level.
+    record, tree : SumsRecord and Tree
+        The hierarchy, its rows in the order of `table`.
+    table : Table
+        The released table, which has the labels.
+    columns : mapping
+        By count column: the sums of this level, their estimates as text, the accuracy, and by
+        how much a margin is missed.
+    """
+    margins = record.request.margins
+    names = margins[level] if margins else record.request.columns[:level]
+    first = _find_first_rows(tree, level)
+    labels = [
+        np.array(table.codes(n).labels, dtype=object)[table.codes(n).codes[first]] for n in names
+    ]
+    header = list(names)
+    parts: list[Any] = list(labels)
+    for name, (sums, estimates, accuracy, missed) in columns.items():
+        header += [name, *(f"{name}_{word}" for word in BESIDE)]
+        values = np.array([float(text) for text in estimates])
+        half = accuracy.halves[level]
+        numbers = (accuracy.deviations[level], values - half, values + half)
+        parts += [sums.tolist(), estimates, *(format_numbers(part) for part in numbers)]
+        if missed is not None:
+            header.append(f"{name}_{MISSED}")
+            parts.append(missed.tolist())
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(zip(*parts, strict=True))
+    return text.getvalue().encode("utf-8")
+
+
+def format_numbers(values: Floats) -> list[str]:
+    """Real numbers as they stand in the files.
+
+    >>> format_numbers(np.array([1.25, -0.0001]))
+    ['1.250', '0.000']
+    """
+    return [f"{value + 0.0:.{DECIMALS}f}" for value in np.round(values, DECIMALS).tolist()]
+
+
+def read_stated(content: bytes, column: str, word: str = "estimate") -> list[str]:
+    """A column that stands beside the sums of a count column in a file, as it is written."""
+    rows = list(csv.reader(io.StringIO(content.decode("utf-8"))))
+    at = rows[0].index(f"{column}_{word}")
+    return [row[at] for row in rows[1:]]
+
+
+def _find_first_rows(tree: Tree | Margins, level: int) -> Integers:
+    """For every node of a level, the first row below it."""
+    if isinstance(tree, Margins):
+        return np.unique(tree.groups[level], return_index=True)[1]
+    nodes = np.arange(tree.sizes[level])
+    of_rows = tree.spread_down(nodes, level, tree.depth)
+    return np.unique(of_rows, return_index=True)[1]

@@ -1,0 +1,1 @@
+"""What is asked: the options of a release, checked before any table is open."""

@@ -1,0 +1,380 @@
+"""Which sums a release adds up to: the columns of a hierarchy, asked for and found in a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tallyveil.arrays import Integers, freeze
+from tallyveil.errors import ArgumentError, TableError, UsageError
+from tallyveil.request.arguments import list_given, split_names
+from tallyveil.request.budget_split import split_budget
+from tallyveil.request.options import ReleaseOptions
+from tallyveil.sums.combine import Combined, combine, noise_variance
+from tallyveil.sums.margins import Margins
+from tallyveil.sums.shares import share_budget
+from tallyveil.sums.tree import Tree
+from tallyveil.tables.base import Table
+from tallyveil.tables.codes import Codes, encode_text
+
+__all__ = [
+    "BESIDE",
+    "MOST_STAGES",
+    "TOTAL",
+    "HierarchyRequest",
+    "LevelBudget",
+    "check_hierarchy",
+    "count_alone",
+    "describe_tree",
+    "find_groups",
+    "find_tree",
+    "name_levels",
+    "read_codes",
+    "split_levels",
+]
+
+TOTAL = "total"
+BESIDE = ("estimate", "deviation", "low", "high")
+"""The columns beside each sum: its estimate before rounding, its standard deviation, interval."""
+
+MOST_LEVELS = 40
+"""How many columns a hierarchy may have."""
+
+MOST_STAGES = MOST_LEVELS + 3
+"""Of one count: every level, the grand total, the distribution and the counts."""
+
+TOTAL_WORDS = (TOTAL, "nation", "all")
+"""What the grand total may be called."""
+
+
+@dataclass(frozen=True)
+class HierarchyRequest:
+    """What was asked for.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Public columns from coarse to fine.
+    exact : str
+        The finest level whose sums are published exactly, because they are public already;
+        empty for none. They are outside the promise.
+    weights : tuple of float or None
+        How much the error of each level counts, from the grand total to the rows.
+    keep_distribution : bool
+        Whether the distribution of the rows' counts is kept as well.
+    margins : tuple of tuple of str
+        Instead of a hierarchy: the columns of each margin. `columns` are then all of them.
+    """
+
+    columns: tuple[str, ...]
+    exact: str = ""
+    weights: tuple[float, ...] | None = None
+    keep_distribution: bool = True
+    margins: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def method(self) -> str:
+        """The method's name."""
+        if self.margins:
+            return "margins"
+        return "hierarchy" if self.keep_distribution else "sums"
+
+    @property
+    def exact_level(self) -> int:
+        """The number of the finest exact level, -1 for none."""
+        return (TOTAL, *self.columns).index(self.exact) if self.exact else -1
+
+
+def check_hierarchy(options: ReleaseOptions, counted: Sequence[str]) -> HierarchyRequest | None:
+    """The hierarchy that was asked for, or None; everything that needs no table is checked."""
+    columns = split_names(options.hierarchy)
+    if options.margins:
+        return _check_margins(options, counted)
+    if not columns:
+        for name in ("invariant", "level_weights"):
+            if any(str(part) for part in list_given(getattr(options, name))):
+                raise UsageError(f"'{name}' goes with 'hierarchy': name its columns as well.")
+        if not options.keep_distribution:
+            raise UsageError("'keep_distribution' goes with 'hierarchy'.")
+        return None
+    if len(set(columns)) != len(columns):
+        raise ArgumentError("hierarchy", "name every column once", got=", ".join(columns))
+    if len(columns) > MOST_LEVELS:
+        raise ArgumentError(
+            "hierarchy", f"have at most {MOST_LEVELS} columns", got=f"{len(columns)}"
+        )
+    if any(": " in name for name in columns):
+        raise ArgumentError("hierarchy", "name columns without a colon and a space in their names")
+    if TOTAL in columns:
+        rule = f"not name a column {TOTAL!r}: the sum of all rows is called so"
+        raise ArgumentError("hierarchy", rule, hint="Rename that column first.")
+    beside = {f"{name}_{word}" for name in counted for word in BESIDE}
+    if taken := sorted(beside & {*columns, *counted}):
+        raise UsageError(f"The files of sums have a column {taken[0]!r} already: rename it first.")
+    if set(columns) & set(counted):
+        rule = "name public columns such as regions, not a column of counts"
+        raise ArgumentError("hierarchy", rule, got=", ".join(columns))
+    if str(options.method) != "auto" or options.levels is not None or options.within is not None:
+        raise UsageError(
+            "A hierarchy has a method of its own, at one epsilon: leave 'method', 'within' and "
+            "levels out."
+        )
+    return HierarchyRequest(
+        columns,
+        _check_invariant(options.invariant, columns),
+        _check_weights(options.level_weights),
+        bool(options.keep_distribution),
+    )
+
+
+def _check_margins(options: ReleaseOptions, counted: Sequence[str]) -> HierarchyRequest:
+    """Margins that can be met together: at least two, of different public columns."""
+    parts = split_names(options.margins)
+    margins = tuple(tuple(name.strip() for name in part.split("+")) for part in parts)
+    columns = tuple(name for margin in margins for name in margin)
+    got = ", ".join(parts)
+    if len(margins) < 2 or not all(columns):
+        hint = "For groups inside groups, or one grouping alone, name a hierarchy."
+        rule = "name at least two margins, such as age+sex,education"
+        raise ArgumentError("margins", rule, got=got, hint=hint)
+    if len(set(columns)) != len(columns):
+        hint = "Margins that share a column must agree on its sums, and noisy ones do not."
+        raise ArgumentError("margins", "name every column once", got=got, hint=hint)
+    if set(columns) & set(counted) or any(": " in name for name in columns):
+        rule = (
+            "name public columns, no column of counts, without a colon and a space in their names"
+        )
+        raise ArgumentError("margins", rule, got=got)
+    alone = options.levels is None and options.within is None and options.level_weights is None
+    alone = alone and not (
+        options.hierarchy or options.invariant or options.zero or options.one_row
+    )
+    if not alone or str(options.method) != "auto" or not options.keep_distribution:
+        raise UsageError(
+            "Margins have a method of their own, at one epsilon: leave out 'method', 'within', "
+            "levels, 'hierarchy', 'keep_distribution', 'invariant', 'level_weights', 'zero' and "
+            "'one_row'."
+        )
+    return HierarchyRequest(columns, keep_distribution=False, margins=margins)
+
+
+def _check_invariant(given: Any, columns: tuple[str, ...]) -> str:
+    """The finest level that is exact: of several that were named, the last."""
+    names = [TOTAL if n in TOTAL_WORDS and n not in columns else n for n in split_names(given)]
+    levels = (TOTAL, *columns)
+    for name in names:
+        if name not in levels:
+            rule = f"name levels of the hierarchy: {', '.join(levels)}"
+            raise ArgumentError("invariant", rule, name)
+    return max(names, key=levels.index, default="")
+
+
+def _check_weights(given: Any) -> tuple[float, ...] | None:
+    if given is None or (isinstance(given, str) and not given):
+        return None
+    parts = given.split(",") if isinstance(given, str) else given
+    try:
+        weights = tuple(float(part) for part in parts)
+    except (TypeError, ValueError):
+        raise ArgumentError("level_weights", "be numbers, such as 1,4,1", given) from None
+    if not all(math.isfinite(weight) and weight >= 0 for weight in weights):
+        raise ArgumentError("level_weights", "be finite numbers of at least 0", given)
+    return weights
+
+
+def find_tree(
+    request: HierarchyRequest,
+    table: Table | None,
+    categories: Sequence[tuple[str, ...]] = (),
+    by: Sequence[str] = (),
+    order: Integers | None = None,
+) -> Tree:
+    """The tree of the table's rows; where `categories` are given, of those.
+
+    Nodes are numbered in the order of the published rows, so their order tells nothing else;
+    the last level stands in the order of the table itself.
+    """
+    columns = [read_codes(name, table, categories, by) for name in request.columns]
+    for coarse, fine, at in zip(columns, columns[1:], range(len(columns)), strict=False):
+        _require_one_parent(coarse, fine, request.columns[at], request.columns[at + 1])
+    codes = [column.codes if order is None else column.codes[order] for column in columns]
+    tree = Tree.of_columns(codes)
+    _require_above_rows(request, tree)
+    if order is None:
+        return tree
+    last = np.empty_like(tree.parents[-1])
+    last[order] = tree.parents[-1]
+    return Tree((*tree.parents[:-1], freeze(last)))
+
+
+def count_alone(request: HierarchyRequest, tree: Tree | Margins) -> int:
+    """How many rows are the only ones of their group, where sums of groups are exact.
+
+    Their counts are published exactly, too. Which rows these are is public: labels say it.
+    """
+    if request.exact_level < 0 or isinstance(tree, Margins):  # margins are never exact
+        return 0
+    nodes = np.arange(tree.sizes[request.exact_level])
+    rows = tree.spread_down(nodes, request.exact_level, tree.depth)
+    return int((np.bincount(rows) == 1).sum())
+
+
+def _require_above_rows(request: HierarchyRequest, tree: Tree) -> None:
+    """Refuse to publish the rows themselves exactly, which is no release at all."""
+    if request.exact_level >= tree.depth:
+        rule = "name a level above the rows, and this column tells all rows apart"
+        raise ArgumentError("invariant", rule, request.exact)
+
+
+def read_codes(
+    name: str,
+    table: Table | None,
+    categories: Sequence[tuple[str, ...]],
+    by: Sequence[str],
+    argument: str = "hierarchy",
+) -> Codes:
+    """A public column's labels, row for row; where `categories` are given, those."""
+    if categories:
+        if name not in by:
+            raise ArgumentError(argument, f"name columns of 'by': {', '.join(by)}", name)
+        return encode_text([label[list(by).index(name)] for label in categories])
+    if table is None or name not in (*table.names, *table.index_names):
+        raise TableError(f"There is no column {name!r}, which '{argument}' names.")
+    return table.codes(name)
+
+
+def _require_one_parent(coarse: Codes, fine: Codes, above: str, below: str) -> None:
+    """Refuse a finer label that occurs under two coarser ones."""
+    first = np.full(len(fine.values), -1, dtype=np.int64)
+    first[fine.codes] = coarse.codes
+    if not np.array_equal(first[fine.codes], coarse.codes):
+        raise TableError(
+            f"A label of {below!r} occurs under two labels of {above!r}. Every {below} must lie in "
+            f"one {above}: make the labels of {below!r} distinct, for example with the one of "
+            f"{above!r} before each."
+        )
+
+
+def find_margins(
+    request: HierarchyRequest,
+    table: Table | None,
+    categories: Sequence[tuple[str, ...]] = (),
+    by: Sequence[str] = (),
+    order: Integers | None = None,
+) -> Margins:
+    """The groups of every margin, numbered in the order of the published rows."""
+    groups = []
+    for names in request.margins:
+        found: Any = 0
+        for name in names:
+            codes = read_codes(name, table, categories, by, "margins").codes
+            found = found * (int(codes.max()) + 1) + codes
+        placed = found if order is None else found[order]
+        tree = Tree.of_columns([placed])
+        if tree.depth == 1:
+            rule = "group several rows together, and this margin tells all rows apart"
+            raise ArgumentError("margins", rule, "+".join(names))
+        group = tree.parents[1]
+        if order is not None:
+            own = np.empty_like(group)
+            own[order] = group
+            group = own
+        groups.append(freeze(group))
+    return Margins(tuple(groups))
+
+
+def find_groups(
+    request: HierarchyRequest,
+    table: Table | None,
+    categories: Sequence[tuple[str, ...]] = (),
+    by: Sequence[str] = (),
+    order: Integers | None = None,
+) -> Tree | Margins:
+    """The tree of a hierarchy, or the groups of margins."""
+    find = find_margins if request.margins else find_tree
+    return find(request, table, categories, by, order)
+
+
+def name_levels(request: HierarchyRequest, depth: int) -> tuple[str, ...]:
+    """The names of the levels above the rows, or of the margins."""
+    if request.margins:
+        return tuple("+".join(names) for names in request.margins)
+    return (TOTAL, *request.columns)[:depth]
+
+
+@dataclass(frozen=True)
+class LevelBudget:
+    """What each level is measured with, 0 for not at all, and the distribution."""
+
+    levels: tuple[Fraction, ...]
+    distribution: Fraction
+
+
+def split_levels(
+    request: HierarchyRequest, sizes: Sequence[int], epsilon: Fraction, upper: int
+) -> LevelBudget:
+    """Share `epsilon` between the distribution and the levels; looks at public sizes only."""
+    if request.margins:
+        return LevelBudget(_share_margins(sizes, epsilon), Fraction(0))
+    first = Fraction(0)
+    if request.keep_distribution:
+        first = epsilon * _share_distribution(epsilon, sizes[-1], upper + 1)
+    rest = epsilon - first
+    variance = upper * noise_variance(first) if first else None
+    shares = share_budget(sizes, float(rest), request.weights, variance, request.exact_level)
+    return LevelBudget(tuple(share * rest for share in shares), first)
+
+
+def _share_margins(sizes: Sequence[int], epsilon: Fraction) -> tuple[Fraction, ...]:
+    """What each margin would get as the only level, at least a hundredth, all at most half."""
+    rows, rate = sizes[-1], float(epsilon)
+    alone = [share_budget((1, size, rows), rate)[1] for size in sizes[:-1]]
+    alone = [max(share, Fraction(1, 100)) for share in alone]
+    part = min(Fraction(1), Fraction(1, 2) / sum(alone))
+    shares = [Fraction(round(share * part * 1000), 1000) for share in alone]
+    return (*(share * epsilon for share in shares), (1 - sum(shares)) * epsilon)
+
+
+def _share_distribution(epsilon: Fraction, records: int, size: int) -> Fraction:
+    """What part the distribution gets: 0.08 + 0.2 exp(-3 epsilon), none where rows tell it.
+
+    Less than without groups, because their sums help to estimate it.
+    """
+    if not split_budget(epsilon, records=records, size=size).epsilon1:
+        return Fraction(0)
+    return Fraction(round((0.08 + 0.2 * math.exp(-3 * epsilon)) * 10**6), 10**6)
+
+
+def describe_tree(tree: Tree, budget: LevelBudget, upper: int, exact_level: int) -> Combined:
+    """The variances of all estimates, which depend on no draw (the estimates in it are 0)."""
+    zeros = [np.zeros(size) for size in tree.sizes]
+    return combine(tree, *list_measured(zeros, budget, upper, exact_level))
+
+
+def list_measured(
+    values: Sequence[Any], budget: LevelBudget, upper: int, exact_level: int, total: float = 0.0
+) -> tuple[list[Any], list[float | None]]:
+    """What was measured at each level and its variance; `total` is the distribution's.
+
+    A noisy cumulative histogram also measures the grand total, sum (N - C_j), with `upper`
+    independent noises.
+    """
+    measured: list[Any] = []
+    variances: list[float | None] = []
+    for level, epsilon in enumerate(budget.levels):
+        known = epsilon > 0 or level == exact_level
+        measured.append(values[level] if known else None)
+        variances.append(noise_variance(epsilon) if epsilon else 0.0 if known else None)
+    if budget.distribution and exact_level < 0:
+        own, variance = np.array([total]), upper * noise_variance(budget.distribution)
+        if variances[0] is not None:
+            weight = variance / (variance + variances[0])
+            own = weight * measured[0] + (1 - weight) * own
+            variance = weight * variances[0]
+        measured[0], variances[0] = own, variance
+    return measured, variances

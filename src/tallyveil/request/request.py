@@ -1,0 +1,337 @@
+"""A request, checked and made definite before the table is opened. Every word of it is public."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from tallyveil.arrays import Integers, Mask
+from tallyveil.certified.ladder import check_levels
+from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.exact import exact_epsilon
+from tallyveil.loss import Loss
+from tallyveil.properties import check_names
+from tallyveil.query import Query
+from tallyveil.request.about import About, check_about
+from tallyveil.request.arguments import (
+    check_epsilon,
+    list_given,
+    read_names,
+    read_per_column,
+    require_one_of,
+    require_switches,
+    require_text,
+    write_underscores,
+)
+from tallyveil.request.counted import (
+    COUNT_OF_ROWS,
+    check_bins,
+    check_categories,
+    check_columns,
+    check_zeros,
+)
+from tallyveil.request.forms import check_form
+from tallyveil.request.hierarchy import HierarchyRequest, check_hierarchy
+from tallyveil.request.kinds import ASKED_FOR, KINDS
+from tallyveil.request.nested import check_nested
+from tallyveil.request.options import ReleaseOptions
+from tallyveil.request.ranges import NO_UPPER, OPEN_METHODS, WIDE, check_upper, require_narrow
+from tallyveil.request.slack import check_delta
+from tallyveil.request.strata import check_strata
+from tallyveil.request.tradeoff import check_tradeoff
+from tallyveil.request.unit import PrivacyUnit, check_disjoint, check_unit
+from tallyveil.sums.margins import Margins
+from tallyveil.sums.tree import Tree
+from tallyveil.tables.bins import Bins
+from tallyveil.tables.categories import Label, find_category
+from tallyveil.tables.conditions import Condition, parse_conditions
+from tallyveil.tables.form import Form
+
+__all__ = ["ABOVE", "ColumnRequest", "Request", "check_options"]
+
+ABOVE = ("top_code", "refuse")
+ORDERS = ("input", "sorted")
+MOST_COUNTS = 1000
+"""How many columns of counts a release may have."""
+
+KEEP_ALL = "all"
+"""Given for `keep`: the publisher says that every other column is public."""
+
+
+@dataclass(frozen=True)
+class ColumnRequest:
+    """One count column: its upper bound (None: to be found privately) and its epsilon."""
+
+    name: str
+    upper: int | None
+    epsilon: Fraction
+
+
+@dataclass(frozen=True)
+class Request:
+    """A checked request; `tv.privatize` says what each part means."""
+
+    columns: tuple[ColumnRequest, ...]
+    levels: tuple[Fraction, ...]
+    method: str
+    why: str
+    loss: Loss
+    properties: tuple[str, ...]
+    unit: PrivacyUnit
+    disjoint: tuple[tuple[str, ...], ...]
+    above: str
+    upper_epsilon: Fraction
+    by: tuple[str, ...]
+    person: str | None
+    where: tuple[Condition, ...]
+    categories: tuple[Label, ...]
+    other: str | None
+    bins: Mapping[str, Bins]
+    order: str
+    keep: tuple[str, ...]
+    drop: tuple[str, ...]
+    keep_all: bool
+    allow_duplicates: bool
+    allow_totals: bool
+    microdata: bool
+    hierarchy: HierarchyRequest | None = None
+    tree: Tree | Margins | None = None
+    zeros: tuple[tuple[Condition, ...], ...] = ()
+    free: Mask | None = None
+    unbiased: bool = False
+    nested: tuple[str, ...] = ()
+    strata: tuple[str, ...] = ()
+    groups: Integers | None = None
+    tradeoff: Fraction | None = None
+    best: bool = False
+    signed: bool = False
+    form: Form = field(default_factory=Form)
+    format: str | None = None
+    about: About = field(default_factory=About)
+    delta: Fraction = Fraction(0)
+
+    @property
+    def multiplier(self) -> int:
+        """By how much one unit can move counts: what every epsilon is multiplied with."""
+        return self.unit.multiplier
+
+    @property
+    def other_place(self) -> int | None:
+        """Where in the list of categories everything goes that is not listed."""
+        return None if self.other is None else find_category(self.categories, self.other)
+
+
+def check_options(options: ReleaseOptions, array: bool = False) -> Request:
+    """Check everything that can be checked without the table.
+
+    Parameters
+    ----------
+    options : ReleaseOptions
+        What was asked for.
+    array : bool
+        Whether the table is a plain array of counts, which needs no column name.
+
+    Returns
+    -------
+    Request
+        One upper bound and one epsilon per count column, whichever way they were given.
+    """
+    require_text(options)
+    require_switches(options)
+    above = write_underscores(options.above)
+    require_one_of("above", above, ABOVE)
+    require_one_of("order", options.order, ORDERS)
+    by, counted = read_names(options.by, "by"), read_names(options.count, "count")
+    microdata = bool(by) and not counted
+    check_columns(options, by, counted, microdata or array)
+    bins = check_bins(options, by, microdata)
+    if len(counted) > MOST_COUNTS:
+        rule, got = f"name at most {MOST_COUNTS:,} columns of counts", f"{len(counted):,}"
+        raise ArgumentError("count", rule, got=got, hint="Publish the others by themselves.")
+    names = counted or (COUNT_OF_ROWS,)
+    uppers = read_per_column(options.upper, names, "upper", check_upper)
+    hierarchy, strata = check_hierarchy(options, names), check_strata(options, names)
+    method, why = _check_method(options)
+    preserves, tradeoff = check_tradeoff(options)
+    if preserves and method == "auto":
+        method, why = "preserve", "a priority, a tradeoff or best guesses were asked for"
+    if strata:
+        method, why = "strata", "strata were asked for"
+    if hierarchy is not None:
+        asked = "margins were" if hierarchy.margins else "a hierarchy was"
+        method, why = hierarchy.method, f"{asked} asked for"
+        if None in uppers or NO_UPPER in uppers:
+            raise UsageError("A hierarchy needs a public upper bound: give 'upper' as a number.")
+    if NO_UPPER in uppers and method not in (*OPEN_METHODS, "ladder"):
+        hint = "The methods preserve and geometric need none."
+        raise ArgumentError("upper", f"be given for the method {method!r}", hint=hint)
+    unit = check_unit(options, by, microdata)
+    delta = check_delta(options, uppers, unit)
+    if delta and method != "design":
+        method, why = "canonical", "a delta was asked for"
+    if options.one_row:
+        method, why = "geometric", "all contributions of one unit are in one row"
+    require_narrow(uppers, method)
+    levels = () if options.levels is None else _check_levels(options, uppers)
+    form, written = check_form(options, microdata)
+    if options.signed and (options.unbiased or options.nested):
+        raise UsageError("Signed counts are unbiased by themselves, and keep no order.")
+    epsilons = (levels[0],) * len(names) if levels else _find_epsilons(options, method, uppers)
+    return Request(
+        tuple(map(ColumnRequest, names, uppers, epsilons)),
+        levels,
+        method,
+        why,
+        options.loss,
+        _check_properties(options, method),
+        unit,
+        check_disjoint(options.disjoint, counted),
+        above,
+        _check_upper_epsilon(options, uppers, above),
+        by,
+        None if options.person is None else str(options.person),
+        parse_conditions(list_given(options.where)),
+        check_categories(options, by),
+        None if options.other is None else str(options.other),
+        bins,
+        options.order,
+        *_check_kept(options, names),
+        options.allow_duplicates,
+        options.allow_totals,
+        microdata,
+        hierarchy,
+        zeros=check_zeros(options, hierarchy),
+        unbiased=options.unbiased,
+        nested=check_nested(options, counted),
+        strata=strata,
+        tradeoff=tradeoff,
+        best=options.best,
+        signed=options.signed,
+        form=form,
+        format=written,
+        about=check_about(options),
+        delta=delta,
+    )
+
+
+def _check_method(options: ReleaseOptions) -> tuple[str, str]:
+    """The method asked for, and why it is used."""
+    text = str(options.method)
+    if text not in ASKED_FOR and not os.path.isfile(text):
+        rule = f"be one of {', '.join(ASKED_FOR)}, or the path of a mechanism file"
+        raise ArgumentError("method", rule, text)
+    if options.levels is not None:
+        if text != "auto":
+            raise UsageError("Levels are drawn one from the other: leave 'method' out.")
+        return "ladder", "several privacy levels were asked for"
+    if options.within is not None and text == "auto":
+        return "geometric", "it keeps the wanted accuracy for every true count"
+    if options.signed and text == "auto":
+        return "geometric", "signed counts were asked for"
+    return text, "asked for"
+
+
+def _check_levels(options: ReleaseOptions, uppers: tuple[int | None, ...]) -> tuple[Fraction, ...]:
+    given: Any = options.levels
+    parts = given.split(",") if isinstance(given, str) else given
+    if not isinstance(parts, (list, tuple)):
+        raise ArgumentError("levels", "be a list of numbers, least private first", given)
+    if options.epsilon is not None or options.within is not None:
+        raise UsageError("Give either one epsilon (or accuracy), or several levels.")
+    if None in uppers or NO_UPPER in uppers:
+        raise UsageError("Levels need a public upper bound: give 'upper' as a number.")
+    levels = [part.strip() if isinstance(part, str) else part for part in parts or ()]
+    return tuple(check_epsilon(level, "levels") for level in check_levels(levels))
+
+
+def _check_properties(options: ReleaseOptions, method: str) -> tuple[str, ...]:
+    properties = check_names(options.properties)
+    designed = method in KINDS and KINDS[method].designed
+    if properties and not designed:
+        raise UsageError("Properties are kept by the method 'design' only: ask for it as well.")
+    if not _is_default(options, "loss") and not designed:
+        raise UsageError("A loss is for the method 'design' only: ask for it as well.")
+    if not _is_default(options, "confidence") and options.within is None:
+        raise UsageError("'confidence' goes with 'within': how sure the accuracy must be.")
+    return properties
+
+
+def _is_default(options: ReleaseOptions, name: str) -> bool:
+    given, default = getattr(options, name), getattr(ReleaseOptions, name)
+    return type(given) is type(default) and given == default
+
+
+def _check_kept(
+    options: ReleaseOptions, counts: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """The other columns that are published, those that are not, and whether the rest is."""
+    keep, drop = read_names(options.keep, "keep"), read_names(options.drop, "drop")
+    needed = check_hierarchy(options, counts)
+    both = sorted(
+        (set(keep) | set(needed.columns if needed else check_strata(options, counts))) & set(drop)
+    )
+    if both:
+        raise UsageError(f"Column {both[0]!r} cannot be kept and dropped at once.")
+    counted = sorted(set(drop) & set(counts))
+    if counted:
+        raise UsageError(f"Column {counted[0]!r} is a count to be published: do not drop it.")
+    return tuple(name for name in keep if name != KEEP_ALL), drop, KEEP_ALL in keep
+
+
+def _check_upper_epsilon(
+    options: ReleaseOptions, uppers: tuple[int | None, ...], above: str
+) -> Fraction:
+    """What the search for each private upper bound may cost; 0 where none is searched."""
+    if None not in uppers:
+        if options.upper_epsilon is not None:
+            raise UsageError("'upper_epsilon' pays for finding a bound: it goes with upper 'auto'.")
+        return Fraction(0)
+    if above == "refuse":
+        raise ArgumentError("above", "be 'top_code' when upper is 'auto'", above)
+    if str(options.method) not in ASKED_FOR:
+        raise UsageError("A mechanism file is for one range: give its upper bound, not 'auto'.")
+    if str(options.method) in ("fair", "design"):
+        raise UsageError(
+            f"The method {str(options.method)!r} builds a matrix for its range before anything is "
+            "spent: give the upper bound, not 'auto', or use preserve or geometric."
+        )
+    if options.upper_epsilon is None:
+        hint = "For example 0.1; or give upper, if a bound is publicly known."
+        rule = "say how much finding the upper bound may cost"
+        raise ArgumentError("upper_epsilon", rule, hint=hint)
+    return check_epsilon(options.upper_epsilon, "upper_epsilon")
+
+
+def _find_epsilons(
+    options: ReleaseOptions, method: str, uppers: tuple[int | None, ...]
+) -> tuple[Fraction, ...]:
+    """The epsilon of each column, as given or as the wanted accuracy needs it."""
+    if options.within is None:
+        if options.epsilon is None:
+            hint = "Smaller is more private; 1.0 is a usual start."
+            raise ArgumentError("epsilon", "be given, or 'within' instead of it", hint=hint)
+        names = read_names(options.count, "count") or (COUNT_OF_ROWS,)
+        return read_per_column(options.epsilon, names, "epsilon", check_epsilon)
+    if options.epsilon is not None:
+        raise UsageError("Give either 'epsilon' or 'within'.")
+    able = [name for name, kind in KINDS.items() if kind.promises_accuracy]
+    if method not in able:
+        hint = "They alone can promise an accuracy for every true count beforehand."
+        rule = f"be used with the methods {' or '.join(able)}"
+        raise ArgumentError("within", rule, method, hint)
+    return tuple(_solve_epsilon(options, method, upper) for upper in uppers)
+
+
+def _solve_epsilon(options: ReleaseOptions, method: str, upper: int | None) -> Fraction:
+    """The smallest epsilon that is accurate enough, whatever the true count."""
+    from tallyveil.reading.precision import epsilon_for
+
+    if upper is None or upper > WIDE or options.within is None:
+        rule = f"be a number of at most {WIDE:,} when 'within' is given"
+        raise ArgumentError("upper", rule)
+    query = Query.count(upper)
+    wanted = epsilon_for(query, options.within, options.confidence, mechanism=method)
+    return exact_epsilon(wanted)

@@ -1,0 +1,77 @@
+"""Releases with a delta: which there are, and what a unit is charged for several columns.
+
+Counts are drawn with canonical noise (docs/theory.md, section 6) or from a design, each certified
+at (epsilon, delta) for one move of one count by one. Moves of one unit that add up would multiply
+delta by more than their number, so a unit is counted once here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.exact import exact_rational
+from tallyveil.request.arguments import require_short
+from tallyveil.request.options import ReleaseOptions
+from tallyveil.request.unit import PrivacyUnit
+
+__all__ = ["WIDEST_SLACK", "WITH_DELTA", "charge_delta", "check_delta"]
+
+SMALLEST, LARGEST = Fraction(1, 10**12), Fraction(1, 2)
+WIDEST_SLACK = 1000
+"""The largest upper bound: mechanisms with a delta are matrices."""
+
+WITH_DELTA = ("canonical", "design")
+"""The methods that can have a delta."""
+
+
+def check_delta(
+    options: ReleaseOptions, uppers: Sequence[int | None], unit: PrivacyUnit
+) -> Fraction:
+    """The delta of each column; 0 where none was asked for."""
+    if options.delta is None:
+        return Fraction(0)
+    delta = require_short(exact_rational(options.delta, "delta"), "delta")
+    if delta and not SMALLEST <= delta <= LARGEST:
+        hint = "A usual choice is far below one in the number of people, such as 1e-6."
+        raise ArgumentError("delta", "be 0, or lie between 1e-12 and 0.5", options.delta, hint)
+    if not delta:
+        return delta
+    if str(options.method) not in ("auto", "geometric", "design") or options.levels is not None:
+        raise UsageError("A delta is for the methods geometric and design, at one level.")
+    asked = {
+        "hierarchy": options.hierarchy,
+        "margins": options.margins,
+        "strata": options.strata,
+        "nested": options.nested,
+        "within": options.within,
+        "unbiased": options.unbiased,
+        "best": options.best,
+        "priority": options.priority,
+        "tradeoff": options.tradeoff is not None,
+    }
+    for name, given in asked.items():
+        if given:
+            raise UsageError(f"'{name}' is not offered with a delta: leave one of them out.")
+    if not all(upper is not None and upper <= WIDEST_SLACK for upper in uppers):
+        rule = f"be a number of at most {WIDEST_SLACK:,} when a delta is given"
+        raise ArgumentError("upper", rule, hint="Mechanisms with a delta are matrices.")
+    if unit.multiplier > 1:
+        raise UsageError(
+            "A delta grows faster than the moves of one unit: it is for one unit that is counted "
+            "once, added or removed. Leave out 'delta', or 'contributions', 'rows_per_person' and "
+            "'neighbours'."
+        )
+    return delta
+
+
+def charge_delta(deltas: Mapping[str, Fraction], disjoint: Sequence[Sequence[str]]) -> Fraction:
+    """The delta of a release from that of each column: added, of disjoint columns the largest.
+
+    >>> charge_delta({"a": Fraction(1, 9), "b": Fraction(2, 9)}, [("a", "b")])
+    Fraction(2, 9)
+    """
+    grouped = {name for group in disjoint for name in group}
+    alone = sum((delta for name, delta in deltas.items() if name not in grouped), Fraction(0))
+    return alone + sum((max(deltas[name] for name in group) for group in disjoint), Fraction(0))

@@ -1,0 +1,84 @@
+"""Strata: public groups of rows within each of which the distribution of counts is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tallyveil.arrays import Integers, freeze
+from tallyveil.errors import ArgumentError, PackageError, TableError, UsageError
+from tallyveil.request.arguments import split_names
+from tallyveil.request.hierarchy import read_codes
+from tallyveil.request.options import ReleaseOptions
+from tallyveil.tables.base import Table
+
+__all__ = ["StrataRecord", "check_strata", "find_strata"]
+
+MOST_STRATA = 1000
+"""Each has an estimate of its own; more would take hours."""
+
+
+def check_strata(options: ReleaseOptions, counted: Sequence[str]) -> tuple[str, ...]:
+    """The columns whose labels are strata; none unless they were asked for."""
+    names = split_names(options.strata)
+    if not names:
+        return ()
+    if len(set(names)) != len(names) or set(names) & set(counted):
+        rule = "name public columns such as a region, each once, and no column of counts"
+        raise ArgumentError("strata", rule, got=", ".join(names))
+    alone = options.levels is None and options.within is None and options.tradeoff is None
+    alone = alone and not (options.hierarchy or options.margins)
+    alone = alone and not (options.nested or options.unbiased)
+    alone = alone and options.priority is None and not (options.best or options.one_row)
+    if not alone or str(options.method) not in ("auto", "preserve"):
+        raise UsageError(
+            "Strata have a method of their own, at one epsilon: leave out 'method', 'within', "
+            "levels, 'hierarchy', 'nested', 'unbiased', 'priority', 'tradeoff', 'best' and "
+            "'one_row'."
+        )
+    return names
+
+
+def find_strata(
+    names: Sequence[str],
+    table: Table,
+    categories: Sequence[tuple[str, ...]] = (),
+    by: Sequence[str] = (),
+) -> Integers:
+    """Every row's stratum, numbered in the order of their labels."""
+    found = np.zeros(len(categories) if categories else table.rows, dtype=np.int64)
+    for name in names:
+        codes = read_codes(name, table, categories, by, "strata").codes
+        found = found * (int(codes.max()) + 1) + codes
+    numbers = np.unique(found, return_inverse=True)[1].reshape(-1)
+    if int(numbers.max()) >= MOST_STRATA:
+        raise TableError(f"There are more than {MOST_STRATA:,} strata: name coarser columns.")
+    return freeze(numbers)
+
+
+@dataclass(frozen=True)
+class StrataRecord:
+    """What the receipt says of strata: their columns, and how many there are."""
+
+    columns: tuple[str, ...]
+    strata: int
+
+    @classmethod
+    def of(cls, columns: tuple[str, ...], groups: Integers | None) -> StrataRecord | None:
+        """The record of these groups, or None where there are none."""
+        return None if groups is None else cls(columns, int(groups.max()) + 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"columns": list(self.columns), "strata": self.strata}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> StrataRecord:
+        """The record that `to_dict` wrote."""
+        made = cls(tuple(str(name) for name in data["columns"]), int(data["strata"]))
+        if made.to_dict() != dict(data) or not made.columns or made.strata < 1:
+            raise PackageError("The receipt's strata contradict themselves.")
+        return made

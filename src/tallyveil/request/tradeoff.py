@@ -1,0 +1,95 @@
+"""How much error of single counts an error of their distribution is worth, as a publisher says it.
+
+The frontier between the two is in docs/theory.md. A tradeoff decides which share of epsilon the
+distribution gets and, below 1, how far counts follow the best guess for their row instead of the
+rank that keeps the distribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from tallyveil.budget.entries import shown_rational
+from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.exact import exact_rational
+from tallyveil.request.arguments import require_one_of, require_short
+from tallyveil.request.options import ReleaseOptions
+
+__all__ = [
+    "BEST",
+    "BEST_USE",
+    "LARGEST_TRADEOFF",
+    "PRIORITIES",
+    "check_tradeoff",
+    "describe_tradeoff",
+    "moves_counts",
+    "name_best",
+]
+
+PRIORITIES: Mapping[str, Fraction | None] = {
+    "distribution": None,
+    "balanced": Fraction(1),
+    "counts": Fraction(1, 4),
+}
+"""The tradeoffs that have names; None is the share and the matching of earlier releases."""
+
+LARGEST_TRADEOFF = 1000
+BEST = "best"
+BEST_USE = "best guess for each row; not to be summed, averaged or tabulated"
+
+
+def check_tradeoff(options: ReleaseOptions) -> tuple[bool, Fraction | None]:
+    """Whether anything was asked that only the method preserve has, and the tradeoff."""
+    if options.priority is not None:
+        require_one_of("priority", options.priority, tuple(PRIORITIES))
+    if options.priority is not None and options.tradeoff is not None:
+        raise UsageError("Give either 'priority' or 'tradeoff': a priority is a tradeoff by name.")
+    asked = options.best or options.priority is not None or options.tradeoff is not None
+    if not asked:
+        return False, None
+    tradeoff = PRIORITIES[options.priority] if options.priority is not None else None
+    if options.tradeoff is not None:
+        tradeoff = require_short(exact_rational(options.tradeoff, "tradeoff"), "tradeoff")
+        if not 0 <= tradeoff <= LARGEST_TRADEOFF:
+            hint = "1 keeps the estimated distribution; less is nearer to the single counts."
+            rule = f"lie in 0..{LARGEST_TRADEOFF}"
+            raise ArgumentError("tradeoff", rule, options.tradeoff, hint)
+    if str(options.method) not in ("auto", "preserve") or options.levels is not None:
+        raise UsageError(
+            "'priority', 'tradeoff' and 'best' are for the method preserve at one level, which "
+            "estimates the distribution: ask for it."
+        )
+    if options.hierarchy or options.margins:
+        raise UsageError("'priority', 'tradeoff' and 'best' are not offered inside a hierarchy.")
+    if options.nested and (options.best or moves_counts(tradeoff)):
+        raise UsageError(
+            "Nested columns are handed out by rank: leave out 'best' and tradeoffs below 1."
+        )
+    if options.within is not None:
+        raise UsageError("'within' goes with other methods: give 'epsilon' instead.")
+    return True, tradeoff
+
+
+def moves_counts(tradeoff: Fraction | None) -> bool:
+    """Whether counts are moved towards the best guess after they were handed out by rank."""
+    return tradeoff is not None and tradeoff < 1
+
+
+def describe_tradeoff(tradeoff: Fraction | None) -> tuple[str, ...]:
+    """What was done to counts at a tradeoff below 1, as a step of the page; else nothing."""
+    if tradeoff is None or not moves_counts(tradeoff):
+        return ()
+    share = shown_rational(tradeoff)
+    part = f"the central part, of probability {share}," if tradeoff else "the middle"
+    step = (
+        f"Where such a count lay outside {part} of what the row's noisy count and the estimated "
+        "distribution say of it, it was moved to the nearest end. So the table follows the "
+        "estimated distribution in part only, and single counts err less."
+    )
+    return (step,)
+
+
+def name_best(column: str) -> str:
+    """The name of the column of best guesses beside a column of counts."""
+    return f"{column}_{BEST}"

@@ -1,0 +1,191 @@
+"""The documents: self-contained, honest about whose eyes they are for, free of surprises."""
+
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import tallyveil as tv
+from tallyveil.documents.page import svg
+from tallyveil.documents.page.confidential import confidential_report
+from tallyveil.plans.tallies import Histogram
+from tallyveil.sampling.entropy import SeededNotPrivate
+
+COUNTS = np.array([i % 6 for i in range(300)])
+
+
+def page(**options):
+    rel = tv.privatize(COUNTS, **{"upper": 9, "epsilon": 1, **options})
+    return rel, rel.files["METHODOLOGY.html"].decode()
+
+
+@pytest.mark.parametrize("method", ["preserve", "geometric", "fair"])
+def test_it_says_what_a_reader_needs(method):
+    _, text = page(method=method)
+    titles = (
+        "The promise to a person",
+        "What was done",
+        "What may be added up",
+        "What it cost",
+        "Accuracy of count",
+        "Known limitations",
+        "To print under the table",
+        "How to check this release",
+        "Technical record",
+    )
+    for title in titles:
+        assert f"<h2>{title}</h2>" in text
+    assert text.count("<svg") == (2 if method == "preserve" else 3)
+    assert "tallyveil check" in text
+    assert "factor of 2.72" in text
+
+
+def test_what_may_be_added_up_stands_before_any_picture():
+    _, text = page(method="preserve")
+    assert text.index("What may be added up") < text.index("<svg")
+
+
+def test_true_counts_above_every_published_one_are_greyed_and_explained():
+    rel, text = page(method="geometric", upper=50)
+    largest = int(rel.table.max())
+    assert largest < 50
+    grey = re.findall(r"<tr class=absent><td class=number>([\d,]+)", text)
+    assert grey
+    assert all(int(true) > largest for true in grey)
+    assert f"true counts above {largest}, the largest published count" in text
+    _, full = page(method="geometric", upper=5, epsilon=0.1)
+    assert "class=absent" not in full
+
+
+def test_no_sentence_of_the_promise_has_four_clauses():
+    _, text = page()
+    promise = re.search(r'<p class="promise">(.*?)</p>', text)[1]
+    assert all(sentence.count(",") <= 2 for sentence in promise.split(". "))
+    assert "(1/" not in text
+
+
+def test_it_needs_no_network():
+    _, text = page(method="geometric")
+    addresses = set(re.findall(r"https?://[^\s\"'<)]+", text))
+    assert addresses <= {"http://www.w3.org/2000/svg"}
+    assert "<script" not in text
+    assert "@import" not in text
+    assert set(re.findall(r'(?:src|href)="(\w+:)', text)) == {"data:"}
+
+
+def test_every_picture_is_well_formed():
+    _, text = page()
+    for picture in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
+        ElementTree.fromstring(picture)
+
+
+def test_names_are_escaped():
+    import pandas as pd
+
+    frame = pd.DataFrame({"<b>id</b>": range(300), "<script>x</script>": COUNTS})
+    rel = tv.privatize(frame, count="<script>x</script>", keep="all", upper=9, epsilon=1)
+    text = rel.files["METHODOLOGY.html"].decode()
+    assert "<script>x" not in text
+    assert "<b>id" not in text
+    assert "&lt;script&gt;x" in text
+
+
+def test_the_receipt_and_the_page_tell_the_multiplier():
+    rel, text = page(neighbours="change_one", contributions=3)
+    assert rel.receipt.epsilon == 6
+    assert "multiplied by 6" in text
+    assert "up to 3 times" in rel.receipt.promise
+
+
+HEAVY = np.array([0] * 180 + [i * i % 23 for i in range(100)] + [4**i for i in range(1, 10)] * 2)
+EIGHT = np.array([0, 3, 17, 420, 5_100, 61_000, 350_000, 999_999])
+
+
+@pytest.mark.parametrize("method", ["preserve", "geometric"])
+@pytest.mark.parametrize("upper", [1, 2, 40, 300, 1500, 1_000_000])
+@pytest.mark.parametrize("counts", [COUNTS, HEAVY, EIGHT], ids=["even", "heavy", "eight rows"])
+def test_pages_and_receipts_stay_small_whatever_the_range(method, upper, counts):
+    rel = tv.privatize(counts, upper=upper, epsilon=1, method=method)
+    text = rel.files["METHODOLOGY.html"].decode()
+    assert f"0 to {upper}" in text
+    assert len(text) < 120_000, "a page is a page"
+    assert len(rel.files["receipt.json"]) < 90_000
+    for picture in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
+        ElementTree.fromstring(picture)
+
+
+def test_a_wide_range_is_shown_up_to_the_largest_published_count():
+    _, text = page(upper=1_000_000, method="geometric")
+    picture = re.findall(r"<svg.*?</svg>", text, re.DOTALL)[1]
+    labels = re.findall(r">([\d,]+)</text>", picture)
+    assert max(int(label.replace(",", "")) for label in labels) < 200, labels
+
+
+def test_every_row_is_in_the_histogram_whatever_its_width():
+    for counts in (HEAVY, EIGHT):
+        present, rows = np.unique(counts, return_counts=True)
+        histogram = Histogram(tuple(present.tolist()), tuple(rows.tolist()))
+        bars = svg.Bars.of(histogram, histogram.largest)
+        assert sum(bars.rows) == len(counts)
+        assert len(bars.rows) < 120
+
+
+def confidential(counts, **options):
+    rel = tv.privatize(counts, entropy=SeededNotPrivate(2), **options)
+    interval = {"count": rel.figures[0].accuracy.interval}
+    released = np.array(rel.table)
+    text = confidential_report(rel.receipt, {"count": counts}, {"count": released}, interval)
+    figures = dict(re.findall(r"<tr><td>([^<]*)</td><td class=number>([^<]*)</td>", text))
+    return released, text, figures
+
+
+def test_the_confidential_page_is_marked_and_right():
+    released, text, figures = confidential(COUNTS, upper=9, epsilon=1)
+    assert text.count("CONFIDENTIAL") >= 4
+    assert figures["mean absolute error"] == f"{np.abs(released - COUNTS).mean():.4f}"
+    assert figures["lost by top-coding"].endswith("(0.0%)")
+    assert 'class="mark"' in text
+    for picture in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
+        ElementTree.fromstring(picture)
+
+
+@pytest.mark.parametrize("method", ["preserve", "geometric"])
+def test_the_confidential_page_compares_with_the_truth_not_with_what_was_left_of_it(method):
+    released, text, figures = confidential(HEAVY, upper=20, epsilon=1, method=method)
+    error = released - HEAVY
+    assert figures["mean absolute error"] == f"{np.abs(error).mean():.4f}"
+    assert figures["mean error"] == f"{error.mean():+.4f}".replace("-", "−")
+    assert error.mean() < -100, "top-coding at 20 loses nearly everything"
+    lost = np.maximum(HEAVY - 20, 0).sum()
+    share = f"{lost / HEAVY.sum():.1%}"
+    assert figures["lost by top-coding"] == f"{lost:,} of {HEAVY.sum():,} ({share})"
+    assert f"took {share} of the true total" in text
+    spread = np.abs(np.sort(HEAVY) - np.sort(released)).mean()
+    assert figures["distance of the distributions (W1)"] == f"{spread:.4f}"
+
+
+def test_the_confidential_page_of_many_rows_stays_small():
+    many = np.minimum((np.arange(1, 60_001) ** 1.7 % 90_001).astype(int), 90_000)
+    _, text, _ = confidential(many, upper=100_000, epsilon=1, method="geometric")
+    assert len(text) < 2_500_000
+
+
+def test_ticks_are_round_and_inside():
+    assert svg.nice_ticks(0, 1) == [0.0, 1.0]
+    assert svg.nice_ticks(50.5, -0.5) == [0.0, 20.0, 40.0]
+    assert svg.nice_ticks(-5.4, 5.4) == [-5.0, 0.0, 5.0]
+
+
+def test_a_heatmap_holds_a_readable_png():
+    import base64
+    import struct
+    import zlib
+
+    picture = svg.heatmap(np.eye(3), [0, 1, 2], [0, 1, 2])
+    raw = base64.b64decode(re.search(r"base64,([^\"]+)", picture)[1])
+    assert raw[:8] == b"\x89PNG\r\n\x1a\n"
+    assert struct.unpack(">II", raw[16:24]) == (3, 3)
+    body = zlib.decompress(raw[raw.index(b"IDAT") + 4 :][:-16])
+    assert len(body) == 3 * (1 + 9)
+    assert body[1:4] == bytes([16, 44, 82]), "the largest probability is the darkest"

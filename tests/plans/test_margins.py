@@ -1,0 +1,139 @@
+"""Margins: rows add up to two exactly, more are stated; checks, refusals, privacy."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tallyveil as tv
+from tallyveil.check.package import check_package
+from tallyveil.errors import ArgumentError, TableError, UsageError
+from tallyveil.plans.margin_sums import make_margins
+from tallyveil.request.hierarchy import HierarchyRequest
+from tallyveil.sampling.entropy import SeededNotPrivate
+from tallyveil.sums.margins import Margins, rake, round_to_margins
+
+OPTIONS = {"count": "cases", "upper": 40, "epsilon": 1, "margins": "age+sex,school"}
+
+
+def make_table() -> pd.DataFrame:
+    draw = np.random.default_rng(3)
+    rows = list(itertools.product(range(4), "fm", ["none", "some", "much"], range(3)))
+    table = pd.DataFrame(rows, columns=["age", "sex", "school", "part"])
+    return table.assign(cases=np.minimum(draw.poisson(draw.gamma(0.8, 8, len(table))), 40))
+
+
+def read_margin(folder: Path, margin: int) -> list[dict[str, str]]:
+    with open(folder / f"sums-{margin}.csv", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("epsilon", ["1/10", 1, 5])
+def test_two_margins_are_met_exactly_and_the_folder_checks(tmp_path: Path, epsilon: object) -> None:
+    options = {**OPTIONS, "epsilon": epsilon, "keep": "part"}
+    release = tv.privatize(make_table(), **options, out=tmp_path / "r")
+    released = release.table
+    assert released["cases"].between(0, 40).all()
+    for margin, names in enumerate((["age", "sex"], ["school"])):
+        rows = read_margin(tmp_path / "r", margin)
+        expected = released.groupby(names, sort=False)["cases"].sum().tolist()
+        assert [int(row["cases"]) for row in rows] == expected
+        assert {row["cases_missed"] for row in rows} == {"0"}
+        for row in rows:
+            low, middle, high = (float(row[f"cases_{n}"]) for n in ("low", "estimate", "high"))
+            assert low <= middle <= high
+    assert [found for found in check_package(tmp_path / "r") if not found.ok] == []
+    (column,) = release.receipt.columns
+    assert column.method == "margins"
+    kinds = ["sums by age+sex", "sums by school", "counts"]
+    assert [stage.kind for stage in column.stages] == kinds
+    assert release.receipt.epsilon == Fraction(str(epsilon))
+
+
+def test_a_third_margin_is_stated(tmp_path: Path) -> None:
+    options = {**OPTIONS, "margins": ["age", "sex", "school+part"]}
+    tv.privatize(make_table(), **options, order="sorted", out=tmp_path / "r")
+    assert all(found.ok for found in check_package(tmp_path / "r"))
+    missed = [int(row["cases_missed"]) for row in read_margin(tmp_path / "r", 2)]
+    assert max(map(abs, missed)) <= 3
+
+
+def test_margins_are_nearer_than_sums_of_noisy_rows() -> None:
+    table = make_table()
+    truth = table.groupby("school", sort=False)["cases"].sum().to_numpy()
+
+    def measure(**asked: object) -> float:
+        gaps = []
+        for seed in range(24):
+            asked["entropy"] = tv.SeededNotPrivate(seed)
+            options = {"count": "cases", "upper": 40, "epsilon": "1/4", "keep": "all", **asked}
+            released = tv.privatize(table, **options).table
+            gaps.append(released.groupby("school", sort=False)["cases"].sum().to_numpy() - truth)
+        return float(np.sqrt(np.mean(np.square(gaps))))
+
+    assert measure(margins="age+sex,school") < measure(method="geometric")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"margins": "age"}, ArgumentError, "at least two margins"),
+        ({"margins": "age+sex,age"}, ArgumentError, "every column once"),
+        ({"margins": "cases,age"}, ArgumentError, "no column of counts"),
+        ({"margins": "planet,age"}, TableError, "planet"),
+        ({"margins": "age+sex+school+part,wave"}, ArgumentError, "tells all rows apart"),
+        ({"hierarchy": "age"}, UsageError, "method of their own"),
+        ({"method": "geometric"}, UsageError, "method of their own"),
+        ({"zero": "age = 1"}, UsageError, "method of their own"),
+        ({"upper": None}, UsageError, "public upper bound"),
+        ({"unbiased": True}, UsageError, "geometric or preserve"),
+    ],
+)
+def test_bad_requests_are_refused_before_the_debit(
+    tmp_path: Path, change: dict, error: type[Exception], words: str
+) -> None:
+    ledger = tv.Ledger.create(tmp_path / "budget.db")
+    ledger.open("d", 5)
+    paid = {"ledger": ledger, "dataset": "d", "out": tmp_path / "r", "keep": "all"}
+    with pytest.raises(error, match=words):
+        tv.privatize(make_table().assign(wave=1), **{**OPTIONS, **paid, **change})
+    assert ledger.history("d") == []
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 5), st.integers(2, 5), st.integers(1, 3))
+def test_any_two_crossing_margins_are_met(seed: int, first: int, second: int, each: int) -> None:
+    draw = np.random.default_rng(seed)
+    grid = np.indices((first, second, each)).reshape(3, -1)
+    margins = Margins((grid[0], grid[1]))
+    truth = draw.poisson(draw.gamma(0.5, 6, grid.shape[1]))
+    targets = margins.sum_up(truth)[:2]
+    cells = rake(draw.uniform(0, 9, len(truth)), margins, targets, 1000)
+    found = round_to_margins(cells, margins, targets, 1000)
+    assert found.min() >= 0
+    for sums, target in zip(margins.sum_up(found)[:2], targets, strict=True):
+        assert sums.tolist() == target.tolist()
+
+
+def test_one_person_costs_the_sum_of_all_margins() -> None:
+    margins = Margins((np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])))
+    asked = HierarchyRequest(("a", "b"), keep_distribution=False, margins=(("a",), ("b",)))
+    made = make_margins(asked, margins, Fraction(2), 2)
+    assert sum(made.budget.levels) == 2
+    for counts in itertools.product(range(3), repeat=4):
+        for at in range(4):
+            other = np.array(counts)
+            other[at] += 1 if other[at] < 2 else -1
+            pairs = zip(margins.sum_up(np.array(counts)), margins.sum_up(other), strict=True)
+            assert [int(np.abs(a - b).sum()) for a, b in pairs] == [1, 1, 1]
+    draws = made.draw(np.array([0, 2, 1, 1]), SeededNotPrivate(1))
+    first = made.publish(draws, SeededNotPrivate(2))[0].counts
+    assert first.tolist() == made.publish(draws, SeededNotPrivate(2))[0].counts.tolist()

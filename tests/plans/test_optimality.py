@@ -1,0 +1,84 @@
+"""A release says how far it is from the best there is; bounds are bounds, and check recomputes."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import tallyveil as tv
+from tallyveil.cli import app as program
+from tallyveil.plans.optimality import WIDEST, describe_optimality, predict_release
+from tallyveil.plans.tallies import Histogram
+from tallyveil.sampling.entropy import SeededNotPrivate
+
+COUNTS = np.random.default_rng(3).geometric(0.3, 900) - 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "preserve", "upper": 30},
+        {"method": "preserve"},
+        {"method": "geometric", "upper": 30},
+        {"method": "fair", "upper": 30},
+        {"priority": "counts", "upper": 30},
+        {"priority": "balanced", "upper": 30},
+    ],
+)
+def test_no_release_is_expected_to_be_better_than_the_bound(options):
+    release = tv.privatize(COUNTS, epsilon="1/2", entropy=SeededNotPrivate(1), **options)
+    known = release.receipt.columns[0].optimality
+    assert 0 < known["least_error"] <= known["least_error_same_distribution"] * (1 + 1e-9)
+    assert known["least_error"] <= known["expected_error"] + 1e-6
+
+
+def test_rank_matching_of_all_draws_attains_the_bound():
+    """With the exact remap of `transport` the expected error is the least there is."""
+    rows = np.array([400, 300, 200, 100])
+    made = tv.transport(tv.Query.count(3), 1, rows / rows.sum())
+    known = describe_optimality(made, Fraction(1), Histogram.of(rows))
+    assert known["expected_error"] == pytest.approx(known["least_error_same_distribution"])
+
+
+def test_wide_and_empty_ranges_have_none():
+    made = tv.geometric(tv.Query.count(4), 1)
+    assert describe_optimality(made, Fraction(1), Histogram((0,), (5,))) is None
+    wide = Histogram((0, WIDEST + 1), (5, 5))
+    assert describe_optimality(made, Fraction(1), wide) is None
+
+
+def test_the_folder_and_the_page_state_it(tmp_path):
+    folder = tmp_path / "release"
+    tv.privatize(COUNTS, upper=30, epsilon=1, out=folder)
+    assert [found.detail for found in tv.check_package(folder) if not found.ok] == []
+    assert "best there is" in (folder / "METHODOLOGY.html").read_text()
+    receipt = json.loads((folder / "receipt.json").read_text())
+    assert receipt["columns"][0]["optimality"]["least_error"] > 0
+
+
+def test_a_dry_run_predicts_errors_of_the_right_size():
+    """Within a factor of three of what 10 releases have, and the bound below the noise itself."""
+    words = "privatize x.csv --count n --keep all --upper 30 --epsilon 0.5 --dry-run --rows 900"
+    done = CliRunner().invoke(program.app, [*words.split(), "--json"])
+    known = json.loads(done.stdout)["columns"][0]["prediction"]
+    errors, distances = [], []
+    for seed in range(10):
+        made = np.asarray(
+            tv.privatize(COUNTS, upper=30, epsilon="1/2", entropy=SeededNotPrivate(seed)).table
+        )
+        errors.append(np.abs(made - COUNTS).mean())
+        distances.append(np.abs(np.sort(made) - np.sort(COUNTS)).mean())
+    assert known["error"] / 3 < np.mean(errors) < 3 * known["error"]
+    assert known["distance"] / 3 < np.mean(distances) < 3 * known["distance"]
+    assert 0 < known["bound_of_distance"] <= 30 / 900 / np.sinh(0.5)
+    text = CliRunner().invoke(program.app, words.split()).stdout
+    assert "No private release" in text
+
+
+def test_predictions_are_finite_at_the_ends():
+    for epsilon in (Fraction(1, 1000), Fraction(20), Fraction(700)):
+        for rows, cells in ((1, 2), (10**8, 256), (50, 1000)):
+            known = predict_release(epsilon, epsilon * Fraction(9, 10), rows, cells)
+            assert all(np.isfinite(value) for value in known.values())

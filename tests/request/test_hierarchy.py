@@ -1,0 +1,213 @@
+"""Releases that add up: both doors, every engine, checks, refusals, privacy on tiny trees."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tallyveil as tv
+from tallyveil.check.package import check_package
+from tallyveil.errors import ArgumentError, TableError, UsageError
+from tallyveil.plans.sums import SumDraws, Sums, make_sums
+from tallyveil.proof.rounding import TOTAL
+from tallyveil.request.hierarchy import HierarchyRequest
+from tallyveil.sampling.entropy import SeededNotPrivate
+from tallyveil.sums.tree import Tree
+
+OPTIONS = {"count": "cases", "upper": 40, "epsilon": 1, "hierarchy": ["state", "county"]}
+
+
+def make_table(rows_per_county: int = 2) -> pd.DataFrame:
+    """Three states with 4, 3 and 2 counties, and a few rows in each county."""
+    draw = np.random.default_rng(5)
+    rows = [
+        (state, f"{state}{county}", age)
+        for state, counties in (("N", 4), ("S", 3), ("W", 2))
+        for county in range(counties)
+        for age in range(rows_per_county)
+    ]
+    table = pd.DataFrame(rows, columns=["state", "county", "age"])
+    return table.assign(cases=np.minimum(draw.poisson(draw.gamma(0.8, 8, len(table))), 40))
+
+
+def read_sums(folder: Path, level: int) -> list[dict[str, str]]:
+    with open(folder / f"sums-{level}.csv", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("epsilon", ["1/20", 1, 6])
+def test_everything_adds_up_and_checks(tmp_path: Path, keep: bool, epsilon: object) -> None:
+    table = make_table()
+    options = {**OPTIONS, "epsilon": epsilon, "keep": "age", "keep_distribution": keep}
+    release = tv.privatize(table, **options, out=tmp_path / "r")
+    released = release.table
+    assert released["cases"].between(0, 40).all()
+    for level, names in enumerate([[], ["state"], ["state", "county"]]):
+        rows = read_sums(tmp_path / "r", level)
+        summed = released.groupby(names, sort=False)["cases"].sum() if names else None
+        expected = [int(released["cases"].sum())] if summed is None else summed.tolist()
+        assert [int(row["cases"]) for row in rows] == expected
+        for row in rows:
+            low, middle, high = (float(row[f"cases_{n}"]) for n in ("low", "estimate", "high"))
+            assert low <= middle <= high
+    assert [found for found in check_package(tmp_path / "r") if not found.ok] == []
+    assert release.receipt.epsilon == Fraction(str(epsilon))
+    assert release.receipt.columns[0].method == ("hierarchy" if keep else "sums")
+
+
+def test_exact_totals_are_published_and_marked_as_outside_the_promise(tmp_path: Path) -> None:
+    table = make_table(1)
+    release = tv.privatize(table, **OPTIONS, drop="age", invariant="state", out=tmp_path / "r")
+    truth = table.groupby("state", sort=False)["cases"].sum().tolist()
+    assert [int(row["cases"]) for row in read_sums(tmp_path / "r", 1)] == truth
+    words = "outside the promise: the exact sums by total, state"
+    findings = {found.name: found for found in check_package(tmp_path / "r")}
+    assert findings["sums"].ok
+    assert words in findings["sums"].detail
+    assert "Outside the promise" in (tmp_path / "r" / "METHODOLOGY.html").read_text("utf-8")
+    unprotected = release.receipt.to_dict()["dp_flavor"]["unprotected_quantities"]
+    assert "the exact sums by total, state" in unprotected
+
+
+def test_several_columns_microdata_and_sorted_rows_add_up_too(tmp_path: Path) -> None:
+    table = make_table().assign(deaths=lambda t: t["cases"] // 4)
+    shuffled = table.sample(frac=1, random_state=1).reset_index(drop=True)
+    both = {**OPTIONS, "count": ["cases", "deaths"], "keep": "age", "order": "sorted"}
+    tv.privatize(shuffled, **both, out=tmp_path / "two")
+    assert all(found.ok for found in check_package(tmp_path / "two"))
+    people = pd.DataFrame({"state": ["N"] * 30 + ["S"] * 9, "sex": ["f", "m", "f"] * 13})
+    tv.privatize(
+        people,
+        by=["state", "sex"],
+        categories={"state": ["N", "S", "W"], "sex": ["f", "m"]},
+        upper=40,
+        epsilon=2,
+        hierarchy="state",
+        out=tmp_path / "people",
+    )
+    assert all(found.ok for found in check_package(tmp_path / "people"))
+    assert len(read_sums(tmp_path / "people", 1)) == 3
+
+
+@pytest.mark.parametrize("change", ["count", "estimate", "deviation", "data"])
+def test_a_changed_sum_is_found(tmp_path: Path, change: str) -> None:
+    from tallyveil.publish.folder import CHECKSUMS, checksums_text
+
+    folder = tmp_path / "r"
+    tv.privatize(make_table(1), **OPTIONS, drop="age", out=folder)
+    name = "data.csv" if change == "data" else "sums-1.csv"
+    header, first, *rest = (folder / name).read_text("utf-8").splitlines()
+    cells = first.split(",")
+    at = {"count": 1, "estimate": 2, "deviation": 3, "data": 2}[change]
+    cells[at] = str(int(cells[at]) + 1) if change in ("count", "data") else "123.456"
+    (folder / name).write_text("\n".join([header, ",".join(cells), *rest]) + "\n", "utf-8")
+    files = {p.name: p.read_bytes() for p in folder.iterdir() if p.name != CHECKSUMS}
+    (folder / CHECKSUMS).write_text(checksums_text(files), "utf-8")
+    assert not all(found.ok for found in check_package(folder))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"hierarchy": ["cases"]}, ArgumentError, "not a column of counts"),
+        ({"hierarchy": ["state", "state"]}, ArgumentError, "every column once"),
+        ({"hierarchy": ["planet"]}, TableError, "no column 'planet'"),
+        ({"hierarchy": None, "invariant": "total"}, UsageError, "goes with 'hierarchy'"),
+        ({"hierarchy": None, "keep_distribution": False}, UsageError, "goes with 'hierarchy'"),
+        ({"invariant": "planet"}, ArgumentError, "total, state, county"),
+        ({"level_weights": "1,2"}, ArgumentError, "level_weights"),
+        ({"level_weights": "a,b"}, ArgumentError, "level_weights"),
+        ({"method": "geometric"}, UsageError, "method of its own"),
+        ({"upper": "auto", "upper_epsilon": 1}, UsageError, "public upper bound"),
+        ({"drop": ["age", "state"]}, UsageError, "kept and dropped"),
+    ],
+)
+def test_bad_requests_are_refused(change: dict, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        tv.privatize(make_table(1), **{**OPTIONS, "drop": "age", **change})
+
+
+def test_refusals_come_before_the_debit_and_tell_no_count(tmp_path: Path) -> None:
+    ledger = tv.Ledger.create(tmp_path / "budget.db")
+    ledger.open("d", 5)
+    paid = {**OPTIONS, "drop": "age", "ledger": ledger, "dataset": "d", "out": tmp_path / "r"}
+    twice = make_table(1)
+    twice.loc[0, "county"] = "S0"
+    with pytest.raises(TableError, match="occurs under two labels of 'state'"):
+        tv.privatize(twice, **paid)
+    above = make_table(1)
+    above.loc[0, "cases"] = 41
+    with pytest.raises(TableError, match="above the upper bound 40") as problem:
+        tv.privatize(above, **paid, invariant="total")
+    assert "41" not in str(problem.value)
+    assert ledger.history("d") == []
+
+
+# -- privacy ------------------------------------------------------------------------------------
+
+
+def chance(noise: object, value: int) -> float:
+    """The certified probability of a draw near 0."""
+    return float(noise.noise.near[abs(value)]) / TOTAL  # type: ignore[attr-defined]
+
+
+def make_tiny(keep: bool) -> Sums:
+    tree = Tree.of_columns([np.array([0, 0, 1])])
+    weights = (1.0, 4.0, 1.0)
+    asked = HierarchyRequest(("group",), weights=weights, keep_distribution=keep)
+    return make_sums(asked, tree, Fraction(2), 1)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_what_is_measured_moves_by_no_more_than_epsilon_for_one_person(keep: bool) -> None:
+    sums = make_tiny(keep)
+    budget = sums.budget
+    assert sum(budget.levels) + budget.distribution == 2
+    for counts in itertools.product(range(2), repeat=3):
+        for at in range(3):
+            other = np.array(counts)
+            other[at] = 1 - other[at]
+            pairs = zip(sums.tree.sum_up(np.array(counts)), sums.tree.sum_up(other), strict=True)
+            moved = [int(np.abs(a - b).sum()) for a, b in pairs]
+            spent = sum(e * m for e, m in zip(budget.levels, moved, strict=True))
+            histograms = [np.bincount(c, minlength=2) for c in (np.array(counts), other)]
+            steps = np.abs(np.cumsum(histograms[0]) - np.cumsum(histograms[1])).sum()
+            assert spent + budget.distribution * int(steps) <= 2
+
+
+def test_the_whole_procedure_is_private_on_a_tiny_tree() -> None:
+    """Every draw near the truth is enumerated, published, and its certified chance added up."""
+    tree = Tree((np.zeros(2, dtype=np.int64),))
+    asked = HierarchyRequest((), weights=(1.0, 1.0), keep_distribution=True)
+    sums = make_sums(asked, tree, Fraction(3, 2), 2)
+    total, rows, first = sums.noises[0], sums.noises[1], sums.distribution
+    assert rows is not None
+    assert first is not None
+    reach = range(-2, 5)
+    tables = [np.array(c) for c in ((0, 1), (1, 1), (0, 0), (0, 2))]
+    found: list[dict[tuple[int, ...], float]] = [{} for _ in tables]
+    levels = list(reach) if total is not None else [None]
+    for top, a, b, c0, c1 in itertools.product(levels, reach, reach, range(4), range(4)):
+        top_draw = None if top is None else np.array([top])
+        draws = SumDraws((top_draw, np.array([a, b])), np.array([c0, c1]))
+        (published,) = sums.publish(draws, SeededNotPrivate(1))
+        out = (*published.counts.tolist(), *published.sums[0].tolist())
+        for table, seen in zip(tables, found, strict=True):
+            cumulative = np.cumsum(np.bincount(table, minlength=3))[:-1]
+            p = chance(rows, a - table[0]) * chance(rows, b - table[1])
+            p *= chance(first, c0 - cumulative[0]) * chance(first, c1 - cumulative[1])
+            p *= 1.0 if total is None or top is None else chance(total, top - table.sum())
+            seen[out] = seen.get(out, 0.0) + p
+    bound = math.exp(1.5) * (1 + 1e-9)
+    for other in found[1:]:
+        for out, p in found[0].items():
+            assert p <= bound * other[out]
+            assert other[out] <= bound * p

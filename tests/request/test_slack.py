@@ -1,0 +1,155 @@
+"""Releases at (epsilon, delta): proved by the program and by a second opinion, paid, stated."""
+
+import hashlib
+import importlib.util
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tallyveil as tv
+from tallyveil.check.ledger import check_ledger
+from tallyveil.errors import ArgumentError, BudgetError, UsageError
+from tallyveil.publish.reopen import read_receipt
+from tallyveil.sampling.entropy import SeededNotPrivate
+
+JUDGE = Path(__file__).parents[1] / "independent" / "judge.py"
+spec = importlib.util.spec_from_file_location("judge", JUDGE)
+judge = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(judge)
+
+COUNTS = [(i * i) % 7 + i % 4 for i in range(200)]
+
+
+def publish(tmp_path, **options):
+    folder = tmp_path / "release"
+    asked = {"upper": 12, "epsilon": "1/2", "delta": "1/1000"}
+    return folder, tv.privatize(COUNTS, out=folder, **{**asked, **options})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"method": "geometric"}, {"method": "design"}, {"method": "design", "loss": "squared"}],
+)
+def test_the_folder_proves_its_delta(options, tmp_path):
+    folder, release = publish(tmp_path, **options)
+    assert [found.detail for found in tv.check_package(folder) if not found.ok] == []
+    assert (release.receipt.epsilon, release.receipt.delta) == (Fraction(1, 2), Fraction(1, 1000))
+    assert read_receipt(folder) == release.receipt
+    document = json.loads((folder / "receipt.json").read_text())
+    assert document["delta_exact"] == "1/1000"
+    assert document["dp_flavor"]["name"] == "Approximate DP"
+    assert "0.001 (delta)" in document["promise"]
+    assert "0.001" in (folder / "METHODOLOGY.html").read_text()
+    stated = json.loads((folder / "mechanism.json").read_text())
+    table = judge.read_table(stated["weights"])
+    pairs = judge.pairs(stated["certificate"]["query"])
+    worst = judge.largest_delta(table, pairs, Fraction(1, 2))
+    assert 0 < worst <= Fraction(1, 1000)
+    assert judge.largest_delta(table, pairs, Fraction(2, 5)) > Fraction(1, 1000), "it is tight"
+
+
+def test_its_far_tails_are_cut_and_it_errs_less():
+    """No draw is further off than canonical noise reaches; and the error is below geometric's."""
+    plain = tv.geometric(tv.Query.count(200), "1/2")
+    cut = tv.canonical(tv.Query.count(200), "1/2", "1/100")
+    counts = np.full(2000, 100)
+    drawn = np.asarray(
+        tv.privatize(
+            counts, upper=200, epsilon="1/2", delta="1/100", entropy=SeededNotPrivate(1)
+        ).table
+    )
+    reach = np.flatnonzero(cut.matrix[100] > 1e-12)
+    assert reach[0] <= drawn.min() <= drawn.max() <= reach[-1]
+    assert reach[-1] < 120
+    assert np.abs(cut.bias()).max() < 1
+    assert cut.rmse()[100] < plain.rmse()[100]
+
+
+def test_columns_add_up_and_disjoint_ones_take_the_largest(tmp_path):
+    import pandas as pd
+
+    frame = pd.DataFrame({"n": range(200), "a": COUNTS, "b": COUNTS})
+    asked = {"count": ["a", "b"], "keep": "all", "upper": 12, "epsilon": 1, "delta": "1e-6"}
+    both = tv.privatize(frame, **asked)
+    assert (both.receipt.epsilon, both.receipt.delta) == (2, Fraction(2, 10**6))
+    apart = tv.privatize(frame, disjoint="a,b", **asked)
+    assert (apart.receipt.epsilon, apart.receipt.delta) == (1, Fraction(1, 10**6))
+
+
+@pytest.mark.parametrize("accounting", ["pure", "exact"])
+def test_a_ledger_is_debited_for_it(accounting, tmp_path):
+    book = tv.Ledger.create(tmp_path / "budget.db")
+    book.open("cases", 2, "1/100", accounting=accounting)
+    if accounting == "exact":
+        book.plan("cases", ["1/2"] * 3)
+    options = {"ledger": tmp_path / "budget.db", "dataset": "cases"}
+    folder, release = publish(tmp_path, **options)
+    spent = book.account("cases").spent_delta
+    assert spent >= Fraction(1, 1000)
+    assert check_ledger(folder, book, "cases").ok
+    assert all(found.ok for found in tv.check_package(folder))
+    if accounting == "exact":
+        assert release.receipt.composed <= Fraction(1, 2)
+    with pytest.raises(BudgetError, match="delta"):
+        tv.privatize(COUNTS, out=tmp_path / "2", upper=9, epsilon="1/2", delta="1/100", **options)
+    assert book.account("cases").spent_delta == spent
+
+
+def test_a_zcdp_account_refuses_it(tmp_path):
+    tv.Ledger.create(tmp_path / "budget.db").open("cases", 2, "1/100", accounting="zcdp")
+    with pytest.raises(BudgetError, match="delta of 0 only"):
+        publish(tmp_path, ledger=tmp_path / "budget.db", dataset="cases")
+
+
+def test_a_receipt_that_hides_its_delta_is_found_out(tmp_path):
+    folder, _ = publish(tmp_path)
+    text = (folder / "receipt.json").read_text()
+    document = json.loads(text)
+    for part in (
+        document["stages"][0],
+        document["columns"][0]["stages"][0],
+        document["columns"][0],
+    ):
+        del part["mechanism"]["delta"]
+    del document["delta_exact"]
+    document["delta"] = document["privacy_loss"]["privacy_parameters"]["delta"] = 0.0
+    (folder / "receipt.json").write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    sums = [
+        f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n"
+        for name in sorted(path.name for path in folder.iterdir() if path.name != "SHA256SUMS")
+    ]
+    (folder / "SHA256SUMS").write_text("".join(sums))
+    found = {finding.name: finding for finding in tv.check_package(folder)}
+    assert "another delta" in found["certificates"].detail
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"delta": 1}, "'delta' must be 0, or lie between"),
+        ({"delta": "1e-13"}, "'delta' must be 0, or lie between"),
+        ({"delta": "few"}, "'delta' must be a finite number"),
+        ({"method": "fair"}, "geometric and design"),
+        ({"method": "preserve"}, "geometric and design"),
+        ({"priority": "counts"}, "'priority' is not offered"),
+        ({"upper": None}, "'upper' must be a number of at most 1,000"),
+        ({"upper": 1001}, "'upper' must be a number of at most 1,000"),
+        ({"contributions": 2}, "counted once"),
+        ({"neighbours": "change_one"}, "counted once"),
+        ({"within": 3, "epsilon": None}, "'within' is not offered"),
+        ({"unbiased": True}, "'unbiased' is not offered"),
+    ],
+)
+def test_what_cannot_have_a_delta_is_refused(options, words, tmp_path):
+    with pytest.raises((ArgumentError, UsageError), match=words):
+        publish(tmp_path, **options)
+    assert not (tmp_path / "release").exists()
+
+
+def test_a_delta_of_zero_is_none(tmp_path):
+    _, release = publish(tmp_path, delta=0, method="geometric")
+    assert release.receipt.columns[0].method == "geometric"
+    assert "delta_exact" not in release.receipt.to_dict()

@@ -1,0 +1,134 @@
+"""Strata: every public group keeps its own distribution, both doors, checks, refusals, privacy."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tallyveil as tv
+from tallyveil.check.package import check_package
+from tallyveil.errors import ArgumentError, TableError, UsageError
+from tallyveil.plans.plan import ColumnRequest, plan_column
+from tallyveil.request.options import ReleaseOptions
+from tallyveil.request.request import check_options
+
+OPTIONS = {"count": "cases", "upper": 30, "epsilon": 1, "strata": "region", "keep": "area"}
+
+
+def make_table(rows: int = 600) -> pd.DataFrame:
+    """A region with many cases and two with few."""
+    draw = np.random.default_rng(2)
+    region = np.repeat(["city", "land", "sea"], rows // 3)
+    mean = np.where(region == "city", 9.0, 0.5)
+    cases = np.minimum(draw.poisson(draw.gamma(2, mean / 2)), 30)
+    return pd.DataFrame({"region": region, "area": range(len(region)), "cases": cases})
+
+
+def measure(released: pd.DataFrame, table: pd.DataFrame) -> float:
+    """The mean distance of distributions within regions."""
+    gaps = [
+        np.abs(np.sort(released.loc[rows, "cases"]) - np.sort(table.loc[rows, "cases"])).mean()
+        for rows in table.groupby("region").groups.values()
+    ]
+    return float(np.mean(gaps))
+
+
+def test_regions_keep_their_own_distributions(tmp_path: Path) -> None:
+    table, plain = make_table(), {**OPTIONS, "strata": None, "keep": ["area", "region"]}
+    half = {**OPTIONS, "epsilon": "1/2"}
+    apart = [measure(tv.privatize(table, **half).table, table) for _ in range(3)]
+    whole = [
+        measure(tv.privatize(table, **{**plain, "epsilon": "1/2"}, method="preserve").table, table)
+        for _ in range(3)
+    ]
+    assert np.mean(apart) < 0.7 * np.mean(whole)
+
+
+def test_the_folder_states_the_strata_and_checks(tmp_path: Path) -> None:
+    release = tv.privatize(make_table(), **OPTIONS, out=tmp_path / "r")
+    assert all(found.ok for found in check_package(tmp_path / "r"))
+    assert release.receipt.to_dict()["strata"] == {"columns": ["region"], "strata": 3}
+    (column,) = release.receipt.columns
+    assert column.method == "strata"
+    assert [stage.kind for stage in column.stages] == ["distribution", "counts"]
+    assert release.receipt.epsilon == 1
+
+
+def test_other_strata_than_those_of_the_data_are_found(tmp_path: Path) -> None:
+    from tallyveil.publish.folder import CHECKSUMS, checksums_text
+
+    folder = tmp_path / "r"
+    tv.privatize(make_table(), **OPTIONS, out=folder)
+    receipt = json.loads((folder / "receipt.json").read_text("utf-8"))
+    receipt["strata"]["strata"] = 2
+    text = json.dumps(receipt, indent=1, ensure_ascii=False) + "\n"
+    (folder / "receipt.json").write_text(text, "utf-8")
+    files = {p.name: p.read_bytes() for p in folder.iterdir() if p.name != CHECKSUMS}
+    (folder / CHECKSUMS).write_text(checksums_text(files), "utf-8")
+    failed = [found.name for found in check_package(folder) if not found.ok]
+    assert failed == ["strata"]
+
+
+def test_zeros_microdata_and_the_command_line_know_strata(tmp_path: Path) -> None:
+    table = make_table()
+    table.loc[table["region"] == "sea", "cases"] = 0
+    release = tv.privatize(table, **OPTIONS, zero="region = sea", out=tmp_path / "zero")
+    assert (release.table.loc[table["region"] == "sea", "cases"] == 0).all()
+    assert all(found.ok for found in check_package(tmp_path / "zero"))
+    people = pd.DataFrame({"state": ["N"] * 30 + ["S"] * 9, "sex": ["f", "m", "f"] * 13})
+    categories = {"state": ["N", "S", "W"], "sex": ["f", "m"]}
+    options = {"by": ["state", "sex"], "categories": categories, "upper": 40, "epsilon": 2}
+    tv.privatize(people, **options, strata="state", out=tmp_path / "people")
+    assert all(found.ok for found in check_package(tmp_path / "people"))
+
+
+def test_only_the_whole_table_can_be_added_up() -> None:
+    table = make_table()
+    release = tv.privatize(table, **OPTIONS)
+    found = tv.estimate_total(release)
+    assert found.low <= found.value <= found.high
+    with pytest.raises(UsageError, match="within strata"):
+        tv.estimate_total(release, by="region")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"strata": "cases"}, ArgumentError, "no column of counts"),
+        ({"strata": "region,region"}, ArgumentError, "each once"),
+        ({"strata": "planet"}, TableError, "planet"),
+        ({"method": "geometric"}, UsageError, "method of their own"),
+        ({"hierarchy": "region"}, UsageError, "method of their own"),
+        ({"upper": None}, ArgumentError, "upper"),
+        ({"drop": "region"}, UsageError, "kept and dropped"),
+    ],
+)
+def test_bad_requests_are_refused(change: dict, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        tv.privatize(make_table(30), **{**OPTIONS, **change})
+
+
+def test_one_person_moves_one_entry_of_one_stratum() -> None:
+    """What is drawn from moves by one in the rows and by one in the cumulative histograms."""
+    strata = np.array([0, 0, 1])
+    asked = ReleaseOptions("c", upper=2, epsilon=1, strata="s")
+    column = ColumnRequest("c", 2, Fraction(1))
+    stages = plan_column(check_options(asked), column, 3).stages
+    assert sum(stage.epsilon for stage in stages) == 1
+
+    def histograms(counts: np.ndarray) -> np.ndarray:
+        each = [np.bincount(counts[strata == g], minlength=3) for g in range(2)]
+        return np.cumsum(each, axis=1)[:, :-1]
+
+    for counts in itertools.product(range(3), repeat=3):
+        for at in range(3):
+            other = np.array(counts)
+            other[at] += 1 if other[at] < 2 else -1
+            moved = np.abs(histograms(np.array(counts)) - histograms(other)).sum()
+            assert moved == 1

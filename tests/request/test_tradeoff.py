@@ -1,0 +1,193 @@
+"""The knob between single counts and their distribution: what it gives, states and refuses."""
+
+import hashlib
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import tallyveil as tv
+from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.publish.reopen import read_receipt
+from tallyveil.request.budget_split import choose_split, split_budget
+from tallyveil.sampling.entropy import SeededNotPrivate
+
+ROWS = 1200
+
+
+def table():
+    import pandas as pd
+
+    counts = np.random.default_rng(7).geometric(0.25, ROWS) - 1
+    return pd.DataFrame({"area": range(ROWS), "state": ["a", "b"] * (ROWS // 2), "cases": counts})
+
+
+def publish(**options):
+    asked = {"count": "cases", "keep": "all", "upper": 40, "epsilon": "1/2"}
+    return tv.privatize(table(), **{**asked, **options})
+
+
+def measure(released):
+    """Distance of the distributions and mean absolute error."""
+    true, made = np.array(table().cases), np.array(released)
+    return np.abs(np.sort(made) - np.sort(true)).mean(), np.abs(made - true).mean()
+
+
+def test_less_tradeoff_means_less_error_and_more_distance():
+    """Means over 12 releases; the gaps are many standard errors wide."""
+    found = {}
+    for tradeoff in ("0", "1"):
+        each = [
+            measure(
+                publish(
+                    tradeoff=tradeoff, epsilon="1/10", entropy=SeededNotPrivate(seed)
+                ).table.cases
+            )
+            for seed in range(12)
+        ]
+        found[tradeoff] = np.mean(each, axis=0), np.std(each, axis=0) / np.sqrt(12)
+    (near, spread), (matched, other) = found["0"], found["1"]
+    assert near[1] + 4 * np.hypot(spread[1], other[1]) < matched[1]
+    assert matched[0] + 4 * np.hypot(spread[0], other[0]) < near[0]
+
+
+def test_at_zero_every_row_has_its_best_guess():
+    release = publish(tradeoff=0, best=True, entropy=SeededNotPrivate(3))
+    assert list(release.table.cases) == list(release.table.cases_best)
+
+
+def test_from_one_on_and_by_default_the_distribution_is_kept_exactly():
+    """Rows that are matched and not moved: counts rise with draws and no interval is cut."""
+    plain = publish(method="preserve", entropy=SeededNotPrivate(4))
+    named = publish(priority="distribution", entropy=SeededNotPrivate(4))
+    assert list(plain.table.cases) == list(named.table.cases)
+    assert "tradeoff" not in named.receipt.to_dict()["columns"][0]
+    balanced = publish(priority="balanced", entropy=SeededNotPrivate(4)).receipt.columns[0]
+    assert balanced.tradeoff == 1
+    assert balanced.spread is not None
+    assert publish(priority="counts").receipt.columns[0].spread is None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tradeoff": "1/4", "best": True},
+        {"tradeoff": 0, "best": True, "upper": None},
+        {"priority": "counts", "best": True, "unbiased": True},
+        {"priority": "balanced", "best": True, "upper": 900},
+        {"tradeoff": 20},
+        {"best": True, "zero": "state == a"},
+    ],
+)
+def test_a_folder_states_it_and_check_works_it_out(options, tmp_path):
+    frame = table()
+    if "zero" in options:
+        frame.loc[frame.state == "a", "cases"] = 0
+    frame.to_csv(tmp_path / "cases.csv", index=False)
+    asked = {"count": "cases", "keep": "all", "upper": 40, "epsilon": "1/2", **options}
+    folder = tmp_path / "release"
+    release = tv.privatize(tmp_path / "cases.csv", out=folder, **asked)
+    assert [found.detail for found in tv.check_package(folder) if not found.ok] == []
+    assert read_receipt(folder) == release.receipt
+    column = release.receipt.columns[0]
+    split = choose_split(
+        column.tradeoff,
+        "1/2",
+        records=release.receipt.protected_rows,
+        size=256 if options.get("upper", 40) is None else column.upper + 1,
+    )
+    assert split.epsilon2 == column.counts_stage.epsilon
+    assert release.receipt.epsilon == Fraction(1, 2)
+    if options.get("best"):
+        fields = json.loads((folder / "datapackage.json").read_text())["resources"][0]["schema"]
+        assert "not to be summed" in fields["fields"][-1]["description"]
+        assert "not to be summed" in (folder / "METHODOLOGY.html").read_text()
+        assert "not to be summed" in (folder / "receipt.json").read_text()
+    assert set(tv.estimate_total(folder, by="state")) == {"a", "b"}
+
+
+def test_check_finds_a_changed_guess(tmp_path):
+    table().to_csv(tmp_path / "cases.csv", index=False)
+    folder = tmp_path / "release"
+    asked = {"count": "cases", "keep": "all", "upper": 40, "epsilon": 1}
+    tv.privatize(tmp_path / "cases.csv", best=True, out=folder, **asked)
+    lines = (folder / "data.csv").read_text().splitlines()
+    start, _, value = lines[1].rpartition(",")
+    lines[1] = f"{start},{int(value) + 1}"
+    (folder / "data.csv").write_text("\n".join(lines) + "\n")
+    sums = (folder / "SHA256SUMS").read_text().splitlines()
+    new = hashlib.sha256((folder / "data.csv").read_bytes()).hexdigest()
+    sums = [f"{new}  data.csv" if line.endswith("  data.csv") else line for line in sums]
+    (folder / "SHA256SUMS").write_text("\n".join(sums) + "\n")
+    found = {finding.name: finding for finding in tv.check_package(folder)}
+    assert "one guess for every draw" in found["published counts"].detail
+
+
+@pytest.mark.parametrize("tradeoff", ["0", "1/4", "1"])
+def test_stated_intervals_hold(tradeoff):
+    """Rows of each true count with at least 30 rows, pooled over 15 releases."""
+    true, inside, rows = np.array(table().cases), 0, 0
+    for seed in range(15):
+        release = publish(tradeoff=tradeoff, entropy=SeededNotPrivate(seed))
+        stated = release.figures[0].accuracy.interval
+        made = np.array(release.table.cases)
+        inside += ((made >= stated[true, 0]) & (made <= stated[true, 1])).sum()
+        rows += len(true)
+    assert inside / rows >= 0.95 - 4 * np.sqrt(0.05 * 0.95 / rows)
+
+
+def test_the_estimate_of_the_total_does_not_depend_on_the_knob():
+    """All draws are in the receipt, whatever was made of them."""
+    one = publish(tradeoff="1/500", entropy=SeededNotPrivate(9))
+    two = publish(tradeoff="1/200", entropy=SeededNotPrivate(9))
+    assert one.receipt.stages == two.receipt.stages
+    assert one.receipt.columns[0].total == two.receipt.columns[0].total
+
+
+def test_the_share_grows_with_the_tradeoff_and_the_old_split_stays_without_one():
+    shares = [
+        choose_split(Fraction(tradeoff), "1/4", records=3136, size=51).epsilon1
+        for tradeoff in (0, 1, 4, 16, 64)
+    ]
+    assert shares == sorted(shares)
+    assert shares[0] == 0 < shares[-1]
+    assert choose_split(None, 1, records=99, size=9) == split_budget(1, records=99, size=9)
+    for epsilon in ("1/1000", 20, 700):
+        for records, size in ((1, 2), (10**8, 2), (50, 10**6)):
+            split = choose_split(Fraction(1), epsilon, records=records, size=size)
+            assert split.epsilon1 + split.epsilon2 == Fraction(epsilon)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"priority": "counts", "tradeoff": 1}, "either 'priority' or 'tradeoff'"),
+        ({"priority": "speed"}, "'priority' must be one of"),
+        ({"tradeoff": -1}, "'tradeoff' must lie in 0..1000"),
+        ({"tradeoff": "much"}, "'tradeoff' must be a finite number"),
+        ({"best": "yes"}, "'best' must be True or False"),
+        ({"best": True, "method": "geometric"}, "for the method preserve"),
+        ({"tradeoff": 0, "method": "fair"}, "for the method preserve"),
+        ({"priority": "counts", "hierarchy": "state"}, "inside a hierarchy"),
+        ({"priority": "counts", "epsilon": None, "within": 3}, "'within' goes with"),
+        ({"best": True, "count": ["cases", "area"], "nested": ["cases", "area"]}, "by rank"),
+    ],
+)
+def test_contradictions_are_refused(options, words):
+    with pytest.raises((ArgumentError, UsageError), match=words):
+        publish(**options)
+
+
+def test_a_taken_name_and_an_array_are_refused():
+    with pytest.raises(UsageError, match="cases_best' already"):
+        tv.privatize(
+            table().rename(columns={"area": "cases_best"}),
+            "cases",
+            keep="all",
+            upper=9,
+            epsilon=1,
+            best=True,
+        )
+    with pytest.raises(UsageError, match="no room for a column of best guesses"):
+        tv.privatize([1, 2, 3], upper=9, epsilon=1, best=True)
