@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tallyveil as tv
 from tallyveil.sampling import cores
 from tallyveil.sampling.cores import CHUNK
-from tallyveil.sampling.sampler import Sampler
+from tallyveil.sampling.sampler import MANY_UNDECIDED, Sampler
 
 
 class Scripted(tv.Entropy):
@@ -20,19 +20,21 @@ class Scripted(tv.Entropy):
         super().__init__()
         self.sampler, self.rows, self.script, self.start = sampler, rows, words, 0
         self.rest = sampler.bits - sampler.first_bits
+        self.open = np.empty(0, np.int64)  # words whose remaining bits will be asked for
 
     def octets(self, count: int, room: object = None) -> np.ndarray:
         part = slice(self.start, self.start + count // 2)
         self.start += count // 2
-        self.now = self.script[part]
-        leading = self.now >> self.rest
+        words = self.script[part]
+        leading = words >> self.rest
         place = (self.rows[part] << self.sampler.first_bits) + leading
-        self.asked = self.sampler._lookup.table[place] == self.sampler.shape[1]
+        asked = self.sampler._lookup.table[place] == self.sampler.shape[1]
+        self.open = np.concatenate([self.open, words[asked]])
         shift = 16 - self.sampler.first_bits
         return (leading << shift).astype(np.uint16).view(np.uint8)
 
     def words(self, count: int) -> np.ndarray:
-        ending = self.now[self.asked] & ((1 << self.rest) - 1)
+        ending, self.open = self.open & ((1 << self.rest) - 1), np.empty(0, np.int64)
         assert len(ending) == count
         return ending.astype(np.uint64) << np.uint64(64 - self.rest)
 
@@ -99,6 +101,19 @@ def test_more_than_256_outputs_and_several_chunks():
     weights = whole_weights(tv.geometric(tv.Query.count(299), 0.01).matrix, 12)
     assert len(weights) << 12 > 2 * CHUNK
     check_every_word(weights, 12, 6)
+
+
+def test_words_that_the_table_leaves_open_are_settled_over_several_chunks(monkeypatch):
+    asked = []
+    settle = Sampler._settle
+    monkeypatch.setattr(
+        Sampler, "_settle", lambda *given: (asked.append(len(given[2])), settle(*given))
+    )
+    weights = whole_weights(tv.geometric(tv.Query.count(80), 1.0).matrix, 14)
+    check_every_word(weights, 14, 12)
+    assert len(weights) << 14 > 5 * CHUNK
+    assert len(asked) == 1
+    assert 5 * 256 < asked[0] < MANY_UNDECIDED
 
 
 def test_tables_stay_within_their_limit():

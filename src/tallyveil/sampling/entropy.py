@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -187,6 +188,13 @@ class SeededNotPrivate(Entropy):
 
 def _start_stream(key: bytes, nonce: bytes) -> Any:
     """Return an AES-256-CTR cipher at its first block."""
+    cipher, aes, counter = _load_cipher()
+    return cipher(aes(key), counter(nonce)).encryptor()
+
+
+@cache
+def _load_cipher() -> tuple[Any, Any, Any]:
+    """The three classes that make a stream; looking them up anew takes longer than a draw."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-    return Cipher(algorithms.AES(key), modes.CTR(nonce)).encryptor()
+    return Cipher, algorithms.AES, modes.CTR

@@ -5,6 +5,7 @@ Errors name the rule that is broken and never the count that broke it.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,12 @@ def find_released_kind(query: Query, kind: np.dtype[Any]) -> np.dtype[Any]:
     values = query.outputs
     if values.dtype.kind == "f":
         return values.dtype
-    low, high = int(values[0]), int(values[-1])
+    return _widen(kind, int(values[0]), int(values[-1]))
+
+
+@lru_cache(maxsize=64)
+def _widen(kind: np.dtype[Any], low: int, high: int) -> np.dtype[Any]:
+    """`kind` if it holds low..high exactly, else a type of 64 bits."""
     if kind.kind not in "iu" or low < np.iinfo(kind).min or high > np.iinfo(kind).max:
         is_exact = kind.kind == "f" and max(-low, high) <= 2 ** (np.finfo(kind).nmant + 1)
         return kind if is_exact else np.dtype(np.float64 if kind.kind == "f" else np.int64)

@@ -12,7 +12,7 @@ single draws should be let near them; arrays are timed as a whole.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,14 +25,14 @@ from tallyveil.sampling.entropy import BLOCK, Entropy
 
 __all__ = ["Sampler", "search_words"]
 
-CACHED = 1 << 16
-"""Rows looked up at once: their indices stay in the cache."""
-
 LARGEST_TABLE = 1 << 25
 """Most bytes of a lookup table."""
 
 FEWEST_LOOKED_UP, CELLS_PER_ROW_DRAWN = 256, 64
 """A table is used for draws of at least so many rows, and one row per so many of its cells."""
+
+MANY_UNDECIDED = 1 << 14
+"""Rows that the table left open are settled together when there are so many of them."""
 
 FEW_SUMS = 1 << 17
 """Up to so many cumulative sums are compared with their words without a search."""
@@ -77,61 +77,67 @@ class Sampler:
         lookup = self._lookup
 
         def work(start: int, stop: int) -> None:
-            buffers = _Buffers.make(min(CHUNK, stop - start), self.dtype)
-            for at in range(start, stop, CHUNK):
-                chunk = slice(at, min(at + CHUNK, stop))
-                self._draw_chunk(rows[chunk], drawn[chunk], lookup, buffers, entropy)
+            self._draw_part(rows[start:stop], drawn[start:stop], lookup, entropy)
 
         share_rows(len(rows), entropy, work)
         return drawn
 
-    def _draw_chunk(
+    def _draw_part(
+        self, rows: NDArray[Any], out: NDArray[Any], lookup: _Lookup, entropy: Entropy
+    ) -> None:
+        """Draw one thread's rows into `out`, chunk by chunk."""
+        buffers = _Buffers.make(min(CHUNK, len(rows)), self.dtype)
+        places, cells, waiting = [], [], 0
+        for start in range(0, len(rows), CHUNK):
+            chunk = slice(start, start + CHUNK)
+            open_at, open_cells = self._look_up(rows[chunk], out[chunk], lookup, buffers, entropy)
+            open_at += start
+            places.append(open_at)
+            cells.append(open_cells)
+            waiting += len(open_at)
+            if waiting >= MANY_UNDECIDED:
+                self._settle(out, np.concatenate(places), np.concatenate(cells), entropy)
+                places, cells, waiting = [], [], 0
+        if waiting:
+            self._settle(out, np.concatenate(places), np.concatenate(cells), entropy)
+
+    def _look_up(
         self,
         rows: NDArray[Any],
         out: NDArray[Any],
         lookup: _Lookup,
         buffers: _Buffers,
         entropy: Entropy,
-    ) -> None:
-        """Draw into `out` by the table, and by a search where it holds the mark."""
-        first = entropy.octets(2 * len(rows), buffers.octets).view(np.uint16)
-        first >>= np.uint16(16 - self.first_bits)
-        undecided = [
-            self._look_up(rows, first, out, lookup.table, buffers.at(start))
-            for start in range(0, len(rows), CACHED)
-        ]
-        at = undecided[0] if len(undecided) == 1 else np.concatenate(undecided)
-        if len(at):
-            rest = self.bits - self.first_bits
-            words = (first[at].astype(np.int64) << rest) | entropy.numbers(len(at), rest)
-            out[at] = self.outputs(rows[at].astype(np.intp), words)
+    ) -> tuple[NDArray[np.intp], NDArray[np.uint32]]:
+        """Fill a chunk of `out` from the table; gives the places it leaves open and their cells.
 
-    def _look_up(
-        self,
-        rows: NDArray[Any],
-        first: NDArray[np.uint16],
-        out: NDArray[Any],
-        table: NDArray[Any],
-        buffers: _Buffers,
-    ) -> NDArray[np.intp]:
-        """Fill a part of `out` from the table; gives the places where it holds the mark."""
-        part = slice(buffers.start, buffers.start + CACHED)
-        size = len(first[part])
-        place, found = buffers.place[:size], buffers.found[:size]
+        Every step writes into memory that exists. A cell is numbered row * 2^first_bits + first
+        bits, which 32 bits hold and are added faster than 64.
+        """
+        size = len(rows)
+        index, place, found = buffers.index[:size], buffers.place[:size], buffers.found[:size]
+        first = entropy.octets(2 * size, buffers.octets).view(np.uint16)
+        np.right_shift(first, np.uint16(16 - self.first_bits), out=first)
         if self.shape[0] == 1:
-            np.copyto(place, first[part])
-        else:  # 32 bits are added faster than 64, and hold any place in the table
-            index = buffers.index[:size]
-            np.copyto(index, rows[part], casting="unsafe")
+            np.copyto(index, first)
+        else:
+            np.copyto(index, rows, casting="unsafe")
             np.left_shift(index, np.uint32(self.first_bits), out=index)
-            np.add(index, first[part], out=index)
-            np.copyto(place, index)
-        np.take(table, place, out=found, mode="clip")
-        np.copyto(out[part], found, casting="unsafe")
-        marked = np.equal(found, self.shape[1], out=buffers.marked[:size])
-        at = np.flatnonzero(marked)
-        at += buffers.start
-        return at
+            np.add(index, first, out=index)
+        np.copyto(place, index)
+        np.take(lookup.table, place, out=found, mode="wrap")  # all are in range: "wrap" is fastest
+        np.copyto(out, found, casting="unsafe")
+        at = np.flatnonzero(np.equal(found, self.shape[1], out=buffers.marked[:size]))
+        return at, index[at]
+
+    def _settle(
+        self, out: NDArray[Any], at: NDArray[np.intp], cells: NDArray[np.uint32], entropy: Entropy
+    ) -> None:
+        """Draw the remaining bits of the words in these cells, and write their outputs."""
+        rest = self.bits - self.first_bits
+        first = (cells & np.uint32((1 << self.first_bits) - 1)).astype(np.int64)
+        words = (first << rest) | entropy.numbers(len(at), rest)
+        out[at] = self.outputs((cells >> np.uint32(self.first_bits)).astype(np.intp), words)
 
     def outputs(self, rows: NDArray[np.intp], words: Integers) -> Integers:
         """Return the output of each word: the number of cumulative sums not above it."""
@@ -139,15 +145,17 @@ class Sampler:
             found: Integers = np.searchsorted(self._ends[rows[0]], words, side="right")
             return found
         if self._lookup is None and len(rows) * self.shape[1] <= FEW_SUMS:
-            passed: Integers = np.count_nonzero(self._ends[rows] <= words[:, None], axis=1)
-            return passed
+            passed = self._ends[rows] <= words[:, None]
+            total: Integers = np.add.reduce(passed, axis=1, dtype=np.int64)
+            return total
         base = rows * self.shape[1]
         if self._lookup is None:
             low, high = base, base + (self.shape[1] - 1)
         else:
-            cell = words >> (self.bits - self.first_bits)
-            low = base + self._lookup.lowest[rows, cell]
-            high = base + self._lookup.lowest[rows, cell + 1]
+            lowest = self._lookup.lowest
+            cell = rows * lowest.shape[1] + (words >> (self.bits - self.first_bits))
+            low = base + lowest.reshape(-1)[cell]
+            high = base + lowest.reshape(-1)[cell + 1]
         return search_words(self._ends.reshape(-1), words, low, high) - base
 
 
@@ -201,28 +209,22 @@ class _Lookup:
 
 @dataclass(frozen=True, eq=False)
 class _Buffers:
-    """Working memory of one thread, and the row of a chunk where it is used."""
+    """Working memory of one thread."""
 
     octets: NDArray[np.uint8]
     index: NDArray[np.uint32]
     place: NDArray[np.intp]
     found: NDArray[Any]
     marked: NDArray[np.bool_]
-    start: int = 0
-
-    def at(self, start: int) -> _Buffers:
-        """The same memory, used for the rows from `start` on."""
-        return replace(self, start=start)
 
     @classmethod
     def make(cls, rows: int, dtype: np.dtype[Any]) -> _Buffers:
-        few = min(rows, CACHED)
         return cls(
             np.empty(2 * rows + BLOCK, np.uint8),
-            np.empty(few, np.uint32),
-            np.empty(few, np.intp),
-            np.empty(few, dtype),
-            np.empty(few, np.bool_),
+            np.empty(rows, np.uint32),
+            np.empty(rows, np.intp),
+            np.empty(rows, dtype),
+            np.empty(rows, np.bool_),
         )
 
 
