@@ -22,6 +22,7 @@ HOMES = {  # the only modules that may import each heavy library
     "pyarrow": {
         "tables.arrow",
         "tables.arrow_rebuild",
+        "tables.arrow_values",
         "tables.arrow_write",
         "tables.arrow_file",
         "tables.packed",

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import cache, partial
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -55,6 +55,9 @@ __all__ = ["Finding", "check_package"]
 FIELD_TYPES = ("string", "integer", "number", "boolean", "date", "datetime", "time", "any")
 FIGURE_SLACK = 2e-6
 """How far a stated figure, printed with six decimals, may be from the one worked out here."""
+
+Hashed: TypeAlias = Callable[[Path], tuple[int, str]]
+"""Gives the size of a file and its SHA-256."""
 
 LONGEST_DETAIL = 300
 MOST_FILES = 10_000
@@ -115,7 +118,8 @@ def check_package(folder: str | Path) -> list[Finding]:
 
 
 def _check_release(root: Path) -> list[Finding]:
-    findings = [_try("files and checksums", lambda: _check_files(root))]
+    hashed = cache(hash_file)  # the data are hashed once
+    findings = [_try("files and checksums", lambda: _check_files(root, hashed))]
     try:
         receipt = read_receipt(root)
     except PackageError as problem:
@@ -140,7 +144,7 @@ def _check_release(root: Path) -> list[Finding]:
         *pages,
         *([("sums", lambda: check_sums(root, read(), receipt))] if receipt.sums else []),
         *([("strata", lambda: check_strata(read(), receipt))] if receipt.strata else []),
-        ("data description", lambda: _check_description(root, read(), receipt)),
+        ("data description", lambda: _check_description(root, read(), receipt, hashed)),
     ]
     return findings + [_try(name, check) for name, check in checks]
 
@@ -155,7 +159,7 @@ def _try(name: str, check: Callable[[], str]) -> Finding:
         return Finding(name, False, escape_controls(words[:LONGEST_DETAIL]))
 
 
-def _check_files(root: Path) -> str:
+def _check_files(root: Path, hashed: Hashed) -> str:
     present = {path.name for path in islice(root.iterdir(), MOST_FILES + 1)}
     require(len(present) <= MOST_FILES, f"the folder has more than {MOST_FILES:,} files")
     require(CHECKSUMS in present, f"{CHECKSUMS} is missing")
@@ -173,7 +177,7 @@ def _check_files(root: Path) -> str:
     odd = sorted(set(listed) ^ (present - {CHECKSUMS}))
     require(not odd, f"{odd[:1]} is in the folder or in {CHECKSUMS}, but not in both")
     for name, value in listed.items():
-        _, found = hash_file(root / name)
+        _, found = hashed(root / name)
         require(found == value, f"{name} was changed: its checksum does not match")
     return f"{len(listed)} files, none missing, none changed, none added"
 
@@ -340,8 +344,8 @@ def _close(stated: Any, found: Any) -> bool:
     )
 
 
-def _check_description(root: Path, table: Table, receipt: Receipt) -> str:
-    written = FileFacts(*hash_file(root / plain_name(receipt.table.file)))
+def _check_description(root: Path, table: Table, receipt: Receipt, hashed: Hashed) -> str:
+    written = FileFacts(*hashed(root / plain_name(receipt.table.file)))
     stated = read_json(root / DATAPACKAGE)["resources"][0]
     types = {field["name"]: field["type"] for field in stated["schema"]["fields"]}
     require(set(types.values()) <= set(FIELD_TYPES), f"{DATAPACKAGE} has an unknown type")

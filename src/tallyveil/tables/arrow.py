@@ -11,10 +11,18 @@ from typing import IO, Any
 import numpy as np
 
 from tallyveil.arrays import Integers
-from tallyveil.errors import MissingExtraError, TableError
+from tallyveil.errors import TableError
 from tallyveil.tables.arrow_rebuild import read_storage, rebuild_table
 from tallyveil.tables.arrow_sizes import arrow_size, page_sizes
-from tallyveil.tables.arrow_write import bound_file, hash_column, text_column, write_pieces
+from tallyveil.tables.arrow_values import (
+    find_nulls,
+    hash_column,
+    import_pyarrow,
+    make_counts,
+    read_text,
+    view_numbers,
+)
+from tallyveil.tables.arrow_write import bound_file, write_pieces
 from tallyveil.tables.base import CountArray, Order, Table
 from tallyveil.tables.codes import (
     CodeArray,
@@ -31,7 +39,6 @@ __all__ = [
     "ArrowTable",
     "build_arrow",
     "damaged",
-    "import_pyarrow",
     "measure_parquet",
     "read_arrow",
     "read_batches",
@@ -228,12 +235,12 @@ class ArrowTable(Table):
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-            missing = np.asarray(column.is_null())
-            filled = column.fill_null(0) if missing.any() else column
-            return convert_numbers(filled.to_numpy(), name, missing)
+            missing = find_nulls(column) if column.null_count else None
+            filled = column if missing is None else column.fill_null(0)
+            return convert_numbers(view_numbers(filled), name, missing)
         if pa.types.is_decimal(column.type) and column.null_count == 0:
             try:
-                whole = column.cast(pa.int64()).to_numpy()
+                whole = view_numbers(column.cast(pa.int64()))
             except pa.ArrowInvalid:  # a fraction, or too large
                 whole = np.array([-1])
             if (whole >= 0).all():
@@ -247,7 +254,7 @@ class ArrowTable(Table):
         column = self.table.column(name)
         kind, has_null = column.type, column.null_count > 0
         if kind in (pa.float32(), pa.float64()) and not has_null:
-            return encode_floats(column.to_numpy())
+            return encode_floats(view_numbers(column))
         is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
         if is_text and has_null:
             column = column.fill_null("")
@@ -256,12 +263,12 @@ class ArrowTable(Table):
             if pa.types.is_dictionary(kind):  # else the chunks share one already
                 encoded = encoded.unify_dictionaries()
         except pa.ArrowException:  # a type that Arrow cannot encode, or null in a dictionary
-            return encode_objects(column.to_pylist(), np.asarray(column.is_null()))
+            return encode_objects(column.to_pylist(), find_nulls(column))
         codes, values = _join_chunks(encoded)
         if is_text:
             return Codes(codes, values)
         if pa.types.is_integer(kind) and not has_null:
-            return Codes(codes, values.to_numpy())
+            return Codes(codes, view_numbers(values))
         return _encode_used(codes, values.to_pylist())
 
     def type_of(self, name: str) -> str:
@@ -294,7 +301,7 @@ class ArrowTable(Table):
         """Put counts into the columns `keep`, new ones last, in the memory there is."""
         import pyarrow as pa
 
-        made = {name: pa.array(values.astype(np.int64)) for name, values in counts.items()}
+        made = {name: make_counts(values) for name, values in counts.items()}
         names = (*keep, *(name for name in counts if name not in keep))
         columns = [made[name] if name in made else self.table.column(name) for name in names]
         fields = [
@@ -312,7 +319,7 @@ class ArrowTable(Table):
         import pyarrow as pa
 
         columns = {name: pa.array([label[at] for label in labels]) for at, name in enumerate(by)}
-        columns |= {name: pa.array(values, pa.int64()) for name, values in counts.items()}
+        columns |= {name: make_counts(values) for name, values in counts.items()}
         return ArrowTable(pa.table(columns), self.kind, self.from_file)
 
     def native(self) -> Any:
@@ -349,7 +356,7 @@ class ArrowTable(Table):
         whole = column.combine_chunks()
         if isinstance(whole, pa.ChunkedArray):  # no chunk at all
             whole = pa.array([], column.type)
-        return text_column(whole)
+        return read_text(whole)
 
     def largest_size(self) -> int:
         """Bound the size of the file by that of the columns in memory."""
@@ -369,15 +376,6 @@ def damaged(kind: str) -> TableError:
     )
 
 
-def import_pyarrow() -> Any:
-    """Import pyarrow, or say what to install."""
-    try:
-        import pyarrow as pa
-    except ImportError as missing:
-        raise MissingExtraError("pyarrow", "tables") from missing
-    return pa
-
-
 def _join_chunks(encoded: Any) -> tuple[CodeArray, Any]:
     """Join chunks that share a dictionary: the code of each row (-1 for null), the dictionary."""
     import pyarrow as pa
@@ -388,7 +386,7 @@ def _join_chunks(encoded: Any) -> tuple[CodeArray, Any]:
         piece.cast(pa.int64()).fill_null(-1) if piece.null_count else piece
         for piece in (chunk.indices for chunk in encoded.chunks)
     ]
-    return np.concatenate([piece.to_numpy() for piece in pieces]), encoded.chunk(0).dictionary
+    return np.concatenate(list(map(view_numbers, pieces))), encoded.chunk(0).dictionary
 
 
 def _encode_used(codes: CodeArray, values: list[Any]) -> Codes:

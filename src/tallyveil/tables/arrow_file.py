@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
@@ -16,12 +16,12 @@ from tallyveil.tables.arrow import (
     MOST_PARTS,
     ArrowTable,
     damaged,
-    import_pyarrow,
     measure_parquet,
     read_arrow,
     require_size,
     require_whole,
 )
+from tallyveil.tables.arrow_values import import_pyarrow, make_empty, measure_width
 from tallyveil.tables.arrow_write import bound_file, write_pieces
 from tallyveil.tables.base import BATCH_ROWS, CountArray, Table
 from tallyveil.tables.codes import Codes
@@ -129,13 +129,17 @@ def _is_plain(kind: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ArrowFile(FileTable):
-    """A Parquet or Feather file; `wanted` are the columns that are read."""
+    """A Parquet or Feather file; `wanted` are the columns that are read.
+
+    `sizes` says what columns of text take in memory, as far as they were read.
+    """
 
     identity: FileIdentity
     schema: Any
     wanted: tuple[str, ...]
     kind: str = "parquet"
     rows: int = 0
+    sizes: dict[str, int] = field(default_factory=dict)
 
     @property
     def extension(self) -> str:
@@ -155,10 +159,12 @@ class ArrowFile(FileTable):
         """Read the file in pieces of at most `size` rows."""
         import pyarrow as pa
 
-        found = 0
+        found, sizes = 0, {name: 0 for name in self.wanted if self._width(name) is None}
         try:
             for batch in self._scan(size):
                 found += batch.num_rows
+                for name in sizes:
+                    sizes[name] += batch.column(name).nbytes
                 yield ArrowTable(pa.Table.from_batches([batch]), self.kind, from_file=True)
         except (pa.ArrowException, OSError) as problem:
             self.identity.require_same()
@@ -166,6 +172,10 @@ class ArrowFile(FileTable):
         if found != self.rows:
             raise damaged(self.kind)
         self.identity.require_same()
+        self.sizes.update(sizes)
+
+    def _width(self, name: str) -> int | None:
+        return measure_width(self.schema.field(name).type)
 
     def _scan(self, size: int) -> Iterator[Any]:
         import pyarrow as pa
@@ -216,8 +226,14 @@ class ArrowFile(FileTable):
 
     def bound_released(self, counts: Mapping[str, CountArray], keep: Sequence[str]) -> int:
         """Bound the size of the published file by that of its columns in memory."""
-        others = [name for name in keep if name not in counts]
-        size = sum(batch.table.nbytes for batch in self.select(others).batches()) if others else 0
+        widths = {name: self._width(name) for name in keep if name not in counts}
+        unread = [name for name, bits in widths.items() if bits is None and name not in self.sizes]
+        for _ in self.select(unread).batches() if unread else ():
+            pass  # which measures them
+        size = sum(
+            self.sizes[name] if bits is None else self.rows * bits // 8 + self.rows // 8 + 1
+            for name, bits in widths.items()
+        )
         return bound_file(size + 8 * self.rows * len(counts), self.rows, len(keep) + len(counts))
 
     def write_released(
@@ -249,7 +265,7 @@ class ArrowFile(FileTable):
 
     @cached_property
     def _empty(self) -> ArrowTable:
-        return ArrowTable(self.schema.empty_table(), self.kind, from_file=True)
+        return ArrowTable(make_empty(self.schema), self.kind, from_file=True)
 
 
 def _chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
+from tallyveil.tables.arrow_values import make_counts, view_numbers
 from tallyveil.tables.base import Order
 
 __all__ = ["read_storage", "rebuild_array", "rebuild_table"]
@@ -67,10 +68,10 @@ def _rebuild(array: Any, order: Integers) -> Any:
         plain = pa.large_string() if kind == pa.string_view() else pa.large_binary()
         return _rebuild(array.cast(plain), order).cast(kind)
     if types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):
-        return _rebuild_nested(array.take(pa.array(order)))
+        return _rebuild_nested(array.take(make_counts(order)))
     if types.is_null(kind):
         return pa.nulls(len(array))
-    taken = array.take(pa.array(order))  # copies rows, and zeros for nulls
+    taken = array.take(make_counts(order))  # copies rows, and zeros for nulls
     if taken.null_count:
         return taken
     return pa.Array.from_buffers(kind, len(taken), [None, *taken.buffers()[1:]])
@@ -93,7 +94,7 @@ def _rebuild_nested(array: Any) -> Any:
     if word not in builders:
         raise TypeError(kind)
     builder, width = builders[word]
-    lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    lengths = view_numbers(array.value_lengths().fill_null(0))
     offsets = pa.array(np.append(0, np.cumsum(lengths)), width)
     values = array.flatten()
     return builder.from_arrays(offsets, _rebuild(values, np.arange(len(values))), mask=mask)

@@ -1,18 +1,14 @@
-"""Arrow tables written in pieces of a fixed number of rows, and their labels hashed."""
+"""Arrow tables written in pieces of a fixed number of rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tallyveil.tables.arrow_rebuild import rebuild_table
-from tallyveil.tables.hashes import EMPTY, Hashes, hash_numbers, hash_text
-from tallyveil.tables.text_column import TextColumn
+from tallyveil.tables.arrow_values import make_empty
 
-__all__ = ["bound_file", "hash_column", "text_column", "write_pieces"]
+__all__ = ["bound_file", "write_pieces"]
 
 GROUP_ROWS, FEW_COLUMNS = 1 << 20, 8
 """Rows of a group of a Parquet file, of so many columns; fewer for more columns."""
@@ -65,7 +61,7 @@ def _regroup(pieces: Iterable[Any], schema: Any, size: int) -> Iterator[Any]:
                 yield pa.concat_tables(waiting).combine_chunks()
                 waiting, rows, empty = [], 0, False
     if waiting or empty:
-        yield pa.concat_tables(waiting).combine_chunks() if waiting else schema.empty_table()
+        yield pa.concat_tables(waiting).combine_chunks() if waiting else make_empty(schema)
 
 
 def bound_file(size: int, rows: int, columns: int) -> int:
@@ -75,56 +71,3 @@ def bound_file(size: int, rows: int, columns: int) -> int:
     """
     groups = rows // _group_rows(columns) + 1
     return size + size // 6 + 4 * rows + (groups * columns << 12)
-
-
-def hash_column(column: Any) -> Hashes | None:
-    """Hash the labels of a column by its type; None for a type that is not hashed.
-
-    Labels are equal exactly if the values are: text (no value is the empty text), whole numbers,
-    doubles by their bits, days, true and false.
-    """
-    import pyarrow as pa
-
-    types, kind = pa.types, column.type
-    if types.is_string(kind) or types.is_large_string(kind):
-        pieces = [hash_text(text_column(chunk)) for chunk in column.chunks]
-    elif types.is_integer(kind) or kind in (pa.float32(), pa.float64()):
-        pieces = [_hash_values(chunk) for chunk in column.chunks]
-    elif types.is_date32(kind):
-        pieces = [_hash_values(chunk.view(pa.int32())) for chunk in column.chunks]
-    elif types.is_boolean(kind):
-        pieces = [_hash_values(chunk.cast(pa.uint8())) for chunk in column.chunks]
-    else:
-        return None
-    return np.concatenate(pieces) if pieces else np.zeros(0, np.uint64)
-
-
-def _hash_values(chunk: Any) -> Hashes:
-    if not chunk.null_count:
-        return hash_numbers(_to_numpy(chunk))
-    found = hash_numbers(_to_numpy(chunk.fill_null(0)))
-    found[np.asarray(chunk.is_null())] = EMPTY
-    return found
-
-
-def _to_numpy(chunk: Any) -> NDArray[Any]:
-    values: NDArray[Any] = chunk.to_numpy(zero_copy_only=False)
-    return values
-
-
-def text_column(chunk: Any) -> TextColumn:
-    """An array of strings as bytes; no value is the empty text."""
-    import pyarrow as pa
-
-    if chunk.null_count:
-        chunk = chunk.fill_null("")
-    kind = np.int64 if pa.types.is_large_string(chunk.type) else np.int32
-    _, offsets, text = chunk.buffers()
-    ends = np.frombuffer(offsets, kind, len(chunk) + 1, chunk.offset * np.dtype(kind).itemsize)
-    first, last = int(ends[0]), int(ends[-1])
-    buffer = np.frombuffer(text, np.uint8, last - first, first) if last > first else NOTHING
-    starts = (ends[:-1] - first).astype(np.int64)
-    return TextColumn(buffer, starts, np.diff(ends).astype(np.int64))
-
-
-NOTHING = np.zeros(0, np.uint8)

@@ -1,7 +1,7 @@
 """Find rows with the same labels in a table of any length, with bounded memory.
 
-Rows are hashed batch by batch. Up to `MOST_HELD` hashes are sorted in memory; more go as sorted
-runs to a temporary file without a name, which the system removes even if the program is killed.
+Rows are hashed batch by batch. Up to `MOST_HELD` hashes are sorted in memory; more go to a
+temporary file without a name, which the system removes even if the program is killed.
 Equal hashes are no proof: the rows that have them are read again and their labels compared.
 """
 
@@ -13,6 +13,7 @@ from typing import IO
 
 import numpy as np
 
+from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
 from tallyveil.tables.base import Table
 from tallyveil.tables.hashes import Hashes
@@ -21,6 +22,9 @@ __all__ = ["CANNOT_HASH", "find_repeat"]
 
 MOST_HELD = 1 << 23
 """Hashes that are sorted at once: 64 MiB."""
+
+MOST_BITS = 16
+"""Leading bits by which longer tables are parted, at the most."""
 
 CANNOT_HASH = -2
 """Said of a table whose labels have to be compared as codes."""
@@ -53,58 +57,51 @@ def _hash_batches(table: Table, names: Sequence[str]) -> Iterator[Hashes | None]
 
 
 class _Runs:
-    """Hashes in sorted runs: one in memory, or several in a file."""
+    """Hashes of batches: all in memory, or in a file where each batch is ordered by leading bits.
+
+    Equal hashes have equal leading bits, so a part of every batch is sorted at a time.
+    """
 
     def __init__(self, rows: int) -> None:
-        self.room = np.empty(min(rows, MOST_HELD), np.uint64)
-        self.filled = 0
         self.file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
-        parts = -(-rows // MOST_HELD) * 2
-        self.edges = np.array([part * 2**64 // parts for part in range(1, parts)], np.uint64)
-        self.cuts: list[list[int]] = []
-        """For every run in the file, where its part between two edges starts."""
+        self.bits = min((rows // MOST_HELD * 2).bit_length(), MOST_BITS)
+        self.held: list[Hashes] = []
+        self.cuts: list[Integers] = []
+        """For every batch in the file, where its parts start and where the last one ends."""
 
     def add(self, hashes: Hashes) -> None:
         """Take the hashes of a batch."""
-        while len(hashes):
-            taken = min(len(hashes), len(self.room) - self.filled)
-            self.room[self.filled : self.filled + taken] = hashes[:taken]
-            self.filled, hashes = self.filled + taken, hashes[taken:]
-            if self.filled == len(self.room) and len(hashes):
-                self._write()
-
-    def _write(self) -> None:
-        run = self.room[: self.filled]
-        run.sort()
-        start = sum(cuts[-1] - cuts[0] for cuts in self.cuts)
-        inner = np.searchsorted(run, self.edges).tolist()
-        self.cuts.append([start, *(start + cut for cut in inner), start + len(run)])
-        self.file.write(run.data)
-        self.filled = 0
+        if not self.bits:
+            self.held.append(hashes)
+            return
+        part = (hashes >> np.uint64(64 - self.bits)).astype(
+            np.uint16 if self.bits > 8 else np.uint8
+        )
+        self.file.write(hashes[np.argsort(part, kind="stable")].data)  # counts, does not compare
+        start = self.cuts[-1][-1] if self.cuts else 0
+        sizes = np.bincount(part, minlength=1 << self.bits)
+        self.cuts.append(np.cumsum(np.append(start, sizes)))
 
     def find_equal(self) -> Hashes:
         """The hashes that occur more than once, sorted."""
-        if not self.cuts:
-            run = self.room[: self.filled]
-            run.sort()
-            return _repeated(run)
-        self._write()
-        self.room = np.empty(0, np.uint64)
-        found = []
-        for part in range(len(self.edges) + 1):
-            pieces = [self._read(cuts[part], cuts[part + 1]) for cuts in self.cuts]
-            joined = np.concatenate(pieces)
-            joined.sort()
-            found.append(_repeated(joined))
-        return np.concatenate(found)
+        if not self.bits:
+            return _repeated(self.held)
+        self.file.flush()
+        return np.concatenate([_repeated(self._read(part)) for part in range(1 << self.bits)])
 
-    def _read(self, start: int, stop: int) -> Hashes:
-        self.file.seek(8 * start)
-        found: Hashes = np.frombuffer(self.file.read(8 * (stop - start)), np.uint64)
+    def _read(self, part: int) -> list[Hashes]:
+        """The hashes of one part, of every batch."""
+        found = []
+        for cuts in self.cuts:
+            start, stop = 8 * int(cuts[part]), 8 * int(cuts[part + 1])
+            self.file.seek(start)
+            found.append(np.frombuffer(self.file.read(stop - start), np.uint64))
         return found
 
 
-def _repeated(ordered: Hashes) -> Hashes:
+def _repeated(pieces: Sequence[Hashes]) -> Hashes:
+    ordered = np.concatenate(pieces) if pieces else np.zeros(0, np.uint64)
+    ordered.sort()
     return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
 
 

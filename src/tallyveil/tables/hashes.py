@@ -25,12 +25,17 @@ EMPTY = np.uint64(0x9E3779B97F4A7C15)
 
 
 def hash_numbers(values: NDArray[Any]) -> Hashes:
-    """Hash whole numbers of any type, or the bits of doubles; equal numbers have equal hashes."""
+    """Hash whole numbers of any type, or the bits of doubles; only equal numbers have equal hashes.
+
+    One multiplication by a secret odd number spreads them over the leading bits.
+    """
     if values.dtype.kind == "f":
         wide = values.astype(np.float64)
         wide[np.isnan(wide)] = np.nan
-        return _mix(wide.view(np.uint64))
-    return _mix(values.astype(np.int64 if values.dtype.kind == "i" else np.uint64).view(np.uint64))
+    else:
+        wide = values.astype(np.int64 if values.dtype.kind == "i" else np.uint64, copy=False)
+    found: Hashes = wide.view(np.uint64) * KEY
+    return found
 
 
 def hash_text(column: TextColumn) -> Hashes:
@@ -49,7 +54,7 @@ def hash_text(column: TextColumn) -> Hashes:
 
 def join_hashes(first: Hashes, second: Hashes) -> Hashes:
     """Hash two columns together, in this order."""
-    return _mix(first * FIRST + second)
+    return _mix(_mix(first) + second)
 
 
 def _mix(values: Hashes) -> Hashes:

@@ -6,9 +6,10 @@ import gzip
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-from tallyveil.errors import MissingExtraError, TableError
+from tallyveil.errors import TableError
+from tallyveil.tables.arrow_values import import_pyarrow
 from tallyveil.tables.wrapped import WrappedTable
 
 __all__ = ["PACKINGS", "PackedTable", "split_packing", "unpack"]
@@ -62,7 +63,7 @@ def pack(content: bytes, packing: str) -> bytes:
     """Compress bytes; the result holds no name and no time."""
     if packing == ".gz":
         return gzip.compress(content, compresslevel=6, mtime=0)
-    pa = _import_pyarrow()
+    pa = import_pyarrow()
     sink = pa.BufferOutputStream()
     with pa.CompressedOutputStream(sink, "zstd") as stream:
         stream.write(content)
@@ -95,14 +96,6 @@ def _unpack_gzip(content: bytes, most: int) -> bytes:
 
 
 def _unpack_zstd(content: bytes, most: int) -> bytes:
-    pa = _import_pyarrow()
+    pa = import_pyarrow()
     with pa.CompressedInputStream(pa.BufferReader(content), "zstd") as stream:
         return bytes(stream.read(most + 1))
-
-
-def _import_pyarrow() -> Any:
-    try:
-        import pyarrow as pa
-    except ImportError as missing:
-        raise MissingExtraError("pyarrow", "tables") from missing
-    return pa

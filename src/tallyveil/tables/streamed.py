@@ -149,7 +149,8 @@ class StreamedTable(Table):
         return buffer.getvalue()
 
     def largest_size(self) -> int:
-        """Bound the size of the file."""
+        """Bound the size of the file; a source that has changed is noticed before the debit."""
+        self.source.identity.require_same()
         return self.source.bound_released(self.released, self.keep)
 
     def write(self, file: IO[bytes]) -> None:
