@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tallyveil.arrays import Integers
 from tallyveil.certified.base import seal_claim
 from tallyveil.certified.mechanism import CertifiedGeometric, CertifiedMechanism, CertifiedNoise
 from tallyveil.errors import ArgumentError, CertificationError, QueryError
@@ -28,7 +29,7 @@ from tallyveil.proof.rounding import TOTAL
 from tallyveil.proof.weights import approximate_weights, pure_weights
 from tallyveil.query import Query, require_query
 
-__all__ = ["certify", "certify_geometric", "certify_noise"]
+__all__ = ["certify", "certify_geometric", "certify_noise", "make_weights"]
 
 LARGEST_REPAIR = 5e-3
 """How much of a row's probability `certify` moves at the very most before it refuses."""
@@ -88,15 +89,7 @@ def certify(
     if exact is None:
         raise ArgumentError("epsilon", "be given, because the mechanism states none")
     query, delta = mechanism.query, mechanism.exact_delta
-    if delta:
-        weights = approximate_weights(mechanism.matrix, query, exact, delta)
-    else:
-        mended = repair(mechanism, exact, target=target, loss=loss, prior=prior)
-        _refuse_large_repair(mended, mechanism, exact, _largest_round_off(query, exact))
-        weights = pure_weights(mended.mechanism.matrix, query, exact)
-    verdict = check_weights(weights, query.neighbours, exact, delta)
-    if not verdict.ok:
-        raise CertificationError(verdict.reason)
+    weights, verdict = make_weights(mechanism, exact, target, loss, prior)
     drawn = Mechanism(weights / TOTAL, query, exact, delta=delta, name=mechanism.name)
     moved = mass_moved(mechanism.matrix, drawn.matrix)
     if moved > LARGEST_REPAIR:
@@ -120,6 +113,27 @@ def certify(
         loss=_describe_loss(losses),
     )
     return CertifiedMechanism(claim, query, weights)
+
+
+def make_weights(
+    mechanism: Mechanism,
+    epsilon: Fraction,
+    target: ArrayLike | None = None,
+    loss: Loss = "absolute",
+    prior: Prior = None,
+) -> tuple[Integers, Verdict]:
+    """Integer weights for a matrix, and the verdict that proves them private."""
+    query, delta = mechanism.query, mechanism.exact_delta
+    if delta:
+        weights = approximate_weights(mechanism.matrix, query, epsilon, delta)
+    else:
+        mended = repair(mechanism, epsilon, target=target, loss=loss, prior=prior)
+        _refuse_large_repair(mended, mechanism, epsilon, _largest_round_off(query, epsilon))
+        weights = pure_weights(mended.mechanism.matrix, query, epsilon)
+    verdict = check_weights(weights, query.neighbours, epsilon, delta)
+    if not verdict.ok:
+        raise CertificationError(verdict.reason)
+    return weights, verdict
 
 
 def certify_geometric(query: Query, epsilon: Epsilon) -> CertifiedGeometric:

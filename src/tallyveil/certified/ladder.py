@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tallyveil.arrays import BigIntegers, Integers
 from tallyveil.certified.base import Certified, seal_claim
-from tallyveil.certified.certify import certify
+from tallyveil.certified.certify import make_weights
 from tallyveil.errors import ArgumentError, CertificationError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.mechanism import Mechanism
@@ -28,7 +28,7 @@ from tallyveil.proof import certificate as document
 from tallyveil.proof.costs import count_characters, require_few_products
 from tallyveil.proof.decimals import parse_table
 from tallyveil.proof.exponent import Growth
-from tallyveil.proof.levels import first_broken_level
+from tallyveil.proof.levels import first_broken_level, multiply_levels
 from tallyveil.proof.products import exact_product, ratio_holds
 from tallyveil.proof.ratios import Verdict
 from tallyveil.proof.rounding import TOTAL, round_rows
@@ -297,7 +297,7 @@ def check_levels(epsilons: Sequence[Epsilon]) -> tuple[Fraction, ...]:
 
 
 def _build_rungs(query: Query, levels: tuple[Fraction, ...]) -> list[Rung]:
-    tables = [certify(geometric(query, levels[0])).weights]
+    tables = [make_weights(geometric(query, levels[0]), levels[0])[0]]
     for number in range(1, len(levels)):
         tables.append(_certify_step(query, levels[: number + 1], tables))
     return _make_rungs(query, levels, tables)
@@ -306,11 +306,9 @@ def _build_rungs(query: Query, levels: tuple[Fraction, ...]) -> list[Rung]:
 def _make_rungs(query: Query, levels: Sequence[Fraction], tables: Sequence[Integers]) -> list[Rung]:
     """Every level with its distribution as doubles: the product of the tables up to it."""
     rungs: list[Rung] = []
-    for epsilon, weights in zip(levels, tables, strict=True):
+    for epsilon, weights, product in zip(levels, tables, multiply_levels(tables), strict=True):
         weights.setflags(write=False)
-        step = weights / TOTAL
-        matrix = rungs[-1].mechanism.matrix @ step if rungs else step
-        matrix /= matrix.sum(axis=1, keepdims=True)
+        matrix = product / product.sum(axis=1, keepdims=True)
         name = f"geometric, level epsilon {float(epsilon):g}"
         made = Mechanism(matrix, query, epsilon, name=name)
         ideal = geometric(query, epsilon).matrix

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ __all__ = [
     "VERSION",
     "canonical",
     "digest",
+    "is_canonical",
     "lines_sha256",
     "read_rows",
     "rows_text",
@@ -37,6 +39,7 @@ CERTIFICATE_FORMAT = "tallyveil-certificate"
 MECHANISM_FORMAT = "tallyveil-certified-mechanism"
 LADDER_FORMAT = "tallyveil-ladder"
 VERSION = 1
+WRITER = json.JSONEncoder(sort_keys=True, indent=1, allow_nan=False)
 
 INTEGERS = {"kind": "integers"}
 """The query of noise that is added to whole numbers, none of them bounded."""
@@ -51,13 +54,28 @@ def canonical(document: Mapping[str, Any]) -> str:
     >>> canonical({"b": 1, "a": [2]})
     '{\\n "a": [\\n  2\\n ],\\n "b": 1\\n}\\n'
     """
-    return json.dumps(document, sort_keys=True, indent=1, allow_nan=False) + "\n"
+    return WRITER.encode(document) + "\n"
+
+
+def is_canonical(document: Mapping[str, Any], content: bytes) -> bool:
+    """Whether `content` is the one text of a document, compared part by part.
+
+    >>> is_canonical({"a": 1}, b'{\\n "a": 1\\n}\\n'), is_canonical({"a": 1}, b'{"a": 1}')
+    (True, False)
+    """
+    at = 0
+    for part in WRITER.iterencode(document):
+        written = part.encode()
+        if not content.startswith(written, at):
+            return False
+        at += len(written)
+    return content[at:] == b"\n"
 
 
 def digest(certificate: Mapping[str, Any]) -> str:
     """SHA-256 of the certificate's canonical text without its own `digest`."""
     rest = {key: value for key, value in certificate.items() if key != "digest"}
-    return hashlib.sha256(canonical(rest).encode()).hexdigest()
+    return _hash_parts(part.encode() for part in chain(WRITER.iterencode(rest), ("\n",)))
 
 
 def seal(certificate: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,10 +14,15 @@ from numpy.typing import NDArray
 __all__ = ["parse_table", "read_table", "write_table"]
 
 GROUP = 10_000
-DIGITS = np.array([f"{group:04d}".encode() for group in range(GROUP)]).view(np.uint32)
-"""The four digits of every number below 10,000, as one word each."""
+FULL = b"".join(b"%04d" % group for group in range(GROUP))
+LEADING = b"\0\0\0\0" + b"".join((b"%d" % group).rjust(4, b"\0") for group in range(1, GROUP))
+GROUPS = np.frombuffer(FULL + LEADING, dtype=np.uint32)
+"""The four digits of every number below 10,000 as one word each, after other digits; then as the
+first digits of a number, where leading zeros are null bytes."""
 
-POWERS = np.array([10**power for power in range(1, 19)], dtype=np.int64)
+LAST = np.frombuffer(FULL + b"\0\0\0000" + LEADING[4:], dtype=np.uint32)
+"""The same for a number's last four digits: a zero alone is written."""
+
 CELLS_AT_ONCE = 1 << 15
 """Cells handled at once: the temporaries stay in cache."""
 
@@ -44,21 +49,22 @@ def parse_table(lines: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _write_block(block: NDArray[np.int64]) -> bytes:
-    """Twenty digits for every cell and what follows it, then leading zeros are left out."""
+    """Twenty digits for every cell and what follows it; null bytes are then left out."""
     cells, columns = block.reshape(-1), block.shape[1]
     if cells.size and cells.min() < 0:  # no table of weights, but it has a text
         return "".join(" ".join(map(str, row)) + "\n" for row in block.tolist()).encode()
     words = np.empty((len(cells), 6), dtype=np.uint32)
-    rest = cells
+    rest, group = cells.view(np.uint64), np.uint64(GROUP)
     for place in (4, 3, 2, 1, 0):
-        higher = rest // GROUP
-        words[:, place] = DIGITS[rest - higher * GROUP]
+        higher = rest // group
+        digits = rest - higher * group
+        digits += (higher == 0) * group
+        words[:, place] = np.take(LAST if place == 4 else GROUPS, digits.view(np.int64))
         rest = higher
-    text = words.view(np.uint8)[:, :21]
-    text[:, 20] = ord(" ")
-    text[columns - 1 :: columns, 20] = ord("\n")
-    length = np.searchsorted(POWERS, cells, side="right") + 1
-    return text[np.arange(21) >= 20 - length[:, None]].tobytes()
+    after = words.view(np.uint8)[:, 20:]
+    after[:] = np.frombuffer(b" \0\0\0", dtype=np.uint8)
+    after[columns - 1 :: columns, 0] = ord("\n")
+    return words.tobytes().translate(None, b"\0")
 
 
 def _read_blocks(lines: Sequence[str], *, canonical: bool) -> NDArray[np.int64]:

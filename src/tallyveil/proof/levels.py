@@ -12,18 +12,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
-from tallyveil.arrays import BigIntegers, Integers, Mask
+from tallyveil.arrays import BigIntegers, Floats, Integers, Mask
 from tallyveil.neighbours import Neighbours
 from tallyveil.proof.exponent import Growth
 from tallyveil.proof.products import exact_product, ratio_holds
 from tallyveil.proof.ratios import find_row_fault
+from tallyveil.proof.rounding import TOTAL
 from tallyveil.query import Query
 
-__all__ = ["find_broken_level", "first_broken_level"]
+__all__ = ["find_broken_level", "first_broken_level", "multiply_levels"]
 
 ROWS_AT_ONCE = 192
 """How many rows of a product are built at once."""
@@ -82,6 +84,30 @@ def first_broken_level(
                 broken = level
                 break
     return None if broken == len(tables) else broken + 1
+
+
+def multiply_levels(tables: Sequence[Integers]) -> list[Floats]:
+    """The distribution of every level as doubles: the products of the tables up to it.
+
+    >>> [made.tolist() for made in multiply_levels([np.array([[2**62]])])]
+    [[[1.0]]]
+    """
+    chain, size = _Chain.of(tables), len(tables[0])
+    made = [np.empty((size, size)) for _ in tables]
+    for start in range(0, size, ROWS_AT_ONCE):
+        stop = min(size, start + ROWS_AT_ONCE)
+        first, window = chain.take_window(0, slice(start, stop), start, stop)
+        x = chain.constants[0][start:stop, None] / TOTAL
+        near = window / TOTAL
+        for level, whole in enumerate(made):
+            if level:
+                inner = slice(first, first + near.shape[1])
+                x = np.hstack([x, near @ (chain.constants[level][inner, None] / TOTAL)])
+                first, window = chain.take_window(level, inner, inner.start, inner.stop)
+                near = near @ (window / TOTAL)
+            whole[start:stop] = x @ chain.shares[level]
+            whole[start:stop, first : first + near.shape[1]] += near
+    return made
 
 
 def _block_holds(rows: _Rows, width: int, growth: Growth) -> bool:
@@ -143,23 +169,37 @@ class _Chain:
         constants = [weights.min(axis=1) for weights in tables]
         size = len(tables[0])
         sums = [np.ones((1, size), dtype=object)]
-        for weights in tables[1:]:
-            moved = exact_product(sums[-1], weights)
-            sums.append(np.vstack([moved, np.ones((1, size), dtype=object)]))
         reaches = [
             _find_reach(weights, constant)
             for weights, constant in zip(tables, constants, strict=True)
         ]
+        for weights, constant, reach in zip(tables[1:], constants[1:], reaches[1:], strict=True):
+            moved = _move_sums(sums[-1], weights, constant, reach)
+            sums.append(np.vstack([moved, np.ones((1, size), dtype=object)]))
         return cls(tables, constants, reaches, sums, (53 - size.bit_length()) // 2)
+
+    @cached_property
+    def shares(self) -> list[Floats]:
+        """`sums` as doubles, in shares of a row."""
+        return [
+            np.array([row / TOTAL ** (len(sums) - 1 - at) for at, row in enumerate(sums)], float)
+            for sums in self.sums
+        ]
+
+    def take_window(self, level: int, rows: slice, start: int, stop: int) -> tuple[int, Integers]:
+        """Some rows of a table without their constants, from the column where they may differ.
+
+        The rows are those of the answers `start` to `stop`.
+        """
+        reach = self.reaches[level]
+        first, last = max(0, start - reach), stop + reach
+        return first, self.tables[level][rows, first:last] - self.constants[level][rows, None]
 
     def build_rows(self, start: int, stop: int) -> Iterator[_Rows]:
         """Rows start..stop of every level, one level after the other."""
-        size = len(self.tables[0])
-        first, last = max(0, start - self.reaches[0]), min(size, stop + self.reaches[0])
-        constant = self.constants[0][start:stop, None]
-        window = self.tables[0][start:stop, first:last] - constant
+        first, window = self.take_window(0, slice(start, stop), start, stop)
         rows = _Rows(
-            constant.astype(object),
+            self.constants[0][start:stop, None].astype(object),
             self.sums[0],
             np.stack(list(_split(window, self.bits))),
             first,
@@ -172,15 +212,26 @@ class _Chain:
 
     def _step(self, rows: _Rows, level: int) -> _Rows:
         """`rows` times the next table: its window, and what its constants add to each row."""
-        size, reach = len(self.tables[level]), self.reaches[level]
         inner = slice(rows.first, rows.first + rows.limbs.shape[2])
-        first, last = max(0, inner.start - reach), min(size, inner.stop + reach)
+        first, window = self.take_window(level, inner, inner.start, inner.stop)
         constant = self.constants[level][inner, None]
-        window = self.tables[level][inner, first:last] - constant
         limbs = _multiply(rows.limbs, np.hstack([window, constant]), self.bits)
         added = _join(limbs[:, :, -1], self.bits)[:, None]
         x = np.hstack([rows.x, added])
         return _Rows(x, self.sums[level], limbs[:, :, :-1], first, self.bits)
+
+
+def _move_sums(sums: BigIntegers, weights: Integers, constant: Integers, reach: int) -> BigIntegers:
+    """``sums @ weights``: what the constants add to every column, and windows of columns."""
+    size = len(weights)
+    moved = np.empty(sums.shape, dtype=object)
+    moved[:] = exact_product(sums, constant[:, None])
+    for start in range(0, size, ROWS_AT_ONCE):
+        stop = min(size, start + ROWS_AT_ONCE)
+        rows = slice(max(0, start - reach), stop + reach)
+        window = weights[rows, start:stop] - constant[rows, None]
+        moved[:, start:stop] += exact_product(sums[:, rows], window)
+    return moved
 
 
 def _find_reach(weights: Integers, constant: Integers) -> int:

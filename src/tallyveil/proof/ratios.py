@@ -7,7 +7,7 @@ integers; no double decides anything.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tallyveil.arrays import Integers
 from tallyveil.errors import VerificationError
 from tallyveil.neighbours import Neighbours
-from tallyveil.proof.exponent import Growth
+from tallyveil.proof.exponent import CELLS_AT_ONCE, Growth
 from tallyveil.proof.rounding import TOTAL, TOTAL_BITS
 
 __all__ = [
@@ -127,7 +127,10 @@ def find_row_fault(weights: Integers) -> str | None:
         row = int(np.argmax(((weights < 0) | (weights > TOTAL)).any(axis=1)))
         return f"Row {row} has a weight outside 0..2^{TOTAL_BITS}."
     # Two halves, because a sum of many large weights could wrap around 2^64.
-    high, low = (weights >> 31).sum(axis=1), (weights & 0x7FFFFFFF).sum(axis=1)
+    high, low = np.empty((2, len(weights)), dtype=np.int64)
+    for part in _split_rows(weights):
+        high[part] = (weights[part] >> 31).sum(axis=1)
+        low[part] = (weights[part] & 0x7FFFFFFF).sum(axis=1)
     carry = low >> 31
     wrong = (high + carry != TOTAL >> 31) | (low & 0x7FFFFFFF != 0)
     if wrong.any():
@@ -138,25 +141,52 @@ def find_row_fault(weights: Integers) -> str | None:
 def find_broken_cell(weights: Integers, caps: Integers, neighbours: Neighbours) -> Cell | None:
     """The cell with w[i, j] > floor(ratio w[k, j]) by most in the first block that has one."""
     for i, k, top, cap in _iterate_comparisons(weights, caps, neighbours):
-        excess = top - cap
-        if (excess > 0).any():
-            return _pick_cell(weights, i, k, excess)
+        if any((top[part] > cap[part]).any() for part in _split_rows(top)):
+            return _pick_cell(weights, i, k, *_find_largest(np.subtract, top, cap))
     return None
 
 
 def _find_worst_cell(weights: Integers, neighbours: Neighbours) -> Cell:
     """The largest ratio, compared exactly among each block's float maxima."""
-    floats = weights.astype(float)
+    # Where all pairs are neighbours, the largest weight of a column is looked for among doubles.
+    values = weights.astype(float) if neighbours.kind == "complete" else weights
     best: Cell | None = None
-    for i, k, top, bottom in _iterate_comparisons(floats, floats, neighbours):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(top == bottom, 1.0, top / bottom)
-        cell = _pick_cell(weights, i, k, ratio)
+    for i, k, top, bottom in _iterate_comparisons(values, values, neighbours):
+        cell = _pick_cell(weights, i, k, *_find_largest(_divide, top, bottom))
         if best is None or (cell.weights[0] * best.weights[1] > best.weights[0] * cell.weights[1]):
             best = cell
     if best is None:
         raise VerificationError("The query has no neighbours.")
     return best
+
+
+def _divide(top: NDArray[Any], bottom: NDArray[Any]) -> NDArray[Any]:
+    """Ratios as doubles, 1 where both are equal."""
+    first, second = top.astype(float), bottom.astype(float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio: NDArray[Any] = first / second
+    ratio[first == second] = 1.0
+    return ratio
+
+
+def _find_largest(
+    measure: Callable[[Any, Any], NDArray[Any]], top: NDArray[Any], bottom: NDArray[Any]
+) -> tuple[int, int]:
+    """The first row and column where `measure(top, bottom)` is largest."""
+    place, largest = (0, 0), None
+    for part in _split_rows(top):
+        found = measure(top[part], bottom[part])
+        at, j = np.unravel_index(int(found.argmax()), found.shape)
+        if largest is None or found[at, j] > largest:
+            place, largest = (part.start + int(at), int(j)), found[at, j]
+    return place
+
+
+def _split_rows(table: NDArray[Any]) -> Iterator[slice]:
+    """Some rows at a time, so that what is worked out of them stays in cache."""
+    rows = max(1, CELLS_AT_ONCE // max(1, table.shape[1]))
+    for start in range(0, len(table), rows):
+        yield slice(start, start + rows)
 
 
 def _iterate_comparisons(
@@ -179,12 +209,12 @@ def _iterate_comparisons(
         yield index[first][:, None], index[second][:, None], upper[first], lower[second]
 
 
-def _pick_cell(weights: Integers, i: Integers, k: Integers, measure: NDArray[Any]) -> Cell:
-    """The cell of a block where `measure` is largest."""
-    at, j = np.unravel_index(int(measure.argmax()), measure.shape)
-    likelier = int(np.broadcast_to(i, measure.shape)[at, j])
-    rarer = int(np.broadcast_to(k, measure.shape)[at, j])
-    return Cell(likelier, rarer, int(j), (int(weights[likelier, j]), int(weights[rarer, j])))
+def _pick_cell(weights: Integers, i: Integers, k: Integers, at: int, j: int) -> Cell:
+    """The cell of a block in this row and column of it."""
+    shape = (len(i), weights.shape[1])
+    likelier = int(np.broadcast_to(i, shape)[at, j])
+    rarer = int(np.broadcast_to(k, shape)[at, j])
+    return Cell(likelier, rarer, j, (int(weights[likelier, j]), int(weights[rarer, j])))
 
 
 def hockey_stick(weights: Integers, caps: Integers, neighbours: Neighbours) -> tuple[int, int, int]:

@@ -227,10 +227,10 @@ def close_ratios(
     # On a band, one pass down and one up reach every row: a detour is never shorter.
     size, width = neighbours.size, neighbours.width
     for i in range(1, size):
-        above = closed[max(0, i - width) : i].max(axis=0)
+        above = closed[i - 1] if width == 1 else closed[max(0, i - width) : i].max(axis=0)
         np.maximum(closed[i], demand(above), out=closed[i])
     for i in range(size - 2, -1, -1):
-        below = closed[i + 1 : i + 1 + width].max(axis=0)
+        below = closed[i + 1] if width == 1 else closed[i + 1 : i + 1 + width].max(axis=0)
         np.maximum(closed[i], demand(below), out=closed[i])
     return closed
 

@@ -113,7 +113,7 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise VerificationError("Not a certified mechanism: the file holds no JSON object.")
     if data.get("format") in (document.CERTIFICATE_FORMAT, document.MECHANISM_FORMAT) and (
-        document.canonical(data).encode() != content
+        not document.is_canonical(data, content)
     ):
         raise VerificationError("The file is not in canonical form: some byte was changed.")
     return data
