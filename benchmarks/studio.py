@@ -204,8 +204,8 @@ def _click_once(browser: Browser, out: str, found: dict[str, Any]) -> None:
     timed("design", "POST", "/design/solve", design)
     timed("choices", "POST", f"{base}/choices", {"choices": choices})
     page = timed("page", "GET", f"{base}/release").decode()
-    request = re.search(r'data-request="([^"]+)"', page)
-    message = {"request": request[1] if request else "", "out": out, "dataset": "cases"}
+    keys = dict(re.findall(r'data-(request|plan)="([^"]+)"', page))
+    message = {**keys, "out": out, "dataset": "cases"}
     start = time.perf_counter()
     for _ in range(30):
         status, content = browser.send("POST", f"{base}/release", message)

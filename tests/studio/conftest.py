@@ -49,12 +49,16 @@ class Client(TestClient):
     def choose(self, base, **choices):
         return self.send_json(f"{base}/choices", {"choices": choices})
 
-    def find_request(self, base):
-        return re.search(r'data-request="([^"]+)"', self.get(f"{base}/release").text)[1]
+    def find_keys(self, base):
+        """What the button of a release sends: its key, and the plan that is shown."""
+        shown = self.get(f"{base}/release").text
+        return {
+            name: re.search(rf'data-{name}="([^"]+)"', shown)[1] for name in ("request", "plan")
+        }
 
-    def release(self, base, out, dataset=None):
+    def release(self, base, out, dataset="cases"):
         """Press the button, and wait."""
-        message = {"request": self.find_request(base), "out": out, "dataset": dataset}
+        message = {**self.find_keys(base), "out": out, "dataset": dataset}
         started = self.send_json(f"{base}/release", message)
         assert started.status_code == 200, started.text
         return self.follow(started.json()["job"])
@@ -122,7 +126,10 @@ class Server:
             text=True,
             env={**os.environ, "TMPDIR": str(self.temporary), "COLUMNS": "300"},
         )
-        self.address = re.search(r"http://\S+", self.process.stdout.readline())[0]
+        said = self.process.stdout.readline()
+        found = re.search(r"http://\S+", said)
+        assert found, said + self.process.communicate(timeout=60)[0]
+        self.address = found[0]
         self.seconds = time.perf_counter() - start
         self.origin = self.address.partition("/open")[0]
 

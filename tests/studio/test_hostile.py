@@ -178,6 +178,14 @@ HOSTILE = {
     ),
     # steps out of order, and again
     "a release without its key": (post("{d}/release", {"out": "x", "dataset": "cases"}), 409),
+    "a release of an old plan": (
+        lambda c, d: c.send_json(f"{d}/release", {**c.find_keys(d), "plan": "0", "out": "x"}),
+        409,
+    ),
+    "a release that nobody pays": (
+        lambda c, d: c.send_json(f"{d}/release", {**c.find_keys(d), "out": "x", "dataset": None}),
+        422,
+    ),
     "a release with an old key": (post("{d}/release", {"request": "old", "out": "x"}), 409),
     "a zip before the release": (get("{d}/zip"), 404),
     "a page before the release": (get("{d}/page"), 404),

@@ -52,7 +52,7 @@ def test_pressing_again_is_the_same_release_and_one_debit(client, place):
     base = client.open_demo()
     client.choose(base, **CHOSEN)
     before = spent(place)
-    message = {"request": client.find_request(base), "out": "pressed", "dataset": "cases"}
+    message = {**client.find_keys(base), "out": "pressed", "dataset": "cases"}
     answers = [client.send_json(f"{base}/release", message).json() for _ in range(5)]
     assert len({answer["job"] for answer in answers}) == 1
     assert client.follow(answers[0]["job"])["state"] == "done"
@@ -66,12 +66,12 @@ def test_pressing_again_is_the_same_release_and_one_debit(client, place):
 def test_another_release_needs_another_press_of_another_button(client, place):
     base = client.open_demo()
     client.choose(base, **CHOSEN)
-    old = client.find_request(base)
+    old = client.find_keys(base)
     assert client.release(base, "first of two", "cases")["state"] == "done"
     assert client.send_json(f"{base}/again").status_code == 200
-    late = client.send_json(f"{base}/release", {"request": old, "out": "late", "dataset": "cases"})
+    late = client.send_json(f"{base}/release", {**old, "out": "late", "dataset": "cases"})
     assert late.status_code == 409
-    assert client.find_request(base) != old
+    assert client.find_keys(base)["request"] != old["request"]
     assert client.release(base, "second of two", "cases")["state"] == "done"
 
 
@@ -102,7 +102,7 @@ def test_a_cancelled_job_costs_nothing_and_leaves_nothing(client, studio, place)
     base = client.open_demo()
     client.choose(base, **CHOSEN)
     before = spent(place)
-    message = {"request": client.find_request(base), "out": "cancelled", "dataset": "cases"}
+    message = {**client.find_keys(base), "out": "cancelled", "dataset": "cases"}
     job = client.send_json(f"{base}/release", message).json()["job"]
     assert client.send_json(f"/jobs/{job}/cancel").json() == {"cancelled": True}
     ended = client.follow(job)
@@ -116,7 +116,7 @@ def test_two_presses_at_the_same_moment_are_one(client, place):
     base = client.open_demo()
     client.choose(base, **CHOSEN)
     before = spent(place)
-    message = {"request": client.find_request(base), "out": "together", "dataset": "cases"}
+    message = {**client.find_keys(base), "out": "together", "dataset": "cases"}
     jobs = []
 
     def press():
@@ -256,7 +256,7 @@ def test_choices_are_known_names_of_known_kinds():
 def test_the_answers_of_a_job_are_events(client):
     base = client.open_demo()
     client.choose(base, **CHOSEN)
-    message = {"request": client.find_request(base), "out": "events", "dataset": "cases"}
+    message = {**client.find_keys(base), "out": "events", "dataset": "cases"}
     job = client.send_json(f"{base}/release", message).json()["job"]
     answer = client.get(f"/jobs/{job}/events")
     assert answer.headers["content-type"].startswith("text/event-stream")

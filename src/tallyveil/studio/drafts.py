@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
 import uuid
 from dataclasses import dataclass, field
@@ -45,6 +47,12 @@ class Draft:
     def names(self) -> tuple[str, ...]:
         """The columns of the table."""
         return tuple(column["name"] for column in self.columns)
+
+    @property
+    def plan(self) -> str:
+        """A digest of everything that was chosen: what is released is what the page showed."""
+        content = json.dumps([self.choices, self.names], sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:32]
 
     def place(self, ledger: str | None, folder: Path | None = None) -> Place:
         """Where everything is, for a preview or, with a folder, for the release."""

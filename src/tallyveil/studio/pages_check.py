@@ -62,7 +62,11 @@ class _Pages:
             place = self.studio.uploads.new_folder()
         bundles = self.studio.bundles
         while len(bundles) >= MOST_BUNDLES:
-            self.studio.uploads.remove(bundles.pop(next(iter(bundles))))
+            oldest = next(iter(bundles))
+            self.studio.uploads.remove(bundles.pop(oldest))
+            self.studio.opened.pop(oldest, None)
+        for other in bundles.values():
+            self.studio.uploads.count(other)  # what was unpacked since
         key = self.studio.new_key()
         bundles[key] = place
         return JSONResponse({"bundle": key})
@@ -96,14 +100,16 @@ class _Pages:
         dataset = given.get("dataset")
         if dataset is not None and not isinstance(dataset, str):
             raise RefusedError(400, "The dataset cannot be read.")
-        asked = {"folder": str(place), "ledger": self.studio.ledger, "dataset": dataset}
+        asked = {"folder": str(place), "room": self.studio.uploads.room}
+        asked |= {"ledger": self.studio.ledger, "dataset": dataset}
         job = self.studio.jobs.start("check", asked)
         return JSONResponse({"job": job.id})
 
     async def open(self, request: Request) -> Response:
         await read_body(request)
         key, place = request.path_params["bundle"], self._find(request)
-        seen = await self.studio.ask(request, "read_release", folder=str(place))
+        asked = {"folder": str(place), "room": self.studio.uploads.room}
+        seen = await self.studio.ask(request, "read_release", **asked)
         self.studio.opened[key] = seen.pop("folder")
         return JSONResponse(seen)
 

@@ -213,8 +213,9 @@ class _Steps:
 
     async def preview(self, request: Request) -> Response:
         draft, given = await self._store(request)
+        plan = draft.plan
         seen = await self._ask(request, draft, "preview", confidence=read_confidence(given))
-        return JSONResponse(seen)
+        return JSONResponse({**seen, "plan": plan})
 
     async def epsilon(self, request: Request) -> Response:
         draft, given = await self._store(request)
@@ -250,6 +251,14 @@ class _Steps:
         draft, given = await self._store(request)
         if given.get("request") != draft.request:
             raise RefusedError(409, "This page is out of date: open the release step again.")
+        if given.get("plan") != draft.plan:
+            raise RefusedError(
+                409,
+                "The plan was changed after this page was opened, perhaps in another tab: reload "
+                "it and read the plan again.",
+            )
+        if self.studio.ledger is not None and draft.dataset is None:
+            raise RefusedError(422, "Choose the dataset that pays: a ledger is open.")
         out = check_folder_name(given.get("out"))
         with draft.guard:
             job = draft.job

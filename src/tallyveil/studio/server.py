@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import signal
 import socket
 import sys
 import threading
 import webbrowser
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import uvicorn
@@ -42,7 +43,8 @@ def make_studio(folder: Path, ledger: str | None, uploads: Uploads | None = None
         raise UsageError(f"There is no folder {str(folder)!r}.")
     if ledger is not None:
         Ledger(ledger).accounts()  # one that cannot be read is refused before anything starts
-    return Studio(folder.resolve(), uploads or Uploads(), Workers(TASKS), ledger)
+    uploads = uploads or Uploads()
+    return Studio(folder.resolve(), uploads, Workers(TASKS, private=uploads.folder), ledger)
 
 
 def build_app(studio: Studio, port: int) -> Guard:
@@ -157,10 +159,14 @@ def run_studio(
             ws="none",
             http="h11",
         )
+        server = _Server(config, ready)
+        if hasattr(signal, "SIGHUP"):  # the terminal's window was closed
+            signal.signal(signal.SIGHUP, server.handle_exit)
         try:
-            _Server(config, ready).run(sockets=[listener])
+            server.run(sockets=[listener])
         except KeyboardInterrupt:
             pass
         finally:
             studio.close()
-            sys.stdout.flush()
+            with suppress(OSError):
+                sys.stdout.flush()

@@ -1,7 +1,8 @@
 """Files that a browser hands over: streamed into a private folder that does not outlive us.
 
-Every run has a folder of its own, readable by its owner alone, which a lock keeps. It is removed
-at exit; what a killed run left is removed when the next one starts, since its lock died with it.
+Every run has a folder of its own, readable by its owner alone. The studio and each of its worker
+processes hold a lock on it. It is removed at exit; what a killed run left is removed when the next
+one starts, since the locks died with it, but not from under a release that is still being made.
 No name that a browser sends becomes part of a path.
 """
 
@@ -39,6 +40,7 @@ __all__ = [
     "Uploads",
     "check_inner_name",
     "find_ending",
+    "hold_folder",
     "unpack_zip",
 ]
 
@@ -91,18 +93,29 @@ class Uploads:
         _remove_abandoned(self.base)
         self.folder = self.base / f"run-{uuid.uuid4().hex}"
         self.folder.mkdir(mode=0o700)
-        self._lock = _lock_folder(self.folder)
-        self._taken = 0
+        self._lock = hold_folder(self.folder)
+        self._taken: dict[Path, int] = {}
+
+    @property
+    def room(self) -> int:
+        """Bytes that may still come."""
+        return max(self.most - sum(self._taken.values()), 0)
 
     def new_folder(self) -> Path:
         """An empty folder for one thing that is handed over."""
         place = self.folder / uuid.uuid4().hex
         place.mkdir(mode=0o700)
+        self._taken[place] = 0
         return place
+
+    def count(self, place: Path) -> None:
+        """Count what lies in a folder by now, such as what was unpacked there."""
+        if place in self._taken:
+            self._taken[place] = sum(f.stat().st_size for f in place.rglob("*") if f.is_file())
 
     async def receive(self, stream: AsyncIterator[bytes], target: Path) -> int:
         """Write a stream to the new file `target` and count it; a refusal leaves no file."""
-        size = 0
+        size, place = 0, self._place_of(target)
         try:
             handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with open(handle, "wb") as file:
@@ -111,22 +124,22 @@ class Uploads:
                         part = await asyncio.wait_for(anext(stream), self.patience)
                     except StopAsyncIteration:
                         break
+                    self._require_room(size + len(part), len(part))
                     size += len(part)
-                    self._require_room(size)
+                    self._taken[place] += len(part)
                     file.write(part)
-        except TimeoutError:
+        except BaseException as problem:
             target.unlink(missing_ok=True)
-            raise RefusedError(408, "The file came too slowly and was given up.") from None
-        except BaseException:
-            target.unlink(missing_ok=True)
+            if place in self._taken:
+                self._taken[place] -= size
+            if isinstance(problem, TimeoutError):
+                raise RefusedError(408, "The file came too slowly and was given up.") from None
             raise
-        self._taken += size
         return size
 
     def remove(self, place: Path) -> None:
         """Delete what was handed over."""
-        if place.is_relative_to(self.folder) and place != self.folder:
-            self._taken -= sum(f.stat().st_size for f in place.rglob("*") if f.is_file())
+        if self._taken.pop(place, None) is not None:
             shutil.rmtree(place, ignore_errors=True)
 
     def close(self) -> None:
@@ -138,10 +151,14 @@ class Uploads:
         with suppress(OSError):
             self.base.rmdir()
 
-    def _require_room(self, size: int) -> None:
+    def _place_of(self, target: Path) -> Path:
+        """The folder that holds what was handed over together with a file."""
+        return self.folder / target.relative_to(self.folder).parts[0]
+
+    def _require_room(self, size: int, more: int) -> None:
         if size > self.largest:
             raise RefusedError(413, f"A file may have at most {self.largest:,} bytes.")
-        if self._taken + size > self.most:
+        if more > self.room:
             raise RefusedError(
                 413, "There is no room for more files: close tables you no longer need."
             )
@@ -167,7 +184,17 @@ def unpack_zip(archive: Path, target: Path, most: int) -> Path:
     stay inside, links and other special files are refused.
     """
     target.mkdir(mode=0o700)
-    left = most
+    try:
+        _unpack(archive, target, most)
+    except BaseException:
+        shutil.rmtree(target, ignore_errors=True)  # half of a zip is not looked at
+        raise
+    inner = list(target.iterdir())
+    return inner[0] if len(inner) == 1 and inner[0].is_dir() else target
+
+
+def _unpack(archive: Path, target: Path, left: int) -> None:
+    """Write what a zip holds, of at most `left` bytes, or refuse it."""
     try:
         with zipfile.ZipFile(archive) as packed:
             listed = packed.infolist()
@@ -190,8 +217,6 @@ def unpack_zip(archive: Path, target: Path, most: int) -> Path:
         raise RefusedError(400, "The zip holds two files of one name.") from None
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, ValueError, EOFError):
         raise RefusedError(400, "The file is not a zip that can be read.") from None
-    inner = list(target.iterdir())
-    return inner[0] if len(inner) == 1 and inner[0].is_dir() else target
 
 
 def check_inner_name(name: str) -> tuple[str, ...]:
@@ -229,13 +254,13 @@ def _make_private(folder: Path) -> None:
     os.chmod(folder, 0o700)
 
 
-def _lock_folder(folder: Path) -> int:
-    """The lock that lives as long as this process, or -1 where there are none."""
+def hold_folder(folder: Path, *, alone: bool = False) -> int:
+    """A lock that lives as long as this process, shared unless `alone`; -1 where there are none."""
     if fcntl is None:
         return -1
     lock = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(lock)
         raise
@@ -248,5 +273,8 @@ def _remove_abandoned(base: Path) -> None:
         return
     for folder in base.glob("run-*"):
         with suppress(OSError):
-            os.close(_lock_folder(folder))
-            shutil.rmtree(folder)
+            lock = hold_folder(folder, alone=True)
+            try:
+                shutil.rmtree(folder)
+            finally:
+                os.close(lock)

@@ -24,35 +24,35 @@ from tallyveil.studio.workers import Say
 
 __all__ = ["check", "describe_matrix", "open_release"]
 
-LARGEST_RELEASE = 1 << 30
-"""Bytes that a zip may hold."""
-
 WIDEST_MAP = 400
 """Up to this many answers a matrix is drawn."""
 
 
-def open_release(folder: Path) -> Path:
-    """The release in a folder that was handed over: unpacked, and without a folder around it."""
+def open_release(folder: Path, room: int) -> Path:
+    """The release in a folder that was handed over: unpacked, and without a folder around it.
+
+    What is unpacked has at most `room` bytes.
+    """
     files = [path for path in folder.iterdir() if path.is_file()]
     if len(files) == 1 and files[0].suffix.lower() == ".zip":
         unpacked = folder / "unpacked"
         if unpacked.is_dir():
             inner = list(unpacked.iterdir())
             return inner[0] if len(inner) == 1 and inner[0].is_dir() else unpacked
-        return unpack_zip(files[0], unpacked, LARGEST_RELEASE)
+        return unpack_zip(files[0], unpacked, room)
     inner = list(folder.iterdir())
     return inner[0] if len(inner) == 1 and inner[0].is_dir() else folder
 
 
 def check(
-    say: Say, *, folder: str, ledger: str | None = None, dataset: str | None = None
+    say: Say, *, folder: str, room: int, ledger: str | None = None, dataset: str | None = None
 ) -> dict[str, Any]:
     """The verdict on a release folder, a zip of one, or a single mechanism's file."""
     say("opening")
-    place = open_release(Path(folder))
+    place = open_release(Path(folder), room)
     is_release = (place / RECEIPT).exists() or any(place.glob("level-*"))
     files = [path for path in place.iterdir() if path.is_file()]
-    if not is_release and 0 < len(files) <= 2 and place == Path(folder):
+    if not is_release and 0 < len(files) <= 2:
         chosen = next((p for p in files if p.name.startswith("mechanism")), files[0])
         say("proving")
         return _check_file(chosen)

@@ -20,9 +20,9 @@ __all__ = ["read_count", "read_release", "read_totals"]
 MOST_GROUPS = 300
 
 
-def read_release(say: Say, *, folder: str) -> dict[str, Any]:
+def read_release(say: Say, *, folder: str, room: int) -> dict[str, Any]:
     """What a release holds: its promise, its columns, what can be asked of it."""
-    place = open_release(Path(folder))
+    place = open_release(Path(folder), room)
     if not (place / RECEIPT).is_file():
         place = next((p for p in sorted(place.glob("level-*")) if (p / RECEIPT).is_file()), place)
     receipt = read_receipt(place)

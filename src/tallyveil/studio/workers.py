@@ -8,17 +8,20 @@ process costs nothing; from then on it is left to finish, even if the studio is 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import queue
 import signal
 import sys
+import tempfile
 import threading
-import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, NoReturn
 
 from tallyveil.studio.errors import RefusedError, describe_problem
+from tallyveil.studio.uploads import hold_folder
 
 __all__ = ["EndedError", "Say", "Worker", "Workers", "serve_calls"]
 
@@ -28,15 +31,26 @@ Task = Callable[..., Any]
 CONFIRMED = "debiting the ledger"
 """The stage that the library's transaction cannot go back from."""
 
+LONGEST_TEMPORARY = 60
+"""Bytes of the path of temporary files that leave room for a socket's name."""
+
 
 class EndedError(Exception):
     """The process was ended before its work was done."""
 
 
-def serve_calls(tasks: str, connection: Connection, warm: bool) -> None:
-    """Answer calls until the other end is closed: the main function of a worker process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the studio decides what is given up
+def serve_calls(tasks: str, connection: Connection, warm: bool, private: Path | None) -> None:
+    """Answer calls until the other end is closed: the main function of a worker process.
+
+    Its temporary files are in the folder `private`, which is held as long as the process lives.
+    """
+    for given in (signal.SIGINT, getattr(signal, "SIGHUP", None)):
+        if given is not None:
+            signal.signal(given, signal.SIG_IGN)  # the studio decides what is given up
     signal.signal(signal.SIGTERM, _leave)
+    if private is not None:
+        hold_folder(private)
+        tempfile.tempdir = os.environ["TMPDIR"] = str(private)
     from importlib import import_module
 
     known: Mapping[str, Task] = import_module(tasks).TASKS
@@ -78,15 +92,19 @@ def _answer(task: Task, given: Mapping[str, Any], connection: Connection) -> tup
     except (EOFError, BrokenPipeError):
         sys.exit(0)
     except Exception as problem:
-        if "--debug" in sys.argv:  # pragma: no cover
-            traceback.print_exc()
         known = type(problem).__module__.startswith("tallyveil")
         return "refused", (422 if known else 500, describe_problem(problem))
 
 
 def _find_context(tasks: str) -> Any:
-    """New processes from a server that has loaded the tasks; from scratch where there is none."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
+    """New processes from a server that has loaded the tasks; from scratch where there is none.
+
+    Such a server is reached by a socket among the temporary files, whose path must not be long.
+    """
+    if (
+        "forkserver" not in multiprocessing.get_all_start_methods()
+        or len(os.fsencode(tempfile.gettempdir())) > LONGEST_TEMPORARY
+    ):
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([tasks])
@@ -96,10 +114,10 @@ def _find_context(tasks: str) -> Any:
 class Worker:
     """One process and the line to it."""
 
-    def __init__(self, tasks: str, warm: bool) -> None:
+    def __init__(self, tasks: str, warm: bool, private: Path | None) -> None:
         context = _find_context(tasks)
         self.connection, other = context.Pipe()
-        self.process = context.Process(target=serve_calls, args=(tasks, other, warm))
+        self.process = context.Process(target=serve_calls, args=(tasks, other, warm, private))
         self.process.start()
         other.close()
         self._ready = False
@@ -145,8 +163,8 @@ class Worker:
 class Workers:
     """A few warm processes, and as many more as there are confidential jobs."""
 
-    def __init__(self, tasks: str, size: int = 2) -> None:
-        self.tasks, self.size = tasks, size
+    def __init__(self, tasks: str, size: int = 2, private: Path | None = None) -> None:
+        self.tasks, self.size, self.private = tasks, size, private
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
         self._all: set[Worker] = set()
         self._guard = threading.Lock()
@@ -162,7 +180,7 @@ class Workers:
         with self._guard:
             if self._closed:
                 raise EndedError
-            worker = Worker(self.tasks, warm)
+            worker = Worker(self.tasks, warm, self.private)
             self._all.add(worker)
         return worker
 

@@ -148,8 +148,7 @@ function stepRelease() {
   onPress($("cancel"), async () => { await post(`/jobs/${job}/cancel`); });
   onPress($("release"), async () => {
     const dataset = $("dataset");
-    if (dataset && !dataset.value) throw new Error("Choose the dataset that pays, so that nobody overspends its budget.");
-    const started = await post(`${base}/release`, { request: summary.dataset.request, out: $("out").value.trim(), dataset: dataset ? dataset.value : null });
+    const started = await post(`${base}/release`, { request: summary.dataset.request, plan: summary.dataset.plan, out: $("out").value.trim(), dataset: dataset ? dataset.value : null });
     await watch(started.job);
   });
   if (state && state.state !== "cancelled") {
@@ -157,6 +156,7 @@ function stepRelease() {
     if (state.state === "running") watch(state.id);
   }
   if (!state || state.state !== "done") post(`${base}/preview`, {}).then((seen) => {
+    if (seen.plan !== summary.dataset.plan) { location.reload(); return; } // changed in another tab meanwhile
     $("promise").textContent = seen.promise;
     $("warnings").replaceChildren(...seen.warnings.map((text) => make("p", { class: "warning" }, text)));
     pairs(summary, [

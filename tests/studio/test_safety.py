@@ -1,0 +1,228 @@
+"""Crashes, closed windows and second tabs: nothing is paid twice, lost, shown or left behind."""
+
+import asyncio
+import http.client
+import json
+import os
+import re
+import signal
+import tempfile
+import time
+from contextlib import closing
+
+import pytest
+
+import tallyveil as tv
+import tallyveil.studio.workers as workers_module
+from tallyveil.studio.errors import RefusedError
+from tallyveil.studio.uploads import Uploads, hold_folder, unpack_zip
+from tallyveil.studio.workers import LONGEST_TEMPORARY, serve_calls
+
+from .test_hostile import run, zipped
+
+CHOSEN = {"count": ["cases"], "keep": ["county"], "upper": ["40"], "epsilon": ["1"]}
+
+
+def test_what_is_released_is_what_the_page_showed(client, place):
+    base = client.open_demo()
+    client.choose(base, **CHOSEN)
+    shown = client.find_keys(base)
+    client.choose(base, epsilon=["5"])  # in another tab
+    before = len(tv.Ledger(place / "budget.db").history("cases"))
+    pressed = client.send_json(f"{base}/release", {**shown, "out": "unseen", "dataset": "cases"})
+    assert pressed.status_code == 409
+    assert "changed" in pressed.json()["error"]
+    assert not (place / "unseen").exists()
+    assert len(tv.Ledger(place / "budget.db").history("cases")) == before
+
+
+def test_two_uploads_at_once_share_one_limit(tmp_path):
+    uploads = Uploads(largest=100, most=150, base=tmp_path / "own")
+
+    async def send():
+        for _ in range(10):
+            yield b"x" * 10
+            await asyncio.sleep(0)
+
+    async def both():
+        targets = [uploads.new_folder() / name for name in "ab"]
+        sent = (uploads.receive(send(), target) for target in targets)
+        return await asyncio.gather(*sent, return_exceptions=True)
+
+    ended = run(both())
+    assert sum(isinstance(one, RefusedError) for one in ended) >= 1
+    kept = sum(p.stat().st_size for p in uploads.folder.rglob("*") if p.is_file())
+    assert kept == 150 - uploads.room
+    assert kept <= 150
+    uploads.close()
+
+
+def test_what_is_unpacked_is_counted_and_given_back_once(tmp_path):
+    uploads = Uploads(largest=10_000, most=10_000, base=tmp_path / "own")
+
+    async def send():
+        yield zipped(("zeros.csv", b"0" * 5000))
+
+    place = uploads.new_folder()
+    size = run(uploads.receive(send(), place / "a.zip"))
+    unpack_zip(place / "a.zip", place / "unpacked", uploads.room)
+    uploads.count(place)
+    assert uploads.room == 10_000 - size - 5000
+    uploads.remove(place)
+    uploads.remove(place)
+    assert uploads.room == 10_000
+    uploads.close()
+
+
+def test_a_zip_that_is_refused_is_refused_again(client, studio, place):
+    key = client.send_json("/bundles").json()["bundle"]
+    bad = zipped(("receipt.json", "{}"), ("../evil", "x"))
+    client.put(f"/bundles/{key}/files", content=bad, headers={"x-name": "r.zip"})
+    for _ in range(2):
+        ended = client.follow(client.send_json(f"/bundles/{key}/check").json()["job"])
+        assert ended["state"] == "refused"
+        assert ended["sentence"] == "A name points outside its folder."
+    assert [p.name for p in studio.bundles[key].iterdir()] == ["r.zip"]
+
+
+def test_a_zip_has_the_room_that_is_left(client, studio):
+    key = client.send_json("/bundles").json()["bundle"]
+    bomb = zipped(("data.csv", b"0" * (61 << 20)))
+    client.put(f"/bundles/{key}/files", content=bomb, headers={"x-name": "r.zip"})
+    ended = client.follow(client.send_json(f"/bundles/{key}/check").json()["job"])
+    assert ended["sentence"] == "What the zip holds is too large."
+
+
+def test_a_run_is_not_removed_from_under_a_release_in_the_making(tmp_path):
+    killed = Uploads(base=tmp_path / "own")
+    worker = hold_folder(killed.folder)  # a process that was paid for, and outlives the studio
+    os.close(killed._lock)
+    second = Uploads(base=tmp_path / "own")
+    assert killed.folder.exists()
+    os.close(worker)
+    third = Uploads(base=tmp_path / "own")
+    assert not killed.folder.exists()
+    second.close()
+    third.close()
+
+
+def test_temporary_files_of_a_worker_are_in_the_private_folder(tmp_path, monkeypatch):
+    class Closed:
+        def send(self, message):
+            pass
+
+        def recv(self):
+            raise EOFError
+
+    handled = {}
+    monkeypatch.setattr(workers_module.signal, "signal", handled.__setitem__)
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setenv("TMPDIR", tempfile.gettempdir())
+    serve_calls("tallyveil.studio.tasks", Closed(), False, tmp_path)
+    assert tempfile.gettempdir() == str(tmp_path)
+    assert handled[signal.SIGHUP] == handled[signal.SIGINT] == signal.SIG_IGN
+    with pytest.raises(BlockingIOError):
+        hold_folder(tmp_path, alone=True)
+
+
+class Line:
+    """Somebody who was let in, without a browser."""
+
+    def __init__(self, server):
+        self.server = server
+        answer, _ = self._send("GET", server.address.removeprefix(server.origin), None, {})
+        self.cookie = answer.getheader("set-cookie").partition(";")[0]
+
+    def _send(self, *message):
+        line = http.client.HTTPConnection(self.server.origin.removeprefix("http://"), timeout=300)
+        with closing(line):
+            line.request(*message)
+            answer = line.getresponse()
+            return answer, answer.read().decode()
+
+    def send(self, method, path, body=b"{}", name=None):
+        headers = {"cookie": self.cookie, "origin": self.server.origin}
+        headers |= {"x-name": name} if name else {"content-type": "application/json"}
+        return self._send(method, path, body, headers)[1]
+
+    def post(self, path, message):
+        return json.loads(self.send("POST", path, json.dumps(message)))
+
+
+def test_a_closed_window_leaves_no_table_behind(served, tmp_path):
+    """Its folder of temporary files has a long name, which a socket's name cannot have."""
+    started = type(served)(tmp_path)
+    assert len(str(started.temporary)) > LONGEST_TEMPORARY
+    Line(started).send("PUT", "/tables", b"area,cases\nA,1\nB,2\n", "t.csv")
+    assert list(started.temporary.rglob("table.csv"))
+    started.process.send_signal(signal.SIGHUP)
+    started.process.communicate(timeout=120)
+    assert not list(started.temporary.rglob("run-*"))
+
+
+def test_a_killed_studio_finishes_what_was_paid_for(served, tmp_path):
+    book = tv.Ledger.create(tmp_path / "budget.db")
+    book.open("cases", 3)
+    started = type(served)(tmp_path, tmp_path / "budget.db")
+    line = Line(started)
+    rows = "".join(f"a{i},{i % 9}\n" for i in range(60_000))
+    opened = json.loads(line.send("PUT", "/tables", f"county,cases\n{rows}".encode(), "t.csv"))
+    base = opened["next"].removesuffix("/table")
+    line.post(f"{base}/choices", {"choices": CHOSEN})
+    keys = dict(re.findall(r'data-(request|plan)="([^"]+)"', line.send("GET", f"{base}/release")))
+    line.post(f"{base}/release", {**keys, "out": "made", "dataset": "cases"})
+    wait_for(lambda: book.history("cases"))
+    started.process.kill()
+    started.process.communicate()
+    wait_for((tmp_path / "made" / "receipt.json").exists)
+    assert all(finding.ok for finding in tv.check_package(tmp_path / "made"))
+    assert len(book.history("cases")) == 1
+    left = lambda: list(started.temporary.rglob("table.csv"))  # noqa: E731
+    assert left()
+    wait_for(lambda: not left_by(started) or not left())
+    assert not left()
+
+
+def left_by(started):
+    """Starting and stopping the studio again: what the killed one left is then removed."""
+    type(started)(started.folder).stop()
+    return list(started.temporary.rglob("table.csv"))
+
+
+def wait_for(happens, seconds=300):
+    until = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.05)
+
+
+HOSTILE_NAME = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
+
+
+def test_names_are_words_and_never_markup(client, place):
+    text = f'"{HOSTILE_NAME.replace(chr(34), chr(34) * 2)}",cases\na,1\nb,2\n'
+    sent = client.put("/tables", content=text.encode(), headers={"x-name": "%3Cb%3Ex.csv"})
+    base = sent.json()["next"].removesuffix("/table")
+    client.choose(base, count=["cases"], keep=[HOSTILE_NAME], upper=["9"], epsilon=["1"])
+    client.send_json("/ledger/open", {"dataset": HOSTILE_NAME, "epsilon": "2"})
+    (place / "<i>folder").mkdir(exist_ok=True)
+    (place / "<i>folder" / "receipt.json").write_text("{}")
+    for path in (*(f"{base}/{s}" for s in ("table", "protect", "accuracy", "release")), "/ledger"):
+        shown = client.get(path).text
+        assert "<img" not in shown
+        assert "<b>x.csv" not in shown
+        assert "{{7*7}}" in shown or "49" not in shown
+    for path in ("/", "/check", "/read"):
+        assert "<i>folder" not in client.get(path).text
+    ended = client.release(base, "marked up")
+    assert ended["state"] == "done", ended
+
+
+def test_a_zip_of_a_mechanism_and_its_certificate_is_checked(client):
+    asked = {"query": "count", "upper": 9, "epsilon": "1"}
+    saved = client.send_json("/design/certify", asked).json()
+    packed = zipped(*saved.items())
+    key = client.send_json("/bundles").json()["bundle"]
+    client.put(f"/bundles/{key}/files", content=packed, headers={"x-name": "m.zip"})
+    ended = client.follow(client.send_json(f"/bundles/{key}/check").json()["job"])
+    assert (ended["result"]["kind"], ended["result"]["ok"]) == ("certificate", True)
