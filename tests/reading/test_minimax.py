@@ -67,6 +67,48 @@ def test_one_possible_answer_costs_nothing():
     assert (saddle.remap[:, 2] == 1).all()
 
 
+@pytest.mark.parametrize("size", [24, 25])
+@pytest.mark.parametrize("loss", ["absolute", "squared", "zero_one"])
+def test_a_known_interval_leaves_the_game_of_that_interval(size, loss):
+    """Outputs beyond it say the same, guesses beyond it are never better."""
+    q = tv.Query.count(40)
+    known = slice(9, 9 + size)
+    matrix, losses = tv.geometric(q, 0.3).matrix[known], loss_table(q, loss)[known]
+    left = minimax._Reduction.of(matrix, losses)
+    assert left.game.matrix.shape == left.game.losses.shape == (size, size)
+    assert left.game.is_mirrored
+    smaller = tv.Query.count(size - 1)
+    alone = minimax_remap(tv.geometric(smaller, 0.3).matrix, loss_table(smaller, loss))
+    whole = minimax_remap(matrix, losses)
+    assert whole.loss == pytest.approx(alone.loss, rel=1e-7)
+    assert gap(whole) <= 2e-8
+    assert whole.remap.shape == (41, 41)
+    assert np.allclose(whole.remap.sum(axis=1), 1)
+
+
+def test_what_differs_is_not_merged():
+    q = tv.Query.count(30)
+    matrix, losses = tv.geometric(q, 0.3).matrix, loss_table(q, "absolute")
+    for known in (range(31), [0, 1, 29, 30], [0, 30]):
+        left = minimax._Reduction.of(matrix[list(known)], losses[list(known)])
+        assert left.game.matrix.shape[1] == 31
+        assert left.game.guesses == 31
+
+
+def test_equal_losses_leave_one_guess():
+    saddle = minimax_remap(np.full((2, 3), 1 / 3), np.ones((2, 4)))
+    assert saddle.remap.shape == (3, 4)
+    assert saddle.loss == pytest.approx(1)
+
+
+@pytest.mark.parametrize("size", range(2, 40))
+def test_coarser_games_are_the_same_from_both_ends(size):
+    kept = minimax._every_other(size)
+    assert np.array_equal(size - 1 - kept[::-1], kept)
+    assert kept[0] == 0
+    assert np.diff(kept).max(initial=0) <= 3
+
+
 @pytest.mark.slow
 def test_1001_answers_close_the_gap():
     q = tv.Query.count(1000)

@@ -76,20 +76,22 @@ def minimax_remap(matrix: Floats, losses: Floats, tolerance: float = TOLERANCE) 
 
     Rows are those of the possible true answers only. This is the program of Gupte and
     Sundararajan (2010), section 2.4.3, over post-processings instead of mechanisms. `tolerance` is
-    relative to the loss. 1001 answers take 3 to 12 s on one core (benchmarks/consumers.py).
+    relative to the loss. 1001 answers take 3 s on one core, and up to 12 s where the possible ones
+    are not the same from both ends (benchmarks/consumers.py).
 
     >>> saddle = minimax_remap(np.array([[0.8, 0.2], [0.2, 0.8]]), 1.0 - np.eye(2))
     >>> np.round(saddle.remap, 9).tolist(), round(saddle.loss, 9)
     ([[1.0, 0.0], [0.0, 1.0]], 0.2)
     """
-    game = _Game(matrix, losses)
+    smaller = _Reduction.of(matrix, losses)
+    game = smaller.game
     with one_blas_thread():  # many small products: two threads take four times the processor time
         best = _Incumbent(game)
-        if len(matrix) * matrix.shape[1] * losses.shape[1] <= SMALL:
+        if len(game.matrix) * game.matrix.shape[1] * game.guesses <= SMALL:
             _solve_whole(game, best)
         if best.gap > tolerance:
             _generate_columns(game, best, tolerance)
-        return _evaluate(game, best)
+        return _evaluate(matrix, losses, smaller.widen(best.remap), best.prior)
 
 
 class _Columns(NamedTuple):
@@ -154,6 +156,41 @@ class _Game:
             central = 2 * output == self.matrix.shape[1] - 1
             costs = (costs + twins)[: self.rows] * np.where(central, 0.5, 1.0)
         return costs
+
+
+@dataclass(frozen=True, eq=False)
+class _Reduction:
+    """A game with fewer released answers and guesses, and the same solution.
+
+    Released answers that say the same about the truth need one distribution of guesses between
+    them; guesses at either end that another is never worse than need not be made. A consumer who
+    knows that the answer lies in a part of the range is left with that part.
+    """
+
+    game: _Game
+    group: Integers
+    first: int
+    guesses: int
+
+    @classmethod
+    def of(cls, matrix: Floats, losses: Floats) -> _Reduction:
+        totals = matrix.sum(axis=0)
+        shares = matrix / np.where(totals > 0, totals, 1.0)
+        same = np.isclose(shares[:, 1:], shares[:, :-1], rtol=1e-12, atol=NEGLIGIBLE).all(axis=0)
+        group = np.concatenate([[0], np.cumsum(~same)])
+        merged = np.add.reduceat(matrix, np.flatnonzero(np.diff(group, prepend=-1)), axis=1)
+        first, last = 0, losses.shape[1] - 1
+        while first < last and (losses[:, first + 1] <= losses[:, first]).all():
+            first += 1
+        while first < last and (losses[:, last - 1] <= losses[:, last]).all():
+            last -= 1
+        return cls(_Game(merged, losses[:, first : last + 1]), group, first, losses.shape[1])
+
+    def widen(self, remap: Floats) -> Floats:
+        """The remap of all released answers to all guesses."""
+        whole = np.zeros((len(self.group), self.guesses))
+        whole[:, self.first : self.first + remap.shape[1]] = remap[self.group]
+        return whole
 
 
 class _Incumbent:
@@ -283,17 +320,17 @@ def _activate_around(active: Mask, released: Integers, guesses: Integers) -> Non
 
 
 def _every_other(size: int) -> Integers:
-    """Every other index below `size`, and the last."""
-    return np.unique(np.append(np.arange(0, size, 2), size - 1))
+    """Every other index below `size`, counted from both ends: mirrored games stay so."""
+    half = np.arange(0, (size + 1) // 2, 2)
+    return np.unique(np.concatenate([half, size - 1 - half]))
 
 
-def _evaluate(game: _Game, best: _Incumbent) -> Saddle:
-    """The loss and the bound of the best pair in the caller's units, from scratch."""
-    matrix, losses = game.matrix, game.losses
-    attained = float(((matrix @ best.remap) * losses).sum(axis=1).max())
-    proved = float(posterior_costs(matrix, losses, best.prior).min(axis=1).sum())
+def _evaluate(matrix: Floats, losses: Floats, remap: Floats, prior: Floats) -> Saddle:
+    """The loss of a remap and the bound of a prior in the caller's units, from scratch."""
+    attained = float(((matrix @ remap) * losses).sum(axis=1).max())
+    proved = float(posterior_costs(matrix, losses, prior).min(axis=1).sum())
     rounding = sum(matrix.shape) * 2.0**-52 * float(np.abs(losses).max())
-    return Saddle(best.remap, attained, best.prior, min(attained, proved - rounding))
+    return Saddle(remap, attained, prior, min(attained, proved - rounding))
 
 
 def _is_symmetric(table: Floats) -> bool:
