@@ -92,7 +92,6 @@ def test_margins_are_nearer_than_sums_of_noisy_rows() -> None:
         ({"margins": "age+sex+school+part,wave"}, ArgumentError, "tells all rows apart"),
         ({"hierarchy": "age"}, UsageError, "method of their own"),
         ({"method": "geometric"}, UsageError, "method of their own"),
-        ({"zero": "age = 1"}, UsageError, "method of their own"),
         ({"upper": None}, UsageError, "public upper bound"),
         ({"unbiased": True}, UsageError, "geometric or preserve"),
     ],

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tallyveil as tv
 from tallyveil.check.package import check_package
-from tallyveil.errors import ArgumentError, TableError, UsageError
+from tallyveil.errors import ArgumentError, TableError
+from tallyveil.plans.sums import make_sums
+from tallyveil.plans.zeros import WithEmptyGroups, WithZeros
+from tallyveil.request.hierarchy import HierarchyRequest
+from tallyveil.sums.grouping import Grouping
+from tallyveil.sums.tree import Tree
 
 RULE = "sex = F and cause = prostate"
 
@@ -91,8 +99,6 @@ def test_contradictions_are_refused_before_anything_is_spent(tmp_path: Path) -> 
         )
     with pytest.raises(ArgumentError, match="'zero' must be comparisons"):
         tv.privatize(table, **options, keep="all", zero="prostate")
-    with pytest.raises(UsageError, match="hierarchy"):
-        tv.privatize(table, **options, keep="all", zero=RULE, hierarchy=["place"])
 
 
 def test_a_count_smuggled_into_a_structural_zero_is_found(tmp_path: Path) -> None:
@@ -113,3 +119,141 @@ def test_a_rule_that_no_row_meets_is_refused() -> None:
     options = {"count": "cases", "keep": "all", "upper": 20, "epsilon": 1}
     with pytest.raises(ArgumentError, match=r"must meet at least one row.*== prostata"):
         tv.privatize(make_table(), **options, zero=[RULE, "cause = prostata"])
+
+
+# -- inside a hierarchy and inside margins -------------------------------------------------------
+
+
+def make_wards() -> pd.DataFrame:
+    """Two regions with wards; nobody is counted in men's rows, and nobody at all in region W."""
+    draw = np.random.default_rng(4)
+    rows = [
+        (region, f"{region}{ward}", sex, age)
+        for region, wards in (("N", 4), ("S", 3), ("W", 2))
+        for ward in range(wards)
+        for sex in "FM"
+        for age in range(3)
+    ]
+    table = pd.DataFrame(rows, columns=["region", "ward", "sex", "age"])
+    zero = (table["sex"] == "M") | (table["region"] == "W")
+    return table.assign(births=np.where(zero, 0, np.minimum(draw.poisson(7, len(table)), 30)))
+
+
+def read_file(folder: Path, level: int) -> pd.DataFrame:
+    return pd.read_csv(folder / f"sums-{level}.csv")
+
+
+@pytest.mark.parametrize("order", ["input", "sorted"])
+@pytest.mark.parametrize("keep_distribution", [True, False])
+def test_zeros_inside_a_hierarchy_receive_nothing_and_everything_adds_up(
+    tmp_path: Path, keep_distribution: bool, order: str
+) -> None:
+    table = make_wards().sample(frac=1, random_state=3).reset_index(drop=True)
+    release = tv.privatize(
+        table,
+        count="births",
+        keep="all",
+        upper=30,
+        epsilon=1,
+        hierarchy=["region", "ward"],
+        keep_distribution=keep_distribution,
+        zero=["sex = M", "region = W"],
+        order=order,
+        out=tmp_path / "r",
+    )
+    released = release.table
+    zero = (released["sex"] == "M") | (released["region"] == "W")
+    assert (released.loc[zero, "births"] == 0).all()
+    assert released["births"].between(0, 30).all()
+    for level, names in enumerate([[], ["region"], ["region", "ward"]]):
+        found = read_file(tmp_path / "r", level)
+        sums = released.groupby(names, sort=False)["births"].sum() if names else released["births"]
+        assert found["births"].tolist() == (sums.tolist() if names else [sums.sum()])
+        if names:
+            empty = found[found["region"] == "W"]
+            assert len(empty) == (1 if level == 1 else 2)
+            beside = [f"births_{word}" for word in ("estimate", "deviation", "low", "high")]
+            assert (empty[["births", *beside]] == 0).to_numpy().all()
+            assert (found.loc[found["region"] != "W", "births_deviation"] > 0).all()
+    assert [found for found in check_package(tmp_path / "r") if not found.ok] == []
+    stated = release.receipt.to_dict()["hierarchy"]
+    assert stated["not_structural_zeros"] == [1, 2, 7, 21]
+
+
+def test_a_row_that_only_zeros_stand_beside_is_given_away_by_an_exact_sum(tmp_path: Path) -> None:
+    table = make_wards().query("age == 0").drop(columns="age")
+    options = {"count": "births", "upper": 30, "epsilon": 1, "keep": "all", "invariant": "ward"}
+    options |= {"hierarchy": ["region", "ward"], "zero": ["sex = M", "region = W"]}
+    with pytest.warns(UserWarning, match="exact counts of 7 rows"):
+        release = tv.privatize(table, **options, out=tmp_path / "r")
+    assert release.receipt.to_dict()["hierarchy"]["exact_rows"] == 7
+    assert release.table["births"].tolist() == table["births"].tolist()
+    assert all(found.ok for found in check_package(tmp_path / "r"))
+
+
+@pytest.mark.parametrize("margins", ["region,age+sex", "sex,age,ward"])
+def test_zeros_inside_margins_receive_nothing_and_rows_meet_them(
+    tmp_path: Path, margins: str
+) -> None:
+    release = tv.privatize(
+        make_wards(),
+        count="births",
+        keep="all",
+        upper=200,
+        epsilon=1,
+        margins=margins,
+        zero=["sex = M", "region = W"],
+        out=tmp_path / "r",
+    )
+    released = release.table
+    zero = (released["sex"] == "M") | (released["region"] == "W")
+    assert (released.loc[zero, "births"] == 0).all()
+    for at, names in enumerate(margins.split(",")):
+        found = read_file(tmp_path / "r", at)
+        sums = released.groupby(names.split("+"), sort=False)["births"].sum()
+        assert found["births"].tolist() == sums.tolist()
+        assert at > 1 or (found["births_missed"] == 0).all()
+    assert [found for found in check_package(tmp_path / "r") if not found.ok] == []
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 60), st.booleans(), st.integers(-1, 2))
+def test_any_tree_with_zeros_adds_up(seed: int, rows: int, keep: bool, exact: int) -> None:
+    draw = np.random.default_rng(seed)
+    fine = draw.integers(0, 1 + rows // 3, rows)
+    tree = Tree.of_columns([fine // 3, fine])
+    free = draw.random(rows) < 0.6
+    free[draw.integers(rows)] = True
+    upper = int(draw.integers(1, 30))
+    counts = np.where(free, np.minimum(draw.poisson(draw.gamma(0.5, 8, rows)), upper), 0)
+    exact_name = ("total", "a", "b")[min(exact, tree.depth - 1)] if exact >= 0 else ""
+    asked = HierarchyRequest(("a", "b"), exact_name, keep_distribution=keep)
+    grouping = Grouping.of(tree, free)
+    made = make_sums(asked, grouping.part, Fraction(int(draw.integers(1, 40)), 10), upper)
+    method = WithZeros(WithEmptyGroups(made, grouping), free)
+    entropy = tv.SeededNotPrivate(seed)
+    (published,) = method.publish(method.draw(counts, entropy), entropy)
+    values = published.values
+    assert not values[~free].any()
+    assert values.min() >= 0
+    assert values.max() <= upper
+    for level, sums in enumerate(tree.sum_up(values)[:-1]):
+        assert published.sums[level].tolist() == sums.tolist()
+        empty = grouping.fill(level, np.ones(grouping.part.sizes[level])) == 0
+        assert not published.estimates[level][empty].any()
+    if exact_name:
+        truth = tree.sum_up(counts)[asked.exact_level]
+        assert published.sums[asked.exact_level].tolist() == truth.tolist()
+
+
+def test_zeros_cost_nothing_and_move_the_budget_to_the_other_groups() -> None:
+    options = {"count": "births", "upper": 30, "epsilon": 1, "keep": "all", "hierarchy": "ward"}
+    table = make_wards()
+    with_zeros = tv.privatize(table, **options, zero=["sex = M", "region = W"])
+    free = table[(table["sex"] == "F") & (table["region"] != "W")]
+    without = tv.privatize(free, **options)
+    stages = [
+        [(stage.name, stage.epsilon) for stage in made.receipt.columns[0].stages]
+        for made in (with_zeros, without)
+    ]
+    assert stages[0] == stages[1]

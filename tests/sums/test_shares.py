@@ -25,6 +25,14 @@ def test_a_level_gets_less_as_its_groups_grow_and_nothing_at_a_large_epsilon() -
     assert share_budget(STATES, 4) == (0, 0, 1)
 
 
+def test_rows_that_no_share_makes_readable_leave_it_to_their_groups() -> None:
+    """Ten rows with counts to 30 in each group at 0.5: noise hides how rows differ."""
+    districts = (1, 100, 1000)
+    assert share_budget(districts, 0.46, upper=30)[1] == Fraction(98, 100)
+    assert share_budget(districts, 2, upper=30)[1] < Fraction(1, 2)
+    assert share_budget(districts, 0.46, upper=1000)[1] < Fraction(1, 2)
+
+
 def test_weights_move_the_budget() -> None:
     equal, states = share_budget(STATES, 1, (0, 1, 1)), share_budget(STATES, 1, (0, 9, 1))
     assert states[1] > equal[1]

@@ -268,7 +268,7 @@ def _expected_stages(column: ColumnRecord, receipt: Receipt) -> list[tuple[str, 
         column.kind.adds_up == (sums is not None), "the receipt's hierarchy is not its method's"
     )
     if sums is not None:
-        budget = split_levels(sums.request, sums.sizes, column.epsilon, column.upper)
+        budget = split_levels(sums.request, sums.measured, column.epsilon, column.upper)
         listed = list_stages(sums.request, sums.sizes, budget)
         return [(f"{column.name}: {kind}", epsilon) for kind, epsilon in listed]
     same = (column.method == "strata") == (receipt.strata is not None)

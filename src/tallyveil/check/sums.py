@@ -18,9 +18,10 @@ from tallyveil.plans.sum_files import (
     read_stated,
     write_level,
 )
+from tallyveil.plans.zeros import find_grouping
 from tallyveil.publish.reopen import require
-from tallyveil.request.hierarchy import find_groups
 from tallyveil.request.strata import find_strata
+from tallyveil.sums.grouping import Grouping
 from tallyveil.sums.margins import EXACT_MARGINS, Margins
 from tallyveil.sums.tree import Tree
 from tallyveil.tables.base import Table
@@ -29,6 +30,8 @@ from tallyveil.untrusted import read_file
 __all__ = ["check_strata", "check_sums"]
 
 _Built: TypeAlias = tuple[Integers, list[str], LevelAccuracy, Integers | None]
+
+EMPTY = "a group of structural zeros is stated to have an estimate"
 
 ROUND_OFF = 0.0006
 """How far a printed estimate may be from the sum of printed ones, for each that is added."""
@@ -39,25 +42,28 @@ def check_sums(root: Path, table: Table, receipt: Receipt) -> str:
     record = receipt.sums
     require(record is not None, "the receipt does not state its hierarchy")
     assert record is not None
-    tree = find_groups(record.request, table)
-    same = SumsRecord.of(record.request, tree) == record
+    grouping = find_grouping(record.request, table, receipt.zeros)
+    tree = grouping.whole
+    same = SumsRecord.of(record.request, grouping) == record
     require(same, "the hierarchy of the data is not the stated one")
     contents = [read_file(root / file) for file in record.files]
     built: list[dict[str, _Built]] = [{} for _ in contents]
     for column in receipt.columns:
         sums = tree.sum_up(table.counts(column.name))
-        accuracy = describe_levels(record, tree, column.epsilon, column.upper)
+        accuracy = describe_levels(record.request, grouping, column.epsilon, column.upper)
         stated = [read_stated(content, column.name) for content in contents]
         if isinstance(tree, Tree):
             _require_additive(tree, stated)
         for level, estimates in enumerate(stated):
+            require(_fits_zeros(grouping, level, estimates), EMPTY)
             if level <= record.request.exact_level:
                 exact = format_numbers(sums[level].astype(float)) == estimates
                 require(exact, f"an exact sum of {column.name} is not the one of the data")
             missed = None
             if isinstance(tree, Margins):
                 missed = _read_missed(contents[level], column.name)
-                free = not tree.crosses() or bool((sums[-1] == column.upper).any())
+                crossed = isinstance(grouping.part, Margins) and grouping.part.crosses()
+                free = not crossed or bool((sums[-1] == column.upper).any())
                 held = level >= EXACT_MARGINS or free or not missed.any()
                 require(held, f"a margin of {column.name} is missed that can be met")
             built[level][column.name] = (sums[level], estimates, accuracy, missed)
@@ -68,6 +74,12 @@ def check_sums(root: Path, table: Table, receipt: Receipt) -> str:
         return f"rows meet {len(contents)} margins as stated"
     words = f"; outside the promise: {record.outside}" if record.outside else ""
     return f"{len(contents)} levels add up exactly{words}"
+
+
+def _fits_zeros(grouping: Grouping, level: int, estimates: list[str]) -> bool:
+    """Whether groups of structural zeros are stated to be 0; their intervals follow."""
+    filled = grouping.fill(level, np.ones(grouping.part.sizes[level], dtype=bool))
+    return all(text == "0.000" for text, free in zip(estimates, filled, strict=True) if not free)
 
 
 def _read_missed(content: bytes, column: str) -> Integers:

@@ -14,7 +14,7 @@ from tallyveil.certified.certify import certify_noise
 from tallyveil.certified.mechanism import CertifiedNoise
 from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import estimate_histogram
-from tallyveil.plans.methods import Counts, PublishedCounts, require_range
+from tallyveil.plans.methods import Counts, require_range
 from tallyveil.plans.sums import PublishedSums, SumDraws
 from tallyveil.plans.tallies import Histogram, Matching
 from tallyveil.request.hierarchy import HierarchyRequest, LevelBudget, split_levels
@@ -53,7 +53,7 @@ class MarginSums:
         pairs = zip(self.noises, sums, strict=True)
         return SumDraws(tuple(freeze(noise.release(part, entropy)) for noise, part in pairs), None)
 
-    def publish(self, draws: SumDraws, entropy: Entropy) -> tuple[PublishedCounts, ...]:
+    def publish(self, draws: SumDraws, entropy: Entropy) -> tuple[PublishedSums, ...]:
         """Margins as whole numbers with one total, and rows that meet them."""
         rows: Any = draws.levels[-1]
         order = entropy.permutation(len(rows))

@@ -31,7 +31,7 @@ from tallyveil.plans.stratified import Stratified
 from tallyveil.plans.sum_files import list_stages
 from tallyveil.plans.sums import Sums, make_sums
 from tallyveil.plans.unbiased import keep_draws
-from tallyveil.plans.zeros import WithZeros
+from tallyveil.plans.zeros import WithEmptyGroups, WithZeros
 from tallyveil.query import Query
 from tallyveil.request.budget_split import choose_split
 from tallyveil.request.kinds import COUNTS, DISTRIBUTION, KINDS, UPPER_BOUND
@@ -298,13 +298,13 @@ def _plan_file(request: Request, query: Query, epsilon: Fraction, rows: int | No
 
 
 def _plan_sums(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:
-    asked, tree = request.hierarchy, request.tree
-    if asked is None or tree is None:
+    asked, grouping = request.hierarchy, request.grouping
+    if asked is None or grouping is None:
         raise UsageError(
             "How a hierarchy shares its epsilon depends on the table's public labels: a dry run, "
             "which opens no table, cannot plan it."
         )
-    upper = query.shape[1] - 1
+    upper, tree = query.shape[1] - 1, grouping.part
     made: Sums | MarginSums
     if isinstance(tree, Margins):
         made = make_margins(asked, tree, epsilon, upper)
@@ -313,7 +313,8 @@ def _plan_sums(request: Request, query: Query, epsilon: Fraction, rows: int | No
     kinds = [kind for kind, _ in list_stages(asked, tree.sizes, made.budget)]
     noises = [*made.noises[:-1], made.distribution, made.noises[-1]]
     drawn = [noise for noise in noises if noise is not None]
-    return _Made(made, tuple(zip(kinds, drawn, strict=True)), epsilon)
+    method = WithEmptyGroups(made, grouping)
+    return _Made(method, tuple(zip(kinds, drawn, strict=True)), epsilon)
 
 
 def _make_independent(

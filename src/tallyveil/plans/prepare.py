@@ -29,6 +29,7 @@ from tallyveil.request.strata import find_strata
 from tallyveil.request.tradeoff import name_best
 from tallyveil.request.unit import charge_columns
 from tallyveil.sampling.entropy import Entropy
+from tallyveil.sums.grouping import Grouping
 from tallyveil.tables.array import ArrayTable
 from tallyveil.tables.base import CountArray, Table
 from tallyveil.tables.categories import (
@@ -161,8 +162,9 @@ class Prepared:
         }
         proofs = sum(len(s.mechanism_bytes) + len(s.certificate_bytes) for s in self.certified)
         figures = 200 * sum(min(2 * self.rows, upper + 1) for upper in uppers.values())
-        if self.request.tree is not None:  # labels, and five numbers for each column and sum
-            figures += sum(self.request.tree.sizes[:-1]) * (2000 + 200 * len(uppers))
+        grouping = self.request.grouping
+        if grouping is not None:  # labels, and five numbers for each column and sum
+            figures += sum(grouping.whole.sizes[:-1]) * (2000 + 200 * len(uppers))
         levels = max(1, len(self.request.levels))
         figures += 24 * self.rows * len(uppers) * (self.request.unbiased + self.request.best)
         try:
@@ -210,16 +212,16 @@ def prepare(table: Any, options: ReleaseOptions) -> Prepared:
         counts, layout = read_columns(source, request)
     _require_covered(counts, request)
     _require_room_beside(source, request, layout)
-    if request.hierarchy is not None:
-        categories = request.categories if layout.grouped else ()
-        tree = find_groups(request.hierarchy, source, categories, request.by, layout.order)
-        request = replace(request, tree=tree)
     if request.strata:
         categories = request.categories if layout.grouped else ()
         groups = find_strata(request.strata, source, categories, request.by)
         request = replace(request, groups=groups)
     if request.zeros:
         request = replace(request, free=_find_free(source, request, counts, layout))
+    if request.hierarchy is not None:
+        categories = request.categories if layout.grouped else ()
+        found = find_groups(request.hierarchy, source, categories, request.by, layout.order)
+        request = replace(request, grouping=Grouping.of(found, request.free))
     rows = len(next(iter(counts.values())).values)
     known = [column for column in request.columns if column.upper is not None]
     prepared = Prepared(

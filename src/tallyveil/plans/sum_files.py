@@ -24,6 +24,7 @@ from tallyveil.request.hierarchy import (
 )
 from tallyveil.request.kinds import COUNTS, DISTRIBUTION
 from tallyveil.sums.combine import Combined
+from tallyveil.sums.grouping import Grouping
 from tallyveil.sums.intervals import Measurement, find_half_widths
 from tallyveil.sums.margins import Margins
 from tallyveil.sums.tree import Tree
@@ -73,11 +74,19 @@ class SumsRecord:
     sizes: tuple[int, ...]
     alone: int = 0
     """Rows that are the only ones of a group whose sum is exact."""
+    free: tuple[int, ...] = ()
+    """Beside structural zeros: how many sums of each level, and rows, were measured."""
 
     @classmethod
-    def of(cls, request: HierarchyRequest, tree: Tree | Margins) -> SumsRecord:
-        """The record of a hierarchy with this tree."""
-        return cls(request, tree.sizes, count_alone(request, tree))
+    def of(cls, request: HierarchyRequest, grouping: Grouping) -> SumsRecord:
+        """The record of a hierarchy with these groups."""
+        free = grouping.part.sizes if grouping.places else ()
+        return cls(request, grouping.whole.sizes, count_alone(request, grouping), free)
+
+    @property
+    def measured(self) -> tuple[int, ...]:
+        """How many nodes each level has that are not 0 for certain."""
+        return self.free or self.sizes
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -101,6 +110,7 @@ class SumsRecord:
             "exact": asked.exact,
             **({"exact_rows": self.alone} if self.alone else {}),
             "outside_the_promise": self.outside,
+            **({"not_structural_zeros": list(self.free)} if self.free else {}),
             **({"margins": [list(names) for names in asked.margins]} if asked.margins else {}),
         }
 
@@ -127,7 +137,8 @@ class SumsRecord:
             tuple(tuple(str(name) for name in names) for names in data.get("margins", ())),
         )
         sizes = (*(int(level["sums"]) for level in levels), int(data["rows"]))
-        made = cls(request, sizes, int(data.get("exact_rows", 0)))
+        free = tuple(int(size) for size in data.get("not_structural_zeros", ()))
+        made = cls(request, sizes, int(data.get("exact_rows", 0)), free)
         if made.to_dict() != dict(data):
             raise PackageError("The receipt's hierarchy contradicts itself.")
         return made
@@ -153,19 +164,24 @@ class LevelAccuracy:
 
 
 def describe_levels(
-    record: SumsRecord, tree: Tree | Margins, epsilon: Fraction, upper: int
+    asked: HierarchyRequest, grouping: Grouping, epsilon: Fraction, upper: int
 ) -> LevelAccuracy:
     """How accurate the estimates above the rows are; no draw is needed for it."""
-    asked = record.request
+    tree = grouping.part
     budget = split_levels(asked, tree.sizes, epsilon, upper)
     if isinstance(tree, Margins):
-        return _describe_margins(tree, budget)
-    combined = describe_tree(tree, budget, upper, asked.exact_level)
-    measured = _list_measurements(budget, upper, asked.exact_level)
-    levels = range(tree.depth)
+        found = _describe_margins(tree, budget)
+    else:
+        combined = describe_tree(tree, budget, upper, asked.exact_level)
+        measured = _list_measurements(budget, upper, asked.exact_level)
+        levels = range(tree.depth)
+        found = LevelAccuracy(
+            tuple(_deviations(combined, level) for level in levels),
+            tuple(find_half_widths(combined, measured, level, CONFIDENCE) for level in levels),
+        )
     return LevelAccuracy(
-        tuple(_deviations(combined, level) for level in levels),
-        tuple(find_half_widths(combined, measured, level, CONFIDENCE) for level in levels),
+        tuple(grouping.fill(*one) for one in enumerate(found.deviations)),
+        tuple(grouping.fill(*one) for one in enumerate(found.halves)),
     )
 
 

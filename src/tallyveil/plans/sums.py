@@ -109,8 +109,9 @@ class Sums:
         order = entropy.permutation(tree.sizes[-1])
         uppers = tree.sum_up(np.full(tree.sizes[-1], self.upper))
         last = tree.depth - 1 if self.keep_distribution else tree.depth
-        levels = round_down_levels(combined, uppers, order, last)
-        counts = self._match(draws, levels[-1], order) if self.keep_distribution else levels[-1]
+        found = self._estimate(draws) if self.keep_distribution else None
+        levels = round_down_levels(combined, uppers, order, last, self._total(found))
+        counts = levels[-1] if found is None else self._match(draws, found, levels[-1], order)
         return (
             PublishedSums(
                 freeze(counts),
@@ -133,16 +134,32 @@ class Sums:
         clamped: Integers = np.clip(noisy, 0, self.upper)
         return clamped
 
-    def _match(self, draws: SumDraws, totals: Integers, order: Integers) -> Integers:
-        """Counts with the estimated distribution, handed out so that groups add up."""
-        budget, groups = self.budget, self.tree.parents[-1]
-        values = self._clamp(draws)
-        size, rows = self.upper + 1, len(values)
+    def _estimate(self, draws: SumDraws) -> Floats:
+        """The share of rows that have each count, as the rows and the histogram tell it."""
+        budget, size, values = self.budget, self.upper + 1, self._clamp(draws)
         private = PrivateDraws(values, budget.levels[-1], draws.totals, budget.distribution, size)
-        found = estimate_histogram(private)
-        distribution = found.spread_out(size) / rows
-        histogram = tilt_to_total(distribution, rows, int(totals.sum()))
-        epsilon = float(budget.levels[-1])
+        distribution: Floats = estimate_histogram(private).spread_out(size) / len(values)
+        return distribution
+
+    def _total(self, distribution: Floats | None) -> float | None:
+        """The grand total of the distribution, where rows alone were measured.
+
+        It is then nearer to the truth than the sum of all draws, noise at 0 being told apart.
+        """
+        budget = self.budget
+        if distribution is None or self.exact_level >= 0 or any(budget.levels[:-1]):
+            return None
+        if budget.distribution:
+            return None
+        return float(self.tree.sizes[-1] * (distribution @ np.arange(len(distribution))))
+
+    def _match(
+        self, draws: SumDraws, distribution: Floats, totals: Integers, order: Integers
+    ) -> Integers:
+        """Counts with the estimated distribution, handed out so that groups add up."""
+        groups, values = self.tree.parents[-1], self._clamp(draws)
+        histogram = tilt_to_total(distribution, len(values), int(totals.sum()))
+        epsilon = float(self.budget.levels[-1])
         expected = expect_counts(values, distribution, epsilon, groups, totals, ties=order)
         return hand_out(expected, histogram, groups, totals, order)
 

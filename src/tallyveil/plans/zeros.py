@@ -13,12 +13,25 @@ import numpy as np
 
 from tallyveil.arrays import Mask, freeze
 from tallyveil.errors import PackageError, TableError
+from tallyveil.plans.margin_sums import MarginSums
 from tallyveil.plans.methods import Counts, Method, PublishedCounts
+from tallyveil.plans.sums import PublishedSums, SumDraws, Sums
+from tallyveil.request.hierarchy import HierarchyRequest, find_groups
 from tallyveil.sampling.entropy import Entropy
+from tallyveil.sums.grouping import Grouping
 from tallyveil.tables.base import Table
 from tallyveil.tables.conditions import Condition, parse_conditions
 
-__all__ = ["WithZeros", "ZeroRule", "ZerosRecord", "find_free", "meets_rule", "require_zero"]
+__all__ = [
+    "WithEmptyGroups",
+    "WithZeros",
+    "ZeroRule",
+    "ZerosRecord",
+    "find_free",
+    "find_grouping",
+    "meets_rule",
+    "require_zero",
+]
 
 ZeroRule: TypeAlias = tuple[Condition, ...]
 """Conditions that a row meets together if it is a structural zero."""
@@ -75,6 +88,29 @@ class WithZeros:
         return freeze(full)
 
 
+@dataclass(frozen=True, eq=False)
+class WithEmptyGroups:
+    """A method that measures the groups of free rows; groups of structural zeros sum to 0."""
+
+    method: Sums | MarginSums
+    grouping: Grouping
+
+    def draw(self, counts: Counts, entropy: Entropy) -> SumDraws:
+        """The method's draws for the free rows."""
+        return self.method.draw(counts, entropy)
+
+    def publish(self, draws: SumDraws, entropy: Entropy) -> tuple[PublishedSums, ...]:
+        """What the method publishes, with 0 for the sums of empty groups."""
+        return tuple(self._fill(made) for made in self.method.publish(draws, entropy))
+
+    def _fill(self, made: PublishedSums) -> PublishedSums:
+        def fill(levels: Sequence[Any]) -> tuple[Any, ...]:
+            return tuple(self.grouping.fill(*level) for level in enumerate(levels))
+
+        sums, estimates, missed = map(fill, (made.sums, made.estimates, made.missed))
+        return replace(made, sums=sums, estimates=estimates, missed=missed)
+
+
 @dataclass(frozen=True)
 class ZerosRecord:
     """What the receipt says of structural zeros: the rules as text, and how many rows meet one."""
@@ -108,6 +144,12 @@ class ZerosRecord:
         if made.to_dict() != dict(data) or not made.rules:
             raise PackageError("The receipt's structural zeros contradict themselves.")
         return made
+
+
+def find_grouping(request: HierarchyRequest, table: Table, zeros: ZerosRecord | None) -> Grouping:
+    """The groups of a published table, and those of them that are not 0 for certain."""
+    free = None if zeros is None else zeros.find_free(table)
+    return Grouping.of(find_groups(request, table), free)
 
 
 def _write(condition: Condition) -> str:

@@ -37,10 +37,9 @@ from tallyveil.plans.prepare import Prepared, prepare
 from tallyveil.plans.sum_files import SumsRecord, describe_levels, write_level
 from tallyveil.plans.sums import PublishedSums
 from tallyveil.plans.unbiased import UNBIASED, describe_unbiased
-from tallyveil.plans.zeros import ZerosRecord
+from tallyveil.plans.zeros import ZerosRecord, find_grouping
 from tallyveil.publish.folder import Staging, reserve_folder
 from tallyveil.publish.release import Release, write_releases
-from tallyveil.request.hierarchy import find_groups
 from tallyveil.request.kinds import DISTRIBUTION, KINDS
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.request import Request
@@ -205,7 +204,7 @@ class _Builder:
             None if self.entry is None else LedgerRecord.of(self.entry),
             LevelRecord(level + 1, request.levels) if request.levels else None,
             sums=self._sums_record,
-            zeros=None if request.free is None else ZerosRecord.of(request.zeros, request.free),
+            zeros=self._zeros_record,
             about=request.about,
             strata=StrataRecord.of(request.strata, request.groups),
         )
@@ -213,25 +212,33 @@ class _Builder:
         return Release(data, receipt, dict(columns), tuple(figures), files.content, sums)
 
     @property
+    def _zeros_record(self) -> ZerosRecord | None:
+        request = self.prepared.request
+        return None if request.free is None else ZerosRecord.of(request.zeros, request.free)
+
+    @property
     def _sums_record(self) -> SumsRecord | None:
-        asked, tree = self.prepared.request.hierarchy, self.prepared.request.tree
-        return None if asked is None or tree is None else SumsRecord.of(asked, tree)
+        asked, grouping = self.prepared.request.hierarchy, self.prepared.request.grouping
+        return None if asked is None or grouping is None else SumsRecord.of(asked, grouping)
 
     def _write_sums(self, data: Table, columns: Mapping[str, PublishedCounts]) -> dict[str, bytes]:
         """The files of the levels of a hierarchy, where there is one."""
         record = self._sums_record
         if record is None:
             return {}
-        tree = find_groups(record.request, data)
+        grouping = find_grouping(record.request, data, self._zeros_record)
         found = {
-            plan.name: (columns[plan.name], describe_levels(record, tree, plan.epsilon, plan.upper))
+            plan.name: (
+                columns[plan.name],
+                describe_levels(record.request, grouping, plan.epsilon, plan.upper),
+            )
             for plan in self.plans
         }
         return {
             file: write_level(
                 level,
                 record,
-                tree,
+                grouping.whole,
                 data,
                 {
                     name: published.describe_level(level, how)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.request.arguments import list_given, require_writable
-from tallyveil.request.hierarchy import HierarchyRequest
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.tables.bins import Bins, read_bins
 from tallyveil.tables.categories import Label, combine_categories, public_categories
@@ -71,13 +70,9 @@ def check_bins(options: ReleaseOptions, by: tuple[str, ...], microdata: bool) ->
     return bins
 
 
-def check_zeros(
-    options: ReleaseOptions, hierarchy: HierarchyRequest | None
-) -> tuple[tuple[Condition, ...], ...]:
+def check_zeros(options: ReleaseOptions) -> tuple[tuple[Condition, ...], ...]:
     """The rules of structural zeros, one for each text."""
     texts = list_given(options.zero)
-    if texts and hierarchy is not None:
-        raise UsageError("Structural zeros inside a hierarchy are not offered yet.")
     try:
         return tuple(parse_conditions([text]) for text in texts)
     except ArgumentError as problem:

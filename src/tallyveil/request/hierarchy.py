@@ -16,6 +16,7 @@ from tallyveil.request.arguments import list_given, split_names
 from tallyveil.request.budget_split import split_budget
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.sums.combine import Combined, combine, noise_variance
+from tallyveil.sums.grouping import Grouping
 from tallyveil.sums.margins import Margins
 from tallyveil.sums.shares import share_budget
 from tallyveil.sums.tree import Tree
@@ -50,6 +51,11 @@ MOST_STAGES = MOST_LEVELS + 3
 
 TOTAL_WORDS = (TOTAL, "nation", "all")
 """What the grand total may be called."""
+
+
+MANY, POWER = 300, 1 / 6
+"""Where there are so many rows for each possible count the distribution gets its whole share,
+and with fewer a share that falls with this power: rows and groups then gain more from it."""
 
 
 @dataclass(frozen=True)
@@ -151,13 +157,11 @@ def _check_margins(options: ReleaseOptions, counted: Sequence[str]) -> Hierarchy
         )
         raise ArgumentError("margins", rule, got=got)
     alone = options.levels is None and options.within is None and options.level_weights is None
-    alone = alone and not (
-        options.hierarchy or options.invariant or options.zero or options.one_row
-    )
+    alone = alone and not (options.hierarchy or options.invariant or options.one_row)
     if not alone or str(options.method) != "auto" or not options.keep_distribution:
         raise UsageError(
             "Margins have a method of their own, at one epsilon: leave out 'method', 'within', "
-            "levels, 'hierarchy', 'keep_distribution', 'invariant', 'level_weights', 'zero' and "
+            "levels, 'hierarchy', 'keep_distribution', 'invariant', 'level_weights' and "
             "'one_row'."
         )
     return HierarchyRequest(columns, keep_distribution=False, margins=margins)
@@ -212,11 +216,13 @@ def find_tree(
     return Tree((*tree.parents[:-1], freeze(last)))
 
 
-def count_alone(request: HierarchyRequest, tree: Tree | Margins) -> int:
+def count_alone(request: HierarchyRequest, grouping: Grouping) -> int:
     """How many rows are the only ones of their group, where sums of groups are exact.
 
     Their counts are published exactly, too. Which rows these are is public: labels say it.
+    Structural zeros beside a row hide nothing of it.
     """
+    tree = grouping.part
     if request.exact_level < 0 or isinstance(tree, Margins):  # margins are never exact
         return 0
     nodes = np.arange(tree.sizes[request.exact_level])
@@ -326,7 +332,14 @@ def split_levels(
         first = epsilon * _share_distribution(epsilon, sizes[-1], upper + 1)
     rest = epsilon - first
     variance = upper * noise_variance(first) if first else None
-    shares = share_budget(sizes, float(rest), request.weights, variance, request.exact_level)
+    shares = share_budget(
+        sizes,
+        float(rest),
+        request.weights,
+        total_variance=variance,
+        exact=request.exact_level,
+        upper=upper if request.weights is None else None,
+    )
     return LevelBudget(tuple(share * rest for share in shares), first)
 
 
@@ -343,11 +356,13 @@ def _share_margins(sizes: Sequence[int], epsilon: Fraction) -> tuple[Fraction, .
 def _share_distribution(epsilon: Fraction, records: int, size: int) -> Fraction:
     """What part the distribution gets: 0.08 + 0.2 exp(-3 epsilon), none where rows tell it.
 
-    Less than without groups, because their sums help to estimate it.
+    Less than without groups, because their sums help to estimate it, and less where there are
+    few rows for each possible count.
     """
     if not split_budget(epsilon, records=records, size=size).epsilon1:
         return Fraction(0)
-    return Fraction(round((0.08 + 0.2 * math.exp(-3 * epsilon)) * 10**6), 10**6)
+    many = min(1.0, (records / (MANY * size)) ** POWER)
+    return Fraction(round(many * (0.08 + 0.2 * math.exp(-3 * epsilon)) * 10**6), 10**6)
 
 
 def describe_tree(tree: Tree, budget: LevelBudget, upper: int, exact_level: int) -> Combined:

@@ -43,8 +43,7 @@ from tallyveil.request.slack import check_delta
 from tallyveil.request.strata import check_strata
 from tallyveil.request.tradeoff import check_tradeoff
 from tallyveil.request.unit import PrivacyUnit, check_disjoint, check_unit
-from tallyveil.sums.margins import Margins
-from tallyveil.sums.tree import Tree
+from tallyveil.sums.grouping import Grouping
 from tallyveil.tables.bins import Bins
 from tallyveil.tables.categories import Label, find_category
 from tallyveil.tables.conditions import Condition, parse_conditions
@@ -98,7 +97,7 @@ class Request:
     allow_totals: bool
     microdata: bool
     hierarchy: HierarchyRequest | None = None
-    tree: Tree | Margins | None = None
+    grouping: Grouping | None = None
     zeros: tuple[tuple[Condition, ...], ...] = ()
     free: Mask | None = None
     unbiased: bool = False
@@ -203,7 +202,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         options.allow_totals,
         microdata,
         hierarchy,
-        zeros=check_zeros(options, hierarchy),
+        zeros=check_zeros(options),
         unbiased=options.unbiased,
         nested=check_nested(options, counted),
         strata=strata,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.arrays import Floats, Integers
+from tallyveil.arrays import Floats, Integers, Mask, freeze
 from tallyveil.sums.tree import Tree, sum_by
 
 __all__ = ["EXACT_MARGINS", "Margins", "rake", "round_to_margins"]
@@ -57,6 +57,12 @@ class Margins:
             added: NDArray[Any] = sum_by(group, rows, size)
             sums.append(added.astype(np.int64) if rows.dtype.kind in "iu" else added)
         return (*sums, rows)
+
+    def restrict(self, rows: Mask) -> tuple[Margins, tuple[Integers, ...]]:
+        """The margins of some rows only, and which group here each of their groups is."""
+        found = [np.unique(group[rows], return_inverse=True) for group in self.groups]
+        groups = tuple(freeze(numbers.reshape(-1)) for _, numbers in found)
+        return Margins(groups), (*(nodes for nodes, _ in found), np.flatnonzero(rows))
 
     def crosses(self) -> bool:
         """Whether every two groups of the first two margins have a row in common."""

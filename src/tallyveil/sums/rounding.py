@@ -21,7 +21,11 @@ NEAR = 1e-9
 
 
 def round_down_levels(
-    combined: Combined, uppers: Sequence[Integers], order: Integers, last: int
+    combined: Combined,
+    uppers: Sequence[Integers],
+    order: Integers,
+    last: int,
+    total: float | None = None,
 ) -> tuple[Integers, ...]:
     """Whole numbers for the levels 0 to `last` that add up, between 0 and their upper bounds.
 
@@ -35,6 +39,8 @@ def round_down_levels(
         A permutation of the rows; ties are broken in this order.
     last : int
         The last level that is wanted.
+    total : float, optional
+        A better estimate of the grand total.
 
     Returns
     -------
@@ -42,7 +48,8 @@ def round_down_levels(
         One array for each level; children add up to their parents.
     """
     tree = combined.tree
-    top = round_total(combined.upward[0][0], int(uppers[0][0]))
+    best = combined.upward[0][0] if total is None else total
+    top = round_total(best, int(uppers[0][0]))
     levels = [np.array([top], dtype=np.int64)]
     for level in range(1, last + 1):
         levels.append(

@@ -22,8 +22,14 @@ __all__ = ["default_weights", "share_budget"]
 GROUP_WEIGHT, FADES = 16.0, 3.0
 """How much groups count beside rows, and the epsilon over which that falls by a factor of e."""
 
+SPREAD = 0.0625
+"""By how much of the largest count rows are expected to differ."""
+
 STEPS = 1000
 """Shares are multiples of one over this."""
+
+LEAST = 20
+"""Rows get at least so many of them, if their error counts."""
 
 SWEEPS = 12
 
@@ -44,8 +50,10 @@ def share_budget(
     sizes: Sequence[int],
     epsilon: float,
     weights: Sequence[float] | None = None,
+    *,
     total_variance: float | None = None,
     exact: int = -1,
+    upper: int | None = None,
 ) -> tuple[Fraction, ...]:
     """The share of `epsilon` that each level gets; they add up to one.
 
@@ -61,6 +69,9 @@ def share_budget(
         The variance of another measurement of the grand total, which costs nothing here.
     exact : int
         The last level whose sums are public, so that neither it nor those above are measured.
+    upper : int, optional
+        The largest count of a row. Rows are expected to differ by a sixteenth of it, and an error
+        beyond that counts no more: such a row tells nothing, whatever its share.
 
     Returns
     -------
@@ -78,7 +89,8 @@ def share_budget(
     if len(given) != len(sizes) or not all(weight >= 0 for weight in given) or not any(given):
         rule = f"be {len(sizes)} numbers of at least 0, not all of them 0"
         raise ArgumentError("level_weights", rule, got=f"{len(given)} numbers")
-    problem = _Problem(tuple(sizes), epsilon, given, total_variance, exact)
+    spread = math.inf if upper is None else (SPREAD * upper) ** 2
+    problem = _Problem(tuple(sizes), epsilon, given, total_variance, exact, spread)
     found = [problem.descend(start) for start in problem.list_starts()]
     shares = min(found, key=lambda one: round(one[0], 12))[1]
     groups = [Fraction(share, STEPS) for share in shares]
@@ -94,6 +106,12 @@ class _Problem:
     weights: tuple[float, ...]
     total_variance: float | None
     exact: int
+    spread: float
+
+    @property
+    def least(self) -> int:
+        """What rows are left in any case: they need not be accurate, but must be told apart."""
+        return LEAST if self.weights[-1] else 1
 
     def list_starts(self) -> list[list[int]]:
         """Where the search begins: no level, every level, and each level alone."""
@@ -113,7 +131,7 @@ class _Problem:
         for _ in range(SWEEPS):
             before = list(shares)
             for level in range(self.exact + 1, len(shares)):
-                room = STEPS - (sum(shares) - shares[level])
+                room = STEPS - (sum(shares) - shares[level]) - self.least + 1
                 tried = np.tile(np.array(shares), (room, 1))
                 tried[:, level] = np.arange(room)
                 errors = self.weigh_errors(tried / STEPS)
@@ -139,7 +157,10 @@ class _Problem:
                 precision = precision + 1 / self.total_variance
             exact = level <= self.exact
             upward.insert(0, np.zeros_like(precision) if exact else 1 / precision)
-        error = self.weights[-1] * (np.sinh(epsilon) / np.sinh(own)) ** 2
+        alone_row = 1 / np.sinh(epsilon) ** 2
+        own_row = 1 / np.sinh(own) ** 2
+        error = self.weights[-1] * own_row / alone_row
+        error = error * (1 + alone_row / self.spread) / (1 + own_row / self.spread)
         alone = sizes[-1] * _variance(np.array([epsilon]))[0]
         final = upward[0]
         for level in range(len(sizes) - 1):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.arrays import Floats, Integers, freeze
+from tallyveil.arrays import Floats, Integers, Mask, freeze
 from tallyveil.errors import UsageError
 
 __all__ = ["LARGEST_SUM", "Tree", "sum_by"]
@@ -69,6 +69,16 @@ class Tree:
     def depth(self) -> int:
         """The number of the last level."""
         return len(self.parents)
+
+    def restrict(self, rows: Mask) -> tuple[Tree, tuple[Integers, ...]]:
+        """The tree of some rows only, and for each level which node here each of its nodes is."""
+        places: list[Integers] = [np.flatnonzero(rows)]
+        parents: list[Integers] = []
+        for level in reversed(self.parents):
+            nodes, numbers = np.unique(level[places[0]], return_inverse=True)
+            parents.insert(0, freeze(numbers.reshape(-1)))
+            places.insert(0, nodes)
+        return Tree(tuple(parents)), tuple(places)
 
     def sum_children(self, values: NDArray[Any], level: int) -> Floats:
         """The sums of `values`, one for each node of `level`, over the nodes of level - 1."""
