@@ -21,7 +21,7 @@ from tallyveil.errors import QueryError, describe_kind
 
 __all__ = ["Neighbours"]
 
-PAIRS_PER_BLOCK = 4096
+PAIRS_PER_BLOCK = 256
 """Listed pairs that `blocks` hands out at once."""
 
 

@@ -1,7 +1,9 @@
 """Publish pairs of tables with the draws held fixed, and compare everything that leaves."""
 
 import datetime as dt
+import os
 import pickle
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -12,6 +14,8 @@ import pytest
 import tallyveil as tv
 from tallyveil.plans import prepare
 from tallyveil.publish import transaction
+from tallyveil.tables import arrow_file, plain
+from tallyveil.tables.identity import FileIdentity
 
 
 class FixedEntropy(tv.SeededNotPrivate):
@@ -37,7 +41,14 @@ class FixedTime(dt.datetime):
 
 @pytest.fixture
 def fixed(monkeypatch):
-    """Draws look at zeros instead of the true counts; names and times are always the same."""
+    """Draws look at zeros instead of the true counts; names and times are always the same.
+
+    The disk is not waited for, and engines may say from which length on a file is streamed.
+    """
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr(arrow_file, "BATCH_ROWS", arrow_file.BATCH_ROWS)
+    monkeypatch.setattr(plain, "SMALLEST", plain.SMALLEST)
+    monkeypatch.setattr(FileIdentity, "of", lambda path: FileIdentity(path, ()))
     monkeypatch.setattr(transaction, "Entropy", FixedEntropy)
     monkeypatch.setattr(transaction.uuid, "uuid4", lambda: "one-name")
     monkeypatch.setattr(transaction, "datetime", FixedTime)
@@ -57,8 +68,18 @@ def compare(fixed):
 
 
 def publish(table, folder, options):
-    """Everything that leaves: the folder's bytes, the pickled release, the table's memory."""
+    """Everything that leaves: the folder's bytes, the pickled release, the table's memory.
+
+    With `alone` in the options no folder is written, and a release is all there is.
+    """
     given = {"upper": 9, "epsilon": 1, **options}
+    if given.pop("alone", False):
+        release = tv.privatize(table, **given)
+        return {
+            "files": release.files,
+            "pickles": pickle.dumps(release),
+            "memory": memory_of(release.table),
+        }
     if "levels" in given:
         releases = tv.privatize_levels(table, out=folder, **given)
     else:
@@ -116,11 +137,16 @@ def buffers_of(array):
 
 
 def compare_forms(pair, options, place, build=None):
-    """Publish both tables, as they are or as `build` makes them; the names of what differs."""
+    """Publish both tables, as they are or as `build` makes them; the names of what differs.
+
+    Both have the same paths, one after the other: nothing but the table tells them apart.
+    """
     found = []
-    for side, columns in zip("ab", pair, strict=True):
-        folder = place / side
-        folder.mkdir(parents=True)
-        table = build(columns, folder / "table") if build else columns
-        found.append(publish(table, folder / "out", options))
+    for columns in pair:
+        place.mkdir(parents=True)
+        table = build(columns, place / "table") if build else columns
+        if isinstance(table, tuple):
+            table, options = table[0], {**options, **table[1]}
+        found.append(publish(table, place / "out", options))
+        shutil.rmtree(place)
     return [part for part in found[0] if found[0][part] != found[1][part]]

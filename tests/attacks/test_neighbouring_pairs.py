@@ -6,21 +6,39 @@ table in memory must be the same, over all engines, formats and options. One pai
 shows a way in which the form of a release tells of a person.
 """
 
+import gzip
 import random
 from itertools import count as numbers
 
+import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
+import pyreadstat
 import pytest
+
+from tallyveil.tables import arrow_file, plain
+from tallyveil.tables.convert import FORMATS
 
 AREAS = ["n", "e", "s", "w"]
 SEXES = ["f", "m"]
+CELLS = {"by": ["sex", "area"], "categories": {"sex": SEXES, "area": AREAS}}
 MICRO = {  # options for one row per person
     "one column": {"by": "area", "categories": AREAS},
-    "two columns": {"by": ["sex", "area"], "categories": {"sex": SEXES, "area": AREAS}},
+    "two columns": CELLS,
+    "bins": {"by": ["age", "sex"], "bins": {"age": [0, 18, 50]}, "categories": {"sex": SEXES}},
+    "delta": {"by": "area", "categories": AREAS, "delta": "1e-6"},
+    "one row": {"by": "area", "categories": AREAS, "contributions": 3, "one_row": True},
+    "margins": {**CELLS, "margins": "sex,area"},
+    "strata": {**CELLS, "strata": "sex"},
+    "zeros": {**CELLS, "categories": {"sex": [*SEXES, "d"], "area": AREAS}, "zero": "sex = d"},
+    "signed": {**CELLS, "signed": True, "upper": None},
+    "no upper": {**CELLS, "upper": None, "unbiased": True},
+    "levels": {**CELLS, "levels": [2, 1], "epsilon": None},
+    "best guesses": {**CELLS, "best": True},
+    "alone": {**CELLS, "alone": True},
     "condition": {"by": "area", "categories": AREAS, "where": "age >= 50 and sex != x"},
     "other": {"by": "area", "categories": AREAS[:3], "other": "elsewhere"},
     "numbers": {"by": "code", "categories": [1, 2, 3], "other": "none"},
@@ -59,8 +77,24 @@ COUNTED = {  # options for a table with one row per category
     "no upper": {"keep": "all", "upper": None, "method": "preserve"},
     "no upper by row": {"keep": "all", "upper": None, "order": "sorted"},
     "zeros": {"keep": "all", "zero": "area = e and sex = f"},
+    "delta": {"keep": "all", "delta": "1e-6"},
+    "delta, two counts": {
+        "count": ["cases", "tests"],
+        "keep": "all",
+        "delta": "1/1000",
+        "disjoint": ["cases", "tests"],
+    },
+    "designed": {"keep": "all", "method": "design", "delta": "1/100", "order": "sorted"},
+    "one row": {"keep": "all", "contributions": 2, "one_row": True},
+    "strata": {"keep": "all", "strata": "sex,area", "order": "sorted"},
+    "margins": {"keep": "all", "margins": "sex,area", "order": "sorted"},
+    "signed": {"keep": "all", "upper": None, "signed": True, "zero": "area = e and sex = f"},
+    "unbiased, no upper": {"keep": "all", "upper": None, "method": "preserve", "unbiased": True},
+    "a wide range": {"keep": "all", "upper": 10**7, "unbiased": True},
+    "alone": {"keep": "all", "alone": True},
+    "alone, sorted": {"keep": "all", "alone": True, "order": "sorted", "strata": "area"},
     "nested": {"count": ["cases", "tests"], "keep": "all", "nested": "tests,cases"},
-}
+} | {f"as {kind}": {"keep": "all", "format": kind, "unbiased": True} for kind in FORMATS}
 GROUPED = {  # options for the result of a GROUP BY: a category without people has no row
     "all rows": {"by": ["sex", "area"], "categories": {"sex": SEXES, "area": AREAS}},
     "other": {"by": ["sex", "area"], "categories": [("f", "n"), ("m", "s")], "other": "rest"},
@@ -119,6 +153,14 @@ def csv(columns, path):
 
 
 @engine
+def windows_csv(columns, path):
+    """Line ends of two characters."""
+    content = csv(columns, path).read_bytes().replace(b"\n", b"\r\n")
+    path.with_suffix(".csv").write_bytes(content)
+    return path.with_suffix(".csv")
+
+
+@engine
 def tsv(columns, path):
     pd.DataFrame(columns, dtype=object).to_csv(path.with_suffix(".tsv"), index=False, sep="\t")
     return path.with_suffix(".tsv")
@@ -131,7 +173,7 @@ def parquet(columns, path):
 
 
 @engine
-def arrow_file(columns, path):
+def feather_file(columns, path):
     pa.feather.write_feather(sliced_arrow(columns, path), path.with_suffix(".arrow"), chunksize=3)
     return path.with_suffix(".arrow")
 
@@ -206,6 +248,111 @@ def lazy_polars(columns, path):
     return pl.DataFrame(columns).lazy()
 
 
+@engine
+def streamed_csv(columns, path):
+    plain.SMALLEST = 0
+    return csv(columns, path)
+
+
+@engine
+def streamed_parquet(columns, path):
+    arrow_file.BATCH_ROWS = 0
+    pq.write_table(pa.table(columns), path.with_suffix(".parquet"))
+    return path.with_suffix(".parquet")
+
+
+@engine
+def streamed_arrow(columns, path):
+    arrow_file.BATCH_ROWS = 0
+    pa.feather.write_feather(pa.table(columns), path.with_suffix(".arrow"), chunksize=2)
+    return path.with_suffix(".arrow")
+
+
+@engine
+def parquet_at_the_limit(columns, path):
+    """The larger table is streamed, the other is not."""
+    arrow_file.BATCH_ROWS = min(arrow_file.BATCH_ROWS, len(next(iter(columns.values()))))
+    pq.write_table(pa.table(columns), path.with_suffix(".parquet"))
+    return path.with_suffix(".parquet")
+
+
+@engine
+def csv_at_the_limit(columns, path):
+    found = csv(columns, path)
+    plain.SMALLEST = min(plain.SMALLEST, found.stat().st_size + 1)
+    return found
+
+
+@engine
+def packed_csv(columns, path):
+    content = csv(columns, path).read_bytes()
+    path.with_suffix(".csv.gz").write_bytes(gzip.compress(content))
+    return path.with_suffix(".csv.gz")
+
+
+@engine
+def zstandard_csv(columns, path):
+    content = csv(columns, path).read_bytes()
+    with pa.CompressedOutputStream(str(path.with_suffix(".csv.zst")), "zstd") as stream:
+        stream.write(content)
+    return path.with_suffix(".csv.zst")
+
+
+@engine
+def wide_text(columns, path):
+    """Text in UTF-16, as spreadsheets save it."""
+    content = csv(columns, path).read_text(encoding="utf-8")
+    path.with_suffix(".csv").write_bytes(content.encode("utf-16"))
+    return path.with_suffix(".csv")
+
+
+@engine
+def excel(columns, path):
+    pd.DataFrame(columns, dtype=object).to_excel(path.with_suffix(".xlsx"), index=False)
+    return path.with_suffix(".xlsx")
+
+
+@engine
+def stata(columns, path):
+    pyreadstat.write_dta(labelled(columns), path.with_suffix(".dta"), file_label="people")
+    return path.with_suffix(".dta")
+
+
+@engine
+def spss(columns, path):
+    """Labels of values, and a row for each person's own code."""
+    labels = {"area": {area: f"label {at}" for at, area in enumerate(columns.get("area", ()))}}
+    labels = {name: found for name, found in labels.items() if found}
+    frame = labelled(columns)
+    path = path.with_suffix(".sav")
+    pyreadstat.write_sav(frame, path, variable_value_labels=labels, compress=True)
+    return path
+
+
+def labelled(columns):
+    """Empty cells of words are empty words: statistics programs know no other."""
+    words = {n for n, values in columns.items() if any(isinstance(v, str) for v in values)}
+    return pd.DataFrame(
+        {n: ["" if v is None and n in words else v for v in c] for n, c in columns.items()}
+    )
+
+
+@engine
+def database(columns, path):
+    address = path.with_suffix(".db")
+    with duckdb.connect(address) as opened:
+        opened.register("people", pa.table(columns))
+        opened.execute("CREATE TABLE held AS SELECT * FROM people")
+    return f"duckdb:{address}", {"query": "SELECT * FROM held"}
+
+
+HOLDS_NOBODY = (
+    *("csv", "windows csv", "tsv", "streamed csv", "csv at the limit", "packed csv"),
+    *("zstandard csv", "wide text", "excel", "plain pandas", "coded pandas", "small pandas"),
+    *("plain polars", "coded polars", "lazy polars"),
+)
+
+
 def columns_of(rows):
     return {name: [row[name] for row in rows] for name in ("area", "sex", "age", "code", "who")}
 
@@ -227,15 +374,8 @@ def try_micro(compare, rng, name, engine, place):
         other = [*rows, somebody]
         rng.shuffle(other)
     options = MICRO[name]
-    if not rows and engine in (
-        "plain arrow",
-        "coded arrow",
-        "sliced arrow",
-        "parquet",
-        "arrow file",
-        "arrow pandas",
-    ):
-        rows = people(rng, 1)  # an empty list has no type in Arrow
+    if not rows and engine not in HOLDS_NOBODY:
+        rows = people(rng, 1)  # an empty list has no type in Arrow, nor in other files
     return compare((columns_of(rows), columns_of(other)), options, place, ENGINES[engine])
 
 
@@ -275,20 +415,26 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+EACH = 6
+"""With how many engines every option is tried in every run; the long run tries all of them."""
+
+
+@pytest.mark.parametrize("turn", range(EACH))
 @pytest.mark.parametrize(
     ("attempt", "name"), CASES, ids=lambda part: getattr(part, "__name__", part)
 )
-def test_one_person_changes_nothing_but_the_draws(attempt, name, engine, compare, tmp_path):
+def test_one_person_changes_nothing_but_the_draws(attempt, name, turn, compare, tmp_path):
+    at = CASES.index((attempt, name)) + turn * len(ENGINES) // EACH
+    engine = list(ENGINES)[at % len(ENGINES)]
     rng = random.Random(f"{attempt.__name__} {name} {engine}")
-    assert attempt(compare, rng, name, engine, tmp_path) == []
+    assert attempt(compare, rng, name, engine, tmp_path / "pair") == [], engine
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
-def test_hundreds_of_pairs(engine, compare, tmp_path):
+def test_thousands_of_pairs(engine, compare, tmp_path):
     rng, at = random.Random(engine), numbers()
-    for attempt, name in CASES * 3:
+    for attempt, name in CASES * 2:
         assert attempt(compare, rng, name, engine, tmp_path / str(next(at))) == [], (attempt, name)
 
 
@@ -299,4 +445,5 @@ def test_the_comparison_would_notice(compare, tmp_path):
     options = {"count": "cases", "keep": "all"}
     for at, engine in enumerate(ENGINES):
         found = compare((first, second), options, tmp_path / str(at), ENGINES[engine])
-        assert found == ["folder", "pickles", "memory", "kept"]
+        assert [part for part in found if part != "pickles"] == ["folder", "memory", "kept"]
+        assert "pickles" in found or "streamed" in engine  # there the file holds what differs

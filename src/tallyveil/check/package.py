@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
 from itertools import islice, pairwise
@@ -22,12 +21,13 @@ from tallyveil.certified.base import Certified
 from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedNoise
 from tallyveil.check.counts import check_counts
+from tallyveil.check.findings import Finding, remember, try_check
 from tallyveil.check.sums import check_strata, check_sums
 from tallyveil.documents.files import DATAPACKAGE, METHODOLOGY, RECEIPT, FileFacts, describe_data
 from tallyveil.documents.page.methodology import methodology
 from tallyveil.documents.receipt import Receipt
 from tallyveil.documents.records import ColumnRecord
-from tallyveil.errors import PackageError, TallyveilError
+from tallyveil.errors import PackageError
 from tallyveil.plans.methods import count_cells
 from tallyveil.plans.sum_files import list_stages
 from tallyveil.plans.unbiased import describe_unbiased
@@ -48,7 +48,7 @@ from tallyveil.request.kinds import COUNTS, DISTRIBUTION, UPPER_BOUND
 from tallyveil.request.slack import WITH_DELTA
 from tallyveil.tables.base import Table
 from tallyveil.tables.source import read_released
-from tallyveil.untrusted import escape_controls, hash_file, read_file
+from tallyveil.untrusted import hash_file, read_file
 
 __all__ = ["Finding", "check_package"]
 
@@ -59,35 +59,8 @@ FIGURE_SLACK = 2e-6
 Hashed: TypeAlias = Callable[[Path], tuple[int, str]]
 """Gives the size of a file and its SHA-256."""
 
-LONGEST_DETAIL = 300
 MOST_FILES = 10_000
 """Files a release folder may have."""
-
-UNREADABLE = (
-    TallyveilError,
-    OSError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    RecursionError,
-    MemoryError,
-)
-"""What reading and comparing documents of the wrong shape may raise."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was checked, and how it came out."""
-
-    name: str
-    ok: bool
-    detail: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {"check": self.name, "ok": self.ok, "detail": self.detail}
 
 
 def check_package(folder: str | Path) -> list[Finding]:
@@ -119,7 +92,7 @@ def check_package(folder: str | Path) -> list[Finding]:
 
 def _check_release(root: Path) -> list[Finding]:
     hashed = cache(hash_file)  # the data are hashed once
-    findings = [_try("files and checksums", lambda: _check_files(root, hashed))]
+    findings = [try_check("files and checksums", lambda: _check_files(root, hashed))]
     try:
         receipt = read_receipt(root)
     except PackageError as problem:
@@ -136,7 +109,7 @@ def _check_release(root: Path) -> list[Finding]:
             ("certificates", partial(_check_certificates, root, receipt, certified)),
         ]
         pages = [("figures and pages", partial(_check_pages, root, receipt, certified))]
-    read = cache(partial(_read_data, root, receipt))  # the data are read once
+    read = remember(partial(_read_data, root, receipt))
     checks: list[tuple[str, Callable[[], str]]] = [
         *own,
         ("budget", partial(_check_budget, receipt)),
@@ -146,17 +119,7 @@ def _check_release(root: Path) -> list[Finding]:
         *([("strata", lambda: check_strata(read(), receipt))] if receipt.strata else []),
         ("data description", lambda: _check_description(root, read(), receipt, hashed)),
     ]
-    return findings + [_try(name, check) for name, check in checks]
-
-
-def _try(name: str, check: Callable[[], str]) -> Finding:
-    try:
-        return Finding(name, True, escape_controls(check()))
-    except PackageError as problem:
-        return Finding(name, False, escape_controls(str(problem)))
-    except UNREADABLE as problem:
-        words = f"cannot be checked: {type(problem).__name__}: {problem}"
-        return Finding(name, False, escape_controls(words[:LONGEST_DETAIL]))
+    return findings + [try_check(name, check) for name, check in checks]
 
 
 def _check_files(root: Path, hashed: Hashed) -> str:
@@ -364,7 +327,7 @@ def _check_levels(root: Path, levels: list[Path]) -> list[Finding]:
         for level in levels
         for found in _check_release(level)
     ]
-    return [*findings, _try("levels", lambda: _check_together(root, levels))]
+    return [*findings, try_check("levels", lambda: _check_together(root, levels))]
 
 
 def _check_together(root: Path, levels: list[Path]) -> str:

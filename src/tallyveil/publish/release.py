@@ -17,6 +17,8 @@ from tallyveil.publish.folder import Staging, name_level_folder, reserve_folder
 from tallyveil.request.ranges import WIDE
 from tallyveil.sampling.marks import mark_table
 from tallyveil.tables.base import Table
+from tallyveil.tables.delimited import DelimitedTable
+from tallyveil.tables.plain import open_plain
 
 __all__ = ["Release", "write_releases"]
 
@@ -127,6 +129,16 @@ def write_releases(place: Staging, releases: tuple[Release, ...]) -> tuple[Relea
         folders[inner] = release.describe(facts)
     folder = place.commit(folders)
     return tuple(
-        replace(release, data=release.data.reopen(folder / inner / release.receipt.table.file))
+        replace(release, data=_reopen(release.data, folder / inner / release.receipt.table.file))
         for inner, release in zip(names, releases, strict=True)
     )
+
+
+def _reopen(table: Table, path: Path) -> Table:
+    """The table after it was written: the published file, where that is long.
+
+    That depends on the published file alone, never on how long the confidential one was.
+    """
+    if isinstance(table, DelimitedTable):
+        return open_plain(path, table.delimiter, table.encoding) or table
+    return table.reopen(path)

@@ -60,8 +60,10 @@ def _read_duckdb(path: Path, query: str) -> ArrowTable:
             return read_batches(answer.to_arrow_reader())
     except (duckdb.ParserException, duckdb.CatalogException, duckdb.BinderException) as problem:
         _refuse_query(str(problem))
-    except duckdb.InvalidInputException:
-        raise TableError("The query must only read.") from None
+    except duckdb.InvalidInputException as problem:
+        if "read-only" in str(problem):
+            raise TableError("The query must only read.") from None
+        _refuse_data(problem)
     except duckdb.IOException:
         raise TableError(
             f"{path.name!r} cannot be read as a DuckDB database, or is open elsewhere."

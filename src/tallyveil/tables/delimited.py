@@ -94,10 +94,13 @@ class DelimitedTable(Table):
     def build_grouped(
         self, by: Sequence[str], labels: Sequence[tuple[Any, ...]], counts: Mapping[str, CountArray]
     ) -> DelimitedTable:
-        """Build a table with one row for each category, written as this one is."""
+        """Build a table with one row for each category.
+
+        Its line ends are plain ones: a file with a header alone has no others to tell.
+        """
         columns = [tuple(str(label[at]) for label in labels) for at in range(len(by))]
         columns += [tuple(map(str, values.tolist())) for values in counts.values()]
-        return replace(self, names=(*by, *counts), columns=tuple(columns))
+        return replace(self, names=(*by, *counts), columns=tuple(columns), line_end="\n")
 
     def native(self) -> Any:
         """Give a pyarrow table: numbers as numbers, codes such as 007 and text as text."""
@@ -174,6 +177,8 @@ def _parse(
     try:
         lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         header = next(lines)
+        if len(header) > MOST_COLUMNS:
+            raise TableError(f"The header names more than {MOST_COLUMNS:,} columns.")
         repeated = next((name for name, times in Counter(header).items() if times > 1), None)
         if repeated is not None:
             raise TableError(f"The header names the column {repeated!r} more than once.")
@@ -187,8 +192,6 @@ def _split_columns(
     lines: Iterator[list[str]], header: list[str], most_rows: int | None
 ) -> tuple[tuple[str, ...], ...]:
     """Collect the cells by column, some rows at a time; empty lines may stand at the end only."""
-    if len(header) > MOST_COLUMNS:
-        raise TableError(f"The header names more than {MOST_COLUMNS:,} columns.")
     columns: list[list[str]] = [[] for _ in header]
     row, ended = 0, False
     while batch := list(islice(lines, BATCH_ROWS)):

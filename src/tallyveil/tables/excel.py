@@ -183,9 +183,8 @@ def _read_sheet(sheet: Any, form: Form) -> ExcelTable:
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
         raise TableError(f"The header names the column {repeated!r} more than once.")
-    if len(kept) == 1:
-        raise TableError("The table has a header but no rows.")
-    return build_excel(names, list(zip(*kept[1:], strict=True)))
+    columns = list(zip(*kept[1:], strict=True)) or [()] * len(names)
+    return build_excel(names, columns)
 
 
 def _read_cell(cell: Any) -> Any:

@@ -67,7 +67,7 @@ def _open_plain(path: Path, mark: str, encoding: str) -> PlainFile | None:
         header = first.decode(encoding).removesuffix(line_end)
     except (LookupError, UnicodeDecodeError):
         return None
-    names = tuple(header.split(mark))
+    names = tuple(header.split(mark, MOST_COLUMNS))
     odd = mark in '"\r\n\0' or any(sign in header for sign in '"\r\0') or first.startswith(BOM)
     if odd or len(set(names)) != len(names) or len(names) > MOST_COLUMNS or not header:
         return None
@@ -206,9 +206,8 @@ class PlainFile(FileTable):
     def build_grouped(
         self, by: Sequence[str], labels: Sequence[tuple[Any, ...]], counts: Mapping[str, CountArray]
     ) -> DelimitedTable:
-        """Build a table with one row for each category, written as this one is."""
-        shape = self.shape
-        empty = DelimitedTable((), ((),), shape.delimiter, shape.line_end, shape.encoding)
+        """Build a table with one row for each category."""
+        empty = DelimitedTable((), ((),), self.delimiter, encoding=self.encoding)
         return empty.build_grouped(by, labels, counts)
 
     def bound_released(self, counts: Mapping[str, CountArray], keep: Sequence[str]) -> int:

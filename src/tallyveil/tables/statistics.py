@@ -109,10 +109,7 @@ def _read(path: Path, ending: str, most_rows: int = 0) -> StatisticsTable:
     if not columns:
         raise TableError("The table is empty: the file holds no columns.")
     kind = "sav" if ending == ".zsav" else ending.removeprefix(".")
-    table = build_statistics(list(columns), [list(cells) for cells in columns.values()], kind)
-    if table.rows == 0:
-        raise TableError("The table has a header but no rows.")
-    return table
+    return build_statistics(list(columns), [list(cells) for cells in columns.values()], kind)
 
 
 def _call(library: Any, path: Path, ending: str, **options: Any) -> Any:

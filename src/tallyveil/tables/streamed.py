@@ -160,10 +160,19 @@ class StreamedTable(Table):
         self.source.identity.require_same()
 
     def reopen(self, path: Path) -> Table:
-        """Give the published file in place of the confidential one."""
-        return self.source.open_released(path)
+        """Give the published file in place of the confidential one, or hold it if it is short."""
+        found = self.source.open_released(path)
+        return found if isinstance(found, FileTable) else self._loaded
+
+    def __reduce__(self) -> Any:
+        """Copy the published table, and nothing of the confidential file."""
+        return _give, (self._loaded,)
 
     @cached_property
     def _loaded(self) -> Table:
         self.source.identity.require_same()
         return self.source.load().build_released(self.released, self.keep)
+
+
+def _give(table: Table) -> Table:
+    return table
