@@ -43,7 +43,7 @@ check: setup ## Formatting, lint and types
 	$(BIN)/ruff check src tests benchmarks examples
 	$(BIN)/mypy
 
-servers: ## PostgreSQL and Chromium for the tests of ledger and studio, where this machine allows it
+servers: ## PostgreSQL, Chromium and Java for the tests that need them, where this machine allows it
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql; \
@@ -52,6 +52,10 @@ servers: ## PostgreSQL and Chromium for the tests of ledger and studio, where th
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; \
 	  else echo "Chromium is missing: the studio's tests in a browser are skipped. Ask an administrator to install the package chromium."; fi; }
+	@command -v java >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless; \
+	  else echo "Java is missing: the tests on a Spark cluster are skipped. Ask an administrator to install the package openjdk-17-jre-headless."; fi; }
 
 test: check servers ## Everything that must pass before a change lands
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow'

@@ -6,14 +6,12 @@ whole documents are compared. What no check can show is that the draws were hone
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, partial
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +19,10 @@ from tallyveil.certified.base import Certified
 from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedNoise
 from tallyveil.check.counts import check_counts
+from tallyveil.check.files import Hashed, check_files, measure_data
 from tallyveil.check.findings import Finding, remember, try_check
 from tallyveil.check.sums import check_strata, check_sums
-from tallyveil.documents.files import DATAPACKAGE, METHODOLOGY, RECEIPT, FileFacts, describe_data
+from tallyveil.documents.files import DATAPACKAGE, METHODOLOGY, RECEIPT, describe_data
 from tallyveil.documents.page.methodology import methodology
 from tallyveil.documents.receipt import Receipt
 from tallyveil.documents.records import ColumnRecord
@@ -31,7 +30,7 @@ from tallyveil.errors import PackageError
 from tallyveil.plans.methods import count_cells
 from tallyveil.plans.sum_files import list_stages
 from tallyveil.plans.unbiased import describe_unbiased
-from tallyveil.publish.folder import CHECKSUMS, name_level_folder
+from tallyveil.publish.folder import name_level_folder
 from tallyveil.publish.reopen import (
     describe_again,
     plain_name,
@@ -55,12 +54,6 @@ __all__ = ["Finding", "check_package"]
 FIELD_TYPES = ("string", "integer", "number", "boolean", "date", "datetime", "time", "any")
 FIGURE_SLACK = 2e-6
 """How far a stated figure, printed with six decimals, may be from the one worked out here."""
-
-Hashed: TypeAlias = Callable[[Path], tuple[int, str]]
-"""Gives the size of a file and its SHA-256."""
-
-MOST_FILES = 10_000
-"""Files a release folder may have."""
 
 
 def check_package(folder: str | Path) -> list[Finding]:
@@ -92,7 +85,7 @@ def check_package(folder: str | Path) -> list[Finding]:
 
 def _check_release(root: Path) -> list[Finding]:
     hashed = cache(hash_file)  # the data are hashed once
-    findings = [try_check("files and checksums", lambda: _check_files(root, hashed))]
+    findings = [try_check("files and checksums", lambda: check_files(root, hashed))]
     try:
         receipt = read_receipt(root)
     except PackageError as problem:
@@ -120,29 +113,6 @@ def _check_release(root: Path) -> list[Finding]:
         ("data description", lambda: _check_description(root, read(), receipt, hashed)),
     ]
     return findings + [try_check(name, check) for name, check in checks]
-
-
-def _check_files(root: Path, hashed: Hashed) -> str:
-    present = {path.name for path in islice(root.iterdir(), MOST_FILES + 1)}
-    require(len(present) <= MOST_FILES, f"the folder has more than {MOST_FILES:,} files")
-    require(CHECKSUMS in present, f"{CHECKSUMS} is missing")
-    for name in present:
-        regular = stat.S_ISREG(os.lstat(root / name).st_mode)
-        require(regular, f"{name} is not a plain file")
-    listed: dict[str, str] = {}
-    for line in read_file(root / CHECKSUMS).decode("utf-8").splitlines():
-        value, _, name = line.partition("  ")
-        plain = "/" not in name and "\\" not in name and name not in listed
-        require(plain, f"{CHECKSUMS} has a line that is not a plain file name")
-        listed[name] = value
-    one_form = "".join(f"{listed[name]}  {name}\n" for name in sorted(listed))
-    require(read_file(root / CHECKSUMS) == one_form.encode(), f"{CHECKSUMS} has another form")
-    odd = sorted(set(listed) ^ (present - {CHECKSUMS}))
-    require(not odd, f"{odd[:1]} is in the folder or in {CHECKSUMS}, but not in both")
-    for name, value in listed.items():
-        _, found = hashed(root / name)
-        require(found == value, f"{name} was changed: its checksum does not match")
-    return f"{len(listed)} files, none missing, none changed, none added"
 
 
 def _check_receipt(root: Path, receipt: Receipt) -> str:
@@ -308,7 +278,7 @@ def _close(stated: Any, found: Any) -> bool:
 
 
 def _check_description(root: Path, table: Table, receipt: Receipt, hashed: Hashed) -> str:
-    written = FileFacts(*hashed(root / plain_name(receipt.table.file)))
+    written = measure_data(root, receipt, hashed)
     stated = read_json(root / DATAPACKAGE)["resources"][0]
     types = {field["name"]: field["type"] for field in stated["schema"]["fields"]}
     require(set(types.values()) <= set(FIELD_TYPES), f"{DATAPACKAGE} has an unknown type")

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,6 +29,7 @@ EXAMPLE = example(
     "--count cases --keep all --upper 60 --epsilon 1 --out release/",
 )
 STEPS = 5
+LOCAL, SPARK = "local", "spark"
 DryRunOption = Annotated[
     bool,
     typer.Option(
@@ -51,6 +52,15 @@ FromOption = Annotated[
     ),
 ]
 
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        help="Where the table is worked on: local, or spark, on the machines of a Spark cluster; "
+        "FILE, or --from, is then a Parquet path or the name of a table.",
+        rich_help_panel=TABLE,
+    ),
+]
+
 
 @takes_release_options(leave_out=["levels"])
 def command(
@@ -63,6 +73,7 @@ def command(
     *,
     options: ReleaseOptions,
     database: FromOption = None,
+    engine: EngineOption = LOCAL,
     dry_run: DryRunOption = False,
     rows: RowsOption = None,
     save_request: Annotated[
@@ -75,17 +86,29 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Publish a private version of a table of counts, as a folder that a stranger can check."""
+    from tallyveil.errors import ArgumentError, UsageError
+
     source = choose_source(file, database)
+    if engine not in (LOCAL, SPARK):
+        raise ArgumentError("engine", f"be {LOCAL} or {SPARK}", engine)
     if save_request is not None:
-        from tallyveil.errors import UsageError
         from tallyveil.request.request_file import save_request as write
 
         if database is not None:
             raise UsageError("--save-request is for files: an address may hold a password.")
+        if engine == SPARK:
+            raise UsageError("--save-request is for tables on one machine: leave --engine out.")
         write(save_request, options, str(file))
         note(f"The request is in {save_request}: run it again with tallyveil run.")
+    table: Any = source
+    if engine == SPARK:
+        from tallyveil.plans.distributed import require_taken
+        from tallyveil.spark import open_table
+
+        require_taken(options)
+        table = source if dry_run else open_table(source, options)
     publish_and_show(
-        source, options, shlex.join(sys.argv), dry_run=dry_run, rows=rows, as_json=as_json
+        table, options, shlex.join(sys.argv), dry_run=dry_run, rows=rows, as_json=as_json
     )
 
 
@@ -100,7 +123,7 @@ def choose_source(file: Path | None, database: str | None) -> Path | str:
 
 
 def publish_and_show(
-    source: Path | str,
+    source: Any,
     options: ReleaseOptions,
     words: str,
     *,
@@ -135,7 +158,7 @@ def publish_and_show(
     )
 
 
-def publish_file(source: Path | str, options: ReleaseOptions, words: str) -> tuple[Release, ...]:
+def publish_file(source: Any, options: ReleaseOptions, words: str) -> tuple[Release, ...]:
     """The library's transaction, with a progress bar and remarks for the publisher."""
     from tallyveil.errors import UsageError
     from tallyveil.publish.transaction import publish_table

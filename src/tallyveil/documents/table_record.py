@@ -34,11 +34,16 @@ class TableRecord:
 
     missing_rows: int = 0
 
+    parts: int = 0
+    """How many files a folder of data has; 0 where the data are one file."""
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; words about missing counts only where codes were declared."""
         facts = asdict(self)
         if not self.missing:
             del facts["missing"], facts["missing_rows"]
+        if not self.parts:
+            del facts["parts"]
         return {n: list(fact) if isinstance(fact, tuple) else fact for n, fact in facts.items()}
 
     @classmethod
@@ -58,6 +63,7 @@ class TableRecord:
             read_text(data["other"]) if version > 1 else "",
             read_texts(data.get("missing", [])),
             read_whole(data.get("missing_rows", 0), 0),
+            read_whole(data.get("parts", 0), 0),
         )
 
 

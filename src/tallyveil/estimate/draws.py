@@ -28,6 +28,7 @@ class PrivateDraws:
     epsilon1 : the exact privacy cost of `totals`, 0 without them
     size : the number of possible counts, public
     thresholds : the public thresholds of `totals`, rising; None: every count 0..size-2
+    counted : how many rows have each draw, where `values` are not held here, shape (size,)
     """
 
     values: NDArray[np.integer[Any]]
@@ -36,13 +37,29 @@ class PrivateDraws:
     epsilon1: Fraction
     size: int
     thresholds: Integers | None = None
+    counted: Integers | None = None
+
+    @classmethod
+    def count(
+        cls, counted: Integers, epsilon2: Fraction, totals: Integers | None, epsilon1: Fraction
+    ) -> PrivateDraws:
+        """Draws of which only their histogram is here."""
+        size = len(counted)
+        return cls(np.zeros(0, np.int64), epsilon2, totals, epsilon1, size, None, counted)
 
     @property
     def records(self) -> int:
         """The number of rows, public."""
-        return len(self.values)
+        return len(self.values) if self.counted is None else int(self.counted.sum())
+
+    @property
+    def largest(self) -> int:
+        """The largest draw."""
+        if self.counted is None:
+            return int(self.values.max())
+        return int(np.flatnonzero(self.counted)[-1])
 
     @cached_property
     def histogram(self) -> Integers:
         """How many draws there are of each count, where they are clamped, shape (size,)."""
-        return count_values(self.values, self.size)
+        return count_values(self.values, self.size) if self.counted is None else self.counted

@@ -116,7 +116,7 @@ def observe(draws: PrivateDraws, cells: Cells | None = None) -> Observed:
     epsilon2 = float(draws.epsilon2)
     if cells is None:
         reach = math.log(draws.records / SURE) / epsilon2
-        cells = choose_cells(draws.thresholds, draws.size, float(draws.values.max()) + reach)
+        cells = choose_cells(draws.thresholds, draws.size, draws.largest + reach)
     if draws.thresholds is None:
         drawn, thresholds = cells.collect(draws.histogram), np.arange(cells.high[-1])
     else:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,7 +22,14 @@ from tallyveil.tables.counts import ColumnCounts, read_counts
 from tallyveil.tables.delimited import delimiter_hint
 from tallyveil.tables.totals import find_totals
 
-__all__ = ["ROW_ORDERS", "Layout", "place_rows", "read_columns"]
+__all__ = [
+    "ROW_ORDERS",
+    "Layout",
+    "choose_columns",
+    "place_rows",
+    "read_columns",
+    "require_no_totals",
+]
 
 MOST_UNCHANGED = 1000
 """A table with more other columns than this must name those that are to be published."""
@@ -31,9 +40,12 @@ MOST_SHOWN = 12
 NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
 """A name that may be a count: the first row in place of a header that is missing."""
 
+FindTotals: TypeAlias = Callable[[str], tuple[str | None, int]]
+
 ROW_ORDERS = {
     "categories": "that of the public list of categories",
     "input": "that of the input",
+    "partitions": "that of the partitions of the input",
     "sorted": "sorted by the public columns",
 }
 
@@ -54,15 +66,12 @@ class Layout:
 
 def read_columns(source: Table, request: Request) -> tuple[dict[str, ColumnCounts], Layout]:
     """Every count column of a table that is aggregated already, and how it is published."""
-    for column in request.columns:
-        if column.name not in source.names:
-            raise _no_such_column(column.name, source, delimiter_hint(source.names))
+    keep = choose_columns(source, request)
     uppers = {column.name: column.upper or CEILING for column in request.columns}
     counts = {name: read_counts(source, name, upper) for name, upper in uppers.items()}
-    keep = _choose_columns(source, request)
     public = tuple(name for name in (*source.index_names, *keep) if name not in uppers)
     keys = request.by or public
-    _require_no_totals(source, request, public)
+    require_no_totals(partial(find_totals, source), request, public)
     if not request.allow_duplicates:
         require_distinct(source, keys)
     if request.categories:
@@ -77,8 +86,11 @@ def read_columns(source: Table, request: Request) -> tuple[dict[str, ColumnCount
     return counts, Layout(keep, ROW_ORDERS["sorted"], order)
 
 
-def _choose_columns(source: Table, request: Request) -> tuple[str, ...]:
+def choose_columns(source: Table, request: Request) -> tuple[str, ...]:
     """The columns of the release, in the table's own order."""
+    for column in request.columns:
+        if column.name not in source.names:
+            raise _no_such_column(column.name, source, delimiter_hint(source.names))
     counted = {column.name for column in request.columns}
     levels = request.strata if request.hierarchy is None else request.hierarchy.columns
     for name in (*request.keep, *request.drop, *request.by, *levels):
@@ -130,14 +142,14 @@ def place_rows(source: Table, request: Request) -> Integers:
     return place_categories(source, request.by, request.categories, request.other_place)
 
 
-def _require_no_totals(source: Table, request: Request, public: Sequence[str]) -> None:
+def require_no_totals(find: FindTotals, request: Request, public: Sequence[str]) -> None:
     """Ask about rows that seem to repeat others: everybody in them is counted more than once.
 
-    Looks at the labels of columns that are published.
+    Looks at the labels of columns that are published, as `find_totals` does.
     """
     often, found = 1, ""
     for name in public:
-        total, levels = find_totals(source, name)
+        total, levels = find(name)
         if total is not None or levels > 1:
             often *= max(levels, 2)
             what = f"a row called {total!r}" if total else "labels that are parts of others"

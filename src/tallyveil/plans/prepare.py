@@ -15,6 +15,13 @@ import numpy as np
 
 from tallyveil.arrays import Integers, Mask
 from tallyveil.errors import ArgumentError, TableError, UsageError
+from tallyveil.plans.distributed import (
+    Place,
+    StagedDraws,
+    read_distributed,
+    require_taken,
+    share_plans,
+)
 from tallyveil.plans.layout import ROW_ORDERS, Layout, place_rows, read_columns
 from tallyveil.plans.plan import ColumnPlan, PlannedStage, plan_column, plan_search
 from tallyveil.plans.unbiased import name_unbiased
@@ -39,6 +46,7 @@ from tallyveil.tables.categories import (
 from tallyveil.tables.convert import convert_table
 from tallyveil.tables.counts import ColumnCounts, clip_counts
 from tallyveil.tables.declared import declare_numbers, leave_out_missing
+from tallyveil.tables.distributed import DistributedTable
 from tallyveil.tables.persons import bound_rows, identify_persons
 from tallyveil.tables.source import read_table, require_own_names
 
@@ -60,6 +68,9 @@ class Prepared:
 
     missing: int = 0
     """How many rows were left out because a count was declared missing."""
+
+    tasks: StagedDraws | None = None
+    """What draws the rows of a table on other machines."""
 
     @property
     def rows(self) -> int:
@@ -156,10 +167,6 @@ class Prepared:
     def count_bytes(self) -> int:
         """An upper bound on the size of the release, known before anything is drawn."""
         uppers = {column.name: column.upper or CEILING for column in self.request.columns}
-        fullest = {
-            name: np.full(self.rows, upper, np.min_scalar_type(upper))
-            for name, upper in uppers.items()
-        }
         proofs = sum(len(s.mechanism_bytes) + len(s.certificate_bytes) for s in self.certified)
         figures = 200 * sum(min(2 * self.rows, upper + 1) for upper in uppers.values())
         grouping = self.request.grouping
@@ -167,11 +174,24 @@ class Prepared:
             figures += sum(grouping.whole.sizes[:-1]) * (2000 + 200 * len(uppers))
         levels = max(1, len(self.request.levels))
         figures += 24 * self.rows * len(uppers) * (self.request.unbiased + self.request.best)
+        return levels * (self._bound_data(uppers) + proofs + figures + (4 << 20))
+
+    def _bound_data(self, uppers: Mapping[str, int]) -> int:
+        if isinstance(self.source, DistributedTable):
+            return self.source.bound_room(len(uppers))
+        fullest = {
+            name: np.full(self.rows, upper, np.min_scalar_type(upper))
+            for name, upper in uppers.items()
+        }
         try:
-            data = self.build_table(fullest).largest_size()
+            return self.build_table(fullest).largest_size()
         except UnicodeEncodeError:  # a format that is not written as text of one encoding
             raise TableError("A label has a character that cannot be written.") from None
-        return levels * (data + proofs + figures + (4 << 20))
+
+    def open_place(self, place: Place | None) -> None:
+        """Try the place where other machines draw, if they do, before anything is spent."""
+        if self.tasks is not None:
+            self.tasks.open(place)
 
 
 def prepare(table: Any, options: ReleaseOptions) -> Prepared:
@@ -193,10 +213,10 @@ def prepare(table: Any, options: ReleaseOptions) -> Prepared:
     early = check_options(options) if is_path else None
     source = read_table(table, early.form if early else check_form(options, False)[0])
     request = early or check_options(options, array=isinstance(source, ArrayTable))
+    if isinstance(source, DistributedTable):
+        return _prepare_distributed(source, request, options)
     if isinstance(source, ArrayTable):
-        if len(request.columns) > 1:
-            raise ArgumentError("count", "be one name, or left out, for an array of counts")
-        source = replace(source, name=request.columns[0].name)
+        source = _name_array(source, request)
     if source.rows == 0 and not request.categories:
         raise TableError(
             "The table has no rows, and no list of categories says which it could have."
@@ -238,6 +258,26 @@ def prepare(table: Any, options: ReleaseOptions) -> Prepared:
         if column.upper is None:  # what cannot be certified at any bound fails before the debit
             plan_column(request, column, rows, search=prepared.searches[column.name], found=1)
     return prepared
+
+
+def _name_array(source: ArrayTable, request: Request) -> ArrayTable:
+    """An array as a table with its one column."""
+    if len(request.columns) > 1:
+        raise ArgumentError("count", "be one name, or left out, for an array of counts")
+    return replace(source, name=request.columns[0].name)
+
+
+def _prepare_distributed(
+    source: DistributedTable, request: Request, options: ReleaseOptions
+) -> Prepared:
+    """A table on other machines, with its histograms for counts."""
+    require_taken(options)
+    counts, layout = read_distributed(source, request)
+    _require_covered(counts, request)
+    require_own_names(layout.keep)
+    plans = tuple(plan_column(request, column, source.rows) for column in request.columns)
+    tasks, shared = share_plans(source, layout, plans)
+    return Prepared(request, source, counts, {}, shared, layout, tasks=tasks)
 
 
 def _read_as_declared(source: Table, request: Request) -> tuple[Table, int]:

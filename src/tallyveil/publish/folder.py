@@ -23,6 +23,7 @@ from typing import IO, Any
 from tallyveil.budget.entries import shown_rational
 from tallyveil.documents.files import FileFacts
 from tallyveil.errors import PackageError
+from tallyveil.tables.distributed import PartFacts
 
 try:
     import fcntl
@@ -72,7 +73,7 @@ class Staging:
 
     def write(self, inner: str, name: str, fill: Callable[[Any], None]) -> FileFacts:
         """Write one file of the folder `inner` as `fill` does it, and hash it on the way."""
-        self._free_room()
+        self.free_room()
         folder = self._open(inner)
         with open(folder / name, "xb", buffering=BUFFER) as file:
             hashing = _HashingFile(file)
@@ -83,6 +84,25 @@ class Staging:
         self.written.setdefault(inner, {})[name] = facts.sha256
         return facts
 
+    def write_parts(
+        self, inner: str, name: str, fill: Callable[[Path], list[PartFacts]]
+    ) -> FileFacts:
+        """Let other machines fill the folder `name` with files, and take their word for hashes."""
+        self.free_room()
+        folder = self._open(inner) / name
+        folder.mkdir()
+        made = {f"{name}/{part.name}": FileFacts(part.size, part.sha256) for part in fill(folder)}
+        _force_names(folder)
+        sums = {part: facts.sha256 for part, facts in made.items()}
+        self.written.setdefault(inner, {}).update(sums)
+        return FileFacts.join(made)
+
+    def open_private(self) -> Path:
+        """A folder beside the hidden one that only its owner can read; see `reserve_folder`."""
+        folder = _name_private(self.target)
+        folder.mkdir(mode=0o700)
+        return folder
+
     def commit(self, folders: Mapping[str, Mapping[str, bytes]]) -> Path:
         """Write everything, force it to disk, and show the folder.
 
@@ -92,7 +112,7 @@ class Staging:
             The files of each folder inside the release, ``""`` for the release itself; every
             one gets its own checksums, which name what `write` put there as well.
         """
-        self._free_room()
+        self.free_room()
         for inner, files in folders.items():
             folder = self._open(inner)
             for name in sorted(files):
@@ -109,7 +129,7 @@ class Staging:
         _force_names(self.target.parent)
         return self.target
 
-    def _free_room(self) -> None:
+    def free_room(self) -> None:
         """Give the reserved room to the files that are written now."""
         (self.hidden / RESERVE).unlink(missing_ok=True)
 
@@ -170,6 +190,8 @@ def reserve_folder(folder: str | Path, room: int) -> Iterator[Staging]:
             ) from problem
         raise PackageError(f"{str(target)!r} cannot be written: {problem.strerror}.") from problem
     finally:
+        if place is not None:
+            shutil.rmtree(_name_private(target), ignore_errors=True)
         if place is None or not place.committed:
             if place is not None:
                 shutil.rmtree(place.hidden, ignore_errors=True)
@@ -219,7 +241,13 @@ def _take_name(target: Path) -> tuple[Path, int]:
         for name in os.listdir(hidden):
             inner = hidden / name
             shutil.rmtree(inner) if inner.is_dir() and not inner.is_symlink() else inner.unlink()
+        shutil.rmtree(_name_private(target), ignore_errors=True)
         return hidden, lock
+
+
+def _name_private(target: Path) -> Path:
+    """Where other machines leave draws for one another while a release is made."""
+    return target.with_name(f".{target.name}.draws")
 
 
 def _make_new(folder: Path) -> bool:

@@ -15,13 +15,13 @@ from tallyveil.publish.remarks import list_remarks
 from tallyveil.publish.transaction import publish_table
 from tallyveil.request.options import ReleaseOptions
 
-__all__ = ["privatize", "privatize_levels"]
+__all__ = ["privatize", "privatize_levels", "takes_options", "warn_publisher"]
 
 Options = ParamSpec("Options")
 Result = TypeVar("Result")
 
 
-def _takes(
+def takes_options(
     make: Callable[Options, ReleaseOptions],
 ) -> Callable[
     [Callable[[Any, ReleaseOptions], Result]], Callable[Concatenate[Any, Options], Result]
@@ -55,7 +55,7 @@ def _takes(
     return decorate
 
 
-@_takes(ReleaseOptions)
+@takes_options(ReleaseOptions)
 def privatize(table: Any, options: ReleaseOptions) -> Release:
     """A private version of a table of counts, of the kind that came in, with its receipt.
 
@@ -209,11 +209,11 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
     """
     if options.levels is not None:
         raise UsageError("Several levels give several releases: call tv.privatize_levels.")
-    (release,) = publish_table(table, options, command="tv.privatize", remark=_warn)
+    (release,) = publish_table(table, options, command="tv.privatize", remark=warn_publisher)
     return release
 
 
-@_takes(ReleaseOptions)
+@takes_options(ReleaseOptions)
 def privatize_levels(table: Any, options: ReleaseOptions) -> tuple[Release, ...]:
     """Releases of one table at several privacy levels, for readers trusted differently.
 
@@ -245,10 +245,10 @@ def privatize_levels(table: Any, options: ReleaseOptions) -> tuple[Release, ...]
     """
     if options.levels is None:
         raise UsageError("Give the levels, such as levels=[2, 1, 0.5].")
-    return publish_table(table, options, command="tv.privatize_levels", remark=_warn)
+    return publish_table(table, options, command="tv.privatize_levels", remark=warn_publisher)
 
 
-def _warn(prepared: Prepared) -> None:
+def warn_publisher(prepared: Prepared) -> None:
     """Warn the caller before anything is spent."""
     for remark in list_remarks(prepared):
         warnings.warn(remark, UserWarning, stacklevel=5)  # whoever called tv.privatize

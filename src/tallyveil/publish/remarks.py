@@ -37,7 +37,7 @@ def list_remarks(prepared: Prepared) -> list[str]:
 def _remark_on_order(prepared: Prepared) -> str:
     """Rows sorted by a confidential count, unless a public column explains the order."""
     layout = prepared.layout
-    if layout.grouped or layout.order is not None or prepared.rows < 3:
+    if layout.grouped or layout.order is not None or prepared.rows < 3 or prepared.tasks:
         return ""
     for name, column in prepared.counts.items():
         before, after = column.values[:-1], column.values[1:]
@@ -76,7 +76,8 @@ def _remark_on_kept_counts(prepared: Prepared) -> str:
     numbers = [
         name
         for name in rest
-        if source.type_of(name) == "integer" and len(source.codes(name).values) < source.rows
+        if source.type_of(name) == "integer"
+        and (prepared.tasks is not None or len(source.codes(name).values) < source.rows)
     ]
     if not numbers:
         return ""

@@ -47,6 +47,7 @@ from tallyveil.request.strata import StrataRecord
 from tallyveil.request.tradeoff import moves_counts
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.base import Table
+from tallyveil.tables.distributed import PartedTable
 
 __all__ = ["open_account", "publish_table"]
 
@@ -92,6 +93,7 @@ def publish_table(
     remark(prepared)
     say("reserving room")
     with _reserve(options, prepared) as place, _reserve_report(options) as report:
+        prepared.open_place(place)
         name = str(uuid.uuid4())
         say("debiting the ledger")
         entry = None if account is None else _debit(account, prepared, command, name, request)
@@ -329,6 +331,7 @@ def _describe_table(
         request.other or "",
         request.form.missing,
         prepared.missing,
+        data.parts if isinstance(data, PartedTable) else 0,
     )
 
 

@@ -28,7 +28,7 @@ from tallyveil.tables.codes import Codes
 from tallyveil.tables.identity import FileIdentity
 from tallyveil.tables.streamed import FileTable
 
-__all__ = ["ArrowFile", "open_arrow", "open_released_parquet"]
+__all__ = ["ArrowFile", "is_plain", "open_arrow", "open_released_parquet"]
 
 WINDOW = 1 << 12
 BUFFER = 1 << 20
@@ -59,7 +59,7 @@ def open_arrow(path: Path, kind: str) -> Table:
                 rows = sum(sizes)
     except (pa.ArrowException, OSError):
         return read_arrow(path, kind)  # an old format, or words about what is wrong
-    if rows <= BATCH_ROWS or not all(map(_is_plain, schema.types)):
+    if rows <= BATCH_ROWS or not all(map(is_plain, schema.types)):
         return read_arrow(path, kind)
     return ArrowFile(identity, schema, tuple(schema.names), kind, rows)
 
@@ -113,7 +113,7 @@ class FileBytes(Sequence[int]):
         return self.window[at - self.start]
 
 
-def _is_plain(kind: Any) -> bool:
+def is_plain(kind: Any) -> bool:
     """Whether a column of this type can be written batch by batch."""
     import pyarrow as pa
 

@@ -29,6 +29,7 @@ __all__ = [
     "Label",
     "combine_categories",
     "count_rows",
+    "describe_repeat",
     "find_category",
     "place_categories",
     "public_categories",
@@ -204,8 +205,13 @@ def require_distinct(table: Table, names: Sequence[str]) -> None:
 
 
 def _repeated_category(row: int, names: Sequence[str]) -> TableError:
+    return describe_repeat(f"Row {row + 1}", names)
+
+
+def describe_repeat(which: str, names: Sequence[str]) -> TableError:
+    """The error for a row with the same public labels as an earlier one."""
     return TableError(
-        f"Row {row + 1} repeats the category of an earlier row "
+        f"{which} repeats the category of an earlier row "
         f"({', '.join(names[:4])}{', ...' if len(names) > 4 else ''}): one person could be in "
         "both. Merge the rows, or say --allow-duplicates if every row is a unit of its own."
     )

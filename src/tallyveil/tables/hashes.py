@@ -12,16 +12,21 @@ from numpy.typing import NDArray
 
 from tallyveil.tables.text_column import WORD, TextColumn
 
-__all__ = ["EMPTY", "Hashes", "hash_numbers", "hash_text", "join_hashes"]
+__all__ = ["EMPTY", "Hashes", "hash_numbers", "hash_text", "join_hashes", "mix_hashes", "use_key"]
 
 Hashes = NDArray[np.uint64]
 
-KEY = np.uint64(hash("labels") & (2**64 - 1) | 1)
+_key = [np.uint64(hash("labels") & (2**64 - 1) | 1)]
 """New for every run, as hashes of text are, so that nobody can prepare labels that collide."""
 
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 EMPTY = np.uint64(0x9E3779B97F4A7C15)
 """Stands for a cell without a value."""
+
+
+def use_key(key: int) -> None:
+    """Hash as other processes do that were given the same key."""
+    _key[0] = np.uint64(key | 1)
 
 
 def hash_numbers(values: NDArray[Any]) -> Hashes:
@@ -34,7 +39,7 @@ def hash_numbers(values: NDArray[Any]) -> Hashes:
         wide[np.isnan(wide)] = np.nan
     else:
         wide = values.astype(np.int64 if values.dtype.kind == "i" else np.uint64, copy=False)
-    found: Hashes = wide.view(np.uint64) * KEY
+    found: Hashes = wide.view(np.uint64) * _key[0]
     return found
 
 
@@ -45,21 +50,21 @@ def hash_text(column: TextColumn) -> Hashes:
     >>> bool(found[0] == found[1]), bool(found[0] == found[2])
     (True, False)
     """
-    found = _mix(column.load() + column.lengths.astype(np.uint64) * SECOND)
+    found = mix_hashes(column.load() + column.lengths.astype(np.uint64) * SECOND)
     for offset in range(WORD, column.longest, WORD):
         rows = np.flatnonzero(column.lengths > offset)
-        found[rows] = _mix(found[rows] * SECOND + column.take(rows).load(offset))
+        found[rows] = mix_hashes(found[rows] * SECOND + column.take(rows).load(offset))
     return found
 
 
 def join_hashes(first: Hashes, second: Hashes) -> Hashes:
     """Hash two columns together, in this order."""
-    return _mix(_mix(first) + second)
+    return mix_hashes(mix_hashes(first) + second)
 
 
-def _mix(values: Hashes) -> Hashes:
+def mix_hashes(values: Hashes) -> Hashes:
     """Spread every bit over all others; no two words become one."""
-    mixed = values ^ KEY
+    mixed = values ^ _key[0]
     mixed ^= mixed >> np.uint64(30)
     mixed *= FIRST
     mixed ^= mixed >> np.uint64(27)

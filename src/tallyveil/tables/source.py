@@ -118,6 +118,10 @@ def read_released(
     Nothing the file says of itself makes this cost much more than its size suggests.
     """
     ending, packing = split_packing(path)
+    if path.is_dir() and ending in PARQUET_ENDINGS:
+        from tallyveil.tables.parts import open_parts
+
+        return open_parts(path, counts)
     opened = _open_released(path, ending if not packing else "", (delimiter, encoding), counts)
     if opened is not None and not labels:
         return opened
@@ -159,6 +163,10 @@ def _open_released(
 
 def read_published(path: Path, delimiter: str | None, encoding: str) -> Table:
     """Read the data file of a release; delimiter and encoding are for text only."""
+    if path.is_dir():
+        from tallyveil.tables.parts import load_parts
+
+        return load_parts(path)
     is_text = split_packing(path)[0] in TEXT_ENDINGS
     return read_table(path, Form(delimiter, encoding) if is_text else None)
 
@@ -179,6 +187,10 @@ def _wrap(source: Any) -> Table:
         from tallyveil.tables.arrow import wrap_arrow
 
         return wrap_arrow(source)
+    if library == "pyspark":
+        from tallyveil.tables.spark import SparkTable
+
+        return SparkTable(source)
     return wrap_array(source)
 
 

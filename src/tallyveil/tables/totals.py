@@ -12,7 +12,7 @@ from tallyveil.tables.base import BATCH_ROWS, Table
 from tallyveil.tables.streamed import FileTable
 from tallyveil.tables.text_column import TextColumn
 
-__all__ = ["count_nested", "find_total", "find_totals", "list_labels"]
+__all__ = ["LabelSearch", "count_nested", "find_total", "find_totals", "list_labels"]
 
 NO_NAMES = ("integer", "number", "boolean", "date", "datetime", "time")
 """Types whose labels are no names."""
@@ -72,22 +72,41 @@ def find_totals(table: Table, name: str) -> tuple[str | None, int]:
         return find_total(labels), count_nested(labels)
     if table.type_of(name) in NO_NAMES:
         return None, 1
-    encoding = getattr(table, "encoding", "utf-8")
-    total, first, last = None, None, None
+    search = LabelSearch(getattr(table, "encoding", "utf-8"))
     for batch in table.select([name]).batches():
         column = batch.text(name)
         if column is None:
             return find_total(labels := list_labels(table, name)), count_nested(labels)
-        if total is None:
-            found = column.take(_may_mean_all(column)).decode(encoding)
-            total = next((label.strip() for label in found if _is_total(label.strip())), None)
-        first = first or column.take(slice(MOST_LABELS))
-        last = column
-    parts = [] if first is None or last is None else [first, last.take(slice(-MOST_LABELS, None))]
-    labels_of = [_list_distinct(part, encoding) for part in parts]
-    several = len({label for labels in labels_of for label in labels}) > 1
-    levels = max((count_nested(labels) for labels in labels_of), default=1)
-    return (total if several else None), levels
+        search.add(column)
+    total, levels, seen = search.finish()
+    return (total if len(seen) > 1 else None), levels
+
+
+class LabelSearch:
+    """Looks for a total among labels that come batch by batch, and counts levels of nested ones."""
+
+    def __init__(self, encoding: str) -> None:
+        self.encoding = encoding
+        self.total: str | None = None
+        self.first: TextColumn | None = None
+        self.last: TextColumn | None = None
+
+    def add(self, column: TextColumn) -> None:
+        """Look at the labels of a batch."""
+        if self.total is None:
+            found = column.take(_may_mean_all(column)).decode(self.encoding)
+            self.total = next((label.strip() for label in found if _is_total(label.strip())), None)
+        self.first = self.first or column.take(slice(MOST_LABELS))
+        self.last = column
+
+    def finish(self) -> tuple[str | None, int, tuple[str, ...]]:
+        """Give the total, the levels, and up to two labels that occur."""
+        if self.first is None or self.last is None:
+            return None, 1, ()
+        parts = self.first, self.last.take(slice(-MOST_LABELS, None))
+        labels_of = [_list_distinct(part, self.encoding) for part in parts]
+        several = sorted({label for labels in labels_of for label in labels})
+        return self.total, max(map(count_nested, labels_of)), tuple(several[:2])
 
 
 def _list_distinct(column: TextColumn, encoding: str) -> list[str]:

@@ -1,0 +1,73 @@
+"""The check of a release folder's files: exactly those that are listed, and none changed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import TypeAlias
+
+from tallyveil.documents.files import FileFacts
+from tallyveil.documents.receipt import Receipt
+from tallyveil.publish.folder import CHECKSUMS
+from tallyveil.publish.reopen import plain_name, require
+from tallyveil.tables.parts import list_parts
+from tallyveil.untrusted import read_file
+
+__all__ = ["Hashed", "check_files", "measure_data"]
+
+Hashed: TypeAlias = Callable[[Path], tuple[int, str]]
+"""Gives the size of a file and its SHA-256."""
+
+MOST_FILES = 10_000
+"""Files a release folder may have."""
+
+PARTED = "data.parquet"
+"""The one file that may be a folder: data that many machines wrote, in parts."""
+
+
+def check_files(root: Path, hashed: Hashed) -> str:
+    """Every file is listed with its checksum, and every listed file is there."""
+    present = _list_present(root)
+    require(CHECKSUMS in present, f"{CHECKSUMS} is missing")
+    for name in present:
+        regular = stat.S_ISREG(os.lstat(root / name).st_mode)
+        require(regular, f"{name} is not a plain file")
+    listed: dict[str, str] = {}
+    for line in read_file(root / CHECKSUMS).decode("utf-8").splitlines():
+        value, _, name = line.partition("  ")
+        inner = name.removeprefix(f"{PARTED}/")
+        plain = "/" not in inner and "\\" not in inner and name not in listed
+        require(plain, f"{CHECKSUMS} has a line that is not a plain file name")
+        listed[name] = value
+    one_form = "".join(f"{listed[name]}  {name}\n" for name in sorted(listed))
+    require(read_file(root / CHECKSUMS) == one_form.encode(), f"{CHECKSUMS} has another form")
+    odd = sorted(set(listed) ^ (present - {CHECKSUMS}))
+    require(not odd, f"{odd[:1]} is in the folder or in {CHECKSUMS}, but not in both")
+    for name, value in listed.items():
+        _, found = hashed(root / name)
+        require(found == value, f"{name} was changed: its checksum does not match")
+    return f"{len(listed)} files, none missing, none changed, none added"
+
+
+def _list_present(root: Path) -> set[str]:
+    """The names of all files, those of a folder of data behind its own."""
+    present = {path.name for path in islice(root.iterdir(), MOST_FILES + 1)}
+    if PARTED in present and stat.S_ISDIR(os.lstat(root / PARTED).st_mode):
+        inside = islice((root / PARTED).iterdir(), MOST_FILES + 1)
+        present = (present - {PARTED}) | {f"{PARTED}/{path.name}" for path in inside}
+    require(len(present) <= MOST_FILES, f"the folder has more than {MOST_FILES:,} files")
+    return present
+
+
+def measure_data(root: Path, receipt: Receipt, hashed: Hashed) -> FileFacts:
+    """Size and hash of the data: of their one file, or of all their parts."""
+    name, parts = plain_name(receipt.table.file), receipt.table.parts
+    require(bool(parts) == (root / name).is_dir(), f"{name} is not what the receipt says")
+    if not parts:
+        return FileFacts(*hashed(root / name))
+    found = list_parts(root / name)
+    require(len(found) == parts, "the data have another number of parts than stated")
+    return FileFacts.join({f"{name}/{p.name}": FileFacts(*hashed(p)) for p in found})

@@ -1,0 +1,279 @@
+"""What the rest of the package knows of a table whose rows stay on other machines.
+
+Jobs look at the rows where they are. What comes back grows with the range of the counts, or with
+the number of parts of the table, never with its rows.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, NoReturn, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tallyveil.arrays import Integers
+from tallyveil.errors import TableError, UsageError
+from tallyveil.tables.base import CountArray, Order, Table
+from tallyveil.tables.codes import Codes
+
+__all__ = [
+    "DistributedCounts",
+    "DistributedTable",
+    "DrawRows",
+    "HandOut",
+    "HandedOut",
+    "LabelFacts",
+    "PartFacts",
+    "PartedTable",
+    "Seal",
+    "StagedRows",
+    "count_part_rows",
+    "list_slices",
+    "name_parts",
+    "refuse_changed",
+]
+
+PART_ROWS, MOST_PARTS = 1 << 20, 5000
+"""Rows of a part of a published table, and about how many parts it has at the most."""
+
+DrawRows: TypeAlias = Callable[
+    [Mapping[str, CountArray]],
+    Mapping[str, tuple[CountArray, NDArray[np.uint64] | None, CountArray]],
+]
+"""Gives every row of a batch its draw and, where ranks are matched, a random word, and how many
+rows are in each bin, by column."""
+
+HandOut: TypeAlias = Callable[[CountArray, NDArray[np.uint64] | None], CountArray]
+"""Gives the published count of every row by its draw and its word."""
+
+
+LabelFacts: TypeAlias = dict[str, tuple[str | None, int]]
+"""For each public column a label that stands for all others, and the levels of nested ones."""
+
+
+class Seal(Protocol):
+    """Encrypts what is written to disk between two jobs, under a key of this release alone."""
+
+    def close(self, content: bytes) -> bytes:
+        """Encrypt."""
+
+    def open(self, content: bytes) -> bytes:
+        """Decrypt, or raise if it is not what was encrypted."""
+
+
+@dataclass(frozen=True, eq=False)
+class DistributedCounts:
+    """A column of confidential counts on other machines: its histogram, and nothing else."""
+
+    histogram: Integers
+
+    def __len__(self) -> int:
+        return int(self.histogram.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class HandedOut:
+    """A column of published counts that tasks hand out, and how many rows each count has."""
+
+    staged: Any
+    hand_out: HandOut
+    histogram: Integers
+
+    def __len__(self) -> int:
+        return int(self.histogram.sum())
+
+    def astype(self, _: Any) -> NoReturn:
+        """Refuse: the counts are in the release folder."""
+        _refuse_rows()
+
+
+@dataclass(frozen=True)
+class PartFacts:
+    """One file of a published table."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+class StagedRows(Protocol):
+    """Rows with their draws, drawn once and kept in a private folder."""
+
+    @property
+    def bins(self) -> Mapping[str, Integers]:
+        """How many rows are in each bin, by column."""
+
+    def count_digits(
+        self, name: str, prefixes: Sequence[tuple[int, int, int, int]]
+    ) -> list[Integers]:
+        """How many rows have each next digit, for each prefix (`tallyveil.estimate.steps`)."""
+
+
+class DistributedTable(Table):
+    """A table on other machines; leaves as a folder of Parquet files."""
+
+    kind = "parquet"
+    extension = "parquet"
+
+    @abstractmethod
+    def tally(
+        self, uppers: Mapping[str, int], key: int
+    ) -> dict[str, tuple[DistributedCounts, int]]:
+        """Check every count, and give the histograms of 0..upper and how many lie above.
+
+        `key` is that of the hashes by which two looks at the table are compared.
+        """
+
+    @abstractmethod
+    def inspect_labels(self, names: Sequence[str], keys: Sequence[str]) -> LabelFacts:
+        """Look at the public columns `names`; refuse two rows with the same labels of `keys`."""
+
+    @abstractmethod
+    def bound_room(self, counts: int) -> int:
+        """Bound the bytes that so many count columns take, published and staged, with labels."""
+
+    @abstractmethod
+    def try_folder(self, folder: Path) -> None:
+        """Make sure that other machines can write to a folder, and run this very program."""
+
+    @abstractmethod
+    def stage(
+        self,
+        folder: Path,
+        keep: Sequence[str],
+        uppers: Mapping[str, int],
+        draw: DrawRows,
+        seal: Seal,
+    ) -> StagedRows:
+        """Draw every row once, into `folder`; refuse a table that is not the one tallied."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """How many rows were tallied."""
+
+    def slice(self, start: int, stop: int) -> Table:
+        """Refuse: rows are not brought here."""
+        _refuse_rows()
+
+    def counts(self, name: str) -> Integers:
+        """Refuse: counts are not brought here."""
+        _refuse_rows()
+
+    def codes(self, name: str) -> Codes:
+        """Refuse: labels are not brought here."""
+        _refuse_rows()
+
+    def build_grouped(
+        self, by: Sequence[str], labels: Sequence[tuple[Any, ...]], counts: Mapping[str, CountArray]
+    ) -> Table:
+        """Refuse: a list of categories is not for a table on other machines."""
+        _refuse_rows()
+
+    def to_bytes(self) -> bytes:
+        """Refuse: the table is no single file."""
+        _refuse_rows()
+
+
+class PartedTable(Table):
+    """A published table that is written as a folder of files by other machines."""
+
+    kind = "parquet"
+    extension = "parquet"
+
+    @property
+    @abstractmethod
+    def parts(self) -> int:
+        """How many files there are."""
+
+    @abstractmethod
+    def write_parts(self, folder: Path) -> list[PartFacts]:
+        """Write every file into a folder that is there, and give the facts of each, in order."""
+
+    def slice(self, start: int, stop: int) -> Table:
+        """Refuse: rows are not brought here."""
+        _refuse_rows()
+
+    def counts(self, name: str) -> Integers:
+        """Refuse: they are in the release folder."""
+        _refuse_rows()
+
+    def codes(self, name: str) -> Codes:
+        """Refuse: they are in the release folder."""
+        _refuse_rows()
+
+    def build_released(
+        self, counts: Mapping[str, CountArray], keep: Sequence[str], order: Order = None
+    ) -> Table:
+        """Refuse: it is published already."""
+        _refuse_rows()
+
+    def build_grouped(
+        self, by: Sequence[str], labels: Sequence[tuple[Any, ...]], counts: Mapping[str, CountArray]
+    ) -> Table:
+        """Refuse: it is published already."""
+        _refuse_rows()
+
+    def to_bytes(self) -> bytes:
+        """Refuse: the table is no single file."""
+        _refuse_rows()
+
+    def write(self, file: IO[bytes]) -> None:
+        """Refuse: the table is no single file."""
+        _refuse_rows()
+
+
+def count_part_rows(rows: int) -> int:
+    """How many rows each part has: it follows from the number of rows alone.
+
+    >>> count_part_rows(20_000_000), count_part_rows(10**11)
+    (1048576, 20971520)
+    """
+    return PART_ROWS * -(-max(rows, 1) // (PART_ROWS * MOST_PARTS))
+
+
+def name_parts(count: int) -> tuple[str, ...]:
+    """The names of the files of a published folder.
+
+    >>> name_parts(2)
+    ('part-00000.parquet', 'part-00001.parquet')
+    """
+    return tuple(f"part-{number:05d}.parquet" for number in range(count))
+
+
+def refuse_changed() -> NoReturn:
+    """Stop where the second look at a table saw other rows than the first."""
+    raise TableError(
+        "The table gave other rows when it was read again: they are not those that were checked. "
+        "Nothing was published. Write it to files first, and start again when nobody changes them."
+    )
+
+
+def _refuse_rows() -> NoReturn:
+    raise UsageError("The rows of this table are not brought here: read the release folder.")
+
+
+def list_slices(rows: Sequence[int], size: int) -> Iterator[list[tuple[int, int, int]]]:
+    """Cut consecutive batches of so many `rows` into parts of `size`: (batch, start, stop) each.
+
+    >>> list(list_slices([3, 4], 5))
+    [[(0, 0, 3), (1, 0, 2)], [(1, 2, 4)]]
+    """
+    part: list[tuple[int, int, int]] = []
+    free = size
+    for batch, length in enumerate(rows):
+        start = 0
+        while start < length:
+            stop = min(length, start + free)
+            part.append((batch, start, stop))
+            free -= stop - start
+            start = stop
+            if not free:
+                yield part
+                part, free = [], size
+    if part:
+        yield part

@@ -1,0 +1,352 @@
+"""The whole road of a table on many machines, its tasks run in this process."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tallyveil as tv
+from tallyveil import spark
+from tallyveil.check.package import check_package
+from tallyveil.errors import ArgumentError, TableError, UsageError
+from tallyveil.publish.transaction import publish_table
+from tallyveil.request.options import ReleaseOptions
+from tallyveil.tables import distributed, spark_jobs, spark_staging, spark_tasks
+from tallyveil.tables import spark as engine
+
+OPTIONS = {
+    "count": ["cases", "deaths"],
+    "keep": ["id", "ward"],
+    "drop": "note",
+    "upper": [40, 6],
+    "epsilon": 1,
+}
+
+
+def publish(frame, out, **options):
+    return spark.privatize(frame, **(OPTIONS | options), out=out)
+
+
+def read(out):
+    files = sorted((out / "data.parquet").iterdir())
+    return pa.concat_tables([pq.read_table(file) for file in files])
+
+
+def failures(out):
+    return [found for found in check_package(out) if not found.ok]
+
+
+@pytest.mark.parametrize("method", ["preserve", "geometric"])
+def test_a_release_is_whole_and_checks(frame, table, tmp_path, method):
+    out = tmp_path / "release"
+    release = publish(frame, out, method=method)
+    assert failures(out) == []
+    published = read(out)
+    assert published.column_names == ["id", "ward", "cases", "deaths"]
+    assert published["id"].to_pylist() == table["id"].to_pylist()
+    assert published["ward"].to_pylist() == table["ward"].to_pylist()
+    for name, upper in (("cases", 40), ("deaths", 6)):
+        truth, found = table[name].to_numpy().clip(0, upper), published[name].to_numpy()
+        assert 0 <= found.min() <= found.max() <= upper
+        assert (found != truth).any()
+        assert np.corrcoef(found, truth)[0, 1] > 0.7
+    assert release.data.rows == 10_000
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["release"]
+    package = json.loads((out / "datapackage.json").read_bytes())
+    assert package["resources"][0]["path"] == ["data.parquet/part-00000.parquet"]
+
+
+def test_the_folder_has_the_documents_of_one_machine(frame, table, tmp_path):
+    """The same files, and receipts that differ only where the draws, the time and the data do."""
+    publish(frame, tmp_path / "many")
+    tv.privatize(table, **OPTIONS, out=tmp_path / "one", format="parquet")
+    assert sorted(os.listdir(tmp_path / "many")) == sorted(os.listdir(tmp_path / "one"))
+    many, one = (
+        json.loads((tmp_path / name / "receipt.json").read_bytes()) for name in ("many", "one")
+    )
+    assert many.keys() == one.keys()
+    own = many["table"].pop("parts"), many["table"].pop("row_order"), one["table"].pop("row_order")
+    assert own == (1, "that of the partitions of the input", "that of the input")
+    assert many["table"].pop("kind") == "parquet"
+    one["table"].pop("kind")
+    assert many["table"] == one["table"]
+    for here, there in zip(many["columns"], one["columns"], strict=True):
+        assert here.keys() == there.keys()
+        for key in ("name", "upper", "method", "epsilon", "stages"):
+            assert here[key] == there[key]
+
+
+def test_rows_are_cut_into_parts_by_their_number_alone(frame, tmp_path, monkeypatch):
+    """The files do not tell how the rows were spread."""
+    monkeypatch.setattr(distributed, "PART_ROWS", 1024)
+    out = tmp_path / "release"
+    publish(frame, out)
+    assert failures(out) == []
+    sizes = [pq.read_metadata(file).num_rows for file in sorted((out / "data.parquet").iterdir())]
+    assert sizes == [1024] * 9 + [10_000 - 9 * 1024]
+
+
+def test_what_is_published_is_what_was_matched(frame, table, tmp_path):
+    """Counts have exactly the histogram of the receipt, and a larger draw never a smaller count."""
+    release = publish(frame, tmp_path / "release", count="cases", upper=40, drop=["note", "deaths"])
+    (column,) = release.receipt.columns
+    published = read(tmp_path / "release")["cases"].to_numpy()
+    counted = np.bincount(published, minlength=41)
+    assert np.array_equal(counted, column.histogram.spread_out(41))
+    matching = column.matching
+    assert matching.is_of(column.histogram)
+    lowest, highest = matching.find_range(np.arange(41), np.arange(41))
+    assert (highest[:-1] <= lowest[1:]).all() or (np.diff(lowest) >= 0).all()
+    assert isinstance(release.figures[0].accuracy.to_dict(), dict)
+
+
+def test_tasks_that_run_twice_change_nothing(table, tmp_path, make_frame):
+    """Parts are the same bytes whoever writes them; of two draws one is committed."""
+    parts = [table.slice(start, 2500) for start in range(0, 10_000, 2500)]
+    frame = make_frame(parts, repeats={0, 2})
+    out = tmp_path / "release"
+    publish(frame, out)
+    assert failures(out) == []
+    assert read(out)["id"].to_pylist() == list(range(10_000))
+
+
+def test_the_ledger_is_debited_once_and_before_anything_is_drawn(frame, tmp_path, monkeypatch):
+    ledger = tv.Ledger.create(tmp_path / "budget.db")
+    ledger.open("wards", epsilon=10)
+    steps = []
+    options = ReleaseOptions(**OPTIONS, out=tmp_path / "release", ledger=ledger, dataset="wards")
+
+    def stage(self, *given):
+        steps.append(ledger.account("wards").spent_epsilon)
+        return staged(self, *given)
+
+    staged = engine.SparkTable.stage
+    monkeypatch.setattr(engine.SparkTable, "stage", stage)
+    publish_table(frame, options, command="test")
+    assert steps == [2]
+    assert ledger.account("wards").spent_epsilon == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"method": "fair"}, "method"),
+        ({"upper": None}, "upper"),
+        ({"upper": "auto", "upper_epsilon": 1}, "upper_epsilon"),
+        ({"upper": 5000}, "upper"),
+        ({"best": True}, "best"),
+        ({"unbiased": True}, "unbiased"),
+        ({"order": "sorted"}, "order"),
+        ({"categories": "a,b", "by": "ward"}, "categories"),
+        ({"strata": "ward"}, "strata"),
+        ({"hierarchy": "ward"}, "hierarchy"),
+        ({"priority": "counts"}, "priority"),
+        ({"format": "csv"}, "format"),
+        ({"entropy": tv.SeededNotPrivate(1)}, "entropy"),
+        ({"confidential_report": "x.html"}, "confidential_report"),
+        ({"levels": [2, 1], "epsilon": None}, "levels"),
+    ],
+)
+def test_what_is_not_taken_is_refused_by_name(frame, tmp_path, options, words):
+    with pytest.raises(ArgumentError, match=f"'{words}'"):
+        publish(frame, tmp_path / "release", **options)
+    assert not any(tmp_path.iterdir())
+
+
+def test_out_is_needed(frame):
+    with pytest.raises(ArgumentError, match="'out'"):
+        spark.privatize(frame, **OPTIONS)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        ("cases", -1, "a negative number"),
+        ("cases", None, "no value"),
+        ("deaths", 1.5, "a fraction"),
+    ],
+)
+def test_rows_without_a_count_are_refused_without_quoting_them(table, tmp_path, make_frame, broken):
+    column, value, words = broken
+    values = table[column].to_pylist()
+    values[7000] = value
+    at = table.column_names.index(column)
+    spoilt = table.set_column(at, column, pa.array(values))
+    frame = make_frame([spoilt.slice(0, 5000), spoilt.slice(5000)])
+    with pytest.raises(TableError, match=f"{column}.*A row holds {words}"):
+        publish(frame, tmp_path / "release")
+    assert not any(tmp_path.iterdir())
+
+
+def test_equal_labels_are_found_across_partitions(table, tmp_path, monkeypatch, make_frame):
+    monkeypatch.setattr(engine, "BUCKET_ROWS", 1000)
+    frame = make_frame([table.slice(0, 5000), table.slice(4999)])
+    with pytest.raises(TableError, match=r"A row repeats the category .*\(id, ward\)"):
+        publish(frame, tmp_path / "release")
+    publish(frame, tmp_path / "release", allow_duplicates=True)
+    assert failures(tmp_path / "release") == []
+
+
+def test_equal_hashes_of_different_labels_are_no_repeat(frame, tmp_path, monkeypatch):
+    whole = spark_tasks.hash_rows
+    for module in (spark_tasks, spark_staging):
+        monkeypatch.setattr(
+            module, "hash_rows", lambda table, names: whole(table, names) >> np.uint64(52)
+        )
+    assert publish(frame, tmp_path / "release").data.rows == 10_000
+
+
+def test_rows_called_total_are_asked_about(table, tmp_path, make_frame):
+    wards = table["ward"].to_pylist()
+    wards[6000] = "Total"
+    asked = table.set_column(1, "ward", pa.array(wards))
+    frame = make_frame([asked.slice(0, 5000), asked.slice(5000)])
+    with pytest.raises(TableError, match="'Total'"):
+        publish(frame, tmp_path / "release")
+    publish(frame, tmp_path / "release", allow_totals=True)
+
+
+def test_a_table_that_changes_is_refused(frame, table, tmp_path):
+    """The draws are thrown away, and nothing of them is left."""
+
+    def change(step):
+        if step == "drawing":
+            counts = table["cases"].to_numpy().copy()
+            counts[3] += 1
+            changed = table.set_column(2, "cases", pa.array(counts))
+            frame.partitions[:] = [changed]
+
+    options = ReleaseOptions(**OPTIONS, out=tmp_path / "release")
+    with pytest.raises(TableError, match="other rows"):
+        publish_table(frame, options, command="test", say=change)
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [([("", "same")], "executors do not see"), ([("try-1", "same")], "executors do not see")],
+)
+def test_a_folder_that_executors_do_not_see_costs_nothing(
+    frame, tmp_path, monkeypatch, found, words
+):
+    monkeypatch.setattr(spark_jobs, "collect_numbers", lambda *_: found)
+    with pytest.raises(UsageError, match=words):
+        publish(frame, tmp_path / "release")
+    assert not any(tmp_path.iterdir())
+
+
+def test_executors_must_run_this_program(frame, tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "fingerprint", lambda: "another")
+    with pytest.raises(UsageError, match="another version"):
+        publish(frame, tmp_path / "release")
+    assert not any(tmp_path.iterdir())
+
+
+def test_draws_on_disk_are_private_and_encrypted(frame, tmp_path):
+    """While rows are staged nobody else may look, and nobody can read them."""
+    seen = {}
+
+    def look(step):
+        if step == "packing":
+            (private,) = tmp_path.glob(".release.draws")
+            seen["mode"] = private.stat().st_mode & 0o777
+            seen["bytes"] = b"".join(p.read_bytes() for p in private.rglob("*") if p.is_file())
+
+    options = ReleaseOptions(**OPTIONS, out=tmp_path / "release")
+    publish_table(frame, options, command="test", say=look)
+    assert seen["mode"] == 0o700
+    assert len(seen["bytes"]) > 10_000 * 8
+    assert b"ward 77" not in seen["bytes"]
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next(frame, tmp_path):
+    left = tmp_path / ".release.draws" / "rows"
+    left.mkdir(parents=True)
+    (left / "part-00000.parquet").write_bytes(b"old draws")
+    publish(frame, tmp_path / "release")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["release"]
+
+
+def _add(folder):
+    (folder / "part-00002.parquet").write_bytes((folder / "part-00001.parquet").read_bytes())
+
+
+def _take(folder):
+    (folder / "part-00001.parquet").unlink()
+
+
+def _swap(folder):
+    one, two = folder / "part-00000.parquet", folder / "part-00001.parquet"
+    content = one.read_bytes()
+    one.write_bytes(two.read_bytes())
+    two.write_bytes(content)
+
+
+def _nest(folder):
+    (folder / "more").mkdir()
+
+
+def _change(folder):
+    part = folder / "part-00001.parquet"
+    table = pq.read_table(part)
+    counts = table["cases"].to_numpy().copy()
+    counts[0] += 1
+    pq.write_table(table.set_column(2, "cases", pa.array(counts)), part)
+
+
+@pytest.mark.parametrize("spoil", [_add, _take, _swap, _nest, _change])
+def test_check_notices_every_change_of_the_parts(frame, tmp_path, monkeypatch, spoil):
+    monkeypatch.setattr(distributed, "PART_ROWS", 5000)
+    out = tmp_path / "release"
+    publish(frame, out)
+    assert failures(out) == []
+    spoil(out / "data.parquet")
+    assert failures(out)
+
+
+@pytest.mark.parametrize("spoil", [_take, _change])
+def test_new_checksums_do_not_hide_a_change(frame, tmp_path, monkeypatch, spoil):
+    import hashlib
+
+    monkeypatch.setattr(distributed, "PART_ROWS", 5000)
+    out = tmp_path / "release"
+    publish(frame, out)
+    spoil(out / "data.parquet")
+    sums = out / "SHA256SUMS"
+    sums.unlink()
+    names = sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file())
+    lines = (f"{hashlib.sha256((out / name).read_bytes()).hexdigest()}  {name}\n" for name in names)
+    sums.write_text("".join(lines))
+    assert {found.name for found in failures(out)} >= {"published counts", "data description"}
+
+
+def test_a_folder_in_place_of_one_file_is_noticed(table, tmp_path):
+    out = tmp_path / "release"
+    tv.privatize(table, **OPTIONS, out=out, format="parquet")
+    content = (out / "data.parquet").read_bytes()
+    (out / "data.parquet").unlink()
+    (out / "data.parquet").mkdir()
+    (out / "data.parquet" / "part-00000.parquet").write_bytes(content)
+    assert "data description" in {found.name for found in failures(out)}
+    shutil.rmtree(out)
+
+
+def test_preserve_keeps_its_share_for_the_distribution(frame, tmp_path):
+    release = publish(frame, tmp_path / "release", method="preserve")
+    for column in release.receipt.columns:
+        assert [stage.kind for stage in column.stages] == ["distribution", "counts"]
+        assert sum(stage.epsilon for stage in column.stages) == 1
+
+
+def test_a_missing_library_is_named(monkeypatch):
+    import sys
+
+    from tallyveil.errors import MissingExtraError
+
+    monkeypatch.setitem(sys.modules, "pyspark.errors", None)
+    with pytest.raises(MissingExtraError, match="extra 'spark'"):
+        spark.privatize("cases.parquet", count="cases", upper=9, epsilon=1, keep="all", out="x")
