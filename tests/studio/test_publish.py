@@ -2,6 +2,7 @@
 
 import io
 import json
+import shlex
 import threading
 import zipfile
 from pathlib import Path
@@ -17,7 +18,7 @@ from tallyveil.cli.app import app
 from tallyveil.publish.reopen import read_receipt
 from tallyveil.publish.transaction import publish_table
 from tallyveil.request.options import ReleaseOptions
-from tallyveil.studio.choices import Place, make_options, read_choices
+from tallyveil.studio.choices import OWN_MECHANISM, Place, make_options, read_choices
 from tallyveil.studio.errors import RefusedError
 from tallyveil.studio.wording import write_command, write_python
 from tallyveil.studio.work_publish import publish
@@ -231,6 +232,123 @@ def test_both_doors_give_the_same_receipt(tmp_path):
     assert here.promise == there.promise
 
 
+SAME = ("name", "upper", "method", "why", "epsilon", "stages", "properties", "loss")
+REQUESTS = {
+    "one count": {
+        "count": ["cases"], "keep": ["county", "region"], "upper": ["20"], "epsilon": ["1"],
+    },
+    "several counts": {
+        "count": ["cases", "deaths"], "keep": ["county"], "upper": ["20", "9"],
+        "epsilon": ["1", "0.5"], "title": "Cases", "disjoint": ["cases,deaths"],
+    },
+    "several levels": {
+        "count": ["cases"], "keep": ["county"], "upper": ["20"], "levels": "2, 1, 0.5",
+    },
+    "a hierarchy": {
+        "count": ["cases"], "keep": ["county", "region"], "hierarchy": "region, county",
+        "upper": ["20"], "epsilon": ["1"],
+    },
+    "rows of people": {
+        "by": ["region", "sex"], "categories": "region = N, E, S, W\nsex = f, m", "epsilon": ["1"],
+        "upper": ["90"],
+    },
+    "a design": {
+        "count": ["cases"], "keep": ["county"], "upper": ["12"], "epsilon": ["1"],
+        "method": "design", "loss": "squared", "properties": ["fair"],
+    },
+}  # fmt: skip
+
+
+def describe_folder(folder):
+    """What receipts say, apart from names, times and draws."""
+    found = {}
+    for place in sorted(folder.rglob("receipt.json")):
+        told = read_receipt(place.parent).to_dict()
+        columns = [{key: column.get(key) for key in SAME} for column in told["columns"]]
+        drawn = ("release", "created", "columns", "ledger")
+        rest = {key: value for key, value in told.items() if key not in drawn}
+        found[str(place.relative_to(folder))] = rest, columns
+    return found
+
+
+@pytest.mark.parametrize("kind", REQUESTS)
+def test_the_command_shown_gives_the_same_receipt(client, place, tmp_path, kind):
+    names = "county,region,sex,cases,deaths\n"
+    rows = "".join(f"c{i},{'NESW'[i % 4]},{'fm'[i % 2]},{i % 12},{i % 7}\n" for i in range(240))
+    (place / "both doors.csv").write_text(names + rows)
+    chosen = client.send_json("/tables/folder", {"name": "both doors.csv"}).json()["next"]
+    base = chosen.removesuffix("/table")
+    client.choose(base, **REQUESTS[kind])
+    seen = client.send_json(f"{base}/preview").json()
+    ended = client.release(base, f"door {kind}")
+    assert ended["state"] == "done", ended
+    result = ended["result"]
+    assert result["ok"]
+    assert seen["epsilon"] == pytest.approx(result["epsilon"])
+    assert seen["promise"] == result["promise"]
+    words = shlex.split(result["command"])
+    made = place / f"door {kind}"
+    assert words[0] == "tallyveil"
+    assert str(made) in words
+    other = [str(tmp_path / "line") if word == str(made) else word for word in words[1:]]
+    ran = CliRunner().invoke(app, other)
+    assert ran.exit_code == 0, ran.output
+    assert describe_folder(made) == describe_folder(tmp_path / "line")
+    called = {}
+    take = lambda table, **given: called.update(given, table=table)  # noqa: E731
+    fake = type("tv", (), {"privatize": take, "privatize_levels": take})
+    exec(result["python"].replace("import tallyveil as tv", ""), {"tv": fake})
+    assert called.pop("table") == str(place / "both doors.csv")
+    again = {**called, "out": tmp_path / "python"}
+    (tv.privatize_levels if "levels" in called else tv.privatize)(place / "both doors.csv", **again)
+    assert describe_folder(made) == describe_folder(tmp_path / "python")
+
+
+def test_a_mechanism_of_ones_own_and_the_comparison_with_the_truth(client, place):
+    base = client.open_demo()
+    own = {**CHOSEN, "upper": ["9"], "method": OWN_MECHANISM}
+    client.choose(base, **own)
+    assert client.send_json(f"{base}/preview").status_code == 422
+    saved = client.send_json("/design/certify", {"query": "count", "upper": 9, "epsilon": "1"})
+    sent = client.upload(f"{base}/mechanism", saved.json()["mechanism.json"], "mine.json")
+    assert sent.status_code == 200
+    assert client.upload(f"{base}/mechanism", b"x", "mine.exe").status_code == 415
+    assert client.send_json(f"{base}/preview").json()["columns"][0]["method"] == "file"
+    message = {**client.find_keys(base), "out": "own", "dataset": "cases", "report": True}
+    ended = client.follow(client.send_json(f"{base}/release", message).json()["job"])
+    assert ended["state"] == "done", ended
+    assert "--method mechanism.json" in ended["result"]["command"]
+    shown = client.get(f"{base}/report")
+    assert "CONFIDENTIAL" in shown.text
+    assert "sandbox" in shown.headers["content-security-policy"]
+    assert (place / "own CONFIDENTIAL.html").stat().st_mode & 0o777 == 0o600
+    packed = zipfile.ZipFile(io.BytesIO(client.get(f"{base}/zip").content))
+    assert not [name for name in packed.namelist() if "CONFIDENTIAL" in name]
+
+
+def test_the_summary_names_everything_that_was_chosen(client):
+    base = client.open_demo()
+    client.choose(base, **CHOSEN, unbiased=True, publisher="An office", contributions=2)
+    told = dict(client.send_json(f"{base}/preview").json()["choices"])
+    assert told["Published unchanged"] == "county, region"
+    assert told["Counted at most"] == "2"
+    assert told["unbiased"] == "yes"
+    assert told["publisher"] == "An office"
+    client.choose(base, keep=["county"])
+    told = dict(client.send_json(f"{base}/preview").json()["choices"])
+    assert told["Not published"] == "region, population"
+
+
+def test_a_hierarchy_is_previewed_from_public_labels(client):
+    base = client.open_demo()
+    client.choose(base, **CHOSEN, hierarchy="region, county")
+    seen = client.send_json(f"{base}/preview").json()
+    assert seen["epsilon_exact"] == "1"
+    levels = seen["columns"][0]["sums"]
+    assert [one["level"] for one in levels][:2] == ["total", "region"]
+    assert all(one["half_width"] > one["deviation"] > 0 for one in levels)
+
+
 def test_the_python_shown_does_the_same(tmp_path):
     options = ReleaseOptions(["n"], upper=["9"], epsilon=["1"], drop=["x"], out=tmp_path / "o")
     told = {}
@@ -243,7 +361,8 @@ def test_the_python_shown_does_the_same(tmp_path):
 def test_choices_are_known_names_of_known_kinds():
     assert read_choices({"count": ["a"], "upper": [], "unit": " "}) == {"count": ["a"]}
     for bad in (
-        {"entropy": "x"}, {"out": "x"}, {"ledger": "x"}, {"levels": "1"}, {"count": "a"},
+        {"entropy": "x"}, {"out": "x"}, {"ledger": "x"}, {"levels": ["1"]}, {"query": "x"},
+        {"count": "a"},
         {"count": [1]}, {"within": "3"}, {"unbiased": "yes"}, {"contributions": 1.5},
         {"contributions": True}, {"unit": "x" * 3000}, ["count"], None,
     ):  # fmt: skip

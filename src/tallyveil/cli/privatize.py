@@ -174,13 +174,7 @@ def publish_file(source: Any, options: ReleaseOptions, words: str) -> tuple[Rele
 
 def _show_remark(prepared: Prepared) -> None:
     """What the publisher should know and an error would be too much for."""
-    from tallyveil.publish.remarks import list_remarks
+    from tallyveil.publish.remarks import list_notes
 
-    for remark in list_remarks(prepared):
+    for remark in list_notes(prepared):
         note(remark)
-    cut = [name for name, column in prepared.counts.items() if column.above]
-    if cut:
-        note(
-            f"Some counts of {', '.join(cut)} lie above --upper and are cut to it: that part is "
-            "lost. How much it is, --confidential-report says."
-        )

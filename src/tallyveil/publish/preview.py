@@ -6,17 +6,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from tallyveil.documents.promise import WEAK_EPSILON, promise
 from tallyveil.plans.accuracy import expected_accuracy
 from tallyveil.plans.methods import count_cells
 from tallyveil.plans.optimality import predict_release
-from tallyveil.plans.plan import plan_column, plan_search
+from tallyveil.plans.plan import ColumnPlan, plan_column, plan_search
+from tallyveil.plans.prepare import Prepared
+from tallyveil.plans.sum_files import SumsRecord, describe_levels
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.request import ColumnRequest, Request, check_options
 from tallyveil.request.slack import charge_delta
 from tallyveil.request.unit import charge_columns
 
-__all__ = ["Preview", "preview_release", "remark_on_cost"]
+__all__ = ["Preview", "preview_prepared", "preview_release", "remark_on_cost"]
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,36 @@ def preview_release(options: ReleaseOptions, rows: int | None = None) -> Preview
     planned: list[tuple[str, str, Fraction]] = []
     known = tuple(_plan(request, column, size, planned) for column in request.columns)
     return Preview(request, charge_columns(planned, request.disjoint), known)
+
+
+def preview_prepared(prepared: Prepared) -> Preview:
+    """What is known once the table was read, of its public columns: how a hierarchy is measured."""
+    asked = prepared.request
+    known = tuple(
+        {"name": plan.name, "method": plan.method_name, "why": plan.why, "upper": plan.upper}
+        | {"sums": _describe_sums(asked, plan)}
+        for plan in prepared.plans
+    )
+    return Preview(asked, prepared.stages, known)
+
+
+def _describe_sums(asked: Request, plan: ColumnPlan) -> list[dict[str, Any]]:
+    """How far off the sums of every level are before they are rounded."""
+    if asked.hierarchy is None or asked.grouping is None:
+        return []
+    record = SumsRecord.of(asked.hierarchy, asked.grouping)
+    found = describe_levels(asked.hierarchy, asked.grouping, plan.epsilon, plan.upper)
+    return [
+        {
+            "level": name,
+            "sums": len(deviations),
+            "deviation": float(np.mean(deviations)),
+            "half_width": float(np.max(halves)),
+        }
+        for name, deviations, halves in zip(
+            record.names, found.deviations, found.halves, strict=False
+        )
+    ]
 
 
 def remark_on_cost(cost: Fraction) -> str | None:

@@ -17,7 +17,7 @@ from tallyveil.tables.base import Table
 from tallyveil.tables.categories import sorted_order
 from tallyveil.tables.formulas import find_formulas
 
-__all__ = ["list_remarks"]
+__all__ = ["list_notes", "list_remarks"]
 
 MOST_SHOWN = 6
 
@@ -32,6 +32,22 @@ def list_remarks(prepared: Prepared) -> list[str]:
         _remark_on_epsilon(prepared),
     )
     return [remark for remark in found if remark]
+
+
+def list_notes(prepared: Prepared) -> list[str]:
+    """All remarks and, for somebody at a screen, that counts were cut at the upper bound."""
+    return [*list_remarks(prepared), *filter(None, [_note_on_cut(prepared)])]
+
+
+def _note_on_cut(prepared: Prepared) -> str:
+    """Counts above the upper bound, without saying how many."""
+    cut = [name for name, column in prepared.counts.items() if column.above]
+    if not cut:
+        return ""
+    return (
+        f"Some counts of {', '.join(cut)} lie above --upper and are cut to it: that part is "
+        "lost. How much it is, --confidential-report says."
+    )
 
 
 def _remark_on_order(prepared: Prepared) -> str:

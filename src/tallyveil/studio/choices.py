@@ -17,18 +17,45 @@ from typing import Any
 from tallyveil.loss import parse_loss
 from tallyveil.request.kinds import ASKED_FOR
 from tallyveil.request.options import FILE, ReleaseOptions
-from tallyveil.studio.errors import RefusedError
+from tallyveil.request.request import ABOVE
+from tallyveil.request.tradeoff import PRIORITIES
+from tallyveil.request.unit import NEIGHBOURS
+from tallyveil.studio.errors import RefusedError, name_options
+from tallyveil.tables.categories import read_column_lists
+from tallyveil.tables.convert import FORMATS
 
-__all__ = ["FORM", "OFFERED", "Place", "check_folder_name", "make_options", "read_choices"]
+__all__ = [
+    "FORM",
+    "OFFERED",
+    "OWN_MECHANISM",
+    "VALUES",
+    "Place",
+    "check_folder_name",
+    "explain",
+    "make_options",
+    "read_choices",
+]
 
-OWN = ("levels", "drop", "out", "ledger", "dataset", "confidential_report", "entropy")
+OWN = ("drop", "out", "ledger", "dataset", "confidential_report", "query", "entropy")
 """Options that are not chosen as words: places, what is not published, and what is for Python."""
+
+OWN_MECHANISM = "a mechanism of your own"
+"""The method that draws from a mechanism's file."""
 
 OFFERED: Mapping[str, Field[Any]] = {
     field.name: field for field in fields(ReleaseOptions) if field.name not in OWN
 }
 FORM = tuple(name for name, field in OFFERED.items() if field.metadata["panel"] == FILE)
 """The choices that say how the file of the table is written."""
+
+VALUES: Mapping[str, Sequence[str]] = {
+    "priority": tuple(PRIORITIES),
+    "neighbours": NEIGHBOURS,
+    "above": ABOVE,
+    "order": ("input", "sorted"),
+    "format": FORMATS,
+}
+"""The choices that are one of a few words."""
 
 KINDS: Mapping[str, tuple[type, ...]] = {
     "text": (str,),
@@ -46,7 +73,11 @@ FOLDER_NAME = re.compile(r"[\w][\w .()-]{0,99}")
 
 @dataclass(frozen=True)
 class Place:
-    """Where a table is, a private folder, where the release goes, and who pays."""
+    """Where a table is, a private folder, where the release goes, and who pays.
+
+    `mechanism` is the file of a mechanism of the publisher's own; `report` where the comparison
+    with the truth goes, if it is wanted.
+    """
 
     table: str
     private: str
@@ -54,6 +85,14 @@ class Place:
     out: str | None = None
     ledger: str | None = None
     dataset: str | None = None
+    mechanism: str | None = None
+    report: str | None = None
+
+
+def explain(field: Field[Any]) -> str:
+    """The help of an option, for a page instead of a command line."""
+    text = field.metadata["help"].replace("; repeat for more", "; more of them with ; between")
+    return name_options(text)
 
 
 def read_choices(data: Any) -> dict[str, Any]:
@@ -91,9 +130,17 @@ def make_options(choices: Mapping[str, Any], place: Place) -> ReleaseOptions:
         given["loss"] = parse_loss(given["loss"])
     if "categories" in given:
         several = len(_names(given, "by")) > 1
-        given["categories"] = _write_categories(str(given["categories"]), place.private, several)
-    if given.get("method", "auto") not in ASKED_FOR:
-        raise RefusedError(400, "A mechanism file is not offered here: use the command line.")
+        given["categories"] = _read_categories(str(given["categories"]), place.private, several)
+    if given.get("method") == OWN_MECHANISM:
+        if place.mechanism is None:
+            raise RefusedError(422, "Choose the file of your mechanism first.")
+        given["method"] = Path(place.mechanism)
+    elif given.get("method", "auto") not in ASKED_FOR:
+        raise RefusedError(400, "There is no such method.")
+    if given.get("method") != "design":  # offered beside it, and asked for with it alone
+        given = {k: v for k, v in given.items() if k not in ("loss", "properties")}
+    if "levels" in given:
+        given = {k: v for k, v in given.items() if k not in ("epsilon", "method")}
     if given.get("count"):
         used = {*_names(given, "count"), *_names(given, "by"), *_names(given, "keep")}
         used |= {*_names(given, "hierarchy"), *_names(given, "nested")}
@@ -103,7 +150,7 @@ def make_options(choices: Mapping[str, Any], place: Place) -> ReleaseOptions:
     if place.dataset is not None:
         given |= {"ledger": place.ledger, "dataset": place.dataset}
     if place.out is not None:
-        given["out"] = Path(place.out)
+        given |= {"out": Path(place.out), "confidential_report": place.report}
     return ReleaseOptions(**given)
 
 
@@ -127,8 +174,13 @@ def _names(given: Mapping[str, Any], name: str) -> Sequence[str]:
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
 
-def _write_categories(text: str, private: str, several: bool) -> Path:
-    """The public list as a file in a private folder, as the library takes it."""
+def _read_categories(text: str, private: str, several: bool) -> Any:
+    """The public list: lines such as sex = f, m by column, others as a file in a private folder."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if several and all("=" in line for line in lines):
+        parts = [[part.strip() for part in line.split("=", 1)] for line in lines]
+        values = [[name, ",".join(map(str.strip, listed.split(",")))] for name, listed in parts]
+        return read_column_lists(["=".join(line) for line in values])
     content = (text.strip() + "\n").encode()
     name = f"categories-{hashlib.sha256(content).hexdigest()[:12]}{'.csv' if several else '.txt'}"
     place = Path(private) / name

@@ -38,6 +38,8 @@ class Draft:
     choices: dict[str, Any] = field(default_factory=dict)
     dataset: str | None = None
     out: str = ""
+    report: bool = False
+    mechanism: Path | None = None
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     request: str = field(default_factory=lambda: str(uuid.uuid4()))
     job: Job | None = None
@@ -51,15 +53,18 @@ class Draft:
     @property
     def plan(self) -> str:
         """A digest of everything that was chosen: what is released is what the page showed."""
-        content = json.dumps([self.choices, self.names], sort_keys=True)
+        content = json.dumps([self.choices, self.names, str(self.mechanism)], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:32]
 
     def place(self, ledger: str | None, folder: Path | None = None) -> Place:
         """Where everything is, for a preview or, with a folder, for the release."""
         dataset = self.dataset if folder is not None else None
         out = None if folder is None else str(folder / self.out)
+        report = f"{out} CONFIDENTIAL.html" if out and self.report else None
         paid = ledger if dataset else None
-        return Place(str(self.table), str(self.private), self.names, out, paid, dataset)
+        made = None if self.mechanism is None else str(self.mechanism)
+        private = str(self.private)
+        return Place(str(self.table), private, self.names, out, paid, dataset, made, report)
 
     def renew(self) -> None:
         """Begin another release of the same table, which is another debit."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from tallyveil.errors import TallyveilError
 
-__all__ = ["RefusedError", "describe_problem"]
+__all__ = ["RefusedError", "describe_problem", "name_options"]
+
+OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 
 
 class RefusedError(Exception):
@@ -13,6 +17,15 @@ class RefusedError(Exception):
     def __init__(self, status: int, sentence: str) -> None:
         self.status, self.sentence = status, sentence
         super().__init__(sentence)
+
+
+def name_options(text: str) -> str:
+    """A sentence of the command line with its options called as the pages call them.
+
+    >>> name_options("Say --allow-duplicates.")
+    'Say “allow duplicates”.'
+    """
+    return OPTION.sub(lambda found: f"“{found[1].replace('-', ' ')}”", text)
 
 
 def describe_problem(problem: BaseException) -> str:
@@ -24,7 +37,7 @@ def describe_problem(problem: BaseException) -> str:
     if isinstance(problem, RefusedError):
         return problem.sentence
     if isinstance(problem, TallyveilError):
-        return " ".join(str(problem).split())
+        return name_options(" ".join(str(problem).split()))
     if isinstance(problem, OSError) and problem.strerror:
         return f"A file could not be read or written: {problem.strerror}."
     if isinstance(problem, MemoryError):

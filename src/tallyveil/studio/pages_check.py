@@ -106,9 +106,9 @@ class _Pages:
         return JSONResponse({"job": job.id})
 
     async def open(self, request: Request) -> Response:
-        await read_body(request)
+        level = (await read_body(request)).get("level", "")
         key, place = request.path_params["bundle"], self._find(request)
-        asked = {"folder": str(place), "room": self.studio.uploads.room}
+        asked = {"folder": str(place), "room": self.studio.uploads.room, "level": str(level)}
         seen = await self.studio.ask(request, "read_release", **asked)
         self.studio.opened[key] = seen.pop("folder")
         return JSONResponse(seen)

@@ -10,28 +10,10 @@ from starlette.routing import Route
 
 from tallyveil.studio.errors import RefusedError
 from tallyveil.studio.state import Studio, read_body
+from tallyveil.studio.wording import LOSSES, SENTENCES
 
 __all__ = ["design_routes"]
 
-SENTENCES = {
-    "row_honest": "A released answer is likeliest when it is the truth.",
-    "row_monotone": "A released answer is the less likely, the further the truth lies from it.",
-    "column_honest": "Of all answers, the true one is the likeliest to be released.",
-    "column_monotone": "Answers are the less likely, the further they lie from the truth.",
-    "fair": "The truth is released with the same chance, whatever it is.",
-    "weakly_honest": "The truth is released at least as often as by guessing.",
-    "symmetric": "Counting from the other end changes nothing.",
-    "output_private": "Neighbouring released answers are nearly equally likely.",
-}
-"""A sentence for each property; `tallyveil.properties` has the formulas."""
-
-LOSSES = {
-    "absolute": "how far off",
-    "squared": "how far off, squared: large errors hurt more",
-    "zero_one": "right or wrong",
-    "beyond:1": "more than 1 off",
-    "beyond:3": "more than 3 off",
-}
 LESSONS = {
     "epsilon": (
         "What epsilon means to one person",

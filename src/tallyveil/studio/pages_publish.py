@@ -17,12 +17,19 @@ from starlette.routing import Route
 
 from tallyveil.request.kinds import ASKED_FOR
 from tallyveil.request.options import FILE
-from tallyveil.studio.choices import FORM, OFFERED, check_folder_name, read_choices
+from tallyveil.studio.choices import (
+    FORM,
+    OFFERED,
+    OWN_MECHANISM,
+    check_folder_name,
+    read_choices,
+)
 from tallyveil.studio.drafts import Draft
 from tallyveil.studio.errors import RefusedError
 from tallyveil.studio.guard import RELEASE_POLICY
 from tallyveil.studio.state import Studio, read_body
 from tallyveil.studio.uploads import TABLE_ENDINGS, find_ending
+from tallyveil.studio.wording import LOSSES, SENTENCES
 from tallyveil.untrusted import escape_controls, parse_json
 
 __all__ = ["publish_routes", "read_confidence"]
@@ -31,11 +38,12 @@ STEPS = ("table", "protect", "accuracy", "release")
 TITLES = ("Table", "What is protected", "Privacy and accuracy", "Release")
 IN_SIGHT = {
     *("count", "upper", "epsilon", "within", "confidence", "method", "hierarchy", "by", "keep"),
-    *("person", "rows_per_person", "categories", "unit", "contributions", "properties", "loss"),
+    *("person", "rows_per_person", "categories", "unit", "contributions"),
+    *("levels", "properties", "loss"),
 }
 """Choices with a place of their own on the pages; the others are under "More choices"."""
 
-ELSEWHERE = ("epsilon", "method", *FORM)
+ELSEWHERE = ("epsilon", "method", "levels", "loss", "properties", *FORM)
 """Choices that are made on other pages than the form of the second step."""
 
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99)
@@ -51,6 +59,8 @@ def publish_routes(studio: Studio) -> list[Route]:
         Route("/tables/folder", steps.choose, methods=["POST"]),
         Route("/publish/{draft}/zip", steps.download),
         Route("/publish/{draft}/page", steps.show_page),
+        Route("/publish/{draft}/report", steps.show_report),
+        Route("/publish/{draft}/mechanism", steps.receive_mechanism, methods=["PUT"]),
         Route("/publish/{draft}/{step}", steps.step),
         Route("/publish/{draft}/values", steps.values, methods=["POST"]),
         Route("/publish/{draft}/read", steps.read_again, methods=["POST"]),
@@ -160,6 +170,17 @@ class _Steps:
             await self.studio.ask(request, "show_values", table=str(draft.table), form=form)
         )
 
+    async def receive_mechanism(self, request: Request) -> Response:
+        """The file of a mechanism of the publisher's own; the library judges it when it plans."""
+        draft = self._draft(request)
+        ending = find_ending(_read_name(request))
+        if ending not in (".json", ".csv"):
+            raise RefusedError(415, "A mechanism is a .json file, or a matrix as .csv.")
+        target = draft.private / f"mechanism-{self.studio.new_key()}{ending}"
+        await self.studio.uploads.receive(request.stream().__aiter__(), target)
+        draft.mechanism = target
+        return JSONResponse({})
+
     async def remove(self, request: Request) -> Response:
         await read_body(request)
         self.studio.drafts.remove(request.path_params["draft"])
@@ -185,7 +206,9 @@ class _Steps:
             more=more,
             form=[OFFERED[name] for name in FORM],
             offered=OFFERED,
-            methods=ASKED_FOR,
+            methods=(*ASKED_FOR, OWN_MECHANISM),
+            losses=LOSSES,
+            sentences=SENTENCES,
             confidences=CONFIDENCES,
             job=None if draft.job is None else draft.job.to_dict(),
             has_ledger=self.studio.ledger is not None,
@@ -263,7 +286,7 @@ class _Steps:
         with draft.guard:
             job = draft.job
             if job is None or (job.state in ("cancelled", "refused") and not job.firm):
-                draft.out = out
+                draft.out, draft.report = out, given.get("report") is True
                 job = draft.job = self._start(draft)
         return JSONResponse({"job": job.id})
 
@@ -271,7 +294,7 @@ class _Steps:
         given = {
             "choices": dict(draft.choices),
             "place": draft.place(self.studio.ledger, self.studio.folder),
-            "shown": draft.shown,
+            "shown": draft.shown if draft.table.parent == draft.private else str(draft.table),
             "request": draft.request,
         }
         return self.studio.jobs.start("publish", given)
@@ -318,8 +341,19 @@ class _Steps:
     async def show_page(self, request: Request) -> Response:
         from tallyveil.documents.files import METHODOLOGY
 
+        folder = self._released(request)
+        if not (folder / METHODOLOGY).is_file():  # of several levels, the least private one's
+            folder = min(folder.glob("level-1-*"), default=folder)
+        return await self._show_file(folder / METHODOLOGY)
+
+    async def show_report(self, request: Request) -> Response:
+        """The comparison with the truth, for the publisher who asked for it."""
+        folder = self._released(request)
+        return await self._show_file(folder.with_name(f"{folder.name} CONFIDENTIAL.html"))
+
+    async def _show_file(self, place: Path) -> Response:
         try:
-            content = await self.studio.run((self._released(request) / METHODOLOGY).read_bytes)
+            content = await self.studio.run(place.read_bytes)
         except OSError:
             raise RefusedError(404, "The release is no longer in its folder.") from None
         headers = {"content-security-policy": RELEASE_POLICY}

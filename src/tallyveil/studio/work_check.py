@@ -84,14 +84,16 @@ def _check_release(place: Path, ledger: str | None, dataset: str | None) -> dict
 
 def _read_columns(place: Path) -> list[dict[str, Any]]:
     """The matrix of every column that has a small one."""
-    if not (place / RECEIPT).exists():
-        return []
+    levels = [place] if (place / RECEIPT).exists() else sorted(place.glob("level-*"))
     found = []
-    for column in read_receipt(place).columns:
-        if column.bounded and column.upper < WIDEST_MAP and not column.kind.adds_up:
-            made = published_mechanism(place, column)
+    for level in levels:
+        for column in read_receipt(level).columns:
+            small = column.bounded and column.upper < WIDEST_MAP and not column.kind.adds_up
+            made = published_mechanism(level, column) if small else None
             if made is not None:
-                found.append({"name": column.name, **describe_matrix(made)})
+                name = column.name if level == place else f"{level.name}: {column.name}"
+                shown = {"name": name, "properties": made.properties()}
+                found.append({**shown, **describe_matrix(made)})
     return found[:4]
 
 

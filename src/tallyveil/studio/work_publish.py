@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tallyveil.arrays import Integers
 from tallyveil.budget.addresses import hide_passwords
 from tallyveil.budget.entries import shown_rational
 from tallyveil.check.package import check_package
@@ -18,10 +19,15 @@ from tallyveil.errors import TallyveilError
 from tallyveil.exact import exact_epsilon
 from tallyveil.plans.methods import count_cells
 from tallyveil.plans.plan import ROWS_PER_COUNT
-from tallyveil.plans.prepare import Prepared
+from tallyveil.plans.prepare import Prepared, prepare
 from tallyveil.publish.demo_table import counts_of, demo_csv
-from tallyveil.publish.preview import Preview, preview_release, remark_on_cost
-from tallyveil.publish.remarks import list_remarks
+from tallyveil.publish.preview import (
+    Preview,
+    preview_prepared,
+    preview_release,
+    remark_on_cost,
+)
+from tallyveil.publish.remarks import list_notes
 from tallyveil.publish.transaction import publish_table
 from tallyveil.query import Query
 from tallyveil.reading.precision import accuracy, epsilon_for
@@ -30,8 +36,8 @@ from tallyveil.request.kinds import ASKED_FOR, KINDS
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.ranges import NO_UPPER
 from tallyveil.studio.choices import Place, make_options
-from tallyveil.studio.errors import RefusedError
-from tallyveil.studio.wording import write_command, write_python
+from tallyveil.studio.errors import RefusedError, describe_problem, name_options
+from tallyveil.studio.wording import list_choices, write_command, write_python
 from tallyveil.studio.workers import Say
 
 __all__ = ["compare_methods", "find_epsilon", "preview", "publish", "simulate"]
@@ -42,6 +48,9 @@ WIDEST_EXACT = 2000
 SIMULATED_ROWS = 20_000
 """Rows of the invented table at the most."""
 
+NEARLY_ALL = 0.995
+"""The share of rows that a picture shows."""
+
 Choices = Mapping[str, Any]
 
 
@@ -50,8 +59,9 @@ def preview(
 ) -> dict[str, Any]:
     """What a release would cost, how accurate it would be, and what to think of it."""
     options = make_options(choices, place)
-    found = preview_release(options, rows)
+    found = _look_ahead(options, place, rows)
     return {
+        "choices": list_choices(options),
         "epsilon": float(found.epsilon),
         "epsilon_exact": shown_rational(found.epsilon),
         "stages": [{"name": name, "epsilon": float(e)} for name, e in found.stages],
@@ -61,6 +71,13 @@ def preview(
         "within": _find_within(found, rows, confidence),
         "warnings": _warn(found, rows),
     }
+
+
+def _look_ahead(options: ReleaseOptions, place: Place, rows: int | None) -> Preview:
+    """The plan, from the options alone; only where public labels decide is the table read."""
+    if options.hierarchy is None and options.margins is None:
+        return preview_release(options, rows)
+    return preview_prepared(prepare(Path(place.table), options))
 
 
 def find_epsilon(
@@ -99,7 +116,7 @@ def compare_methods(
             seen = preview_release(options, rows)
             known |= {"epsilon": float(seen.epsilon)} | _summarize(seen.columns[0])
         except TallyveilError as problem:
-            known["refused"] = str(problem)
+            known["refused"] = describe_problem(problem)
         known["good_for"] = GOOD_FOR[name]
         found.append(known)
     return found
@@ -127,6 +144,7 @@ def simulate(say: Say, *, choices: Choices, place: Place, rows: int | None) -> d
     options = ReleaseOptions(
         upper=upper,
         epsilon=epsilon,
+        levels=asked.levels,
         within=asked.within,
         confidence=asked.confidence,
         method=asked.method,
@@ -134,18 +152,26 @@ def simulate(say: Say, *, choices: Choices, place: Place, rows: int | None) -> d
         properties=asked.properties,
         upper_epsilon=asked.upper_epsilon,
     )
-    (release,) = publish_table(counts, options, command="tallyveil studio", say=lambda _: None)
+    release, *_ = publish_table(counts, options, command="tallyveil studio", say=lambda _: None)
     (column,) = release.receipt.columns
     top = column.upper if column.bounded else max(int(counts.max()), column.histogram.largest)
     top = min(top, WIDEST_EXACT)
     before = np.bincount(np.minimum(counts, top), minlength=top + 1)
     after = column.histogram.spread_out(column.upper + 1 if column.bounded else top + 1)[: top + 1]
+    shown = _find_shown(before + np.asarray(after))
     return {
         "rows": size,
-        "before": before.tolist(),
-        "after": np.asarray(after).astype(int).tolist(),
+        "before": before[:shown].tolist(),
+        "after": np.asarray(after)[:shown].astype(int).tolist(),
         "method": column.method,
+        "beyond": shown <= top,
+        "sums": asked.hierarchy is not None or asked.margins is not None,
     }
+
+
+def _find_shown(rows: Integers) -> int:
+    """How many counts a picture needs for nearly all rows, so that a long tail takes no room."""
+    return max(int(np.searchsorted(rows.cumsum(), NEARLY_ALL * rows.sum())) + 1, 12)
 
 
 def publish(
@@ -156,11 +182,11 @@ def publish(
     remarks: list[str] = []
 
     def remark(prepared: Prepared) -> None:
-        remarks.extend(list_remarks(prepared))
+        remarks.extend(list_notes(prepared))
 
-    said = replace(options, categories=_name_list(options.categories))
+    said = _name_files(options)
     words = hide_passwords(write_command(shown, said))
-    (release,) = publish_table(
+    releases = publish_table(
         Path(place.table),
         options,
         command=f"tallyveil studio: {words}",
@@ -175,18 +201,24 @@ def publish(
     return {
         "folder": place.out,
         "files": sorted(path.name for path in Path(place.out).iterdir()),
+        "levels": [float(release.receipt.epsilon) for release in releases[1:] and releases],
         "findings": [finding.to_dict() for finding in findings],
         "ok": all(finding.ok for finding in findings),
-        "remarks": remarks,
+        "remarks": [name_options(remark) for remark in remarks],
+        "report": place.report is not None,
         "command": words,
         "python": hide_passwords(write_python(shown, said)),
-        **_describe_receipt(release.receipt),
+        **_describe_receipt(releases[0].receipt),
     }
 
 
-def _name_list(categories: Path | None) -> str | None:
-    """The file of the public list as a publisher would call it."""
-    return None if categories is None else f"categories{categories.suffix}"
+def _name_files(options: ReleaseOptions) -> ReleaseOptions:
+    """The options with files of the private folder as a publisher would call them."""
+    if isinstance(options.categories, Path):
+        options = replace(options, categories=f"categories{options.categories.suffix}")
+    if isinstance(options.method, Path):
+        options = replace(options, method="mechanism.json")
+    return options
 
 
 def _describe_receipt(receipt: Receipt) -> dict[str, Any]:

@@ -20,14 +20,16 @@ __all__ = ["read_count", "read_release", "read_totals"]
 MOST_GROUPS = 300
 
 
-def read_release(say: Say, *, folder: str, room: int) -> dict[str, Any]:
-    """What a release holds: its promise, its columns, what can be asked of it."""
+def read_release(say: Say, *, folder: str, room: int, level: str = "") -> dict[str, Any]:
+    """What a release, or one of its levels, holds: its promise, its columns, what can be asked."""
     place = open_release(Path(folder), room)
-    if not (place / RECEIPT).is_file():
-        place = next((p for p in sorted(place.glob("level-*")) if (p / RECEIPT).is_file()), place)
+    levels = sorted(p.name for p in place.glob("level-*") if (p / RECEIPT).is_file())
+    if levels and not (place / RECEIPT).is_file():
+        place /= level if level in levels else levels[0]
     receipt = read_receipt(place)
     return {
         "folder": str(place),
+        "levels": levels,
         "promise": receipt.promise,
         "rows": receipt.table.rows,
         "public": list(receipt.table.published_unchanged),

@@ -21,7 +21,8 @@ export function ticks(low, high, count = 6) {
 const short = (value) => Math.abs(value) >= 10000 ? `${value / 1000}k` : String(value);
 
 // As wide as its place, so that letters keep their size on a phone.
-const roomOf = (figure) => Math.min(Math.max(figure.clientWidth || 640, 280), 860);
+const widthOf = (figure) => figure.clientWidth || figure.parentElement?.clientWidth || 640; // an empty figure has no width
+const roomOf = (figure) => Math.min(Math.max(widthOf(figure), 280), 860);
 
 function frame({ x, y, xLabel, yLabel, title, width, height = Math.round(150 + width * 0.24) }) {
   const left = 54, right = 16, top = 14, bottom = 46;
@@ -39,6 +40,19 @@ function frame({ x, y, xLabel, yLabel, title, width, height = Math.round(150 + w
   return { svg, X, Y };
 }
 
+// Charts are drawn anew when their place becomes narrower or wider, or the colours change.
+const drawn = new Map();
+function redraw() {
+  for (const [figure, { again, room }] of drawn) {
+    if (!figure.isConnected) drawn.delete(figure);
+    else if (room === null || Math.abs(room - widthOf(figure)) > 8) again();
+  }
+}
+let later = 0;
+addEventListener("resize", () => { clearTimeout(later); later = setTimeout(redraw, 80); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { for (const one of drawn.values()) if (one.coloured) one.room = null; redraw(); });
+const remember = (figure, again, coloured = false) => drawn.set(figure, { again, coloured, room: widthOf(figure) });
+
 function put(figure, svg, caption) {
   const words = document.createElement("figcaption");
   words.textContent = caption;
@@ -49,6 +63,7 @@ const path = (xs, ys) => xs.map((x, at) => `${at ? "L" : "M"}${x.toFixed(1)} ${y
 
 // The band in which released counts lie, for every true count.
 export function band(figure, { counts, low, high }, caption, marked = null) {
+  remember(figure, () => band(figure, { counts, low, high }, caption, marked));
   const top = Math.max(...high, counts.at(-1));
   const { svg, X, Y } = frame({ x: [0, counts.at(-1) || 1], y: [0, top || 1], xLabel: "true count", yLabel: "released count", title: caption, width: roomOf(figure) });
   const xs = counts.map(X);
@@ -61,6 +76,7 @@ export function band(figure, { counts, low, high }, caption, marked = null) {
 
 // Bars for one histogram, outlines for another.
 export function bars(figure, { before, after, from = 0, names = ["before", "after"], xLabel = "count", yLabel = "rows" }, caption) {
+  remember(figure, () => bars(figure, { before, after, from, names, xLabel, yLabel }, caption));
   const top = Math.max(...before, ...(after ?? [0])), size = before.length;
   const { svg, X, Y } = frame({ x: [from - 0.5, from + size - 0.5], y: [0, top || 1], xLabel, yLabel, title: caption, width: roomOf(figure) });
   const wide = Math.max(X(1) - X(0) - (size > 60 ? 0.4 : 2), 0.8);
@@ -77,22 +93,22 @@ export function bars(figure, { before, after, from = 0, names = ["before", "afte
   put(figure, svg, caption);
 }
 
+export const STROKES = ["full", "dashed", "dotted", "dash-dotted"];
 export function lines(figure, { x, series, xLabel, yLabel }, caption) {
+  remember(figure, () => lines(figure, { x, series, xLabel, yLabel }, caption));
   const all = series.flat(), low = Math.min(0, ...all), high = Math.max(...all, low + 1e-9);
   const { svg, X, Y } = frame({ x: [x[0], x.at(-1)], y: [low, high], xLabel, yLabel, title: caption, width: roomOf(figure) });
-  series.forEach((values, at) => svg.append(draw("path", { class: ["line", "line second", "line third", "line second third"][at % 4], d: path(x.map(X), values.map(Y)) })));
+  series.forEach((values, at) => svg.append(draw("path", { class: ["line", "line second", "line third", "line fourth"][at % 4], d: path(x.map(X), values.map(Y)) })));
   put(figure, svg, caption);
 }
 
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const channels = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 
-const dark = matchMedia("(prefers-color-scheme: dark)"), maps = new Map();
-dark.addEventListener("change", () => { for (const [figure, again] of maps) figure.isConnected ? again() : maps.delete(figure); });
-
 // A matrix as cells on a canvas; a pointer or the arrow keys ask what a cell says.
-export function heatmap(figure, { matrix, inputs, outputs, worst = null }, caption, size = Math.min(roomOf(figure) - 44, 520)) {
-  maps.set(figure, () => heatmap(figure, { matrix, inputs, outputs, worst }, caption, size));
+export function heatmap(figure, { matrix, inputs, outputs, worst = null }, caption, widest = 520) {
+  remember(figure, () => heatmap(figure, { matrix, inputs, outputs, worst }, caption, widest), true);
+  const size = Math.min(roomOf(figure) - 44, widest);
   const rows = matrix.length, columns = matrix[0].length, top = Math.max(...matrix.map((row) => Math.max(...row)));
   const ramp = [0, 1, 2, 3, 4].map((at) => channels(style(`--heat-${at}`)));
   const canvas = document.createElement("canvas");

@@ -35,15 +35,15 @@ function show(found, name) {
   for (const [title, sentences] of [["Shown", found.shown], ["No check can show", found.not_shown]]) {
     if (sentences?.length) parts.push(make("h3", {}, title), make("ul", {}, ...sentences.map((text) => make("li", {}, text))));
   }
-  const maps = (found.matrices ?? []).map((one) => {
-    const figure = make("figure", {});
-    const realised = one.realised === null ? "infinite" : one.realised.toPrecision(6);
-    heatmap(figure, one, `${one.name}: dark cells are likely. Framed: the two cells that tell neighbours apart best, realised epsilon ${realised}.`);
-    return figure;
-  });
-  if (maps.length) parts.push(make("h3", {}, "Probabilities"), ...maps);
+  const maps = (found.matrices ?? []).map((one) => [one, make("figure", {})]);
+  if (maps.length) parts.push(make("h3", {}, "Probabilities"), ...maps.map(([, figure]) => figure));
   $("result").replaceChildren(...parts);
   $("result").hidden = false;
+  for (const [one, figure] of maps) {
+    const realised = one.realised === null ? "infinite" : one.realised.toPrecision(6);
+    const held = Object.entries(one.properties ?? {}).filter(([, holds]) => holds).map(([name]) => name.replaceAll("_", " "));
+    heatmap(figure, one, `${one.name}: dark cells are likely. Framed: the two cells that tell neighbours apart best, realised epsilon ${realised}.${held.length ? ` Holds: ${held.join(", ")}.` : ""}`);
+  }
   complain("");
   $("result").scrollIntoView({ block: "start" });
 }

@@ -1,6 +1,6 @@
 // The best mechanism for what is asked; pins stay in this page and nowhere else.
 import { $, complain, facts, make, number, onPress, percent, post, settle, table } from "./api.js";
-import { heatmap, lines } from "./charts.js";
+import { heatmap, lines, STROKES } from "./charts.js";
 
 const form = $("asked"), slider = $("epsilon-slider"), pins = [];
 let seen = null, running = null;
@@ -41,7 +41,7 @@ function arrange() {
   for (const label of form.querySelectorAll("[data-for]")) label.hidden = !label.dataset.for.split(" ").includes(form.query.value);
   $("epsilon-shown").textContent = epsilon();
 }
-form.addEventListener("input", () => { arrange(); $("priced").replaceChildren(); ask(); });
+form.addEventListener("input", () => { arrange(); $("priced").replaceChildren(); $("saved").replaceChildren(); ask(); });
 form.addEventListener("submit", (event) => event.preventDefault());
 $("cancel").addEventListener("click", () => { ask.stop(); complain("Given up. Change something to try again."); });
 arrange();
@@ -50,36 +50,38 @@ ask();
 onPress($("pin"), async () => {
   if (!seen) return;
   if (pins.length === 4) throw new Error("Four are pinned: take one away first.");
-  pins.push({ ...seen, epsilon: epsilon() });
+  pins.push({ ...seen, epsilon: epsilon(), asked: asked().properties.map((name) => name.replaceAll("_", " ")) });
   compare();
 });
 
 function compare() {
   $("pinned").hidden = !pins.length;
+  const maps = [];
   const cards = pins.map((one, at) => {
     const figure = make("figure", {}), away = make("button", { type: "button", class: "quiet" }, `Take ${at + 1} away`);
-    heatmap(figure, one, `${one.name}, ε ${one.epsilon}`, 260);
+    maps.push(() => heatmap(figure, one, `${one.asked.length ? `Asked for: ${one.asked.join(", ")}. ` : ""}ε ${one.epsilon}`, 260));
     away.addEventListener("click", () => { pins.splice(at, 1); compare(); });
     return make("article", { class: "card" }, make("h3", {}, `${at + 1}. ${one.name}`), figure, away);
   });
   const rows = pins.map((one, at) => [`${at + 1}. ${one.name}`, one.epsilon, number(one.expected, 4), number(one.worst_loss, 4), percent(one.truth), number(Math.max(...one.bias.map(Math.abs)))]);
   const both = make("figure", {});
-  if (pins.length > 1 && pins.every((one) => one.inputs.length === pins[0].inputs.length)) {
-    lines(both, { x: pins[0].inputs, series: pins.map((one) => one.rmse), xLabel: "true answer", yLabel: "root mean square error" }, `Errors by true answer: ${pins.map((_, at) => `${at + 1} ${["full line", "dashed", "dotted", "dotted too"][at]}`).join(", ")}.`);
-  }
   $("pins").replaceChildren(table(["mechanism", "epsilon", "expected loss", "worst loss", "tells the truth", "largest bias"], rows, [1, 2, 3, 4, 5]), both, make("div", { class: "cards" }, ...cards));
+  for (const show of maps) show();
+  if (pins.length > 1 && pins.every((one) => one.inputs.length === pins[0].inputs.length)) {
+    lines(both, { x: pins[0].inputs, series: pins.map((one) => one.rmse), xLabel: "true answer", yLabel: "root mean square error" }, `Errors by true answer: ${pins.map((_, at) => `${at + 1} ${STROKES[at]}`).join(", ")}.`);
+  }
 }
 
 onPress($("prices"), async () => {
   const rows = (await post("/design/prices", asked())).map((one) => [one.property.replaceAll("_", " ") || "none", number(one.loss, 5), one.price === null ? one.refused : `+ ${percent(one.price)}`]);
   $("priced").replaceChildren(table(["property alone", "loss", "price"], rows, [1, 2]));
 });
+// A browser may refuse a second download that nobody clicked: both stay here as links.
 onPress($("save"), async () => {
-  for (const [name, text] of Object.entries(await post("/design/certify", asked()))) {
-    const link = make("a", { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: name });
-    link.click();
-    URL.revokeObjectURL(link.href);
-  }
+  const links = Object.entries(await post("/design/certify", asked())).map(([name, text]) =>
+    make("a", { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: name }, name));
+  $("saved").replaceChildren("Proved in integers. Save: ", ...links.flatMap((link, at) => (at ? [" · ", link] : [link])));
+  links[0].click();
 });
 onPress($("copy"), async (button) => {
   await navigator.clipboard.writeText(seen.python);

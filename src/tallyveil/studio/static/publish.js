@@ -1,5 +1,5 @@
 // The four steps of a release. Everything that counts is worked out by the studio's own library.
-import { $, collect, complain, copier, facts, findings, follow, make, number, onPress, pairs, post, settle, table } from "./api.js";
+import { $, collect, complain, copier, facts, findings, follow, make, number, onPress, pairs, post, put, settle, table } from "./api.js";
 import { band, bars } from "./charts.js";
 
 const draft = $("draft"), base = `/publish/${draft.dataset.id}`;
@@ -31,37 +31,64 @@ function stepProtect() {
     const first = people ? { by: ticked("by") } : { count: counted, keep: ticked("keep").filter((name) => !counted.includes(name)) };
     return { ...first, ...collect(form, ["rows", "count", "keep", "by"], idle) };
   };
-  form.addEventListener("input", show);
+  const save = async () => { if (kind()) await post(`${base}/choices`, { choices: chosen(), replace: true }); };
+  const keep = settle(save, 200);
+  let told = "";
+  form.addEventListener("input", () => { show(); keep(); });
   form.addEventListener("submit", (event) => event.preventDefault());
   show();
+  // Whichever way one walks on or back, what was typed stays.
+  for (const link of document.querySelectorAll(".steps a, .walk a:not(#next)")) link.addEventListener("click", async (event) => {
+    event.preventDefault();
+    await save().catch(() => {});
+    location.assign(link.href);
+  });
   $("next").addEventListener("click", async (event) => {
     event.preventDefault();
     complain("");
     try {
       if (!kind()) throw new Error("Say what one row is.");
-      await post(`${base}/choices`, { choices: chosen(), replace: true });
-      location.assign($("next").href);
+      await save();
     } catch (problem) {
       complain(problem.message);
+      return;
     }
+    try {
+      await post(`${base}/preview`, "fresh" in form.dataset ? { choices: { epsilon: ["1"] } } : {});
+    } catch (problem) {
+      if (told !== problem.message) { // what cannot be mended here may be mended on the next page
+        told = problem.message;
+        complain(`${problem.message} Press again to go on all the same.`);
+        return;
+      }
+    }
+    location.assign($("next").href);
   });
 }
 
 function stepAccuracy() {
   const slider = $("epsilon-slider"), box = $("epsilon"), within = $("within-slider");
   const values = () => box.value.split(",").map((part) => part.trim()).filter(Boolean);
-  const message = (more = {}) => ({ choices: { epsilon: values(), method: $("method").value }, confidence: Number($("confidence").value), ...more });
+  const properties = () => [...document.querySelectorAll("[name=properties]:checked")].map((tick) => tick.value);
+  const chosen = () => ({ epsilon: values(), method: $("method").value, levels: $("levels").value.trim(), loss: $("loss").value === "absolute" ? "" : $("loss").value, properties: properties() });
+  const message = (more = {}) => ({ choices: chosen(), confidence: Number($("confidence").value), ...more });
+  let seen = null;
   const place = () => { const first = Number(values()[0]); if (first > 0) slider.value = Math.log10(first); };
 
-  function show(seen) {
+  function show(found) {
+    seen = found;
     complain("");
     if (seen.chosen) { box.value = seen.chosen; place(); }
     $("promise").textContent = seen.promise;
     $("warnings").replaceChildren(...seen.warnings.map((text) => make("p", { class: "warning" }, text)));
-    const first = seen.columns[0];
+    const first = seen.columns.find((one) => one.name === $("column").value) ?? seen.columns[0];
+    $("which-column").hidden = seen.columns.length < 2;
+    $("column").replaceChildren(...seen.columns.map((one) => make("option", one === first ? { selected: "" } : {}, one.name)));
+    const several = $("levels").value.trim() !== "";
+    for (const part of [slider, box, $("method")]) part.disabled = several;
     $("why").textContent = first.why ? `${first.method}: ${first.why}` : first.method;
     const known = seen.within !== null;
-    within.disabled = !known;
+    within.disabled = !known || several;
     $("within-shown").textContent = known ? seen.within : "?";
     $("within-hint").textContent = known ? (first.matched ? "Of the noisy counts, before they are matched to the distribution." : "Whatever the true count is.") : "An accuracy is promised for a known largest count, and for the methods geometric and fair.";
     if (known) { within.max = Math.max(within.max, seen.within); within.value = seen.within; }
@@ -70,23 +97,57 @@ function stepAccuracy() {
       const { true_count: counts, interval_low: low, interval_high: high } = first.accuracy;
       band($("band"), { counts, low, high }, `${first.name}: of 100 rows with a true count, at least 95 are released inside the band.${first.matched ? " Before they are matched to the distribution." : ""}`);
     } else $("band").replaceChildren();
+    $("sums").replaceChildren(...(first.sums?.length ? [make("p", {}, `Sums of ${first.name}, before they are made whole numbers that add up:`),
+      table(["level", "sums", "standard deviation", "95 % within"], first.sums.map((one) => [one.level, one.sums.toLocaleString("en"), number(one.deviation), `± ${number(one.half_width)}`]), [1, 2, 3])] : []));
     showLeft(seen.epsilon);
   }
 
-  const ask = settle(async (signal) => show(await post(`${base}/preview`, message(), signal)));
-  const askWithin = settle(async (signal) => show(await post(`${base}/epsilon`, message({ within: Number(within.value) }), signal)));
+  // Shows that something is under way when it takes longer than a moment.
+  const patient = (work) => settle(async (signal) => {
+    const late = setTimeout(() => { $("busy").hidden = false; }, 250);
+    try {
+      show(await work(signal));
+    } catch (problem) {
+      if (!signal.aborted) for (const id of ["promise", "facts", "band", "sums", "warnings"]) $(id).replaceChildren();
+      throw problem;
+    } finally {
+      clearTimeout(late);
+      if (!signal.aborted) $("busy").hidden = true;
+    }
+  });
+  const ask = patient((signal) => post(`${base}/preview`, message(), signal));
+  const askWithin = patient((signal) => post(`${base}/epsilon`, message({ within: Number(within.value) }), signal));
   slider.addEventListener("input", () => { box.value = Number((10 ** slider.value).toPrecision(3)); ask(); });
   box.addEventListener("input", () => { place(); ask(); });
   within.addEventListener("input", () => { $("within-shown").textContent = within.value; askWithin(); });
   $("confidence").addEventListener("input", ask);
   $("method").addEventListener("input", ask);
+  $("own").addEventListener("input", (event) => { if (event.target !== $("mechanism")) ask(); });
+  $("column").addEventListener("input", () => show(seen));
+  $("mechanism").addEventListener("change", async () => {
+    const [file] = $("mechanism").files;
+    if (!file) return;
+    try {
+      await put(`${base}/mechanism`, file);
+      $("mechanism-hint").textContent = `${file.name} was chosen.`;
+      $("method").value = $("method").options[$("method").options.length - 1].value;
+      ask();
+    } catch (problem) {
+      complain(problem.message);
+    }
+  });
+  $("next").addEventListener("click", async (event) => { // what was typed last is kept
+    event.preventDefault();
+    await post(`${base}/choices`, { choices: chosen() }).catch(() => {});
+    location.assign($("next").href);
+  });
   place();
   ask();
 
   onPress($("simulate"), async () => {
     const seen = await post(`${base}/simulate`, message());
     bars($("simulated"), { before: seen.before, after: seen.after, names: ["rows before", "rows after"] },
-      `An invented table of ${seen.rows.toLocaleString("en")} rows. Full bars: before. Outlines: after ${seen.method}.`);
+      `An invented table of ${seen.rows.toLocaleString("en")} rows. Full bars: before. Outlines: after ${seen.method}.${seen.beyond ? " The few rows with larger counts are left out of the picture." : ""}${seen.sums ? " Sums of groups are not simulated." : ""}`);
   });
   onPress($("compare"), async () => {
     const seen = await post(`${base}/methods`, message());
@@ -124,18 +185,21 @@ function stepRelease() {
 
   function finish(result) {
     const names = result.folder;
-    $("after").replaceChildren(
+    $("after").replaceChildren(...[
       make("p", { class: result.ok ? "good" : "bad" }, result.ok ? "✓ This release checks." : "✗ This release does NOT check."),
       make("p", {}, "Written to ", make("b", {}, names)),
       make("p", { class: "buttons" }, make("a", { class: "button", href: `${base}/zip`, download: "" }, "Download as zip"),
-        make("a", { class: "button quiet", href: `${base}/page`, target: "_blank", rel: "noopener" }, "Methodology page")),
+        make("a", { class: "button quiet", href: `${base}/page`, target: "_blank", rel: "noopener" }, "Methodology page"),
+        result.report ? make("a", { class: "button quiet", href: `${base}/report`, target: "_blank", rel: "noopener" }, "Comparison with the truth (confidential)") : null),
+      result.levels.length ? make("p", {}, `${result.levels.length} levels, ε ${result.levels.map((one) => number(one, 4)).join(", ")}: hand each level's folder to its readers.`) : null,
       ...result.remarks.map((text) => make("p", { class: "warning" }, text)),
       make("p", { class: "promise" }, result.promise),
       make("p", {}, result.entry ? `Paid by ${result.entry}, debited before the draw.` : "No ledger keeps count of this release."),
       make("h3", {}, "The check, line by line"), findings(result.findings),
       make("h3", {}, "The same on the command line"), make("pre", { tabindex: "0" }, result.command), copier(result.command, "Copy"),
       make("h3", {}, "The same in Python"), make("pre", { tabindex: "0" }, result.python), copier(result.python, "Copy"),
-      make("h3", {}, "Another release?"), make("p", {}, "Releases of the same data add up: another one costs again."));
+      make("h3", {}, "Another release?"), make("p", {}, "Releases of the same data add up: another one costs again."),
+    ].filter(Boolean));
     const again = make("button", { type: "button", class: "quiet" }, "Plan another release of this table");
     onPress(again, async () => location.assign((await post(`${base}/again`)).next));
     $("after").append(again);
@@ -148,7 +212,7 @@ function stepRelease() {
   onPress($("cancel"), async () => { await post(`/jobs/${job}/cancel`); });
   onPress($("release"), async () => {
     const dataset = $("dataset");
-    const started = await post(`${base}/release`, { request: summary.dataset.request, plan: summary.dataset.plan, out: $("out").value.trim(), dataset: dataset ? dataset.value : null });
+    const started = await post(`${base}/release`, { request: summary.dataset.request, plan: summary.dataset.plan, report: $("report").checked, out: $("out").value.trim(), dataset: dataset ? dataset.value : null });
     await watch(started.job);
   });
   if (state && state.state !== "cancelled") {
@@ -160,6 +224,7 @@ function stepRelease() {
     $("promise").textContent = seen.promise;
     $("warnings").replaceChildren(...seen.warnings.map((text) => make("p", { class: "warning" }, text)));
     pairs(summary, [
+      ...seen.choices,
       ["Cost", `epsilon ${seen.epsilon_exact} for one ${seen.unit}`],
       ...seen.stages.map((stage) => [stage.name, `epsilon ${number(stage.epsilon, 6)}`]),
       ...seen.columns.map((column) => [`Column ${column.name}`, `${column.method}${column.why ? ` (${column.why})` : ""}, ${column.upper === null ? "no upper bound" : `0 to ${column.upper}`}`]),

@@ -7,8 +7,16 @@ let base = null, columns = [];
 const chosen = () => ({ column: $("column").value, confidence: Number($("confidence").value) });
 
 onDrop(async (bundle, name) => {
-  const seen = await post(`/bundles/${bundle}/open`);
-  base = `/bundles/${bundle}`;
+  $("level").replaceChildren();
+  await open(`/bundles/${bundle}`, name);
+  $("opened").scrollIntoView({ block: "start" });
+});
+
+async function open(place, name) {
+  const seen = await post(`${place}/open`, { level: $("level").value });
+  base = place;
+  $("which-level").hidden = !seen.levels.length;
+  if (!$("level").options.length) $("level").replaceChildren(...seen.levels.map((one) => make("option", {}, one)));
   columns = seen.columns;
   $("which").textContent = name;
   $("promise").textContent = seen.promise;
@@ -17,8 +25,8 @@ onDrop(async (bundle, name) => {
   $("totals").replaceChildren();
   $("opened").hidden = false;
   choose();
-  $("opened").scrollIntoView({ block: "start" });
-});
+}
+$("level").addEventListener("input", () => open(base, $("which").textContent).catch((problem) => complain(problem.message)));
 
 function choose() {
   const column = columns.find((one) => one.name === $("column").value);
