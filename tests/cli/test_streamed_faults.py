@@ -173,24 +173,3 @@ def test_the_room_that_is_reserved_is_enough(tmp_path):
     room = prepare(table, ReleaseOptions(**asked)).count_bytes()
     release = tv.privatize(table, **asked)
     assert sum(map(len, release.files.values())) < room
-
-
-def test_hashes_leave_no_file_behind(tmp_path, monkeypatch):
-    """Sorted runs go to a file without a name."""
-    from tallyveil.tables import distinct
-
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(distinct.tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(distinct, "MOST_HELD", 10_000)
-    table = write_table(tmp_path / "cases.parquet", 100_000)
-    seen = []
-    real = distinct._Runs.add
-
-    def look(self, hashes):
-        real(self, hashes)
-        seen.append(sorted(path.name for path in tmp_path.iterdir()))
-
-    monkeypatch.setattr(distinct._Runs, "add", look)
-    tv.privatize(table, **ASKED)
-    assert len(seen) >= 2
-    assert all(names == ["cases.parquet"] for names in seen)

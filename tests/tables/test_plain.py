@@ -11,6 +11,7 @@ from tallyveil.tables import plain
 from tallyveil.tables.counts import read_counts
 from tallyveil.tables.delimited import DelimitedTable, read_delimited
 from tallyveil.tables.form import Form
+from tallyveil.tables.formulas import find_formulas
 from tallyveil.tables.plain import PlainFile
 from tallyveil.tables.source import read_table
 from tallyveil.tables.splice import format_numbers
@@ -199,3 +200,14 @@ def test_numbers_are_written_as_python_writes_them():
     rows = [row[row > 0].tobytes().decode() for row in text]
     assert rows == list(map(str, values.tolist()))
     assert lengths.tolist() == list(map(len, rows))
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "@x", "+x", "-x1", "\tx"])
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
+def test_cells_that_a_spreadsheet_runs_are_found_among_others(tmp_path, cell, encoding):
+    lines = [*LINES[:-1], f"{cell},1,-0.5,3,+7"]
+    path = write(tmp_path / "cases.csv", lines, encoding=encoding)
+    table = read_table(path, Form(encoding=encoding))
+    assert isinstance(table, PlainFile)
+    assert find_formulas(table, table.names) == ["area"]
+    assert find_formulas(read_table(write(path)), table.names) == []

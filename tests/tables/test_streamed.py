@@ -165,7 +165,7 @@ def test_categories_and_odd_types_are_read_into_memory(tmp_path):
     assert not isinstance(read_table(write(coded, tmp_path, "parquet")), ArrowFile)
 
 
-@pytest.mark.parametrize("held", [1 << 23, 5_000, 100])
+@pytest.mark.parametrize("held", [1 << 24, 100])
 @pytest.mark.parametrize("row", [1, 70_000, ROWS - 1])
 def test_the_first_repeated_category_is_named(tmp_path, monkeypatch, held, row):
     monkeypatch.setattr(distinct, "MOST_HELD", held)
@@ -177,7 +177,7 @@ def test_the_first_repeated_category_is_named(tmp_path, monkeypatch, held, row):
         tv.privatize(path, **OPTIONS)
 
 
-@pytest.mark.parametrize("held", [1 << 23, 5_000, 100])
+@pytest.mark.parametrize("held", [1 << 24, 100])
 def test_equal_hashes_of_different_labels_are_no_repetition(path, monkeypatch, held):
     monkeypatch.setattr(distinct, "MOST_HELD", held)
     real = distinct.Table.hash_labels
@@ -206,7 +206,7 @@ def test_totals_are_found_wherever_they_stand(tmp_path, label, row):
     names = [f"small total area {i}" for i in range(ROWS)]
     names[row] = label
     path = write(pa.table({"area": names, "cases": np.zeros(ROWS, int)}), tmp_path, "parquet")
-    assert find_totals(read_table(path), "area")[0] == label.strip()
+    assert find_totals(read_table(path), ["area"])["area"][0] == label.strip()
 
 
 def test_nested_labels_are_found(tmp_path):
@@ -214,7 +214,7 @@ def test_nested_labels_are_found(tmp_path):
         f"{i // 100:04}" if i % 100 == 0 else f"{i // 100:04}{i % 100:02}" for i in range(ROWS)
     ]
     path = write(pa.table({"area": names, "cases": np.zeros(ROWS, int)}), tmp_path, "parquet")
-    assert find_totals(read_table(path), "area") == (None, 2)
+    assert find_totals(read_table(path), ["area"]) == {"area": (None, 2)}
 
 
 def test_memory_does_not_grow_with_wide_rows(tmp_path):

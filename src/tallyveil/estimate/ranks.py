@@ -96,7 +96,7 @@ def hand_out_ranks(
     first = np.searchsorted(tops, ends - sizes, side="right")
     last = np.searchsorted(tops, np.maximum(ends - 1, ends - sizes), side="right")
     values = np.arange(len(sizes)) >> TIE_BITS
-    decided = (first == last) | (sizes == 0)
+    is_open = (first != last) & (sizes > 0)
     cell = np.minimum(first, len(cells) - 1)  # where a bin is empty
     kind = np.min_scalar_type(int(cells.high[-1]))
     given = np.clip(values, cells.low[cell], cells.high[cell]).astype(kind)
@@ -104,8 +104,8 @@ def hand_out_ranks(
     for start in parts:
         part = slice(start, start + MOST_SORTED)
         bins = _find_bins(draws.values[part], ties[part])
-        released[part] = given[bins]
-        undecided = np.flatnonzero(~decided[bins])
+        released[part] = given.take(bins)
+        undecided = np.flatnonzero(is_open.take(bins))
         open_rows.append(undecided + start)
         open_bins.append(bins[undecided])
     at, bins = np.concatenate(open_rows), np.concatenate(open_bins)

@@ -128,7 +128,7 @@ def read_distributed(
         raise TableError("The table has no rows.")
     keys = () if request.allow_duplicates else request.by or public
     facts = source.inspect_labels(public, keys)
-    require_no_totals(facts.__getitem__, request, public)
+    require_no_totals(facts, request, public)
     counts = {
         name: ColumnCounts(cast("CountArray", found), above)
         for name, (found, above) in tallied.items()

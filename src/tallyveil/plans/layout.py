@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -40,7 +39,7 @@ MOST_SHOWN = 12
 NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
 """A name that may be a count: the first row in place of a header that is missing."""
 
-FindTotals: TypeAlias = Callable[[str], tuple[str | None, int]]
+Totals: TypeAlias = Mapping[str, tuple[str | None, int]]
 
 ROW_ORDERS = {
     "categories": "that of the public list of categories",
@@ -71,7 +70,7 @@ def read_columns(source: Table, request: Request) -> tuple[dict[str, ColumnCount
     counts = {name: read_counts(source, name, upper) for name, upper in uppers.items()}
     public = tuple(name for name in (*source.index_names, *keep) if name not in uppers)
     keys = request.by or public
-    require_no_totals(partial(find_totals, source), request, public)
+    require_no_totals(find_totals(source, public), request, public)
     if not request.allow_duplicates:
         require_distinct(source, keys)
     if request.categories:
@@ -142,14 +141,14 @@ def place_rows(source: Table, request: Request) -> Integers:
     return place_categories(source, request.by, request.categories, request.other_place)
 
 
-def require_no_totals(find: FindTotals, request: Request, public: Sequence[str]) -> None:
+def require_no_totals(totals: Totals, request: Request, public: Sequence[str]) -> None:
     """Ask about rows that seem to repeat others: everybody in them is counted more than once.
 
-    Looks at the labels of columns that are published, as `find_totals` does.
+    `totals` is what `find_totals` finds in the columns that are published.
     """
     often, found = 1, ""
     for name in public:
-        total, levels = find(name)
+        total, levels = totals[name]
         if total is not None or levels > 1:
             often *= max(levels, 2)
             what = f"a row called {total!r}" if total else "labels that are parts of others"

@@ -1,30 +1,27 @@
-"""Find rows with the same labels in a table of any length, with bounded memory.
+"""Find rows with the same labels in a table of any length, with a few bytes of memory for each.
 
-Rows are hashed batch by batch. Up to `MOST_HELD` hashes are sorted in memory; more go to a
-temporary file without a name, which the system removes even if the program is killed.
-Equal hashes are no proof: the rows that have them are read again and their labels compared.
+Rows are hashed batch by batch to 64 bits. Up to `MOST_HELD` hashes are sorted as they are. Of more,
+the leading halves are sorted, which shows what halves occur more than once: few, unless rows repeat
+others. The table is read again for the whole hashes of just these. Equal hashes are no proof: the
+rows that have them are read once more and their labels compared.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
-from typing import IO
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tallyveil.arrays import Integers
-from tallyveil.errors import TableError
 from tallyveil.tables.base import Table
 from tallyveil.tables.hashes import Hashes
 
 __all__ = ["CANNOT_HASH", "find_repeat"]
 
-MOST_HELD = 1 << 23
-"""Hashes that are sorted at once: 64 MiB."""
-
-MOST_BITS = 16
-"""Leading bits by which longer tables are parted, at the most."""
+HALF = 32
+MOST_HELD = 1 << 24
+"""Whole hashes that are held: 128 MiB."""
 
 CANNOT_HASH = -2
 """Said of a table whose labels have to be compared as codes."""
@@ -35,19 +32,19 @@ def find_repeat(table: Table, names: Sequence[str]) -> int | None:
 
     `CANNOT_HASH` where a column has a type that is not hashed.
     """
-    runs = _Runs(table.rows)
-    try:
-        with runs.file:
-            for hashes in _hash_batches(table, names):
-                if hashes is None:
-                    return CANNOT_HASH
-                runs.add(hashes)
-            suspects = runs.find_equal()
-    except OSError as problem:
-        raise TableError(
-            f"The rows of so long a table are compared with temporary files, and those cannot be "
-            f"written to {tempfile.gettempdir()!r}: {problem.strerror}."
-        ) from problem
+    is_short, start = table.rows <= MOST_HELD, 0
+    kept = np.empty(table.rows, np.uint64 if is_short else np.uint32)
+    shift = np.uint64(0 if is_short else HALF)
+    for hashes in _hash_batches(table, names):
+        if hashes is None:
+            return CANNOT_HASH
+        part = kept[start : start + len(hashes)]
+        np.right_shift(hashes, shift, out=part, casting="unsafe")
+        start += len(hashes)
+    suspects = _find_equal(kept)
+    if not is_short and len(suspects):
+        del kept
+        suspects = _find_whole(table, names, suspects)
     return _compare_labels(table, names, suspects) if len(suspects) else None
 
 
@@ -56,53 +53,32 @@ def _hash_batches(table: Table, names: Sequence[str]) -> Iterator[Hashes | None]
         yield batch.hash_labels(names)
 
 
-class _Runs:
-    """Hashes of batches: all in memory, or in a file where each batch is ordered by leading bits.
+def _find_whole(table: Table, names: Sequence[str], halves: NDArray[Any]) -> Hashes:
+    """The whole hashes that occur more than once; enough of them to have that of the first row.
 
-    Equal hashes have equal leading bits, so a part of every batch is sorted at a time.
+    Hashes whose beginning is that of no shared half are left out, which leaves few.
     """
-
-    def __init__(self, rows: int) -> None:
-        self.file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
-        self.bits = min((rows // MOST_HELD * 2).bit_length(), MOST_BITS)
-        self.held: list[Hashes] = []
-        self.cuts: list[Integers] = []
-        """For every batch in the file, where its parts start and where the last one ends."""
-
-    def add(self, hashes: Hashes) -> None:
-        """Take the hashes of a batch."""
-        if not self.bits:
-            self.held.append(hashes)
-            return
-        part = (hashes >> np.uint64(64 - self.bits)).astype(
-            np.uint16 if self.bits > 8 else np.uint8
-        )
-        self.file.write(hashes[np.argsort(part, kind="stable")].data)  # counts, does not compare
-        start = self.cuts[-1][-1] if self.cuts else 0
-        sizes = np.bincount(part, minlength=1 << self.bits)
-        self.cuts.append(np.cumsum(np.append(start, sizes)))
-
-    def find_equal(self) -> Hashes:
-        """The hashes that occur more than once, sorted."""
-        if not self.bits:
-            return _repeated(self.held)
-        self.file.flush()
-        return np.concatenate([_repeated(self._read(part)) for part in range(1 << self.bits)])
-
-    def _read(self, part: int) -> list[Hashes]:
-        """The hashes of one part, of every batch."""
-        found = []
-        for cuts in self.cuts:
-            start, stop = 8 * int(cuts[part]), 8 * int(cuts[part + 1])
-            self.file.seek(start)
-            found.append(np.frombuffer(self.file.read(stop - start), np.uint64))
-        return found
+    bits = min(len(halves).bit_length() + 3, HALF)
+    wanted = np.zeros(1 << bits, dtype=bool)
+    wanted[halves >> np.uint32(HALF - bits)] = True
+    held: list[Hashes] = []
+    size = 0
+    for hashes in _hash_batches(table, names):
+        assert hashes is not None  # as in the first pass
+        held.append(hashes[wanted[hashes >> np.uint64(2 * HALF - bits)]])
+        size += len(held[-1])
+        if size > MOST_HELD:  # far more than chance gives: rows do repeat others
+            found = _find_equal(np.concatenate(held))
+            if len(found):
+                return found
+            size = 0
+    return _find_equal(np.concatenate(held))
 
 
-def _repeated(pieces: Sequence[Hashes]) -> Hashes:
-    ordered = np.concatenate(pieces) if pieces else np.zeros(0, np.uint64)
-    ordered.sort()
-    return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+def _find_equal(values: NDArray[Any]) -> NDArray[Any]:
+    """The values that occur more than once, sorted; `values` are sorted in place."""
+    values.sort()
+    return np.unique(values[1:][values[1:] == values[:-1]])
 
 
 def _compare_labels(table: Table, names: Sequence[str], suspects: Hashes) -> int | None:

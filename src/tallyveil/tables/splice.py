@@ -40,14 +40,14 @@ class Splice:
         return [format_numbers(self.replaced[column])]
 
 
-def splice_rows(buffer: Octets, pieces: Integers, splice: Splice) -> Octets:
+def splice_rows(buffer: Octets, pieces: Sequence[Integers], splice: Splice) -> Octets:
     """Write rows anew, with numbers in place of some cells and further numbers at their ends.
 
-    `pieces` says how long each cell is, and what stands after it: a delimiter or the line end;
-    shape (rows, 2 columns).
+    `pieces` says for every column how long its cells are, and what stands after them: a delimiter
+    or the line end; shape (2 columns, rows).
 
     >>> rows = np.frombuffer(b"a,1\\nbb,22\\n", np.uint8)
-    >>> pieces = np.array([[1, 1, 1, 1], [2, 1, 2, 1]])
+    >>> pieces = np.array([[1, 2], [1, 1], [1, 2], [1, 1]])
     >>> new = Splice(np.ones(2, bool), {1: np.array([10, 3])}, [], b",")
     >>> splice_rows(rows, pieces, new).tobytes()
     b'a,10\\nbb,3\\n'
@@ -59,17 +59,19 @@ def splice_rows(buffer: Octets, pieces: Integers, splice: Splice) -> Octets:
     stays[::2] = kept & ~np.isin(np.arange(columns), list(replaced))
     stays[1::2] = kept & (np.arange(columns) < last)
     stays[-1] = True
-    carried = buffer[_mask(pieces, stays)]
-    texts, lengths, flags = [], [], []
+    carried = buffer[_mask(pieces, stays.tolist())]
+    texts: list[Octets] = []
+    lengths: list[Integers] = []
+    flags: list[bool] = []
     for piece in range(2 * columns):
         for text, length in splice.list_inserted(piece):
             texts.append(text)
             lengths.append(length)
             flags.append(False)
         if stays[piece]:
-            lengths.append(pieces[:, piece])
+            lengths.append(pieces[piece])
             flags.append(True)
-    is_carried = _mask(np.column_stack(lengths), np.array(flags))
+    is_carried = _mask(lengths, flags)
     made = np.empty(len(is_carried), np.uint8)
     made[is_carried] = carried
     if texts:
@@ -102,8 +104,15 @@ def format_numbers(values: NDArray[Any], prefix: bytes = b"") -> tuple[Octets, I
     return text, np.count_nonzero(text, axis=1)
 
 
-def _mask(lengths: Integers, flags: Mask) -> Mask:
+def _mask(lengths: Sequence[Integers], flags: Sequence[bool]) -> Mask:
     """A flag for every byte of rows whose pieces have these lengths; equal neighbours join."""
-    starts = np.flatnonzero(np.append(True, flags[1:] != flags[:-1]))
-    joined = np.add.reduceat(lengths, starts, axis=1) if len(starts) < len(flags) else lengths
-    return np.repeat(np.tile(flags[starts], len(lengths)), joined.reshape(-1))
+    joined: list[Integers] = []
+    kinds: list[bool] = []
+    for length, flag in zip(lengths, flags, strict=True):
+        if kinds and kinds[-1] == flag:
+            joined[-1] = joined[-1] + length
+        else:
+            joined.append(length)
+            kinds.append(flag)
+    rows = len(joined[0])
+    return np.repeat(np.tile(kinds, rows), np.column_stack(joined).reshape(-1))

@@ -19,9 +19,9 @@ Words = NDArray[np.uint64]
 
 WORD = 8
 MASKS = np.array([(1 << 8 * size) - 1 for size in range(WORD)] + [2**64 - 1], dtype=np.uint64)
+BYTES, THREE = np.uint64(7), np.uint64(3)
 ONES = np.uint64(0x0101010101010101)
 ZEROS, SIXES, HIGH = ONES * np.uint64(0x30), ONES * np.uint64(6), ONES * np.uint64(0xF0)
-UPPER = np.array([byte + 32 if 65 <= byte <= 90 else byte for byte in range(256)], np.uint8)
 
 
 def align_words(buffer: NDArray[np.uint8]) -> Words:
@@ -67,7 +67,10 @@ class TextColumn:
 
     def load(self, offset: int = 0) -> Words:
         """Load up to eight bytes of each piece from `offset` on."""
-        return self._load(self.starts + offset, np.clip(self.lengths - offset, 0, WORD))
+        if not offset:
+            return self._load(self.starts, np.minimum(self.lengths, WORD))
+        starts = np.minimum(self.starts + offset, len(self.buffer))
+        return self._load(starts, np.clip(self.lengths - offset, 0, WORD))
 
     def load_end(self) -> Words:
         """Load the last eight bytes of each piece, or all of them."""
@@ -76,14 +79,16 @@ class TextColumn:
 
     def lower(self) -> TextColumn:
         """Give the column with ASCII letters in lower case."""
-        return TextColumn(UPPER[self.buffer], self.starts, self.lengths)
+        small = np.frombuffer(self.buffer.tobytes().lower(), np.uint8)
+        return TextColumn(small, self.starts, self.lengths)
 
     def _load(self, starts: Integers, lengths: Integers) -> Words:
-        at = np.where(lengths > 0, starts >> 3, 0)
-        shift = ((starts & 7) << 3).astype(np.uint64)
-        low = self._words[at] >> shift
-        high = (self._words[at + 1] << np.uint64(1)) << (np.uint64(63) - shift)
-        found: Words = (low | high) & MASKS[lengths]
+        at = starts >> 3
+        shift = (starts.astype(np.int64, copy=False).view(np.uint64) & BYTES) << THREE
+        low = self._words.take(at) >> shift
+        at += 1
+        high = (self._words.take(at) << np.uint64(1)) << (np.uint64(63) - shift)
+        found: Words = (low | high) & MASKS.take(lengths)
         return found
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -61,25 +61,36 @@ LONGEST = 60
 """No label longer than this is a total."""
 
 
-def find_totals(table: Table, name: str) -> tuple[str | None, int]:
-    """Find a total among the labels of a public column, and count the levels of nested ones.
+def find_totals(table: Table, names: Sequence[str]) -> dict[str, tuple[str | None, int]]:
+    """Find a total among the labels of each public column, and count the levels of nested ones.
 
     Every label of a table in a file is looked at, in batches; levels are counted among the first
     and among the last `MOST_LABELS` rows.
     """
     if table.rows <= BATCH_ROWS or not isinstance(table, FileTable):
-        labels = list_labels(table, name)
-        return find_total(labels), count_nested(labels)
-    if table.type_of(name) in NO_NAMES:
-        return None, 1
-    search = LabelSearch(getattr(table, "encoding", "utf-8"))
-    for batch in table.select([name]).batches():
-        column = batch.text(name)
-        if column is None:
-            return find_total(labels := list_labels(table, name)), count_nested(labels)
-        search.add(column)
-    total, levels, seen = search.finish()
-    return (total if len(seen) > 1 else None), levels
+        return {name: _find_among(table, name) for name in names}
+    found: dict[str, tuple[str | None, int]] = dict.fromkeys(names, (None, 1))
+    encoding = getattr(table, "encoding", "utf-8")
+    searches = {
+        name: LabelSearch(encoding) for name in names if table.type_of(name) not in NO_NAMES
+    }
+    for batch in table.select(list(searches)).batches() if searches else ():
+        for name in list(searches):
+            column = batch.text(name)
+            if column is None:
+                found[name] = _find_among(table, name)
+                del searches[name]
+            else:
+                searches[name].add(column)
+    for name, search in searches.items():
+        total, levels, seen = search.finish()
+        found[name] = (total if len(seen) > 1 else None), levels
+    return found
+
+
+def _find_among(table: Table, name: str) -> tuple[str | None, int]:
+    labels = list_labels(table, name)
+    return find_total(labels), count_nested(labels)
 
 
 class LabelSearch:
