@@ -58,7 +58,7 @@ def commands(place):
         "inspect": ("inspect", table),
         "privatize": ("privatize", table, "--count", "cases", "--upper", 9, "--epsilon", 1,
                       "--out", place / "other"),
-        "dry run": ("privatize", table, "--count", EVIL, "--upper", 9, "--epsilon", 1, "--dry-run"),
+        "dry run": ("privatize", "--count", EVIL, "--upper", 9, "--epsilon", 1, "--dry-run"),
         "check": ("check", release),
         "report": ("report", release),
         "verify": ("verify", place / "m.json"),

@@ -299,3 +299,27 @@ def test_no_option_is_ignored(tallyveil, tmp_path, words, said):
     frame = pd.DataFrame({"county": list("abcd"), "cases": [3, 1, 4, 1]})
     tv.privatize(frame, count="cases", keep="county", upper=9, epsilon=1, out=folder)
     assert said in tallyveil("interpret", folder, *words, check=2).stderr
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("--signed",), ("--upper", "5000"), ("--method", "geometric")]
+)
+def test_a_wide_range_is_read_from_the_folder_row_by_row(tallyveil, tmp_path, words):
+    """Intervals of all rows hold the true counts about as often as they say."""
+    true = [(at * at) % 23 if at % 3 else at * 7 for at in range(600)]
+    (tmp_path / "t.csv").write_text(
+        "area,cases\n" + "".join(f"a{at},{count}\n" for at, count in enumerate(true))
+    )
+    release = tmp_path / "release"
+    options = ("--count", "cases", "--keep", "area", "--epsilon", "1", "--out", release)
+    tallyveil("privatize", tmp_path / "t.csv", *options, *words, check=0)
+    done = tallyveil("interpret", release, "--out", tmp_path / "read.csv", check=0)
+    assert "The total of the true answers is about" in done.stdout
+    with open(tmp_path / "read.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    low = np.array([float(row["cases_low"]) for row in rows])
+    high = np.array([float(row["cases_high"]) for row in rows])
+    held = ((low <= true) & (true <= high)).mean()
+    assert held > 0.95 - 5 * (0.95 * 0.05 / 600) ** 0.5
+    assert low.min() >= 0
+    assert (high - low).max() < 30

@@ -98,31 +98,6 @@ def test_a_refused_debit_leaves_nothing_behind(tallyveil, cases, tmp_path, ledge
     assert len(history()) == 1
 
 
-def test_a_dry_run_touches_neither_data_nor_budget(tallyveil, tmp_path):
-    words = ("--ledger", tmp_path / "no.db", "--dataset", "x", "--out", tmp_path / "no")
-    done = tallyveil("privatize", tmp_path / "none.csv", *BASE, *words, "--dry-run", check=0)
-    assert "Dry run" in done.stdout
-    assert "95% interval" in done.stdout
-    assert list(tmp_path.iterdir()) == []
-    words = (
-        "--keep",
-        "all",
-        "--count",
-        "cases",
-        "--upper",
-        "60",
-        "--epsilon",
-        "1",
-        "--dry-run",
-        "--json",
-    )
-    plan = json.loads(tallyveil("privatize", "none.csv", *words, check=0).stdout)
-    assert plan["epsilon"] == 1
-    assert plan["columns"][0]["method"] == "preserve"
-    few = tallyveil("privatize", "none.csv", *words, "--rows", "10", check=0)
-    assert json.loads(few.stdout)["columns"][0]["method"] == "geometric"
-
-
 def test_within_replaces_epsilon(tallyveil, cases, tmp_path):
     words = (
         "--keep",

@@ -43,6 +43,13 @@ def test_help_is_printed_without_colours_when_piped(tallyveil, words):
     assert "\x1b" not in done.stdout
 
 
+def test_help_has_a_short_name(tallyveil):
+    shown = tallyveil("privatize", "-h", check=0).stdout
+    assert shown == tallyveil("privatize", "--help", check=0).stdout
+    panels = [line.strip("╭─╮ ") for line in shown.splitlines() if line.startswith("╭")]
+    assert panels[2:5] == ["The table", "Privacy and method", "Sums that hold"]
+
+
 def test_errors_are_one_paragraph_and_debug_shows_more(tallyveil, cases, tmp_path):
     words = (
         "privatize",

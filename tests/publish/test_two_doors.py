@@ -261,7 +261,8 @@ def test_every_option_has_one_home():
     names = {field.name for field in fields(tv.ReleaseOptions)}
     python = set(inspect.signature(tv.privatize).parameters)
     assert python == names | {"table"}
-    own = {"file", "database", "dry_run", "rows", "as_json", "value", "save_request"}
+    own = {"file", "database", "engine", "dry_run", "rows", "like", "as_json", "value"}
+    own.add("save_request")
     for command, missing in ((privatize, {"levels"}), (ladder, set(ladder.ONE_LEVEL))):
         offered = set(inspect.signature(command.command).parameters) - own
         assert offered == names - {"entropy"} - missing

@@ -1,10 +1,13 @@
 """Numbers counted by public ranges, and every combination of categories."""
 
+import json
+
 import pytest
 from typer.testing import CliRunner
 
 import tallyveil as tv
 from tallyveil.cli.app import app
+from tallyveil.documents.receipt import Receipt
 from tallyveil.errors import ArgumentError, TableError
 from tallyveil.tables.bins import Bins, read_bins
 
@@ -103,3 +106,40 @@ def test_labels_of_ranges():
     assert Bins((0.0, 1.0, 3.0)).labels == ("0", "1-2", "3+")
     assert Bins((0.5, 1.5)).labels == ("0.5 to below 1.5", "1.5+")
     assert Bins((-5.0, 0.0)).find("-0.5") == "-5--1"
+
+
+def test_the_release_states_its_ranges(people, tmp_path):
+    """Receipt, description and page have the public limits, and a check rebuilds them."""
+    out = tmp_path / "out"
+    count(people, by=["age", "sex"], bins="age=0,18,45.5", categories="f,m", out=out)
+    receipt = json.loads((out / "receipt.json").read_text())
+    assert receipt["table"]["bins"] == {"age": [0, 18, 45.5]}
+    labels = ["0 to below 18", "18 to below 45.5", "45.5+"]
+    (field, *_) = json.loads((out / "datapackage.json").read_text())["resources"][0]["schema"][
+        "fields"
+    ]
+    assert field["constraints"]["enum"] == labels
+    assert "begin at 0, 18, 45.5" in field["description"]
+    page = (out / "METHODOLOGY.html").read_text()
+    assert f"Ranges of age, which are public: {labels[0]}, {labels[1]} and {labels[2]}." in page
+    assert all(finding.ok for finding in tv.check_package(out))
+
+
+@pytest.mark.parametrize("limits", [[0, 18, 46], [18, 0], "0,18", {"a": 1}, [0, None]])
+def test_other_ranges_in_the_receipt_do_not_check(people, tmp_path, limits):
+    out = tmp_path / "out"
+    count(people, by="age", bins="age=0,18,45", out=out)
+    text = (out / "receipt.json").read_text()
+    data = json.loads(text)
+    data["table"]["bins"]["age"] = limits
+    (out / "receipt.json").write_text(json.dumps(data, indent=1) + "\n")
+    found = {finding.name: finding.ok for finding in tv.check_package(out)}
+    assert not found.get("published counts", False)
+
+
+def test_a_cell_for_all_others_is_no_range_and_checks(people, tmp_path):
+    out = tmp_path / "out"
+    count(people, by="age", bins="age=18,45", other="younger", out=out)
+    receipt = Receipt.from_dict(json.loads((out / "receipt.json").read_text()))
+    assert receipt.table.list_ranges("age") == ("18-44", "45+", "younger")
+    assert all(finding.ok for finding in tv.check_package(out))

@@ -490,13 +490,13 @@ def test_what_statistics_programs_cannot_do_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr("tallyveil.tables.statistics.read_statistics", lambda *_: table)
     path = tmp_path / "cases.sas7bdat"
     path.write_bytes(b"x")
-    with pytest.raises(TableError, match="say --format, such as xpt"):
+    with pytest.raises(TableError, match="say 'format', such as xpt"):
         release(path, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert published(release(path, tmp_path / "out", format="xpt")) == COUNTS
     odd = tmp_path / "odd.csv"
     odd.write_text("a name with spaces,cases\nx,1\ny,2\n")
-    with pytest.raises(TableError, match="Say another --format"):
+    with pytest.raises(TableError, match="Say another 'format'"):
         release(odd, tmp_path / "odd", format="dta")
     assert not (tmp_path / "odd").exists()
     monkeypatch.undo()

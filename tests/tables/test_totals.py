@@ -41,9 +41,9 @@ def test_totals_are_asked_about(label, tmp_path):
     book.open("cases", 5)
     account = {"ledger": book, "dataset": "cases", "out": tmp_path / "out"}
     rows = table("Kent", "Surrey", label)
-    with pytest.raises(tv.TableError, match="--allow-totals") as problem:
+    with pytest.raises(tv.TableError, match="allow_totals=True") as problem:
         tv.privatize(rows, **OPTIONS, **account)
-    assert "--contributions 2" in str(problem.value)
+    assert "contributions=2" in str(problem.value)
     assert book.history("cases") == []
     assert tv.privatize(rows, **OPTIONS, contributions=2).receipt.epsilon == 2
     assert tv.privatize(rows, **OPTIONS, allow_totals=True).receipt.epsilon == 1
@@ -81,13 +81,13 @@ def test_other_names_are_not(labels):
 )
 def test_parents_among_the_rows_are_asked_about(labels, levels):
     assert count_nested(labels) == levels
-    with pytest.raises(tv.TableError, match=f"--contributions {levels}"):
+    with pytest.raises(tv.TableError, match=f"contributions={levels}"):
         tv.privatize(table(*labels), **OPTIONS)
 
 
 def test_totals_of_two_columns_multiply():
     rows = table("Kent", "Kent", "Total", "Total", sex=["f", "All", "f", "All"])
-    with pytest.raises(tv.TableError, match="--contributions 4"):
+    with pytest.raises(tv.TableError, match="contributions=4"):
         tv.privatize(rows, **OPTIONS)
     assert tv.privatize(rows, **OPTIONS, contributions=4).receipt.epsilon == 4
 

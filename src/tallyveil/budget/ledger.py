@@ -160,6 +160,10 @@ class Ledger:
         """Where `dataset` stands."""
         return self.store.read(lambda chain: self._stand(chain, dataset))
 
+    def require_covered(self, dataset: str, debit: Debit) -> None:
+        """Raise the `BudgetError` that `debit` would raise now; nothing is spent."""
+        _require_covered(self.account(dataset), debit)
+
     def accounts(self) -> list[Account]:
         """Where every dataset stands, in the order they were opened."""
         links = self.store.read(read_chain)

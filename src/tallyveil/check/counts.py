@@ -59,6 +59,9 @@ def check_counts(table: Table, receipt: Receipt) -> str:
             require(same, f"{column.columns[-1]} does not hold one guess for every draw")
         same = Histogram.count(counts) == column.histogram
         require(same, f"the distribution of {column.name} is not the one in the receipt")
+    for name, _ in facts.bins:
+        fits = set(table.codes(name).labels) <= set(facts.list_ranges(name))
+        require(fits, f"{name} has labels that are no ranges of the receipt")
     _check_order(table, receipt)
     runs = "; a spreadsheet would run cells of this file as formulas"
     warning = runs if find_formulas(table, rest) else ""

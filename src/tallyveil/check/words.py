@@ -26,7 +26,7 @@ def describe_checked(folder: Path) -> dict[str, str]:
     """What was asked, who is protected and by which program, of a folder that checks."""
     first = folder if (folder / RECEIPT).exists() else min(folder.glob("level-1-*"))
     receipt = read_receipt(first)
-    ranges = (f"{column.name} from 0 to {column.upper}" for column in receipt.columns)
+    ranges = (f"{column.name} {column.range_words}" for column in receipt.columns)
     same = "this very program" if receipt.fingerprint == fingerprint() else "not this program"
     return {
         "query": f"counts in {receipt.table.rows:,} rows: {', '.join(ranges)}",

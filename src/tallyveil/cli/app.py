@@ -40,6 +40,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo", epilog=demo.EXAMPLE)(demo.command)
 app.command("inspect", epilog=inspect.EXAMPLE)(inspect.command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +17,7 @@ from tallyveil.cli.common import (
     refuse_others,
     write_data,
 )
-from tallyveil.cli.released import Cells, Source, read_cells, read_source
+from tallyveil.cli.released import Cells, Source, is_wide, read_cells, read_source
 from tallyveil.cli.totals import print_totals
 
 if TYPE_CHECKING:
@@ -133,6 +134,9 @@ def command(
         refuse_others(context, (*read, "released", "plot"), "--released")
     else:
         refuse_others(context, (*read, "target", "delimiter", "encoding"), "a whole column")
+    if folder is not None and released is None and prior is None and is_wide(folder, column):
+        _interpret_wide(folder, column, confidence, target, as_json=as_json)
+        return
     made = read_source(source, column, strict=folder is not None)
     belief = _read_prior(prior)
     if released is not None:
@@ -239,23 +243,60 @@ def _interpret_column(
         f"{column}_high": write(found.high, "g"),
         f"{column}_standard_error": write(found.standard_error, ".6g"),
     }
+    drawn = [value for value, is_drawn in zip(values, free, strict=True) if is_drawn]
+    totals = _estimate_totals(source, drawn, confidence)
+    summary = {"rows": len(values), "kind": found.kind, "confidence": confidence, **totals}
+    _show_column(cells, added, summary, target, as_json=as_json)
+
+
+def _interpret_wide(
+    folder: Path, column: str | None, confidence: float, target: Path | None, *, as_json: bool
+) -> None:
+    """The same for a column whose range is too wide for a matrix."""
+    from tallyveil.publish.reopen import read_receipt
+    from tallyveil.publish.totals import estimate_rows, estimate_total
+    from tallyveil.tables.source import read_published
+
+    name, found = estimate_rows(folder, confidence, column=column)
+    total = asdict(estimate_total(folder, confidence=confidence, column=name))
+    facts = read_receipt(folder).table
+    table = read_published(folder / facts.file, facts.delimiter, facts.encoding)
+    added = {
+        f"{name}_low": [f"{one.low:.15g}" for one in found],
+        f"{name}_high": [f"{one.high:.15g}" for one in found],
+        f"{name}_standard_error": [f"{one.standard_error:.6g}" for one in found],
+    }
+    mean = {part: total[part] / len(found) for part in total if part != "groups"}
+    summary = {
+        "rows": len(found),
+        "kind": "estimate",
+        "confidence": confidence,
+        "total": total,
+        "mean": {**mean, "groups": len(found)},
+    }
+    cells = Cells({name: table.labels(name) for name in table.names}, facts.delimiter)
+    _show_column(cells, added, summary, target, as_json=as_json)
+
+
+def _show_column(
+    cells: Cells,
+    added: Mapping[str, list[str]],
+    summary: dict[str, Any],
+    target: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Write the table with the columns added, and say its total."""
     text = Cells({**cells.columns, **added}, cells.delimiter).to_text()
     if target is not None:
         target.write_text(text, encoding="utf-8", newline="\n")
-    summary = {
-        "rows": len(values),
-        "kind": found.kind,
-        "confidence": confidence,
-        **_estimate_totals(
-            source, [v for v, drawn in zip(values, free, strict=True) if drawn], confidence
-        ),
-    }
     if as_json:
         print_json({**summary, "out": None if target is None else str(target)})
     elif target is None:
         write_data(text)
     else:
-        out.print(f"Written to {target}: {len(values)} rows with {', '.join(added)}.", markup=False)
+        rows = summary["rows"]
+        out.print(f"Written to {target}: {rows} rows with {', '.join(added)}.", markup=False)
         out.print(_totals_in_words(summary), markup=False)
 
 

@@ -86,8 +86,13 @@ def _set_parameters(
     replaced: str,
     added: Sequence[inspect.Parameter],
 ) -> None:
-    """Let a command be called with its own parameters, but one, and those that are added."""
-    parameters = [*(p for p in own if p.name != replaced), *added]
+    """Let a command be called with its own parameters, but one, and those that are added.
+
+    Options of its own come last, so that help pages begin with the table and not with the output.
+    """
+    kept = [p for p in own if p.name != replaced]
+    last = [p for p in kept if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    parameters = [*(p for p in kept if p not in last), *added, *last]
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {p.name: p.annotation for p in parameters}
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -15,10 +17,19 @@ from tallyveil.cli.options import takes_release_options
 from tallyveil.request.options import OUTPUT, TABLE, ReleaseOptions
 
 if TYPE_CHECKING:
-    from tallyveil.plans.prepare import Prepared
+    from tallyveil.plans.prepared import Prepared
     from tallyveil.publish.release import Release
 
-__all__ = ["EXAMPLE", "FromOption", "choose_source", "command", "publish_and_show", "publish_file"]
+__all__ = [
+    "EXAMPLE",
+    "FromOption",
+    "Trial",
+    "choose_source",
+    "command",
+    "publish_and_show",
+    "publish_file",
+    "require_trial",
+]
 
 EXAMPLE = example(
     "tallyveil privatize cases.csv --count cases --keep all --upper 60 --epsilon 1 --out release/",
@@ -34,13 +45,25 @@ DryRunOption = Annotated[
     bool,
     typer.Option(
         "--dry-run",
-        help="Show cost and accuracy; touch neither data nor budget.",
+        help="Show what it would cost and give, tried on invented counts, and what other methods "
+        "would. Of the FILE, names, types and public labels are checked; no budget is touched.",
         rich_help_panel=OUTPUT,
     ),
 ]
 RowsOption = Annotated[
     int | None,
-    typer.Option(help="For --dry-run: how many rows the table has.", rich_help_panel=OUTPUT),
+    typer.Option(
+        help="For --dry-run: plan for so many rows without opening the FILE.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+LikeOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="For --dry-run: a public table with the same columns, such as last year's release, "
+        "to try it on.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 FromOption = Annotated[
     str | None,
@@ -76,6 +99,7 @@ def command(
     engine: EngineOption = LOCAL,
     dry_run: DryRunOption = False,
     rows: RowsOption = None,
+    like: LikeOption = None,
     save_request: Annotated[
         Path | None,
         typer.Option(
@@ -88,28 +112,62 @@ def command(
     """Publish a private version of a table of counts, as a folder that a stranger can check."""
     from tallyveil.errors import ArgumentError, UsageError
 
-    source = choose_source(file, database)
+    nothing = dry_run and file is None and database is None
+    source: Any = None if nothing else choose_source(file, database)
     if engine not in (LOCAL, SPARK):
         raise ArgumentError("engine", f"be {LOCAL} or {SPARK}", engine)
-    if save_request is not None:
-        from tallyveil.request.request_file import save_request as write
-
-        if database is not None:
-            raise UsageError("--save-request is for files: an address may hold a password.")
-        if engine == SPARK:
-            raise UsageError("--save-request is for tables on one machine: leave --engine out.")
-        write(save_request, options, str(file))
-        note(f"The request is in {save_request}: run it again with tallyveil run.")
-    table: Any = source
     if engine == SPARK:
         from tallyveil.plans.distributed import require_taken
         from tallyveil.spark import open_table
 
+        if save_request is not None:
+            raise UsageError("--save-request is for tables on one machine: leave --engine out.")
         require_taken(options)
-        table = source if dry_run else open_table(source, options)
-    publish_and_show(
-        table, options, shlex.join(sys.argv), dry_run=dry_run, rows=rows, as_json=as_json
-    )
+        source = None if dry_run else open_table(source, options)  # a dry run starts no cluster
+    words = shlex.join(sys.argv)
+    require_trial(dry_run, rows, like)
+    trial = Trial(rows, like) if dry_run else None
+    with _saved_request(save_request, options, file, database):
+        publish_and_show(source, options, words, trial, as_json=as_json)
+
+
+@contextmanager
+def _saved_request(
+    path: Path | None, options: ReleaseOptions, file: Path | None, database: str | None
+) -> Iterator[None]:
+    """The request as a file, if one is wanted; removed again if what it asks for is refused."""
+    if path is None:
+        yield
+        return
+    from tallyveil.errors import UsageError
+    from tallyveil.request.request_file import save_request
+
+    if database is not None:
+        raise UsageError("--save-request is for files: an address may hold a password.")
+    save_request(path, options, None if file is None else str(file))
+    try:
+        yield
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    note(f"The request is in {path}: run it again with tallyveil run.")
+
+
+class Trial(NamedTuple):
+    """A dry run: how many rows to plan for without opening the table, and what to try it on."""
+
+    rows: int | None
+    like: Path | None
+
+
+def require_trial(dry_run: bool, rows: int | None, like: Path | None) -> None:
+    """Refuse options of a dry run without one."""
+    from tallyveil.errors import UsageError
+
+    if not dry_run and rows is not None:
+        raise UsageError("--rows goes with --dry-run: otherwise the table's rows are counted.")
+    if not dry_run and like is not None:
+        raise UsageError("--like goes with --dry-run: a release is made from the table itself.")
 
 
 def choose_source(file: Path | None, database: str | None) -> Path | str:
@@ -126,21 +184,16 @@ def publish_and_show(
     source: Any,
     options: ReleaseOptions,
     words: str,
+    trial: Trial | None,
     *,
-    dry_run: bool,
-    rows: int | None,
     as_json: bool,
 ) -> None:
     """Publish a table, or only plan it, and show what was promised, spent and written."""
-    from tallyveil.errors import UsageError
-
-    if dry_run:
+    if trial is not None or source is None:
         from tallyveil.cli.dry_run import show_plan
 
-        show_plan(options, rows, as_json)
+        show_plan(source, options, *(trial or Trial(None, None)), as_json=as_json)
         return
-    if rows is not None:
-        raise UsageError("--rows goes with --dry-run: otherwise the table's rows are counted.")
     releases = publish_file(source, options, words)
     if as_json:
         documents = [release.receipt.to_dict() for release in releases]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tallyveil.plans.adding import Adder
     from tallyveil.reading.unbiased import Estimate
 
-__all__ = ["Cells", "Source", "read_cells", "read_source"]
+__all__ = ["Cells", "Source", "is_wide", "read_cells", "read_source"]
 
 MATCHED = (
     "note: this release handed out counts by rank after the draw. What is said here follows from "
@@ -116,7 +116,7 @@ def read_source(path: Path, column: str | None, *, strict: bool) -> Source:
     whole = published_mechanism(folder, record)
     if whole is None:
         rule = f"have at most {WIDEST_PICTURE} possible counts"
-        hint = "Totals need no such bound: see --by and --where."
+        hint = "Without --released and --prior the whole column can be read."
         raise ArgumentError("--column", rule, record.name, hint)
     if record.kind.keeps_distribution or record.at_most:
         errors.print(MATCHED, markup=False)
@@ -128,6 +128,16 @@ def read_source(path: Path, column: str | None, *, strict: bool) -> Source:
         facts = receipt.table
         free = receipt.zeros.find_free(read_published(table, facts.delimiter, facts.encoding))
     return Source(whole, column or record.name, table, record, adder, free)
+
+
+def is_wide(folder: Path, column: str | None) -> bool:
+    """Whether a column of a release has more possible counts than a matrix is built for."""
+    from tallyveil.plans.accuracy import WIDEST_PICTURE
+    from tallyveil.publish.reopen import read_receipt
+
+    columns = read_receipt(folder).columns
+    named = [record for record in columns if column in (None, record.name)]
+    return len(named) == 1 and named[0].upper + 1 > WIDEST_PICTURE
 
 
 def read_cells(file: Path, delimiter: str | None, encoding: str) -> Cells:

@@ -11,7 +11,14 @@ import typer
 
 from tallyveil.cli.common import JsonOption, example
 from tallyveil.cli.options import make_options, takes_given_options
-from tallyveil.cli.privatize import DryRunOption, RowsOption, publish_and_show
+from tallyveil.cli.privatize import (
+    DryRunOption,
+    LikeOption,
+    RowsOption,
+    Trial,
+    publish_and_show,
+    require_trial,
+)
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -31,6 +38,7 @@ def command(
     ] = None,
     dry_run: DryRunOption = False,
     rows: RowsOption = None,
+    like: LikeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Publish what a request file asks for; options given here override those in the file.
@@ -47,4 +55,6 @@ def command(
         raise UsageError("The request names no table: give --table, or the key 'table'.")
     options = make_options({**asked, **given})
     words = shlex.join(sys.argv)
-    publish_and_show(Path(file or "-"), options, words, dry_run=dry_run, rows=rows, as_json=as_json)
+    require_trial(dry_run, rows, like)
+    trial = Trial(rows, like) if dry_run else None
+    publish_and_show(None if file is None else Path(file), options, words, trial, as_json=as_json)

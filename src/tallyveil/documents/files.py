@@ -107,7 +107,7 @@ def describe_data(
             kind = (types or {}).get(name)
             if kind is None:
                 kind = "string" if name in data.index_names else data.type_of(name)
-            fields.append({"name": name, "type": kind})
+            fields.append({"name": name, "type": kind, **_describe_ranges(name, receipt)})
             continue
         fields.append(
             {
@@ -145,6 +145,16 @@ def describe_data(
         "resources": [resource, *(_describe_sums(*one) for one in (sums or {}).items())],
     }
     return (json.dumps(package, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
+
+
+def _describe_ranges(name: str, receipt: Receipt) -> dict[str, Any]:
+    """The public ranges of a column that was counted by ranges."""
+    bins = dict(receipt.table.bins).get(name)
+    if bins is None:
+        return {}
+    begin = ", ".join(f"{limit:.15g}" for limit in bins.limits)
+    words = f"ranges that begin at {begin}; each ends where the next begins"
+    return {"description": words, "constraints": {"enum": list(receipt.table.list_ranges(name))}}
 
 
 def _describe_sums(name: str, content: bytes) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
+from tallyveil.errors import ArgumentError
 from tallyveil.request.fields import read_text, read_texts, read_whole, refusal
 from tallyveil.tables.base import TABLE_KINDS
+from tallyveil.tables.bins import Bins, read_bins
 
 __all__ = ["TableRecord"]
 
@@ -33,22 +35,35 @@ class TableRecord:
     """Codes for missing counts; rows with one were left out."""
 
     missing_rows: int = 0
-
     parts: int = 0
     """How many files a folder of data has; 0 where the data are one file."""
 
+    bins: tuple[tuple[str, Bins], ...] = ()
+    """The public ranges of every column that was counted by ranges."""
+
+    def list_ranges(self, name: str) -> tuple[str, ...]:
+        """The labels that a column counted by ranges can have; none for any other column."""
+        bins = dict(self.bins).get(name)
+        if bins is None:
+            return ()
+        return bins.labels + ((self.other,) if self.other not in ("", *bins.labels) else ())
+
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready; words about missing counts only where codes were declared."""
-        facts = asdict(self)
+        """JSON-ready; words about missing counts and ranges only where they were declared."""
+        facts = {field.name: getattr(self, field.name) for field in fields(self)}
         if not self.missing:
             del facts["missing"], facts["missing_rows"]
         if not self.parts:
             del facts["parts"]
+        del facts["bins"]
+        if self.bins:
+            facts["bins"] = {name: bins.write() for name, bins in self.bins}
         return {n: list(fact) if isinstance(fact, tuple) else fact for n, fact in facts.items()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], version: int) -> TableRecord:
         """The record that `to_dict` wrote."""
+        counted_by = read_texts(data["counted_by"])
         return cls(
             read_whole(data["rows"], 1),
             _read_kind(data["kind"]),
@@ -58,12 +73,13 @@ class TableRecord:
             read_texts(data["columns"]),
             read_texts(data["published_unchanged"]),
             read_text(data["row_order"]),
-            read_texts(data["counted_by"]),
+            counted_by,
             read_texts(data["where"]),
             read_text(data["other"]) if version > 1 else "",
             read_texts(data.get("missing", [])),
             read_whole(data.get("missing_rows", 0), 0),
             read_whole(data.get("parts", 0), 0),
+            _read_bins(data.get("bins", {}), counted_by),
         )
 
 
@@ -71,3 +87,14 @@ def _read_kind(value: Any) -> str:
     if value not in TABLE_KINDS:
         raise refusal("a kind of table")
     return str(value)
+
+
+def _read_bins(data: Any, counted_by: tuple[str, ...]) -> tuple[tuple[str, Bins], ...]:
+    """The ranges that `to_dict` wrote, of columns that were counted by."""
+    try:
+        found = read_bins(data if isinstance(data, Mapping) else None)
+    except ArgumentError:
+        raise refusal("rising limits of ranges") from None
+    if not set(found) <= set(counted_by) or {n: b.write() for n, b in found.items()} != data:
+        raise refusal("ranges of columns that were counted by")
+    return tuple(found.items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -24,11 +24,15 @@ from tallyveil.tables.totals import find_totals
 __all__ = [
     "ROW_ORDERS",
     "Layout",
+    "ReadCounts",
     "choose_columns",
     "place_rows",
     "read_columns",
     "require_no_totals",
 ]
+
+ReadCounts: TypeAlias = Callable[[Table, str, int], ColumnCounts]
+"""Gives the counts of a table's column, cut to an upper bound: its own, or invented ones."""
 
 MOST_UNCHANGED = 1000
 """A table with more other columns than this must name those that are to be published."""
@@ -63,11 +67,13 @@ class Layout:
     grouped: bool = False
 
 
-def read_columns(source: Table, request: Request) -> tuple[dict[str, ColumnCounts], Layout]:
+def read_columns(
+    source: Table, request: Request, read: ReadCounts = read_counts
+) -> tuple[dict[str, ColumnCounts], Layout]:
     """Every count column of a table that is aggregated already, and how it is published."""
     keep = choose_columns(source, request)
     uppers = {column.name: column.upper or CEILING for column in request.columns}
-    counts = {name: read_counts(source, name, upper) for name, upper in uppers.items()}
+    counts = {name: read(source, name, upper) for name, upper in uppers.items()}
     public = tuple(name for name in (*source.index_names, *keep) if name not in uppers)
     keys = request.by or public
     require_no_totals(find_totals(source, public), request, public)

@@ -30,7 +30,14 @@ try:
 except ImportError:  # not on Windows: abandoned folders are then left for the user to delete
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["CHECKSUMS", "Staging", "checksums_text", "name_level_folder", "reserve_folder"]
+__all__ = [
+    "CHECKSUMS",
+    "Staging",
+    "checksums_text",
+    "name_level_folder",
+    "require_new_folder",
+    "reserve_folder",
+]
 
 CHECKSUMS = "SHA256SUMS"
 RESERVE = "reserve"
@@ -167,9 +174,7 @@ def reserve_folder(folder: str | Path, room: int) -> Iterator[Staging]:
     Raises `PackageError` before anything is written if the folder exists, cannot be made, is
     being written by another process, or the disk has no room.
     """
-    target = Path(os.path.abspath(folder))
-    if os.path.lexists(target):
-        raise _exists(target)
+    target = require_new_folder(folder)
     made: list[Path] = []
     lock, place = -1, None
     try:
@@ -200,6 +205,14 @@ def reserve_folder(folder: str | Path, room: int) -> Iterator[Staging]:
                     parent.rmdir()
         if lock >= 0:
             os.close(lock)
+
+
+def require_new_folder(folder: str | Path) -> Path:
+    """The absolute path of a release folder that does not exist yet, or a `PackageError`."""
+    target = Path(os.path.abspath(folder))
+    if os.path.lexists(target):
+        raise _exists(target)
+    return target
 
 
 def _exists(target: Path) -> PackageError:

@@ -1,31 +1,57 @@
-"""What a release would cost and how accurate it would be, from its public options alone."""
+"""What a release would cost, how accurate it would be, and what other methods would give.
+
+Nothing is drawn from the publisher's counts, and no budget is touched.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tallyveil.documents.promise import WEAK_EPSILON, promise
-from tallyveil.plans.accuracy import expected_accuracy
+from tallyveil.plans.accuracy import expected_accuracy, signed_accuracy
+from tallyveil.plans.layout import ReadCounts
 from tallyveil.plans.methods import count_cells
 from tallyveil.plans.optimality import predict_release
 from tallyveil.plans.plan import ColumnPlan, plan_column, plan_search
-from tallyveil.plans.prepare import Prepared
+from tallyveil.plans.prepare import open_table, prepare_opened
+from tallyveil.plans.prepared import Opened, Prepared
 from tallyveil.plans.sum_files import SumsRecord, describe_levels
+from tallyveil.publish.simulate import (
+    INVENTED_ROWS,
+    MOST_ROWS,
+    compare_methods,
+    invent_table,
+    list_groups,
+    read_invented,
+    simulate,
+)
+from tallyveil.publish.transaction import require_possible
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.request import ColumnRequest, Request, check_options
 from tallyveil.request.slack import charge_delta
 from tallyveil.request.unit import charge_columns
+from tallyveil.tables.counts import read_counts
 
-__all__ = ["Preview", "preview_prepared", "preview_release", "remark_on_cost"]
+__all__ = ["Preview", "preview_prepared", "preview_release", "preview_table", "remark_on_cost"]
+
+ABOUT_LABELS = (
+    *("by", "person", "rows_per_person", "where", "categories", "bins", "other", "drop", "order"),
+    *("zero", "missing"),
+)
+"""Options about a table's labels and rows, which invented tables have none of."""
+
+FAR = 1000
+"""Signed counts have no upper bound: figures are stated for true counts up to this."""
 
 
 @dataclass(frozen=True)
 class Preview:
-    """What is known before the table is opened.
+    """What is known before anything is drawn.
 
     Attributes
     ----------
@@ -35,11 +61,17 @@ class Preview:
         What one unit is charged for.
     columns : tuple of dict
         JSON-ready: name, method, why, upper and, unless the bound is found privately, accuracy.
+    simulated : tuple of dict
+        What several releases did to invented or public counts; see `simulate`.
+    methods : tuple of dict
+        What other methods cost and gave on the same counts; see `compare_methods`.
     """
 
     request: Request
     stages: tuple[tuple[str, Fraction], ...]
     columns: tuple[dict[str, Any], ...]
+    simulated: tuple[dict[str, Any], ...] = ()
+    methods: tuple[dict[str, Any], ...] = ()
 
     @property
     def epsilon(self) -> Fraction:
@@ -61,10 +93,49 @@ class Preview:
 def preview_release(options: ReleaseOptions, rows: int | None = None) -> Preview:
     """Plan from the public arguments alone: neither the table nor a ledger is opened."""
     request = check_options(options)
-    size = len(request.categories) or rows
-    planned: list[tuple[str, str, Fraction]] = []
-    known = tuple(_plan(request, column, size, planned) for column in request.columns)
-    return Preview(request, charge_columns(planned, request.disjoint), known)
+    return _plan_all(request, len(request.categories) or rows)
+
+
+def preview_table(
+    table: Path | str | None,
+    options: ReleaseOptions,
+    *,
+    rows: int | None = None,
+    like: Path | None = None,
+) -> Preview:
+    """Plan for a table whose counts are not read, and try the plan on other counts.
+
+    Parameters
+    ----------
+    table : path, address or None
+        Names, types and the labels of public columns are read, and refused as a release would.
+        None to plan from the options alone, for `rows` rows.
+    options : ReleaseOptions
+        What is asked for.
+    rows : int, optional
+        How many rows to plan for where no table is given.
+    like : path, optional
+        A public table with the same columns to try the plan on; invented counts otherwise.
+
+    Returns
+    -------
+    Preview
+        With what was simulated.
+    """
+    if table is None:
+        seen = preview_release(options, rows)
+        tried = _invent(options, seen.request, rows)
+        read = read_invented(seen.request)
+    else:
+        opened = open_table(table, options)
+        read = read_invented(opened.request)
+        prepared = prepare_opened(opened, read=read)
+        require_possible(options, prepared)
+        seen = _plan_all(prepared.request, prepared.rows)
+        tried = options, _shorten(opened)
+    if like is not None:
+        tried, read = (options, open_table(like, options)), read_counts
+    return seen if tried is None else _try_out(seen, *tried, read)
 
 
 def preview_prepared(prepared: Prepared) -> Preview:
@@ -104,6 +175,49 @@ def remark_on_cost(cost: Fraction) -> str | None:
     return f"Epsilon {float(cost):g} protects little: most releases use 1 or less in total."
 
 
+def _try_out(seen: Preview, options: ReleaseOptions, opened: Opened, read: ReadCounts) -> Preview:
+    """The same with what the plan, and other methods, do to counts that are not confidential."""
+    prepared = prepare_opened(opened, read=read)
+    groups, asked = list_groups(prepared), prepared.request
+    used = {str(known["method"]) for known in seen.columns}
+    plain = len(used) == 1 and not (asked.signed or asked.delta)
+    return replace(
+        seen,
+        simulated=tuple(simulate(prepared, groups)),
+        methods=tuple(compare_methods(opened, options, read, groups, used.pop() if plain else "")),
+    )
+
+
+def _shorten(opened: Opened) -> Opened:
+    """The first rows of a long table of counts."""
+    if opened.source.rows <= MOST_ROWS or opened.request.categories:
+        return opened
+    return replace(opened, source=opened.source.slice(0, MOST_ROWS))
+
+
+def _invent(
+    options: ReleaseOptions, request: Request, rows: int | None
+) -> tuple[ReleaseOptions, Opened] | None:
+    """An invented table for options that need no labels, with options that fit it."""
+    if request.hierarchy is not None or request.strata:
+        return None
+    names = [column.name for column in request.columns]
+    told = {field.name: getattr(options, field.name) for field in fields(ReleaseOptions)}
+    told |= {name: ReleaseOptions.__dataclass_fields__[name].default for name in ABOUT_LABELS}
+    if request.microdata:
+        told["contributions"] = request.unit.contributions
+    fitting = ReleaseOptions(**{**told, "count": names, "keep": "all"})
+    size = len(request.categories) or rows or INVENTED_ROWS
+    table = invent_table(names, min(size, MOST_ROWS))
+    return fitting, Opened(check_options(fitting), table)
+
+
+def _plan_all(request: Request, rows: int | None) -> Preview:
+    planned: list[tuple[str, str, Fraction]] = []
+    known = tuple(_plan(request, column, rows, planned) for column in request.columns)
+    return Preview(request, charge_columns(planned, request.disjoint), known)
+
+
 def _plan(
     request: Request,
     column: ColumnRequest,
@@ -119,15 +233,23 @@ def _plan(
         return {"name": column.name, "method": request.method, "upper": "auto"}
     plan = plan_column(request, column, rows)
     stages += [(column.name, stage.name, stage.epsilon) for stage in plan.stages]
+    certified = plan.counts_stage.certified
+    if request.signed:
+        accuracy = signed_accuracy(certified.exact_epsilon, FAR)
+    else:
+        accuracy = expected_accuracy(certified, plan.upper)
     known = {
         "name": column.name,
         "method": plan.method_name,
         "why": plan.why,
         "upper": column.upper,
-        "accuracy": expected_accuracy(plan.counts_stage.certified, plan.upper).to_dict(),
+        "signed": request.signed,
+        "accuracy": accuracy.to_dict(),
+        **({"levels": sums} if (sums := _describe_sums(request, plan)) else {}),
     }
     if plan.method_name != "preserve" or rows is None:
         return known
-    rate = plan.counts_stage.certified.exact_epsilon
-    predicted = predict_release(plan.epsilon, rate, rows, count_cells(plan.upper))
+    predicted = predict_release(
+        plan.epsilon, certified.exact_epsilon, rows, count_cells(plan.upper)
+    )
     return {**known, "prediction": predicted}

@@ -8,12 +8,13 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from tallyveil.errors import UsageError
-from tallyveil.plans.prepare import Prepared
+from tallyveil.errors import TallyveilError, UsageError
+from tallyveil.plans.prepared import Prepared
 from tallyveil.publish.release import Release
 from tallyveil.publish.remarks import list_remarks
 from tallyveil.publish.transaction import publish_table
 from tallyveil.request.options import ReleaseOptions
+from tallyveil.request.spelling import spell_for_python
 
 __all__ = ["privatize", "privatize_levels", "takes_options", "warn_publisher"]
 
@@ -42,7 +43,11 @@ def takes_options(
             except TypeError as problem:
                 said = str(problem).replace("ReleaseOptions.__init__", f"tv.{run.__name__}")
                 raise UsageError(f"{said}.") from None
-            return run(table, options)
+            try:
+                return run(table, options)
+            except TallyveilError as problem:
+                problem.args = (spell_for_python(str(problem)), *problem.args[1:])
+                raise
 
         first = inspect.Parameter("table", inspect.Parameter.POSITIONAL_ONLY, annotation=Any)
         signature = inspect.signature(make)
@@ -251,4 +256,5 @@ def privatize_levels(table: Any, options: ReleaseOptions) -> tuple[Release, ...]
 def warn_publisher(prepared: Prepared) -> None:
     """Warn the caller before anything is spent."""
     for remark in list_remarks(prepared):
-        warnings.warn(remark, UserWarning, stacklevel=5)  # whoever called tv.privatize
+        words = spell_for_python(remark)
+        warnings.warn(words, UserWarning, stacklevel=5)  # whoever called tv.privatize

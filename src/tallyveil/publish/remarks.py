@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from tallyveil.plans.prepare import Prepared
+from tallyveil.plans.prepared import Prepared
 from tallyveil.plans.sum_files import describe_alone
 from tallyveil.publish.preview import remark_on_cost
 from tallyveil.request.hierarchy import count_alone
@@ -25,6 +25,7 @@ MOST_SHOWN = 6
 def list_remarks(prepared: Prepared) -> list[str]:
     """Everything the publisher is told, in sentences."""
     found = (
+        _remark_on_missing(prepared),
         _remark_on_order(prepared),
         _remark_on_exact_rows(prepared),
         _remark_on_kept_counts(prepared),
@@ -47,6 +48,23 @@ def _note_on_cut(prepared: Prepared) -> str:
     return (
         f"Some counts of {', '.join(cut)} lie above --upper and are cut to it: that part is "
         "lost. How much it is, --confidential-report says."
+    )
+
+
+def _remark_on_missing(prepared: Prepared) -> str:
+    """Rows that are left out whole because one of their counts is missing."""
+    if not prepared.missing:
+        return ""
+    rows = "1 row has" if prepared.missing == 1 else f"{prepared.missing:,} rows have"
+    others = ""
+    if len(prepared.counts) > 1:
+        others = (
+            " They are left out whole, their other counts too: to publish those, release each "
+            "column by itself."
+        )
+    return (
+        f"{rows} a code for a missing count and will not be published. Anybody can see which they "
+        f"are, so that must be public already.{others}"
     )
 
 

@@ -28,7 +28,7 @@ from tallyveil.tables.base import Table, read_signed
 from tallyveil.tables.conditions import parse_conditions
 from tallyveil.tables.source import read_published
 
-__all__ = ["estimate_total"]
+__all__ = ["estimate_rows", "estimate_total"]
 
 
 def estimate_total(
@@ -97,23 +97,8 @@ def estimate_total(
     table, receipt, adder, record = _open(source, column)
     names = (by,) if isinstance(by, str) else tuple(by or ())
     texts = (where,) if isinstance(where, str) else tuple(where or ())
-    if (names or texts) and record.kind.adds_up:
-        raise UsageError(
-            f"The published values of {record.name!r} were fitted to measured sums, so totals of "
-            "other groups have no interval. The sums of its own levels, with intervals, are in "
-            f"the release's files {', '.join(receipt.sums.files if receipt.sums else ())}."
-        )
-    if (names or texts) and record.kind.by_group:
-        raise UsageError(
-            f"The published values of {record.name!r} were handed out within strata, so the same "
-            "value tells different things in different groups: only the total of all rows can be "
-            "estimated. For sums of groups name a hierarchy."
-        )
-    if (names or texts) and record.at_most and record.unbiased is None:
-        raise UsageError(
-            f"Counts of {record.name!r} were kept below those of {record.at_most!r}, which moves "
-            "some groups more than others: only releases with 'unbiased' tell their sums."
-        )
+    if names or texts:
+        _require_parts(receipt, record)
     chosen = _choose_rows(table, receipt, texts)
     published = _read_published(table, record)
     _require_rows(published[chosen])
@@ -128,6 +113,49 @@ def estimate_total(
         key = labels[row][0] if len(names) == 1 else labels[row]
         groups.setdefault(key, []).append(row)
     return {key: add(np.array(rows)) for key, rows in groups.items()}
+
+
+def estimate_rows(
+    folder: str | Path, confidence: float, *, column: str | None = None
+) -> tuple[str, list[Estimate]]:
+    """What every published count of a release tells of the true one, however wide its range.
+
+    Returns the column's name, and an estimate for every row: at least 0, with an interval that
+    contains the true count in at least `confidence` of all releases.
+    """
+    check_confidence(confidence)
+    table, receipt, adder, record = _open(folder, column)
+    _require_parts(receipt, record)
+    published = _read_published(table, record)
+    free = np.ones(table.rows, bool) if receipt.zeros is None else receipt.zeros.find_free(table)
+    known = {}
+    for count in np.unique(published[free]).tolist():
+        found = adder.add(np.array([count]), confidence)
+        known[count] = replace(found, value=max(found.value, 0.0), low=max(found.low, 0.0))
+    nobody = Estimate(0, 0, 0, 0, 1)
+    pairs = zip(published.tolist(), free.tolist(), strict=True)
+    return record.name, [known[count] if drawn else nobody for count, drawn in pairs]
+
+
+def _require_parts(receipt: Receipt, record: ColumnRecord) -> None:
+    """Refuse columns whose parts cannot be told: only their whole total can."""
+    if record.kind.adds_up:
+        raise UsageError(
+            f"The published values of {record.name!r} were fitted to measured sums, so totals of "
+            "other groups have no interval. The sums of its own levels, with intervals, are in "
+            f"the release's files {', '.join(receipt.sums.files if receipt.sums else ())}."
+        )
+    if record.kind.by_group:
+        raise UsageError(
+            f"The published values of {record.name!r} were handed out within strata, so the same "
+            "value tells different things in different groups: only the total of all rows can be "
+            "estimated. For sums of groups name a hierarchy."
+        )
+    if record.at_most and record.unbiased is None:
+        raise UsageError(
+            f"Counts of {record.name!r} were kept below those of {record.at_most!r}, which moves "
+            "some groups more than others: only releases with 'unbiased' tell their sums."
+        )
 
 
 def _add(

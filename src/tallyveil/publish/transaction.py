@@ -31,14 +31,15 @@ from tallyveil.documents.records import (
 from tallyveil.documents.table_record import TableRecord
 from tallyveil.errors import UsageError
 from tallyveil.plans.accuracy import Figures, describe_published
-from tallyveil.plans.methods import PublishedCounts, keep_order
+from tallyveil.plans.methods import PublishedCounts
 from tallyveil.plans.plan import ColumnPlan, PlannedStage
-from tallyveil.plans.prepare import Prepared, prepare
+from tallyveil.plans.prepare import prepare
+from tallyveil.plans.prepared import Prepared
 from tallyveil.plans.sum_files import SumsRecord, describe_levels, write_level
 from tallyveil.plans.sums import PublishedSums
 from tallyveil.plans.unbiased import UNBIASED, describe_unbiased
 from tallyveil.plans.zeros import ZerosRecord, find_grouping
-from tallyveil.publish.folder import Staging, reserve_folder
+from tallyveil.publish.folder import Staging, require_new_folder, reserve_folder
 from tallyveil.publish.release import Release, write_releases
 from tallyveil.request.kinds import DISTRIBUTION, KINDS
 from tallyveil.request.options import ReleaseOptions
@@ -49,7 +50,7 @@ from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.base import Table
 from tallyveil.tables.distributed import PartedTable
 
-__all__ = ["open_account", "publish_table"]
+__all__ = ["open_account", "publish_table", "require_possible"]
 
 Say = Callable[[str], None]
 
@@ -99,11 +100,7 @@ def publish_table(
         entry = None if account is None else _debit(account, prepared, command, name, request)
         say("drawing")
         plans = prepared.complete_plans(entropy)
-        published = {}
-        for plan in plans:
-            draws = plan.method.draw(prepared.clamp_to(plan), entropy)
-            published[plan.name] = plan.method.publish(draws, entropy)
-        published |= keep_order(prepared.request.nested, published, prepared.request.free, entropy)
+        published = prepared.draw(plans, entropy)
         say("packing")
         created = datetime.now(UTC).isoformat(timespec="seconds")
         builder = _Builder(prepared, plans, name, created, entry, entropy.private)
@@ -116,6 +113,17 @@ def publish_table(
         if report is not None:
             report.write(_compare_with_truth(prepared, releases[0]))
     return releases
+
+
+def require_possible(options: ReleaseOptions, prepared: Prepared) -> None:
+    """Refuse what `publish_table` would refuse of targets and budget; nothing is spent."""
+    _check_targets(options)
+    if options.out is not None:
+        require_new_folder(Path(options.out))
+    account = open_account(options)
+    if account is not None:
+        ledger, dataset = account
+        ledger.require_covered(dataset, _make_debit(prepared, "", "", ""))
 
 
 def _check_targets(options: ReleaseOptions) -> None:
@@ -157,8 +165,13 @@ def _debit(
     account: tuple[Ledger, str], prepared: Prepared, command: str, release: str, request: str
 ) -> Entry:
     """Spend the whole cost in one entry, which names everything certified so far."""
+    ledger, dataset = account
+    return ledger.debit(dataset, _make_debit(prepared, command, release, request))
+
+
+def _make_debit(prepared: Prepared, command: str, release: str, request: str) -> Debit:
     certified = prepared.certified
-    debit = Debit(
+    return Debit(
         tuple(column.name for column in prepared.request.columns),
         tuple(Stage(name, epsilon) for name, epsilon in prepared.stages),
         prepared.delta,
@@ -168,8 +181,6 @@ def _debit(
         release=release,
         request=request,
     )
-    ledger, dataset = account
-    return ledger.debit(dataset, debit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,6 +343,7 @@ def _describe_table(
         request.form.missing,
         prepared.missing,
         data.parts if isinstance(data, PartedTable) else 0,
+        tuple(request.bins.items()),
     )
 
 

@@ -19,7 +19,8 @@ from tallyveil.errors import TallyveilError
 from tallyveil.exact import exact_epsilon
 from tallyveil.plans.methods import count_cells
 from tallyveil.plans.plan import ROWS_PER_COUNT
-from tallyveil.plans.prepare import Prepared, prepare
+from tallyveil.plans.prepare import prepare
+from tallyveil.plans.prepared import Prepared
 from tallyveil.publish.demo_table import counts_of, demo_csv
 from tallyveil.publish.preview import (
     Preview,

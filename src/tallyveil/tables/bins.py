@@ -37,6 +37,10 @@ class Bins:
             f"{self.limits[-1]:.15g}+",
         )
 
+    def write(self) -> list[float]:
+        """The limits for a file, whole ones as whole numbers."""
+        return [int(limit) if limit == int(limit) else limit for limit in self.limits]
+
     def find(self, text: str) -> str:
         """The label of the range that a number lies in; empty below the first and for no number."""
         try:

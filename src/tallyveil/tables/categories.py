@@ -101,7 +101,7 @@ def combine_categories(categories: Any, by: Sequence[str], bins: Mapping[str, Bi
         named = {}
     else:
         rule = f"give the values of each column without bins: {', '.join(others) or 'none'}"
-        raise ArgumentError("categories", rule, hint="For example --categories sex=f,m.")
+        raise ArgumentError("categories", rule, hint="Such as sex=f,m.")
     return named | {name: ranges.labels for name, ranges in bins.items()}
 
 

@@ -83,6 +83,10 @@ class ColumnCounts:
         cut = clip_counts(sums, upper)
         return ColumnCounts(cut.values, max(cut.above, self.above))
 
+    def keep_only(self, rows: Mask) -> ColumnCounts:
+        """The same with a count of 0 in all other rows."""
+        return ColumnCounts(freeze(self.values * rows), self.above)
+
 
 def clip_counts(counts: Integers, upper: int) -> ColumnCounts:
     """Cut counts that are whole numbers already to 0..upper.

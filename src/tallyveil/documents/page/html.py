@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["figure", "notes", "page", "paragraph", "quote", "section", "table"]
+__all__ = ["figure", "list_words", "notes", "page", "paragraph", "quote", "section", "table"]
 
 STYLE = """
 :root { --ink: #22303c; --soft: #5f6f7c; --line: #dfe5e9; --blue: #2f6f9f; --wash: #f5f8fa; }
@@ -17,6 +17,8 @@ h1 { font-size: 2rem; line-height: 1.2; margin: 0 0 .3rem; font-weight: 600; }
 h2 { font-size: 1.25rem; margin: 2.8rem 0 .6rem; font-weight: 600; }
 h3 { font-size: 1.02rem; margin: 1.8rem 0 .4rem; font-weight: 600; }
 p { margin: .5rem 0; }
+.title { color: var(--blue); font-size: 1.15rem; font-weight: 600; margin: 0 0 .2rem;
+         overflow-wrap: anywhere; }
 .lead { color: var(--soft); margin: 0 0 1.6rem; } .note { color: var(--soft); font-size: .9rem; }
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr));
          gap: 1px; background: var(--line); border: 1px solid var(--line);
@@ -139,3 +141,11 @@ def table(
     )
     head = f"<thead><tr>{cells(header, 'th')}</tr></thead>" if header else ""
     return f'<div class="scroll"><table>{head}<tbody>{body}</tbody></table></div>'
+
+
+def list_words(names: Sequence[str], most: int = 12) -> str:
+    """Names with commas and a last "and"; of many only the first, and how many more there are."""
+    shown = [str(name) for name in names[:most]]
+    if len(names) > most:
+        shown.append(f"{len(names) - most} more")
+    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1]

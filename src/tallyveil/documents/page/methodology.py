@@ -13,20 +13,15 @@ from html import escape
 from tallyveil.arrays import Floats
 from tallyveil.budget.entries import shown_rational
 from tallyveil.documents.page.columns import adding_words, column_section, limits_of
-from tallyveil.documents.page.html import notes, page, paragraph, quote, section, table
+from tallyveil.documents.page.html import list_words, notes, page, paragraph, quote, section, table
+from tallyveil.documents.page.steps import what_was_done
 from tallyveil.documents.receipt import FLOAT_PROTECTION, Receipt
 from tallyveil.documents.records import ColumnRecord, LedgerRecord
 from tallyveil.plans.accuracy import WIDEST_PICTURE
-from tallyveil.request.ranges import WIDE
-from tallyveil.request.tradeoff import moves_counts
 
 __all__ = ["methodology"]
 
 MULTIPLIED = "Every epsilon is multiplied by {0}"
-MOVED = (
-    " Some counts were then moved towards the best guess for their row, so that single counts err "
-    "less and the table follows the distribution in part only."
-)
 
 
 def methodology(receipt: Receipt, matrices: Sequence[Floats | None]) -> str:
@@ -37,7 +32,7 @@ def methodology(receipt: Receipt, matrices: Sequence[Floats | None]) -> str:
         *([paragraph(about.title, "title")] if about.title else []),
         "<h1>How these counts were protected</h1>",
         paragraph(
-            f"Methodology of a private release of {_list([c.name for c in columns])}, "
+            f"Methodology of a private release of {list_words([c.name for c in columns])}, "
             f"{receipt.created[:10]}.",
             "lead",
         ),
@@ -52,7 +47,7 @@ def methodology(receipt: Receipt, matrices: Sequence[Floats | None]) -> str:
             paragraph(receipt.promise, "promise"),
             *_promise_notes(receipt),
         ),
-        section("What was done", *_what_was_done(receipt)),
+        section("What was done", *what_was_done(receipt)),
         section("What may be added up", *_adding_up(receipt)),
         section("What it cost", *_costs(receipt)),
     ]
@@ -105,103 +100,6 @@ def _promise_notes(receipt: Receipt) -> list[str]:
     ]
 
 
-def _what_was_done(receipt: Receipt) -> list[str]:
-    parts = []
-    facts = receipt.table
-    if facts.counted_by:
-        where = f" of those with {_list(facts.where)}" if facts.where else ""
-        parts.append(
-            paragraph(
-                f"Rows of the confidential table{where} were counted by "
-                f"{_list(facts.counted_by)}, for a public list of {facts.rows:,} "
-                "categories. Categories that nobody is in are published too."
-            )
-        )
-    if facts.other:
-        parts.append(
-            paragraph(f"Every category that is not listed was counted as “{facts.other}”.")
-        )
-    if facts.missing:
-        parts.append(paragraph(_missing_words(receipt)))
-    for column in receipt.columns:
-        words = column.words + (MOVED if moves_counts(column.tradeoff) else "")
-        parts.append(section(f"Column {column.name}", paragraph(words), level=3))
-        steps = [_range_step(column), *column.steps]
-        parts.append(notes(steps, ordered=True))
-    parts += _sums(receipt)
-    if receipt.zeros is not None:
-        parts.append(
-            paragraph(
-                f"{receipt.zeros.rows:,} rows are 0 whatever the data say, which is public: those "
-                f"with {'; or '.join(receipt.zeros.rules)}. They received nothing, and figures "
-                "and distribution are about the other rows."
-            )
-        )
-    kept = facts.published_unchanged
-    parts.append(
-        paragraph(
-            f"The publisher declared these columns public, and they are published unchanged: "
-            f"{_list(kept, len(kept))}."
-            if kept
-            else "No other column is published."
-        )
-    )
-    parts.append(paragraph(f"Row order: {facts.row_order}."))
-    return parts
-
-
-def _missing_words(receipt: Receipt) -> str:
-    """Which rows are not here, and that the promise does not cover which they are."""
-    codes = ", ".join(f"“{code}”" if code else "an empty cell" for code in receipt.table.missing)
-    return (
-        f"{receipt.table.missing_rows:,} rows had no count in the confidential table but a code in "
-        f"its place ({codes}), and are left out. The publisher declared public which rows those "
-        "are: the promise does not cover it."
-    )
-
-
-def _sums(receipt: Receipt) -> list[str]:
-    """The levels of a hierarchy and where their sums are, where there is one."""
-    sums = receipt.sums
-    if sums is None:
-        return []
-    rows = [(n, f"{s:,}", f) for n, f, s in zip(sums.names, sums.files, sums.sizes, strict=False)]
-    parts = [
-        table(["sums by", "how many", "file"], rows, numbers=(1,)),
-        paragraph(
-            "Counts add up to the sums of every level exactly. Each file also has the unbiased "
-            "estimate of every sum before it was rounded, its standard deviation, and an interval "
-            "that holds the true sum with a probability of 95%."
-        ),
-    ]
-    if sums.outside:
-        parts.append(paragraph(f"Outside the promise: {sums.outside}.", "warning"))
-    return parts
-
-
-def _range_step(column: ColumnRecord) -> str:
-    upper = column.upper
-    measured = (
-        " The distribution was measured at public thresholds: every count up to 63, then steps "
-        f"that grow with the count, up to {upper:,}."
-        if column.kind.keeps_distribution and upper > WIDE
-        else ""
-    )
-    if not column.bounded:
-        return f"No upper bound was set, and no count was cut off.{measured}"
-    source = (
-        f"The range 0 to {upper} was set from public knowledge"
-        if column.upper_source == "given"
-        else f"The upper end {upper} of the range was found with a private quantile"
-    )
-    larger = (
-        f"larger counts, if there were any, count as {upper} (top-coding)"
-        if column.above == "top_code"
-        else "a table with larger counts would have been refused"
-    )
-    return f"{source}; {larger}.{measured}"
-
-
 def _costs(receipt: Receipt) -> list[str]:
     rows = [(stage.name, _amount(stage.epsilon)) for stage in receipt.stages]
     parts = [
@@ -214,8 +112,8 @@ def _costs(receipt: Receipt) -> list[str]:
     parts += [
         paragraph(
             f"The publisher states that one {receipt.unit.kind} is counted in only one of the "
-            f"columns {_list(group, len(group))}. They are charged once, at the largest of their "
-            "costs, and not at their sum."
+            f"columns {list_words(group, len(group))}. They are charged once, at the largest of "
+            "their costs, and not at their sum."
         )
         for group in receipt.disjoint
     ]
@@ -290,15 +188,15 @@ def _adding_up(receipt: Receipt) -> list[str]:
         return apart
     together = [c.name for c in receipt.columns if c.kind.adds_up]
     words = (
-        f"Published values of {_list(together)} may be added within the groups that have a file "
-        "of sums: they add up to it exactly. Sums of other groups of rows are less accurate."
+        f"Published values of {list_words(together)} may be added within the groups that have a "
+        "file of sums: they add up to it exactly. Sums of other groups of rows are less accurate."
     )
     return [paragraph(words), *apart]
 
 
 def _credit(receipt: Receipt) -> str:
     """What a publisher can print under the table."""
-    names = _list([column.name for column in receipt.columns])
+    names = list_words([column.name for column in receipt.columns])
     adding = (
         "Published counts add up to the published sums."
         if all(column.kind.adds_up for column in receipt.columns)
@@ -391,10 +289,3 @@ def _record(receipt: Receipt) -> list[str]:
 
 def _amount(epsilon: Fraction) -> str:
     return f"{float(epsilon):.6g}"  # the receipt has it exactly
-
-
-def _list(names: Sequence[str], most: int = 12) -> str:
-    shown = [str(name) for name in names[:most]]
-    if len(names) > most:
-        shown.append(f"{len(names) - most} more")
-    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1]

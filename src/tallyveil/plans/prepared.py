@@ -1,0 +1,191 @@
+"""A request that met its table: what is prepared before anything is spent, and draws after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tallyveil.arrays import Integers
+from tallyveil.errors import TableError
+from tallyveil.plans.distributed import Place, StagedDraws
+from tallyveil.plans.layout import Layout, place_rows
+from tallyveil.plans.methods import PublishedCounts, keep_order
+from tallyveil.plans.plan import ColumnPlan, PlannedStage, plan_column
+from tallyveil.plans.upper import CEILING, find_upper
+from tallyveil.request.request import Request
+from tallyveil.request.slack import charge_delta
+from tallyveil.request.unit import charge_columns
+from tallyveil.sampling.entropy import Entropy
+from tallyveil.tables.base import CountArray, Table
+from tallyveil.tables.categories import count_rows
+from tallyveil.tables.convert import convert_table
+from tallyveil.tables.counts import ColumnCounts
+from tallyveil.tables.distributed import DistributedTable
+
+__all__ = ["Opened", "Prepared"]
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A request and the table it is about, read as the request declares."""
+
+    request: Request
+    source: Table
+    missing: int = 0
+    """How many rows were left out because a count was declared missing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A request that was checked against its table. Holds the confidential counts."""
+
+    request: Request
+    source: Table
+    counts: Mapping[str, ColumnCounts]
+    searches: Mapping[str, PlannedStage]
+    plans: tuple[ColumnPlan, ...]
+    layout: Layout
+    left_out: tuple[int, int] | None = None
+    """Of how many rows that were to be counted how many were left out, to bound each person's."""
+
+    missing: int = 0
+    """How many rows were left out because a count was declared missing."""
+
+    tasks: StagedDraws | None = None
+    """What draws the rows of a table on other machines."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows will be published."""
+        return len(next(iter(self.counts.values())).values)
+
+    @property
+    def stages(self) -> tuple[tuple[str, Fraction], ...]:
+        """What one unit is charged for, as far as it is known before anything is drawn.
+
+        Where the upper bound is found privately, how the column's epsilon is shared between
+        distribution and counts is known only after that, but not what it costs.
+        """
+        planned = {plan.name: plan for plan in self.plans}
+        found: list[tuple[str, str, Fraction]] = []
+        for column in self.request.columns:
+            search = self.searches.get(column.name)
+            if search is not None:
+                found.append((column.name, search.name, search.epsilon))
+                cost = column.epsilon * self.request.multiplier
+                found.append((column.name, f"{column.name}: distribution and counts", cost))
+            else:
+                stages = planned[column.name].stages
+                found += [(column.name, stage.name, stage.epsilon) for stage in stages]
+        return charge_columns(found, self.request.disjoint)
+
+    @property
+    def delta(self) -> Fraction:
+        """The delta that one unit is charged for; 0 for pure privacy."""
+        deltas = {p.name: p.counts_stage.certified.exact_delta for p in self.plans}
+        return charge_delta(deltas, self.request.disjoint) if self.request.delta else Fraction(0)
+
+    @property
+    def certified(self) -> tuple[PlannedStage, ...]:
+        """Every stage that is certified before anything is drawn."""
+        return (
+            *self.searches.values(),
+            *(stage for plan in self.plans for stage in plan.stages),
+        )
+
+    def clamp_to(self, plan: ColumnPlan) -> CountArray:
+        """The counts a plan draws from: clamped when they were read, to a public bound.
+
+        Only a bound that was found privately is known later, and clamps once more.
+        """
+        values = self.counts[plan.name].values
+        return np.minimum(values, plan.upper) if plan.upper_source == "private" else values
+
+    def complete_plans(self, entropy: Entropy) -> tuple[ColumnPlan, ...]:
+        """All plans in order; private upper bounds are drawn here, and paid for already."""
+        planned = {plan.name: plan for plan in self.plans}
+        plans = []
+        for column in self.request.columns:
+            search = self.searches.get(column.name)
+            if search is None:
+                plans.append(planned[column.name])
+                continue
+            noise: Any = search.certified
+            found = find_upper(self.counts[column.name].values, noise, CEILING, entropy)
+            plans.append(plan_column(self.request, column, self.rows, search=search, found=found))
+        return tuple(plans)
+
+    def draw(
+        self, plans: tuple[ColumnPlan, ...], entropy: Entropy
+    ) -> dict[str, tuple[PublishedCounts, ...]]:
+        """Every column as it is published, once for each level: drawn, then post-processed."""
+        published = {}
+        for plan in plans:
+            draws = plan.method.draw(self.clamp_to(plan), entropy)
+            published[plan.name] = plan.method.publish(draws, entropy)
+        asked = self.request
+        return published | keep_order(asked.nested, published, asked.free, entropy)
+
+    def read_truth(self) -> dict[str, Integers]:
+        """The true counts, not top-coded, row for row; for the data holder's eyes only."""
+        request = self.request
+        if request.microdata:
+            (column,) = request.columns
+            counted = count_rows(
+                self.source,
+                request.by,
+                request.categories,
+                request.where,
+                other=request.other_place,
+                bins=request.bins,
+            )
+            return {column.name: counted}
+        truth = {name: self.source.counts(name) for name in self.counts}
+        if not self.layout.grouped:
+            return truth
+        places = place_rows(self.source, request)
+        sums = {name: np.zeros(len(request.categories), dtype=np.int64) for name in truth}
+        for name, counts in truth.items():
+            np.add.at(sums[name], places, counts)
+        return sums
+
+    def build_table(self, counts: Mapping[str, CountArray]) -> Table:
+        """The published table with these counts, which are public by now."""
+        if self.layout.grouped:
+            made = self.source.build_grouped(self.request.by, self.request.categories, counts)
+        else:
+            made = self.source.build_released(counts, self.layout.keep, self.layout.order)
+        return convert_table(made, self.request.format)
+
+    def count_bytes(self) -> int:
+        """An upper bound on the size of the release, known before anything is drawn."""
+        uppers = {column.name: column.upper or CEILING for column in self.request.columns}
+        proofs = sum(len(s.mechanism_bytes) + len(s.certificate_bytes) for s in self.certified)
+        figures = 200 * sum(min(2 * self.rows, upper + 1) for upper in uppers.values())
+        grouping = self.request.grouping
+        if grouping is not None:  # labels, and five numbers for each column and sum
+            figures += sum(grouping.whole.sizes[:-1]) * (2000 + 200 * len(uppers))
+        levels = max(1, len(self.request.levels))
+        figures += 24 * self.rows * len(uppers) * (self.request.unbiased + self.request.best)
+        return levels * (self._bound_data(uppers) + proofs + figures + (4 << 20))
+
+    def _bound_data(self, uppers: Mapping[str, int]) -> int:
+        if isinstance(self.source, DistributedTable):
+            return self.source.bound_room(len(uppers))
+        fullest = {
+            name: np.full(self.rows, upper, np.min_scalar_type(upper))
+            for name, upper in uppers.items()
+        }
+        try:
+            return self.build_table(fullest).largest_size()
+        except UnicodeEncodeError:  # a format that is not written as text of one encoding
+            raise TableError("A label has a character that cannot be written.") from None
+
+    def open_place(self, place: Place | None) -> None:
+        """Try the place where other machines draw, if they do, before anything is spent."""
+        if self.tasks is not None:
+            self.tasks.open(place)

@@ -1,0 +1,301 @@
+"""What a release would do to a table, tried on invented or public counts, and what others would.
+
+Nothing here reads the counts of the publisher's table: its rows and the labels of its public
+columns are taken, and counts are invented for them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tallyveil.arrays import Floats, Integers
+from tallyveil.errors import TableError, TallyveilError
+from tallyveil.plans.layout import ReadCounts
+from tallyveil.plans.prepare import prepare_opened
+from tallyveil.plans.prepared import Opened, Prepared
+from tallyveil.publish.demo_table import counts_of, demo_csv
+from tallyveil.request.arguments import split_names
+from tallyveil.request.hierarchy import name_levels
+from tallyveil.request.kinds import KINDS
+from tallyveil.request.options import ReleaseOptions
+from tallyveil.request.request import Request, check_options
+from tallyveil.sampling.entropy import Entropy
+from tallyveil.sums.margins import Margins
+from tallyveil.sums.tree import sum_by
+from tallyveil.tables.base import CountArray, Table
+from tallyveil.tables.counts import HINTS, ColumnCounts, clip_counts
+from tallyveil.tables.delimited import DelimitedTable
+
+__all__ = [
+    "INVENTED_ROWS",
+    "MOST_ROWS",
+    "compare_methods",
+    "invent_counts",
+    "invent_table",
+    "list_groups",
+    "read_invented",
+    "simulate",
+]
+
+INVENTED_ROWS = 1200
+"""Rows of the invented table where nobody says how many there are."""
+
+MOST_ROWS = 50_000
+"""Of a longer table, the first rows are simulated."""
+
+LEAST_RUNS, MOST_RUNS, SECONDS = 3, 20, 0.5
+"""Releases that are simulated: fewer than the most where they take more processor time."""
+
+GROUP = 30
+"""How many rows the groups have whose sums are compared where no groups were named."""
+
+WIDEST = {"fair": 1000, "design": 100}
+"""Up to these upper bounds a method is tried unless it was asked for: others take long."""
+
+CELLS = (0, 1, 2, 3, 4, 5, 6, 11, 21, 51, 101, 201, 501, 1001, 2001, 5001, 10_001)
+"""Where the bars of a simulated histogram begin."""
+
+NUMBER_TYPES = ("integer", "number", "any")
+
+
+def invent_counts(rows: int) -> Integers:
+    """So many invented counts, most of them small, the same every time."""
+    return np.resize(counts_of(demo_csv()), rows)
+
+
+def invent_table(names: Sequence[str], rows: int) -> Table:
+    """A table of invented counts in columns of these names."""
+    counts = tuple(map(str, invent_counts(rows).tolist()))
+    labels = tuple(f"row {at}" for at in range(1, rows + 1))
+    return DelimitedTable(("", *names), (labels, *(counts for _ in names)))
+
+
+def read_invented(request: Request) -> ReadCounts:
+    """Gives invented counts in place of a column's own, whose type alone is looked at."""
+
+    def read(table: Table, name: str, upper: int) -> ColumnCounts:
+        kind = table.type_of(name)
+        if kind not in NUMBER_TYPES and not request.form.writes_numbers:
+            raise TableError(
+                f"Column {name!r} must hold a whole number of at least 0 in every row. Its type is "
+                f"{kind}.{HINTS['text']}"
+            )
+        return clip_counts(invent_counts(table.rows), upper)
+
+    return read
+
+
+def simulate(
+    prepared: Prepared,
+    groups: Mapping[str, Integers] | None = None,
+    cells: Sequence[int] = CELLS,
+) -> list[dict[str, Any]]:
+    """Several releases of what was prepared, which must be invented or public, and their errors.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        Planned for a table whose counts are not confidential.
+    groups : mapping of str to array of int, optional
+        Every row's group, by what the groups are called; by default those that were asked for.
+    cells : sequence of int
+        Where the cells of the histogram begin.
+
+    Returns
+    -------
+    list of dict
+        JSON-ready, for each column: `name`, `runs`, `rows`; `error`, how far a published count
+        is off on average, `distance`, that of the sorted columns, and `sums`, that of sums by
+        group, each a `mean` with its `standard_error` over the runs; and the `histogram`.
+    """
+    entropy = Entropy()
+    began = time.process_time()
+    made: dict[str, list[NDArray[Any]]] = {c.name: [] for c in prepared.request.columns}
+    for run in range(MOST_RUNS):
+        if run >= LEAST_RUNS and time.process_time() - began > SECONDS:
+            break
+        drawn = prepared.draw(prepared.complete_plans(entropy), entropy)
+        for name, levels in drawn.items():
+            made[name].append(levels[0].name_columns(name)[name].astype(np.int64))
+    known = list_groups(prepared) if groups is None else groups
+    return [
+        _measure_column(name, prepared.counts[name].values, found, known, cells)
+        for name, found in made.items()
+    ]
+
+
+def list_groups(prepared: Prepared) -> dict[str, Integers]:
+    """Every row's group, by what the groups are called: those that were named, and all rows."""
+    request, rows = prepared.request, prepared.rows
+    found = {"total": np.zeros(rows, dtype=np.int64)}
+    grouping, asked = request.grouping, request.hierarchy
+    if grouping is not None and asked is not None:
+        tree = grouping.whole
+        names = name_levels(asked, tree.depth)
+        if isinstance(tree, Margins):
+            return found | dict(zip(names, tree.groups, strict=True))
+        nodes = (np.arange(size) for size in tree.sizes)
+        for level, (name, own) in enumerate(zip(names, nodes, strict=False)):
+            found[name] = tree.spread_down(own, level, tree.depth)
+    elif request.groups is not None:
+        found["+".join(request.strata)] = request.groups
+    elif rows > GROUP:
+        found[f"{GROUP} rows"] = np.arange(rows) // GROUP
+    return found
+
+
+def _measure_column(
+    name: str,
+    values: CountArray,
+    runs: Sequence[Integers],
+    groups: Mapping[str, Integers],
+    cells: Sequence[int],
+) -> dict[str, Any]:
+    """How far several releases of one column lie from it."""
+    true = values.astype(np.int64)
+    ordered = np.sort(true)
+    sums = []
+    for group, places in groups.items():
+        size = int(places.max()) + 1
+        wanted = sum_by(places, true, size)
+        off = [np.abs(sum_by(places, run, size) - wanted).mean() for run in runs]
+        sums.append({"name": group, "sums": size, "error": _average(off)})
+    return {
+        "name": name,
+        "runs": len(runs),
+        "rows": len(true),
+        "error": _average([np.abs(run - true).mean() for run in runs]),
+        "distance": _average([np.abs(np.sort(run) - ordered).mean() for run in runs]),
+        "sums": sums,
+        "histogram": _count_cells(true, runs, cells),
+    }
+
+
+def _average(values: Sequence[Any]) -> dict[str, float]:
+    """Mean and standard error over the runs, four digits each."""
+    error = float(np.std(values, ddof=1)) / len(values) ** 0.5
+    return {"mean": _short(np.mean(values)), "standard_error": _short(error)}
+
+
+def _short(value: Any) -> float:
+    return float(f"{float(value):.4g}")
+
+
+def _count_cells(
+    true: Integers, runs: Sequence[Integers], cells: Sequence[int]
+) -> dict[str, list[Any]]:
+    """How many rows have counts of each cell, before and after; `spread` is that of one run."""
+    largest = max(int(true.max()), *(int(run.max()) for run in runs))
+    starts = [start for start in cells if start <= largest]
+    edges = np.array([*starts, largest + 1])
+    low = min(0, *(int(run.min()) for run in runs))
+    if low < 0:
+        starts, edges = [low, *starts], np.array([low, *edges])
+    after: Floats = np.array([np.histogram(run, edges)[0] for run in runs], dtype=float)
+    return {
+        "from": starts,
+        "to": [int(high) - 1 for _, high in pairwise(edges)],
+        "before": np.histogram(true, edges)[0].tolist(),
+        "after": [_short(rows) for rows in after.mean(axis=0)],
+        "spread": [_short(rows) for rows in after.std(axis=0, ddof=1)],
+    }
+
+
+def compare_methods(
+    opened: Opened,
+    options: ReleaseOptions,
+    read: ReadCounts,
+    groups: Mapping[str, Integers],
+    already: str = "",
+) -> list[dict[str, Any]]:
+    """What every other method would cost and give at the same epsilon.
+
+    Parameters
+    ----------
+    opened : Opened
+        The table and what is asked.
+    options : ReleaseOptions
+        The same as it was written.
+    read : callable
+        Gives invented or public counts for the table.
+    groups : mapping of str to array of int
+        Groups of rows whose sums are compared; see `list_groups`.
+    already : str
+        A method that was tried already, as it would be here.
+
+    Returns
+    -------
+    list of dict
+        JSON-ready: `method`, `epsilon` and `columns` as `simulate` gives them; or `refused`,
+        why a method does not do what is asked, or why it was not tried.
+    """
+    found = []
+    for name, asked in _list_alternatives(opened.request, options, already):
+        known: dict[str, Any] = {"method": name}
+        try:
+            _require_narrow(name, opened.request)
+            meant = replace(opened, request=check_options(asked))
+            prepared = prepare_opened(meant, read=read)
+            known["epsilon"] = float(sum(epsilon for _, epsilon in prepared.stages))
+            known["columns"] = [
+                {key: value for key, value in column.items() if key != "histogram"}
+                for column in simulate(prepared, groups)
+            ]
+        except TallyveilError as problem:
+            known["refused"] = str(problem)
+        found.append(known)
+    return found
+
+
+def _require_narrow(name: str, request: Request) -> None:
+    """Refuse to try a method that would take long."""
+    widest = WIDEST.get(name)
+    if widest and any(c.upper is None or c.upper > widest for c in request.columns):
+        raise TableError(f"Not tried: beyond an upper bound of {widest:,} it takes long.")
+
+
+def _list_alternatives(
+    request: Request, options: ReleaseOptions, already: str
+) -> list[tuple[str, ReleaseOptions]]:
+    """Other methods by name, with the options that make sense for each; epsilon stays."""
+    groups = request.strata if request.hierarchy is None else request.hierarchy.columns
+    plain = replace(
+        options,
+        epsilon=[column.epsilon for column in request.columns],
+        within=None,
+        hierarchy=None,
+        margins=None,
+        strata=None,
+        invariant=None,
+        level_weights=None,
+        keep_distribution=True,
+        keep=(*split_names(options.keep), *groups) if not request.keep_all else "all",
+        signed=False,
+        unbiased=False,
+        priority=None,
+        tradeoff=None,
+        best=False,
+        loss="absolute",
+        properties=(),
+        delta=None,
+        levels=None,
+    )
+    names = [name for name in KINDS if KINDS[name].asked_for and name != already]
+    made = []
+    for name in names:
+        asked = replace(plain, method=name)
+        if KINDS[name].keeps_distribution:
+            asked = replace(asked, priority=options.priority, tradeoff=options.tradeoff)
+        if KINDS[name].designed:
+            asked = replace(asked, loss=options.loss, properties=options.properties)
+        if name != "geometric":
+            asked = replace(asked, one_row=False)
+        made.append((name, asked))
+    return made

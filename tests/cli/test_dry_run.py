@@ -1,0 +1,200 @@
+"""`tallyveil privatize --dry-run`: what would happen, without reading a count."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tallyveil.cli.app import app
+
+BASE = ("--count", "cases", "--upper", "12", "--epsilon", "1", "--keep", "all", "--dry-run")
+
+
+def write_table(path, seed):
+    """Three states of 20 counties, with counts that depend on the seed."""
+    rows = [
+        f"{s},{s}{at},{'ab'[at % 2]},{(seed * at + ord(s)) % 12}\n"
+        for s in "NSW"
+        for at in range(20)
+    ]
+    path.write_text("state,county,kind,cases\n" + "".join(rows))
+    return path
+
+
+@pytest.fixture
+def table(tmp_path):
+    return write_table(tmp_path / "t.csv", 1)
+
+
+@pytest.fixture(autouse=True)
+def few_runs(monkeypatch):
+    monkeypatch.setattr("tallyveil.publish.simulate.SECONDS", 0.0)
+
+
+def show(*words):
+    done = CliRunner().invoke(app, ["privatize", *map(str, words)], catch_exceptions=False)
+    assert done.exit_code == 0
+    return done.stdout
+
+
+def plan(*words):
+    return json.loads(show(*words, "--json"))
+
+
+def public(found):
+    """What a dry run says that was not drawn."""
+    before = [np.trim_zeros(column["histogram"]["before"]) for column in found["simulated"]]
+    refused = [known.get("refused") for known in found["methods"]]
+    return found["epsilon"], found["stages"], found["columns"], before, refused
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("--hierarchy", "state"),
+        ("--strata", "state"),
+        ("--zero", "state = N"),
+        ("--order", "sorted"),
+    ],
+)
+def test_it_does_not_depend_on_any_count(tmp_path, words):
+    first, other = write_table(tmp_path / "a.csv", 1), write_table(tmp_path / "b.csv", 13)
+    assert public(plan(first, *BASE, *words)) == public(plan(other, *BASE, *words))
+
+
+def test_nobody_is_counted_for_microdata(tallyveil, tmp_path):
+    words = ("--by", "age", "--bins", "age=0,18,65", "--epsilon", "1", "--dry-run")
+    found = []
+    for name, ages in {"a": [3, 40, 41], "b": [70] * 500}.items():
+        path = tmp_path / f"{name}.csv"
+        path.write_text("age\n" + "".join(f"{age}\n" for age in ages))
+        found.append(public(plan(path, *words)))
+    assert found[0] == found[1]
+    done = tallyveil("privatize", path, *words, "--where", "height > 3", check=1)
+    assert "names a column that is not there" in done.stderr
+    done = tallyveil("privatize", path, *words, "--person", "id", "--rows-per-person", "2", check=1)
+    assert "no column 'id' that tells persons apart" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--count", "case"), "There is no column 'case'"),
+        (("--count", "county"), "Its type is string"),
+        (("--hierarchy", "state,planet"), "There is no column 'planet'"),
+        (("--drop", "state"), "kept and dropped"),
+        (("--categories", "N,S", "--by", "state"), "repeats the category"),
+        (("--ledger", "no.db", "--dataset", "x", "--out", "new"), "There is no ledger"),
+        (("--out", "."), "exists already"),
+    ],
+)
+def test_it_refuses_what_a_release_would_refuse(tallyveil, table, words, told):
+    given = [*BASE]
+    if "--count" in words:
+        del given[:2]
+    if "--drop" in words:
+        words = (*words, "--keep", "state")
+    done = tallyveil("privatize", table, *given, *words)
+    assert done.returncode in (1, 2)
+    assert told in done.stderr
+    real = [word for word in (*given, *words) if word != "--dry-run"]
+    if "--out" not in words:
+        real += ["--out", table.parent / "release"]
+    refused = tallyveil("privatize", table, *real)
+    assert refused.returncode == done.returncode
+    if "county" not in words:  # a release names the row, a dry run looks at none
+        assert refused.stderr == done.stderr
+
+
+def test_a_budget_that_does_not_suffice_is_found_and_not_touched(
+    tallyveil, table, ledger, history, tmp_path
+):
+    words = ("--ledger", ledger, "--dataset", "cases", "--out", tmp_path / "new")
+    given = [*BASE]
+    given[given.index("1")] = "5"
+    done = tallyveil("privatize", table, *given, *words, check=1)
+    assert "costs epsilon 5, and 2 remains of 2" in done.stderr
+    tallyveil("privatize", table, *BASE, *words, check=0)
+    assert history() == []
+    assert not (tmp_path / "new").exists()
+
+
+def test_levels_of_a_hierarchy_are_planned_and_compared(table):
+    found = plan(table, *BASE, "--hierarchy", "state")
+    (column,) = found["columns"]
+    assert [(level["level"], level["sums"]) for level in column["levels"]] == [
+        ("total", 1),
+        ("state", 3),
+    ]
+    assert all(level["half_width"] > level["deviation"] > 0 for level in column["levels"])
+    assert sum(stage["epsilon"] for stage in found["stages"]) == pytest.approx(1, abs=1e-9)
+    assert [known["method"] for known in found["methods"]] == [
+        "preserve",
+        "geometric",
+        "fair",
+        "design",
+    ]
+    for known in found["methods"]:
+        assert known["epsilon"] == 1
+        names = [part["name"] for part in known["columns"][0]["sums"]]
+        assert names == ["total", "state"]
+    shown = show(table, *BASE, "--hierarchy", "state")
+    assert "state: 3 sums, standard deviation" in shown
+    assert "hierarchy, as asked" in shown
+    assert "±" in shown
+
+
+def test_margins_are_planned_and_compared(table):
+    found = plan(table, *BASE, "--margins", "state,kind")
+    assert [level["sums"] for level in found["columns"][0]["levels"]] == [3, 2]
+    names = [part["name"] for part in found["methods"][0]["columns"][0]["sums"]]
+    assert names == ["total", "state", "kind"]
+
+
+def test_signed_counts_are_not_floored(table):
+    words = [*BASE]
+    del words[2:4]  # the upper bound
+    found = plan(table, *words, "--signed")
+    accuracy = found["columns"][0]["accuracy"]
+    assert accuracy["interval_low"][0] < 0
+    assert set(accuracy["bias"]) == {0}
+    assert found["simulated"][0]["histogram"]["from"][0] < 0
+    shown = show(table, *words, "--signed")
+    assert "counts of any sign" in shown
+
+
+def test_without_a_file_or_with_rows_nothing_is_opened(tallyveil, tmp_path):
+    shown = show(*BASE)
+    assert "neither the data nor a budget was touched" in shown
+    few = plan(tmp_path / "none.csv", *BASE, "--rows", "10")
+    assert few["columns"][0]["method"] == "geometric"
+    assert few["simulated"][0]["rows"] == 10
+    assert plan(*BASE)["columns"][0]["method"] == "preserve"
+    done = tallyveil("privatize", tmp_path / "none.csv", *BASE, check=1)
+    assert "There is no file" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_public_table_can_be_tried_instead(tallyveil, table, tmp_path):
+    public_table = write_table(tmp_path / "last_year.csv", 7)
+    found = plan(table, *BASE, "--like", public_table)
+    counts = [int(line.split(",")[3]) for line in public_table.read_text().splitlines()[1:]]
+    before = found["simulated"][0]["histogram"]["before"]
+    assert before[0] == counts.count(0)
+    assert sum(before) == 60
+    shown = show(table, *BASE, "--like", public_table)
+    assert "the public counts of last_year.csv" in shown
+    done = tallyveil("privatize", table, *BASE[:-1], "--like", public_table, "--out", "x", check=2)
+    assert "--like goes with --dry-run" in done.stderr
+
+
+def test_a_request_is_kept_only_if_it_is_accepted(tallyveil, table, tmp_path):
+    saved = tmp_path / "release.toml"
+    words = ("--save-request", saved)
+    tallyveil("privatize", table, *BASE, "--hierarchy", "planet", *words, check=1)
+    assert not saved.exists()
+    tallyveil("privatize", table, *BASE, *words, check=0)
+    assert saved.exists()
+    assert "Tried" in tallyveil("run", saved, "--dry-run", check=0).stdout
