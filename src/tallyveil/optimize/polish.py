@@ -14,6 +14,7 @@ import numpy as np
 from tallyveil.arrays import Floats
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.transport import monotone_remap
+from tallyveil.neighbours import Neighbours
 from tallyveil.optimize.constraints import Block, list_property_rows, select_rows
 from tallyveil.optimize.problem import Problem
 from tallyveil.optimize.tolerances import (
@@ -26,9 +27,16 @@ from tallyveil.optimize.tolerances import (
     SMALLEST_ENTRY,
     TIGHT_SHARE,
 )
-from tallyveil.proof.repair import repair
+from tallyveil.proof.repair import close_ratios, repair
 
-__all__ = ["find_broken_rows", "is_tight", "lift_underflow", "meets_marginals", "polish"]
+__all__ = [
+    "can_fill_both_ways",
+    "find_broken_rows",
+    "is_tight",
+    "lift_underflow",
+    "meets_marginals",
+    "polish",
+]
 
 
 def polish(problem: Problem, matrix: Floats) -> Floats:
@@ -96,6 +104,8 @@ def _repair(problem: Problem, kept: Floats) -> Floats:
         stochastic = kept / kept.sum(axis=1, keepdims=True)
         mechanism = Mechanism(stochastic, problem.query, problem.epsilon)
         return repair(mechanism, target=target).mechanism.matrix
+    if can_fill_both_ways(problem):
+        kept = _fill_both_ways(problem, kept)
     support = (kept.max(axis=0) > 0).astype(float)
     constant = support / support.sum() if target is None else target
     filled = _fill_rows(problem, kept, constant)
@@ -104,6 +114,37 @@ def _repair(problem: Problem, kept: Floats) -> Floats:
     else:
         share = _measure_ratio_share(problem, filled, constant)
     return (1 - share) * filled + share * constant[None, :]
+
+
+def can_fill_both_ways(problem: Problem) -> bool:
+    """Whether nothing but privacy of inputs and of outputs is demanded."""
+    demanded = set(problem.properties) == {"output_private"} and problem.private
+    return demanded and not (problem.delta or problem.marginals or problem.least_probability)
+
+
+def _fill_both_ways(problem: Problem, matrix: Floats) -> Floats:
+    """Raise entries to what privacy of inputs and of outputs demands, and rows to equal sums.
+
+    What a row lacks goes to its own output while that halves the differences in row sums.
+    """
+    rows, home = np.arange(len(matrix)), problem.query.home
+    closed = _close_both_ways(problem, matrix)
+    while True:
+        sums = closed.sum(axis=1)
+        raised = closed.copy()
+        raised[rows, home] += sums.max() - sums
+        raised = _close_both_ways(problem, raised)
+        if not np.ptp(raised.sum(axis=1)) <= np.ptp(sums) / 2 or np.ptp(sums) < RATIO_ROUNDING:
+            return closed
+        closed = raised
+
+
+def _close_both_ways(problem: Problem, matrix: Floats) -> Floats:
+    """The smallest matrix above this one whose neighbouring rows and columns keep the ratio."""
+    shrink = 1 / problem.growth
+    along_inputs = close_ratios(matrix, problem.query.neighbours, lambda row: row * shrink)
+    outputs = Neighbours.path(matrix.shape[1])
+    return close_ratios(along_inputs.T, outputs, lambda column: column * shrink).T
 
 
 def _fill_rows(problem: Problem, matrix: Floats, constant: Floats) -> Floats:

@@ -69,6 +69,7 @@ class Selection:
 
     folded: bool  # whether the matrix is its own mirror image
     width: int | None  # where geometric tails begin
+    cut: int | None  # beyond which entries, and every row they are in, are left out
     blocks: tuple[Block, ...]
     sums: Integers  # inputs whose row sums are written
     marginals: tuple[tuple[Marginal, Integers], ...]  # each with the outputs that it fixes
@@ -99,18 +100,20 @@ def assemble(
     width: int | None = None,
     extra: tuple[Block, ...] = (),
     *,
+    cut: bool = False,
     margin: float = 0.0,
     fold_if_mirrored: bool = True,
     scaled: bool = True,
 ) -> Assembly:
     """Build the program of `problem`, folded where it is symmetric.
 
-    Geometric tails begin at `width` (paths only; None for the whole program). `extra` rows are
-    those outside the window that an earlier solution broke; inequalities hold by `margin`, so
-    that round-off cannot break them. `scaled` brings costs to a common size; some problems are
-    solved more accurately without.
+    Geometric tails begin at `width` (paths only; None for the whole program). With `cut` there are
+    no tails: entries beyond `width` are left out, with the rows they are in, so that the program
+    asks for less than the problem does. `extra` rows are those outside the window that an earlier
+    solution broke; inequalities hold by `margin`, so that round-off cannot break them. `scaled`
+    brings costs to a common size; some problems are solved more accurately without.
     """
-    selection = select(problem, width, extra, fold_if_mirrored=fold_if_mirrored)
+    selection = select(problem, width, extra, cut=cut, fold_if_mirrored=fold_if_mirrored)
     scale_matrix = MatrixScaling(_choose_matrix_factor(problem))
     substitute = choose_substitution(problem, selection)
     scale_costs = CostScaling(_choose_cost_factor(problem) if scaled else 1.0)
@@ -134,16 +137,20 @@ def select(
     width: int | None = None,
     extra: tuple[Block, ...] = (),
     *,
+    cut: bool = False,
     fold_if_mirrored: bool = True,
 ) -> Selection:
     """Select the rows to write out, folded where symmetry is demanded or, if asked, just holds."""
     mirrored = problem.is_mirrored and fold_if_mirrored
     folded = mirrored or "symmetric" in problem.properties
+    beyond, width = (width, None) if cut else (None, width)
     blocks = [
         _drop_superfluous(block, problem, mirrored, width)
         for block in (*list_privacy_rows(problem), *list_property_rows(problem))
         if not block.rows.equal
     ]
+    if beyond is not None:
+        blocks = [_drop_beyond(block, problem, beyond) for block in blocks]
     n, m = problem.query.shape
     sums = np.arange((n + 1) // 2 if folded else n)
     outputs = np.arange((m + 1) // 2 if folded else m)
@@ -152,6 +159,7 @@ def select(
     return Selection(
         folded,
         width,
+        beyond,
         tuple(block for block in (*blocks, *extra) if len(block.rows)),
         sums,
         tuple((one, _drop_dependent(one, demanded, problem)) for one in problem.marginals),
@@ -176,6 +184,15 @@ def _drop_superfluous(block: Block, problem: Problem, mirrored: bool, width: int
     elif mirrored:
         keep &= _is_first_of_mirrored_rows(rows, problem.query.shape)
     return Block(block.name, select_rows(rows, keep))
+
+
+def _drop_beyond(block: Block, problem: Problem, cut: int) -> Block:
+    """The rows of a block that have no entry beyond `cut`."""
+    far = reductions.mark_tails(problem, cut)
+    keep = ~far[block.rows.larger]
+    if block.rows.smaller is not None:
+        keep &= ~far[block.rows.smaller]
+    return Block(block.name, select_rows(block.rows, keep))
 
 
 def _is_first_of_mirrored_rows(rows: Rows, shape: tuple[int, int]) -> Mask:
@@ -293,7 +310,9 @@ def choose_substitution(problem: Problem, selection: Selection) -> Substitution:
         chosen = reductions.mirror(chosen)
     if "fair" in problem.properties:
         chosen = reductions.share_diagonal(chosen, problem.query.home)
-    erased = mark_erased(problem)
+    erased = np.broadcast_to(mark_erased(problem), problem.query.shape)
+    if selection.cut is not None:
+        erased = erased | reductions.mark_tails(problem, selection.cut)
     return reductions.erase(chosen, erased) if erased.any() else chosen
 
 

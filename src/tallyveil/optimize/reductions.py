@@ -219,13 +219,13 @@ def share_diagonal(before: Substitution, home: Integers) -> Substitution:
     return before.then(variable)
 
 
-def erase(before: Substitution, columns: Mask) -> Substitution:
-    """Make the given outputs zero; their variables disappear."""
-    scale = np.where(columns[None, :], 0.0, before.scale)
-    kept = np.unique(before.variable[:, ~columns])
+def erase(before: Substitution, cells: Mask) -> Substitution:
+    """Make the given entries, or outputs, zero; their variables disappear."""
+    gone = np.broadcast_to(cells, before.variable.shape)
+    kept = np.unique(before.variable[~gone])
     number = np.zeros(before.size, dtype=np.int64)
     number[kept] = np.arange(len(kept))
-    return Substitution(number[before.variable], scale, len(kept))
+    return Substitution(number[before.variable], np.where(gone, 0.0, before.scale), len(kept))
 
 
 def geometric_tails(problem: Problem, width: int) -> Substitution:

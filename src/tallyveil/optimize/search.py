@@ -5,8 +5,9 @@ Three loops, from the outside in, each ended by the certified gap or by the dema
 1. *Cost scaling*: scaled costs first; costs as given only if the gap stays above
    `ACCEPTABLE_GAP`.
 2. *Windows* (paths only): the far tails are first taken to be geometric, which makes the program
-   much smaller. The bound is always for the whole program, so it tells when that cost something
-   and the window must widen; the last window is the whole program.
+   much smaller. With output privacy they are left out, and filled in afterwards. The bound is
+   always for the whole program, so it tells when that cost something and the window must widen;
+   the last window is the whole program.
 3. *Margins*: where polishing breaks a property by round-off, the broken rows are added and all
    inequalities get a little slack.
 
@@ -20,6 +21,7 @@ import math
 import time
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,14 +34,22 @@ from tallyveil.optimize.bound import bound_objective, measure_gap
 from tallyveil.optimize.conflicts import raise_conflict
 from tallyveil.optimize.constants import bound_by_constants, find_best_constant
 from tallyveil.optimize.constraints import Block
-from tallyveil.optimize.polish import find_broken_rows, is_tight, meets_marginals, polish
+from tallyveil.optimize.polish import (
+    can_fill_both_ways,
+    find_broken_rows,
+    is_tight,
+    meets_marginals,
+    polish,
+)
 from tallyveil.optimize.problem import Problem
 from tallyveil.optimize.program import WORST_CASE, Assembly, assemble
-from tallyveil.optimize.solver import Watch, round_down, solve
+from tallyveil.optimize.solver import Backend, Watch, round_down, solve
 from tallyveil.optimize.theorems import bound_by_domination
 from tallyveil.optimize.tolerances import (
     ACCEPTABLE_GAP,
     COARSE_TOLERANCE,
+    CUT_SHARE,
+    FEW_VARIABLES,
     MANY_ANSWERS,
     MAX_ROW_SUM_ERROR,
     ROW_MARGINS,
@@ -109,10 +119,10 @@ def solve_problem(problem: Problem, watch: Watch | None = None) -> Found:
             if constant.is_within(SUFFICIENT_GAP):
                 return replace(constant, attempts=tuple(attempts))
     for scaling in (True, False):
-        for window, share in _choose_windows(problem):
-            if window is None and best is not None and _is_good_enough(problem, best):
+        for window in _choose_windows(problem):
+            if window.width is None and best is not None and _is_good_enough(problem, best):
                 break
-            if window is not None and best is not None and _is_hopeless(best, share):
+            if best is not None and _is_hopeless(best, window.share):
                 continue
             found = _try_window(problem, window, scaling, watch, attempts)
             best = _choose_better(best, found)
@@ -131,15 +141,34 @@ def solve_problem(problem: Problem, watch: Watch | None = None) -> Found:
     return replace(best, attempts=tuple(attempts))
 
 
-def _choose_windows(problem: Problem) -> list[tuple[int | None, float]]:
-    """Windows to try in turn, each with the share of the tails; None is the whole program."""
+class _Window(NamedTuple):
+    """Where tails begin, None for the whole program, and whether they are cut off.
+
+    `share` is that of the tails where a wider window may follow, else 0.
+    """
+
+    width: int | None
+    share: float = 0.0
+    cut: bool = False
+
+
+def _choose_windows(problem: Problem) -> list[_Window]:
+    """Windows to try in turn; the last is the whole program.
+
+    With output privacy tails are not geometric, and multipliers of a program with such tails
+    prove nothing. There the program without tails proves the bound and, if it is small enough for
+    a vertex, gives the matrix; else that with geometric tails does.
+    """
+    whole = [_Window(None)]
     if not problem.query.neighbours.is_path or problem.delta:
-        return [(None, 0.0)]
-    if "output_private" in problem.properties:  # such optima have no geometric tails
-        return [(None, 0.0)]
+        return whole
     n, epsilon = len(problem.query.inputs), float(problem.epsilon)
-    windows = [(math.ceil(-math.log(share) / epsilon), share) for share in TAIL_SHARES]
-    return [*(pair for pair in windows if 4 * pair[0] < 3 * n), (None, 0.0)]
+    if "output_private" in problem.properties:
+        width = math.ceil(-math.log(CUT_SHARE) / epsilon)
+        cuts = [_Window(width, cut=True), _Window(width)] if can_fill_both_ways(problem) else []
+        return cuts + whole if 4 * width < 2 * n else whole
+    windows = [_Window(math.ceil(-math.log(share) / epsilon), share) for share in TAIL_SHARES]
+    return [*(window for window in windows if 4 * (window.width or 0) < 3 * n), *whole]
 
 
 def _is_good_enough(problem: Problem, best: Found) -> bool:
@@ -157,7 +186,7 @@ def _is_hopeless(best: Found, share: float) -> bool:
 
 def _try_window(
     problem: Problem,
-    window: int | None,
+    window: _Window,
     scaling: bool,
     watch: Watch | None,
     attempts: list[Attempt],
@@ -177,7 +206,7 @@ def _try_window(
             gap = best.gap if math.isfinite(best.gap) else None
             outcome = _describe(best, newly_broken)
         seconds = time.perf_counter() - start
-        attempts.append(Attempt(window, margin, scaling, gap, seconds, outcome))
+        attempts.append(Attempt(window.width, margin, scaling, gap, seconds, outcome))
         if found is None or found.feasible:
             return best
         broken = (*broken, *(block for block in newly_broken if not block.rows.equal))
@@ -186,7 +215,7 @@ def _try_window(
 
 def _solve_once(
     problem: Problem,
-    window: int | None,
+    window: _Window,
     broken: tuple[Block, ...],
     *,
     margin: float,
@@ -194,10 +223,15 @@ def _solve_once(
     watch: Watch | None,
 ) -> tuple[Found | None, list[Block], str]:
     """Solve, bound and polish one program: what was found, broken rows, or why nothing was."""
-    assembly = assemble(problem, window, broken, margin=margin, scaled=scaling)
+    assembly = assemble(
+        problem, window.width, broken, cut=window.cut, margin=margin, scaled=scaling
+    )
     large = scaling and len(problem.query.inputs) > MANY_ANSWERS
     tolerance = COARSE_TOLERANCE if large else SOLVER_TOLERANCE
-    solution = solve(assembly.program, tolerance=tolerance, watch=watch)
+    few = FEW_VARIABLES // 2 if problem.worst_case else FEW_VARIABLES
+    is_small = window.cut and assembly.program.size <= few
+    backend: Backend = "highs" if is_small else "clarabel"  # a vertex costs little there
+    solution = solve(assembly.program, backend, tolerance=tolerance, watch=watch)
     if solution.status in ("infeasible", "unbounded"):
         return None, [], f"the solver calls the program {solution.status}"
     inverted = assembly.invert(solution)
@@ -212,7 +246,7 @@ def _solve_once(
         max(bound, _bound_by_theorem(assembly, inverted.multipliers)),
         f"{solution.solver} {solution.version}",
         solution.iterations,
-        window,
+        window.width,
         not newly_broken and meets_marginals(problem, matrix),
         is_tight(problem, matrix),
     )

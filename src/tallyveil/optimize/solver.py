@@ -21,7 +21,7 @@ from scipy import sparse
 
 from tallyveil.arrays import Floats, Mask
 
-__all__ = ["Program", "Solution", "lower_bound", "round_down", "solve"]
+__all__ = ["Backend", "Program", "Solution", "lower_bound", "round_down", "solve"]
 
 Matrix: TypeAlias = Any  # a scipy.sparse matrix or array, whose stubs do not compose
 Backend = Literal["clarabel", "highs"]

@@ -33,7 +33,9 @@ __all__ = [
     "ACCEPTABLE_GAP",
     "COARSE_TOLERANCE",
     "CONFLICT_MISS",
+    "CUT_SHARE",
     "DISTRIBUTION_TOLERANCE",
+    "FEW_VARIABLES",
     "LEAST_OUTPUT_SHARE",
     "MANY_ANSWERS",
     "MAX_DROP_COST",
@@ -94,6 +96,13 @@ less where they take longest, for a gap of 5e-7 instead of 9e-8."""
 
 TAIL_SHARES = (0.03, 1e-3, 1e-6)
 """Windows to try in turn: tails begin at the distance d where e^(-epsilon d) is below these."""
+
+CUT_SHARE = 1e-9
+"""The same where tails are left out and filled in afterwards, as with output privacy."""
+
+FEW_VARIABLES = 4000
+"""Up to so many variables a program without tails is solved at a vertex, by the simplex method;
+half as many for a worst case, which takes it much longer."""
 
 ROW_MARGINS = (0.0, 1e-10, 1e-9)
 """Slack demanded of inequalities, in turn, while polishing breaks a property by round-off."""

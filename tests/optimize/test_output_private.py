@@ -1,0 +1,79 @@
+"""Output privacy on a path: small programs without tails, filled in afterwards, and the bound."""
+
+import numpy as np
+import pytest
+
+import tallyveil as tv
+from tallyveil.optimize.options import DesignOptions
+from tallyveil.optimize.polish import _fill_both_ways
+from tallyveil.optimize.problem import pose
+from tallyveil.optimize.program import assemble
+from tallyveil.optimize.search import _choose_windows, solve_problem
+from tallyveil.optimize.tolerances import CUT_SHARE
+
+SIZE = 61
+PRIORS = {
+    "even": np.ones(SIZE),
+    "falling": 0.9 ** np.arange(SIZE),
+    "bump": np.exp(-(((np.arange(SIZE) - 20) / 4.0) ** 2)),
+}
+
+
+def problem_of(prior, epsilon):
+    options = DesignOptions(prior=PRIORS[prior] / PRIORS[prior].sum(), properties="output_private")
+    return pose(tv.Query.count(SIZE - 1), epsilon, options)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("epsilon", ["1", "2", "5"])
+def test_windows_find_what_the_whole_program_finds(prior, epsilon, monkeypatch):
+    problem = problem_of(prior, epsilon)
+    assert [window.cut for window in _choose_windows(problem)] == [True, False, False]
+    found = solve_problem(problem)
+    assert found.is_within(1e-6)
+    monkeypatch.setattr("tallyveil.optimize.search._choose_windows", lambda _: [_choose(None)])
+    whole = solve_problem(problem)
+    assert found.objective == pytest.approx(whole.objective, rel=3e-6)
+    assert found.bound <= whole.objective * (1 + 1e-9)
+    made = tv.Mechanism(found.matrix, problem.query, problem.epsilon)
+    assert made.has("output_private")
+    assert made.realised_epsilon() <= float(problem.epsilon) * (1 + 1e-9)
+
+
+def _choose(width):
+    from tallyveil.optimize.search import _Window
+
+    return _Window(width)
+
+
+def test_a_cut_leaves_out_entries_and_every_row_they_are_in():
+    problem = problem_of("even", "2")
+    width = 4
+    cut = assemble(problem, width, cut=True, fold_if_mirrored=False)
+    apart = np.abs(np.subtract.outer(np.arange(SIZE), np.arange(SIZE)))
+    assert cut.program.size == (apart <= width).sum()
+    for block in cut.selection.blocks:
+        assert (apart[block.rows.larger] <= width).all()
+        assert (apart[block.rows.smaller] <= width).all()
+
+
+def test_filling_mends_what_a_solver_and_a_cut_leave():
+    problem = problem_of("even", "2")
+    apart = np.abs(np.subtract.outer(np.arange(SIZE), np.arange(SIZE)))
+    noise = np.random.default_rng(3).uniform(1, 1 + 1e-9, apart.shape)
+    start = np.where(apart <= 11, solve_problem(problem).matrix * noise, 0.0)
+    filled = _fill_both_ways(problem, start)
+    assert np.ptp(start.sum(axis=1)) > 1e-11
+    assert np.ptp(filled.sum(axis=1)) < 1e-13
+    assert np.abs(filled - start).max() < 1e-8
+    limit = float(np.exp(2.0)) * (1 + 1e-14)
+    for one, other in ((filled[1:], filled[:-1]), (filled[:, 1:], filled[:, :-1])):
+        assert (one <= limit * other).all()
+        assert (other <= limit * one).all()
+
+
+def test_wide_noise_and_further_demands_take_the_whole_program():
+    assert len(_choose_windows(problem_of("even", "0.1"))) == 1
+    options = DesignOptions(properties=("output_private", "fair"))
+    assert len(_choose_windows(pose(tv.Query.count(SIZE - 1), "5", options))) == 1
+    assert 0 < CUT_SHARE < 1e-6
