@@ -8,6 +8,7 @@ SUITE = (
     "large_ranges",
     "throughput",
     "scale",
+    "spark",
     "startup",
     "studio",
     "accuracy",

@@ -77,7 +77,7 @@ def make_counts(rows: int, seed: int) -> np.ndarray:
     return np.minimum(np.random.default_rng(seed).geometric(0.15, rows) - 1, 80)
 
 
-def write_parquet(path: Path, rows: int) -> None:
+def write_parquet(path: Path, rows: int, first: int = 0) -> None:
     """Identifiers that are all different and in no order, and counts."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -86,9 +86,9 @@ def write_parquet(path: Path, rows: int) -> None:
     with pq.ParquetWriter(path, schema) as writer:
         for start in range(0, rows, STEP):
             size = min(STEP, rows - start)
-            numbers = np.arange(start, start + size, dtype=np.uint64)
+            numbers = np.arange(first + start, first + start + size, dtype=np.uint64)
             spread = (numbers * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(1)
-            columns = [spread.astype(np.int64), make_counts(size, start)]
+            columns = [spread.astype(np.int64), make_counts(size, first + start)]
             writer.write_table(pa.table(columns, schema=schema))
 
 

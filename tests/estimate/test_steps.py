@@ -21,7 +21,7 @@ def count_digits_of(draws, words, asked):
             rows = words[draws == draw]
             rows = rows[(rows >> np.uint64(64 - bits)) == beginning] if bits else rows
             digits = (rows << np.uint64(bits)) >> np.uint64(64 - step)
-            found.append(np.bincount(digits.astype(np.int64), minlength=1 << step))
+            found.append(np.unique(digits.astype(np.int64), return_counts=True))
         return found
 
     return count
@@ -64,7 +64,7 @@ def test_equal_words_get_one_count():
     steps, found, asked = hand_out(draws, words, cells, np.array([2, 4, 3]), 3)
     assert found.tolist() == [0, 0, 0, 1, 1, 1, 1, 1, 2]
     assert steps.rows[steps.draws == 0].tolist() == [3, 5, 1]
-    assert len(asked) == 4
+    assert len(asked) == 3
 
 
 def test_a_table_of_one_row():

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,8 @@ import tallyveil as tv
 from tallyveil import spark
 from tallyveil.check.package import check_package
 from tallyveil.errors import ArgumentError, TableError, UsageError
+from tallyveil.estimate.steps import FIRST_BITS, find_bins
+from tallyveil.plans import distributed as plans
 from tallyveil.publish.transaction import publish_table
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.tables import distributed, spark_jobs, spark_staging, spark_tasks
@@ -200,6 +203,27 @@ def test_equal_hashes_of_different_labels_are_no_repeat(frame, tmp_path, monkeyp
     assert publish(frame, tmp_path / "release").data.rows == 10_000
 
 
+def test_rows_that_are_there_twice_only_once_are_refused(table, tmp_path, make_frame, monkeypatch):
+    """A table that repeats a row at one look and not at the next is refused before the debit."""
+    frame = make_frame([table.slice(0, 5000), table.slice(4999)])
+    compare = engine.SparkTable._compare
+
+    def change(self, *given):
+        frame.partitions[:] = [table]
+        compare(self, *given)
+
+    monkeypatch.setattr(engine.SparkTable, "_compare", change)
+    with pytest.raises(TableError, match="other rows"):
+        publish(frame, tmp_path / "release")
+
+
+def test_rows_in_the_order_of_their_counts_are_remarked_on(table, tmp_path, make_frame):
+    ordered = table.sort_by("cases")
+    frame = make_frame([ordered.slice(5000), ordered.slice(0, 5000)])
+    with pytest.warns(UserWarning, match="in the order of 'cases'"):
+        publish(frame, tmp_path / "release")
+
+
 def test_rows_called_total_are_asked_about(table, tmp_path, make_frame):
     wards = table["ward"].to_pylist()
     wards[6000] = "Total"
@@ -340,6 +364,39 @@ def test_preserve_keeps_its_share_for_the_distribution(frame, tmp_path):
     for column in release.receipt.columns:
         assert [stage.kind for stage in column.stages] == ["distribution", "counts"]
         assert sum(stage.epsilon for stage in column.stages) == 1
+
+
+def test_nothing_but_draws_tells_two_neighbours_apart(table, tmp_path, make_frame, monkeypatch):
+    """With draws and noise held fixed, two tables that differ by one person give one folder."""
+
+    def draw(self, counts):
+        found = {}
+        for name, (certified, matches) in self.certified.items():
+            size, rows = certified.query.shape[1], len(counts[name])
+            drawn = (np.arange(rows) * 7 % size).astype(np.uint8)
+            words = (np.arange(rows, dtype=np.uint64) + np.uint64(1)) * np.uint64(
+                0x9E3779B97F4A7C15
+            )
+            bins = np.bincount(find_bins(drawn, words), minlength=size << FIRST_BITS)
+            found[name] = (drawn, words, bins) if matches else (drawn, None, None)
+        return found
+
+    monkeypatch.setattr(plans._DrawRow, "__call__", draw)
+    monkeypatch.setattr(plans, "noisy_cumulative", lambda h, *_: np.arange(1, len(h)) * 200)
+    counts = table["cases"].to_numpy().copy()
+    counts[np.flatnonzero(counts < 40)[5]] += 1
+    pair = table, table.set_column(2, "cases", pa.array(counts))
+    folders = []
+    for number, one in enumerate(pair):
+        out = tmp_path / str(number)
+        publish(make_frame([one.slice(0, 3000), one.slice(3000)]), out)
+        assert failures(out) == []
+        files = {p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()}
+        receipt = json.loads(files.pop(Path("receipt.json")))
+        receipt = {k: v for k, v in receipt.items() if k not in ("release", "created")}
+        data = {name: content for name, content in files.items() if name.suffix == ".parquet"}
+        folders.append((sorted(files), data, receipt))
+    assert folders[0] == folders[1]
 
 
 def test_a_missing_library_is_named(monkeypatch):

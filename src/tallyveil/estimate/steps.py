@@ -22,7 +22,7 @@ from tallyveil.estimate.cells import Cells
 
 __all__ = ["FIRST_BITS", "CountDigits", "Prefix", "Steps", "find_bins", "find_steps"]
 
-WORD_BITS, FIRST_BITS, NEXT_BITS = 64, 8, 16
+WORD_BITS, FIRST_BITS, NEXT_BITS = 64, 8, 24
 """Bits of a word, of its first digit, and of the digits after it."""
 
 LAST_WORD = (1 << WORD_BITS) - 1
@@ -32,15 +32,15 @@ Words: TypeAlias = NDArray[np.uint64]
 Prefix: TypeAlias = tuple[int, int, int, int]
 """Rows of one draw whose words begin alike: the draw, the beginning, its bits, bits to count."""
 
-CountDigits: TypeAlias = Callable[[Sequence[Prefix]], Sequence[Integers]]
-"""For each prefix, how many rows have each next digit."""
+CountDigits: TypeAlias = Callable[[Sequence[Prefix]], Sequence[tuple[Integers, Integers]]]
+"""For each prefix, which next digits occur, rising, and in how many rows."""
 
 
-def find_bins(draws: NDArray[np.integer[Any]], words: Words) -> Integers:
-    """The bin of each row: its draw, then the first digit of its word."""
-    bins = draws.astype(np.int64)
+def find_bins(draws: NDArray[np.integer[Any]], words: Words) -> NDArray[np.int32]:
+    """The bin of each row: its draw, below 2^23, then the first digit of its word."""
+    bins = draws.astype(np.int32)
     bins <<= FIRST_BITS
-    bins |= (words >> np.uint64(WORD_BITS - FIRST_BITS)).view(np.int64)
+    bins |= (words >> np.uint64(WORD_BITS - FIRST_BITS)).astype(np.int32)
     return bins
 
 
@@ -116,7 +116,7 @@ def find_steps(
     while waiting := [search for search in searches if search.limit is None]:
         counted = count_digits([search.prefix for search in waiting])
         for search, digits in zip(waiting, counted, strict=True):
-            search.descend(digits)
+            search.descend(*digits)
     moved = {search.top: search.start + search.rank for search in searches}
     tops = np.array([moved.get(top, top) for top in tops.tolist()], np.int64)
     return _write_steps(searches, starts, ends, tops, cells)
@@ -131,25 +131,26 @@ class _Search:
         self.draw, self.top, self.start, self.rank = draw, top, start, top - start
         self.beginning, self.bits, self.below = 0, 0, 0
         self._step = FIRST_BITS
-        self.descend(first)
+        self.descend(np.arange(len(first)), first)
 
     @property
     def prefix(self) -> Prefix:
         """What is to be counted next."""
         return self.draw, self.beginning, self.bits, self._step
 
-    def descend(self, digits: Integers) -> None:
+    def descend(self, digits: Integers, rows: Integers) -> None:
         """Add the digit in which the rank lies."""
-        ends = self.below + np.cumsum(digits)
-        digit = int(np.searchsorted(ends, self.rank))
+        ends = self.below + np.cumsum(rows)
+        place = int(np.searchsorted(ends, self.rank))
+        digit = int(digits[place])
         self.bits += self._step
         self.beginning = (self.beginning << self._step) | digit
         if self.bits == WORD_BITS:  # equal words are not told apart
-            self.rank = int(ends[digit])
-        if self.rank == ends[digit]:
+            self.rank = int(ends[place])
+        if self.rank == ends[place]:
             shift = WORD_BITS - self.bits
             self.limit = ((self.beginning + 1) << shift) - 1
-        self.below = int(ends[digit] - digits[digit])
+        self.below = int(ends[place] - rows[place])
         self._step = min(NEXT_BITS, WORD_BITS - self.bits)
 
 

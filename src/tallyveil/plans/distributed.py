@@ -171,6 +171,12 @@ class StagedDraws:
     folder: Path | None = None
     staged: StagedRows | None = None
 
+    @staticmethod
+    def list_ordered(counts: Mapping[str, ColumnCounts]) -> list[str]:
+        """Count columns in whose order the rows of every partition stand; confidential."""
+        found = {name: cast("Any", column.values) for name, column in counts.items()}
+        return [name for name, values in found.items() if values.ordered]
+
     def open(self, place: Place | None) -> None:
         """Try the place where rows are staged, before anything is spent."""
         if place is None:
@@ -249,7 +255,7 @@ class _Shared:
         found = estimate_histogram(draws.draws)
         histogram = round_histogram(found.histogram, draws.draws.records)
 
-        def count_digits(prefixes: Any) -> list[Integers]:
+        def count_digits(prefixes: Any) -> list[tuple[Integers, Integers]]:
             return staged.count_digits(self.name, prefixes)
 
         steps = find_steps(draws.bins, found.cells, histogram, count_digits)

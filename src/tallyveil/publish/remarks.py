@@ -71,8 +71,16 @@ def _remark_on_missing(prepared: Prepared) -> str:
 def _remark_on_order(prepared: Prepared) -> str:
     """Rows sorted by a confidential count, unless a public column explains the order."""
     layout = prepared.layout
-    if layout.grouped or layout.order is not None or prepared.rows < 3 or prepared.tasks:
+    if layout.grouped or layout.order is not None or prepared.rows < 3:
         return ""
+    if prepared.tasks is not None:
+        ordered = prepared.tasks.list_ordered(prepared.counts)
+        return (
+            f"The rows of every partition stand in the order of {ordered[0]!r}, and row order is "
+            "published. Unless that order is public, sort the table by public columns first."
+            if ordered
+            else ""
+        )
     for name, column in prepared.counts.items():
         before, after = column.values[:-1], column.values[1:]
         is_ordered = bool((after >= before).all() or (after <= before).all())

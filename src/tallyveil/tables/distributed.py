@@ -67,9 +67,13 @@ class Seal(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class DistributedCounts:
-    """A column of confidential counts on other machines: its histogram, and nothing else."""
+    """A column of confidential counts on other machines: its histogram.
+
+    `ordered` says whether every partition is in the order of these counts.
+    """
 
     histogram: Integers
+    ordered: bool = False
 
     def __len__(self) -> int:
         return int(self.histogram.sum())
@@ -109,8 +113,8 @@ class StagedRows(Protocol):
 
     def count_digits(
         self, name: str, prefixes: Sequence[tuple[int, int, int, int]]
-    ) -> list[Integers]:
-        """How many rows have each next digit, for each prefix (`tallyveil.estimate.steps`)."""
+    ) -> list[tuple[Integers, Integers]]:
+        """Which next digits occur, and in how many rows (`tallyveil.estimate.steps`)."""
 
 
 class DistributedTable(Table):

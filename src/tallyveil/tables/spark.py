@@ -9,6 +9,7 @@ a task that is repeated, Spark commits one attempt.
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -98,14 +99,20 @@ class SparkTable(DistributedTable):
         histograms = {name: np.zeros(upper + 1, np.int64) for name, upper in uppers.items()}
         above = dict.fromkeys(uppers, 0)
         task = spark_tasks.Tally(dict(uppers), key)
-        for problem, counted, over, mark in spark_jobs.collect_results(self._select(uppers), task):
+        rules: dict[str, list[tuple[bool, bool, bool]]] = {name: [] for name in uppers}
+        results = spark_jobs.collect_results(self._select(uppers), task)
+        for problem, counted, over, seen, mark in results:
             spark_tasks.require_counts(problem)
             for name, own in counted.items():
                 histograms[name] += own
                 above[name] += over[name]
+                rules[name].append(seen[name])
             self.marks[0] = (self.marks[0] + mark) & MASK
         self.tallied = int(next(iter(histograms.values())).sum())
-        return {name: (DistributedCounts(found), above[name]) for name, found in histograms.items()}
+        return {
+            name: (DistributedCounts(found, _is_ordered(rules[name])), above[name])
+            for name, found in histograms.items()
+        }
 
     def inspect_labels(self, names: Sequence[str], keys: Sequence[str]) -> LabelFacts:
         """Look at the public columns `names`; refuse two rows with the same labels of `keys`."""
@@ -135,14 +142,16 @@ class SparkTable(DistributedTable):
         return {name: _join_totals(own) for name, own in found.items()}
 
     def _compare(self, keys: Sequence[str], suspects: Any) -> None:
-        """Refuse rows whose hashes and labels are the same."""
+        """Refuse rows whose hashes and labels are the same, and rows that are there only once."""
         task = spark_tasks.Compare(tuple(keys), suspects.tobytes(), self.key)
-        seen: dict[tuple[str, ...], int] = {}
+        seen: Counter[tuple[int, tuple[str, ...]]] = Counter()
         for own in spark_jobs.collect_results(self._select(keys), task):
-            for labels, often in own.items():
-                seen[labels] = seen.get(labels, 0) + often
+            seen.update(own)
         if max(seen.values(), default=0) > 1:
             raise describe_repeat("A row", keys)
+        often = Counter(number for number, _ in seen)
+        if any(often[number] < 2 for number in suspects.tolist()):
+            refuse_changed()  # what was seen twice is no longer there twice
 
     def try_folder(self, folder: Path) -> None:
         """Make sure that executors can write to a folder, and run this very program."""
@@ -203,6 +212,12 @@ class SparkTable(DistributedTable):
         return self.frame.select(*quoted)
 
 
+def _is_ordered(rules: Sequence[tuple[bool, bool, bool]]) -> bool:
+    """Whether all partitions rise, or all fall, and some counts differ."""
+    rises, falls, differs = zip(*rules, strict=True)
+    return (all(rises) or all(falls)) and any(differs)
+
+
 def _join_totals(
     parts: Sequence[tuple[str | None, int, tuple[str, ...]]],
 ) -> tuple[str | None, int]:
@@ -210,6 +225,16 @@ def _join_totals(
     seen = {label for _, _, labels in parts for label in labels}
     total = next((total for total, _, _ in parts if total is not None), None)
     return (total if len(seen) > 1 else None), max((levels for _, levels, _ in parts), default=1)
+
+
+def _add_counts(parts: Sequence[tuple[Any, Any] | None]) -> tuple[Integers, Integers]:
+    """Values and how often they occur, from several parts of a table."""
+    held = [part for part in parts if part is not None]
+    values = np.concatenate([values for values, _ in held])
+    present, at = np.unique(values, return_inverse=True)
+    rows = np.zeros(len(present), np.int64)
+    np.add.at(rows, at, np.concatenate([rows for _, rows in held]))
+    return present.astype(np.int64), rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,17 +272,12 @@ class StagedFrame:
 
     def count_digits(
         self, name: str, prefixes: Sequence[tuple[int, int, int, int]]
-    ) -> list[Integers]:
-        """How many rows have each next digit, for each prefix."""
+    ) -> list[tuple[Integers, Integers]]:
+        """Which next digits occur, and in how many rows, for each prefix."""
         at = self.columns.index(name)
         task = spark_staging.CountDigits(self.files, at, tuple(prefixes))
-        totals = [np.zeros(1 << step, np.int64) for *_, step in prefixes]
-        for parts in spark_jobs.collect_numbers(self.table.frame, task, len(self.files)):
-            for total, part in zip(totals, parts, strict=True):
-                if part is not None:
-                    digits, rows = part
-                    total[digits.astype(np.int64)] += rows
-        return totals
+        parts = spark_jobs.collect_numbers(self.table.frame, task, len(self.files))
+        return [_add_counts(own) for own in zip(*parts, strict=True)]
 
     def cut_parts(self) -> list[tuple[tuple[int, int, int, int], ...]]:
         """For each part of the published table (file, batch, first row, last row) in order."""

@@ -11,13 +11,14 @@ import pickle
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tallyveil.arrays import Integers, count_values
+from tallyveil.arrays import Integers, Mask, count_values
 from tallyveil.tables.arrow import ArrowTable
 from tallyveil.tables.arrow_write import write_pieces
 from tallyveil.tables.base import CountArray
@@ -30,6 +31,9 @@ __all__ = ["CountDigits", "Draw", "Publish", "StagedFile", "read_draws"]
 
 DRAW = np.dtype(np.uint16)
 """How a draw is staged."""
+
+FEW = 8
+"""Bits that every prefix has at the least."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,6 @@ class CountDigits(Task):
 
     def run(self, batches: Batches) -> Iterator[Mapping[str, Any]]:
         """Give, for each prefix, which digits occur and how often."""
-        draws = np.array([prefix[0] for prefix in self.prefixes])
         found: list[list[Any]] = [[] for _ in self.prefixes]
         columns = [f"draw{self.column}", f"word{self.column}"]
         for batch in batches:
@@ -129,14 +132,23 @@ class CountDigits(Task):
                     drawn, words = read_draws(row, self.column)
                     if words is None:
                         continue
-                    rows = np.flatnonzero(np.isin(drawn, draws))
-                    self._count(drawn[rows], words[rows], found)
+                    self._count(drawn, words, found)
         joined = [
             np.unique(np.concatenate(own), return_counts=True) if own else None for own in found
         ]
         yield {"result": pickle.dumps(joined)}
 
+    @cached_property
+    def _wanted(self) -> Mask:
+        """Whether rows with each draw, and each beginning of a word, may be counted."""
+        found = np.zeros((1 << 8 * DRAW.itemsize, 1 << FEW), dtype=bool)
+        for draw, beginning, bits, _ in self.prefixes:
+            found[draw, beginning >> (bits - FEW)] = True
+        return found
+
     def _count(self, drawn: CountArray, words: Hashes, found: list[list[Any]]) -> None:
+        rows = np.flatnonzero(self._wanted[drawn, (words >> np.uint64(64 - FEW)).view(np.int64)])
+        drawn, words = drawn[rows], words[rows]
         for at, (draw, beginning, bits, step) in enumerate(self.prefixes):
             own = words[drawn == draw]
             own = own[own >> np.uint64(64 - bits) == np.uint64(beginning)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -74,11 +75,15 @@ class Task:
 def _write_row(row: Mapping[str, Any]) -> Any:
     import pyarrow as pa
 
-    columns = {
-        name: pa.array([value], pa.int64() if isinstance(value, int) else pa.large_binary())
-        for name, value in row.items()
-    }
-    return pa.record_batch(columns)
+    def wrap(value: Any) -> Any:
+        if isinstance(value, int):
+            return pa.array([value], pa.int64())
+        ends = np.array([0, len(value)], np.int32)
+        return pa.Array.from_buffers(
+            pa.binary(), 1, [None, pa.py_buffer(ends), pa.py_buffer(value)]
+        )
+
+    return pa.record_batch({name: wrap(value) for name, value in row.items()})
 
 
 def wrap_batch(batch: Any) -> ArrowTable:
@@ -100,6 +105,7 @@ class Tally(Task):
         use_key(self.key)
         histograms = {name: np.zeros(upper + 1, np.int64) for name, upper in self.uppers.items()}
         above, mark = dict.fromkeys(self.uppers, 0), 0
+        orders = {name: _Order() for name in self.uppers}
         problem = None
         for batch in batches:
             table = wrap_batch(batch)
@@ -113,8 +119,28 @@ class Tally(Task):
             for name, column in counts.items():
                 histograms[name] += count_values(column.values, len(histograms[name]))
                 above[name] += column.above
+                orders[name].add(column.values)
             mark += mark_counts({name: column.values for name, column in counts.items()})
-        yield {"result": pickle.dumps((problem, histograms, above, mark))}
+        rules = {name: order.rules for name, order in orders.items()}
+        yield {"result": pickle.dumps((problem, histograms, above, rules, mark))}
+
+
+class _Order:
+    """Whether counts rise, fall and differ from row to row, batch after batch."""
+
+    def __init__(self) -> None:
+        self.rules = (True, True, False)
+        self.last = np.zeros(0, np.uint8)
+
+    def add(self, counts: CountArray) -> None:
+        """Look at the next batch."""
+        joined = np.concatenate([self.last, counts])
+        before, after = joined[:-1], joined[1:]
+        rises, falls, differs = self.rules
+        rises = rises and bool((after >= before).all())
+        falls = falls and bool((after <= before).all())
+        self.rules = rises, falls, differs or bool((after != before).any())
+        self.last = joined[-1:]
 
 
 def mark_counts(counts: Mapping[str, CountArray]) -> int:
@@ -217,18 +243,18 @@ class Compare(Task):
     key: int
 
     def run(self, batches: Batches) -> Iterator[Mapping[str, Any]]:
-        """Give the labels of the suspicious rows of the partition, each at most twice."""
+        """Give the hashes and labels of suspicious rows of the partition, and how often."""
         use_key(self.key)
         suspects = np.frombuffer(self.suspects, np.uint64)
-        seen: dict[tuple[str, ...], int] = {}
+        seen: Counter[tuple[int, tuple[str, ...]]] = Counter()
         for batch in batches:
             table = wrap_batch(batch)
-            rows = np.flatnonzero(np.isin(hash_rows(table, self.keys), suspects))
+            hashes = hash_rows(table, self.keys)
+            rows = np.flatnonzero(np.isin(hashes, suspects))
             if not len(rows):
                 continue
             columns = [np.array(table.labels(name), dtype=object)[rows] for name in self.keys]
-            for labels in zip(*columns, strict=True):
-                seen[labels] = min(seen.get(labels, 0) + 1, 2)
+            seen.update(zip(hashes[rows].tolist(), zip(*columns, strict=True), strict=True))
         yield {"result": pickle.dumps(seen)}
 
 
