@@ -17,6 +17,9 @@ from tallyveil.publish import transaction
 from tallyveil.tables import arrow_file, plain
 from tallyveil.tables.identity import FileIdentity
 
+LIMITS = arrow_file.BATCH_ROWS, plain.SMALLEST
+"""From which length on files are streamed; engines change it."""
+
 
 class FixedEntropy(tv.SeededNotPrivate):
     """A seed that passes for random bits of the operating system, in these tests only."""
@@ -142,6 +145,7 @@ def compare_forms(pair, options, place, build=None):
     Both have the same paths, one after the other: nothing but the table tells them apart.
     """
     found = []
+    arrow_file.BATCH_ROWS, plain.SMALLEST = LIMITS
     for columns in pair:
         place.mkdir(parents=True)
         table = build(columns, place / "table") if build else columns

@@ -19,12 +19,17 @@ KINDS = {
     "delta, disjoint": {**TWO, "delta": "1e-3", "disjoint": ["cases", "tests"]},
     "design": {**WIDE, "method": "design", "delta": "0.01", "loss": "squared"},
     "one row": {**FEW, "contributions": 3, "one_row": True},
+    "one row, private upper": {
+        **{**FEW, "contributions": 3, "one_row": True},
+        **{"upper": "auto", "upper_epsilon": 1},
+    },
     "several rows": {**FEW, "contributions": 3, "neighbours": "change_one"},
     "strata": {**WIDE, "strata": "state"},
     "hierarchy": {**WIDE, "hierarchy": "region,state"},
     "sums": {**WIDE, "hierarchy": "region,state", "keep_distribution": False, "invariant": "total"},
     "margins": {**WIDE, "margins": "state,half"},
     "zero": {**FEW, "zero": ["county = 7", "county = 14 and half = a"]},
+    "zero, hierarchy": {**WIDE, "hierarchy": "region,state", "zero": "county = 7"},
     "nested": {**TWO, "nested": "tests,cases", "method": "preserve"},
     "unbiased": {**WIDE, "unbiased": True, "method": "preserve"},
     "signed": {**FEW, "upper": None, "signed": True},
@@ -38,7 +43,7 @@ KINDS = {
     "workbook": {**FEW, "format": "xlsx"},
     "stata": {**FEW, "format": "dta"},
     "parquet": {**FEW, "format": "parquet"},
-    "exact account": {**WIDE, "dataset": "exact"},
+    "exact account": {**FEW, "dataset": "exact"},
     "zcdp account": {**TWO, "dataset": "zcdp"},
 }
 """What each kind of release asks for; those with a dataset are paid for from a ledger."""

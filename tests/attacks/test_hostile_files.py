@@ -5,6 +5,7 @@ it. The program must end by itself with exit code 1 or 2, within 5 seconds of pr
 500 MB of memory, and say why in its own words.
 """
 
+import gzip
 import hashlib
 import io
 import json
@@ -12,6 +13,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import zipfile
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
@@ -174,7 +177,7 @@ QUICK = (
     *("one column.csv", "a sparse ptable.csv"),
     *("an epsilon with an exponent", "a long histogram", "old stages that take long"),
     *("a receipt that is a pipe", "a receipt that is a device", "hundreds of millions of rows"),
-    *("pages of zeros", "zeros", "rows of two"),
+    *("pages of zeros", "zeros", "rows of two", "many packed rows", "many sheet rows"),
 )  # of every kind the dearest, in every run
 
 
@@ -208,9 +211,11 @@ def honest(tmp_path_factory):
     pq.write_table(table, place / "t.parquet")
     feather.write_feather(table, place / "t.feather")
     (place / "t.csv").write_text("place,cases\n" + "".join(f"p{k},{k % 7}\n" for k in range(60)))
+    options = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1}
     for kind in ("csv", "parquet", "feather"):
-        options = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1}
         tv.privatize(place / f"t.{kind}", out=place / kind, **options)
+    for kind in ("csv.gz", "csv.zst", "xlsx", "dta"):
+        tv.privatize(place / "t.csv", out=place / kind, format=kind, **options)
     return place
 
 
@@ -305,6 +310,49 @@ def long_strings():
     return buffer.getvalue()
 
 
+def packed(packing, rows):
+    """A few kilobytes that unpack to very many rows."""
+
+    def make():
+        import pyarrow as pa
+
+        content = b"place,cases\n" + b"1,1\n" * rows
+        if packing == "gzip":
+            return gzip.compress(content)
+        sink = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(sink, packing) as stream:
+            stream.write(content)
+        return sink.getvalue().to_pybytes()
+
+    return make
+
+
+def many_sheet_rows(folder):
+    """A workbook whose sheet has a million more rows than the receipt states."""
+    path, buffer = folder / "data.xlsx", io.BytesIO()
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name.endswith("sheet1.xml"):
+                end = content.index(b"</sheetData>")
+                more = b"<row><c><v>1</v></c><c><v>1</v></c></row>" * 1_000_000
+                content = content[:end] + more + content[end:]
+            new.writestr(name, content)
+    path.write_bytes(buffer.getvalue())
+
+
+def long_stata():
+    """A file of more than a million rows."""
+    import pandas as pd
+    import pyreadstat
+
+    zeros = np.zeros(1_200_000, dtype=np.int8)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "data.dta")
+        pyreadstat.write_dta(pd.DataFrame({"place": zeros, "cases": zeros}), path)
+        return path.read_bytes()
+
+
 def make_pipe(name):
     def change(folder):
         (folder / name).unlink()
@@ -373,6 +421,13 @@ FOLDERS = {
         "zeros": replace_data("data.arrow", feather_of(50_000_000, "zstd")),
         "noise": replace_data("data.arrow", lambda: b"ARROW1" + os.urandom(10**6) + b"ARROW1"),
     },
+    "csv.gz": {"rows without end": replace_data("data.csv.gz", packed("gzip", 90_000_000))},
+    "csv.zst": {
+        "many packed rows": replace_data("data.csv.zst", packed("zstd", 8_000_000)),
+        "noise": replace_data("data.csv.zst", lambda: b"\x28\xb5\x2f\xfd" + os.urandom(10**6)),
+    },
+    "xlsx": {"many sheet rows": many_sheet_rows},
+    "dta": {"a million rows": replace_data("data.dta", long_stata)},
 }
 CASES = [(kind, name) for kind, cases in FOLDERS.items() for name in cases]
 

@@ -88,6 +88,7 @@ COUNTED = {  # options for a table with one row per category
     "one row": {"keep": "all", "contributions": 2, "one_row": True},
     "strata": {"keep": "all", "strata": "sex,area", "order": "sorted"},
     "margins": {"keep": "all", "margins": "sex,area", "order": "sorted"},
+    "zeros, sums": {"keep": "all", "zero": "area = e and sex = f", "hierarchy": "area"},
     "signed": {"keep": "all", "upper": None, "signed": True, "zero": "area = e and sex = f"},
     "unbiased, no upper": {"keep": "all", "upper": None, "method": "preserve", "unbiased": True},
     "a wide range": {"keep": "all", "upper": 10**7, "unbiased": True},

@@ -11,6 +11,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.check.ledger import check_ledger
 from tallyveil.documents.receipt import MOST_COMPOSED, Receipt
+from tallyveil.plans import prepare
 from tallyveil.tables.persons import identify_persons
 from tallyveil.tables.source import read_table
 
@@ -142,6 +143,28 @@ def test_words_that_cannot_be_written_cost_nothing(tmp_path):
         with pytest.raises(tv.UsageError, match="'zero' has a character that cannot be written"):
             tv.privatize(FRAME, zero=zero, **COMMON, **account)
     assert not book.account("cases").debits
+
+
+@pytest.mark.parametrize("found", [1, 2, 60, 1001])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"contributions": 3, "one_row": True},
+        {"strata": "state"},
+        {"unbiased": True, "best": True, "method": "preserve"},
+        {"zero": "county = 7", "tradeoff": "1/3"},
+        {"format": "xlsx", "epsilon": "1e-6"},
+    ],
+    ids="-".join,
+)
+def test_wherever_a_private_bound_falls_the_folder_checks(asked, found, tmp_path, monkeypatch):
+    """What was debited is carried out: the stage that searched was charged as one row's noise."""
+    search = prepare.find_upper
+    monkeypatch.setattr(prepare, "find_upper", lambda *given: search(*given) and found)
+    frame = FRAME.assign(state=FRAME.county % 5)
+    wanted = {**COMMON, "upper": "auto", "upper_epsilon": 1, **asked}
+    tv.privatize(frame, out=tmp_path / "r", **wanted)
+    assert passes(tmp_path / "r")
 
 
 @pytest.mark.parametrize("often", [700, 1000, 10**6])

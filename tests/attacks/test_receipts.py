@@ -45,7 +45,6 @@ FREE = {  # names, times and remarks: whose they are, not what they promise
     "table.row_order",
     "table.encoding",
     "table.where",
-    "table.counted_by",
 }
 
 
@@ -59,7 +58,7 @@ def folders(tmp_path_factory):
 
 
 MADE_AGAIN = ("receipt.json", "METHODOLOGY.html", "datapackage.json")
-SHARES = 4
+SHARES = 8
 """In every run one in so many places of a receipt is forged; in the long run all are."""
 
 
@@ -132,7 +131,7 @@ def general(path) -> str:
 def test_no_change_of_a_receipt_that_means_something_passes(folders, tmp_path, name):
     """Of every kind of release a share of the places, another one of each."""
     share = None if name == "preserve" else (list(KINDS).index(name), SHARES)
-    assert forge_everything(folders / name, tmp_path, most=2, share=share) > 20
+    assert forge_everything(folders / name, tmp_path, most=2, share=share) > 10
 
 
 @pytest.mark.slow

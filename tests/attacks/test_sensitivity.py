@@ -53,6 +53,7 @@ OPTIONS = {
     "weights": {**PLACE, "hierarchy": "state", "level_weights": [1, 5, 1]},
     "margins": {**PLACE, "margins": "state,half", "contributions": 2},
     "zeros": {**PLACE, "zero": "place = p0", "method": "preserve"},
+    "zeros, sums": {**PLACE, "zero": "place = p0", "hierarchy": "region,state"},
     "nested": {**TWO, "nested": "tests,cases", "contributions": 2, "method": "preserve"},
     "disjoint": {**TWO, "disjoint": ["cases", "tests"], "contributions": 3, "method": "preserve"},
     "disjoint, changed": {

@@ -396,7 +396,7 @@ def test_somebody_elses_files_are_bounded(tmp_path):
     with pytest.raises(TableError, match="far more"):
         unpack(pack(b"0" * 50_000_000, ".zst"), ".zst", 1000)
     made = release(make_book(GOOD, tmp_path / "c.xlsx")).data.to_bytes()
-    assert read_released_excel(made).rows == 40
+    assert read_released_excel(made, 40).rows == 40
     for name, part in (
         ("xl/vbaProject.bin", b"x"),
         ("xl/worksheets/sheet2.xml", b"<x/>"),
@@ -406,7 +406,7 @@ def test_somebody_elses_files_are_bounded(tmp_path):
         with zipfile.ZipFile(content, "a") as parts:
             parts.writestr(name, part)
         with pytest.raises(TableError, match="parts that a release never has"):
-            read_released_excel(content.getvalue())
+            read_released_excel(content.getvalue(), 40)
 
 
 def test_a_released_workbook_holds_values_and_says_nothing_of_itself(tmp_path):
@@ -417,7 +417,7 @@ def test_a_released_workbook_holds_values_and_says_nothing_of_itself(tmp_path):
         buffer = io.BytesIO()
         book.save(buffer)
         with pytest.raises(TableError, match=r"holds a formula|says more of itself|never has"):
-            read_released_excel(buffer.getvalue())
+            read_released_excel(buffer.getvalue(), 40)
     parts = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(made)) as old, zipfile.ZipFile(parts, "w") as new:
         for name in old.namelist():
@@ -425,7 +425,7 @@ def test_a_released_workbook_holds_values_and_says_nothing_of_itself(tmp_path):
             cell = b"<f>1+1</f><v>2</v>"
             new.writestr(name, text.replace(b"<v>3</v>", cell) if "sheet1" in name else text)
     with pytest.raises(TableError, match="holds a formula"):
-        read_released_excel(parts.getvalue())
+        read_released_excel(parts.getvalue(), 40)
 
 
 def test_a_form_says_what_is_wrong():

@@ -188,7 +188,8 @@ def _check_budget(receipt: Receipt) -> str:
         fits = not delta or (column.method in WITH_DELTA and receipt.multiplier == 1)
         require(fits, f"{column.name} has a delta that its method or unit cannot have")
         for stage in column.stages if receipt.version > 1 else column.stages[-1:]:
-            cost = stage.certified_epsilon * (1 if column.kind.together else receipt.multiplier)
+            together = column.kind.together and stage.kind == COUNTS  # not the search for a bound
+            cost = stage.certified_epsilon * (1 if together else receipt.multiplier)
             require(stage.epsilon == cost, f"{stage.name} costs another amount than it says")
     slack = f" and delta {receipt.delta}" if receipt.delta else ""
     return f"stages and columns add up to epsilon {receipt.epsilon}{slack}"

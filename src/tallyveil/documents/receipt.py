@@ -280,6 +280,8 @@ class Receipt:
         table = TableRecord.from_dict(data["table"], version)
         if table.other and not table.counted_by and table.row_order != ROW_ORDERS["categories"]:
             raise PackageError("The receipt names a cell for other categories without any.")
+        if version > 1:
+            _require_order(table)
         if not columns or not all(c.above in ABOVE for c in columns):
             raise PackageError("The receipt has no columns, or states a bound that does not exist.")
         sums = SumsRecord.from_dict(data["hierarchy"]) if "hierarchy" in data else None
@@ -308,6 +310,16 @@ class Receipt:
             strata,
             "" if version == 1 else _read_fingerprint(data["program"]["fingerprint"]),
         )
+
+
+def _require_order(table: TableRecord) -> None:
+    """Raise a `PackageError` unless rows stand in a known order, counted ones by what is there."""
+    known = table.row_order in ROW_ORDERS.values()
+    if table.counted_by:
+        known = table.row_order == ROW_ORDERS["categories"]
+        known = known and table.counted_by == table.published_unchanged
+    if not known:
+        raise PackageError("The receipt counts rows by other columns than it publishes.")
 
 
 def _require_public(

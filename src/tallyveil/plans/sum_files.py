@@ -139,7 +139,9 @@ class SumsRecord:
         sizes = (*(int(level["sums"]) for level in levels), int(data["rows"]))
         free = tuple(int(size) for size in data.get("not_structural_zeros", ()))
         made = cls(request, sizes, int(data.get("exact_rows", 0)), free)
-        if made.to_dict() != dict(data):
+        named = tuple(name for margin in request.margins for name in margin)
+        odd = request.margins and (named != request.columns or request.keep_distribution)
+        if made.to_dict() != dict(data) or odd:
             raise PackageError("The receipt's hierarchy contradicts itself.")
         return made
 

@@ -50,9 +50,10 @@ def convert_table(table: Table, wanted: str | None) -> Table:
 
 
 def _list_texts(table: Table, name: str) -> tuple[str, ...]:
-    """Give a column as a text file writes it."""
-    texts = getattr(table, "texts", None)
-    return tuple(table.labels(name) if texts is None else texts(name))
+    """Give a column as a text file writes it, equal texts once: whichever way they were read."""
+    texts, known = getattr(table, "texts", None), dict[str, str]()
+    found = table.labels(name) if texts is None else texts(name)
+    return tuple(known.setdefault(str(text), str(text)) for text in found)
 
 
 def _list_cells(table: Table, name: str, kind: str) -> list[Any]:

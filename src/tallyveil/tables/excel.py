@@ -48,7 +48,7 @@ PARTS = {
 }
 """The parts of a workbook that is written here."""
 
-CORE = "docProps/core.xml"
+CORE, DATA = "docProps/core.xml", "xl/worksheets/sheet1.xml"
 NO_DATES = (
     '<cp:coreProperties xmlns:cp="http://schemas.openxmlformats.org/package/2006/metadata/'
     'core-properties"/>'
@@ -112,10 +112,11 @@ def read_excel(source: Path | bytes, form: Form) -> ExcelTable:
     return _read_sheet(_choose_sheet(book, form.sheet), form)
 
 
-def read_released_excel(content: bytes) -> ExcelTable:
-    """Read a workbook that somebody else released; it must have the parts we write, no others."""
+def read_released_excel(content: bytes, rows: int) -> ExcelTable:
+    """Read a workbook of so many rows that somebody else released, with the parts we write."""
     openpyxl = _import_openpyxl()
-    book = _open(openpyxl, content, LARGEST_UNPACKED + UNPACKED_EACH * len(content), PARTS)
+    most = LARGEST_UNPACKED + UNPACKED_EACH * len(content)
+    book = _open(openpyxl, content, most, PARTS, rows + 1)
     if book.sheetnames != [SHEET]:
         raise TableError("A released workbook has one sheet.")
     table = _read_sheet(book[SHEET], Form())
@@ -124,7 +125,9 @@ def read_released_excel(content: bytes) -> ExcelTable:
     return table
 
 
-def _open(openpyxl: Any, raw: bytes, most: int, parts: set[str] | None = None) -> Any:
+def _open(
+    openpyxl: Any, raw: bytes, most: int, parts: set[str] | None = None, rows: int = 0
+) -> Any:
     """Open a workbook after its parts were measured."""
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as packed:
@@ -135,6 +138,8 @@ def _open(openpyxl: Any, raw: bytes, most: int, parts: set[str] | None = None) -
                 raise TableError("The released workbook has parts that a release never has.")
             if parts is not None and any(b"<!" in packed.read(name) for name in names):
                 raise TableError("The released workbook declares something of its own.")
+            if parts is not None and packed.read(DATA).count(b"<row") != rows:
+                raise TableError("The released workbook has other than the stated rows.")
             if parts is not None and packed.read(CORE) != NO_DATES.encode():
                 raise TableError("The released workbook says more of itself than a release does.")
         with warnings.catch_warnings():

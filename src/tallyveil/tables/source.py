@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 import unicodedata
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -54,7 +56,7 @@ BEGINNINGS = (
 )
 """How files begin that are not text, the ending they should have, and what they are."""
 
-UNPACKED_LEAST, UNPACKED_EACH = 64 * 2**20, 30
+UNPACKED_LEAST, UNPACKED_EACH = 32 * 2**20, 20
 """Bytes that somebody else's text may unpack to, and how many more for each of its own."""
 
 LONG_RELEASE = 2 << 20
@@ -134,16 +136,34 @@ def read_released(
     if ending == ".xlsx" and not packing:
         from tallyveil.tables.excel import read_released_excel
 
-        return read_released_excel(content)
+        return read_released_excel(content, rows)
     if ending in STATISTICS_ENDINGS and not packing:
         from tallyveil.tables.statistics import read_released_statistics
 
         return read_released_statistics(path, ending, rows)
     if ending not in TEXT_ENDINGS:
         raise TableError(f"{path.name!r} is not a kind of table that is released.")
+    long = None
     if packing:
         content = unpack(content, packing, UNPACKED_LEAST + UNPACKED_EACH * len(content))
-    return _wrap_text(_parse(content, delimiter, Form(), encoding, rows), packing)
+        long = None if labels else _open_unpacked(content, delimiter, encoding)
+    read = _parse(content, delimiter, Form(), encoding, rows) if long is None else long
+    return _wrap_text(read, packing)
+
+
+def _open_unpacked(content: bytes, delimiter: str, encoding: str) -> Table | None:
+    """Open unpacked text, if it is long and plain, from a file that goes with the table."""
+    if len(content) < LONG_RELEASE:
+        return None
+    with tempfile.NamedTemporaryFile(delete=False) as file:
+        file.write(content)
+    path = Path(file.name)
+    table = open_plain(path, delimiter, encoding)
+    if table is None:
+        path.unlink()
+    else:
+        weakref.finalize(table, path.unlink, missing_ok=True)
+    return table
 
 
 def _open_released(

@@ -1,0 +1,71 @@
+"""What a database says while it works through confidential rows is never repeated."""
+
+import importlib.util
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import tallyveil as tv
+
+SECRET = "Anna-Schmidt"
+QUIET = "may quote data and is not shown"
+MISUSED = {  # functions and types that quote what they cannot read
+    "duckdb": (
+        *("CAST(name AS INTEGER)", "error(name)", "strptime(name, '%Y')", "json(name)"),
+        *("(SELECT name FROM held, range(2))", "name::ENUM('a')", "name::UUID", "from_hex(name)"),
+        *("regexp_matches(name, '(' || name)", "date_part(name, DATE '2020-01-01')"),
+        *("date_trunc(name, DATE '2020-01-01')", "timezone(name, now())", "format('{:d}', name)"),
+        *("printf('%d', name)", "make_timestamp(n, n, 99, n, n, n)"),
+    ),
+    "postgresql": (
+        *("name::regclass", "name::regtype", "name::regproc", "name::regrole", "nextval(name)"),
+        *("name::int", "current_setting(name)", "date_part(name, now())", "name::json"),
+        *(
+            "date_trunc(name, now())",
+            "to_tsvector(name::regconfig, 'x')",
+            "now() AT TIME ZONE name",
+        ),
+        *("encode('a'::bytea, name)", "has_table_privilege(name, 'SELECT')"),
+        *("pg_get_serial_sequence(name, 'x')", "query_to_xml(name, true, true, '')"),
+    ),
+}
+HELD = f"CREATE TABLE held AS SELECT CAST('{SECRET}' AS text) AS name, 1 AS n"
+
+
+@pytest.fixture(scope="module")
+def duck(tmp_path_factory):
+    path = tmp_path_factory.mktemp("duck") / "held.db"
+    with duckdb.connect(path) as database:
+        database.execute(HELD)
+    return f"duckdb:{path}"
+
+
+@pytest.fixture(scope="module")
+def server():
+    path = Path(__file__).parents[1] / "budget" / "server.py"
+    spec = importlib.util.spec_from_file_location("words_server", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.require_server()
+    running = module.Server()
+    running.execute("postgres", HELD)
+    yield running
+    running.stop()
+
+
+@pytest.mark.parametrize("kind", MISUSED)
+def test_no_value_is_quoted(kind, request):
+    if kind == "duckdb":
+        address = request.getfixturevalue("duck")
+    else:
+        address = request.getfixturevalue("server").network_address("postgres")
+    for asked in MISUSED[kind]:
+        query = f"SELECT {asked} AS found, n FROM held"
+        with pytest.raises(tv.TableError) as refused:
+            tv.privatize(address, query=query, count="n", keep="all", upper=9, epsilon=1)
+        assert QUIET in str(refused.value), asked
+        chain = refused.value
+        while chain is not None:  # also with --debug, which shows causes
+            assert SECRET.lower() not in str(chain).lower(), asked
+            chain = chain.__cause__ or (None if chain.__suppress_context__ else chain.__context__)
