@@ -21,6 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="small sizes; installs no peer")
     parser.add_argument("--out", type=Path, default=Path("results") / "benchmarks")
     parser.add_argument("--homicides", type=Path, help="CSV with a column MURDER, for accuracy")
+    parser.add_argument("--rows", type=int, help="rows of the largest table, for scale")
     given = parser.parse_args(arguments)
     unknown = set(given.names) - set(SUITE)
     if unknown:
@@ -30,6 +31,8 @@ def main(arguments: list[str] | None = None) -> int:
         words = ["--json", str(given.out / f"{name}.json")] + ["--quick"] * given.quick
         if name == "accuracy" and given.homicides:
             words += ["--homicides", str(given.homicides)]
+        if name == "scale" and given.rows:
+            words += ["--rows", str(given.rows)]
         print(f"\n== {name}", flush=True)
         if import_module(f"benchmarks.{name}").main(words):
             missed.append(name)

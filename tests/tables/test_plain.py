@@ -211,3 +211,13 @@ def test_cells_that_a_spreadsheet_runs_are_found_among_others(tmp_path, cell, en
     assert isinstance(table, PlainFile)
     assert find_formulas(table, table.names) == ["area"]
     assert find_formulas(read_table(write(path)), table.names) == []
+
+
+@pytest.mark.parametrize("name", HEADER.split(","))
+def test_labels_are_encoded_block_by_block_as_the_careful_reader_does(tmp_path, monkeypatch, name):
+    path = write(tmp_path / "cases.csv")
+    careful = read_delimited(path).codes(name)
+    monkeypatch.setattr(PlainFile, "load", None)  # the table is never read as a whole
+    found = read_table(path).codes(name)
+    assert found.labels == careful.labels
+    assert np.array_equal(found.codes, careful.codes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,10 +16,12 @@ from tallyveil.cli.common import (
     refuse_others,
     write_data,
 )
-from tallyveil.cli.released import Cells, Source, is_wide, read_cells, read_source
+from tallyveil.cli.released import Released, Source, is_wide, open_released, read_source
 from tallyveil.cli.totals import print_totals
 
 if TYPE_CHECKING:
+    from tallyveil.arrays import Floats
+    from tallyveil.cli.released import GiveCells
     from tallyveil.prior import Prior
 
 __all__ = ["EXAMPLE", "command"]
@@ -145,7 +146,7 @@ def command(
     file = made.table if folder is not None else file
     assert file is not None  # a folder without a receipt was refused
     _interpret_column(
-        read_cells(file, delimiter, encoding),
+        open_released(file, delimiter, encoding),
         made,
         prior=belief,
         confidence=confidence,
@@ -208,7 +209,7 @@ def _draw_bars(
 
 
 def _interpret_column(
-    cells: Cells,
+    released: Released,
     source: Source,
     *,
     prior: Prior,
@@ -218,35 +219,21 @@ def _interpret_column(
 ) -> None:
     """Add low, high and standard error of one column to the table, and its total."""
     from tallyveil.errors import ArgumentError, TableError, UsageError
-    from tallyveil.reading.interpret import interpret
 
-    column = source.column
-    if column is None or column not in cells.columns:
-        known = "Columns: " + ", ".join(cells.columns) + "."
+    column, names = source.column, released.table.names
+    if column is None or column not in names:
+        known = "Columns: " + ", ".join(names) + "."
         raise ArgumentError("--column", "name a column of the table", column, known)
-    try:
-        values = [float(cell) for cell in cells.columns[column]]
-    except ValueError:
-        raise TableError(f"Column {column!r} must hold one released number in every row.") from None
-    if not values:
+    values = released.read_numbers(column)
+    if not len(values):
         raise TableError("The table has no rows.")
-    found = interpret(source.mechanism, values, prior, confidence, **source.know(confidence))
-    free = [True] * len(values) if source.free is None else source.free.tolist()
-    if len(free) != len(values):
+    if source.free is not None and len(source.free) != len(values):
         raise UsageError("Structural zeros are known of the release's own table: name its FOLDER.")
-
-    def write(numbers: Any, form: str) -> list[str]:
-        return [format(x, form) if drawn else "0" for x, drawn in zip(numbers, free, strict=True)]
-
-    added = {
-        f"{column}_low": write(found.low, "g"),
-        f"{column}_high": write(found.high, "g"),
-        f"{column}_standard_error": write(found.standard_error, ".6g"),
-    }
-    drawn = [value for value, is_drawn in zip(values, free, strict=True) if is_drawn]
+    kind, give = _look_up(source, values, prior, confidence)
+    drawn = values if source.free is None else values[source.free]
     totals = _estimate_totals(source, drawn, confidence)
-    summary = {"rows": len(values), "kind": found.kind, "confidence": confidence, **totals}
-    _show_column(cells, added, summary, target, as_json=as_json)
+    summary = {"rows": len(values), "kind": kind, "confidence": confidence, **totals}
+    _show_column(released, column, give, summary, target, as_json=as_json)
 
 
 def _interpret_wide(
@@ -255,17 +242,10 @@ def _interpret_wide(
     """The same for a column whose range is too wide for a matrix."""
     from tallyveil.publish.reopen import read_receipt
     from tallyveil.publish.totals import estimate_rows, estimate_total
-    from tallyveil.tables.source import read_published
 
     name, found = estimate_rows(folder, confidence, column=column)
     total = asdict(estimate_total(folder, confidence=confidence, column=name))
     facts = read_receipt(folder).table
-    table = read_published(folder / facts.file, facts.delimiter, facts.encoding)
-    added = {
-        f"{name}_low": [f"{one.low:.15g}" for one in found],
-        f"{name}_high": [f"{one.high:.15g}" for one in found],
-        f"{name}_standard_error": [f"{one.standard_error:.6g}" for one in found],
-    }
     mean = {part: total[part] / len(found) for part in total if part != "groups"}
     summary = {
         "rows": len(found),
@@ -274,33 +254,70 @@ def _interpret_wide(
         "total": total,
         "mean": {**mean, "groups": len(found)},
     }
-    cells = Cells({name: table.labels(name) for name in table.names}, facts.delimiter)
-    _show_column(cells, added, summary, target, as_json=as_json)
+
+    def give(rows: slice) -> list[list[str]]:
+        return [
+            [f"{one.low:.15g}" for one in found[rows]],
+            [f"{one.high:.15g}" for one in found[rows]],
+            [f"{one.standard_error:.6g}" for one in found[rows]],
+        ]
+
+    released = open_released(folder / facts.file, facts.delimiter, facts.encoding)
+    _show_column(released, name, give, summary, target, as_json=as_json)
 
 
 def _show_column(
-    cells: Cells,
-    added: Mapping[str, list[str]],
+    released: Released,
+    column: str,
+    give: GiveCells,
     summary: dict[str, Any],
     target: Path | None,
     *,
     as_json: bool,
 ) -> None:
-    """Write the table with the columns added, and say its total."""
-    text = Cells({**cells.columns, **added}, cells.delimiter).to_text()
+    """Write the table with low, high and standard error beside a column, and say its total."""
+    added = [f"{column}_{word}" for word in ("low", "high", "standard_error")]
     if target is not None:
-        target.write_text(text, encoding="utf-8", newline="\n")
+        with target.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(released.write(added, give))
     if as_json:
         print_json({**summary, "out": None if target is None else str(target)})
     elif target is None:
-        write_data(text)
+        for text in released.write(added, give):
+            write_data(text)
     else:
         rows = summary["rows"]
         out.print(f"Written to {target}: {rows} rows with {', '.join(added)}.", markup=False)
         out.print(_totals_in_words(summary), markup=False)
 
 
-def _estimate_totals(source: Source, values: list[float], confidence: float) -> dict[str, Any]:
+def _look_up(
+    source: Source, values: Floats, prior: Prior, confidence: float
+) -> tuple[str, GiveCells]:
+    """The kind of interval, and what gives low, high and standard error of some rows as text.
+
+    Every value is interpreted once; a structural zero is certain.
+    """
+    import numpy as np
+
+    from tallyveil.reading.interpret import interpret
+
+    known = np.unique(values)
+    found = interpret(source.mechanism, known, prior, confidence, **source.know(confidence))
+    columns = ((found.low, "g"), (found.high, "g"), (found.standard_error, ".6g"))
+    texts = [np.array([format(x, form) for x in numbers], object) for numbers, form in columns]
+
+    def give(rows: slice) -> list[list[str]]:
+        places = np.searchsorted(known, values[rows])
+        cells = [text[places] for text in texts]
+        if source.free is not None:
+            cells = [np.where(source.free[rows], cell, "0") for cell in cells]
+        return [cell.tolist() for cell in cells]
+
+    return found.kind, give
+
+
+def _estimate_totals(source: Source, values: Floats, confidence: float) -> dict[str, Any]:
     """Total and mean of the true answers, None where there is no estimate."""
     from tallyveil.errors import InfeasibleError
 

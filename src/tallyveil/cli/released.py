@@ -4,42 +4,70 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tallyveil.cli.common import errors
 
 if TYPE_CHECKING:
-    from tallyveil.arrays import Mask
+    from tallyveil.arrays import Floats, Mask
     from tallyveil.documents.records import ColumnRecord
     from tallyveil.mechanism import Mechanism
     from tallyveil.plans.adding import Adder
     from tallyveil.reading.unbiased import Estimate
+    from tallyveil.tables.base import Table
 
-__all__ = ["Cells", "Source", "is_wide", "read_cells", "read_source"]
+__all__ = ["Released", "Source", "is_wide", "open_released", "read_source"]
 
 MATCHED = (
     "note: this release handed out counts by rank after the draw. What is said here follows from "
     "the certified draw and from which draws became which counts, which the receipt states."
 )
+GiveCells: TypeAlias = Callable[[slice], list[list[str]]]
+"""Gives the cells of further columns, for some rows."""
+
 TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt")
 
 
 @dataclass(frozen=True)
-class Cells:
-    """A table as text: the cells of every column, and what separates them."""
+class Released:
+    """A released table and what separates its cells; a long one is read batch by batch."""
 
-    columns: dict[str, Sequence[str]]
+    table: Table
     delimiter: str
 
-    def to_text(self) -> str:
-        """The table as CSV with one line ending."""
+    def read_numbers(self, column: str) -> Floats:
+        """The released numbers of a column, one for every row."""
+        import numpy as np
+
+        from tallyveil.errors import TableError
+
+        found = [np.zeros(0)]
+        for batch in self.table.select([column]).batches():
+            codes = batch.codes(column)
+            try:
+                numbers = np.array([float(label) for label in codes.labels])
+            except ValueError:
+                rule = f"Column {column!r} must hold one released number in every row."
+                raise TableError(rule) from None
+            found.append(numbers[codes.codes])
+        return np.concatenate(found)
+
+    def write(self, added: Sequence[str], give: GiveCells) -> Iterator[str]:
+        """The table as CSV with one line ending, piece by piece, with further columns."""
+        yield self._write_rows([(*self.table.names, *added)])
+        start = 0
+        for batch in self.table.batches():
+            cells = [batch.labels(name) for name in self.table.names]
+            cells += give(slice(start, start + batch.rows))
+            yield self._write_rows(zip(*cells, strict=True))
+            start += batch.rows
+
+    def _write_rows(self, rows: Iterable[Sequence[str]]) -> str:
         text = io.StringIO()
-        writer = csv.writer(text, delimiter=self.delimiter, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows(zip(*self.columns.values(), strict=True))
+        csv.writer(text, delimiter=self.delimiter, lineterminator="\n").writerows(rows)
         return text.getvalue()
 
 
@@ -67,7 +95,7 @@ class Source:
         sets = published_sets(self.record, self.mechanism, confidence)
         return {"sets": sets, "open_end": self.record.above == "top_code"}
 
-    def estimate_total(self, values: list[float], confidence: float) -> Estimate:
+    def estimate_total(self, values: Floats, confidence: float) -> Estimate:
         """The total of the true answers."""
         import numpy as np
 
@@ -80,7 +108,7 @@ class Source:
             raise InfeasibleError("Parts of a column that is nested or in strata cannot be added.")
         if self.adder is None:
             return estimate_total(self.mechanism, values, confidence)
-        return self.adder.add(np.array(values, dtype=np.int64), confidence)
+        return self.adder.add(values.astype(np.int64), confidence)
 
 
 def read_source(path: Path, column: str | None, *, strict: bool) -> Source:
@@ -140,13 +168,12 @@ def is_wide(folder: Path, column: str | None) -> bool:
     return len(named) == 1 and named[0].upper + 1 > WIDEST_PICTURE
 
 
-def read_cells(file: Path, delimiter: str | None, encoding: str) -> Cells:
-    """The cells of a released table by column, as text."""
+def open_released(file: Path, delimiter: str | None, encoding: str) -> Released:
+    """Open a released table."""
     from tallyveil.tables.source import read_published
 
     mark = "\t" if delimiter == "tab" else delimiter or _guess_delimiter(file)
-    table = read_published(file, mark, encoding)
-    return Cells({name: table.labels(name) for name in table.names}, mark)
+    return Released(read_published(file, mark, encoding), mark)
 
 
 def _guess_delimiter(file: Path) -> str:

@@ -168,8 +168,18 @@ class PlainFile(FileTable):
         return np.concatenate([batch.counts(name) for batch in self.batches()])
 
     def codes(self, name: str) -> Codes:
-        """Encode the cells of a column; the table is read into memory."""
-        return self.load().codes(name)
+        """Encode the cells of a column, in the order in which they occur first."""
+        code_of: dict[str, int] = {}
+        found = []
+        for batch in self.batches():
+            cells = batch.text(name)
+            codes, rows = cells.number()
+            order = np.argsort(rows)
+            labels = cells.take(rows[order]).decode(self.encoding)
+            numbers = np.empty(len(rows), np.int64)
+            numbers[order] = [code_of.setdefault(label, len(code_of)) for label in labels]
+            found.append(numbers[codes])
+        return Codes(np.concatenate(found), np.array(list(code_of), dtype=object))
 
     def type_of(self, name: str) -> str:
         """Give the Frictionless type of a column; a column of names is known by its first block."""
