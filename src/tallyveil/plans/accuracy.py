@@ -63,7 +63,7 @@ FARTHEST = 2 * 10**5
 FARTHEST_ADDED = 10**6
 """Without an upper bound, parts of a matched table are added up to this count."""
 
-REACH, FARTHEST_NOISE = 40, 10**7
+REACH, FARTHEST_NOISE = 40, 2 * 10**6
 """Noise farther than this many times 1/epsilon, or than this, is left out of figures."""
 
 ALL_STATED = 100

@@ -24,6 +24,7 @@ from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric, CertifiedNoise
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.loss import loss_name
+from tallyveil.plans.accuracy import FARTHEST_NOISE, REACH
 from tallyveil.plans.choice import choose_method
 from tallyveil.plans.margin_sums import MarginSums, make_margins
 from tallyveil.plans.methods import Independent, Levels, Method, Preserve, count_cells
@@ -47,6 +48,10 @@ ROWS_PER_COUNT = 5
 
 STAIRCASE_FROM, WIDEST_STAIRCASE = 2, 1000
 """Staircase noise is used from this epsilon of all moves together, and up to this upper bound."""
+
+
+LEAST_OPEN_RATE = Fraction(REACH, FARTHEST_NOISE)
+"""Smallest epsilon of noise on counts in a wide range or none: figures cover all of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,11 +218,17 @@ def _plan_open(
     request: Request, name: str, epsilon: Fraction, rows: int | None, upper: int
 ) -> _Made:
     """Geometric noise without bounds, and public thresholds for the distribution."""
+
+    def draw_from(rate: Fraction) -> CertifiedNoise:
+        if rate < LEAST_OPEN_RATE:  # figures would leave out noise that is drawn
+            rule = f"leave the counts at least {float(LEAST_OPEN_RATE):g} where their range is wide"
+            hint = f"Use a larger epsilon, or an upper bound of at most {WIDE:,}."
+            raise ArgumentError("epsilon", rule, got=f"{float(rate):g}", hint=hint)
+        return certify_noise(rate)
+
     if name == "preserve":
-        return _make_preserve(
-            request, certify_noise, epsilon, rows, count_cells(upper), upper=upper
-        )
-    return _make_independent(certify_noise(epsilon), upper=upper)
+        return _make_preserve(request, draw_from, epsilon, rows, count_cells(upper), upper=upper)
+    return _make_independent(draw_from(epsilon), upper=upper)
 
 
 def _make_preserve(
