@@ -33,7 +33,7 @@ import numpy as np
 from benchmarks.measure import Bar, Result, Table, conduct, options
 
 USERS, SECONDS = 20, 120
-BUDGET, COST = 30, "0.1"
+BUDGET, COST = 5, "0.1"
 PAGES = ("/", "/publish", "/check", "/design", "/read", "/ledger", "/learn", "/learn/bias")
 SPENT = "does not cover this release"
 

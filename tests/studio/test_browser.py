@@ -238,7 +238,10 @@ def test_nothing_is_kept_in_the_browser_or_said_in_addresses(page, context, serv
     assert not [url for url in asked if "cases" in url or "county" in url]
 
 
-PAGES = ("/", "/publish", "/check", "/read", "/design", "/ledger", "/learn", "/learn/epsilon")
+PAGES = (
+    *("/", "/publish", "/check", "/read", "/design", "/ledger", "/learn", "/learn/epsilon"),
+    *("/learn/solvers", "/learn/distribution", "/learn/composition"),
+)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

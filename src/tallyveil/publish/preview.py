@@ -19,7 +19,7 @@ from tallyveil.plans.methods import count_cells
 from tallyveil.plans.optimality import predict_release
 from tallyveil.plans.plan import ColumnPlan, plan_column, plan_search
 from tallyveil.plans.prepare import open_table, prepare_opened
-from tallyveil.plans.prepared import Opened, Prepared
+from tallyveil.plans.prepared import Opened
 from tallyveil.plans.sum_files import SumsRecord, describe_levels
 from tallyveil.publish.simulate import (
     INVENTED_ROWS,
@@ -37,7 +37,7 @@ from tallyveil.request.slack import charge_delta
 from tallyveil.request.unit import charge_columns
 from tallyveil.tables.counts import read_counts
 
-__all__ = ["Preview", "preview_prepared", "preview_release", "preview_table", "remark_on_cost"]
+__all__ = ["Preview", "preview_labels", "preview_release", "preview_table", "remark_on_cost"]
 
 ABOUT_LABELS = (
     *("by", "person", "rows_per_person", "where", "categories", "bins", "other", "drop", "order"),
@@ -138,8 +138,13 @@ def preview_table(
     return seen if tried is None else _try_out(seen, *tried, read)
 
 
-def preview_prepared(prepared: Prepared) -> Preview:
-    """What is known once the table was read, of its public columns: how a hierarchy is measured."""
+def preview_labels(table: Path | str, options: ReleaseOptions) -> Preview:
+    """Plan from the labels of a table's public columns, which say how a hierarchy is measured.
+
+    No count is read.
+    """
+    opened = open_table(table, options)
+    prepared = prepare_opened(opened, read=read_invented(opened.request))
     asked = prepared.request
     known = tuple(
         {"name": plan.name, "method": plan.method_name, "why": plan.why, "upper": plan.upper}

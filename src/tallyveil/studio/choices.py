@@ -11,27 +11,23 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tallyveil.loss import parse_loss
 from tallyveil.request.kinds import ASKED_FOR
 from tallyveil.request.options import FILE, ReleaseOptions
-from tallyveil.request.request import ABOVE
-from tallyveil.request.tradeoff import PRIORITIES
-from tallyveil.request.unit import NEIGHBOURS
 from tallyveil.studio.errors import RefusedError, name_options
-from tallyveil.tables.categories import read_column_lists
-from tallyveil.tables.convert import FORMATS
 
 __all__ = [
     "FORM",
     "OFFERED",
     "OWN_MECHANISM",
-    "VALUES",
     "Place",
     "check_folder_name",
     "explain",
+    "list_values",
     "make_options",
     "read_choices",
 ]
@@ -47,15 +43,6 @@ OFFERED: Mapping[str, Field[Any]] = {
 }
 FORM = tuple(name for name, field in OFFERED.items() if field.metadata["panel"] == FILE)
 """The choices that say how the file of the table is written."""
-
-VALUES: Mapping[str, Sequence[str]] = {
-    "priority": tuple(PRIORITIES),
-    "neighbours": NEIGHBOURS,
-    "above": ABOVE,
-    "order": ("input", "sorted"),
-    "format": FORMATS,
-}
-"""The choices that are one of a few words."""
 
 KINDS: Mapping[str, tuple[type, ...]] = {
     "text": (str,),
@@ -87,6 +74,23 @@ class Place:
     dataset: str | None = None
     mechanism: str | None = None
     report: str | None = None
+
+
+@cache
+def list_values() -> Mapping[str, Sequence[str]]:
+    """The choices that are one of a few words; what knows them is loaded when they are shown."""
+    from tallyveil.request.request import ABOVE
+    from tallyveil.request.tradeoff import PRIORITIES
+    from tallyveil.request.unit import NEIGHBOURS
+    from tallyveil.tables.convert import FORMATS
+
+    return {
+        "priority": tuple(PRIORITIES),
+        "neighbours": NEIGHBOURS,
+        "above": ABOVE,
+        "order": ("input", "sorted"),
+        "format": FORMATS,
+    }
 
 
 def explain(field: Field[Any]) -> str:
@@ -176,6 +180,8 @@ def _names(given: Mapping[str, Any], name: str) -> Sequence[str]:
 
 def _read_categories(text: str, private: str, several: bool) -> Any:
     """The public list: lines such as sex = f, m by column, others as a file in a private folder."""
+    from tallyveil.tables.categories import read_column_lists
+
     lines = [line for line in text.splitlines() if line.strip()]
     if several and all("=" in line for line in lines):
         parts = [[part.strip() for part in line.split("=", 1)] for line in lines]

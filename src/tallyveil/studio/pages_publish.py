@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
-import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +24,6 @@ from tallyveil.studio.choices import (
 )
 from tallyveil.studio.drafts import Draft
 from tallyveil.studio.errors import RefusedError
-from tallyveil.studio.guard import RELEASE_POLICY
 from tallyveil.studio.state import Studio, read_body
 from tallyveil.studio.uploads import TABLE_ENDINGS, find_ending
 from tallyveil.studio.wording import LOSSES, SENTENCES
@@ -57,9 +54,6 @@ def publish_routes(studio: Studio) -> list[Route]:
         Route("/tables", steps.upload, methods=["PUT"]),
         Route("/tables/demo", steps.demo, methods=["POST"]),
         Route("/tables/folder", steps.choose, methods=["POST"]),
-        Route("/publish/{draft}/zip", steps.download),
-        Route("/publish/{draft}/page", steps.show_page),
-        Route("/publish/{draft}/report", steps.show_report),
         Route("/publish/{draft}/mechanism", steps.receive_mechanism, methods=["PUT"]),
         Route("/publish/{draft}/{step}", steps.step),
         Route("/publish/{draft}/values", steps.values, methods=["POST"]),
@@ -326,39 +320,6 @@ class _Steps:
         job = self.studio.jobs.find(request.path_params["job"])
         return JSONResponse({"cancelled": job.cancel()})
 
-    def _released(self, request: Request) -> Path:
-        draft = self._draft(request)
-        if draft.job is None or draft.job.state != "done":
-            raise RefusedError(404, "Nothing was released here yet.")
-        return Path(draft.job.result["folder"])
-
-    async def download(self, request: Request) -> Response:
-        folder = self._released(request)
-        content = await self.studio.run(_pack, folder)
-        headers = {"content-disposition": f'attachment; filename="{_plain(folder.name)}.zip"'}
-        return Response(content, media_type="application/zip", headers=headers)
-
-    async def show_page(self, request: Request) -> Response:
-        from tallyveil.documents.files import METHODOLOGY
-
-        folder = self._released(request)
-        if not (folder / METHODOLOGY).is_file():  # of several levels, the least private one's
-            folder = min(folder.glob("level-1-*"), default=folder)
-        return await self._show_file(folder / METHODOLOGY)
-
-    async def show_report(self, request: Request) -> Response:
-        """The comparison with the truth, for the publisher who asked for it."""
-        folder = self._released(request)
-        return await self._show_file(folder.with_name(f"{folder.name} CONFIDENTIAL.html"))
-
-    async def _show_file(self, place: Path) -> Response:
-        try:
-            content = await self.studio.run(place.read_bytes)
-        except OSError:
-            raise RefusedError(404, "The release is no longer in its folder.") from None
-        headers = {"content-security-policy": RELEASE_POLICY}
-        return Response(content, media_type="text/html", headers=headers)
-
 
 def read_confidence(given: dict[str, Any]) -> float:
     """The confidence in a message, 95 % unless it says another."""
@@ -380,20 +341,3 @@ def _keep_form(choices: dict[str, Any]) -> dict[str, Any]:
     if set(choices) - set(FORM):
         raise RefusedError(400, "Only how the file is written can be said here.")
     return choices
-
-
-def _plain(name: str) -> str:
-    return "".join(c if c.isascii() and (c.isalnum() or c in " .()-_") else "_" for c in name)
-
-
-def _pack(folder: Path) -> bytes:
-    """The files of a release as a zip."""
-    packed = io.BytesIO()
-    try:
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            for path in sorted(folder.rglob("*")):
-                if path.is_file():
-                    archive.write(path, Path(folder.name, path.relative_to(folder)))
-    except OSError:
-        raise RefusedError(404, "The release is no longer in its folder.") from None
-    return packed.getvalue()

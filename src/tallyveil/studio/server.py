@@ -28,9 +28,10 @@ from tallyveil.studio.pages_check import check_routes
 from tallyveil.studio.pages_design import design_routes
 from tallyveil.studio.pages_ledger import ledger_routes
 from tallyveil.studio.pages_publish import publish_routes
+from tallyveil.studio.pages_released import released_routes
 from tallyveil.studio.state import Studio
 from tallyveil.studio.uploads import Uploads
-from tallyveil.studio.workers import Workers
+from tallyveil.studio.workers import EndedError, Workers
 
 __all__ = ["build_app", "make_studio", "run_studio"]
 
@@ -82,6 +83,7 @@ def build_app(studio: Studio, port: int) -> Guard:
         routes=[
             Route("/", start),
             Route("/budget", budget),
+            *released_routes(studio),
             *publish_routes(studio),
             *check_routes(studio),
             *design_routes(studio),
@@ -97,8 +99,9 @@ def build_app(studio: Studio, port: int) -> Guard:
 
 def _warm(studio: Studio) -> None:
     """What the first pages need, while the browser opens."""
-    studio.workers.warm()
-    studio.list_releases()
+    with suppress(EndedError):  # closed before it was open
+        studio.workers.warm()
+        studio.list_releases()
 
 
 async def _break(request: Request, problem: Exception) -> Response:

@@ -17,7 +17,7 @@ from starlette.templating import Jinja2Templates
 from tallyveil.budget.entries import shown_rational
 from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import LedgerError
-from tallyveil.studio.choices import VALUES, explain
+from tallyveil.studio.choices import explain, list_values
 from tallyveil.studio.drafts import Drafts
 from tallyveil.studio.errors import RefusedError
 from tallyveil.studio.jobs import Jobs
@@ -56,7 +56,7 @@ class Studio:
         self.jobs, self.drafts = Jobs(self.workers), Drafts(self.uploads)
         self.templates = Jinja2Templates(Path(__file__).with_name("templates"))
         self.templates.env.filters |= {"plain": escape_controls, "explain": explain}
-        self.templates.env.globals["values"] = VALUES
+        self.templates.env.globals["list_values"] = list_values
         self._threads = ThreadPoolExecutor(64, thread_name_prefix="studio")
 
     async def run(self, work: Any, *given: Any) -> Any:

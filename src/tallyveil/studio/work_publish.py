@@ -19,12 +19,11 @@ from tallyveil.errors import TallyveilError
 from tallyveil.exact import exact_epsilon
 from tallyveil.plans.methods import count_cells
 from tallyveil.plans.plan import ROWS_PER_COUNT
-from tallyveil.plans.prepare import prepare
 from tallyveil.plans.prepared import Prepared
 from tallyveil.publish.demo_table import counts_of, demo_csv
 from tallyveil.publish.preview import (
     Preview,
-    preview_prepared,
+    preview_labels,
     preview_release,
     remark_on_cost,
 )
@@ -75,10 +74,10 @@ def preview(
 
 
 def _look_ahead(options: ReleaseOptions, place: Place, rows: int | None) -> Preview:
-    """The plan, from the options alone; only where public labels decide is the table read."""
+    """The plan, from the options alone; where public labels decide, they are read, and no count."""
     if options.hierarchy is None and options.margins is None:
         return preview_release(options, rows)
-    return preview_prepared(prepare(Path(place.table), options))
+    return preview_labels(Path(place.table), options)
 
 
 def find_epsilon(

@@ -97,7 +97,7 @@ function stepAccuracy() {
       const { true_count: counts, interval_low: low, interval_high: high } = first.accuracy;
       band($("band"), { counts, low, high }, `${first.name}: of 100 rows with a true count, at least 95 are released inside the band.${first.matched ? " Before they are matched to the distribution." : ""}`);
     } else $("band").replaceChildren();
-    $("sums").replaceChildren(...(first.sums?.length ? [make("p", {}, `Sums of ${first.name}, before they are made whole numbers that add up:`),
+    $("sums").replaceChildren(...(first.sums?.length ? [make("p", {}, `Sums of ${first.name}, planned from the public labels of your table, before they are made whole numbers that add up:`),
       table(["level", "sums", "standard deviation", "95 % within"], first.sums.map((one) => [one.level, one.sums.toLocaleString("en"), number(one.deviation), `± ${number(one.half_width)}`]), [1, 2, 3])] : []));
     showLeft(seen.epsilon);
   }
@@ -195,10 +195,10 @@ function stepRelease() {
       ...result.remarks.map((text) => make("p", { class: "warning" }, text)),
       make("p", { class: "promise" }, result.promise),
       make("p", {}, result.entry ? `Paid by ${result.entry}, debited before the draw.` : "No ledger keeps count of this release."),
-      make("h3", {}, "The check, line by line"), findings(result.findings),
-      make("h3", {}, "The same on the command line"), make("pre", { tabindex: "0" }, result.command), copier(result.command, "Copy"),
-      make("h3", {}, "The same in Python"), make("pre", { tabindex: "0" }, result.python), copier(result.python, "Copy"),
-      make("h3", {}, "Another release?"), make("p", {}, "Releases of the same data add up: another one costs again."),
+      make("h2", { class: "small" }, "The check, line by line"), findings(result.findings),
+      make("h2", { class: "small" }, "The same on the command line"), make("pre", { tabindex: "0" }, result.command), copier(result.command, "Copy"),
+      make("h2", { class: "small" }, "The same in Python"), make("pre", { tabindex: "0" }, result.python), copier(result.python, "Copy"),
+      make("h2", { class: "small" }, "Another release?"), make("p", {}, "Releases of the same data add up: another one costs again."),
     ].filter(Boolean));
     const again = make("button", { type: "button", class: "quiet" }, "Plan another release of this table");
     onPress(again, async () => location.assign((await post(`${base}/again`)).next));
