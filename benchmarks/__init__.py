@@ -3,6 +3,7 @@
 SUITE = (
     "sampling",
     "design",
+    "uneven",
     "preserve",
     "certification",
     "large_ranges",
