@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tallyveil as tv
-from tallyveil.plans import prepare
+from tallyveil.plans import prepared
 from tallyveil.publish import transaction
 from tallyveil.tables import arrow_file, plain
 from tallyveil.tables.identity import FileIdentity
@@ -56,11 +56,11 @@ def fixed(monkeypatch):
     monkeypatch.setattr(transaction.uuid, "uuid4", lambda: "one-name")
     monkeypatch.setattr(transaction, "datetime", FixedTime)
     monkeypatch.setattr(
-        prepare.Prepared, "clamp_to", lambda self, plan: np.zeros(self.rows, dtype=np.int64)
+        prepared.Prepared, "clamp_to", lambda self, plan: np.zeros(self.rows, dtype=np.int64)
     )
-    find = prepare.find_upper
+    find = prepared.find_upper
     monkeypatch.setattr(
-        prepare, "find_upper", lambda counts, *rest: find(np.zeros_like(counts) + 3, *rest)
+        prepared, "find_upper", lambda counts, *rest: find(np.zeros_like(counts) + 3, *rest)
     )
 
 

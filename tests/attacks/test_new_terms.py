@@ -11,7 +11,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.check.ledger import check_ledger
 from tallyveil.documents.receipt import MOST_COMPOSED, Receipt
-from tallyveil.plans import prepare
+from tallyveil.plans import prepared
 from tallyveil.tables.persons import identify_persons
 from tallyveil.tables.source import read_table
 
@@ -159,8 +159,8 @@ def test_words_that_cannot_be_written_cost_nothing(tmp_path):
 )
 def test_wherever_a_private_bound_falls_the_folder_checks(asked, found, tmp_path, monkeypatch):
     """What was debited is carried out: the stage that searched was charged as one row's noise."""
-    search = prepare.find_upper
-    monkeypatch.setattr(prepare, "find_upper", lambda *given: search(*given) and found)
+    search = prepared.find_upper
+    monkeypatch.setattr(prepared, "find_upper", lambda *given: search(*given) and found)
     frame = FRAME.assign(state=FRAME.county % 5)
     wanted = {**COMMON, "upper": "auto", "upper_epsilon": 1, **asked}
     tv.privatize(frame, out=tmp_path / "r", **wanted)

@@ -12,7 +12,7 @@ import tallyveil as tv
 from tallyveil.budget.ledger import Ledger
 from tallyveil.check.package import check_package
 from tallyveil.errors import PackageError, TableError, UsageError
-from tallyveil.plans import prepare
+from tallyveil.plans import prepared
 from tallyveil.publish import transaction
 
 FORK = multiprocessing.get_context("fork")
@@ -168,13 +168,13 @@ def test_plans_that_cannot_be_carried_out_cost_nothing(tmp_path, ledger, options
     assert sorted(p.name for p in tmp_path.iterdir()) == ["budget.db"]
 
 
-@pytest.mark.parametrize("found", [1, 40, prepare.CEILING])
+@pytest.mark.parametrize("found", [1, 40, prepared.CEILING])
 @pytest.mark.parametrize("method", ["auto", "preserve", "geometric"])
 @pytest.mark.parametrize("epsilon", ["0.5", "700"])
 def test_a_private_bound_can_be_carried_out_wherever_it_falls(
     tmp_path, monkeypatch, found, method, epsilon
 ):
-    monkeypatch.setattr(prepare, "find_upper", lambda *_: found)
+    monkeypatch.setattr(prepared, "find_upper", lambda *_: found)
     tv.privatize(
         COUNTS, upper="auto", upper_epsilon=1, epsilon=epsilon, method=method,
         out=tmp_path / "out", entropy=None,

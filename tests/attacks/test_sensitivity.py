@@ -17,7 +17,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedGeometric, CertifiedMechanism, CertifiedNoise
-from tallyveil.plans import prepare
+from tallyveil.plans import prepared
 
 ROWS = 24
 SEXES, AREAS = ["f", "m"], ["n", "e", "s", "w"]
@@ -114,8 +114,8 @@ class Spy:
 
 @pytest.fixture
 def spy(monkeypatch):
-    found = prepare.find_upper  # later draws depend on the bound, which costs by itself
-    monkeypatch.setattr(prepare, "find_upper", lambda *given: found(*given) and 6)
+    found = prepared.find_upper  # later draws depend on the bound, which costs by itself
+    monkeypatch.setattr(prepared, "find_upper", lambda *given: found(*given) and 6)
     return Spy(monkeypatch)
 
 
