@@ -159,8 +159,9 @@ class PlainFile(FileTable):
         return read_delimited(path or self.identity.path, self.delimiter, self.encoding)
 
     def open_released(self, path: Path) -> Table:
-        """Open a published file, which is plain because the one that it was made from is."""
-        found = _read_header(path, self.delimiter, self.encoding)
+        """Open a published file if it is long; it is plain because the one it was made from is."""
+        long = path.stat().st_size >= SMALLEST
+        found = _read_header(path, self.delimiter, self.encoding) if long else None
         return self.load(path) if found is None else replace(found, rows=self.rows)
 
     def counts(self, name: str) -> Integers:
