@@ -20,6 +20,7 @@ from tallyveil.tables.base import Table
 from tallyveil.tables.delimited import DelimitedTable
 from tallyveil.tables.distributed import PartedTable
 from tallyveil.tables.plain import open_plain
+from tallyveil.tables.streamed import StreamedTable
 
 __all__ = ["Release", "write_releases"]
 
@@ -91,6 +92,11 @@ class Release:
         room = sum(map(len, files.values())) + 4096 * len(files)
         with reserve_folder(folder, room) as place:
             return place.commit({"": files})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copy the published table itself, whether or not its file is a long one."""
+        held = self.data.hold() if isinstance(self.data, StreamedTable) else self.data
+        return {**self.__dict__, "data": held}
 
     def __repr__(self) -> str:
         names = ", ".join(self.published)

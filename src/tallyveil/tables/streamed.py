@@ -164,6 +164,10 @@ class StreamedTable(Table):
         found = self.source.open_released(path)
         return found if isinstance(found, FileTable) else self._loaded
 
+    def hold(self) -> Table:
+        """Give the published table in memory."""
+        return self._loaded
+
     def __reduce__(self) -> Any:
         """Copy the published table, and nothing of the confidential file."""
         return _give, (self._loaded,)
