@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,6 +16,7 @@ from tallyveil.arrays import Floats, Integers
 from tallyveil.errors import PackageError
 from tallyveil.request.hierarchy import (
     BESIDE,
+    TOTAL,
     HierarchyRequest,
     LevelBudget,
     count_alone,
@@ -139,11 +141,26 @@ class SumsRecord:
         sizes = (*(int(level["sums"]) for level in levels), int(data["rows"]))
         free = tuple(int(size) for size in data.get("not_structural_zeros", ()))
         made = cls(request, sizes, int(data.get("exact_rows", 0)), free)
-        named = tuple(name for margin in request.margins for name in margin)
-        odd = request.margins and (named != request.columns or request.keep_distribution)
-        if made.to_dict() != dict(data) or odd:
+        if not made._is_sound() or made.to_dict() != dict(data):
             raise PackageError("The receipt's hierarchy contradicts itself.")
         return made
+
+    def _is_sound(self) -> bool:
+        """Whether some table and request could have this record."""
+        asked, sizes, free = self.request, self.sizes, self.measured
+        named = tuple(name for names in asked.margins for name in names)
+        plain = not (asked.keep_distribution or asked.exact or asked.weights)
+        if asked.margins and not (plain and named == asked.columns):
+            return False
+        weights = asked.weights or (1.0,) * len(sizes)
+        return (
+            0 < len(set(asked.columns)) == len(asked.columns)
+            and asked.exact in ("", TOTAL, *asked.columns)
+            and len(weights) == len(sizes) == len(free)
+            and all(0 <= weight < math.inf for weight in weights)
+            and all(1 <= part <= size <= sizes[-1] for part, size in zip(free, sizes, strict=True))
+            and not (self.free and self.free[-1] == sizes[-1])
+        )
 
 
 def describe_alone(rows: int) -> str:

@@ -79,6 +79,7 @@ class StrataRecord:
     def from_dict(cls, data: Mapping[str, Any]) -> StrataRecord:
         """The record that `to_dict` wrote."""
         made = cls(tuple(str(name) for name in data["columns"]), int(data["strata"]))
-        if made.to_dict() != dict(data) or not made.columns or made.strata < 1:
+        once = len(set(made.columns)) == len(made.columns) > 0
+        if made.to_dict() != dict(data) or not once or made.strata < 1:
             raise PackageError("The receipt's strata contradict themselves.")
         return made

@@ -1,0 +1,151 @@
+"""The whole procedure on tiny tables, one person moved: every draw near the truth enumerated.
+
+Noise is scripted. For a draw y and a table D the noise y - D is handed to the method, from the
+true counts to what it publishes, and the certified chance of that noise is added to the output's.
+So the same draws must give the same output whatever the table was, and the chances of every
+output must be within a factor of e^epsilon.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tallyveil.certified import mechanism
+from tallyveil.certified.certify import certify_geometric, certify_noise
+from tallyveil.plans.margin_sums import make_margins
+from tallyveil.plans.methods import Preserve
+from tallyveil.plans.stratified import Stratified
+from tallyveil.plans.sums import make_sums
+from tallyveil.plans.zeros import WithEmptyGroups, WithZeros
+from tallyveil.proof.rounding import TOTAL
+from tallyveil.query import Query
+from tallyveil.request.hierarchy import HierarchyRequest
+from tallyveil.sampling.entropy import SeededNotPrivate
+from tallyveil.sums.grouping import Grouping
+from tallyveil.sums.margins import Margins
+from tallyveil.sums.tree import Tree
+
+EPSILON = Fraction(3, 2)
+
+
+class Script:
+    """What a method draws: true values, with scripted draws in place of noisy ones."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.draws: Iterator[int] | None = None
+        self.truth: list[int] = []
+        self.epsilons: list[Fraction] = []
+        self.chance = 1.0
+
+        def add(own: Any, values: Any, entropy: Any = None) -> Any:
+            found = []
+            for value in np.asarray(values).tolist():
+                draw = value if self.draws is None else next(self.draws)
+                self.truth.append(value)
+                self.epsilons.append(own.exact_epsilon)
+                self.chance *= float(own.noise.near[abs(draw - value)]) / TOTAL
+                found.append(draw)
+            return np.array(found, dtype=np.int64)
+
+        monkeypatch.setattr(mechanism.CertifiedNoise, "release", add)
+        monkeypatch.setattr(mechanism.CertifiedGeometric, "draw_unbounded", add)
+
+    def run(self, method: Any, counts: Any, draws: tuple[int, ...] | None) -> tuple[Any, ...]:
+        """Everything that is published, given the draws."""
+        self.draws = None if draws is None else iter(draws)
+        self.truth, self.epsilons, self.chance = [], [], 1.0
+        entropy = SeededNotPrivate(3)
+        (made,) = method.publish(method.draw(np.array(counts), entropy), entropy)
+        levels = (*getattr(made, "sums", ()), *getattr(made, "estimates", ()))
+        return (made.values.tolist(), *(np.round(level, 9).tolist() for level in levels))
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Script:
+    return Script(monkeypatch)
+
+
+def make_tree(keep: bool, zeros: bool) -> tuple[Any, list[tuple[int, ...]]]:
+    tree = Tree.of_columns([np.array([0, 0, 1, 1])])
+    free = np.array([True, True, not zeros, not zeros])
+    grouping = Grouping.of(tree, free)
+    asked = HierarchyRequest(("g",), weights=(1.0, 2.0, 1.0), keep_distribution=keep)
+    method = make_sums(asked, grouping.part, EPSILON, 1)
+    tables = [(0, 1, 0, 0), (1, 1, 0, 0), (0, 0, 0, 0)]
+    return WithZeros(WithEmptyGroups(method, grouping), free), tables
+
+
+def make_crossed(zeros: bool) -> tuple[Any, list[tuple[int, ...]]]:
+    margins = Margins((np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])))
+    free = np.array([True, True, True, not zeros])
+    grouping = Grouping.of(margins, free)
+    asked = HierarchyRequest(("a", "b"), keep_distribution=False, margins=(("a",), ("b",)))
+    method = make_margins(asked, grouping.part, EPSILON, 1)
+    return WithZeros(WithEmptyGroups(method, grouping), free), [(0, 1, 0, 0), (1, 1, 0, 0)]
+
+
+def make_strata(zeros: bool) -> tuple[Any, list[tuple[int, ...]]]:
+    inner = Preserve(
+        certify_geometric(Query.count(1), Fraction(1)), certify_noise(EPSILON - Fraction(1))
+    )
+    free = np.array([True, True, True, not zeros])
+    strata = np.array([0, 0, 1, 1])[free]
+    return WithZeros(Stratified(inner, strata), free), [(0, 1, 0, 0), (1, 1, 0, 0), (0, 1, 1, 0)]
+
+
+CASES = {
+    "tree": lambda: make_tree(keep=False, zeros=False),
+    "tree with its distribution": lambda: make_tree(keep=True, zeros=False),
+    "tree with zeros": lambda: make_tree(keep=True, zeros=True),
+    "margins": lambda: make_crossed(zeros=False),
+    "margins with zeros": lambda: make_crossed(zeros=True),
+    "strata": lambda: make_strata(zeros=False),
+    "strata with zeros": lambda: make_strata(zeros=True),
+}
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_one_person_moves_an_output_by_no_more_than_epsilon(name: str, script: Script) -> None:
+    enumerate_draws(name, script, most=40)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(CASES))
+def test_one_person_moves_no_output_by_more_than_epsilon(name: str, script: Script) -> None:
+    enumerate_draws(name, script, most=3000)
+
+
+def enumerate_draws(name: str, script: Script, most: int) -> None:
+    """Up to so many draws near the truth; each is handed to every table."""
+    method, tables = CASES[name]()
+    truths = []
+    for table in tables:
+        script.run(method, table, None)
+        truths.append(np.array(script.truth))
+        epsilons = script.epsilons
+    for truth in truths[1:]:  # what one person moves, at the price of each
+        moved = np.abs(truth - truths[0]).tolist()
+        assert sum(e * m for e, m in zip(epsilons, moved, strict=True)) <= EPSILON
+    box = [sorted({t + d for t in column for d in (0, 1)}) for column in zip(*truths, strict=True)]
+    every = list(itertools.product(*box))
+    chosen = np.random.default_rng(1).permutation(len(every))[:most]
+    found: list[dict[str, float]] = [{} for _ in tables]
+    for draws in (every[at] for at in chosen):
+        outputs = []
+        for table, seen in zip(tables, found, strict=True):
+            out = str(script.run(method, table, draws))
+            seen[out] = seen.get(out, 0.0) + script.chance
+            outputs.append(out)
+        assert len(set(outputs)) == 1  # nothing but the draws tells what is published
+    bound = math.exp(EPSILON) * (1 + 1e-9)
+    assert len(found[0]) > 3
+    for other in found[1:]:
+        for out, chance in found[0].items():
+            assert other[out] / bound <= chance <= bound * other[out]
