@@ -90,6 +90,8 @@ def test_margins_are_nearer_than_sums_of_noisy_rows() -> None:
         ({"margins": "cases,age"}, ArgumentError, "no column of counts"),
         ({"margins": "planet,age"}, TableError, "planet"),
         ({"margins": "age+sex+school+part,wave"}, ArgumentError, "tells all rows apart"),
+        ({"margins": "age,decade"}, ArgumentError, "must cross.*name a hierarchy"),
+        ({"margins": "sex,school,age,decade"}, ArgumentError, "must cross.*age and decade"),
         ({"hierarchy": "age"}, UsageError, "method of their own"),
         ({"method": "geometric"}, UsageError, "method of their own"),
         ({"upper": None}, UsageError, "public upper bound"),
@@ -102,8 +104,9 @@ def test_bad_requests_are_refused_before_the_debit(
     ledger = tv.Ledger.create(tmp_path / "budget.db")
     ledger.open("d", 5)
     paid = {"ledger": ledger, "dataset": "d", "out": tmp_path / "r", "keep": "all"}
+    table = make_table().assign(wave=1, decade=lambda t: t["age"] // 2)
     with pytest.raises(error, match=words):
-        tv.privatize(make_table().assign(wave=1), **{**OPTIONS, **paid, **change})
+        tv.privatize(table, **{**OPTIONS, **paid, **change})
     assert ledger.history("d") == []
 
 

@@ -145,7 +145,8 @@ def test_refusals_come_before_the_debit_and_tell_no_count(tmp_path: Path) -> Non
         tv.privatize(twice, **paid)
     above = make_table(1)
     above.loc[0, "cases"] = 41
-    with pytest.raises(TableError, match="above the upper bound 40") as problem:
+    words = "above the upper bound 40, and exact sums allow no top-coding"
+    with pytest.raises(TableError, match=words) as problem:
         tv.privatize(above, **paid, invariant="total")
     assert "41" not in str(problem.value)
     assert ledger.history("d") == []

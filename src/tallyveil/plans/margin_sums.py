@@ -12,6 +12,7 @@ import numpy as np
 from tallyveil.arrays import Floats, Integers, freeze
 from tallyveil.certified.certify import certify_noise
 from tallyveil.certified.mechanism import CertifiedNoise
+from tallyveil.errors import ArgumentError
 from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import estimate_histogram
 from tallyveil.plans.methods import Counts, require_range
@@ -105,6 +106,14 @@ class MarginSums:
 def make_margins(
     request: HierarchyRequest, margins: Margins, epsilon: Fraction, upper: int
 ) -> MarginSums:
-    """The method with every noise certified."""
+    """The method with every noise certified, or an `ArgumentError` if margins cannot be met."""
+    if (apart := margins.find_apart()) is not None:
+        names = " and ".join("+".join(request.margins[margin]) for margin in apart)
+        raise ArgumentError(
+            "margins",
+            "cross, so that noisy sums of both can be met",
+            got=f"{names}, where some groups of both share no row with any other group",
+            hint="For groups inside groups name a hierarchy.",
+        )
     budget = split_levels(request, margins.sizes, epsilon, upper)
     return MarginSums(margins, upper, tuple(certify_noise(part) for part in budget.levels))

@@ -257,7 +257,9 @@ def _require_covered(counts: Mapping[str, ColumnCounts], request: Request) -> No
         return
     for column in request.columns:
         if counts[column.name].above:
+            hint = ", and exact sums allow no top-coding" if exact else ""
+            other = "" if exact else ", or let them be top-coded"
             raise TableError(
-                f"Column {column.name!r} has counts above the upper bound {column.upper}. Raise "
-                "the bound to one that is publicly known, or let them be top-coded."
+                f"Column {column.name!r} has counts above the upper bound {column.upper}{hint}. "
+                f"Raise the bound to one that is publicly known{other}."
             )

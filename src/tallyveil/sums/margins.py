@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,23 @@ class Margins:
         first, second = self.groups[:2]
         pairs = first * (int(second.max()) + 1) + second
         return len(np.unique(pairs)) == self.sizes[0] * self.sizes[1]
+
+    def find_apart(self) -> tuple[int, int] | None:
+        """Two margins of which some groups share no row with the others, so that sums must agree.
+
+        >>> Margins((np.array([0, 0, 1, 1]), np.array([0, 1, 2, 2]))).find_apart()
+        (0, 1)
+        """
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        for one, two in combinations(range(self.depth), 2):
+            first, second = self.groups[one], self.groups[two]
+            size = int(first.max()) + int(second.max()) + 2
+            joined = (np.ones(len(first)), (first, second + int(first.max()) + 1))
+            if connected_components(coo_array(joined, (size, size)), directed=False)[0] > 1:
+                return one, two
+        return None
 
     def tree(self, margin: int) -> Tree:
         """One margin as a hierarchy of its own: total, groups, rows."""
