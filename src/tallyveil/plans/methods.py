@@ -6,7 +6,7 @@ sees true counts; `publish` gets its draws and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -25,6 +25,7 @@ from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import estimate_histogram
 from tallyveil.estimate.posterior import find_row_limits
 from tallyveil.estimate.ranks import hand_out_ranks, round_histogram
+from tallyveil.estimate.together import expect_together
 from tallyveil.plans.tallies import Histogram, Matching
 from tallyveil.request.nested import hand_out_below
 from tallyveil.request.ranges import NO_UPPER, WIDE
@@ -80,19 +81,28 @@ class PublishedCounts:
             return {name: draws}
         return {name: self.values} | {f"{name}_{word}": c for word, c in self.beside.items()}
 
-    def limit_to(self, limits: Integers, free: Mask | None, entropy: Entropy) -> PublishedCounts:
-        """The column with no row above `limits`; looks at published things and draws only.
+    def limit_to(
+        self,
+        above: PublishedCounts,
+        epsilons: tuple[float, float],
+        free: Mask | None,
+        entropy: Entropy,
+    ) -> PublishedCounts:
+        """The column with no row above another one; looks at published things and draws only.
 
-        Where counts were handed out by rank they are handed out again, so that the distribution
-        stays; others are lowered. Rows that are not `free` stay 0, and are no part of the figures.
+        Where counts were handed out by rank they are handed out again, by what the draws of both
+        columns say of each row, so that the distribution stays; others are lowered. Rows that are
+        not `free` stay 0, and are no part of the figures.
         """
         rows = np.arange(len(self.counts)) if free is None else np.flatnonzero(free)
-        counts, limits = self.counts[rows], limits[rows]
+        counts, limits = self.counts[rows], above.counts[rows]
         drawn = counts if self.drawn is None else self.drawn[rows].astype(np.int64)
         if self.matching is None:
             made = np.minimum(counts, limits)
         else:
-            made = hand_out_below(drawn, counts, limits, entropy.permutation(len(rows)))
+            other = above.counts if above.drawn is None else above.drawn.astype(np.int64)
+            told = expect_together((drawn, other[rows]), (counts, limits), epsilons)
+            made = hand_out_below(told, counts, limits, entropy.permutation(len(rows)))
         full = np.zeros_like(self.counts)
         full[rows] = made
         own = Histogram.count(made), Matching.of(drawn, made)
@@ -100,17 +110,21 @@ class PublishedCounts:
 
 
 def keep_order(
-    nested: Sequence[str],
+    nested: Mapping[str, float],
     published: Mapping[str, tuple[PublishedCounts, ...]],
     free: Mask | None,
     entropy: Entropy,
 ) -> dict[str, tuple[PublishedCounts, ...]]:
-    """Nested columns but the largest, none above what the next one publishes in the same row."""
+    """Nested columns but the largest, none above what the next one publishes in the same row.
+
+    `nested` has the epsilon of the rows' draws by column, from the smallest to the largest.
+    """
     found = dict(published)
     for small, large in reversed(list(pairwise(nested))):
         ((column,), (above,)) = found[small], found[large]
-        found[small] = (column.limit_to(above.counts, free, entropy),)
-    return {name: found[name] for name in nested[:-1]}
+        epsilons = nested[small], nested[large]
+        found[small] = (column.limit_to(above, epsilons, free, entropy),)
+    return {name: found[name] for name in list(nested)[:-1]}
 
 
 class Method(Protocol):

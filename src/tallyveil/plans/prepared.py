@@ -128,7 +128,9 @@ class Prepared:
             draws = plan.method.draw(self.clamp_to(plan), entropy)
             published[plan.name] = plan.method.publish(draws, entropy)
         asked = self.request
-        return published | keep_order(asked.nested, published, asked.free, entropy)
+        drawn = {plan.name: float(plan.counts_stage.certified.exact_epsilon) for plan in plans}
+        nested = {name: drawn[name] for name in asked.nested}
+        return published | keep_order(nested, published, asked.free, entropy)
 
     def read_truth(self) -> dict[str, Integers]:
         """The true counts, not top-coded, row for row; for the data holder's eyes only."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tallyveil.arrays import Integers
+from tallyveil.arrays import Floats, Integers
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.request.arguments import split_names
 from tallyveil.request.options import ReleaseOptions
@@ -54,7 +54,7 @@ def describe_limit(at_most: str, by_rank: bool) -> str:
 
 
 def hand_out_below(
-    drawn: Integers, counts: Integers, limits: Integers, order: Integers
+    drawn: Integers | Floats, counts: Integers, limits: Integers, order: Integers
 ) -> Integers:
     """Hand `counts` out anew by rank of `drawn`, no row above its limit; ties stand in `order`.
 
