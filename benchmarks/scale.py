@@ -16,19 +16,25 @@ with the rows like rows^1.05 at the most. Exits with 1 where one is missed.
 
 from __future__ import annotations
 
-import atexit
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import Bar, Plot, Result, Table, conduct, exponent, options
+from benchmarks.measure import (
+    Bar,
+    Plot,
+    Result,
+    Table,
+    compiled_environment,
+    conduct,
+    exponent,
+    options,
+)
 
 STEP = 1 << 18
 PARQUET, PARQUET_COPY = "tallyveil, Parquet", "plain copy, Parquet"
@@ -117,23 +123,13 @@ def write_csv(path: Path, rows: int) -> None:
 def measure(kind: str, rows: int, source: Path, target: Path) -> dict[str, Any]:
     """Processor and wall seconds and peak bytes of one run in a process of its own."""
     words = [sys.executable, "-c", SCRIPT, kind, str(source), str(target)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, env=_compiled())
+    done = subprocess.run(
+        words, capture_output=True, text=True, check=False, env=compiled_environment()
+    )
     if done.returncode:
         raise RuntimeError(done.stderr)
     seconds, wall, peak = map(float, done.stdout.split())
     return {"kind": kind, "rows": rows, "seconds": seconds, "wall": wall, "peak_bytes": peak}
-
-
-@cache
-def _compiled() -> dict[str, str]:
-    """An environment in which modules are compiled once, as those of an installed package are."""
-    folder = tempfile.mkdtemp(prefix="compiled-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    environment = {**os.environ, "PYTHONPYCACHEPREFIX": folder}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    code = "import tallyveil.publish.transaction, tallyveil.check.package, scipy.linalg"
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
-    return environment
 
 
 def measure_size(rows: int, csv_rows: int, folder: Path) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measure import Bar, Result, Table, conduct, options
+from benchmarks.measure import Bar, Result, Table, compiled_environment, conduct, options
 from benchmarks.peers import peer
 
 ROWS, UPPER = 3_136, 50
@@ -63,7 +63,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
 def once(words: list[str]) -> tuple[float, float]:
     """Wall and processor seconds of one process."""
     before, start = _children(), time.perf_counter()
-    subprocess.run(words, check=True, capture_output=True)
+    subprocess.run(words, check=True, capture_output=True, env=compiled_environment())
     return time.perf_counter() - start, _children() - before
 
 

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import Bar, Result, Table, conduct, options
+from benchmarks.measure import Bar, Result, Table, compiled_environment, conduct, options
 
 USERS, SECONDS = 20, 120
 BUDGET, COST = 5, "0.1"
@@ -74,7 +74,10 @@ class Studio:
         words += ["--folder", str(folder), "--ledger", str(folder / "budget.db")]
         start = time.perf_counter()
         self.process = subprocess.Popen(
-            words, stdout=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "300"}
+            words,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=compiled_environment() | {"COLUMNS": "300"},
         )
         said = self.process.stdout.readline() if self.process.stdout else ""
         self.seconds, self.started = time.perf_counter() - start, self.processor()
