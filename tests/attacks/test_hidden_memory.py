@@ -121,7 +121,7 @@ def test_what_is_not_published_leaves_no_trace_in_memory(name, order, compare, t
     options = {"count": "cases", "keep": "all", "allow_duplicates": True, "order": order}
     if isinstance(pair[0], pd.Series):
         options = {}
-    assert compare(pair, options, tmp_path) == []
+    assert compare(pair, options, tmp_path / "place") == []
 
 
 @pytest.mark.parametrize(

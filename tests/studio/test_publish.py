@@ -178,11 +178,25 @@ def test_the_confidential_table_is_not_opened_for_a_simulation(client, studio):
     client.choose(base, **CHOSEN)
     draft = studio.drafts.find(base.rpartition("/")[2])
     draft.table.write_text("not,a table\n")
-    seen = client.send_json(f"{base}/simulate").json()
-    assert sum(seen["after"]) == seen["rows"] == 1200
+    (seen,) = client.send_json(f"{base}/simulate").json()
+    assert seen["rows"] == 1200
+    assert sum(seen["before"]) == 1200
+    assert sum(seen["after"]) == pytest.approx(1200, rel=1e-3)
+    assert [one["name"] for one in seen["sums"]] == ["total", "30 rows"]
     methods = client.send_json(f"{base}/methods").json()
     assert [one["method"] for one in methods] == ["preserve", "geometric", "fair", "design"]
     assert all("rmse" in one for one in methods)
+
+
+def test_sums_of_a_hierarchy_are_simulated_without_its_counts(client, studio):
+    base = client.open_demo()
+    client.choose(base, **CHOSEN, hierarchy="region")
+    draft = studio.drafts.find(base.rpartition("/")[2])
+    header, *rows = draft.table.read_text().splitlines()
+    draft.table.write_text("\n".join([header, *(row.rpartition(",")[0] + ",0" for row in rows)]))
+    (seen,) = client.send_json(f"{base}/simulate").json()
+    assert seen["before"][0] < 1200
+    assert "region" in [one["name"] for one in seen["sums"]]
 
 
 def test_rows_of_people_are_counted_by_public_categories(client, place):

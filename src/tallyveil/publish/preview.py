@@ -5,6 +5,7 @@ Nothing is drawn from the publisher's counts, and no budget is touched.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from pathlib import Path
@@ -37,7 +38,14 @@ from tallyveil.request.slack import charge_delta
 from tallyveil.request.unit import charge_columns
 from tallyveil.tables.counts import read_counts
 
-__all__ = ["Preview", "preview_labels", "preview_release", "preview_table", "remark_on_cost"]
+__all__ = [
+    "Preview",
+    "preview_labels",
+    "preview_release",
+    "preview_table",
+    "remark_on_cost",
+    "simulate_release",
+]
 
 ABOUT_LABELS = (
     *("by", "person", "rows_per_person", "where", "categories", "bins", "other", "drop", "order"),
@@ -152,6 +160,18 @@ def preview_labels(table: Path | str, options: ReleaseOptions) -> Preview:
         for plan in prepared.plans
     )
     return Preview(asked, prepared.stages, known)
+
+
+def simulate_release(
+    table: Path | str, options: ReleaseOptions, rows: int | None, cells: Sequence[int]
+) -> list[dict[str, Any]]:
+    """Several releases of invented counts with these options; see `simulate`.
+
+    The table is opened only for the labels of groups, where groups were asked for.
+    """
+    invented = _invent(options, check_options(options), rows)
+    opened = _shorten(open_table(table, options)) if invented is None else invented[1]
+    return simulate(prepare_opened(opened, read=read_invented(opened.request)), cells=cells)
 
 
 def _describe_sums(asked: Request, plan: ColumnPlan) -> list[dict[str, Any]]:

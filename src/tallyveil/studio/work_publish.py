@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from tallyveil.arrays import Integers
 from tallyveil.budget.addresses import hide_passwords
 from tallyveil.budget.entries import shown_rational
 from tallyveil.check.package import check_package
@@ -20,12 +19,12 @@ from tallyveil.exact import exact_epsilon
 from tallyveil.plans.methods import count_cells
 from tallyveil.plans.plan import ROWS_PER_COUNT
 from tallyveil.plans.prepared import Prepared
-from tallyveil.publish.demo_table import counts_of, demo_csv
 from tallyveil.publish.preview import (
     Preview,
     preview_labels,
     preview_release,
     remark_on_cost,
+    simulate_release,
 )
 from tallyveil.publish.remarks import list_notes
 from tallyveil.publish.transaction import publish_table
@@ -45,11 +44,8 @@ __all__ = ["compare_methods", "find_epsilon", "preview", "publish", "simulate"]
 WIDEST_EXACT = 2000
 """Up to this bound the accuracy that is promised is worked out from the whole matrix."""
 
-SIMULATED_ROWS = 20_000
-"""Rows of the invented table at the most."""
-
-NEARLY_ALL = 0.995
-"""The share of rows that a picture shows."""
+SHOWN_COUNTS = 40
+"""The largest count in a picture of a simulated release; few invented ones are larger."""
 
 Choices = Mapping[str, Any]
 
@@ -130,48 +126,21 @@ GOOD_FOR = {
 }
 
 
-def simulate(say: Say, *, choices: Choices, place: Place, rows: int | None) -> dict[str, Any]:
-    """The release of an invented table with the same options: its histogram before and after.
+def simulate(say: Say, *, choices: Choices, place: Place, rows: int | None) -> list[dict[str, Any]]:
+    """Releases of invented counts with the same options: errors, and histograms of single counts.
 
-    The publisher's own table is not opened.
+    The publisher's own counts are not read, and the table is opened for the labels of groups only.
     """
-    asked = make_options(choices, place)
-    upper = asked.upper[0] if isinstance(asked.upper, list) else asked.upper
-    epsilon = asked.epsilon[0] if isinstance(asked.epsilon, list) else asked.epsilon
-    invented = counts_of(demo_csv())
-    size = min(max(rows or len(invented), 20), SIMULATED_ROWS)
-    counts = np.resize(invented, size)
-    options = ReleaseOptions(
-        upper=upper,
-        epsilon=epsilon,
-        levels=asked.levels,
-        within=asked.within,
-        confidence=asked.confidence,
-        method=asked.method,
-        loss=asked.loss,
-        properties=asked.properties,
-        upper_epsilon=asked.upper_epsilon,
-    )
-    release, *_ = publish_table(counts, options, command="tallyveil studio", say=lambda _: None)
-    (column,) = release.receipt.columns
-    top = column.upper if column.bounded else max(int(counts.max()), column.histogram.largest)
-    top = min(top, WIDEST_EXACT)
-    before = np.bincount(np.minimum(counts, top), minlength=top + 1)
-    after = column.histogram.spread_out(column.upper + 1 if column.bounded else top + 1)[: top + 1]
-    shown = _find_shown(before + np.asarray(after))
-    return {
-        "rows": size,
-        "before": before[:shown].tolist(),
-        "after": np.asarray(after)[:shown].astype(int).tolist(),
-        "method": column.method,
-        "beyond": shown <= top,
-        "sums": asked.hierarchy is not None or asked.margins is not None,
-    }
-
-
-def _find_shown(rows: Integers) -> int:
-    """How many counts a picture needs for nearly all rows, so that a long tail takes no room."""
-    return max(int(np.searchsorted(rows.cumsum(), NEARLY_ALL * rows.sum())) + 1, 12)
+    options = make_options(choices, place)
+    found = simulate_release(Path(place.table), options, rows, range(SHOWN_COUNTS + 1))
+    for column in found:
+        cells = column.pop("histogram")
+        single = np.equal(cells["from"], cells["to"])
+        column["first"] = int(np.array(cells["from"])[single][0])
+        for rows_of in ("before", "after"):
+            column[rows_of] = np.array(cells[rows_of])[single].tolist()
+        column["beyond"] = not single.all()
+    return found
 
 
 def publish(

@@ -145,9 +145,13 @@ function stepAccuracy() {
   ask();
 
   onPress($("simulate"), async () => {
-    const seen = await post(`${base}/simulate`, message());
-    bars($("simulated"), { before: seen.before, after: seen.after, names: ["rows before", "rows after"] },
-      `An invented table of ${seen.rows.toLocaleString("en")} rows. Full bars: before. Outlines: after ${seen.method}.${seen.beyond ? " The few rows with larger counts are left out of the picture." : ""}${seen.sums ? " Sums of groups are not simulated." : ""}`);
+    const columns = await post(`${base}/simulate`, message());
+    const one = columns[Math.max($("column").selectedIndex, 0)];
+    const off = ({ mean, standard_error: error }) => `${number(mean)} ± ${number(error)}`;
+    bars($("simulated"), { before: one.before, after: one.after, from: one.first, names: ["rows before", "rows after"] },
+      `Invented counts in ${one.rows.toLocaleString("en")} rows, released ${one.runs} times. Full bars: before. Outlines: after, on average.${one.beyond ? " The few rows with other counts are left out of the picture." : ""}`);
+    $("errors").replaceChildren(table(["average error (± standard error)", one.name],
+      [["a count", off(one.error)], ["the sorted counts", off(one.distance)], ...one.sums.map((sum) => [sumOf(sum), off(sum.error)])], [1]));
   });
   onPress($("compare"), async () => {
     const seen = await post(`${base}/methods`, message());
@@ -157,6 +161,8 @@ function stepAccuracy() {
         : make("p", {}, `Costs ε ${number(one.epsilon, 4)}. Error of the draw (root mean square) ${number(one.rmse)}; largest bias ${number(one.worst_bias)}; 95 % bands up to ${one.widest} wide.`)))));
   });
 }
+
+const sumOf = ({ name, sums }) => (sums === 1 ? `the sum: ${name}` : `a sum of ${name} (${sums.toLocaleString("en")} sums)`);
 
 // What the current plan would leave of each budget on top.
 function showLeft(cost) {
