@@ -185,7 +185,7 @@ def test_the_confidential_table_is_not_opened_for_a_simulation(client, studio):
     assert [one["name"] for one in seen["sums"]] == ["total", "30 rows"]
     methods = client.send_json(f"{base}/methods").json()
     assert [one["method"] for one in methods] == ["preserve", "geometric", "fair", "design"]
-    assert all("rmse" in one for one in methods)
+    assert all(one["columns"][0]["error"]["mean"] > 0 for one in methods)
 
 
 def test_sums_of_a_hierarchy_are_simulated_without_its_counts(client, studio):
@@ -197,6 +197,8 @@ def test_sums_of_a_hierarchy_are_simulated_without_its_counts(client, studio):
     (seen,) = client.send_json(f"{base}/simulate").json()
     assert seen["before"][0] < 1200
     assert "region" in [one["name"] for one in seen["sums"]]
+    methods = client.send_json(f"{base}/methods").json()
+    assert all(one["columns"][0]["sums"][1]["name"] == "region" for one in methods)
 
 
 def test_rows_of_people_are_counted_by_public_categories(client, place):

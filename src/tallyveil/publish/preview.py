@@ -40,6 +40,7 @@ from tallyveil.tables.counts import read_counts
 
 __all__ = [
     "Preview",
+    "compare_release",
     "preview_labels",
     "preview_release",
     "preview_table",
@@ -169,9 +170,26 @@ def simulate_release(
 
     The table is opened only for the labels of groups, where groups were asked for.
     """
-    invented = _invent(options, check_options(options), rows)
-    opened = _shorten(open_table(table, options)) if invented is None else invented[1]
+    _, opened = _open_trial(table, options, rows)
     return simulate(prepare_opened(opened, read=read_invented(opened.request)), cells=cells)
+
+
+def compare_release(
+    table: Path | str, options: ReleaseOptions, rows: int | None
+) -> list[dict[str, Any]]:
+    """What every method would cost and give on the same invented counts; see `compare_methods`."""
+    asked, opened = _open_trial(table, options, rows)
+    read = read_invented(opened.request)
+    groups = list_groups(prepare_opened(opened, read=read))
+    return compare_methods(opened, asked, read, groups)
+
+
+def _open_trial(
+    table: Path | str, options: ReleaseOptions, rows: int | None
+) -> tuple[ReleaseOptions, Opened]:
+    """An invented table and options for it; the publisher's own where groups need its labels."""
+    invented = _invent(options, check_options(options), rows)
+    return invented or (options, _shorten(open_table(table, options)))
 
 
 def _describe_sums(asked: Request, plan: ColumnPlan) -> list[dict[str, Any]]:

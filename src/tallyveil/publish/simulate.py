@@ -266,6 +266,7 @@ def _list_alternatives(
 ) -> list[tuple[str, ReleaseOptions]]:
     """Other methods by name, with the options that make sense for each; epsilon stays."""
     groups = request.strata if request.hierarchy is None else request.hierarchy.columns
+    kept = dict.fromkeys((*split_names(options.keep), *groups))
     plain = replace(
         options,
         epsilon=[column.epsilon for column in request.columns],
@@ -276,7 +277,7 @@ def _list_alternatives(
         invariant=None,
         level_weights=None,
         keep_distribution=True,
-        keep=(*split_names(options.keep), *groups) if not request.keep_all else "all",
+        keep="all" if request.keep_all else tuple(kept),
         signed=False,
         unbiased=False,
         priority=None,

@@ -14,13 +14,13 @@ from tallyveil.budget.addresses import hide_passwords
 from tallyveil.budget.entries import shown_rational
 from tallyveil.check.package import check_package
 from tallyveil.documents.receipt import Receipt
-from tallyveil.errors import TallyveilError
 from tallyveil.exact import exact_epsilon
 from tallyveil.plans.methods import count_cells
 from tallyveil.plans.plan import ROWS_PER_COUNT
 from tallyveil.plans.prepared import Prepared
 from tallyveil.publish.preview import (
     Preview,
+    compare_release,
     preview_labels,
     preview_release,
     remark_on_cost,
@@ -31,11 +31,11 @@ from tallyveil.publish.transaction import publish_table
 from tallyveil.query import Query
 from tallyveil.reading.precision import accuracy, epsilon_for
 from tallyveil.request.budget_split import split_budget
-from tallyveil.request.kinds import ASKED_FOR, KINDS
+from tallyveil.request.kinds import KINDS
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.ranges import NO_UPPER
 from tallyveil.studio.choices import Place, make_options
-from tallyveil.studio.errors import RefusedError, describe_problem, name_options
+from tallyveil.studio.errors import RefusedError, name_options
 from tallyveil.studio.wording import list_choices, write_command, write_python
 from tallyveil.studio.workers import Say
 
@@ -102,19 +102,12 @@ def compare_methods(
     say: Say, *, choices: Choices, place: Place, rows: int | None
 ) -> list[dict[str, Any]]:
     """Every method at the same epsilon: what it does, what it costs, how far off it is."""
-    found = []
-    for name in ASKED_FOR[1:]:
-        known: dict[str, Any] = {"method": name, "words": KINDS[name].words}
-        try:
-            options = replace(make_options(choices, place), method=name)
-            if not KINDS[name].designed:
-                options = replace(options, properties=(), loss="absolute")
-            seen = preview_release(options, rows)
-            known |= {"epsilon": float(seen.epsilon)} | _summarize(seen.columns[0])
-        except TallyveilError as problem:
-            known["refused"] = describe_problem(problem)
-        known["good_for"] = GOOD_FOR[name]
-        found.append(known)
+    found = compare_release(Path(place.table), make_options(choices, place), rows)
+    for known in found:
+        method = str(known["method"])
+        known |= {"words": KINDS[method].words, "good_for": GOOD_FOR[method]}
+        if "refused" in known:
+            known["refused"] = name_options(known["refused"])
     return found
 
 
@@ -209,19 +202,6 @@ def _describe_column(column: Mapping[str, Any]) -> dict[str, Any]:
     if column["upper"] == NO_UPPER:
         shown["upper"] = None
     return shown
-
-
-def _summarize(column: Mapping[str, Any]) -> dict[str, Any]:
-    """The error of one column in a few numbers."""
-    if "accuracy" not in column:
-        return {}
-    stated = column["accuracy"]
-    widths = np.subtract(stated["interval_high"], stated["interval_low"])
-    return {
-        "rmse": float(np.mean(stated["rmse"])),
-        "worst_bias": float(np.max(np.abs(stated["bias"]))),
-        "widest": int(widths.max()),
-    }
 
 
 def _query(upper: int | None) -> Query:

@@ -146,23 +146,28 @@ function stepAccuracy() {
 
   onPress($("simulate"), async () => {
     const columns = await post(`${base}/simulate`, message());
-    const one = columns[Math.max($("column").selectedIndex, 0)];
-    const off = ({ mean, standard_error: error }) => `${number(mean)} ± ${number(error)}`;
+    const one = columns[which()];
     bars($("simulated"), { before: one.before, after: one.after, from: one.first, names: ["rows before", "rows after"] },
       `Invented counts in ${one.rows.toLocaleString("en")} rows, released ${one.runs} times. Full bars: before. Outlines: after, on average.${one.beyond ? " The few rows with other counts are left out of the picture." : ""}`);
-    $("errors").replaceChildren(table(["average error (± standard error)", one.name],
-      [["a count", off(one.error)], ["the sorted counts", off(one.distance)], ...one.sums.map((sum) => [sumOf(sum), off(sum.error)])], [1]));
+    $("errors").replaceChildren(listErrors(one));
   });
   onPress($("compare"), async () => {
     const seen = await post(`${base}/methods`, message());
     $("methods").replaceChildren(make("div", { class: "cards" }, ...seen.map((one) => make("article", { class: "card" },
       make("h3", {}, one.method), make("p", {}, one.good_for), make("p", { class: "hint" }, one.words),
       one.refused ? make("p", { class: "hint" }, `Not here: ${one.refused}`)
-        : make("p", {}, `Costs ε ${number(one.epsilon, 4)}. Error of the draw (root mean square) ${number(one.rmse)}; largest bias ${number(one.worst_bias)}; 95 % bands up to ${one.widest} wide.`)))));
+        : make("p", {}, `Costs ε ${number(one.epsilon, 4)}.`),
+      ...(one.refused ? [] : [listErrors(one.columns[which()])])))));
   });
 }
 
-const sumOf = ({ name, sums }) => (sums === 1 ? `the sum: ${name}` : `a sum of ${name} (${sums.toLocaleString("en")} sums)`);
+// The column whose figures are shown, and how far off releases of invented counts were.
+const which = () => Math.max($("column").selectedIndex, 0);
+function listErrors(column) {
+  const off = ({ mean, standard_error: error }) => `${number(mean)} ± ${number(error)}`;
+  const sums = column.sums.map(({ name, sums: size, error }) => [size === 1 ? `the sum: ${name}` : `a sum of ${name} (${size.toLocaleString("en")} sums)`, off(error)]);
+  return table(["average error (± standard error)", column.name], [["a count", off(column.error)], ["the sorted counts", off(column.distance)], ...sums], [1]);
+}
 
 // What the current plan would leave of each budget on top.
 function showLeft(cost) {
