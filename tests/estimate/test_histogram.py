@@ -60,7 +60,15 @@ def long_tail(rows, upper, seed=0):
 def test_it_takes_draws_and_nothing_else():
     assert list(inspect.signature(estimate_histogram).parameters) == ["draws"]
     fields = {name: field.type for name, field in PrivateDraws.__dataclass_fields__.items()}
-    assert set(fields) == {"values", "epsilon2", "totals", "epsilon1", "size", "thresholds"}
+    assert set(fields) == {
+        "values",
+        "epsilon2",
+        "totals",
+        "epsilon1",
+        "size",
+        "thresholds",
+        "counted",
+    }
 
 
 def test_it_reads_no_file_no_clock_no_state_and_no_randomness():

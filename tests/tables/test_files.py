@@ -104,11 +104,11 @@ def test_a_text_file_leaves_as_it_came(tmp_path, name):
 
 
 ASKED = {
-    "title": (f"Cases of 2026\n\n{TEXT}", "--skip-rows 2"),
-    "title of a spreadsheet": (f"Cases of 2026,\n,\n{TEXT}", "--skip-rows 2"),
-    "comments": (f"# one\n# two\n{TEXT}", "--comment '#'"),
-    "footnote": (f"{TEXT}Source: somebody\n", "--skip-footer 1"),
-    "footnotes": (f"{TEXT}\nSource: somebody\nSee there\n", "--skip-footer 3"),
+    "title": (f"Cases of 2026\n\n{TEXT}", "skip_rows=2"),
+    "title of a spreadsheet": (f"Cases of 2026,\n,\n{TEXT}", "skip_rows=2"),
+    "comments": (f"# one\n# two\n{TEXT}", "comment='#'"),
+    "footnote": (f"{TEXT}Source: somebody\n", "skip_footer=1"),
+    "footnotes": (f"{TEXT}\nSource: somebody\nSee there\n", "skip_footer=3"),
 }
 
 
@@ -132,8 +132,8 @@ WRONG = {
     "cut.csv.gz": (gzip.compress(TEXT.encode())[:-20], "damaged or cut short"),
     "cut.csv.zst": (pack(TEXT.encode(), ".zst")[:-20], "damaged or cut short"),
     "text.csv.gz": (TEXT.encode(), "damaged or cut short"),
-    "wide.csv": (TEXT.encode("utf-16-le"), "--encoding utf-16-le"),
-    "marked.csv": (b"\xef\xbb\xbf" + TEXT.encode(), "Leave --encoding out"),
+    "wide.csv": (TEXT.encode("utf-16-le"), "encoding='utf-16-le'"),
+    "marked.csv": (b"\xef\xbb\xbf" + TEXT.encode(), "Leave 'encoding' out"),
     "packed.parquet.gz": (b"x", "unpack 'packed.parquet.gz' first"),
     "empty.csv.gz": (gzip.compress(b""), "empty"),
 }
@@ -211,8 +211,8 @@ SHEETS = {
     "true": (GOOD, {"B5": True}, "Row 4 holds something other than a number"),
     "fraction": (GOOD, {"B5": 2.5}, "Row 4 holds a fraction"),
     "negative": (GOOD, {"B5": -3}, "Row 4 holds a negative number"),
-    "title": ([["Cases by county"], [], *GOOD], {}, "--skip-rows 2"),
-    "footnotes": ([*GOOD, [], ["Source: x"]], {}, "--skip-footer 2"),
+    "title": ([["Cases by county"], [], *GOOD], {}, "skip_rows=2"),
+    "footnotes": ([*GOOD, [], ["Source: x"]], {}, "skip_footer=2"),
     "no name": (GOOD, {"C5": 7}, "Column C of the sheet has no name"),
     "repeated": ([["cases", "cases"], *GOOD[1:]], {}, "more than once"),
     "header only": (GOOD[:1], {}, "no rows"),
@@ -352,7 +352,8 @@ def test_declared_codes_leave_their_rows_out_and_say_so(tmp_path, format):
     lines[3], lines[9], lines[20] = "d,*,3", "j,2,NA", "u,,"
     path.write_text("county,cases,tests\n" + "\n".join(lines) + "\n")
     options = {"count": ["cases", "tests"], "missing": ["*", "NA", ""], "format": format}
-    made = release(path, tmp_path / "out", **options)
+    with pytest.warns(UserWarning, match="3 rows have a code for a missing count"):
+        made = release(path, tmp_path / "out", **options)
     stays = [i for i in range(40) if i not in (3, 9, 20)]
     assert published(made) == [COUNTS[i] for i in stays]
     assert made.data.rows == 37
@@ -360,7 +361,10 @@ def test_declared_codes_leave_their_rows_out_and_say_so(tmp_path, format):
     assert (table["missing"], table["missing_rows"]) == (["*", "NA", ""], 3)
     unprotected = made.receipt.to_dict()["dp_flavor"]["unprotected_quantities"]
     assert unprotected.endswith("which rows had no count")
-    assert "3 rows had no count" in (tmp_path / "out" / "METHODOLOGY.html").read_text()
+    assert (
+        "3 rows of the confidential table had a code in place of a count"
+        in (tmp_path / "out" / "METHODOLOGY.html").read_text()
+    )
     check(tmp_path / "out")
     with pytest.raises(TableError, match="Row 4 holds text"):
         release(path, **{**options, "missing": ["NA", ""]})
@@ -368,7 +372,8 @@ def test_declared_codes_leave_their_rows_out_and_say_so(tmp_path, format):
 
 def test_missing_codes_of_other_engines_and_of_microdata(tmp_path):
     frame = pd.DataFrame({"county": ["a", "b", "c"], "cases": [1.0, np.nan, 3.0]})
-    made = release(frame, missing="")
+    with pytest.warns(UserWarning, match="1 row has a code for a missing count"):
+        made = release(frame, missing="")
     assert made.table["county"].tolist() == ["a", "c"]
     with pytest.raises(TableError, match="nothing is left"):
         release(frame, missing=["", "1.0", "3.0"])

@@ -44,7 +44,7 @@ def expect_together(
     Examples
     --------
     >>> small, large = np.array([0, 1] * 60), np.array([0, 9] * 60)
-    >>> drawn = np.array([1, 1] * 60)
+    >>> drawn = np.array([1, 1] + [0, 1] * 59)
     >>> found = expect_together((drawn, large), (small, large), (1.0, 1.0))
     >>> bool(found[0] < found[1])
     True
