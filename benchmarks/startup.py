@@ -51,6 +51,8 @@ def commands(folder: Path) -> dict[str, list[str]]:
             str(table),
             "--count",
             "cases",
+            "--keep",
+            "all",
             "--upper",
             str(UPPER),
             "--epsilon",
