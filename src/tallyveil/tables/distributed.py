@@ -117,11 +117,37 @@ class StagedRows(Protocol):
         """Which next digits occur, and in how many rows (`tallyveil.estimate.steps`)."""
 
 
-class DistributedTable(Table):
-    """A table on other machines; leaves as a folder of Parquet files."""
+class _ElsewhereTable(Table):
+    """A table whose rows stay on other machines."""
 
     kind = "parquet"
     extension = "parquet"
+
+    def slice(self, start: int, stop: int) -> Table:
+        """Refuse: rows are not brought here."""
+        _refuse_rows()
+
+    def counts(self, name: str) -> Integers:
+        """Refuse: counts are not brought here."""
+        _refuse_rows()
+
+    def codes(self, name: str) -> Codes:
+        """Refuse: labels are not brought here."""
+        _refuse_rows()
+
+    def build_grouped(
+        self, by: Sequence[str], labels: Sequence[tuple[Any, ...]], counts: Mapping[str, CountArray]
+    ) -> Table:
+        """Refuse: a list of categories is not for a table on other machines."""
+        _refuse_rows()
+
+    def to_bytes(self) -> bytes:
+        """Refuse: the table is no single file."""
+        _refuse_rows()
+
+
+class DistributedTable(_ElsewhereTable):
+    """A table on other machines; leaves as a folder of Parquet files."""
 
     @abstractmethod
     def tally(
@@ -160,34 +186,9 @@ class DistributedTable(Table):
     def rows(self) -> int:
         """How many rows were tallied."""
 
-    def slice(self, start: int, stop: int) -> Table:
-        """Refuse: rows are not brought here."""
-        _refuse_rows()
 
-    def counts(self, name: str) -> Integers:
-        """Refuse: counts are not brought here."""
-        _refuse_rows()
-
-    def codes(self, name: str) -> Codes:
-        """Refuse: labels are not brought here."""
-        _refuse_rows()
-
-    def build_grouped(
-        self, by: Sequence[str], labels: Sequence[tuple[Any, ...]], counts: Mapping[str, CountArray]
-    ) -> Table:
-        """Refuse: a list of categories is not for a table on other machines."""
-        _refuse_rows()
-
-    def to_bytes(self) -> bytes:
-        """Refuse: the table is no single file."""
-        _refuse_rows()
-
-
-class PartedTable(Table):
+class PartedTable(_ElsewhereTable):
     """A published table that is written as a folder of files by other machines."""
-
-    kind = "parquet"
-    extension = "parquet"
 
     @property
     @abstractmethod
@@ -198,32 +199,10 @@ class PartedTable(Table):
     def write_parts(self, folder: Path) -> list[PartFacts]:
         """Write every file into a folder that is there, and give the facts of each, in order."""
 
-    def slice(self, start: int, stop: int) -> Table:
-        """Refuse: rows are not brought here."""
-        _refuse_rows()
-
-    def counts(self, name: str) -> Integers:
-        """Refuse: they are in the release folder."""
-        _refuse_rows()
-
-    def codes(self, name: str) -> Codes:
-        """Refuse: they are in the release folder."""
-        _refuse_rows()
-
     def build_released(
         self, counts: Mapping[str, CountArray], keep: Sequence[str], order: Order = None
     ) -> Table:
         """Refuse: it is published already."""
-        _refuse_rows()
-
-    def build_grouped(
-        self, by: Sequence[str], labels: Sequence[tuple[Any, ...]], counts: Mapping[str, CountArray]
-    ) -> Table:
-        """Refuse: it is published already."""
-        _refuse_rows()
-
-    def to_bytes(self) -> bytes:
-        """Refuse: the table is no single file."""
         _refuse_rows()
 
     def write(self, file: IO[bytes]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 import uuid
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,12 +56,12 @@ MOST_SUSPECTS = 1000
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(ABC):
     """One job's work on the batches of one partition; gives rows of bytes."""
 
+    @abstractmethod
     def run(self, batches: Batches) -> Iterator[Mapping[str, Any]]:
         """Work through the batches."""
-        raise NotImplementedError
 
     def __call__(self, batches: Batches) -> Batches:
         """Work through the batches of a partition, without a word about them in an error."""
