@@ -45,6 +45,7 @@ HOMES = {  # the only modules that may import each heavy library
     "starlette": {"studio"},
     "uvicorn": {"studio"},
     "jinja2": {"studio"},
+    "xstatic": {"studio"},
     "rich": {"cli", "optimize.progress", "evaluate.comparison"},
 }
 

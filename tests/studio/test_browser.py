@@ -125,8 +125,9 @@ def test_check_a_good_and_a_forged_release(page, served, tables, tmp_path):
     page.goto(f"{served.origin}/check")
     page.set_input_files("#folder-pick", made)
     page.get_by_text("✓ This release checks.").wait_for()
-    page.locator("figure svg").hover()
-    page.get_by_text("%", exact=False).first.wait_for()
+    page.locator("#result figure svg").hover()
+    page.locator("#result .readout", has_text="%").wait_for()
+    assert page.locator("#result svg .worst").count() == 2
     forged = tmp_path / "forged"
     shutil.copytree(made, forged)
     data = forged / "data.csv"
@@ -144,6 +145,10 @@ def test_design_compare_and_hover(page, served):
     page.locator("#map svg").focus()
     page.keyboard.press("ArrowRight")
     page.get_by_text("true 0, released 1:").wait_for()
+    chances = tv.geometric(tv.Query.count(40), 1).matrix
+    box = page.locator("#map svg image").bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 7.5 / 41, box["y"] + box["height"] * 5.5 / 41)
+    page.get_by_text(f"true 5, released 7: {100 * chances[5, 7]:.1f} %", exact=True).wait_for()
     page.get_by_role("button", name="Pin to compare").click()
     page.get_by_label("fair", exact=False).check()
     page.locator("#map figcaption", has_text="(fair)").wait_for()

@@ -5,6 +5,7 @@ import json
 import shutil
 import zipfile
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 import tallyveil as tv
 from tallyveil.cli.app import app
 from tallyveil.properties import PROPERTIES
+from tallyveil.studio import server
 from tallyveil.studio.work_design import MOST_ANSWERS
 from tallyveil.studio.work_learn import LESSONS
 
@@ -179,3 +181,15 @@ def test_every_page_has_its_policy_and_no_script_inside(client):
         assert "'unsafe" not in page.headers["content-security-policy"]
         for forbidden in (" style=", "onclick=", "<style", "javascript:", "localStorage"):
             assert forbidden not in page.text
+
+
+def test_charts_are_drawn_by_the_librarys_own_file(client):
+    """D3 is served from its package; nothing of it is in the repository."""
+    from xstatic.pkg.d3 import BASE_DIR
+
+    served = client.get("/library/d3.js")
+    assert served.content == Path(BASE_DIR, "d3.js").read_bytes()
+    assert served.headers["content-type"] == "text/javascript; charset=utf-8"
+    assert client.get("/library/__init__.py").status_code == 404
+    own = Path(server.__file__).with_name("static")
+    assert max(path.stat().st_size for path in own.iterdir()) < 20_000

@@ -10,12 +10,13 @@ from tallyveil.cli.app import app
 from tallyveil.studio.server import make_studio
 
 
-def test_a_missing_library_is_named_with_its_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
+@pytest.mark.parametrize("library", ["uvicorn", "starlette.applications", "xstatic.pkg.d3"])
+def test_a_missing_library_is_named_with_its_extra(monkeypatch, library):
+    monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.delitem(sys.modules, "tallyveil.studio.server", raising=False)
     done = CliRunner().invoke(app, ["studio"])
     assert isinstance(done.exception, tv.MissingExtraError)
-    assert "uvicorn" in str(done.exception)
+    assert library in str(done.exception)
     assert "the extra 'studio'" in str(done.exception)
 
 

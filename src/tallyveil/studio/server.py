@@ -16,9 +16,10 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from xstatic.pkg.d3 import BASE_DIR as CHARTS
 
 from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import TallyveilError, UsageError
@@ -58,6 +59,9 @@ def build_app(studio: Studio, port: int) -> Guard:
     async def budget(request: Request) -> Response:
         return JSONResponse(await studio.run(studio.read_budget))
 
+    async def charts(request: Request) -> Response:
+        return FileResponse(Path(CHARTS, "d3.js"), media_type="text/javascript")
+
     async def refuse(request: Request, problem: Exception) -> Response:
         status = problem.status if isinstance(problem, RefusedError) else 500
         if isinstance(problem, HTTPException):
@@ -83,6 +87,7 @@ def build_app(studio: Studio, port: int) -> Guard:
         routes=[
             Route("/", start),
             Route("/budget", budget),
+            Route("/library/d3.js", charts),
             *released_routes(studio),
             *publish_routes(studio),
             *check_routes(studio),

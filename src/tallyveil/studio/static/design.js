@@ -23,7 +23,7 @@ function show(found) {
   facts($("facts"), [["expected loss", number(found.expected, 4)], ["worst loss", number(found.worst_loss, 4)], ["proved gap", found.gap < 1e-12 ? "0" : found.gap.toExponential(0)],
     ["tells the truth", percent(found.truth)], ["realised ε", found.realised === null ? "infinite" : number(found.realised, 5)]]);
   $("reason").textContent = `${found.reason} Proved: no mechanism that meets these demands has a loss below ${number(found.lower_bound, 6)}. Holds: ${Object.entries(found.properties).filter(([, holds]) => holds).map(([name]) => name.replaceAll("_", " ")).join(", ") || "no named property"}.`;
-  lines($("bias"), { x: found.inputs, series: [found.rmse, found.bias], xLabel: "true answer", yLabel: "answers" }, "Full line: how far off on average (root mean square). Dashed: bias, the part that does not average out.");
+  lines($("bias"), { x: found.inputs, series: [found.rmse, found.bias], names: ["off by", "bias"], xLabel: "true answer", yLabel: "answers" }, "Full line: how far off on average (root mean square). Dashed: bias, the part that does not average out.");
 }
 
 const ask = settle(async (signal) => {
@@ -68,7 +68,7 @@ function compare() {
   $("pins").replaceChildren(table(["mechanism", "epsilon", "expected loss", "worst loss", "tells the truth", "largest bias"], rows, [1, 2, 3, 4, 5]), both, make("div", { class: "cards" }, ...cards));
   for (const show of maps) show();
   if (pins.length > 1 && pins.every((one) => one.inputs.length === pins[0].inputs.length)) {
-    lines(both, { x: pins[0].inputs, series: pins.map((one) => one.rmse), xLabel: "true answer", yLabel: "root mean square error" }, `Errors by true answer: ${pins.map((_, at) => `${at + 1} ${STROKES[at]}`).join(", ")}.`);
+    lines(both, { x: pins[0].inputs, series: pins.map((one) => one.rmse), names: pins.map((_, at) => `mechanism ${at + 1}:`), xLabel: "true answer", yLabel: "root mean square error" }, `Errors by true answer: ${pins.map((_, at) => `${at + 1} ${STROKES[at]}`).join(", ")}.`);
   }
 }
 

@@ -14,7 +14,7 @@ const show = {
   },
   bias(seen) {
     bars(picture, { before: hundred(seen.chances), names: ["%"], xLabel: "released count", yLabel: "per cent" }, `What a true ${place.value} is released as.`);
-    lines(second, { x: seen.bias.map((_, at) => at), series: [seen.bias], xLabel: "true count", yLabel: "bias" }, "The bias of each true count: how far off releases are on average.");
+    lines(second, { x: seen.bias.map((_, at) => at), series: [seen.bias], names: ["bias"], xLabel: "true count", yLabel: "bias" }, "The bias of each true count: how far off releases are on average.");
     say(`A true ${place.value} is released as ${number(seen.mean, 4)} on average: a bias of ${seen.here >= 0 ? "+" : ""}${number(seen.here)}.`);
   },
   solvers(seen) {
@@ -31,7 +31,7 @@ const show = {
     say(`Drawn apart, both copies together would cost ε ${number(seen.apart)}. Drawn one from the other they cost ε ${number(seen.together)}. ${seen.holds ? "Proved in integers for every set of readers." : "This could not be proved."}`);
   },
   composition(seen) {
-    lines(picture, { x: seen.times, series: [seen.added, seen.exact], xLabel: "releases", yLabel: "epsilon together" }, "Full line: added up. Dashed: composed exactly, with delta one in a million.");
+    lines(picture, { x: seen.times, series: [seen.added, seen.exact], names: ["added up", "composed"], xLabel: "releases", yLabel: "epsilon together" }, "Full line: added up. Dashed: composed exactly, with delta one in a million.");
     say(`${seen.chosen} releases cost ε ${number(seen.here, 4)} added up, and ε ${number(seen.here_exact, 4)} composed exactly. Within a total of ε 1 each of them may have ε ${number(seen.share, 3)}.`);
   },
 };
