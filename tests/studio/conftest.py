@@ -188,3 +188,65 @@ def page(context):
     opened.close()
     assert context.errors == []
     assert context.outside == []
+
+
+class Walk:
+    """A person's way through the steps of a release."""
+
+    def __init__(self, page, served):
+        self.page, self.served = page, served
+
+    def open(self, file=None):
+        """From the start to the second step, with a file or with the demo table."""
+        self.page.goto(self.served.origin)
+        if file is None:
+            self.page.locator("#demo").click()
+        else:
+            self.page.get_by_role("link", name="Publish a table").click()
+            self.page.set_input_files("#file", file)
+        self.page.wait_for_url("**/table")
+        self.page.locator("#next").click()
+        self.page.wait_for_url("**/protect")
+        assert self.page.locator("input:checked").count() == 0
+
+    def protect(self, file=None, upper=None):
+        """The second step with everything chosen, and the third if there is an upper bound."""
+        self.open(file)
+        self.page.get_by_label("A count of people").check()
+        self.page.locator("[name=count][value=cases]").check()
+        self.page.locator("[name=keep][value=county]").check()
+        self.page.locator("[name=keep][value=region]").check()
+        if upper is not None:
+            self.page.get_by_label("Largest count").fill(upper)
+            self.go_on("accuracy")
+
+    def plan(self, file=None, epsilon="0.8"):
+        """Everything up to the last step."""
+        self.protect(file, "20")
+        self.page.get_by_label("epsilon", exact=True).fill(epsilon)
+        self.page.get_by_text(f"(epsilon {epsilon})").wait_for()
+        self.go_on("release")
+        self.page.get_by_text(f"epsilon {epsilon} for one person").wait_for()
+
+    def go_on(self, step):
+        self.page.locator("#next").click()
+        self.page.wait_for_url(f"**/{step}")
+
+    def name(self, folder, page=None):
+        """The last step's fields."""
+        page = page or self.page
+        page.locator("#summary dt").first.wait_for()
+        page.get_by_label("Name of the new folder").fill(folder)
+        page.get_by_label("Paid by the dataset").select_option("cases")
+        return page.get_by_role("button", name="Release", exact=True)
+
+    def release(self, folder):
+        """The button, and the check of the folder that it made."""
+        self.name(folder).click()
+        self.page.get_by_text("This release checks.").wait_for()
+        assert all(finding.ok for finding in tv.check_package(self.served.folder / folder))
+
+
+@pytest.fixture
+def walk(page, served):
+    return Walk(page, served)

@@ -28,36 +28,10 @@ def tables(tmp_path_factory):
     return folder
 
 
-def walk_to_release(page, served, file):
-    """From the start to the last step, as a person goes."""
-    page.goto(served.origin)
-    page.get_by_role("link", name="Publish a table").click()
-    page.set_input_files("#file", file)
-    page.wait_for_url("**/table")
-    page.get_by_role("link", name="What is protected").last.click()
-    page.wait_for_url("**/protect")
-    assert page.locator("input:checked").count() == 0
-    page.get_by_label("A count of people").check()
-    page.locator("[name=count][value=cases]").check()
-    page.locator("[name=keep][value=county]").check()
-    page.locator("[name=keep][value=region]").check()
-    page.get_by_label("Largest count").fill("20")
-    page.locator("#next").click()
-    page.wait_for_url("**/accuracy")
-    page.get_by_label("epsilon", exact=True).fill("0.8")
-    page.get_by_text("(epsilon 0.8)").wait_for()
-    page.locator("#next").click()
-    page.wait_for_url("**/release")
-    page.get_by_text("epsilon 0.8 for one person").wait_for()
-
-
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_the_whole_journey(page, served, tables, kind):
-    walk_to_release(page, served, tables / f"cases.{kind}")
-    page.get_by_label("Name of the new folder").fill(f"made from {kind}")
-    page.get_by_label("Paid by the dataset").select_option("cases")
-    page.get_by_role("button", name="Release", exact=True).click()
-    page.get_by_text("This release checks.").wait_for()
+def test_the_whole_journey(page, served, walk, tables, kind):
+    walk.plan(tables / f"cases.{kind}")
+    walk.release(f"made from {kind}")
     made = served.folder / f"made from {kind}"
     checked = CliRunner().invoke(app, ["check", str(made), "--json"])
     assert json.loads(checked.output)["ok"]
@@ -80,14 +54,11 @@ def test_the_whole_journey(page, served, tables, kind):
         assert {k: first.get(k) for k in kept} == {k: second.get(k) for k in kept}
 
 
-def test_a_closed_browser_loses_nothing_that_was_paid_for(page, context, served, tables):
-    walk_to_release(page, served, tables / "cases.csv")
+def test_a_closed_browser_loses_nothing_that_was_paid_for(page, context, served, walk, tables):
+    walk.plan(tables / "cases.csv")
     other = context.new_page()
     other.goto(page.url)
-    other.get_by_text("epsilon 0.8 for one person").wait_for()
-    other.get_by_label("Name of the new folder").fill("left alone")
-    other.get_by_label("Paid by the dataset").select_option("cases")
-    other.get_by_role("button", name="Release", exact=True).click()
+    walk.name("left alone", other).click()
     other.get_by_text("Releasing").wait_for()
     other.close()
     page.reload()
@@ -95,18 +66,15 @@ def test_a_closed_browser_loses_nothing_that_was_paid_for(page, context, served,
     assert all(finding.ok for finding in tv.check_package(served.folder / "left alone"))
 
 
-def test_double_click_reload_back_and_two_tabs_debit_once(page, context, served, tables):
+def test_double_click_reload_back_and_two_tabs_debit_once(page, context, served, walk, tables):
     book = tv.Ledger(served.folder / "budget.db")
-    walk_to_release(page, served, tables / "cases.csv")
+    walk.plan(tables / "cases.csv")
     before = len(book.history("cases"))
     other = context.new_page()
     other.goto(page.url)
-    for tab in (page, other):
-        tab.get_by_text("epsilon 0.8 for one person").wait_for()
-        tab.get_by_label("Name of the new folder").fill("pressed twice")
-        tab.get_by_label("Paid by the dataset").select_option("cases")
-    page.get_by_role("button", name="Release", exact=True).dblclick()
-    other.get_by_role("button", name="Release", exact=True).click(no_wait_after=True)
+    first, second = walk.name("pressed twice"), walk.name("pressed twice", other)
+    first.dblclick()
+    second.click(no_wait_after=True)
     page.get_by_text("This release checks.").wait_for()
     other.get_by_text("This release checks.").wait_for()
     page.reload()
@@ -232,47 +200,15 @@ def test_fifty_megabytes_are_uploaded_and_read(page, served, tmp_path):
     page.wait_for_url("**/publish")
 
 
-def test_nothing_is_kept_in_the_browser_or_said_in_addresses(page, context, served, tables):
+def test_nothing_is_kept_in_the_browser_or_said_in_addresses(page, walk, tables):
     asked = []
     page.on("request", lambda sent: asked.append(sent.url))
-    walk_to_release(page, served, tables / "cases.csv")
+    walk.plan(tables / "cases.csv")
     kept = page.evaluate("[Object.keys(localStorage), Object.keys(sessionStorage)]")
     assert kept == [[], []]
     assert page.evaluate("document.cookie") == ""
     assert page.evaluate("indexedDB.databases().then(found => found.length)") == 0
     assert not [url for url in asked if "cases" in url or "county" in url]
-
-
-PAGES = (
-    *("/", "/publish", "/check", "/read", "/design", "/ledger", "/learn", "/learn/epsilon"),
-    *("/learn/solvers", "/learn/distribution", "/learn/composition"),
-)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_serious_finding_of_axe(page, served, tables, scheme):
-    from axe_playwright_python.sync_playwright import Axe
-
-    page.emulate_media(color_scheme=scheme)
-    found = {}
-
-    def look(name):
-        result = Axe().run(page).response["violations"]
-        bad = [one for one in result if one["impact"] in ("serious", "critical")]
-        if bad:
-            found[name] = [(one["id"], one["nodes"][0]["html"][:120]) for one in bad]
-
-    for path in PAGES:
-        page.goto(served.origin + path)
-        page.wait_for_load_state("networkidle")
-        look(path)
-    walk_to_release(page, served, tables / "cases.csv")
-    look("release")
-    for step in ("table", "protect", "accuracy"):
-        page.goto(page.url.rpartition("/")[0] + f"/{step}")
-        page.wait_for_load_state("networkidle")
-        look(step)
-    assert found == {}
 
 
 def test_it_starts_soon_and_leaves_nothing_behind(tmp_path_factory, served):
@@ -285,7 +221,7 @@ def test_it_starts_soon_and_leaves_nothing_behind(tmp_path_factory, served):
     assert not list(started.temporary.rglob("run-*"))
 
 
-def test_pictures_of_the_documentation(page, served, tmp_path):
+def test_pictures_of_the_documentation(page, served, walk, tmp_path):
     """Set TALLYVEIL_PICTURES=docs/images to make the pictures of docs/studio.md anew."""
     folder = Path(os.environ.get("TALLYVEIL_PICTURES", tmp_path))
     page.set_viewport_size({"width": 1000, "height": 1200})
@@ -296,16 +232,7 @@ def test_pictures_of_the_documentation(page, served, tmp_path):
         page.screenshot(path=folder / f"studio_{name}.png")
         assert (folder / f"studio_{name}.png").stat().st_size > 10_000
 
-    page.goto(served.origin)
-    page.locator("#demo").click()
-    page.wait_for_url("**/table")
-    page.locator("#next").click()
-    page.wait_for_url("**/protect")
-    page.get_by_label("A count of people").check()
-    page.locator("[name=count][value=cases]").check()
-    page.get_by_label("Largest count").fill("40")
-    page.locator("#next").click()
-    page.wait_for_url("**/accuracy")
+    walk.protect(upper="40")
     page.locator("#band svg").wait_for()
     page.locator(".steps").scroll_into_view_if_needed()
     picture("accuracy")

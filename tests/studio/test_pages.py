@@ -193,3 +193,47 @@ def test_charts_are_drawn_by_the_librarys_own_file(client):
     assert client.get("/library/__init__.py").status_code == 404
     own = Path(server.__file__).with_name("static")
     assert max(path.stat().st_size for path in own.iterdir()) < 20_000
+
+
+def test_a_question_can_be_watched_and_leaves_nothing(client, studio):
+    name = "0123456789abcdef" * 2
+    seen, say = [], studio.workers.call
+
+    def call(*given):
+        *given, say_stage = given
+        return say(*given, lambda stage: (say_stage(stage), seen.append(dict(studio.stages))))
+
+    studio.workers.call = call
+    try:
+        for watched in (name, "../../etc", ""):
+            asked = {"query": "count", "upper": 12, "epsilon": "1", "properties": ["fair"]}
+            answer = client.send_json("/design/solve", asked, **{"x-watch": watched})
+            assert answer.status_code == 200
+    finally:
+        studio.workers.call = say
+    stages = [one[name] for one in seen if one]
+    assert stages[0] == "searching for the best mechanism"
+    assert any("step" in stage for stage in stages)
+    assert {key for one in seen for key in one} == {name}
+    assert studio.stages == {}
+    assert client.get(f"/questions/{name}/events").text == 'data: {"stage": ""}\n\n'
+
+
+def test_every_page_says_what_the_plan_would_leave(client, place):
+    base = client.open_demo()
+    client.choose(base, count=["cases"], upper=["20"], epsilon=["0.25"])
+    left = tv.Ledger(place / "budget.db").account("cases").remaining_epsilon
+    leaves = client.send_json(f"{base}/preview").json()["leaves"]
+    words = f"would leave ε {float(left - Fraction(1, 4)):g}"
+    assert leaves["cases"] == words
+    for path in ("/", "/publish", "/check", "/learn/bias", "/nothing"):
+        page = client.get(path, headers={"accept": "text/html"}).text
+        assert words in page
+        assert "the plan for cases.csv" in page
+    client.choose(base, epsilon=["700"])
+    assert "would leave" not in client.get("/").text  # another plan, not looked at yet
+    assert (
+        client.send_json(f"{base}/preview").json()["leaves"]["cases"] == "costs more than is left"
+    )
+    client.send_json(f"{base}/remove")
+    assert "costs more" not in client.get("/").text

@@ -31,7 +31,7 @@ from tallyveil.publish.simulate import (
     read_invented,
     simulate,
 )
-from tallyveil.publish.transaction import require_possible
+from tallyveil.publish.transaction import Say, require_possible
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.request import ColumnRequest, Request, check_options
 from tallyveil.request.slack import charge_delta
@@ -175,13 +175,16 @@ def simulate_release(
 
 
 def compare_release(
-    table: Path | str, options: ReleaseOptions, rows: int | None
+    table: Path | str,
+    options: ReleaseOptions,
+    rows: int | None,
+    say: Say = lambda _: None,
 ) -> list[dict[str, Any]]:
     """What every method would cost and give on the same invented counts; see `compare_methods`."""
     asked, opened = _open_trial(table, options, rows)
     read = read_invented(opened.request)
     groups = list_groups(prepare_opened(opened, read=read))
-    return compare_methods(opened, asked, read, groups)
+    return compare_methods(opened, asked, read, groups, say=say)
 
 
 def _open_trial(

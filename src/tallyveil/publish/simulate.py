@@ -21,6 +21,7 @@ from tallyveil.plans.layout import ReadCounts
 from tallyveil.plans.prepare import prepare_opened
 from tallyveil.plans.prepared import Opened, Prepared
 from tallyveil.publish.demo_table import counts_of, demo_csv
+from tallyveil.publish.transaction import Say
 from tallyveil.request.arguments import split_names
 from tallyveil.request.hierarchy import name_levels
 from tallyveil.request.kinds import KINDS
@@ -214,6 +215,8 @@ def compare_methods(
     read: ReadCounts,
     groups: Mapping[str, Integers],
     already: str = "",
+    *,
+    say: Say = lambda _: None,
 ) -> list[dict[str, Any]]:
     """What every other method would cost and give at the same epsilon.
 
@@ -229,6 +232,8 @@ def compare_methods(
         Groups of rows whose sums are compared; see `list_groups`.
     already : str
         A method that was tried already, as it would be here.
+    say : callable
+        Is told the name of each method before it is tried.
 
     Returns
     -------
@@ -239,6 +244,7 @@ def compare_methods(
     found = []
     for name, asked in _list_alternatives(opened.request, options, already):
         known: dict[str, Any] = {"method": name}
+        say(name)
         try:
             _require_narrow(name, opened.request)
             meant = replace(opened, request=check_options(asked))

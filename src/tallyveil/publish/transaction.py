@@ -50,7 +50,7 @@ from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.base import Table
 from tallyveil.tables.distributed import PartedTable
 
-__all__ = ["open_account", "publish_table", "require_possible"]
+__all__ = ["Say", "open_account", "publish_table", "require_possible"]
 
 Say = Callable[[str], None]
 

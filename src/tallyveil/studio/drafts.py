@@ -7,6 +7,7 @@ import json
 import threading
 import uuid
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,9 @@ class Draft:
     mechanism: Path | None = None
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     request: str = field(default_factory=lambda: str(uuid.uuid4()))
+    cost: Fraction | None = None
+    """What the plan that was looked at last would cost; None before, and once it was paid."""
+
     job: Job | None = None
     guard: threading.Lock = field(default_factory=threading.Lock)
 
@@ -71,7 +75,7 @@ class Draft:
         with self.guard:
             if self.job is not None and self.job.state == "running":
                 raise RefusedError(409, "A release is being made.")
-            self.job, self.request, self.out = None, str(uuid.uuid4()), ""
+            self.job, self.request, self.out, self.cost = None, str(uuid.uuid4()), "", None
 
 
 class Drafts:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-from collections.abc import AsyncIterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from tallyveil.request.kinds import ASKED_FOR
@@ -66,8 +64,6 @@ def publish_routes(studio: Studio) -> list[Route]:
         Route("/publish/{draft}/release", steps.release, methods=["POST"]),
         Route("/publish/{draft}/again", steps.again, methods=["POST"]),
         Route("/publish/{draft}/remove", steps.remove, methods=["POST"]),
-        Route("/jobs/{job}/events", steps.events),
-        Route("/jobs/{job}/cancel", steps.cancel, methods=["POST"]),
     ]
 
 
@@ -177,7 +173,10 @@ class _Steps:
 
     async def remove(self, request: Request) -> Response:
         await read_body(request)
-        self.studio.drafts.remove(request.path_params["draft"])
+        removed = self._draft(request)
+        self.studio.drafts.remove(removed.id)
+        if self.studio.current is removed:
+            self.studio.current = None
         return JSONResponse({"next": "/publish"})
 
     # -- the steps ----------------------------------------------------------------------------
@@ -209,8 +208,8 @@ class _Steps:
         )
 
     async def choices(self, request: Request) -> Response:
-        await self._store(request)
-        return JSONResponse({})
+        draft, _ = await self._store(request)
+        return JSONResponse({"leaves": await self._leaves(draft)})
 
     async def _store(self, request: Request) -> tuple[Draft, dict[str, Any]]:
         """Keep what was chosen; what the message leaves out stays as it was."""
@@ -220,7 +219,9 @@ class _Steps:
         kept = {name: value for name, value in draft.choices.items() if name not in new}
         if given.get("replace") is True:  # a whole form: what it leaves out was taken back
             kept = {name: value for name, value in kept.items() if name in ELSEWHERE}
-        draft.choices = {**kept, **found}
+        before, draft.choices = draft.plan, {**kept, **found}
+        if draft.plan != before:
+            draft.cost = None
         if "dataset" in given:
             dataset = given["dataset"]
             if dataset is not None and not isinstance(dataset, str):
@@ -231,8 +232,7 @@ class _Steps:
     async def preview(self, request: Request) -> Response:
         draft, given = await self._store(request)
         plan = draft.plan
-        seen = await self._ask(request, draft, "preview", confidence=read_confidence(given))
-        return JSONResponse({**seen, "plan": plan})
+        return JSONResponse({**await self._plan(request, draft, given), "plan": plan})
 
     async def epsilon(self, request: Request) -> Response:
         draft, given = await self._store(request)
@@ -244,8 +244,22 @@ class _Steps:
             request, draft, "find_epsilon", confidence=confidence, within=within
         )
         draft.choices["epsilon"] = [found["epsilon"]]
-        seen = await self._ask(request, draft, "preview", confidence=confidence)
+        seen = await self._plan(request, draft, given)
         return JSONResponse({**seen, "chosen": found["epsilon"]})
+
+    async def _plan(self, request: Request, draft: Draft, given: dict[str, Any]) -> dict[str, Any]:
+        """Plan the release, and keep what it would cost for the budget on top of every page."""
+        draft.cost, self.studio.current = None, draft
+        seen: dict[str, Any] = await self._ask(
+            request, draft, "preview", confidence=read_confidence(given)
+        )
+        draft.cost = Fraction(seen.pop("cost"))
+        return {**seen, "leaves": await self._leaves(draft)}
+
+    async def _leaves(self, draft: Draft) -> dict[str, str]:
+        """What the plan would leave of every budget, in words."""
+        budget = await self.studio.run(self.studio.read_budget, draft)
+        return {account["dataset"]: account["after"] for account in budget["accounts"]}
 
     async def methods(self, request: Request) -> Response:
         draft, _ = await self._store(request)
@@ -282,6 +296,7 @@ class _Steps:
             if job is None or (job.state in ("cancelled", "refused") and not job.firm):
                 draft.out, draft.report = out, given.get("report") is True
                 job = draft.job = self._start(draft)
+                draft.cost = None
         return JSONResponse({"job": job.id})
 
     def _start(self, draft: Draft) -> Any:
@@ -298,27 +313,6 @@ class _Steps:
         draft = self._draft(request)
         draft.renew()
         return JSONResponse({"next": f"/publish/{draft.id}/accuracy"})
-
-    async def events(self, request: Request) -> Response:
-        job = self.studio.jobs.find(request.path_params["job"])
-
-        async def tell() -> AsyncIterator[str]:
-            last = None
-            while True:
-                now = job.to_dict()  # one look: what is told last is the state it ended in
-                if now != last:
-                    last = now
-                    yield f"data: {json.dumps(now, allow_nan=False)}\n\n"
-                if now["state"] != "running":
-                    return
-                await asyncio.sleep(0.1)
-
-        return StreamingResponse(tell(), media_type="text/event-stream")
-
-    async def cancel(self, request: Request) -> Response:
-        await read_body(request)
-        job = self.studio.jobs.find(request.path_params["job"])
-        return JSONResponse({"cancelled": job.cancel()})
 
 
 def read_confidence(given: dict[str, Any]) -> float:

@@ -28,6 +28,7 @@ from tallyveil.studio.guard import Guard
 from tallyveil.studio.pages_check import check_routes
 from tallyveil.studio.pages_design import design_routes
 from tallyveil.studio.pages_ledger import ledger_routes
+from tallyveil.studio.pages_progress import progress_routes
 from tallyveil.studio.pages_publish import publish_routes
 from tallyveil.studio.pages_released import released_routes
 from tallyveil.studio.state import Studio
@@ -90,6 +91,7 @@ def build_app(studio: Studio, port: int) -> Guard:
             Route("/library/d3.js", charts),
             *released_routes(studio),
             *publish_routes(studio),
+            *progress_routes(studio),
             *check_routes(studio),
             *design_routes(studio),
             *ledger_routes(studio),

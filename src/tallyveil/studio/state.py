@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,11 +16,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.templating import Jinja2Templates
 
+from tallyveil.budget.accounting import Account
 from tallyveil.budget.entries import shown_rational
 from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import LedgerError
 from tallyveil.studio.choices import explain, list_values
-from tallyveil.studio.drafts import Drafts
+from tallyveil.studio.drafts import Draft, Drafts
 from tallyveil.studio.errors import RefusedError
 from tallyveil.studio.jobs import Jobs
 from tallyveil.studio.uploads import TABLE_ENDINGS, Uploads
@@ -32,6 +35,8 @@ PATIENCE = 120.0
 """Seconds after which a question to a worker is given up."""
 
 MOST_LISTED = 200
+WATCHED = re.compile("[0-9a-f]{32}")
+"""The name under which a browser watches a question."""
 
 
 @dataclass
@@ -49,6 +54,12 @@ class Studio:
 
     opened: dict[str, str] = field(default_factory=dict)
     """Where each of those that are read has its receipt."""
+
+    stages: dict[str, str] = field(default_factory=dict)
+    """How far questions are, by the random names under which their browsers watch them."""
+
+    current: Draft | None = None
+    """The release in the making that was planned last."""
 
     templates: Jinja2Templates = field(init=False)
 
@@ -68,34 +79,51 @@ class Studio:
         """Put a question to a worker; given up when it takes too long or nobody waits for it."""
         held: list[Worker] = []
         loop = asyncio.get_running_loop()
-        call = partial(self.workers.call, name, given, held.append)
+        watched = "" if request is None else request.headers.get("x-watch", "")
+
+        def say(stage: str) -> None:
+            if WATCHED.fullmatch(watched):
+                self.stages[watched] = stage
+
+        say("waiting for its turn")
+        call = partial(self.workers.call, name, given, held.append, say)
         task = asyncio.ensure_future(loop.run_in_executor(self._threads, call))
-        start = loop.time()
-        while not (await asyncio.wait({task}, timeout=0.5))[0]:
-            late = loop.time() - start > PATIENCE
-            if late or (request is not None and await request.is_disconnected()):
-                for worker in held:
-                    worker.end()
-                task.add_done_callback(lambda done: done.exception())
-                raise RefusedError(504, "This took too long and was given up.")
         try:
+            start = loop.time()
+            while not (await asyncio.wait({task}, timeout=0.5))[0]:
+                late = loop.time() - start > PATIENCE
+                if late or (request is not None and await request.is_disconnected()):
+                    for worker in held:
+                        worker.end()
+                    task.add_done_callback(lambda done: done.exception())
+                    raise RefusedError(504, "This took too long and was given up.")
             return task.result()
         except EndedError:
             raise RefusedError(503, "The work ended before it was done. Try again.") from None
+        finally:
+            self.stages.pop(watched, None)
 
     async def show(self, request: Request, name: str, **known: Any) -> HTMLResponse:
-        """A page, with the budget on top."""
-        known |= {"budget": await self.run(self.read_budget), "folder": str(self.folder)}
+        """A page, with the budget on top and what the plan at hand would leave of it."""
+        plan = known.get("draft") or self.current
+        if plan is not None and plan.cost is None:
+            plan = None
+        known |= {"budget": await self.run(self.read_budget, plan), "folder": str(self.folder)}
+        known["planned"] = plan
         return self.templates.TemplateResponse(request, name, known)
 
-    def read_budget(self) -> dict[str, Any]:
-        """Where every dataset of the ledger stands."""
+    def read_budget(self, plan: Draft | None = None) -> dict[str, Any]:
+        """Where every dataset of the ledger stands, and what a plan would leave of it.
+
+        The one that was chosen to pay comes first, and then it is the only one that pays.
+        """
         if self.ledger is None:
             return {"open": False, "accounts": [], "problem": ""}
         try:
             accounts = Ledger(self.ledger).accounts()
         except LedgerError as problem:
             return {"open": True, "accounts": [], "problem": str(problem)}
+        cost, payer = (None, None) if plan is None else (plan.cost, plan.dataset)
         shown = [
             account.to_dict()
             | {
@@ -103,8 +131,11 @@ class Studio:
                 "spent": shown_rational(account.spent_epsilon),
                 "left": shown_rational(account.remaining_epsilon),
                 "share": float(account.spent_epsilon / account.epsilon),
+                "after": ""
+                if cost is None or account.closed or payer not in (None, account.dataset)
+                else _leave(account, cost),
             }
-            for account in accounts
+            for account in sorted(accounts, key=lambda account: account.dataset != payer)
         ]
         return {"open": True, "accounts": shown, "problem": ""}
 
@@ -144,6 +175,16 @@ class Studio:
         self.workers.close()
         self.uploads.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _leave(account: Account, cost: Fraction) -> str:
+    """What a plan leaves of a budget, in words."""
+    rest = account.remaining_epsilon - cost
+    if rest < 0:
+        return "costs more than is left"
+    if account.accounting != "pure":
+        return "fits in"  # how much is left then depends on what was released before
+    return f"would leave ε {shown_rational(rest)}"
 
 
 async def read_body(request: Request) -> dict[str, Any]:

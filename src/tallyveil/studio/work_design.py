@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tallyveil.certified.certify import certify
@@ -29,11 +30,24 @@ QUERIES = {
 Asked = Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class Question:
+    """What a page asks for, checked."""
+
+    query: Query
+    epsilon: str
+    loss: Loss
+    prior: Prior
+    worst_case: bool
+    properties: tuple[str, ...]
+
+
 def solve(say: Say, *, asked: Asked) -> dict[str, Any]:
     """Design a mechanism and describe it for the page."""
-    query, loss, prior, properties = _read(asked)
-    found = _design(asked, query, loss, prior, properties)
+    question = _read(asked)
+    found = _design(say, question)
     made = found.mechanism
+    say("describing the mechanism")
     interval = made.interval(0.95)
     return {
         "name": made.name,
@@ -43,28 +57,28 @@ def solve(say: Say, *, asked: Asked) -> dict[str, Any]:
         "method": found.method,
         "reason": found.reason,
         "seconds": found.seconds,
-        "expected": made.expected_loss(loss, prior),
-        "worst_loss": made.worst_loss(loss),
-        "truth": 1 - made.error_probability(prior),
+        "expected": made.expected_loss(question.loss, question.prior),
+        "worst_loss": made.worst_loss(question.loss),
+        "truth": 1 - made.error_probability(question.prior),
         "bias": made.bias().tolist(),
         "rmse": made.rmse().tolist(),
         "low": interval[:, 0].tolist(),
         "high": interval[:, 1].tolist(),
         "properties": made.properties(),
-        "python": _write_python(asked, query, loss, prior, properties),
+        "python": _write_python(question),
         **describe_matrix(made),
     }
 
 
 def find_prices(say: Say, *, asked: Asked) -> list[dict[str, Any]]:
     """The loss with each property alone, beside the loss without any."""
-    query, loss, prior, _ = _read(asked)
-    free = _design(asked, query, loss, prior, ()).objective
+    question = replace(_read(asked), properties=())
+    free = _design(say, question).objective
     lines = [{"property": "", "loss": free, "price": 0.0, "refused": ""}]
-    for name in PROPERTIES:
-        say(name)
+    for at, name in enumerate(PROPERTIES, 1):
+        words = f"{at} of {len(PROPERTIES)}: {name.replace('_', ' ')}"
         try:
-            value = _design(asked, query, loss, prior, (name,)).objective
+            value = _design(say, replace(question, properties=(name,)), words).objective
             price = value / free - 1 if free > 0 else 0.0
             lines.append({"property": name, "loss": value, "price": price, "refused": ""})
         except InfeasibleError as problem:
@@ -74,25 +88,27 @@ def find_prices(say: Say, *, asked: Asked) -> list[dict[str, Any]]:
 
 def certify_design(say: Say, *, asked: Asked) -> dict[str, str]:
     """The mechanism of a design, proved in integers: its file and its certificate's."""
-    query, loss, prior, properties = _read(asked)
-    proved = certify(_design(asked, query, loss, prior, properties).mechanism)
+    found = _design(say, _read(asked))
+    say("proving it in integers")
+    proved = certify(found.mechanism)
     return {"mechanism.json": proved.to_json(), "certificate.json": proved.certificate_json()}
 
 
-def _design(
-    asked: Asked, query: Query, loss: Loss, prior: Prior, properties: tuple[str, ...]
-) -> Design:
+def _design(say: Say, asked: Question, what: str = "searching for the best mechanism") -> Design:
+    """Design, and tell of what and how far the search is."""
+    say(what)
     return design(
-        query,
-        str(asked.get("epsilon", "1")),
-        loss,
-        prior=prior,
-        worst_case=asked.get("worst_case") is True,
-        properties=properties,
+        asked.query,
+        asked.epsilon,
+        asked.loss,
+        prior=asked.prior,
+        worst_case=asked.worst_case,
+        properties=asked.properties,
+        progress=lambda step, _: say(f"{what}, step {step}"),
     )
 
 
-def _read(asked: Asked) -> tuple[Query, Loss, Prior, tuple[str, ...]]:
+def _read(asked: Asked) -> Question:
     """The question in a message, checked; what is not a number is refused by name."""
     kind = asked.get("query", "count")
     if kind not in QUERIES:
@@ -107,7 +123,14 @@ def _read(asked: Asked) -> tuple[Query, Loss, Prior, tuple[str, ...]]:
     words = asked.get("properties", [])
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise RefusedError(400, "The properties cannot be read.")
-    return query, loss, _read_prior(asked.get("prior", "uniform")), check_names(words)
+    return Question(
+        query,
+        str(asked.get("epsilon", "1")),
+        loss,
+        _read_prior(asked.get("prior", "uniform")),
+        asked.get("worst_case") is True,
+        check_names(words),
+    )
 
 
 def _read_whole(asked: Asked, name: str) -> int:
@@ -132,14 +155,12 @@ def _read_prior(given: Any) -> Prior:
         raise ArgumentError("prior", rule, given) from None
 
 
-def _write_python(
-    asked: Asked, query: Query, loss: Loss, prior: Prior, properties: tuple[str, ...]
-) -> str:
+def _write_python(asked: Question) -> str:
     """The same design in Python."""
-    words = [f"tv.{query!r}", repr(str(asked.get("epsilon", "1"))), f"loss={loss!r}"]
-    words += [f"prior={prior!r}"] if prior is not None else []
-    words += ["worst_case=True"] if asked.get("worst_case") is True else []
-    words += [f"properties={list(properties)!r}"] if properties else []
+    words = [f"tv.{asked.query!r}", repr(asked.epsilon), f"loss={asked.loss!r}"]
+    words += [f"prior={asked.prior!r}"] if asked.prior is not None else []
+    words += ["worst_case=True"] if asked.worst_case else []
+    words += [f"properties={list(asked.properties)!r}"] if asked.properties else []
     inner = "".join(f"    {word},\n" for word in words)
     return (
         f"import tallyveil as tv\n\nd = tv.design(\n{inner})\nprint(d)\n"

@@ -54,9 +54,13 @@ def preview(
     say: Say, *, choices: Choices, place: Place, rows: int | None, confidence: float
 ) -> dict[str, Any]:
     """What a release would cost, how accurate it would be, and what to think of it."""
+    say("checking the choices")
     options = make_options(choices, place)
+    say("planning and proving every column")
     found = _look_ahead(options, place, rows)
+    say("working out the accuracy")
     return {
+        "cost": str(found.epsilon),
         "choices": list_choices(options),
         "epsilon": float(found.epsilon),
         "epsilon_exact": shown_rational(found.epsilon),
@@ -86,8 +90,10 @@ def find_epsilon(
     within: float,
 ) -> dict[str, Any]:
     """The smallest epsilon with which every column lies within that many of the truth."""
+    say("planning and proving every column")
     found = preview_release(replace(make_options(choices, place), epsilon="1", within=None), rows)
     needed = Fraction(0)
+    say("searching for the epsilon")
     for column, known in zip(found.request.columns, found.columns, strict=True):
         method = _promising(known["method"])
         query = _query(column.upper)
@@ -102,7 +108,10 @@ def compare_methods(
     say: Say, *, choices: Choices, place: Place, rows: int | None
 ) -> list[dict[str, Any]]:
     """Every method at the same epsilon: what it does, what it costs, how far off it is."""
-    found = compare_release(Path(place.table), make_options(choices, place), rows)
+    options = make_options(choices, place)
+    found = compare_release(
+        Path(place.table), options, rows, say=lambda method: say(f"trying the method {method}")
+    )
     for known in found:
         method = str(known["method"])
         known |= {"words": KINDS[method].words, "good_for": GOOD_FOR[method]}
@@ -124,6 +133,7 @@ def simulate(say: Say, *, choices: Choices, place: Place, rows: int | None) -> l
 
     The publisher's own counts are not read, and the table is opened for the labels of groups only.
     """
+    say("releasing invented counts")
     options = make_options(choices, place)
     found = simulate_release(Path(place.table), options, rows, range(SHOWN_COUNTS + 1))
     for column in found:

@@ -22,6 +22,7 @@ MOST_GROUPS = 300
 
 def read_release(say: Say, *, folder: str, room: int, level: str = "") -> dict[str, Any]:
     """What a release, or one of its levels, holds: its promise, its columns, what can be asked."""
+    say("opening the release")
     place = open_release(Path(folder), room)
     levels = sorted(p.name for p in place.glob("level-*") if (p / RECEIPT).is_file())
     if levels and not (place / RECEIPT).is_file():
@@ -51,6 +52,7 @@ def read_count(
     say: Say, *, folder: str, column: str, released: float, confidence: float
 ) -> dict[str, Any]:
     """What one released count says about the true one, all true counts equally likely before."""
+    say("working out which true counts fit")
     place, record = _find(folder, column)
     made = published_mechanism(place, record) if record.bounded else None
     if made is None:
@@ -73,6 +75,7 @@ def read_totals(
     say: Say, *, folder: str, column: str, by: list[str], confidence: float
 ) -> dict[str, Any]:
     """Sums of the true counts, with intervals, for the whole table or for public groups."""
+    say("adding up the groups")
     place, _ = _find(folder, column)
     found = estimate_total(place, column=column, by=by or None, confidence=confidence)
     groups = found if by else {"all rows": found}

@@ -21,6 +21,7 @@ LONGEST_CELL = 80
 
 def look_at_table(say: Say, *, table: str, form: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of a table and their types, and how many rows it has; never a value."""
+    say("reading the table")
     found = read_table(Path(table), _read_form(form))
     columns = [{"name": name, "type": found.type_of(name)} for name in found.names]
     return {"kind": found.kind, "rows": found.rows, "columns": columns}
@@ -28,6 +29,7 @@ def look_at_table(say: Say, *, table: str, form: Mapping[str, Any]) -> dict[str,
 
 def show_values(say: Say, *, table: str, form: Mapping[str, Any]) -> dict[str, Any]:
     """The first rows, which are confidential: for the publisher who asked to see them."""
+    say("reading the table")
     found = read_table(Path(table), _read_form(form)).slice(0, SHOWN_ROWS)
     names = found.names[:SHOWN_COLUMNS]
     columns = [[text[:LONGEST_CELL] for text in found.labels(name)] for name in names]

@@ -185,7 +185,11 @@ class Workers:
         return worker
 
     def call(
-        self, name: str, given: Mapping[str, Any], hold: Callable[[Worker], None] = lambda _: None
+        self,
+        name: str,
+        given: Mapping[str, Any],
+        hold: Callable[[Worker], None] = lambda _: None,
+        say: Say = lambda _: None,
     ) -> Any:
         """Answer a quick call in one of the warm processes; `hold` is shown which."""
         worker = self._idle.get()
@@ -193,7 +197,7 @@ class Workers:
             if not worker.process.is_alive():
                 raise EndedError
             hold(worker)
-            answer = worker.call(name, given)
+            answer = worker.call(name, given, say)
         except EndedError:
             self.drop(worker)
             with suppress(EndedError):

@@ -23,15 +23,48 @@ async function read(answer) {
   return content;
 }
 
-export async function post(path, message = {}, signal = undefined) {
-  const headers = { "content-type": "application/json", accept: "application/json" };
+export async function post(path, message = {}, signal = undefined, more = {}) {
+  const headers = { "content-type": "application/json", accept: "application/json", ...more };
   const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(message), signal });
   return read(answer);
 }
 
-export async function put(path, file, name, more = {}) {
-  const headers = { "x-name": encodeURIComponent(name ?? file.name), accept: "application/json", ...more };
-  return read(await fetch(path, { method: "PUT", headers, body: file }));
+// Asks what may take a while: after a moment, its stages and a button to give it up are shown below `near`.
+export async function ask(path, message, near, signal = undefined) {
+  const own = new AbortController(), name = crypto.randomUUID().replaceAll("-", "");
+  const stage = make("span", {}, "starting …"), cancel = make("button", { type: "button", class: "quiet" }, "Cancel");
+  const line = make("p", { class: "waiting", role: "status" }, make("progress", { "aria-label": "under way" }), stage, cancel);
+  let source = null, given = false;
+  signal?.addEventListener("abort", () => own.abort());
+  cancel.addEventListener("click", () => { given = true; own.abort(); });
+  const late = setTimeout(() => {
+    near.after(line);
+    source = new EventSource(`/questions/${name}/events`);
+    source.onmessage = (event) => { const said = JSON.parse(event.data).stage; if (said) stage.textContent = `${said} …`; };
+  }, 250);
+  try {
+    return await post(path, message, own.signal, { "x-watch": name });
+  } catch (problem) {
+    throw given ? new Error("Cancelled. Nothing was spent.") : problem;
+  } finally {
+    clearTimeout(late);
+    source?.close();
+    line.remove();
+  }
+}
+
+// Sends a file; `tell` hears which share of it was sent.
+export function put(path, file, name, more = {}, tell = () => {}) {
+  return new Promise((done, fail) => {
+    const line = new XMLHttpRequest(), lost = () => fail(new Error("The file could not be sent. Is the studio still open?"));
+    line.open("PUT", path);
+    for (const [key, value] of Object.entries({ "x-name": encodeURIComponent(name ?? file.name), accept: "application/json", ...more })) line.setRequestHeader(key, value);
+    line.upload.addEventListener("progress", (event) => tell(event.loaded / (event.total || 1)));
+    line.addEventListener("error", lost);
+    line.addEventListener("abort", () => fail(new Error("Cancelled.")));
+    line.addEventListener("load", () => read({ ok: line.status < 300, json: async () => JSON.parse(line.responseText) }).then(done, fail));
+    line.send(file);
+  });
 }
 
 // The choices in the fields of a form, as the library's options are called; empty ones are left out.
@@ -72,7 +105,7 @@ export function onPress(button, work) {
 // Calls `work` once things have been quiet for a moment; an answer that is overtaken is dropped.
 export function settle(work, quiet = 60) {
   let timer = 0, running = null;
-  const call = (...given) => {
+  return (...given) => {
     clearTimeout(timer);
     timer = setTimeout(async () => {
       running?.abort();
@@ -84,8 +117,6 @@ export function settle(work, quiet = 60) {
       }
     }, quiet);
   };
-  call.stop = () => running?.abort();
-  return call;
 }
 
 export function facts(list, pairs) {

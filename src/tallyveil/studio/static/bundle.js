@@ -21,8 +21,7 @@ export function onDrop(open) {
     try {
       const { bundle } = await post("/bundles");
       for (const [at, { name, file }] of files.entries()) {
-        await put(`/bundles/${bundle}/files`, file, name);
-        progress.value = (at + 1) / files.length;
+        await put(`/bundles/${bundle}/files`, file, name, {}, (share) => { progress.value = (at + share) / files.length; });
       }
       await open(bundle, files.length === 1 ? files[0].name : files[0].name.split("/")[0]);
     } catch (problem) {

@@ -8,7 +8,7 @@ const short = (value) => d3.format(Math.abs(value) >= 10000 ? "s" : ",")(value);
 const near = (value) => value.toLocaleString("en", { maximumSignificantDigits: 3 });
 
 // As wide as its place, so that letters keep their size on a phone.
-const widthOf = (figure) => figure.clientWidth || figure.parentElement?.clientWidth || 640; // an empty figure has no width
+const widthOf = (figure) => figure.clientWidth || 640;
 const roomOf = (figure) => Math.min(Math.max(widthOf(figure), 280), 860);
 
 // Charts are drawn anew when their place becomes narrower or wider, or the colours change.
@@ -21,7 +21,10 @@ function redraw() {
 }
 let later = 0;
 addEventListener("resize", () => { clearTimeout(later); later = setTimeout(redraw, 80); });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { for (const one of drawn.values()) if (one.coloured) one.room = null; redraw(); });
+for (const media of ["(prefers-color-scheme: dark)", "print"]) matchMedia(media).addEventListener("change", () => {
+  for (const one of drawn.values()) if (one.coloured) one.room = null;
+  redraw();
+});
 const remember = (figure, again, coloured = false) => drawn.set(figure, { again, coloured, room: widthOf(figure) });
 
 // An empty picture in its figure, with the caption and the line below it.

@@ -1,9 +1,9 @@
 // The best mechanism for what is asked; pins stay in this page and nowhere else.
-import { $, complain, facts, make, number, onPress, percent, post, settle, table } from "./api.js";
+import { $, ask, complain, facts, make, number, onPress, percent, settle, table } from "./api.js";
 import { heatmap, lines, STROKES } from "./charts.js";
 
 const form = $("asked"), slider = $("epsilon-slider"), pins = [];
-let seen = null, running = null;
+let seen = null;
 const epsilon = () => String(Number((10 ** slider.value).toPrecision(3)));
 
 function asked() {
@@ -26,26 +26,16 @@ function show(found) {
   lines($("bias"), { x: found.inputs, series: [found.rmse, found.bias], names: ["off by", "bias"], xLabel: "true answer", yLabel: "answers" }, "Full line: how far off on average (root mean square). Dashed: bias, the part that does not average out.");
 }
 
-const ask = settle(async (signal) => {
-  running = signal;
-  const late = setTimeout(() => { $("busy").hidden = false; }, 250);
-  try {
-    show(await post("/design/solve", asked(), signal));
-  } finally {
-    clearTimeout(late);
-    if (running === signal) $("busy").hidden = true;
-  }
-}, 40);
+const solve = settle(async (signal) => show(await ask("/design/solve", asked(), $("busy"), signal)), 40);
 
 function arrange() {
   for (const label of form.querySelectorAll("[data-for]")) label.hidden = !label.dataset.for.split(" ").includes(form.query.value);
   $("epsilon-shown").textContent = epsilon();
 }
-form.addEventListener("input", () => { arrange(); $("priced").replaceChildren(); $("saved").replaceChildren(); ask(); });
+form.addEventListener("input", () => { arrange(); $("priced").replaceChildren(); $("saved").replaceChildren(); solve(); });
 form.addEventListener("submit", (event) => event.preventDefault());
-$("cancel").addEventListener("click", () => { ask.stop(); complain("Given up. Change something to try again."); });
 arrange();
-ask();
+solve();
 
 onPress($("pin"), async () => {
   if (!seen) return;
@@ -73,12 +63,12 @@ function compare() {
 }
 
 onPress($("prices"), async () => {
-  const rows = (await post("/design/prices", asked())).map((one) => [one.property.replaceAll("_", " ") || "none", number(one.loss, 5), one.price === null ? one.refused : `+ ${percent(one.price)}`]);
+  const rows = (await ask("/design/prices", asked(), $("actions"))).map((one) => [one.property.replaceAll("_", " ") || "none", number(one.loss, 5), one.price === null ? one.refused : `+ ${percent(one.price)}`]);
   $("priced").replaceChildren(table(["property alone", "loss", "price"], rows, [1, 2]));
 });
 // A browser may refuse a second download that nobody clicked: both stay here as links.
 onPress($("save"), async () => {
-  const links = Object.entries(await post("/design/certify", asked())).map(([name, text]) =>
+  const links = Object.entries(await ask("/design/certify", asked(), $("actions"))).map(([name, text]) =>
     make("a", { href: URL.createObjectURL(new Blob([text], { type: "application/json" })), download: name }, name));
   $("saved").replaceChildren("Proved in integers. Save: ", ...links.flatMap((link, at) => (at ? [" · ", link] : [link])));
   links[0].click();

@@ -1,5 +1,5 @@
 // Six small experiments; the numbers come from the library.
-import { $, complain, number, percent, post, settle } from "./api.js";
+import { $, ask, complain, number, percent, settle } from "./api.js";
 import { bars, heatmap, lines } from "./charts.js";
 
 const lesson = $("lesson").dataset.lesson, slider = $("epsilon"), place = $("at");
@@ -36,14 +36,14 @@ const show = {
   },
 };
 
-const ask = settle(async (signal) => {
-  show[lesson](await post(`/learn/${lesson}/answer`, { epsilon: epsilon(), at: Number(place?.value ?? 0) }, signal));
+const answer = settle(async (signal) => {
+  show[lesson](await ask(`/learn/${lesson}/answer`, { epsilon: epsilon(), at: Number(place?.value ?? 0) }, $("message"), signal));
   complain("");
 });
 function moved() {
   $("epsilon-shown").textContent = epsilon();
   if (place) $("at-shown").textContent = place.value;
-  ask();
+  answer();
 }
 slider.addEventListener("input", moved);
 place?.addEventListener("input", moved);

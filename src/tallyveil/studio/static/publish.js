@@ -1,5 +1,5 @@
 // The four steps of a release. Everything that counts is worked out by the studio's own library.
-import { $, collect, complain, copier, facts, findings, follow, make, number, onPress, pairs, post, put, settle, table } from "./api.js";
+import { $, ask, collect, complain, copier, facts, findings, follow, make, number, onPress, pairs, post, put, settle, table } from "./api.js";
 import { band, bars } from "./charts.js";
 
 const draft = $("draft"), base = `/publish/${draft.dataset.id}`;
@@ -9,11 +9,11 @@ steps[draft.dataset.step]();
 
 function stepTable() {
   onPress($("show"), async () => {
-    const seen = await post(`${base}/values`);
+    const seen = await ask(`${base}/values`, {}, $("show").parentElement);
     $("values").replaceChildren(make("p", {}, "The first rows, for your eyes only."), table(seen.columns, seen.rows));
     $("values").hidden = false;
   });
-  onPress($("again"), async () => location.assign((await post(`${base}/read`, collect($("form")))).next));
+  onPress($("again"), async () => location.assign((await ask(`${base}/read`, collect($("form")), $("again"))).next));
 }
 
 function stepProtect() {
@@ -54,7 +54,7 @@ function stepProtect() {
       return;
     }
     try {
-      await post(`${base}/preview`, "fresh" in form.dataset ? { choices: { epsilon: ["1"] } } : {});
+      await ask(`${base}/preview`, "fresh" in form.dataset ? { choices: { epsilon: ["1"] } } : {}, $("message"));
     } catch (problem) {
       if (told !== problem.message) { // what cannot be mended here may be mended on the next page
         told = problem.message;
@@ -99,30 +99,24 @@ function stepAccuracy() {
     } else $("band").replaceChildren();
     $("sums").replaceChildren(...(first.sums?.length ? [make("p", {}, `Sums of ${first.name}, planned from the public labels of your table, before they are made whole numbers that add up:`),
       table(["level", "sums", "standard deviation", "95 % within"], first.sums.map((one) => [one.level, one.sums.toLocaleString("en"), number(one.deviation), `± ${number(one.half_width)}`]), [1, 2, 3])] : []));
-    showLeft(seen.epsilon);
+    showLeft(seen.leaves);
   }
 
-  // Shows that something is under way when it takes longer than a moment.
-  const patient = (work) => settle(async (signal) => {
-    const late = setTimeout(() => { $("busy").hidden = false; }, 250);
+  const planner = (path, more) => settle(async (signal) => {
     try {
-      show(await work(signal));
+      show(await ask(`${base}/${path}`, message(more()), $("busy"), signal));
     } catch (problem) {
       if (!signal.aborted) for (const id of ["promise", "facts", "band", "sums", "warnings"]) $(id).replaceChildren();
       throw problem;
-    } finally {
-      clearTimeout(late);
-      if (!signal.aborted) $("busy").hidden = true;
     }
   });
-  const ask = patient((signal) => post(`${base}/preview`, message(), signal));
-  const askWithin = patient((signal) => post(`${base}/epsilon`, message({ within: Number(within.value) }), signal));
-  slider.addEventListener("input", () => { box.value = Number((10 ** slider.value).toPrecision(3)); ask(); });
-  box.addEventListener("input", () => { place(); ask(); });
-  within.addEventListener("input", () => { $("within-shown").textContent = within.value; askWithin(); });
-  $("confidence").addEventListener("input", ask);
-  $("method").addEventListener("input", ask);
-  $("own").addEventListener("input", (event) => { if (event.target !== $("mechanism")) ask(); });
+  const plan = planner("preview", () => ({})), planWithin = planner("epsilon", () => ({ within: Number(within.value) }));
+  slider.addEventListener("input", () => { box.value = Number((10 ** slider.value).toPrecision(3)); plan(); });
+  box.addEventListener("input", () => { place(); plan(); });
+  within.addEventListener("input", () => { $("within-shown").textContent = within.value; planWithin(); });
+  $("confidence").addEventListener("input", plan);
+  $("method").addEventListener("input", plan);
+  $("own").addEventListener("input", (event) => { if (event.target !== $("mechanism")) plan(); });
   $("column").addEventListener("input", () => show(seen));
   $("mechanism").addEventListener("change", async () => {
     const [file] = $("mechanism").files;
@@ -131,7 +125,7 @@ function stepAccuracy() {
       await put(`${base}/mechanism`, file);
       $("mechanism-hint").textContent = `${file.name} was chosen.`;
       $("method").value = $("method").options[$("method").options.length - 1].value;
-      ask();
+      plan();
     } catch (problem) {
       complain(problem.message);
     }
@@ -142,17 +136,17 @@ function stepAccuracy() {
     location.assign($("next").href);
   });
   place();
-  ask();
+  plan();
 
   onPress($("simulate"), async () => {
-    const columns = await post(`${base}/simulate`, message());
+    const columns = await ask(`${base}/simulate`, message(), $("simulate").parentElement);
     const one = columns[which()];
     bars($("simulated"), { before: one.before, after: one.after, from: one.first, names: ["rows before", "rows after"] },
       `Invented counts in ${one.rows.toLocaleString("en")} rows, released ${one.runs} times. Full bars: before. Outlines: after, on average.${one.beyond ? " The few rows with other counts are left out of the picture." : ""}`);
     $("errors").replaceChildren(listErrors(one));
   });
   onPress($("compare"), async () => {
-    const seen = await post(`${base}/methods`, message());
+    const seen = await ask(`${base}/methods`, message(), $("compare").parentElement);
     $("methods").replaceChildren(make("div", { class: "cards" }, ...seen.map((one) => make("article", { class: "card" },
       make("h3", {}, one.method), make("p", {}, one.good_for), make("p", { class: "hint" }, one.words),
       one.refused ? make("p", { class: "hint" }, `Not here: ${one.refused}`)
@@ -170,11 +164,11 @@ function listErrors(column) {
 }
 
 // What the current plan would leave of each budget on top.
-function showLeft(cost) {
+function showLeft(leaves) {
   for (const line of document.querySelectorAll("[data-account]")) {
-    const after = line.querySelector(".after"), left = Number(line.dataset.left) - cost;
-    after.textContent = left >= -1e-12 ? `→ this plan would leave ε ${number(Math.max(left, 0), 4)}` : "→ not enough for this plan";
-    after.hidden = false;
+    const words = leaves[line.dataset.account], after = line.querySelector(".after");
+    after.textContent = words ? `→ this plan ${words}` : "";
+    after.hidden = !words;
   }
 }
 
@@ -226,11 +220,15 @@ function stepRelease() {
     const started = await post(`${base}/release`, { request: summary.dataset.request, plan: summary.dataset.plan, report: $("report").checked, out: $("out").value.trim(), dataset: dataset ? dataset.value : null });
     await watch(started.job);
   });
+  $("dataset")?.addEventListener("input", async () => {
+    const kept = await post(`${base}/choices`, { dataset: $("dataset").value }).catch((problem) => complain(problem.message));
+    if (kept) showLeft(kept.leaves);
+  });
   if (state && state.state !== "cancelled") {
     tell(state);
     if (state.state === "running") watch(state.id);
   }
-  if (!state || state.state !== "done") post(`${base}/preview`, {}).then((seen) => {
+  if (!state || state.state !== "done") ask(`${base}/preview`, {}, $("promise")).then((seen) => {
     if (seen.plan !== summary.dataset.plan) { location.reload(); return; } // changed in another tab meanwhile
     $("promise").textContent = seen.promise;
     $("warnings").replaceChildren(...seen.warnings.map((text) => make("p", { class: "warning" }, text)));
@@ -240,7 +238,7 @@ function stepRelease() {
       ...seen.stages.map((stage) => [stage.name, `epsilon ${number(stage.epsilon, 6)}`]),
       ...seen.columns.map((column) => [`Column ${column.name}`, `${column.method}${column.why ? ` (${column.why})` : ""}, ${column.upper === null ? "no upper bound" : `0 to ${column.upper}`}`]),
     ]);
-    showLeft(seen.epsilon);
+    showLeft(seen.leaves);
   }).catch((problem) => complain(problem.message));
 }
 
@@ -251,7 +249,6 @@ async function refreshBudget() {
     if (!line) continue;
     line.querySelector("meter").value = account.share;
     line.querySelector("span").textContent = `ε ${account.left} of ${account.total} left`;
-    line.dataset.left = account.remaining_epsilon;
     line.querySelector(".after").hidden = true;
   }
 }

@@ -1,5 +1,5 @@
 // What released numbers mean.
-import { $, complain, make, number, onPress, post, settle, table } from "./api.js";
+import { $, ask, complain, make, number, onPress, settle, table } from "./api.js";
 import { onDrop } from "./bundle.js";
 import { bars } from "./charts.js";
 
@@ -13,7 +13,7 @@ onDrop(async (bundle, name) => {
 });
 
 async function open(place, name) {
-  const seen = await post(`${place}/open`, { level: $("level").value });
+  const seen = await ask(`${place}/open`, { level: $("level").value }, $("message"));
   base = place;
   $("which-level").hidden = !seen.levels.length;
   if (!$("level").options.length) $("level").replaceChildren(...seen.levels.map((one) => make("option", {}, one)));
@@ -34,14 +34,14 @@ function choose() {
   const slider = $("released");
   slider.max = column.upper ?? column.largest;
   slider.value = Math.min(7, slider.max);
-  ask();
+  interpret();
 }
 
-const ask = settle(async (signal) => {
+const interpret = settle(async (signal) => {
   const released = Number($("released").value);
   $("released-shown").textContent = released;
   try {
-    const seen = await post(`${base}/count`, { ...chosen(), released }, signal);
+    const seen = await ask(`${base}/count`, { ...chosen(), released }, $("meaning"), signal);
     complain("");
     $("meaning").textContent = seen.words;
     const last = Math.max(seen.chances.findLastIndex((chance) => chance > 1e-4), 1);
@@ -53,13 +53,13 @@ const ask = settle(async (signal) => {
     $("posterior").replaceChildren();
   }
 });
-$("released").addEventListener("input", () => { $("released-shown").textContent = $("released").value; ask(); });
+$("released").addEventListener("input", () => { $("released-shown").textContent = $("released").value; interpret(); });
 $("column").addEventListener("input", choose);
-$("confidence").addEventListener("input", ask);
+$("confidence").addEventListener("input", interpret);
 
 onPress($("add"), async () => {
   const by = [...document.querySelectorAll("[name=by]:checked")].map((box) => box.value);
-  const seen = await post(`${base}/totals`, { ...chosen(), by });
+  const seen = await ask(`${base}/totals`, { ...chosen(), by }, $("add").parentElement);
   const rows = seen.groups.map((one) => [one.group, number(one.value, 6), `${number(one.low, 7)} to ${number(one.high, 7)}`, number(one.error), String(one.rows)]);
   $("totals").replaceChildren(table(["group", "estimate", "interval", "standard error", "rows"], rows, [1, 2, 3, 4]),
     make("p", { class: "hint" }, seen.all > rows.length ? `The first ${rows.length} of ${seen.all} groups.` : ""));
