@@ -10,13 +10,17 @@ import pyarrow.parquet as pq
 
 from tallyveil.tables import spark_jobs
 
+SHUFFLED = 3
+"""Partitions after rows were brought together."""
+
 
 class LocalFrame:
     """Partitions as Arrow tables. `fails` tasks of every job run again after they have ended."""
 
     def __init__(self, partitions, batch=1000, repeats=()):
         self.partitions, self.batch, self.repeats = list(partitions), batch, set(repeats)
-        self.sparkSession = SimpleNamespace(conf=_Conf(), range=self._range)
+        context = SimpleNamespace(defaultParallelism=2)
+        self.sparkSession = SimpleNamespace(conf=_Conf(), range=self._range, sparkContext=context)
 
     @property
     def _jdf(self):
@@ -31,8 +35,10 @@ class LocalFrame:
         return LocalFrame(partitions, self.batch, self.repeats)
 
     def _range(self, start, stop, step, parts):
-        assert parts == stop
-        return self._new(pa.table({"id": [number]}) for number in range(start, stop, step))
+        numbers = range(start, stop, step)
+        return self._new(
+            pa.table({"id": [n for n in numbers if n % parts == at]}) for at in range(parts)
+        )
 
     def select(self, *names):
         plain = [name[1:-1].replace("``", "`") for name in names]
@@ -48,11 +54,11 @@ class LocalFrame:
             made.append(pa.Table.from_batches(batches) if batches else pa.table(empty))
         return self._new(made)
 
-    def repartition(self, count, column):
+    def repartition(self, column):
         whole = pa.concat_tables(self.partitions)
         return self._new(
-            whole.filter(pa.array([(key % count) == at for key in whole[column].to_pylist()]))
-            for at in range(count)
+            whole.filter(pa.array([key % SHUFFLED == at for key in whole[column].to_pylist()]))
+            for at in range(SHUFFLED)
         )
 
     def collect(self):
@@ -88,6 +94,11 @@ def read_schema(frame):
     return frame.partitions[0].schema
 
 
+def estimate_bytes(frame):
+    return sum(part.nbytes for part in frame.partitions)
+
+
 def use_local_frames(monkeypatch):
     """Let the engine take local frames for Spark's."""
     monkeypatch.setattr(spark_jobs, "read_schema", read_schema)
+    monkeypatch.setattr(spark_jobs, "estimate_bytes", estimate_bytes)

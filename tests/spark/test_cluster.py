@@ -20,7 +20,6 @@ from tallyveil.errors import TableError
 from tallyveil.publish.reopen import read_receipt
 from tallyveil.publish.transaction import publish_table
 from tallyveil.request.options import ReleaseOptions
-from tallyveil.tables.spark_staging import read_draws
 
 pytestmark = [
     pytest.mark.xdist_group("spark"),
@@ -241,14 +240,11 @@ def release_with_kills(cluster, frame, out, most):
     def say(step):
         killer.say(step)
         if step == "packing":
-            tasks = prepared[0].tasks
-            for file in tasks.staged.files:
-                for row in file.read(["rows", "labels", "draw0", "word0"]):
-                    if row["rows"]:
-                        labels = pa.ipc.open_stream(row["labels"]).read_all()
-                        drawn, words = read_draws(row, 0)
-                        assert len(drawn) == len(words) == labels.num_rows == row["rows"]
-                        staged.update(labels["id"].to_pylist())
+            for file in prepared[0].tasks.staged.files:
+                for labels, batch in zip(file.read_labels(), file.read_draws(), strict=True):
+                    ((drawn, words),) = batch
+                    assert len(drawn) == len(words) == labels.num_rows
+                    staged.update(labels["id"].to_pylist())
 
     options = ReleaseOptions(**OPTIONS, allow_duplicates=True, out=out)
     publish_table(frame, options, command="test", say=say, remark=prepared.append)

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from tallyveil.estimate.steps import FIRST_BITS, find_bins
 from tallyveil.plans import distributed as plans
 from tallyveil.publish.transaction import publish_table
 from tallyveil.request.options import ReleaseOptions
-from tallyveil.tables import distributed, spark_jobs, spark_staging, spark_tasks
+from tallyveil.tables import distributed, spark_staging, spark_tasks
 from tallyveil.tables import spark as engine
 
 OPTIONS = {
@@ -186,7 +187,7 @@ def test_rows_without_a_count_are_refused_without_quoting_them(table, tmp_path, 
 
 
 def test_equal_labels_are_found_across_partitions(table, tmp_path, monkeypatch, make_frame):
-    monkeypatch.setattr(engine, "BUCKET_ROWS", 1000)
+    monkeypatch.setattr(engine, "BUCKET_BYTES", 10_000)
     frame = make_frame([table.slice(0, 5000), table.slice(4999)])
     with pytest.raises(TableError, match=r"A row repeats the category .*\(id, ward\)"):
         publish(frame, tmp_path / "release")
@@ -203,18 +204,15 @@ def test_equal_hashes_of_different_labels_are_no_repeat(frame, tmp_path, monkeyp
     assert publish(frame, tmp_path / "release").data.rows == 10_000
 
 
-def test_rows_that_are_there_twice_only_once_are_refused(table, tmp_path, make_frame, monkeypatch):
-    """A table that repeats a row at one look and not at the next is refused before the debit."""
-    frame = make_frame([table.slice(0, 5000), table.slice(4999)])
-    compare = engine.SparkTable._compare
-
-    def change(self, *given):
-        frame.partitions[:] = [table]
-        compare(self, *given)
-
-    monkeypatch.setattr(engine.SparkTable, "_compare", change)
-    with pytest.raises(TableError, match="other rows"):
+def test_a_task_that_sees_other_rows_when_it_is_repeated_is_noticed(frame, tmp_path, monkeypatch):
+    """Hashes must be those of the rows that are kept."""
+    share_out = spark_tasks._share_out
+    monkeypatch.setattr(
+        spark_tasks, "_share_out", lambda hashes, buckets: share_out(hashes[1:], buckets)
+    )
+    with pytest.raises(TableError, match="gave other rows while it was read"):
         publish(frame, tmp_path / "release")
+    assert not any(tmp_path.iterdir())
 
 
 def test_rows_in_the_order_of_their_counts_are_remarked_on(table, tmp_path, make_frame):
@@ -234,31 +232,42 @@ def test_rows_called_total_are_asked_about(table, tmp_path, make_frame):
     publish(frame, tmp_path / "release", allow_totals=True)
 
 
-def test_a_table_that_changes_is_refused(frame, table, tmp_path):
-    """The draws are thrown away, and nothing of them is left."""
+def test_the_rows_that_are_drawn_are_those_that_were_checked(frame, table, tmp_path):
+    """A table that changes after it was looked at is not looked at again."""
 
     def change(step):
         if step == "drawing":
-            counts = table["cases"].to_numpy().copy()
-            counts[3] += 1
-            changed = table.set_column(2, "cases", pa.array(counts))
-            frame.partitions[:] = [changed]
+            frame.partitions[:] = []
 
     options = ReleaseOptions(**OPTIONS, out=tmp_path / "release")
-    with pytest.raises(TableError, match="other rows"):
-        publish_table(frame, options, command="test", say=change)
-    assert not any(tmp_path.iterdir())
+    publish_table(frame, options, command="test", say=change)
+    assert failures(tmp_path / "release") == []
+    assert read(tmp_path / "release")["ward"].to_pylist() == table["ward"].to_pylist()
+    assert [path.name for path in tmp_path.iterdir()] == ["release"]
+
+
+def _lose_files(self, batches, waiting):
+    return replace(look(self, batches, waiting), file="rows-elsewhere")
+
+
+look = spark_tasks.Survey._look
+
+
+def _find_no_room(*_):
+    raise OSError
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
-    [([("", "same")], "executors do not see"), ([("try-1", "same")], "executors do not see")],
+    "spoil",
+    [
+        (spark_tasks.Survey, "_look", _lose_files),
+        (spark_tasks.KeptRows, "create", _find_no_room),
+        (spark_tasks.KeptRows, "add", _find_no_room),
+    ],
 )
-def test_a_folder_that_executors_do_not_see_costs_nothing(
-    frame, tmp_path, monkeypatch, found, words
-):
-    monkeypatch.setattr(spark_jobs, "collect_numbers", lambda *_: found)
-    with pytest.raises(UsageError, match=words):
+def test_a_folder_that_executors_do_not_see_costs_nothing(frame, tmp_path, monkeypatch, spoil):
+    monkeypatch.setattr(*spoil)
+    with pytest.raises(UsageError, match="executors do not see"):
         publish(frame, tmp_path / "release")
     assert not any(tmp_path.iterdir())
 

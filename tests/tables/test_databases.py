@@ -216,3 +216,103 @@ def test_the_missing_library_is_named(source, module, library, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(tv.MissingExtraError, match=rf"{library}.*'databases'"):
         read_table(source, Form(query=QUERY))
+
+
+LONG = 150_000
+LONG_QUERY = {
+    "duckdb": "SELECT i AS id, 'ward ' || i AS ward, i % 7 AS cases FROM range({rows}) AS r(i)",
+    "postgresql": "SELECT i AS id, 'ward ' || i AS ward, i % 7 AS cases "
+    "FROM generate_series(0, {rows} - 1) AS r(i)",
+}
+
+
+@pytest.fixture
+def long_query(address):
+    return LONG_QUERY[address.partition(":")[0]].format(rows=LONG)
+
+
+@pytest.fixture
+def spool(tmp_path, monkeypatch):
+    """The folder in which answers are kept."""
+    folder = tmp_path / "spool"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
+def test_a_long_answer_is_kept_in_a_private_file_and_read_in_batches(address, long_query, spool):
+    table = read_table(address, Form(query=long_query))
+    (folder,) = spool.iterdir()
+    (file,) = folder.iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert table.rows == LONG
+    assert max(batch.rows for batch in table.batches()) < LONG / 2
+    assert np.array_equal(table.counts("cases"), np.arange(LONG) % 7)
+    assert table.load().labels("ward")[LONG - 1] == f"ward {LONG - 1}"
+    del table
+    assert not any(spool.iterdir())
+
+
+def test_a_long_answer_is_released_as_one_from_memory(address, long_query, spool, monkeypatch):
+    """The same draws give the same bytes, whether the answer was kept in a file or not."""
+
+    def publish(name):
+        out = spool.parent / name
+        tv.privatize(address, query=long_query, entropy=tv.SeededNotPrivate(4), out=out, **OPTIONS)
+        assert not any(spool.iterdir())
+        return (out / "data.parquet").read_bytes()
+
+    streamed = publish("streamed")
+    monkeypatch.setattr("tallyveil.tables.answers.BATCH_ROWS", LONG)
+    assert publish("memory") == streamed
+
+
+def test_an_answer_that_does_not_fit_on_the_disk_is_refused_without_its_words(
+    address, long_query, spool, monkeypatch
+):
+    def fail(_):
+        raise OSError(28, SECRET)
+
+    monkeypatch.setattr("tallyveil.tables.answers.open_new", fail)
+    with pytest.raises(tv.TableError, match="set TMPDIR") as refused:
+        read_table(address, Form(query=long_query))
+    assert SECRET not in str(refused.value)
+
+
+def test_a_long_answer_that_breaks_off_is_refused_and_nothing_of_it_stays(address, spool):
+    kind = address.partition(":")[0]
+    query = LONG_QUERY[kind].format(rows=LONG)
+    broken = f"SELECT id, ward, 10 / (140000 - id) AS cases FROM ({query}) AS a"
+    if kind == "duckdb":
+        broken = f"SELECT id, ward, CAST(CASE WHEN id = 140000 THEN '{SECRET}' ELSE '1' END AS "
+        broken += f"INTEGER) AS cases FROM ({query}) AS a"
+    with pytest.raises(tv.TableError, match="may quote data") as refused:
+        read_table(address, Form(query=broken))
+    assert SECRET not in str(refused.value)
+    del refused
+    assert not any(spool.iterdir())
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_answer(duck, tmp_path):
+    """Three million rows take at most 150 MiB more than three hundred thousand."""
+    words = (
+        "import sys; from tallyveil.tables.form import Form\n"
+        "from tallyveil.tables.source import read_table\n"
+        "table = read_table(sys.argv[1], Form(query=sys.argv[2]))\n"
+        "assert sum(batch.rows for batch in table.batches()) == int(sys.argv[3])\n"
+        "status = open('/proc/self/status').read()\n"
+        "print(int(status.split('VmHWM:')[1].split()[0]) // 1024)"
+    )
+    peaks = []
+    for rows in (300_000, 3_000_000):
+        query = LONG_QUERY["duckdb"].format(rows=rows)
+        done = subprocess.run(
+            [sys.executable, "-c", words, duck, query, str(rows)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        peaks.append(int(done.stdout))
+    assert peaks[1] < peaks[0] + 150

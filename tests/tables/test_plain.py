@@ -5,6 +5,7 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.check.package import check_package
+from tallyveil.plans import prepare
 from tallyveil.publish.transaction import publish_table
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.tables import plain
@@ -221,3 +222,44 @@ def test_labels_are_encoded_block_by_block_as_the_careful_reader_does(tmp_path, 
     found = read_table(path).codes(name)
     assert found.labels == careful.labels
     assert np.array_equal(found.codes, careful.codes)
+
+
+def _double(content):
+    return content + content.partition(b"\n")[2]
+
+
+def _swap_counts(content):
+    return content.replace(b",1,x", b",2,x", 1)
+
+
+@pytest.mark.parametrize(
+    "spoil", [_double, _swap_counts, None], ids=["longer", "same size", "gone"]
+)
+@pytest.mark.parametrize(
+    "when", ["planning", "reserving room", "debiting the ledger", "drawing", "packing"]
+)
+def test_a_file_that_changes_between_passes_is_refused(tmp_path, monkeypatch, spoil, when):
+    """Whenever it changes nothing is published; noticed before the debit, it costs nothing."""
+    path, out = write(tmp_path / "cases.csv"), tmp_path / "out"
+    book = tv.Ledger.create(tmp_path / "budget.db")
+    book.open("cases", 1)
+
+    def change(step):
+        if step == when:
+            path.write_bytes(spoil(path.read_bytes())) if spoil else path.unlink()
+
+    def read_and_change(*given):
+        found = real(*given)
+        change("planning")
+        return found
+
+    real = prepare.read_columns
+    monkeypatch.setattr(prepare, "read_columns", read_and_change)
+    options = ReleaseOptions(**OPTIONS, out=out, ledger=book, dataset="cases")
+    assert isinstance(read_table(path), PlainFile)
+    with pytest.raises(tv.TableError, match="changed while it was read"):
+        publish_table(path, options, command="", say=change)
+    assert not out.exists()
+    assert list(tmp_path.glob(".out*")) == []
+    early = when in ("planning", "reserving room")
+    assert len(book.history("cases")) == (0 if early else 1)

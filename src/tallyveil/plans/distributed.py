@@ -6,6 +6,7 @@ is the true histogram, for its certified noise, and how many rows have each draw
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
@@ -38,13 +39,15 @@ from tallyveil.sampling.seal import ReleaseSeal
 from tallyveil.tables.base import CountArray
 from tallyveil.tables.counts import ColumnCounts
 from tallyveil.tables.distributed import (
+    KEPT,
     DistributedCounts,
     DistributedTable,
     HandedOut,
     StagedRows,
 )
+from tallyveil.tables.spool import make_private
 
-__all__ = ["Place", "StagedDraws", "read_distributed", "require_taken", "share_plans"]
+__all__ = ["Place", "StagedDraws", "require_taken"]
 
 LARGEST_UPPER = 4000
 """The largest upper bound: bins of (draw, first digit) are counted by every task."""
@@ -109,10 +112,13 @@ def require_taken(options: ReleaseOptions) -> None:
         raise ArgumentError("out", "be given for tables on many machines", hint=hint)
 
 
-def read_distributed(
-    source: DistributedTable, request: Request
+def _read(
+    source: DistributedTable, request: Request, folder: Path, seal: ReleaseSeal
 ) -> tuple[dict[str, ColumnCounts], Layout]:
-    """Check every count and label where they are; give histograms and how rows are published."""
+    """Check every count and label where they are; give histograms and how rows are published.
+
+    What was checked is kept in the private `folder`, encrypted: the table is not read again.
+    """
     if request.microdata:
         raise UsageError("Microdata are not counted on many machines: count them first.")
     uppers = {}
@@ -123,11 +129,11 @@ def read_distributed(
         uppers[column.name] = column.upper
     keep = choose_columns(source, request)
     public = tuple(name for name in keep if name not in uppers)
-    tallied = source.tally(uppers, int(Entropy().words(1)[0]))
+    keys = () if request.allow_duplicates else request.by or public
+    place = folder, seal, int(Entropy().words(1)[0])
+    tallied, facts = source.survey(uppers, public, keys, place)
     if source.rows == 0:
         raise TableError("The table has no rows.")
-    keys = () if request.allow_duplicates else request.by or public
-    facts = source.inspect_labels(public, keys)
     require_no_totals(facts, request, public)
     counts = {
         name: ColumnCounts(cast("CountArray", found), above)
@@ -164,9 +170,9 @@ class StagedDraws:
     """Every row of a table drawn once, for all columns together."""
 
     source: DistributedTable
-    keep: tuple[str, ...]
-    certified: Mapping[str, tuple[CertifiedGeometric, bool]]
     seal: ReleaseSeal = field(default_factory=ReleaseSeal.fresh)
+    certified: Mapping[str, tuple[CertifiedGeometric, bool]] = field(default_factory=dict)
+    kept: Path | None = None
     place: Place | None = None
     folder: Path | None = None
     staged: StagedRows | None = None
@@ -177,12 +183,26 @@ class StagedDraws:
         found = {name: cast("Any", column.values) for name, column in counts.items()}
         return [name for name, values in found.items() if values.ordered]
 
+    def read(self, request: Request, out: Path) -> tuple[dict[str, ColumnCounts], Layout]:
+        """Check the table, and keep its rows, encrypted, beside the folder `out` to come."""
+        there = (parent for parent in out.absolute().parents if parent.is_dir())
+        try:
+            self.kept = make_private(next(there), self)
+        except OSError:
+            raise UsageError(f"'out' cannot be written: {str(out)!r}.") from None
+        return _read(self.source, request, self.kept, self.seal)
+
+    def forget(self) -> None:
+        """Remove the rows that were kept."""
+        if self.kept is not None:
+            shutil.rmtree(self.kept, ignore_errors=True)
+
     def open(self, place: Place | None) -> None:
-        """Try the place where rows are staged, before anything is spent."""
-        if place is None:
+        """Take the rows along to the place where they are drawn, before anything is spent."""
+        if place is None or self.kept is None:
             raise UsageError("Rows that are drawn on many machines need a release folder.")
         self.place, self.folder = place, place.open_private()
-        self.source.try_folder(self.folder)
+        self.kept.rename(self.folder / KEPT)
 
     def draw(self) -> StagedRows:
         """Draw all rows, once."""
@@ -190,29 +210,24 @@ class StagedDraws:
             if self.place is None or self.folder is None:
                 raise UsageError("Rows are drawn after a place for them was opened.")
             self.place.free_room()
-            uppers = {n: c.query.shape[0] - 1 for n, (c, _) in self.certified.items()}
-            draw = _DrawRow(dict(self.certified))
-            self.staged = self.source.stage(self.folder, self.keep, uppers, draw, self.seal)
+            self.staged = self.source.stage(self.folder, _DrawRow(dict(self.certified)))
         return self.staged
 
-
-def share_plans(
-    source: DistributedTable, layout: Layout, plans: tuple[ColumnPlan, ...]
-) -> tuple[StagedDraws, tuple[ColumnPlan, ...]]:
-    """The same plans, for rows that other machines draw."""
-    certified = {}
-    for plan in plans:
-        method: Any = plan.method
-        found = method.certified if isinstance(method, (Independent, Preserve)) else None
-        if not isinstance(found, CertifiedGeometric):
-            rule = "be preserve or geometric for tables on many machines"
-            raise ArgumentError("method", rule, plan.method_name)
-        certified[plan.name] = found, isinstance(method, Preserve)
-    draws = StagedDraws(source, layout.keep, certified)
-    shared = tuple(
-        replace(plan, method=_Shared(plan.name, cast("Any", plan.method), draws)) for plan in plans
-    )
-    return draws, shared
+    def share_plans(self, plans: tuple[ColumnPlan, ...]) -> tuple[ColumnPlan, ...]:
+        """The same plans, for rows that other machines draw."""
+        certified = {}
+        for plan in plans:
+            method: Any = plan.method
+            found = method.certified if isinstance(method, (Independent, Preserve)) else None
+            if not isinstance(found, CertifiedGeometric):
+                rule = "be preserve or geometric for tables on many machines"
+                raise ArgumentError("method", rule, plan.method_name)
+            certified[plan.name] = found, isinstance(method, Preserve)
+        self.certified = certified
+        return tuple(
+            replace(plan, method=_Shared(plan.name, cast("Any", plan.method), self))
+            for plan in plans
+        )
 
 
 @dataclass(frozen=True, eq=False)

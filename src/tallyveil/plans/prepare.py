@@ -14,11 +14,7 @@ import numpy as np
 
 from tallyveil.arrays import Mask
 from tallyveil.errors import ArgumentError, TableError, UsageError
-from tallyveil.plans.distributed import (
-    read_distributed,
-    require_taken,
-    share_plans,
-)
+from tallyveil.plans.distributed import StagedDraws, require_taken
 from tallyveil.plans.layout import ROW_ORDERS, Layout, ReadCounts, read_columns
 from tallyveil.plans.plan import plan_column, plan_search
 from tallyveil.plans.prepared import Opened, Prepared
@@ -149,11 +145,16 @@ def _prepare_distributed(
 ) -> Prepared:
     """A table on other machines, with its histograms for counts."""
     require_taken(options)
-    counts, layout = read_distributed(source, request)
-    _require_covered(counts, request)
-    require_own_names(layout.keep)
-    plans = tuple(plan_column(request, column, source.rows) for column in request.columns)
-    tasks, shared = share_plans(source, layout, plans)
+    tasks = StagedDraws(source)
+    try:
+        counts, layout = tasks.read(request, Path(str(options.out)))
+        _require_covered(counts, request)
+        require_own_names(layout.keep)
+        plans = tuple(plan_column(request, column, source.rows) for column in request.columns)
+        shared = tasks.share_plans(plans)
+    except BaseException:
+        tasks.forget()
+        raise
     return Prepared(request, source, counts, {}, shared, layout, tasks=tasks)
 
 

@@ -32,7 +32,7 @@ class ReleaseSeal:
         """A seal with a new key."""
         return cls(Entropy().octets(KEY_BYTES).tobytes())
 
-    def close(self, content: bytes) -> bytes:
+    def close(self, content: bytes | memoryview) -> bytes:
         """Encrypt."""
         nonce = Entropy().octets(NONCE_BYTES).tobytes()
         sealed: bytes = self._cipher.encrypt(nonce, content, None)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
-from tallyveil.tables.arrow_rebuild import read_storage, rebuild_table
+from tallyveil.tables.arrow_rebuild import rebuild_table
 from tallyveil.tables.arrow_sizes import arrow_size, page_sizes
 from tallyveil.tables.arrow_values import (
     find_nulls,
@@ -41,7 +41,6 @@ __all__ = [
     "damaged",
     "measure_parquet",
     "read_arrow",
-    "read_batches",
     "read_released_arrow",
     "require_size",
     "require_whole",
@@ -65,14 +64,6 @@ def wrap_arrow(source: Any) -> ArrowTable:
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     return ArrowTable(source)
-
-
-def read_batches(reader: Any) -> ArrowTable:
-    """Read a stream of record batches, such as a database's answer, to be published as Parquet."""
-    import_pyarrow()
-    with reader:
-        table = reader.read_all()
-    return ArrowTable(read_storage(table), "parquet", from_file=True)
 
 
 def read_arrow(path: Path, kind: str) -> ArrowTable:

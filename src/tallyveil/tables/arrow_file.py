@@ -140,6 +140,8 @@ class ArrowFile(FileTable):
     kind: str = "parquet"
     rows: int = 0
     sizes: dict[str, int] = field(default_factory=dict)
+    stored: str = ""  # the kind of this file, where that of the published one is another
+    keeper: object = None  # what a file that goes with the table goes with
 
     @property
     def extension(self) -> str:
@@ -180,7 +182,7 @@ class ArrowFile(FileTable):
     def _scan(self, size: int) -> Iterator[Any]:
         import pyarrow as pa
 
-        if self.kind == "parquet":
+        if (self.stored or self.kind) == "parquet":
             import pyarrow.parquet as pq
 
             with pq.ParquetFile(self.identity.path, buffer_size=BUFFER, pre_buffer=False) as file:
@@ -197,7 +199,8 @@ class ArrowFile(FileTable):
 
     def load(self) -> ArrowTable:
         """Read the whole table into memory."""
-        return read_arrow(self.identity.path, self.kind)
+        found = read_arrow(self.identity.path, self.stored or self.kind)
+        return replace(found, kind=self.kind)
 
     def open_released(self, path: Path) -> Table:
         """Open a published file of the same kind."""

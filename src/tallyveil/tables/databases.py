@@ -12,11 +12,15 @@ from typing import NoReturn
 
 from tallyveil.budget.addresses import find_secrets, is_address, remove_secrets
 from tallyveil.errors import LedgerError, MissingExtraError, TableError
-from tallyveil.tables.arrow import ArrowTable, read_batches
+from tallyveil.tables.answers import read_answer
+from tallyveil.tables.base import BATCH_ROWS, Table
 
 __all__ = ["is_database", "read_database"]
 
 DUCKDB = "duckdb:"
+QUIETLY = "SET enable_progress_bar = false"
+"""Nothing is written to the terminal while a query runs."""
+
 ABOUT_THE_QUERY = "42"
 """The class of PostgreSQL's codes for errors in the words of a query."""
 
@@ -36,14 +40,14 @@ def is_database(source: object) -> bool:
     return isinstance(source, str) and (is_address(source) or source.startswith(DUCKDB))
 
 
-def read_database(address: str, query: str) -> ArrowTable:
-    """Read what `query` gives; it is published as Parquet."""
+def read_database(address: str, query: str) -> Table:
+    """Read what `query` gives, once and batch by batch; it is published as Parquet."""
     if address.startswith(DUCKDB):
         return _read_duckdb(Path(address.removeprefix(DUCKDB)), query)
     return _read_postgresql(address, query)
 
 
-def _read_duckdb(path: Path, query: str) -> ArrowTable:
+def _read_duckdb(path: Path, query: str) -> Table:
     try:
         import duckdb
     except ImportError as missing:
@@ -54,10 +58,11 @@ def _read_duckdb(path: Path, query: str) -> ArrowTable:
         with duckdb.connect(
             path, read_only=True, config={"enable_external_access": "false"}
         ) as database:
+            database.execute(QUIETLY)
             answer = database.sql(query)
             if answer is None:
                 raise TableError("The query gives no table.")
-            return read_batches(answer.to_arrow_reader())
+            return read_answer(answer.to_arrow_reader(BATCH_ROWS))
     except (duckdb.ParserException, duckdb.CatalogException, duckdb.BinderException) as problem:
         _refuse_query(str(problem))
     except duckdb.InvalidInputException as problem:
@@ -72,7 +77,7 @@ def _read_duckdb(path: Path, query: str) -> ArrowTable:
         _refuse_data(problem)
 
 
-def _read_postgresql(address: str, query: str) -> ArrowTable:
+def _read_postgresql(address: str, query: str) -> Table:
     try:
         import adbc_driver_manager
         import adbc_driver_postgresql.dbapi as postgresql
@@ -93,7 +98,7 @@ def _read_postgresql(address: str, query: str) -> ArrowTable:
             cursor.execute(query)
             if cursor.description is None:
                 raise TableError("The query gives no table.")
-            return read_batches(cursor.fetch_record_batch())
+            return read_answer(cursor.fetch_record_batch())
     except adbc_driver_manager.Error as problem:
         code = str(problem.sqlstate or "")
         if code == READ_ONLY:

@@ -21,6 +21,7 @@ from tallyveil.tables.base import CountArray, Order, Table
 from tallyveil.tables.codes import Codes
 
 __all__ = [
+    "KEPT",
     "DistributedCounts",
     "DistributedTable",
     "DrawRows",
@@ -31,6 +32,7 @@ __all__ = [
     "PartedTable",
     "Seal",
     "StagedRows",
+    "Tallied",
     "count_part_rows",
     "list_slices",
     "name_parts",
@@ -39,6 +41,9 @@ __all__ = [
 
 PART_ROWS, MOST_PARTS = 1 << 20, 5000
 """Rows of a part of a published table, and about how many parts it has at the most."""
+
+KEPT = "table"
+"""Where rows that were looked at are kept, inside the private folder of a release."""
 
 DrawRows: TypeAlias = Callable[
     [Mapping[str, CountArray]],
@@ -54,11 +59,14 @@ HandOut: TypeAlias = Callable[[CountArray, NDArray[np.uint64] | None], CountArra
 LabelFacts: TypeAlias = dict[str, tuple[str | None, int]]
 """For each public column a label that stands for all others, and the levels of nested ones."""
 
+Tallied: TypeAlias = dict[str, "tuple[DistributedCounts, int]"]
+"""For each column of counts its histogram, and how many lie above."""
+
 
 class Seal(Protocol):
     """Encrypts what is written to disk between two jobs, under a key of this release alone."""
 
-    def close(self, content: bytes) -> bytes:
+    def close(self, content: bytes | memoryview) -> bytes:
         """Encrypt."""
 
     def open(self, content: bytes) -> bytes:
@@ -150,41 +158,31 @@ class DistributedTable(_ElsewhereTable):
     """A table on other machines; leaves as a folder of Parquet files."""
 
     @abstractmethod
-    def tally(
-        self, uppers: Mapping[str, int], key: int
-    ) -> dict[str, tuple[DistributedCounts, int]]:
-        """Check every count, and give the histograms of 0..upper and how many lie above.
+    def survey(
+        self,
+        uppers: Mapping[str, int],
+        labels: Sequence[str],
+        keys: Sequence[str],
+        place: tuple[Path, Seal, int],
+    ) -> tuple[Tallied, LabelFacts]:
+        """Look at every row, once: check counts, look at `labels`, and keep both, encrypted.
 
-        `key` is that of the hashes by which two looks at the table are compared.
+        Refuses two rows with the same labels of `keys`. `place` is a private folder that other
+        machines see, what encrypts there, and a key for hashes.
         """
 
     @abstractmethod
-    def inspect_labels(self, names: Sequence[str], keys: Sequence[str]) -> LabelFacts:
-        """Look at the public columns `names`; refuse two rows with the same labels of `keys`."""
-
-    @abstractmethod
     def bound_room(self, counts: int) -> int:
-        """Bound the bytes that so many count columns take, published and staged, with labels."""
+        """Bound the bytes that so many count columns take, published and drawn, with labels."""
 
     @abstractmethod
-    def try_folder(self, folder: Path) -> None:
-        """Make sure that other machines can write to a folder, and run this very program."""
-
-    @abstractmethod
-    def stage(
-        self,
-        folder: Path,
-        keep: Sequence[str],
-        uppers: Mapping[str, int],
-        draw: DrawRows,
-        seal: Seal,
-    ) -> StagedRows:
-        """Draw every row once, into `folder`; refuse a table that is not the one tallied."""
+    def stage(self, folder: Path, draw: DrawRows) -> StagedRows:
+        """Draw every row once, into `folder`, which has what `survey` kept under `KEPT`."""
 
     @property
     @abstractmethod
     def rows(self) -> int:
-        """How many rows were tallied."""
+        """How many rows were looked at."""
 
 
 class PartedTable(_ElsewhereTable):
@@ -229,10 +227,10 @@ def name_parts(count: int) -> tuple[str, ...]:
 
 
 def refuse_changed() -> NoReturn:
-    """Stop where the second look at a table saw other rows than the first."""
+    """Stop where two machines saw other rows of what should be one table."""
     raise TableError(
-        "The table gave other rows when it was read again: they are not those that were checked. "
-        "Nothing was published. Write it to files first, and start again when nobody changes them."
+        "The table gave other rows while it was read. Nothing was published. Write it to files "
+        "first, and start again when nobody changes them."
     )
 
 

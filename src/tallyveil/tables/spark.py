@@ -1,9 +1,9 @@
 """Tables of Spark: rows are looked at, drawn and written by tasks, and stay where they are.
 
-Five kinds of jobs: counts are tallied; labels are compared; rows are drawn into a private folder,
-through Spark's own committer; digits of their random words are counted; parts of the published
-table are written. No job after the third reads the table again, so nothing can be drawn twice: of
-a task that is repeated, Spark commits one attempt.
+Four kinds of jobs. The first reads the table: counts are tallied, labels compared, and both kept,
+encrypted, in a private folder. The second draws what was kept; Spark's own committer decides which
+attempt of a task counts, so nothing is drawn twice. The third counts digits of random words, and
+the fourth writes parts of the published table.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -29,6 +29,7 @@ from tallyveil.tables.arrow_write import bound_file
 from tallyveil.tables.base import Order, Table
 from tallyveil.tables.categories import describe_repeat
 from tallyveil.tables.distributed import (
+    KEPT,
     DistributedCounts,
     DistributedTable,
     DrawRows,
@@ -37,32 +38,26 @@ from tallyveil.tables.distributed import (
     PartedTable,
     PartFacts,
     Seal,
+    Tallied,
     count_part_rows,
     list_slices,
     name_parts,
     refuse_changed,
 )
+from tallyveil.tables.spark_files import LABELS
 
 __all__ = ["SparkTable"]
 
-BUCKET_ROWS = 1 << 21
-"""Hashes that one task compares."""
-
-TRIES = 4
-"""Tasks that try whether a folder can be written."""
-
-MASK = (1 << 64) - 1
+BUCKET_BYTES, MOST_BUCKETS = 1 << 25, 1 << 8
+"""Bytes of a table whose hashes are compared together, and the most buckets of them."""
 
 
 @dataclass(eq=False)
 class SparkTable(DistributedTable):
-    """A Spark DataFrame. What two looks at it have seen is compared by keyed hashes."""
+    """A Spark DataFrame. It is read once; what was looked at is kept in a private folder."""
 
     frame: Any
-    key: int = 0
-    tallied: int = -1
-    label_bytes: int = 0
-    marks: list[int] = field(default_factory=lambda: [0, 0])
+    kept: KeptTable | None = None
 
     def __post_init__(self) -> None:
         if not spark_jobs.is_repeatable(self.frame):
@@ -78,8 +73,8 @@ class SparkTable(DistributedTable):
 
     @property
     def rows(self) -> int:
-        """How many rows were tallied."""
-        return self.tallied
+        """How many rows were looked at."""
+        return 0 if self.kept is None else self.kept.rows
 
     def type_of(self, name: str) -> str:
         """Give the Frictionless type of a column."""
@@ -93,108 +88,100 @@ class SparkTable(DistributedTable):
         """Give the columns, and no rows: they are not brought here."""
         yield self._empty
 
-    def tally(self, uppers: Mapping[str, int], key: int) -> dict[str, tuple[Any, int]]:
-        """Check every count, and give the histograms of 0..upper and how many lie above."""
-        self.key = key
-        histograms = {name: np.zeros(upper + 1, np.int64) for name, upper in uppers.items()}
-        above = dict.fromkeys(uppers, 0)
-        task = spark_tasks.Tally(dict(uppers), key)
-        rules: dict[str, list[tuple[bool, bool, bool]]] = {name: [] for name in uppers}
-        results = spark_jobs.collect_results(self._select(uppers), task)
-        for problem, counted, over, seen, mark in results:
-            spark_tasks.require_counts(problem)
-            for name, own in counted.items():
-                histograms[name] += own
-                above[name] += over[name]
-                rules[name].append(seen[name])
-            self.marks[0] = (self.marks[0] + mark) & MASK
-        self.tallied = int(next(iter(histograms.values())).sum())
-        return {
-            name: (DistributedCounts(found, _is_ordered(rules[name])), above[name])
-            for name, found in histograms.items()
-        }
-
-    def inspect_labels(self, names: Sequence[str], keys: Sequence[str]) -> LabelFacts:
-        """Look at the public columns `names`; refuse two rows with the same labels of `keys`."""
-        for name in names:
+    def survey(
+        self,
+        uppers: Mapping[str, int],
+        labels: Sequence[str],
+        keys: Sequence[str],
+        place: tuple[Path, Seal, int],
+    ) -> tuple[Tallied, LabelFacts]:
+        """Look at every row, once: check counts, look at `labels`, and keep both, encrypted."""
+        for name in labels:
             if not is_plain(self._empty.table.schema.field(name).type):
                 raise TableError(f"Column {name!r} has a type that is not published: drop it.")
-        if not names:
-            return {}
-        buckets = max(1, -(-self.rows // BUCKET_ROWS))
-        look = spark_tasks.Inspect(tuple(names), tuple(keys), buckets, self.key)
+        frame, (folder, seal, key) = self._select((*labels, *uppers)), place
+        buckets = min(max(1, spark_jobs.estimate_bytes(frame) // BUCKET_BYTES), MOST_BUCKETS)
+        look = spark_tasks.Survey(
+            dict(uppers), tuple(labels), tuple(keys), buckets, str(folder), seal, key
+        )
         schema = "bucket long, part binary"
-        steps: list[Any] = [(look, schema, (buckets, "bucket") if keys else None)]
+        steps: list[Any] = [(look, schema, "bucket" if keys else None)]
         steps += [(spark_tasks.FindRepeats(), schema, None)] if keys else []
+        parts: list[spark_tasks.Facts] = []
         suspects: list[Any] = []
-        found: dict[str, list[Any]] = {name: [] for name in names}
-        for bucket, part in spark_jobs.collect_rows(self._select(names), steps):
-            if bucket >= 0:
-                suspects.append(np.frombuffer(bytes(part), np.uint64))
-                continue
-            size, mark, facts = pickle.loads(bytes(part))
-            self.label_bytes += size
-            self.marks[1] = (self.marks[1] + mark) & MASK
-            for name, own in facts.items():
-                found[name].append(own)
+        mark = 0
+        for bucket, part in spark_jobs.collect_rows(frame, steps):
+            if bucket < 0:
+                parts.append(pickle.loads(bytes(part)))
+            else:
+                own = np.frombuffer(bytes(part), np.uint64)
+                mark += int(own[0])
+                suspects.append(own[1:])
+        self._require_kept(folder, parts)
+        if (mark - sum(own.mark for own in parts)) & spark_tasks.MASK:
+            refuse_changed()  # a task that was repeated saw other rows than at first
+        parts.sort(key=lambda own: own.partition)
+        self.kept = KeptTable(
+            tuple(own.file for own in parts),
+            tuple(own.batch_rows for own in parts),
+            tuple(uppers),
+            sum(own.label_bytes for own in parts),
+            seal,
+        )
         if any(map(len, suspects)):
-            self._compare(keys, np.concatenate(suspects)[: spark_tasks.MOST_SUSPECTS])
-        return {name: _join_totals(own) for name, own in found.items()}
+            found = np.concatenate(suspects)[: spark_tasks.MOST_SUSPECTS]
+            self._compare(folder, keys, found, key)
+        tallied = {name: _add_tallies(name, parts, upper) for name, upper in uppers.items()}
+        return tallied, {name: _join_totals([p.labels[name] for p in parts]) for name in labels}
 
-    def _compare(self, keys: Sequence[str], suspects: Any) -> None:
-        """Refuse rows whose hashes and labels are the same, and rows that are there only once."""
-        task = spark_tasks.Compare(tuple(keys), suspects.tobytes(), self.key)
-        seen: Counter[tuple[int, tuple[str, ...]]] = Counter()
-        for own in spark_jobs.collect_results(self._select(keys), task):
-            seen.update(own)
-        if max(seen.values(), default=0) > 1:
-            raise describe_repeat("A row", keys)
-        often = Counter(number for number, _ in seen)
-        if any(often[number] < 2 for number in suspects.tolist()):
-            refuse_changed()  # what was seen twice is no longer there twice
-
-    def try_folder(self, folder: Path) -> None:
-        """Make sure that executors can write to a folder, and run this very program."""
-        task = spark_tasks.Try(str(folder))
-        found = spark_jobs.collect_numbers(self.frame, task, TRIES)
-        made = {name for name, _ in found}
-        if "" in made or not all((folder / name).is_file() for name in made):
-            raise UsageError(
-                f"The executors do not see {str(folder.parent)!r}, or may not write there: 'out' "
-                "must lie on a file system that they share with this machine, as the same user."
-            )
-        for name in made:
-            (folder / name).unlink()
-        if {own for _, own in found} != {fingerprint()}:
+    @staticmethod
+    def _require_kept(folder: Path, parts: Sequence[spark_tasks.Facts]) -> None:
+        """Refuse where executors run another program, found no counts, or kept no rows here."""
+        if {own.program for own in parts} - {fingerprint()}:
             raise UsageError(
                 "The executors run another version of Tallyveil: install this one there as well."
             )
+        for own in parts:
+            spark_tasks.require_counts(own.problem)
+            if not (own.file and (folder / f"{own.file}{LABELS}").is_file()):
+                raise UsageError(
+                    f"The executors do not see {str(folder.parent)!r}, or may not write there: "
+                    "'out' must lie on a file system that they share with this machine, as the "
+                    "same user."
+                )
+
+    def _compare(self, folder: Path, keys: Sequence[str], suspects: Any, key: int) -> None:
+        """Refuse rows whose hashes and labels are the same."""
+        kept = self._kept
+        task = spark_staging.Compare(
+            kept.list_files(folder), tuple(keys), suspects.tobytes(), kept.seal, key
+        )
+        seen: Counter[tuple[int, tuple[str, ...]]] = Counter()
+        for own in spark_jobs.collect_numbers(self.frame, task, len(kept.files)):
+            seen.update(own)
+        if max(seen.values(), default=0) > 1:
+            raise describe_repeat("A row", keys)
+
+    @property
+    def _kept(self) -> KeptTable:
+        if self.kept is None:
+            raise UsageError("The table was not looked at yet.")
+        return self.kept
 
     def bound_room(self, counts: int) -> int:
-        """Bound the bytes of the published table and of the rows staged for it."""
-        columns = len(self.names)
-        staged = self.label_bytes + self.rows * (16 * counts + 1) + (1 << 20)
-        made = bound_file(self.label_bytes + 8 * self.rows * counts, self.rows, columns)
-        return made + staged + staged // 8
+        """Bound the bytes of the published table, of its parts in the making, and of the draws."""
+        size = self._kept.label_bytes
+        made = bound_file(size + 8 * self.rows * counts, self.rows, len(self.names))
+        return made + self.rows * 16 * counts + (1 << 20)
 
-    def stage(
-        self,
-        folder: Path,
-        keep: Sequence[str],
-        uppers: Mapping[str, int],
-        draw: DrawRows,
-        seal: Seal,
-    ) -> StagedFrame:
-        """Draw every row once, into `folder`; refuse a table that is not the one tallied."""
-        labels = tuple(name for name in keep if name not in uppers)
-        task = spark_staging.Draw(dict(uppers), labels, draw, seal, self.key)
-        columns = [f"{word}{at} binary" for at in range(len(uppers)) for word in ("draw", "word")]
-        schema = ", ".join(["rows long", "facts binary", "labels binary", *columns])
-        spark_jobs.write_once(self._select((*labels, *uppers)), task, schema, folder / "rows")
-        found = StagedFrame.read(self, folder, tuple(uppers), seal)
-        if sum(map(sum, found.batch_rows)) != self.rows or found.marks != self.marks:
-            refuse_changed()
-        return found
+    def stage(self, folder: Path, draw: DrawRows) -> StagedFrame:
+        """Draw every row once, into `folder`; the table is not looked at again."""
+        kept = self._kept
+        files = kept.list_files(folder / KEPT)
+        task = spark_staging.Draw(files, str(folder), kept.columns, draw, kept.seal)
+        schema = "number long, name binary, facts binary"
+        spark_jobs.write_numbers(self.frame, task, len(files), schema, folder / "rows")
+        return StagedFrame.read(self, folder, kept)
 
     def build_released(
         self, counts: Mapping[str, Any], keep: Sequence[str], order: Order = None
@@ -210,6 +197,37 @@ class SparkTable(DistributedTable):
     def _select(self, names: Sequence[str] | Mapping[str, Any]) -> Any:
         quoted = ("`" + name.replace("`", "``") + "`" for name in names)
         return self.frame.select(*quoted)
+
+
+@dataclass(frozen=True)
+class KeptTable:
+    """Rows that were looked at and are kept, encrypted: two files for each partition."""
+
+    files: tuple[str, ...]
+    batch_rows: tuple[tuple[int, ...], ...]
+    columns: tuple[str, ...]
+    label_bytes: int
+    seal: Seal
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return sum(map(sum, self.batch_rows))
+
+    def list_files(self, folder: Path) -> tuple[str, ...]:
+        """Where the files are, without their endings."""
+        return tuple(str(folder / name) for name in self.files)
+
+
+def _add_tallies(
+    name: str, parts: Sequence[spark_tasks.Facts], upper: int
+) -> tuple[DistributedCounts, int]:
+    """The histogram of a column, and how many counts lie above, from all partitions."""
+    histogram = np.zeros(upper + 1, np.int64)
+    for own in parts:
+        histogram += own.histograms[name]
+    ordered = bool(parts) and _is_ordered([own.rules[name] for own in parts])
+    return DistributedCounts(histogram, ordered), sum(own.above[name] for own in parts)
 
 
 def _is_ordered(rules: Sequence[tuple[bool, bool, bool]]) -> bool:
@@ -245,30 +263,30 @@ class StagedFrame:
     folder: Path
     columns: tuple[str, ...]
     files: tuple[spark_staging.StagedFile, ...]
-    batch_rows: tuple[tuple[int, ...], ...]
     bins: Mapping[str, Integers]
-    marks: list[int]
 
     @classmethod
-    def read(
-        cls, table: SparkTable, folder: Path, columns: tuple[str, ...], seal: Seal
-    ) -> StagedFrame:
-        """What the committed files say of themselves."""
-        paths = sorted((folder / "rows").glob("part-*.parquet"))
-        files = tuple(spark_staging.StagedFile(str(path), seal) for path in paths)
+    def read(cls, table: SparkTable, folder: Path, kept: KeptTable) -> StagedFrame:
+        """What the committed files say: for each number one name of a file with draws."""
+        names: dict[int, str] = {}
         bins: dict[str, Integers] = {}
-        rows, marks = [], [0, 0]
-        for file in files:
-            own = []
-            for row in file.read(["rows", "facts"]):
-                own.append(row["rows"])
-                if row["facts"]:
-                    counted, marked = pickle.loads(row["facts"])
-                    marks = [(a + b) & MASK for a, b in zip(marks, marked, strict=True)]
-                    for name, sizes in counted.items():
-                        bins[name] = bins[name] + sizes if name in bins else sizes
-            rows.append(tuple(own))
-        return cls(table, folder, columns, files, tuple(rows), bins, marks)
+        for number, name, facts in spark_staging.read_committed(folder / "rows"):
+            if number in names:
+                refuse_changed()
+            names[number] = name
+            for column, sizes in pickle.loads(kept.seal.open(facts)).items():
+                bins[column] = bins[column] + sizes if column in bins else sizes
+        if sorted(names) != list(range(len(kept.files))):
+            refuse_changed()
+        files = tuple(
+            spark_staging.StagedFile(
+                f"{label}{LABELS}", str(folder / names[number]), rows, len(kept.columns), kept.seal
+            )
+            for number, (label, rows) in enumerate(
+                zip(kept.list_files(folder / KEPT), kept.batch_rows, strict=True)
+            )
+        )
+        return cls(table, folder, kept.columns, files, bins)
 
     def count_digits(
         self, name: str, prefixes: Sequence[tuple[int, int, int, int]]
@@ -281,9 +299,10 @@ class StagedFrame:
 
     def cut_parts(self) -> list[tuple[tuple[int, int, int, int], ...]]:
         """For each part of the published table (file, batch, first row, last row) in order."""
-        offsets = [0, *accumulate(map(len, self.batch_rows))]
-        whole = [rows for own in self.batch_rows for rows in own]
-        file_of = np.repeat(np.arange(len(self.files)), [len(own) for own in self.batch_rows])
+        batch_rows = [file.batch_rows for file in self.files]
+        offsets = [0, *accumulate(map(len, batch_rows))]
+        whole = [rows for own in batch_rows for rows in own]
+        file_of = np.repeat(np.arange(len(self.files)), list(map(len, batch_rows)))
         return [
             tuple(
                 (int(file_of[batch]), batch - offsets[file_of[batch]], start, stop)

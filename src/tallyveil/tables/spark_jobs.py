@@ -20,11 +20,12 @@ __all__ = [
     "collect_numbers",
     "collect_results",
     "collect_rows",
+    "estimate_bytes",
     "is_repeatable",
     "open_frame",
     "open_published",
     "read_schema",
-    "write_once",
+    "write_numbers",
 ]
 
 Result = TypeVar("Result")
@@ -43,15 +44,11 @@ SETTINGS = {
 }
 """How a session is set while a job of ours runs."""
 
-STAGING = {
-    "compression": "none",
-    "parquet.enable.dictionary": "false",
-    "parquet.block.size": str(1 << 24),
-    "parquet.block.size.row.check.min": "1",
-    "parquet.page.size.row.check.min": "1",
-    "mapreduce.fileoutputcommitter.algorithm.version": "1",
-}
-"""How staged files are written: as they come, in groups of 16 MiB, shown when all tasks ended."""
+STAGING = {"mapreduce.fileoutputcommitter.algorithm.version": "1"}
+"""How staged files are shown: when all tasks have ended."""
+
+MOST_NUMBERS = 8
+"""How many numbers a task has at the most."""
 
 
 def open_frame(source: Any) -> Any:
@@ -109,31 +106,43 @@ def collect_results(frame: Any, task: Task) -> list[Any]:
 
 
 def collect_numbers(frame: Any, task: Task, count: int) -> list[Any]:
-    """What a task gives for each of the numbers below `count`, every one a partition."""
-    return collect_results(frame.sparkSession.range(0, count, 1, count), task)
+    """What a task gives for numbers below `count`, a few for each task."""
+    return collect_results(_spread(frame, count), task)
 
 
-def collect_rows(frame: Any, steps: list[tuple[Task, str, tuple[int, str] | None]]) -> list[Any]:
+def _spread(frame: Any, count: int) -> Any:
+    """The numbers below `count` as a DataFrame: a partition for each core, as tasks cost."""
+    session = frame.sparkSession
+    tasks = max(session.sparkContext.defaultParallelism, -(-count // MOST_NUMBERS))
+    return session.range(0, count, 1, min(count, tasks))
+
+
+def estimate_bytes(frame: Any) -> int:
+    """What Spark guesses that a table takes; very much where it cannot."""
+    return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+
+
+def collect_rows(frame: Any, steps: list[tuple[Task, str, str | None]]) -> list[Any]:
     """The rows that tasks give, one after the other: each with its schema and, where rows are to
-    be brought together before the next, the number of partitions and the column that decides.
+    be brought together before the next, the column that decides.
     """
 
     def work() -> list[Any]:
         made = frame
         for task, schema, together in steps:
             made = made.mapInArrow(_make_function(task), schema)
-            made = made if together is None else made.repartition(*together)
+            made = made if together is None else made.repartition(together)
         found: list[Any] = made.collect()
         return found
 
     return _run(frame, work)
 
 
-def write_once(frame: Any, task: Task, schema: str, folder: Path) -> None:
-    """Write what a task gives to a folder that does not exist, through Spark's own committer."""
+def write_numbers(frame: Any, task: Task, count: int, schema: str, folder: Path) -> None:
+    """Write what a task gives for numbers below `count`, once, through Spark's own committer."""
 
     def work() -> None:
-        made = frame.mapInArrow(_make_function(task), schema)
+        made = _spread(frame, count).mapInArrow(_make_function(task), schema)
         made.write.options(**STAGING).parquet(folder.as_uri())
 
     _run(frame, work)
@@ -143,7 +152,10 @@ def _make_function(task: Task) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """A plain function, as Spark wants it; its name is all that Spark's plans show of it."""
 
     def tallyveil_task(batches: Iterator[Any]) -> Iterator[Any]:
-        return task(batches)
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        return task(batches, 0 if context is None else context.partitionId())
 
     return tallyveil_task
 

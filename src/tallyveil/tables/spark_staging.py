@@ -1,6 +1,6 @@
-"""What tasks draw, count and publish. Runs on executors, on Arrow batches; knows no Spark.
+"""What tasks draw, count and publish. Runs on executors, on kept rows; knows no Spark.
 
-Only `Draw` sees counts. What it gives is encrypted, and the other tasks read nothing else.
+Only `Draw` sees counts. What it writes is encrypted; the others read its draws, and labels.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ import hashlib
 import os
 import pickle
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -22,96 +23,136 @@ from tallyveil.arrays import Integers, Mask, count_values
 from tallyveil.tables.arrow import ArrowTable
 from tallyveil.tables.arrow_write import write_pieces
 from tallyveil.tables.base import CountArray
-from tallyveil.tables.counts import clip_counts
 from tallyveil.tables.distributed import DrawRows, HandOut, Seal
 from tallyveil.tables.hashes import Hashes, use_key
-from tallyveil.tables.spark_tasks import Batches, Task, add_up, hash_rows, mark_counts, wrap_batch
+from tallyveil.tables.spark_files import (
+    COUNTS,
+    LABELS,
+    SMALL,
+    read_labels,
+    read_pieces,
+    write_piece,
+)
+from tallyveil.tables.spark_tasks import Batches, Task, hash_rows
+from tallyveil.tables.spool import open_new
 
-__all__ = ["CountDigits", "Draw", "Publish", "StagedFile", "read_draws"]
+__all__ = ["Compare", "CountDigits", "Draw", "Publish", "StagedFile", "read_committed"]
 
-DRAW = np.dtype(np.uint16)
-"""How a draw is staged."""
+WORD = 8
+"""Bytes of a word."""
 
 FEW = 8
 """Bits that every prefix has at the least."""
 
 
 @dataclass(frozen=True)
-class Draw(Task):
-    """Draw every row once: labels, draws and words of each batch, encrypted."""
+class Compare(Task):
+    """Give the labels of kept rows whose hashes occur twice, for each file number that arrives."""
 
-    uppers: Mapping[str, int]
-    labels: tuple[str, ...]
-    draw: DrawRows
+    files: tuple[str, ...]
+    keys: tuple[str, ...]
+    suspects: bytes
     seal: Seal
     key: int
 
-    def run(self, batches: Batches) -> Iterator[Mapping[str, Any]]:
-        """Give a row for each batch, and one with what was counted in all of them."""
+    def run(self, batches: Batches, _: int) -> Iterator[Mapping[str, Any]]:
+        """Give the hashes and labels of suspicious rows, and how often they occur."""
         use_key(self.key)
-        bins: dict[str, CountArray] = {}
-        marks = [0, 0]
-        nothing = {
-            f"{word}{at}": b"" for at in range(len(self.uppers)) for word in ("draw", "word")
-        }
-        for batch in batches:
-            table = wrap_batch(batch)
-            counts = {n: clip_counts(table.counts(n), u).values for n, u in self.uppers.items()}
-            marks[0] += mark_counts(counts)
-            marks[1] += add_up(hash_rows(table, self.labels))
-            row: dict[str, Any] = {"rows": batch.num_rows, "facts": b""}
-            row["labels"] = self.seal.close(_write_labels(batch.select(list(self.labels))))
-            for at, (name, (drawn, words, binned)) in enumerate(self.draw(counts).items()):
-                row[f"draw{at}"] = self.seal.close(drawn.astype(DRAW).tobytes())
-                row[f"word{at}"] = b"" if words is None else self.seal.close(words.tobytes())
-                bins[name] = bins[name] + binned if name in bins else binned
-            yield row
-        facts = self.seal.close(pickle.dumps((bins, marks)))
-        yield {"rows": 0, "facts": facts, "labels": b""} | nothing
+        suspects = np.frombuffer(self.suspects, np.uint64)
+        seen: Counter[tuple[int, tuple[str, ...]]] = Counter()
+        for number in list_numbers(batches):
+            for piece in read_pieces(Path(self.files[number] + LABELS), self.seal):
+                table = ArrowTable(read_labels(piece), "parquet", from_file=True)
+                hashes = hash_rows(table, self.keys)
+                rows = np.flatnonzero(np.isin(hashes, suspects))
+                if not len(rows):
+                    continue
+                columns = [np.array(table.labels(name), dtype=object)[rows] for name in self.keys]
+                seen.update(zip(hashes[rows].tolist(), zip(*columns, strict=True), strict=True))
+        yield {"result": pickle.dumps(seen)}
 
 
-def _write_labels(batch: Any) -> bytes:
-    import pyarrow as pa
+def list_numbers(batches: Batches) -> Iterator[int]:
+    """The numbers that arrive."""
+    for batch in batches:
+        yield from batch.column(0).to_pylist()
 
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
+
+@dataclass(frozen=True)
+class Draw(Task):
+    """Draw the kept rows of each file number that arrives, once: draws and words, encrypted.
+
+    Gives the number, the name of the file with its draws, and what was counted.
+    """
+
+    files: tuple[str, ...]
+    folder: str
+    columns: tuple[str, ...]
+    draw: DrawRows
+    seal: Seal
+
+    def run(self, batches: Batches, _: int) -> Iterator[Mapping[str, Any]]:
+        """Give a row for each number. Every attempt writes files of its own."""
+        for number in list_numbers(batches):
+            name = f"draws-{uuid.uuid4()}"
+            bins: dict[str, CountArray] = {}
+            with open(open_new(Path(self.folder) / name), "wb") as file:
+                for piece in read_pieces(Path(self.files[number] + COUNTS), self.seal):
+                    counts = np.frombuffer(piece, SMALL).reshape(len(self.columns), -1)
+                    drawn = self.draw(dict(zip(self.columns, counts, strict=True)))
+                    for column, (own, words, binned) in drawn.items():
+                        write_piece(file, self.seal, _join_draws(own, words))
+                        bins[column] = bins[column] + binned if column in bins else binned
+            facts = self.seal.close(pickle.dumps(bins))
+            yield {"number": number, "name": name.encode(), "facts": facts}
+
+
+def _join_draws(drawn: CountArray, words: Any) -> Any:
+    """The words of a batch, if ranks are matched, and then its draws."""
+    small = drawn.astype(SMALL).view(np.uint8)
+    return small.data if words is None else np.concatenate([words.view(np.uint8), small]).data
 
 
 @dataclass(frozen=True)
 class StagedFile:
-    """A staged file: where it lies, and which rows its groups begin with."""
+    """The draws of a partition, and the labels that belong to them, batch by batch."""
 
-    path: str
+    labels: str
+    draws: str
+    batch_rows: tuple[int, ...]
+    columns: int
     seal: Seal
 
-    def read(self, columns: Sequence[str], first: int = 0, last: int | None = None) -> Batches:
-        """Rows `first` to `last` of some columns, decrypted, group by group."""
-        import pyarrow.parquet as pq
+    def read_labels(self, first: int = 0, last: int | None = None) -> Iterator[Any]:
+        """The labels of some batches."""
+        for piece in read_pieces(Path(self.labels), self.seal, first, last):
+            yield read_labels(piece)
 
-        with pq.ParquetFile(self.path) as file:
-            start = 0
-            for group in range(file.num_row_groups):
-                size = file.metadata.row_group(group).num_rows
-                stop = start + size
-                if stop > first and (last is None or start < last):
-                    table = file.read_row_group(group, columns=list(columns), use_threads=False)
-                    for at in range(max(first - start, 0), min(size, (last or stop) - start)):
-                        yield {name: self._open(table.column(name)[at]) for name in columns}
-                start = stop
-
-    def _open(self, value: Any) -> Any:
-        found = value.as_py()
-        return found if isinstance(found, int) or not found else self.seal.open(found)
+    def read_draws(
+        self, first: int = 0, last: int | None = None
+    ) -> Iterator[list[tuple[CountArray, Any]]]:
+        """The draws and words of each column, for some batches."""
+        rows = self.batch_rows[first:last]
+        end = (first + len(rows)) * self.columns
+        pieces = read_pieces(Path(self.draws), self.seal, first * self.columns, end)
+        for own in rows:
+            yield [_cut_draws(piece, own) for piece in islice(pieces, self.columns)]
 
 
-def read_draws(row: Mapping[str, Any], at: int) -> tuple[CountArray, Any]:
-    """The draws and words of one batch, for the column at this place."""
-    words = row[f"word{at}"]
-    drawn = np.frombuffer(row[f"draw{at}"], DRAW)
-    return drawn, np.frombuffer(words, np.uint64) if words else None
+def _cut_draws(piece: bytes, rows: int) -> tuple[CountArray, Any]:
+    """Cut a piece into draws and words; it must be one of so many rows."""
+    drawn = np.frombuffer(piece, SMALL, rows, offset=len(piece) - SMALL.itemsize * rows)
+    words = piece[: len(piece) - drawn.nbytes]
+    return drawn, np.frombuffer(words, np.uint64).reshape(rows) if words else None
+
+
+def read_committed(folder: Path) -> Iterator[tuple[int, str, bytes]]:
+    """What the tasks said whose attempt was committed: number, name of the file, facts."""
+    import pyarrow.parquet as pq
+
+    for path in sorted(folder.glob("part-*.parquet")):
+        for row in pq.ParquetFile(path).read(use_threads=False).to_pylist():
+            yield row["number"], row["name"].decode(), row["facts"]
 
 
 @dataclass(frozen=True)
@@ -122,16 +163,13 @@ class CountDigits(Task):
     column: int
     prefixes: tuple[tuple[int, int, int, int], ...]
 
-    def run(self, batches: Batches) -> Iterator[Mapping[str, Any]]:
+    def run(self, batches: Batches, _: int) -> Iterator[Mapping[str, Any]]:
         """Give, for each prefix, which digits occur and how often."""
         found: list[list[Any]] = [[] for _ in self.prefixes]
-        columns = [f"draw{self.column}", f"word{self.column}"]
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for row in self.files[number].read(columns):
-                    drawn, words = read_draws(row, self.column)
-                    if words is None:
-                        continue
+        for number in list_numbers(batches):
+            for batch in self.files[number].read_draws():
+                drawn, words = batch[self.column]
+                if words is not None:
                     self._count(drawn, words, found)
         joined = [
             np.unique(np.concatenate(own), return_counts=True) if own else None for own in found
@@ -141,7 +179,7 @@ class CountDigits(Task):
     @cached_property
     def _wanted(self) -> Mask:
         """Whether rows with each draw, and each beginning of a word, may be counted."""
-        found = np.zeros((1 << 8 * DRAW.itemsize, 1 << FEW), dtype=bool)
+        found = np.zeros((1 << 8 * SMALL.itemsize, 1 << FEW), dtype=bool)
         for draw, beginning, bits, _ in self.prefixes:
             found[draw, beginning >> (bits - FEW)] = True
         return found
@@ -170,11 +208,10 @@ class Publish(Task):
     folders: tuple[str, str]
     names: tuple[str, ...]
 
-    def run(self, batches: Batches) -> Iterator[Mapping[str, Any]]:
+    def run(self, batches: Batches, _: int) -> Iterator[Mapping[str, Any]]:
         """Give number, size, SHA-256 and histograms of each part."""
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield {"result": pickle.dumps((number, *self._write(number)))}
+        for number in list_numbers(batches):
+            yield {"result": pickle.dumps((number, *self._write(number)))}
 
     def _write(self, number: int) -> tuple[int, str, dict[str, Any]]:
         counted = {name: np.zeros(size, np.int64) for name, size in self.sizes.items()}
@@ -194,23 +231,22 @@ class Publish(Task):
     def _build(self, number: int, counted: Mapping[str, Integers]) -> Iterator[Any]:
         import pyarrow as pa
 
-        columns = [f"{w}{at}" for at in range(len(self.hand_out)) for w in ("draw", "word")]
-        for file, group in groupby(self.slices[number], key=lambda part: part[0]):
-            parts = list(group)
-            read = self.files[file].read(["labels", *columns], parts[0][1], parts[-1][1] + 1)
-            for row, (_, _, start, stop) in zip(read, parts, strict=True):
-                labels = pa.ipc.open_stream(row["labels"]).read_all()
-                if not labels.num_columns:
-                    labels = pa.table({"": pa.nulls(stop)})
+        for at, group in groupby(self.slices[number], key=lambda part: part[0]):
+            parts, file = list(group), self.files[at]
+            place = parts[0][1], parts[-1][1] + 1
+            read = zip(file.read_labels(*place), file.read_draws(*place), parts, strict=True)
+            for labels, drawn, (_, _, start, stop) in read:
+                others = labels if labels.num_columns else pa.table({"": pa.nulls(stop)})
                 counts = {}
-                for place, (name, hand_out) in enumerate(self.hand_out.items()):
-                    drawn, own = read_draws(row, place)
-                    words = None if own is None else own[start:stop]
-                    counts[name] = hand_out(drawn[start:stop], words)
+                for (name, hand_out), (own, words) in zip(
+                    self.hand_out.items(), drawn, strict=True
+                ):
+                    part = None if words is None else words[start:stop]
+                    counts[name] = hand_out(own[start:stop], part)
                     np.add(
                         counted[name], count_values(counts[name], len(counted[name])), counted[name]
                     )
-                piece = ArrowTable(labels.slice(start, stop - start), "parquet", from_file=True)
+                piece = ArrowTable(others.slice(start, stop - start), "parquet", from_file=True)
                 yield piece.build_piece(counts, self.keep)
 
 

@@ -8,48 +8,47 @@ from __future__ import annotations
 import pickle
 import uuid
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tallyveil.arrays import count_values
+from tallyveil.arrays import Integers, count_values
 from tallyveil.errors import TableError
 from tallyveil.fingerprint import fingerprint
 from tallyveil.tables.arrow import ArrowTable
 from tallyveil.tables.base import CountArray
 from tallyveil.tables.counts import RowError, clip_counts
+from tallyveil.tables.distributed import Seal
 from tallyveil.tables.hashes import (
     Hashes,
-    hash_numbers,
     hash_text,
     join_hashes,
     mix_hashes,
     use_key,
 )
+from tallyveil.tables.spark_files import KeptRows
 from tallyveil.tables.text_column import TextColumn
 from tallyveil.tables.totals import LabelSearch
 
 __all__ = [
+    "MASK",
     "Batches",
-    "Compare",
+    "Facts",
     "FindRepeats",
-    "Inspect",
-    "Tally",
+    "Survey",
     "Task",
-    "Try",
-    "add_up",
     "hash_rows",
-    "mark_counts",
     "require_counts",
     "wrap_batch",
 ]
 
 Batches = Iterator[Any]
+
+MASK = (1 << 64) - 1
 
 MOST_SUSPECTS = 1000
 """Hashes that occur twice, of which the labels are compared."""
@@ -60,13 +59,13 @@ class Task(ABC):
     """One job's work on the batches of one partition; gives rows of bytes."""
 
     @abstractmethod
-    def run(self, batches: Batches) -> Iterator[Mapping[str, Any]]:
-        """Work through the batches."""
+    def run(self, batches: Batches, _: int) -> Iterator[Mapping[str, Any]]:
+        """Work through the batches of the partition with this number."""
 
-    def __call__(self, batches: Batches) -> Batches:
+    def __call__(self, batches: Batches, partition: int = 0) -> Batches:
         """Work through the batches of a partition, without a word about them in an error."""
         try:
-            for row in self.run(batches):
+            for row in self.run(batches, partition):
                 yield _write_row(row)
         except Exception as problem:
             name = type(problem).__name__
@@ -95,58 +94,116 @@ def wrap_batch(batch: Any) -> ArrowTable:
 
 
 @dataclass(frozen=True)
-class Tally(Task):
-    """Check every count; give histograms, how many lie above, and a sum of keyed hashes."""
+class Facts:
+    """What a task says of a partition of a table; or, in `problem`, what is wrong there."""
+
+    program: str
+    problem: tuple[str, str] | None = None
+    file: str = ""
+    batch_rows: tuple[int, ...] = ()
+    histograms: Mapping[str, Integers] = field(default_factory=dict)
+    above: Mapping[str, int] = field(default_factory=dict)
+    rules: Mapping[str, tuple[bool, bool, bool]] = field(default_factory=dict)
+    label_bytes: int = 0
+    labels: Mapping[str, tuple[str | None, int, tuple[str, ...]]] = field(default_factory=dict)
+    mark: int = 0
+    partition: int = 0
+
+
+@dataclass(frozen=True)
+class Survey(Task):
+    """Look at every row, once: check counts, look at labels, and keep both in `folder`, encrypted.
+
+    Gives the facts of the partition as bucket -1, and hashes of `keys` in as many buckets.
+    """
 
     uppers: Mapping[str, int]
+    labels: tuple[str, ...]
+    keys: tuple[str, ...]
+    buckets: int
+    folder: str
+    seal: Seal
     key: int
 
-    def run(self, batches: Batches) -> Iterator[Mapping[str, Any]]:
-        """Give one result for the partition."""
+    def run(self, batches: Batches, partition: int) -> Iterator[Mapping[str, Any]]:
+        """Give the facts, then the hashes, bucket by bucket."""
         use_key(self.key)
-        histograms = {name: np.zeros(upper + 1, np.int64) for name, upper in self.uppers.items()}
-        above, mark = dict.fromkeys(self.uppers, 0), 0
-        orders = {name: _Order() for name in self.uppers}
-        problem = None
+        waiting: list[list[Hashes]] = [[] for _ in range(self.buckets)]
+        facts = replace(self._look(batches, waiting), partition=partition)
+        yield {"bucket": -1, "part": pickle.dumps(facts)}
+        for bucket, pieces in enumerate(waiting):
+            if pieces:
+                yield {"bucket": bucket, "part": np.concatenate(pieces).tobytes()}
+
+    def _look(self, batches: Batches, waiting: list[list[Hashes]]) -> Facts:
+        name = f"rows-{uuid.uuid4()}"
+        try:
+            with KeptRows.create(Path(self.folder) / name, self.seal) as kept:
+                return self._work(batches, waiting, kept)
+        except OSError:  # no room, no such folder, no right to write there
+            return Facts(fingerprint())
+
+    def _work(self, batches: Batches, waiting: list[list[Hashes]], kept: KeptRows) -> Facts:
+        tallies = {name: _Tally(upper) for name, upper in self.uppers.items()}
+        searches = {name: LabelSearch("utf-8") for name in self.labels}
+        rows, size, mark = [], 0, 0
         for batch in batches:
             table = wrap_batch(batch)
             try:
-                counts = {
-                    name: clip_counts(table.counts(name), u) for name, u in self.uppers.items()
-                }
+                counts = {name: own.add(table.counts(name)) for name, own in tallies.items()}
             except RowError as found:
-                problem = found.column, found.what
-                break
-            for name, column in counts.items():
-                histograms[name] += count_values(column.values, len(histograms[name]))
-                above[name] += column.above
-                orders[name].add(column.values)
-            mark += mark_counts({name: column.values for name, column in counts.items()})
-        rules = {name: order.rules for name, order in orders.items()}
-        yield {"result": pickle.dumps((problem, histograms, above, rules, mark))}
+                return Facts(fingerprint(), (found.column, found.what))
+            labels = batch.select(list(self.labels))
+            for name, search in searches.items():
+                text = table.text(name)
+                if text is not None:
+                    search.add(text)
+            if self.keys:
+                hashes = hash_rows(table, self.keys)
+                mark += add_up(hashes)
+                for bucket, own in enumerate(_share_out(hashes, self.buckets)):
+                    waiting[bucket].append(own)
+            rows.append(batch.num_rows)
+            size += labels.nbytes
+            kept.add(labels, counts)
+        return Facts(
+            fingerprint(),
+            None,
+            kept.name,
+            tuple(rows),
+            {name: own.histogram for name, own in tallies.items()},
+            {name: own.above for name, own in tallies.items()},
+            {name: own.rules for name, own in tallies.items()},
+            size,
+            {name: search.finish() for name, search in searches.items()},
+            mark,
+        )
 
 
-class _Order:
-    """Whether counts rise, fall and differ from row to row, batch after batch."""
+class _Tally:
+    """The histogram of counts, how many lie above, and whether they rise, fall and differ."""
 
-    def __init__(self) -> None:
+    def __init__(self, upper: int) -> None:
+        self.upper, self.above = upper, 0
+        self.histogram = np.zeros(upper + 1, np.int64)
         self.rules = (True, True, False)
         self.last = np.zeros(0, np.uint8)
 
-    def add(self, counts: CountArray) -> None:
-        """Look at the next batch."""
-        joined = np.concatenate([self.last, counts])
-        before, after = joined[:-1], joined[1:]
+    def add(self, given: Integers) -> CountArray:
+        """Check the counts of the next batch, and give them cut to the upper bound."""
+        found = clip_counts(given, self.upper)
+        counts = found.values
+        self.above += found.above
+        self.histogram += count_values(counts, len(self.histogram))
         rises, falls, differs = self.rules
-        rises = rises and bool((after >= before).all())
-        falls = falls and bool((after <= before).all())
-        self.rules = rises, falls, differs or bool((after != before).any())
-        self.last = joined[-1:]
-
-
-def mark_counts(counts: Mapping[str, CountArray]) -> int:
-    """The sum of keyed hashes of the rows' counts."""
-    return add_up(_join([hash_numbers(values) for values in counts.values()]))
+        if rises or falls or not differs:
+            joined = np.concatenate([self.last, counts])
+            before, after = joined[:-1], joined[1:]
+            rises = rises and bool((after >= before).all())
+            falls = falls and bool((after <= before).all())
+            self.rules = rises, falls, differs or bool((after != before).any())
+            self.last = joined[-1:]
+        return counts
 
 
 def add_up(hashes: Hashes) -> int:
@@ -170,42 +227,6 @@ def hash_rows(table: ArrowTable, names: Sequence[str]) -> Hashes:
     return _join(columns)
 
 
-@dataclass(frozen=True)
-class Inspect(Task):
-    """Look at public labels; give their facts, and hashes of `keys` in as many buckets."""
-
-    names: tuple[str, ...]
-    keys: tuple[str, ...]
-    buckets: int
-    key: int
-
-    def run(self, batches: Batches) -> Iterator[Mapping[str, Any]]:
-        """Give the facts of the partition as bucket -1, and its hashes, bucket by bucket."""
-        use_key(self.key)
-        searches = {name: LabelSearch("utf-8") for name in self.names}
-        waiting: list[list[Hashes]] = [[] for _ in range(self.buckets)]
-        size, mark = 0, 0
-        for batch in batches:
-            table = wrap_batch(batch)
-            size += table.table.nbytes
-            for name, search in searches.items():
-                text = table.text(name)
-                if text is not None:
-                    search.add(text)
-            hashes = hash_rows(table, self.names)
-            mark += add_up(hashes)
-            if self.keys:
-                if self.keys != self.names:
-                    hashes = hash_rows(table, self.keys)
-                for bucket, own in enumerate(_share_out(hashes, self.buckets)):
-                    waiting[bucket].append(own)
-        facts = {name: search.finish() for name, search in searches.items()}
-        yield {"bucket": -1, "part": pickle.dumps((size, mark, facts))}
-        for bucket, pieces in enumerate(waiting):
-            if pieces:
-                yield {"bucket": bucket, "part": np.concatenate(pieces).tobytes()}
-
-
 def _share_out(hashes: Hashes, buckets: int) -> list[Hashes]:
     """Hashes by their highest bits, so that equal ones are together."""
     if buckets == 1:
@@ -219,8 +240,8 @@ def _share_out(hashes: Hashes, buckets: int) -> list[Hashes]:
 class FindRepeats(Task):
     """Find hashes that occur twice; facts of partitions go on as they are."""
 
-    def run(self, batches: Batches) -> Iterator[Mapping[str, Any]]:
-        """Give each fact, and the repeated hashes of each bucket."""
+    def run(self, batches: Batches, _: int) -> Iterator[Mapping[str, Any]]:
+        """Give each fact, and for each bucket the sum of its hashes and the repeated ones."""
         found: dict[int, list[Hashes]] = {}
         for batch in batches:
             for bucket, part in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
@@ -232,49 +253,8 @@ class FindRepeats(Task):
             every = np.concatenate(pieces)
             every.sort()
             repeated = np.unique(every[1:][every[1:] == every[:-1]])[:MOST_SUSPECTS]
-            yield {"bucket": bucket, "part": repeated.tobytes()}
-
-
-@dataclass(frozen=True)
-class Compare(Task):
-    """Give the labels of rows whose hashes occur twice."""
-
-    keys: tuple[str, ...]
-    suspects: bytes
-    key: int
-
-    def run(self, batches: Batches) -> Iterator[Mapping[str, Any]]:
-        """Give the hashes and labels of suspicious rows of the partition, and how often."""
-        use_key(self.key)
-        suspects = np.frombuffer(self.suspects, np.uint64)
-        seen: Counter[tuple[int, tuple[str, ...]]] = Counter()
-        for batch in batches:
-            table = wrap_batch(batch)
-            hashes = hash_rows(table, self.keys)
-            rows = np.flatnonzero(np.isin(hashes, suspects))
-            if not len(rows):
-                continue
-            columns = [np.array(table.labels(name), dtype=object)[rows] for name in self.keys]
-            seen.update(zip(hashes[rows].tolist(), zip(*columns, strict=True), strict=True))
-        yield {"result": pickle.dumps(seen)}
-
-
-@dataclass(frozen=True)
-class Try(Task):
-    """Write a file to a folder, and give its name and the fingerprint of this program."""
-
-    folder: str
-
-    def run(self, batches: Batches) -> Iterator[Mapping[str, Any]]:
-        """Give the name, empty where the folder cannot be written."""
-        for _ in batches:
-            pass
-        name = f"try-{uuid.uuid4()}"
-        try:
-            (Path(self.folder) / name).touch(exist_ok=False)
-        except OSError:
-            name = ""
-        yield {"result": pickle.dumps((name, fingerprint()))}
+            mark = np.array([add_up(every) & MASK], np.uint64)
+            yield {"bucket": bucket, "part": np.concatenate([mark, repeated]).tobytes()}
 
 
 def require_counts(problem: tuple[str, str] | None) -> None:

@@ -1,0 +1,95 @@
+"""What tasks leave in a private folder for one another: pieces of bytes, each encrypted.
+
+A file has a name of its own for every attempt of a task. Which attempt counts is for Spark to say.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from tallyveil.tables.base import CountArray
+from tallyveil.tables.distributed import Seal
+from tallyveil.tables.spool import open_new
+
+__all__ = ["COUNTS", "LABELS", "SMALL", "KeptRows", "read_labels", "read_pieces", "write_piece"]
+
+ENDINGS = LABELS, COUNTS = ".labels", ".counts"
+"""How the two files of a partition end."""
+
+SMALL = np.dtype(np.uint16)
+"""How counts and draws are kept."""
+
+LENGTH = 8
+"""Bytes that say how long the next piece is."""
+
+
+def write_piece(file: IO[bytes], seal: Seal, content: Any) -> None:
+    """Encrypt a piece and add it to a file."""
+    sealed = seal.close(memoryview(content).cast("B"))
+    file.write(len(sealed).to_bytes(LENGTH, "little"))
+    file.write(sealed)
+
+
+def read_pieces(path: Path, seal: Seal, first: int = 0, last: int | None = None) -> Iterator[bytes]:
+    """Read pieces `first` to `last` of a file."""
+    with open(path, "rb") as file:
+        for _ in range(first):
+            file.seek(_read_length(file), os.SEEK_CUR)
+        lengths = iter(lambda: _read_length(file), 0)
+        for length in islice(lengths, None if last is None else last - first):
+            yield seal.open(file.read(length))
+
+
+def _read_length(file: IO[bytes]) -> int:
+    return int.from_bytes(file.read(LENGTH), "little")
+
+
+@dataclass(frozen=True)
+class KeptRows:
+    """The rows of a partition that were looked at: labels and counts, batch by batch."""
+
+    name: str
+    files: tuple[IO[bytes], IO[bytes]]
+    seal: Seal
+
+    @classmethod
+    def create(cls, path: Path, seal: Seal) -> KeptRows:
+        """Make the two files, which only their owner can read."""
+        labels, counts = (os.fdopen(open_new(Path(f"{path}{end}")), "wb") for end in ENDINGS)
+        return cls(path.name, (labels, counts), seal)
+
+    def __enter__(self) -> KeptRows:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self.files:
+            file.close()
+
+    def add(self, labels: Any, counts: Mapping[str, CountArray]) -> None:
+        """Keep a batch."""
+        write_piece(self.files[0], self.seal, _write_batch(labels))
+        whole = np.concatenate([own.astype(SMALL) for own in counts.values()])
+        write_piece(self.files[1], self.seal, whole.data)
+
+
+def _write_batch(batch: Any) -> Any:
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def read_labels(piece: bytes) -> Any:
+    """The labels of a batch as an Arrow table."""
+    import pyarrow as pa
+
+    return pa.ipc.open_stream(piece).read_all()
