@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from playwright.sync_api import expect
 from typer.testing import CliRunner
 
 import tallyveil as tv
@@ -127,6 +128,16 @@ def test_design_compare_and_hover(page, served):
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Save mechanism and certificate").click()
     assert waiting.value.suggested_filename in ("mechanism.json", "certificate.json")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy as Python").click()
+    page.get_by_role("button", name="Copied").wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert "tv.design(\n    tv.Query.count(upper=40),\n    '1',\n" in copied
+    for _ in range(3):
+        page.get_by_role("button", name="Pin to compare").click()
+    expect(page.locator("#message")).to_have_text("Four are pinned: take one away first.")
+    page.get_by_role("button", name="Take 1 away").click()
+    assert page.locator("#pins article").count() == 3
 
 
 def test_read_a_release(page, served, tables, tmp_path):

@@ -137,6 +137,11 @@ HOSTILE = {
     # which address
     "a page that is not there": (get("/nothing"), 404),
     "up from static": (get("/static/../server.py"), 404),
+    "up from the library": (get("/library/..%2f__init__.py"), 404),
+    "another file of the library": (get("/library/d3.min.js"), 404),
+    "the library, unasked": (without_key("GET", "/library/d3.js"), 403),
+    "a job to cancel that is not there": (post("/jobs/none/cancel", {}), 404),
+    "stages watched from elsewhere": (get("/questions/x/events", **FETCHED), 403),
     "up from static, escaped": (get("/static/%2e%2e/server.py"), 404),
     "up from static, twice escaped": (get("/static/%252e%252e/server.py"), 404),
     "up from static, backwards": (get("/static/..%5cserver.py"), 404),

@@ -3,6 +3,7 @@
 import io
 import json
 import shutil
+import sqlite3
 import zipfile
 from fractions import Fraction
 from pathlib import Path
@@ -102,6 +103,7 @@ def test_a_release_of_the_folder_is_read(client, place, made):
     assert early.status_code == 409
     seen = client.send_json(f"/bundles/{key}/open").json()
     assert seen["columns"][0]["name"] == "cases"
+    assert seen["columns"][0]["cut"]  # sums are of counts cut to the upper bound: the page says so
     asked = {"column": "cases", "released": 7, "confidence": 0.95}
     count = client.send_json(f"/bundles/{key}/count", asked).json()
     assert count["low"] <= 7 <= count["high"]
@@ -171,6 +173,21 @@ def test_the_ledger_page(client, place):
     opened = client.send_json("/ledger/open", {"dataset": "visits", "epsilon": "0.3"})
     assert opened.status_code == 200
     assert tv.Ledger(place / "budget.db").account("visits").epsilon == Fraction(3, 10)
+
+
+def test_a_ledger_that_was_changed_is_told(client, studio, tmp_path):
+    book = tv.Ledger.create(tmp_path / "changed.db")
+    book.open("cases", 2)
+    with sqlite3.connect(tmp_path / "changed.db") as file:
+        file.execute("drop trigger entries_keep")
+        file.execute("update entries set body = replace(body, '2', '9')")
+    kept, studio.ledger = studio.ledger, str(tmp_path / "changed.db")
+    try:
+        told = client.send_json("/ledger/verify").json()
+        assert client.get("/ledger").status_code == 200
+    finally:
+        studio.ledger = kept
+    assert not told["ok"]
 
 
 def test_every_page_has_its_policy_and_no_script_inside(client):

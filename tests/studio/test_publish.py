@@ -84,9 +84,10 @@ def test_an_error_is_the_librarys_sentence_and_costs_nothing(client, place):
     assert refused.status_code == 422
     with pytest.raises(tv.ArgumentError) as problem:
         tv.privatize([1], upper=40, epsilon="-1")
-    assert refused.json() == {"error": str(problem.value)}
+    sentence = str(problem.value).replace("'epsilon'", "“Epsilon”")  # as the page calls it
+    assert refused.json() == {"error": sentence}
     ended = client.release(base, "never", "cases")
-    assert (ended["state"], ended["sentence"]) == ("refused", str(problem.value))
+    assert (ended["state"], ended["sentence"]) == ("refused", sentence)
     assert spent(place) == before
     assert not (place / "never").exists()
 

@@ -6,9 +6,24 @@ import re
 
 from tallyveil.errors import TallyveilError
 
-__all__ = ["RefusedError", "describe_problem", "name_options"]
+__all__ = ["TITLES", "RefusedError", "describe_problem", "name_options"]
+
+TITLES = {
+    "count": "Columns of counts",
+    "upper": "Largest count",
+    "epsilon": "Epsilon",
+    "by": "Rows counted by",
+    "keep": "Published unchanged",
+    "drop": "Not published",
+    "hierarchy": "Sums that hold",
+    "categories": "Public categories",
+    "unit": "Protected is one",
+    "contributions": "Counted at most",
+}
+"""What the pages call some of the options."""
 
 OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
+ARGUMENT = re.compile(r"^'([a-z_]+)'(?= must )")
 
 
 class RefusedError(Exception):
@@ -24,7 +39,10 @@ def name_options(text: str) -> str:
 
     >>> name_options("Say --allow-duplicates.")
     'Say “allow duplicates”.'
+    >>> name_options("'upper' must be at least 1.")
+    '“Largest count” must be at least 1.'
     """
+    text = ARGUMENT.sub(lambda found: f"“{TITLES.get(found[1], found[1].replace('_', ' '))}”", text)
     return OPTION.sub(lambda found: f"“{found[1].replace('-', ' ')}”", text)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from tallyveil.loss import loss_name
 from tallyveil.request.options import ReleaseOptions
+from tallyveil.studio.errors import TITLES
 
 __all__ = ["LOSSES", "SENTENCES", "list_choices", "write_command", "write_python"]
 
@@ -84,18 +85,6 @@ def write_python(table: str, options: ReleaseOptions) -> str:
     return "\n".join(["import tallyveil as tv", "", called, *lines, ")"])
 
 
-TITLES = {
-    "count": "Columns of counts",
-    "upper": "Largest count",
-    "epsilon": "Epsilon",
-    "by": "Rows counted by",
-    "keep": "Published unchanged",
-    "drop": "Not published",
-    "hierarchy": "Sums that hold",
-    "categories": "Public categories",
-    "unit": "Protected is one",
-    "contributions": "Counted at most",
-}
 NOT_LISTED = ("out", "ledger", "dataset", "confidential_report")
 
 

@@ -42,6 +42,7 @@ def read_release(say: Say, *, folder: str, room: int, level: str = "") -> dict[s
                 "upper": column.upper if column.bounded else None,
                 "largest": column.histogram.largest,
                 "total": column.total,
+                "cut": column.bounded and column.above == "top_code",
             }
             for column in receipt.columns
         ],

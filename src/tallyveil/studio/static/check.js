@@ -42,7 +42,7 @@ function show(found, name) {
   for (const [one, figure] of maps) {
     const realised = one.realised === null ? "infinite" : one.realised.toPrecision(6);
     const held = Object.entries(one.properties ?? {}).filter(([, holds]) => holds).map(([name]) => name.replaceAll("_", " "));
-    heatmap(figure, one, `${one.name}: dark cells are likely. Framed: the two cells that tell neighbours apart best, realised epsilon ${realised}.${held.length ? ` Holds: ${held.join(", ")}.` : ""}`);
+    heatmap(figure, one, `${one.name}: strong cells are likely. Framed: the two cells that tell neighbours apart best, realised epsilon ${realised}.${held.length ? ` Holds: ${held.join(", ")}.` : ""}`);
   }
   complain("");
   $("result").scrollIntoView({ block: "start" });

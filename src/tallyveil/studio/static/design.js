@@ -19,7 +19,7 @@ function asked() {
 function show(found) {
   seen = found;
   complain("");
-  heatmap($("map"), found, `${found.name}: dark cells are likely. Framed: the two cells that tell neighbours apart best.`);
+  heatmap($("map"), found, `${found.name}: strong cells are likely. Framed: the two cells that tell neighbours apart best.`);
   facts($("facts"), [["expected loss", number(found.expected, 4)], ["worst loss", number(found.worst_loss, 4)], ["proved gap", found.gap < 1e-12 ? "0" : found.gap.toExponential(0)],
     ["tells the truth", percent(found.truth)], ["realised ε", found.realised === null ? "infinite" : number(found.realised, 5)]]);
   $("reason").textContent = `${found.reason} Proved: no mechanism that meets these demands has a loss below ${number(found.lower_bound, 6)}. Holds: ${Object.entries(found.properties).filter(([, holds]) => holds).map(([name]) => name.replaceAll("_", " ")).join(", ") || "no named property"}.`;

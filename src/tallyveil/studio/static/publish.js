@@ -48,6 +48,7 @@ function stepProtect() {
     complain("");
     try {
       if (!kind()) throw new Error("Say what one row is.");
+      if (!ticked(kind() === "people" ? "by" : "count").length) throw new Error(kind() === "people" ? "Tick the columns to count the rows by." : "Tick the columns that hold the counts.");
       await save();
     } catch (problem) {
       complain(problem.message);

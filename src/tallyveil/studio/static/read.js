@@ -31,6 +31,7 @@ $("level").addEventListener("input", () => open(base, $("which").textContent).ca
 function choose() {
   const column = columns.find((one) => one.name === $("column").value);
   $("words").textContent = column.words;
+  $("cut").textContent = column.cut ? `Counts above ${column.upper.toLocaleString("en")} were cut to it before: sums are those of the cut counts.` : "";
   const slider = $("released");
   slider.max = column.upper ?? column.largest;
   slider.value = Math.min(7, slider.max);
@@ -60,7 +61,7 @@ $("confidence").addEventListener("input", interpret);
 onPress($("add"), async () => {
   const by = [...document.querySelectorAll("[name=by]:checked")].map((box) => box.value);
   const seen = await ask(`${base}/totals`, { ...chosen(), by }, $("add").parentElement);
-  const rows = seen.groups.map((one) => [one.group, number(one.value, 6), `${number(one.low, 7)} to ${number(one.high, 7)}`, number(one.error), String(one.rows)]);
+  const rows = seen.groups.map((one) => [one.group, one.value.toLocaleString("en", { maximumFractionDigits: one.error >= 3 ? 0 : 1 }), `${number(one.low, 7)} to ${number(one.high, 7)}`, number(one.error), String(one.rows)]);
   $("totals").replaceChildren(table(["group", "estimate", "interval", "standard error", "rows"], rows, [1, 2, 3, 4]),
     make("p", { class: "hint" }, seen.all > rows.length ? `The first ${rows.length} of ${seen.all} groups.` : ""));
 });
