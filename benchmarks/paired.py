@@ -98,6 +98,11 @@ def list_generated() -> list[Source]:
         make("heaped", 80, heap),
         make("comb", 50, lambda rng: 5 * rng.integers(0, 11, 5000)),
         make("even numbers", 60, lambda rng: 2 * rng.geometric(0.1, 5000) - 2),
+        make("multiples of 7", 63, lambda rng: 7 * rng.integers(0, 10, 5000)),
+        make("one in three", 60, lambda rng: 3 * rng.geometric(0.15, 5000) - 2),
+        make(
+            "30 rows not zero", 50, lambda rng: np.append(rng.integers(1, 51, 30), np.zeros(2970))
+        ),
         make("uniform", 50, lambda rng: rng.integers(0, 51, 5000)),
         make("Zipf", 100, lambda rng: rng.zipf(1.6, 3000) - 1),
         make(

@@ -5,10 +5,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import tallyveil as tv
 from tallyveil.estimate.cells import Cells, growing_thresholds
 from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import Estimate
-from tallyveil.estimate.posterior import FARTHEST, find_row_limits
+from tallyveil.estimate.posterior import FARTHEST, find_row_limits, keep_error
+from tallyveil.estimate.ranks import match_ranks, round_histogram
+from tallyveil.sampling.entropy import SeededNotPrivate
 
 
 @pytest.mark.parametrize("tradeoff", [0.0, 0.25, 0.9])
@@ -41,3 +44,55 @@ def test_far_draws_keep_what_they_say():
     assert (low[2:] == 0).all()
     assert (high[2:] == 10**9).all()
     assert (high[:2] < 20).all()
+
+
+def expect_error(share, epsilon, draws, counts):
+    """The mean over rows of E[|true - count| | draw], by sums over all counts."""
+    away = np.abs(np.arange(len(share))[:, None] - np.arange(len(share)))
+    posterior = share[:, None] * np.exp(-epsilon * away)
+    posterior /= posterior.sum(axis=0)
+    return float(
+        (posterior[:, draws] * np.abs(np.arange(len(share))[:, None] - counts)).sum(0).mean()
+    )
+
+
+@pytest.mark.parametrize("epsilon", ["1/5", "1", "2", "5"])
+def test_kept_counts_are_expected_to_err_as_much_as_plain_noise(epsilon):
+    """Under the estimate itself; rows are split by one byte each, so to 1/256 and chance."""
+    size, rows = 21, 5000
+    share = np.random.default_rng(2).gamma(3.0, 1, size)
+    share /= share.sum()
+    cells = Cells.ending_at(np.arange(size))
+    true = np.random.default_rng(4).choice(size, rows, p=share)
+    source = SeededNotPrivate(5)
+    values = tv.certify_geometric(tv.Query.count(size - 1), epsilon).release(true, source)
+    draws = PrivateDraws(values, Fraction(epsilon), None, Fraction(0), size)
+    estimate = Estimate(cells, rows * share, False)
+    ranked = match_ranks(
+        draws, cells, round_histogram(estimate.histogram, rows), source.permutation(rows)
+    )
+    kept = keep_error(draws, estimate, ranked, Fraction(epsilon), source)
+    plain = tv.geometric(tv.Query.count(size - 1), epsilon).matrix
+    away = np.abs(np.arange(size)[:, None] - np.arange(size))
+    most = float(share @ (plain * away).sum(axis=1))
+    before, after = (
+        expect_error(share, float(Fraction(epsilon)), values, counts) for counts in (ranked, kept)
+    )
+    if before <= most:
+        assert (kept == ranked).all()
+    else:
+        assert after <= most * 1.02
+        assert after >= most * 0.97
+
+
+def test_kept_counts_without_anything_near_stay():
+    ends = np.append(growing_thresholds(10**9), 10**9)
+    cells = Cells.ending_at(ends)
+    values = np.array([10**8, 10**9])
+    draws = PrivateDraws(values, Fraction(1), None, Fraction(0), 10**9 + 1, ends[:-1])
+    histogram = np.zeros(len(cells))
+    histogram[-1] = 2.0
+    kept = keep_error(
+        draws, Estimate(cells, histogram, False), values, Fraction(1), SeededNotPrivate(1)
+    )
+    assert kept.tolist() == values.tolist()

@@ -10,7 +10,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.publish.reopen import read_receipt
-from tallyveil.request.budget_split import choose_split, split_budget
+from tallyveil.request.budget_split import PLAIN, choose_split, split_budget
 from tallyveil.sampling.entropy import SeededNotPrivate
 
 ROWS = 1200
@@ -63,9 +63,10 @@ def test_from_one_on_and_by_default_the_distribution_is_kept_exactly():
     named = publish(priority="distribution", entropy=SeededNotPrivate(4))
     assert list(plain.table.cases) == list(named.table.cases)
     assert "tradeoff" not in named.receipt.to_dict()["columns"][0]
-    balanced = publish(priority="balanced", entropy=SeededNotPrivate(4)).receipt.columns[0]
-    assert balanced.tradeoff == 1
-    assert balanced.spread is not None
+    ranked = publish(tradeoff=1, entropy=SeededNotPrivate(4)).receipt.columns[0]
+    assert ranked.tradeoff == 1
+    assert ranked.spread is not None
+    assert publish(priority="balanced").receipt.columns[0].tradeoff == "plain"
     assert publish(priority="counts").receipt.columns[0].spread is None
 
 
@@ -124,12 +125,44 @@ def test_check_finds_a_changed_guess(tmp_path):
     assert "one guess for every draw" in found["published counts"].detail
 
 
-@pytest.mark.parametrize("tradeoff", ["0", "1/4", "1"])
+def test_balanced_counts_err_no_more_than_plain_noise():
+    """Where ranks cost more than plain noise; means over 20 releases."""
+    counts = np.random.default_rng(3).binomial(20, 0.5, 4000)
+    released = {
+        name: [
+            tv.privatize(
+                counts, upper=20, epsilon="3/2", entropy=SeededNotPrivate(seed), **options
+            ).table
+            for seed in range(20)
+        ]
+        for name, options in {
+            "balanced": {"priority": "balanced"},
+            "ranked": {"tradeoff": 1},
+            "plain": {"method": "geometric"},
+        }.items()
+    }
+    errors = {
+        name: [np.abs(table - counts).mean() for table in tables]
+        for name, tables in released.items()
+    }
+    mean = {name: np.mean(values) for name, values in errors.items()}
+    spread = {name: np.std(values) / np.sqrt(20) for name, values in errors.items()}
+    assert mean["balanced"] < mean["plain"] + 4 * np.hypot(spread["balanced"], spread["plain"])
+    assert mean["ranked"] > mean["plain"] + 4 * np.hypot(spread["ranked"], spread["plain"])
+    far = {
+        name: np.mean([np.abs(np.sort(t) - np.sort(counts)).mean() for t in tables])
+        for name, tables in released.items()
+    }
+    assert far["ranked"] < far["balanced"] < far["plain"]
+
+
+@pytest.mark.parametrize("tradeoff", ["0", "1/4", "1", "balanced"])
 def test_stated_intervals_hold(tradeoff):
     """Rows of each true count with at least 30 rows, pooled over 15 releases."""
     true, inside, rows = np.array(table().cases), 0, 0
     for seed in range(15):
-        release = publish(tradeoff=tradeoff, entropy=SeededNotPrivate(seed))
+        knob = "priority" if tradeoff == "balanced" else "tradeoff"
+        release = publish(**{knob: tradeoff}, entropy=SeededNotPrivate(seed))
         stated = release.figures[0].accuracy.interval
         made = np.array(release.table.cases)
         inside += ((made >= stated[true, 0]) & (made <= stated[true, 1])).sum()
@@ -153,10 +186,11 @@ def test_the_share_grows_with_the_tradeoff_and_the_old_split_stays_without_one()
     assert shares == sorted(shares)
     assert shares[0] == 0 < shares[-1]
     assert choose_split(None, 1, records=99, size=9) == split_budget(1, records=99, size=9)
-    for epsilon in ("1/1000", 20, 700):
-        for records, size in ((1, 2), (10**8, 2), (50, 10**6)):
-            split = choose_split(Fraction(1), epsilon, records=records, size=size)
-            assert split.epsilon1 + split.epsilon2 == Fraction(epsilon)
+    for tradeoff in (Fraction(1), PLAIN):
+        for epsilon in ("1/1000", 20, 700):
+            for records, size in ((1, 2), (10**8, 2), (50, 10**6)):
+                split = choose_split(tradeoff, epsilon, records=records, size=size)
+                assert split.epsilon1 + split.epsilon2 == Fraction(epsilon)
 
 
 @pytest.mark.parametrize(
@@ -172,6 +206,10 @@ def test_the_share_grows_with_the_tradeoff_and_the_old_split_stays_without_one()
         ({"priority": "counts", "hierarchy": "state"}, "inside a hierarchy"),
         ({"priority": "counts", "epsilon": None, "within": 3}, "'within' goes with"),
         ({"best": True, "count": ["cases", "area"], "nested": ["cases", "area"]}, "by rank"),
+        (
+            {"priority": "balanced", "count": ["cases", "area"], "nested": ["cases", "area"]},
+            "by rank",
+        ),
     ],
 )
 def test_contradictions_are_refused(options, words):

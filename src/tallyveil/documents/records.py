@@ -14,6 +14,7 @@ from tallyveil.budget.entries import Entry
 from tallyveil.documents.stages import StageRecord, amount
 from tallyveil.exact import LARGEST_EPSILON
 from tallyveil.plans.tallies import Histogram, Matching
+from tallyveil.request.budget_split import PLAIN, Tradeoff
 from tallyveil.request.fields import read_amount, read_text, read_texts, read_whole, refusal
 from tallyveil.request.hierarchy import MOST_STAGES
 from tallyveil.request.kinds import DISTRIBUTION, MethodKind, find_kind
@@ -66,7 +67,7 @@ class ColumnRecord:
     unbiased: Mapping[str, Any] | None = None
     at_most: str = ""
     """The column whose published count no row exceeds, where columns are nested."""
-    tradeoff: Fraction | None = None
+    tradeoff: Tradeoff | None = None
     """What one unit of distribution error is worth in errors of counts, where it was given."""
     guesses: Matching | None = None
     """Which draws have which best guess, where a column of these is published."""
@@ -308,7 +309,9 @@ def _read_matching(data: Mapping[str, Any], upper: int) -> Matching:
     return Matching.from_dict({**pairs, "rows": _read_wholes(data["rows"], 1)})
 
 
-def _read_tradeoff(value: Any) -> Fraction:
+def _read_tradeoff(value: Any) -> Tradeoff:
+    if value == PLAIN:
+        return PLAIN
     tradeoff = Fraction(0) if value == "0" else read_amount(value)
     if tradeoff > LARGEST_TRADEOFF:
         raise refusal("a tradeoff")

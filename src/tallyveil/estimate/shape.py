@@ -1,9 +1,10 @@
-"""Smooth distributions over cells: log-splines with an atom at either end."""
+"""Smooth distributions over cells: log-splines, an atom at either end, and heaps."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,11 @@ from tallyveil.estimate.cells import Cells
 __all__ = ["Shape", "make_shape", "splines"]
 
 MOST_SPLINES = 27
+PERIODS = (2, 5, 10)
+"""People round: multiples of these may be more frequent than their neighbours."""
+
+HEAP, FREEDOM = 0.25, 3.0
+"""The logarithm of a heap is HEAP times a Student variable: most heaps are small, some huge."""
 
 
 def splines(at: Floats, number: int) -> Floats:
@@ -41,13 +47,15 @@ class Shape:
     offset : array of float, shape (n,)
         The logarithm of how many counts each cell has.
     basis : array of float, shape (n, m)
-        Splines first, then the atoms.
+        Splines first, then the atoms, then the heaps.
     rough : array of float, shape (m, m)
-        Squared second differences of the splines' coefficients; nothing for atoms.
+        Squared second differences of the splines' coefficients; nothing for the others.
     ridge : array of float, shape (m,)
         The small penalty that makes every coefficient unique.
     freedom : int
         The rank of `rough`.
+    heaps : int
+        How many of the last columns of `basis` are heaps.
     """
 
     scale: str
@@ -56,6 +64,7 @@ class Shape:
     rough: Floats
     ridge: Floats
     freedom: int
+    heaps: int = 0
 
     def distribution(self, coefficients: Floats) -> Floats:
         """The shares of the cells, summing to one."""
@@ -64,9 +73,16 @@ class Shape:
         result: Floats = share / share.sum()
         return result
 
+    def release_heaps(self, coefficients: Floats) -> Shape:
+        """The same shape with heaps held back as far as their present size calls for."""
+        ridge = self.ridge.copy()
+        first = len(ridge) - self.heaps
+        ridge[first:] = _hold_heaps(coefficients[first:])
+        return replace(self, ridge=ridge)
+
 
 def make_shape(cells: Cells, scale: str) -> Shape:
-    """Splines over log(1 + count) (`scale` "log") or over the count ("count"), and two atoms."""
+    """Splines over log(1 + count) (`scale` "log") or over the count ("count"), atoms and heaps."""
     middle = (cells.low + cells.high) / 2
     at = np.log1p(middle) if scale == "log" else middle
     n = len(cells)
@@ -74,9 +90,25 @@ def make_shape(cells: Cells, scale: str) -> Shape:
     smooth = splines((at - at[0]) / (at[-1] - at[0]), number)
     ends = np.zeros((n, 2))
     ends[0, 0] = ends[-1, 1] = 1.0
+    heaps = _find_heaps(cells)
+    basis = np.hstack([smooth, ends, heaps])
     second = np.diff(np.eye(number), 2, axis=0)
-    rough = np.zeros((number + 2, number + 2))
+    rough = np.zeros((basis.shape[1], basis.shape[1]))
     rough[:number, :number] = second.T @ second
-    ridge = np.append(np.full(number, 1e-4), [0.04, 0.04])
+    ridge = np.repeat([1e-4, 0.04, _hold_heaps(0.0)], [number, 2, heaps.shape[1]])
     offset = np.log(cells.high - cells.low + 1.0)
-    return Shape(scale, offset, np.hstack([smooth, ends]), rough, ridge, number - 2)
+    return Shape(scale, offset, basis, rough, ridge, number - 2, heaps.shape[1])
+
+
+def _hold_heaps(size: Any) -> Any:
+    """The penalty of heaps of this size: a Student variable is normal with a random variance."""
+    return (FREEDOM + 1) / (FREEDOM * HEAP**2 + size**2)
+
+
+def _find_heaps(cells: Cells) -> Floats:
+    """Which cells are one multiple of each period, the first and the last cell aside."""
+    multiples = cells.high[:, None] % np.array(PERIODS) == 0
+    multiples[[0, -1]] = False
+    multiples &= (cells.low == cells.high)[:, None]
+    heaps: Floats = multiples[:, multiples.sum(axis=0) >= 2].astype(float)
+    return heaps

@@ -3,8 +3,9 @@
 The model of the true histogram h over cells, with N rows in all::
 
     h ~ Normal(N z, D),   D = N z (1 + phi N z)
-    log z = splines over log(1 + count) or over the count, and an atom at either end,
-            with second differences of the splines' coefficients ~ Normal(0, tau^2)
+    log z = splines over log(1 + count) or over the count, an atom at either end, and heaps at
+            multiples of 2, 5 and 10, with second differences of the splines' coefficients
+            ~ Normal(0, tau^2) and heaps ~ Student's
 
 phi is how far the table strays from smooth beyond chance. Scale, tau and phi are those that
 explain the draws best; the estimate is the likeliest h given them.
@@ -29,10 +30,10 @@ __all__ = ["estimate_smooth"]
 PILOT_STEPS = 60
 TAUS = tuple(10.0 ** (step / 2) for step in range(-4, 2))
 FINER = 10**0.25
-PHIS = (0.0, 0.003, 0.03, 0.3)
+PHIS = (0.0, 0.003, 0.01, 0.03, 0.3)
 USUAL_PHI = 0.003
 
-ROUGHEST_TAU = 8.0
+ROUGHEST_TAU = 3.0
 ROUGHEST_PHI = 0.1
 """A table that needs a larger tau or phi than these is not smooth."""
 
@@ -44,10 +45,10 @@ def estimate_smooth(observed: Observed) -> Floats | None:
     """The histogram over cells by the smooth model, shape (n,); None where it does not fit.
 
     It does not fit where the draws call for a very rough shape, or for a table that strays
-    far from any shape: heaped or gappy counts. Nor where it explains the draws worse than the
-    direct estimate by more than its freedom, one for each cell. Nor where nearly all rows have
-    one count, so that the rest is lost in the noise. The decision is made from the draws, so
-    it is post-processing.
+    far from any shape: a few counts, or gaps of another kind. Nor where it explains the draws
+    worse than the direct estimate by more than its freedom, one for each cell. Nor where nearly
+    all rows have one count, so that the rest is lost in the noise or is less than a row for each
+    cell. The decision is made from the draws, so it is post-processing.
     """
     records = observed.records
     deviation = float(np.sqrt(noise_variance(observed.epsilon1)))
@@ -61,10 +62,11 @@ def estimate_smooth(observed: Observed) -> Floats | None:
     best = _try_all(known, records, shapes, list(product(shapes, TAUS, (USUAL_PHI,))), z)
     for _ in range(2):
         known = _inform(observed, best.distribution, weight)
-        best = _refine(known, records, shapes, best)
+        best = _refine(known, records, _release_heaps(shapes, best), best)
         for _ in range(2):
             weight = _laplace_weights(observed, known, best)
             known = _inform(observed, best.distribution, weight)
+            shapes = _release_heaps(shapes, best)
             settled = [(best.scale, best.tau, best.phi)]
             best = _try_all(known, records, shapes, settled, best.distribution)
     if best.tau > ROUGHEST_TAU or best.phi > ROUGHEST_PHI:
@@ -76,12 +78,17 @@ def estimate_smooth(observed: Observed) -> Floats | None:
     direct = fit_totals(observed)
     plain = _inform(observed, direct / records, even)
     misses = plain.compare(found, direct) > len(found)
-    return None if misses or records - found.max() < REACH * deviation else found
+    fewest = max(REACH * deviation, len(found))
+    return None if misses or records - found.max() < fewest else found
 
 
 def _make_shapes(cells: Cells) -> dict[str, Shape]:
     scales = ("log", "count") if cells.single else ("log",)
     return {scale: make_shape(cells, scale) for scale in scales}
+
+
+def _release_heaps(shapes: dict[str, Shape], best: Fit) -> dict[str, Shape]:
+    return {**shapes, best.scale: shapes[best.scale].release_heaps(best.coefficients)}
 
 
 def _smoothed(distribution: Floats) -> Floats:

@@ -23,10 +23,11 @@ from tallyveil.errors import CertificationError
 from tallyveil.estimate.cells import growing_thresholds
 from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import estimate_histogram
-from tallyveil.estimate.posterior import find_row_limits
+from tallyveil.estimate.posterior import find_row_limits, keep_error
 from tallyveil.estimate.ranks import hand_out_ranks, round_histogram
 from tallyveil.estimate.together import expect_together
 from tallyveil.plans.tallies import Histogram, Matching
+from tallyveil.request.budget_split import Tradeoff
 from tallyveil.request.nested import hand_out_below
 from tallyveil.request.ranges import NO_UPPER, WIDE
 from tallyveil.request.tradeoff import BEST, moves_counts
@@ -170,9 +171,17 @@ class Preserve:
 
     certified: CertifiedGeometric | CertifiedNoise
     distribution: CertifiedNoise | None
-    tradeoff: Fraction | None = None
+    tradeoff: Tradeoff | None = None
     best: bool = False
     upper: int = NO_UPPER
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What both stages cost together, for one move of one count by one."""
+        first = self.distribution
+        return self.certified.exact_epsilon + (
+            Fraction(0) if first is None else first.exact_epsilon
+        )
 
     def draw(self, counts: Counts, entropy: Entropy) -> PrivateDraws:
         """A geometric draw per row, and a noisy cumulative histogram."""
@@ -198,7 +207,9 @@ class Preserve:
         histogram = round_histogram(found.histogram, draws.records)
         counts = hand_out_ranks(draws, found.cells, histogram, entropy)
         exact = found.cells.single and not moves_counts(self.tradeoff)
-        if self.tradeoff is not None and moves_counts(self.tradeoff):
+        if isinstance(self.tradeoff, str):
+            counts = keep_error(draws, found, counts, self.epsilon, entropy)
+        elif self.tradeoff is not None and moves_counts(self.tradeoff):
             counts = counts.clip(*find_row_limits(draws, found, float(self.tradeoff)))
         counts = freeze(counts)
         matching = Matching.of(draws.values, counts)

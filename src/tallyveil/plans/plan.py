@@ -34,7 +34,7 @@ from tallyveil.plans.sums import Sums, make_sums
 from tallyveil.plans.unbiased import keep_draws
 from tallyveil.plans.zeros import WithEmptyGroups, WithZeros
 from tallyveil.query import Query
-from tallyveil.request.budget_split import choose_split
+from tallyveil.request.budget_split import Tradeoff, choose_split
 from tallyveil.request.kinds import COUNTS, DISTRIBUTION, KINDS, UPPER_BOUND
 from tallyveil.request.ranges import NO_UPPER, WIDE
 from tallyveil.request.request import ColumnRequest, Request
@@ -118,7 +118,7 @@ class ColumnPlan:
     stages: tuple[PlannedStage, ...]
     solver: str = "closed form"
     loss: str = "not used"
-    tradeoff: Fraction | None = None
+    tradeoff: Tradeoff | None = None
 
     @property
     def counts_stage(self) -> PlannedStage:

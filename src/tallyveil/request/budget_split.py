@@ -9,16 +9,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeAlias
 
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_epsilon, exact_rational
 
 __all__ = [
+    "PLAIN",
     "Split",
+    "Tradeoff",
     "choose_split",
     "predict_distance",
     "predict_error",
     "rule_of_thumb",
+    "split_at_plain",
     "split_budget",
     "split_for_tradeoff",
 ]
@@ -26,6 +30,16 @@ __all__ = [
 RULES = ("combined", "paper", "distribution_first")
 SHARES = tuple(Fraction(part, 100) for part in range(61))
 """The shares of the distribution that a tradeoff chooses from."""
+
+Tradeoff: TypeAlias = Fraction | str
+"""What one unit of distribution error is worth in errors of single counts, or `PLAIN`."""
+
+PLAIN = "plain"
+"""The tradeoff at which single counts err as much as plain noise would, and no more."""
+
+LARGEST_PLAIN_SHARE = 0.12
+FEWEST_ROWS = 5
+"""Rows for each possible count from which the distribution is worth a share at `PLAIN`."""
 
 
 @dataclass(frozen=True)
@@ -102,11 +116,32 @@ def _share(epsilon: float, rule: str, records: int, size: int) -> float:
     return min(max(0.9 - 0.03 * size * epsilon, 0.5), 0.8)
 
 
-def choose_split(tradeoff: Fraction | None, epsilon: Epsilon, *, records: int, size: int) -> Split:
+def choose_split(tradeoff: Tradeoff | None, epsilon: Epsilon, *, records: int, size: int) -> Split:
     """The split of the method preserve: that of a tradeoff, or "combined" where none was given."""
     if tradeoff is None:
         return split_budget(epsilon, records=records, size=size)
+    if isinstance(tradeoff, str):
+        return split_at_plain(epsilon, records=records, size=size)
     return split_for_tradeoff(tradeoff, epsilon, records=records, size=size)
+
+
+def split_at_plain(epsilon: Epsilon, *, records: int, size: int) -> Split:
+    """Divide `epsilon` so that counts handed out by rank err about as much as plain noise.
+
+    Drawing at (1 - f) epsilon costs them epsilon coth(epsilon) f of their error, and handing them
+    out by rank gains some of it back: least where counts spread widely. There, on the table of
+    teachers in schools, the two are even at f = 0.0125 epsilon^-1.15. From epsilon 3 on, and with
+    fewer than 5 rows for each possible count, the draws alone tell the distribution.
+
+    >>> float(split_at_plain("1/2", records=3136, size=51).epsilon1)
+    0.014
+    """
+    whole = exact_epsilon(epsilon)
+    share = Fraction(0)
+    if whole < 3 and records >= FEWEST_ROWS * size:
+        wanted = 0.0125 * math.pow(float(whole), -1.15)
+        share = Fraction(round(1000 * min(wanted, LARGEST_PLAIN_SHARE)), 1000)
+    return Split(whole * share, whole * (1 - share), PLAIN)
 
 
 def split_for_tradeoff(tradeoff: Fraction, epsilon: Epsilon, *, records: int, size: int) -> Split:

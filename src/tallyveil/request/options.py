@@ -100,7 +100,8 @@ class ReleaseOptions:
     priority: str | None = field(
         default=None,
         metadata=_told(
-            "For preserve, what matters most: distribution (if left out), balanced or counts.",
+            "For preserve, what matters most: distribution (if left out), balanced (single counts "
+            "err no more than plain noise) or counts.",
             PRIVACY,
         ),
     )

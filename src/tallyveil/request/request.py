@@ -26,6 +26,7 @@ from tallyveil.request.arguments import (
     require_text,
     write_underscores,
 )
+from tallyveil.request.budget_split import Tradeoff
 from tallyveil.request.counted import (
     COUNT_OF_ROWS,
     check_bins,
@@ -104,7 +105,7 @@ class Request:
     nested: tuple[str, ...] = ()
     strata: tuple[str, ...] = ()
     groups: Integers | None = None
-    tradeoff: Fraction | None = None
+    tradeoff: Tradeoff | None = None
     best: bool = False
     signed: bool = False
     form: Form = field(default_factory=Form)

@@ -14,6 +14,7 @@ from tallyveil.budget.entries import shown_rational
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.exact import exact_rational
 from tallyveil.request.arguments import require_one_of, require_short
+from tallyveil.request.budget_split import PLAIN, Tradeoff
 from tallyveil.request.options import ReleaseOptions
 
 __all__ = [
@@ -25,11 +26,12 @@ __all__ = [
     "describe_tradeoff",
     "moves_counts",
     "name_best",
+    "show_tradeoff",
 ]
 
-PRIORITIES: Mapping[str, Fraction | None] = {
+PRIORITIES: Mapping[str, Tradeoff | None] = {
     "distribution": None,
-    "balanced": Fraction(1),
+    "balanced": PLAIN,
     "counts": Fraction(1, 4),
 }
 """The tradeoffs that have names; None is the share and the matching of earlier releases."""
@@ -39,7 +41,7 @@ BEST = "best"
 BEST_USE = "best guess for each row; not to be summed, averaged or tabulated"
 
 
-def check_tradeoff(options: ReleaseOptions) -> tuple[bool, Fraction | None]:
+def check_tradeoff(options: ReleaseOptions) -> tuple[bool, Tradeoff | None]:
     """Whether anything was asked that only the method preserve has, and the tradeoff."""
     if options.priority is not None:
         require_one_of("priority", options.priority, tuple(PRIORITIES))
@@ -64,20 +66,28 @@ def check_tradeoff(options: ReleaseOptions) -> tuple[bool, Fraction | None]:
         raise UsageError("'priority', 'tradeoff' and 'best' are not offered inside a hierarchy.")
     if options.nested and (options.best or moves_counts(tradeoff)):
         raise UsageError(
-            "Nested columns are handed out by rank: leave out 'best' and tradeoffs below 1."
+            "Nested columns are handed out by rank: leave out 'best', tradeoffs below 1, and the "
+            "priorities balanced and counts."
         )
     if options.within is not None:
         raise UsageError("'within' goes with other methods: give 'epsilon' instead.")
     return True, tradeoff
 
 
-def moves_counts(tradeoff: Fraction | None) -> bool:
+def moves_counts(tradeoff: Tradeoff | None) -> bool:
     """Whether counts are moved towards the best guess after they were handed out by rank."""
-    return tradeoff is not None and tradeoff < 1
+    return isinstance(tradeoff, str) or (tradeoff is not None and tradeoff < 1)
 
 
-def describe_tradeoff(tradeoff: Fraction | None) -> tuple[str, ...]:
+def describe_tradeoff(tradeoff: Tradeoff | None) -> tuple[str, ...]:
     """What was done to counts at a tradeoff below 1, as a step of the page; else nothing."""
+    if isinstance(tradeoff, str):
+        step = (
+            "Where the estimated distribution says that such counts would err more than plain "
+            "noise at the same epsilon, counts far from what their row's noisy count says were "
+            "moved towards it, the least likely first, until they no longer would."
+        )
+        return (step,)
     if tradeoff is None or not moves_counts(tradeoff):
         return ()
     share = shown_rational(tradeoff)
@@ -88,6 +98,13 @@ def describe_tradeoff(tradeoff: Fraction | None) -> tuple[str, ...]:
         "estimated distribution in part only, and single counts err less."
     )
     return (step,)
+
+
+def show_tradeoff(tradeoff: Tradeoff) -> str:
+    """A tradeoff as a page shows it."""
+    if isinstance(tradeoff, str):
+        return "the largest at which single counts err no more than plain noise"
+    return shown_rational(tradeoff)
 
 
 def name_best(column: str) -> str:

@@ -18,6 +18,7 @@ from tallyveil.documents.page.steps import what_was_done
 from tallyveil.documents.receipt import FLOAT_PROTECTION, Receipt
 from tallyveil.documents.records import ColumnRecord, LedgerRecord
 from tallyveil.plans.accuracy import WIDEST_PICTURE
+from tallyveil.request.tradeoff import show_tradeoff
 
 __all__ = ["methodology"]
 
@@ -280,7 +281,7 @@ def _record(receipt: Receipt) -> list[str]:
             ("made by", column.solver),
         ]
         if column.tradeoff is not None:
-            rows.append(("tradeoff", shown_rational(column.tradeoff)))
+            rows.append(("tradeoff", show_tradeoff(column.tradeoff)))
         parts.append(section(column.name, table([], rows), level=3))
     parts.append(paragraph(f"Randomness: {receipt.randomness}."))
     parts.append(paragraph(f"Floating point: {FLOAT_PROTECTION}."))
