@@ -35,6 +35,7 @@ ONE_LEVEL = (
     "invariant",
     "level_weights",
     "nested",
+    "together",
     "unbiased",
 )
 """The options of `privatize` that mean nothing for several levels."""

@@ -103,9 +103,12 @@ class Source:
         from tallyveil.reading.unbiased import estimate_total
 
         record = self.record
-        apart = record is not None and (record.at_most or record.kind.by_group)
+        apart = record is not None and (record.at_most or record.told_by or record.kind.by_group)
         if record is not None and apart and len(values) < sum(record.histogram.rows):
-            raise InfeasibleError("Parts of a column that is nested or in strata cannot be added.")
+            raise InfeasibleError(
+                "Parts of a column that is nested, in strata, or ranked together with another one "
+                "cannot be added."
+            )
         if self.adder is None:
             return estimate_total(self.mechanism, values, confidence)
         return self.adder.add(values.astype(np.int64), confidence)

@@ -18,7 +18,7 @@ from tallyveil.request.budget_split import PLAIN, Tradeoff
 from tallyveil.request.fields import read_amount, read_text, read_texts, read_whole, refusal
 from tallyveil.request.hierarchy import MOST_STAGES
 from tallyveil.request.kinds import DISTRIBUTION, MethodKind, find_kind
-from tallyveil.request.nested import describe_limit
+from tallyveil.request.nested import describe_limit, describe_telling
 from tallyveil.request.ranges import LARGEST_UPPER, NO_UPPER
 from tallyveil.request.tradeoff import (
     BEST_USE,
@@ -73,6 +73,8 @@ class ColumnRecord:
     """Which draws have which best guess, where a column of these is published."""
     optimality: Mapping[str, float] | None = None
     """Expected errors beside the least that any private release could have, where known."""
+    told_by: str = ""
+    """The column whose draws helped to rank the rows, where there is one."""
 
     @property
     def kind(self) -> MethodKind:
@@ -139,7 +141,8 @@ class ColumnRecord:
         first = any(stage.kind == DISTRIBUTION for stage in self.stages)
         steps = (DISTRIBUTION_STEP, *self.kind.steps) if first else self.kind.steps
         own = (describe_limit(self.at_most, self.kind.matches),) if self.at_most else ()
-        return *steps, *own, *describe_tradeoff(self.tradeoff)
+        told = (describe_telling(self.told_by),) if self.told_by else ()
+        return *steps, *told, *own, *describe_tradeoff(self.tradeoff)
 
     @property
     def prior(self) -> str:
@@ -181,6 +184,7 @@ class ColumnRecord:
             **({} if self.optimality is None else {"optimality": dict(self.optimality)}),
             "unbiased": None if self.unbiased is None else dict(self.unbiased),
             **({"at_most": self.at_most} if self.at_most else {}),
+            **({"told_by": self.told_by} if self.told_by else {}),
             **({} if self.tradeoff is None else {"tradeoff": str(self.tradeoff)}),
             **({} if self.guesses is None else {"best": best | self.guesses.to_dict()}),
             "post_processing": list(self.steps),
@@ -217,6 +221,7 @@ class ColumnRecord:
             None if tradeoff is None else _read_tradeoff(tradeoff),
             None if guesses is None else _read_matching(guesses, upper),
             data.get("optimality"),
+            read_text(data.get("told_by", "")),
         )
 
 

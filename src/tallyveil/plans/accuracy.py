@@ -186,6 +186,7 @@ def describe_published(
     epsilon: Fraction,
     moved: bool = False,
     signed: bool = False,
+    told: bool = False,
 ) -> Figures:
     """The figures of a column; the same for who publishes it and for who checks it.
 
@@ -209,6 +210,8 @@ def describe_published(
         Whether counts were changed after they were drawn, or after ranks were matched.
     signed : bool
         Whether counts are published as drawn, negative ones too.
+    told : bool
+        Whether another column's draws helped to rank the rows.
     """
     far = histogram.largest
     if upper > WIDE:  # as if the range ended far above all counts
@@ -239,7 +242,7 @@ def describe_published(
     stated = choose_stated(far)
     accuracy = matched_accuracy(upper, certified.exact_epsilon, matching, stated)
     known = None
-    if upper < WIDEST_PICTURE and not kind.adds_up:
+    if upper < WIDEST_PICTURE and not (kind.adds_up or told):
         made = matched_mechanism(upper, certified.exact_epsilon, matching)
         known = describe_optimality(made, epsilon, histogram)
     if moved:

@@ -25,7 +25,7 @@ from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import estimate_histogram
 from tallyveil.estimate.posterior import find_row_limits, keep_error
 from tallyveil.estimate.ranks import hand_out_ranks, round_histogram
-from tallyveil.estimate.together import expect_together
+from tallyveil.estimate.together import DrawnColumn, expect_together
 from tallyveil.plans.tallies import Histogram, Matching
 from tallyveil.request.budget_split import Tradeoff
 from tallyveil.request.nested import hand_out_below
@@ -59,7 +59,8 @@ class PublishedCounts:
     `beside` holds further columns of whole numbers, one value per row, by the word that is put
     after the column's name. `drawn` is every row's draw, where it is not the count. `guesses`
     says which draws have which best guess, where these are published beside the counts. With
-    `signed` the one column beside is published in place of the counts.
+    `signed` the one column beside is published in place of the counts. `told_by` names the column
+    whose draws helped to rank the rows.
     """
 
     values: NDArray[np.integer[Any]]
@@ -69,6 +70,7 @@ class PublishedCounts:
     drawn: NDArray[np.integer[Any]] | None = field(default=None, repr=False)
     guesses: Matching | None = None
     signed: bool = False
+    told_by: str = ""
 
     @cached_property
     def counts(self) -> Integers:
@@ -102,12 +104,13 @@ class PublishedCounts:
             made = np.minimum(counts, limits)
         else:
             other = above.counts if above.drawn is None else above.drawn.astype(np.int64)
-            told = expect_together((drawn, other[rows]), (counts, limits), epsilons)
+            own = DrawnColumn(drawn, counts, epsilons[0])
+            told = expect_together(own, DrawnColumn(other[rows], limits, epsilons[1]))
             made = hand_out_below(told, counts, limits, entropy.permutation(len(rows)))
         full = np.zeros_like(self.counts)
         full[rows] = made
-        own = Histogram.count(made), Matching.of(drawn, made)
-        return replace(self, values=freeze(full), histogram=own[0], matching=own[1])
+        figures = Histogram.count(made), Matching.of(drawn, made)
+        return replace(self, values=freeze(full), histogram=figures[0], matching=figures[1])
 
 
 def keep_order(

@@ -15,6 +15,7 @@ from tallyveil.plans.distributed import Place, StagedDraws
 from tallyveil.plans.layout import Layout, place_rows
 from tallyveil.plans.methods import PublishedCounts, keep_order
 from tallyveil.plans.plan import ColumnPlan, PlannedStage, plan_column
+from tallyveil.plans.together import rank_together
 from tallyveil.plans.upper import CEILING, find_upper
 from tallyveil.request.request import Request
 from tallyveil.request.slack import charge_delta
@@ -129,6 +130,8 @@ class Prepared:
             published[plan.name] = plan.method.publish(draws, entropy)
         asked = self.request
         drawn = {plan.name: float(plan.counts_stage.certified.exact_epsilon) for plan in plans}
+        if asked.together:
+            published = rank_together(published, drawn, asked.free, entropy)
         nested = {name: drawn[name] for name in asked.nested}
         return published | keep_order(nested, published, asked.free, entropy)
 

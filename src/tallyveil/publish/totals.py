@@ -151,6 +151,12 @@ def _require_parts(receipt: Receipt, record: ColumnRecord) -> None:
             "value tells different things in different groups: only the total of all rows can be "
             "estimated. For sums of groups name a hierarchy."
         )
+    if record.told_by and record.unbiased is None:
+        raise UsageError(
+            f"Rows of {record.name!r} were ranked together with {record.told_by!r}, so the same "
+            "count tells different things in different groups: only releases with 'unbiased' tell "
+            "their sums."
+        )
     if record.at_most and record.unbiased is None:
         raise UsageError(
             f"Counts of {record.name!r} were kept below those of {record.at_most!r}, which moves "

@@ -294,6 +294,7 @@ def _describe(
         epsilon=cost,
         moved=bool(at_most) or moves_counts(plan.tradeoff),
         signed=published.signed,
+        told=bool(published.told_by),
     )
     spread, beside = figures.spread, published.beside
     record = ColumnRecord(
@@ -318,6 +319,7 @@ def _describe(
         plan.tradeoff,
         published.guesses,
         figures.optimality,
+        published.told_by,
     )
     return record, figures
 

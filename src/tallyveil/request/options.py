@@ -159,11 +159,11 @@ class ReleaseOptions:
     )
     nested: Names = field(
         default=None,
-        metadata=_told(
-            "Count columns of which each counts some of those in the next, such as "
-            "deaths,hospitalised,cases: every published row keeps that order.",
-            SUMS,
-        ),
+        metadata=_told("Count columns such as deaths,cases, each part of the next.", SUMS),
+    )
+    together: bool = field(
+        default=False,
+        metadata=_told("Rank rows by two columns' draws if both gain.", SUMS, "switch"),
     )
     loss: Loss = field(
         default="absolute",

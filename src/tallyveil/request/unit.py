@@ -207,7 +207,7 @@ def _require_one_row(options: ReleaseOptions, contributions: int, neighbours: st
             "removed: a changed one leaves one row and enters another."
         )
     others = (options.levels, options.hierarchy, options.disjoint, options.nested, options.within)
-    preserves = options.best or options.priority or options.tradeoff is not None
+    preserves = options.best or options.together or options.priority or options.tradeoff is not None
     if str(options.method) not in ("auto", "geometric") or any(others) or preserves:
         raise UsageError(
             "'one_row' is for the method geometric, at one level, without 'hierarchy', 'disjoint', "
