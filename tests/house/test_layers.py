@@ -30,6 +30,7 @@ HOMES = {  # the only modules that may import each heavy library
         "tables.answers",
         "tables.spark_tasks",
         "tables.spark_files",
+        "tables.spark_parquet",
         "tables.spark_staging",
     },
     "pandas": {"tables.pandas"},

@@ -102,3 +102,4 @@ def use_local_frames(monkeypatch):
     """Let the engine take local frames for Spark's."""
     monkeypatch.setattr(spark_jobs, "read_schema", read_schema)
     monkeypatch.setattr(spark_jobs, "estimate_bytes", estimate_bytes)
+    monkeypatch.setattr(spark_jobs, "list_files", lambda _: [])

@@ -20,6 +20,7 @@ from tallyveil.errors import TableError
 from tallyveil.publish.reopen import read_receipt
 from tallyveil.publish.transaction import publish_table
 from tallyveil.request.options import ReleaseOptions
+from tallyveil.tables import spark_jobs
 
 pytestmark = [
     pytest.mark.xdist_group("spark"),
@@ -117,6 +118,34 @@ def test_spark_is_told_nothing(cluster, released):
     assert SECRET not in said
     assert "ward 77" not in said
     assert "Entropy" not in said
+
+
+def test_what_is_nothing_but_files_is_told_from_what_is_not(session, parquet):
+    """Expressions, filters, limits, partitions and cached rows are Spark's to read."""
+    folder, _ = parquet
+    frame = session.read.parquet(str(folder))
+    plain = sorted(folder.iterdir())
+    assert spark_jobs.list_files(frame) == plain
+    assert spark_jobs.list_files(frame.select("id", "cases")) == plain
+    others = [
+        frame.where("id < 5"),
+        frame.limit(5),
+        frame.selectExpr("id", "cases + 1 as cases"),
+        frame.withColumnRenamed("cases", "counts"),
+        frame.union(frame),
+        frame.distinct(),
+        frame.orderBy("id"),
+        session.range(5).selectExpr("id", "id as cases"),
+    ]
+    assert [spark_jobs.list_files(other) for other in others] == [[]] * len(others)
+    cached = frame.select("id").cache()
+    assert spark_jobs.list_files(cached) == []
+    cached.unpersist()
+    split = folder.parent / "split"
+    session.range(4).selectExpr("id", "id % 2 as half").write.partitionBy("half").parquet(
+        str(split)
+    )
+    assert spark_jobs.list_files(session.read.parquet(str(split))) == []
 
 
 def test_draws_have_the_certified_distribution(session, parquet, tmp_path):

@@ -19,7 +19,7 @@ from tallyveil.estimate.steps import FIRST_BITS, find_bins
 from tallyveil.plans import distributed as plans
 from tallyveil.publish.transaction import publish_table
 from tallyveil.request.options import ReleaseOptions
-from tallyveil.tables import distributed, spark_staging, spark_tasks
+from tallyveil.tables import distributed, spark_jobs, spark_parquet, spark_staging, spark_tasks
 from tallyveil.tables import spark as engine
 
 OPTIONS = {
@@ -416,3 +416,75 @@ def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyspark.errors", None)
     with pytest.raises(MissingExtraError, match="extra 'spark'"):
         spark.privatize("cases.parquet", count="cases", upper=9, epsilon=1, keep="all", out="x")
+
+
+@pytest.fixture
+def files(table, tmp_path):
+    """The table in two Parquet files, in groups of a few rows."""
+    folder = tmp_path / "table"
+    folder.mkdir()
+    for number, (start, stop) in enumerate(((0, 3000), (3000, 10_000))):
+        part = table.slice(start, stop - start)
+        pq.write_table(part, folder / f"{number}.parquet", row_group_size=1000)
+    return sorted(folder.iterdir())
+
+
+def test_plain_files_are_read_by_the_tasks_themselves(
+    make_frame, table, files, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(spark_parquet, "PIECE_ROWS", 2000)
+    monkeypatch.setattr(spark_jobs, "list_files", lambda _: files)
+    out = tmp_path / "release"
+    publish(make_frame([table.slice(0, 0)]), out)
+    assert failures(out) == []
+    published = read(out)
+    assert published["id"].to_pylist() == table["id"].to_pylist()
+    assert published["ward"].to_pylist() == table["ward"].to_pylist()
+    assert np.corrcoef(published["cases"], table["cases"].to_numpy().clip(0, 40))[0, 1] > 0.7
+
+
+def test_pieces_have_every_group_of_rows_once(files, table, monkeypatch):
+    monkeypatch.setattr(spark_parquet, "PIECE_ROWS", 2000)
+    pieces = spark_parquet.cut_files(files, table.select(["id", "cases"]).schema)
+    assert [(Path(p.path).name[0], p.first, p.last, p.rows) for p in pieces] == [
+        ("0", 0, 2, 2000),
+        ("0", 2, 3, 1000),
+        *(("1", at, at + 2, 2000) for at in (0, 2, 4)),
+        ("1", 6, 7, 1000),
+    ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"id": pa.array([1], pa.uint32())},
+        {"id": pa.array([1], pa.int32())},
+        {"ID": pa.array([1], pa.int64())},
+        {"id": pa.array(["a"]).dictionary_encode()},
+    ],
+    ids=str,
+)
+def test_files_that_spark_may_read_otherwise_are_left_to_it(files, other):
+    """Other widths, signs, cases of names and dictionaries."""
+    pq.write_table(pa.table(other), files[0])
+    assert spark_parquet.cut_files(files, pa.schema([("id", pa.int64())])) is None
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.date32(), pa.decimal128(9, 2), pa.uint8()])
+def test_types_that_are_not_read_alike_are_left_to_spark(files, kind):
+    assert spark_parquet.cut_files(files, pa.schema([("id", kind)])) is None
+
+
+def test_files_that_executors_do_not_see_are_read_by_spark(
+    frame, files, table, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(spark_jobs, "list_files", lambda _: files)
+    cut = engine.cut_files
+
+    def cut_and_hide(*given):
+        pieces = cut(*given)
+        return tuple(replace(piece, path=f"{piece.path}-elsewhere") for piece in pieces)
+
+    monkeypatch.setattr(engine, "cut_files", cut_and_hide)
+    publish(frame, tmp_path / "release")
+    assert read(tmp_path / "release")["id"].to_pylist() == table["id"].to_pylist()

@@ -240,27 +240,30 @@ def _interpret_wide(
     folder: Path, column: str | None, confidence: float, target: Path | None, *, as_json: bool
 ) -> None:
     """The same for a column whose range is too wide for a matrix."""
+    import numpy as np
+
     from tallyveil.publish.reopen import read_receipt
     from tallyveil.publish.totals import estimate_rows, estimate_total
 
-    name, found = estimate_rows(folder, confidence, column=column)
+    name, found, places = estimate_rows(folder, confidence, column=column)
     total = asdict(estimate_total(folder, confidence=confidence, column=name))
     facts = read_receipt(folder).table
-    mean = {part: total[part] / len(found) for part in total if part != "groups"}
+    mean = {part: total[part] / len(places) for part in total if part != "groups"}
     summary = {
-        "rows": len(found),
+        "rows": len(places),
         "kind": "estimate",
         "confidence": confidence,
         "total": total,
-        "mean": {**mean, "groups": len(found)},
+        "mean": {**mean, "groups": len(places)},
     }
+    texts = [
+        np.array([f"{one.low:.15g}" for one in found], object),
+        np.array([f"{one.high:.15g}" for one in found], object),
+        np.array([f"{one.standard_error:.6g}" for one in found], object),
+    ]
 
     def give(rows: slice) -> list[list[str]]:
-        return [
-            [f"{one.low:.15g}" for one in found[rows]],
-            [f"{one.high:.15g}" for one in found[rows]],
-            [f"{one.standard_error:.6g}" for one in found[rows]],
-        ]
+        return [text[places[rows]].tolist() for text in texts]
 
     released = open_released(folder / facts.file, facts.delimiter, facts.encoding)
     _show_column(released, name, give, summary, target, as_json=as_json)

@@ -117,24 +117,25 @@ def estimate_total(
 
 def estimate_rows(
     folder: str | Path, confidence: float, *, column: str | None = None
-) -> tuple[str, list[Estimate]]:
+) -> tuple[str, list[Estimate], Integers]:
     """What every published count of a release tells of the true one, however wide its range.
 
-    Returns the column's name, and an estimate for every row: at least 0, with an interval that
-    contains the true count in at least `confidence` of all releases.
+    Returns the column's name, the estimates there are, and which of them each row has: at least
+    0, with an interval that contains the true count in at least `confidence` of all releases.
     """
     check_confidence(confidence)
     table, receipt, adder, record = _open(folder, column)
     _require_parts(receipt, record)
     published = _read_published(table, record)
-    free = np.ones(table.rows, bool) if receipt.zeros is None else receipt.zeros.find_free(table)
-    known = {}
-    for count in np.unique(published[free]).tolist():
-        found = adder.add(np.array([count]), confidence)
-        known[count] = replace(found, value=max(found.value, 0.0), low=max(found.low, 0.0))
-    nobody = Estimate(0, 0, 0, 0, 1)
-    pairs = zip(published.tolist(), free.tolist(), strict=True)
-    return record.name, [known[count] if drawn else nobody for count, drawn in pairs]
+    free = None if receipt.zeros is None else receipt.zeros.find_free(table)
+    counts, places = np.unique(published if free is None else published[free], return_inverse=True)
+    found = [adder.add(np.array([count]), confidence) for count in counts.tolist()]
+    found = [replace(one, value=max(one.value, 0.0), low=max(one.low, 0.0)) for one in found]
+    if free is None:
+        return record.name, found, places
+    all_places = np.full(len(published), len(found))
+    all_places[free] = places
+    return record.name, [*found, Estimate(0, 0, 0, 0, 1)], all_places
 
 
 def _require_parts(receipt: Receipt, record: ColumnRecord) -> None:

@@ -45,6 +45,7 @@ from tallyveil.tables.distributed import (
     refuse_changed,
 )
 from tallyveil.tables.spark_files import LABELS
+from tallyveil.tables.spark_parquet import SurveyFiles, cut_files
 
 __all__ = ["SparkTable"]
 
@@ -104,23 +105,14 @@ class SparkTable(DistributedTable):
         look = spark_tasks.Survey(
             dict(uppers), tuple(labels), tuple(keys), buckets, str(folder), seal, key
         )
-        schema = "bucket long, part binary"
-        steps: list[Any] = [(look, schema, "bucket" if keys else None)]
-        steps += [(spark_tasks.FindRepeats(), schema, None)] if keys else []
+        pieces = cut_files(spark_jobs.list_files(frame), spark_jobs.read_schema(frame))
         parts: list[spark_tasks.Facts] = []
-        suspects: list[Any] = []
-        mark = 0
-        for bucket, part in spark_jobs.collect_rows(frame, steps):
-            if bucket < 0:
-                parts.append(pickle.loads(bytes(part)))
-            else:
-                own = np.frombuffer(bytes(part), np.uint64)
-                mark += int(own[0])
-                suspects.append(own[1:])
+        if pieces is not None:
+            numbers = spark_jobs.spread_numbers(frame, len(pieces))
+            parts, suspects = _look(numbers, SurveyFiles(look, pieces), bool(keys))
+        if pieces is None or any(own.unseen for own in parts):
+            parts, suspects = _look(frame, look, bool(keys))
         self._require_kept(folder, parts)
-        if (mark - sum(own.mark for own in parts)) & spark_tasks.MASK:
-            refuse_changed()  # a task that was repeated saw other rows than at first
-        parts.sort(key=lambda own: own.partition)
         self.kept = KeptTable(
             tuple(own.file for own in parts),
             tuple(own.batch_rows for own in parts),
@@ -128,9 +120,8 @@ class SparkTable(DistributedTable):
             sum(own.label_bytes for own in parts),
             seal,
         )
-        if any(map(len, suspects)):
-            found = np.concatenate(suspects)[: spark_tasks.MOST_SUSPECTS]
-            self._compare(folder, keys, found, key)
+        if len(suspects):
+            self._compare(folder, keys, suspects[: spark_tasks.MOST_SUSPECTS], key)
         tallied = {name: _add_tallies(name, parts, upper) for name, upper in uppers.items()}
         return tallied, {name: _join_totals([p.labels[name] for p in parts]) for name in labels}
 
@@ -197,6 +188,26 @@ class SparkTable(DistributedTable):
     def _select(self, names: Sequence[str] | Mapping[str, Any]) -> Any:
         quoted = ("`" + name.replace("`", "``") + "`" for name in names)
         return self.frame.select(*quoted)
+
+
+def _look(frame: Any, look: spark_tasks.Task, compare: bool) -> tuple[list[Any], Any]:
+    """What a look at all rows says of each partition, in order, and hashes that occur twice."""
+    schema = "bucket long, part binary"
+    steps: list[Any] = [(look, schema, "bucket" if compare else None)]
+    steps += [(spark_tasks.FindRepeats(), schema, None)] if compare else []
+    parts: list[spark_tasks.Facts] = []
+    suspects, mark = [np.zeros(0, np.uint64)], 0
+    for bucket, part in spark_jobs.collect_rows(frame, steps):
+        if bucket < 0:
+            parts.append(pickle.loads(bytes(part)))
+        else:
+            own = np.frombuffer(bytes(part), np.uint64)
+            mark += int(own[0])
+            suspects.append(own[1:])
+    whole = all(own.file for own in parts)
+    if compare and whole and (mark - sum(own.mark for own in parts)) & spark_tasks.MASK:
+        refuse_changed()  # a task that was repeated saw other rows than at first
+    return sorted(parts, key=lambda own: own.partition), np.concatenate(suspects)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import unquote, urlparse
 
 from tallyveil.errors import MissingExtraError, TableError, UsageError
 from tallyveil.tables.arrow_values import import_pyarrow
@@ -22,9 +23,11 @@ __all__ = [
     "collect_rows",
     "estimate_bytes",
     "is_repeatable",
+    "list_files",
     "open_frame",
     "open_published",
     "read_schema",
+    "spread_numbers",
     "write_numbers",
 ]
 
@@ -46,6 +49,9 @@ SETTINGS = {
 
 STAGING = {"mapreduce.fileoutputcommitter.algorithm.version": "1"}
 """How staged files are shown: when all tasks have ended."""
+
+REFERENCE, PLAIN_FILES = "AttributeReference", ("HadoopFsRelation", "ParquetFileFormat")
+"""Of which classes the plan of a DataFrame is that is nothing but columns of Parquet files."""
 
 MOST_NUMBERS = 8
 """How many numbers a task has at the most."""
@@ -107,14 +113,43 @@ def collect_results(frame: Any, task: Task) -> list[Any]:
 
 def collect_numbers(frame: Any, task: Task, count: int) -> list[Any]:
     """What a task gives for numbers below `count`, a few for each task."""
-    return collect_results(_spread(frame, count), task)
+    return collect_results(spread_numbers(frame, count), task)
 
 
-def _spread(frame: Any, count: int) -> Any:
+def spread_numbers(frame: Any, count: int) -> Any:
     """The numbers below `count` as a DataFrame: a partition for each core, as tasks cost."""
     session = frame.sparkSession
     tasks = max(session.sparkContext.defaultParallelism, -(-count // MOST_NUMBERS))
     return session.range(0, count, 1, min(count, tasks))
+
+
+def list_files(frame: Any) -> list[Path]:
+    """The files of a DataFrame that is nothing but Parquet files here, as they are; else none."""
+    from py4j.protocol import Py4JError
+
+    try:
+        plan = frame._jdf.queryExecution().optimizedPlan()
+        if _name_class(plan) == "Project":
+            chosen = plan.projectList()
+            if {_name_class(chosen.apply(at)) for at in range(chosen.size())} != {REFERENCE}:
+                return []
+            plan = plan.child()
+        if _name_class(plan) != "LogicalRelation":
+            return []
+        relation = plan.relation()
+        kinds = _name_class(relation), _name_class(relation.fileFormat())
+        if kinds != PLAIN_FILES or relation.partitionSchema().length():
+            return []
+        addresses = [urlparse(file) for file in frame.inputFiles()]
+    except Py4JError:
+        return []
+    if any(address.scheme != "file" or address.netloc for address in addresses):
+        return []
+    return sorted(Path(unquote(address.path)) for address in addresses)
+
+
+def _name_class(value: Any) -> str:
+    return str(value.getClass().getSimpleName())
 
 
 def estimate_bytes(frame: Any) -> int:
@@ -142,7 +177,7 @@ def write_numbers(frame: Any, task: Task, count: int, schema: str, folder: Path)
     """Write what a task gives for numbers below `count`, once, through Spark's own committer."""
 
     def work() -> None:
-        made = _spread(frame, count).mapInArrow(_make_function(task), schema)
+        made = spread_numbers(frame, count).mapInArrow(_make_function(task), schema)
         made.write.options(**STAGING).parquet(folder.as_uri())
 
     _run(frame, work)

@@ -33,7 +33,7 @@ from tallyveil.tables.spark_files import (
     read_pieces,
     write_piece,
 )
-from tallyveil.tables.spark_tasks import Batches, Task, hash_rows
+from tallyveil.tables.spark_tasks import Batches, Task, hash_rows, list_numbers
 from tallyveil.tables.spool import open_new
 
 __all__ = ["Compare", "CountDigits", "Draw", "Publish", "StagedFile", "read_committed"]
@@ -70,12 +70,6 @@ class Compare(Task):
                 columns = [np.array(table.labels(name), dtype=object)[rows] for name in self.keys]
                 seen.update(zip(hashes[rows].tolist(), zip(*columns, strict=True), strict=True))
         yield {"result": pickle.dumps(seen)}
-
-
-def list_numbers(batches: Batches) -> Iterator[int]:
-    """The numbers that arrive."""
-    for batch in batches:
-        yield from batch.column(0).to_pylist()
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ __all__ = [
     "Survey",
     "Task",
     "hash_rows",
+    "list_numbers",
     "require_counts",
     "wrap_batch",
 ]
@@ -86,6 +87,12 @@ def _write_row(row: Mapping[str, Any]) -> Any:
     return pa.record_batch({name: wrap(value) for name, value in row.items()})
 
 
+def list_numbers(batches: Batches) -> Iterator[int]:
+    """The numbers that arrive."""
+    for batch in batches:
+        yield from batch.column(0).to_pylist()
+
+
 def wrap_batch(batch: Any) -> ArrowTable:
     """A batch as a table."""
     import pyarrow as pa
@@ -108,6 +115,7 @@ class Facts:
     labels: Mapping[str, tuple[str | None, int, tuple[str, ...]]] = field(default_factory=dict)
     mark: int = 0
     partition: int = 0
+    unseen: bool = False
 
 
 @dataclass(frozen=True)
