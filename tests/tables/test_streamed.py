@@ -241,3 +241,27 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     words = [sys.executable, "-c", script, str(path), str(tmp_path / "out")]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert int(done.stdout) * 1024 < 220_000_000
+
+
+def test_only_columns_that_repeat_are_written_as_codes(tmp_path):
+    rows = BATCH_ROWS + 1
+    number = np.arange(rows)
+    columns = {
+        "id": number * 7,
+        "name": [f"area {at}" for at in number],
+        "region": [f"region {at % 50}" for at in number],
+        "cases": number % 9,
+    }
+    path, out = tmp_path / "cases.parquet", tmp_path / "release"
+    pq.write_table(pa.table(columns), path)
+    asked = ReleaseOptions(count="cases", upper=9, epsilon=1, keep="all", out=out)
+    publish_table(path, asked, command="test")
+    written = pq.ParquetFile(out / "data.parquet")
+    group = written.metadata.row_group(0)
+    coded = {
+        group.column(at).path_in_schema
+        for at in range(group.num_columns)
+        if group.column(at).has_dictionary_page
+    }
+    assert coded == {"region", "cases"}
+    assert written.read().drop(["cases"]).equals(pa.table(columns).drop(["cases"]))

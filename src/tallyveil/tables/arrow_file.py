@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,7 +23,7 @@ from tallyveil.tables.arrow import (
     require_whole,
 )
 from tallyveil.tables.arrow_values import import_pyarrow, make_empty, measure_width
-from tallyveil.tables.arrow_write import bound_file, write_pieces
+from tallyveil.tables.arrow_write import bound_file, choose_rows, write_pieces
 from tallyveil.tables.base import BATCH_ROWS, CountArray, Table
 from tallyveil.tables.codes import Codes
 from tallyveil.tables.identity import FileIdentity
@@ -245,32 +246,28 @@ class ArrowFile(FileTable):
         """Write the published table."""
         pieces = self._build_pieces(counts, keep)
         first = next(pieces)
-        write_pieces(file, self.extension, first.schema, _chain(first, pieces))
+        write_pieces(file, self.extension, first.schema, chain([first], pieces))
 
     def _build_pieces(self, counts: Mapping[str, CountArray], keep: Sequence[str]) -> Iterator[Any]:
         """The published table, batch by batch."""
         others, start = [name for name in keep if name not in counts], 0
-        for batch in self._read_others(others):
+        size = choose_rows(self.extension, len(others) + len(counts))
+        for batch in self._read_others(others, size):
             part = slice(start, start + batch.rows)
             yield batch.build_piece({name: values[part] for name, values in counts.items()}, keep)
             start = part.stop
 
-    def _read_others(self, names: Sequence[str]) -> Iterator[ArrowTable]:
+    def _read_others(self, names: Sequence[str], size: int) -> Iterator[ArrowTable]:
         """The batches of the other columns; without any, batches of no columns."""
         if names:
-            yield from self.select(names).batches()
+            yield from self.select(names).batches(size)
             return
         import pyarrow as pa
 
-        for start in range(0, self.rows, BATCH_ROWS):
-            size = min(BATCH_ROWS, self.rows - start)
-            yield ArrowTable(pa.table({"": pa.nulls(size)}), self.kind, from_file=True)
+        for start in range(0, self.rows, size):
+            nothing = pa.nulls(min(size, self.rows - start))
+            yield ArrowTable(pa.table({"": nothing}), self.kind, from_file=True)
 
     @cached_property
     def _empty(self) -> ArrowTable:
         return ArrowTable(make_empty(self.schema), self.kind, from_file=True)
-
-
-def _chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest

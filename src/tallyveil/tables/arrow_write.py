@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import IO, Any
 
 from tallyveil.tables.arrow_rebuild import rebuild_table
 from tallyveil.tables.arrow_values import make_empty
 
-__all__ = ["bound_file", "write_pieces"]
+__all__ = ["bound_file", "choose_rows", "write_pieces"]
 
 GROUP_ROWS, FEW_COLUMNS = 1 << 20, 8
 """Rows of a group of a Parquet file, of so many columns; fewer for more columns."""
+
+SAMPLE_ROWS = 1 << 16
+"""Rows that decide whether a column of numbers is written with a dictionary."""
 
 IPC_ROWS = 1 << 16
 """Rows of a batch of a Feather file."""
@@ -28,9 +32,11 @@ def write_pieces(file: IO[bytes], extension: str, schema: Any, pieces: Iterable[
     if extension == "parquet":
         import pyarrow.parquet as pq
 
-        size = _group_rows(len(schema))
-        with pq.ParquetWriter(file, schema) as writer:
-            for table in _regroup(pieces, schema, size):
+        size = choose_rows(extension, len(schema))
+        tables = _regroup(pieces, schema, size)
+        first = next(tables)
+        with pq.ParquetWriter(file, schema, use_dictionary=_choose_coded(first)) as writer:
+            for table in chain([first], tables):
                 writer.write_table(table, row_group_size=size)
         return
     options = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -40,8 +46,35 @@ def write_pieces(file: IO[bytes], extension: str, schema: Any, pieces: Iterable[
             writer.write_table(rebuild_table(table, None), IPC_ROWS)
 
 
-def _group_rows(columns: int) -> int:
-    """Rows of a Parquet group: 2^20, halved whenever the columns double beyond eight."""
+def _choose_coded(table: Any) -> bool | list[str]:
+    """The columns that Parquet writes as codes of a dictionary; True for all.
+
+    Whole numbers and text that hardly repeat are not among them: looking for their dictionary takes
+    half the time of writing, and finds none. What decides are rows that are published as they are.
+    """
+    import pyarrow as pa
+
+    if table.num_rows < SAMPLE_ROWS or any(map(pa.types.is_nested, table.schema.types)):
+        return True
+    sample = table.slice(0, SAMPLE_ROWS)
+    return [name for name in sample.column_names if not _hardly_repeats(sample.column(name))]
+
+
+def _hardly_repeats(column: Any) -> bool:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    is_judged = pa.types.is_integer(column.type) or pa.types.is_string(column.type)
+    return is_judged and bool(2 * pc.count_distinct(column).as_py() > len(column))
+
+
+def choose_rows(extension: str, columns: int) -> int:
+    """Rows that are written together.
+
+    For Parquet 2^20, halved whenever the columns double beyond eight.
+    """
+    if extension != "parquet":
+        return IPC_ROWS
     return GROUP_ROWS >> max(0, (columns - 1) // FEW_COLUMNS).bit_length()
 
 
@@ -69,5 +102,5 @@ def bound_file(size: int, rows: int, columns: int) -> int:
 
     Snappy and LZ4 can lengthen what they cannot compress by a sixth; pages have headers.
     """
-    groups = rows // _group_rows(columns) + 1
+    groups = rows // choose_rows("parquet", columns) + 1
     return size + size // 6 + 4 * rows + (groups * columns << 12)

@@ -23,6 +23,9 @@ HALF = 32
 MOST_HELD = 1 << 24
 """Whole hashes that are held: 128 MiB."""
 
+PIECE = 1 << 16
+"""Hashes that are compared at once."""
+
 CANNOT_HASH = -2
 """Said of a table whose labels have to be compared as codes."""
 
@@ -78,7 +81,8 @@ def _find_whole(table: Table, names: Sequence[str], halves: NDArray[Any]) -> Has
 def _find_equal(values: NDArray[Any]) -> NDArray[Any]:
     """The values that occur more than once, sorted; `values` are sorted in place."""
     values.sort()
-    return np.unique(values[1:][values[1:] == values[:-1]])
+    pieces = (values[start : start + PIECE + 1] for start in range(0, len(values) or 1, PIECE))
+    return np.unique(np.concatenate([piece[1:][piece[1:] == piece[:-1]] for piece in pieces]))
 
 
 def _compare_labels(table: Table, names: Sequence[str], suspects: Hashes) -> int | None:
