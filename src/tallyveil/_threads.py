@@ -40,10 +40,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _find_pools() -> tuple[tuple[Setter, Getter], ...]:
-    """What sets and what tells the number of threads, for each copy of OpenBLAS that is loaded."""
-    import numpy.linalg  # noqa: F401
-    import scipy.linalg  # noqa: F401
-
+    """What sets and what tells the number of threads, for NumPy's and SciPy's copy of OpenBLAS."""
     found: list[tuple[Setter, Getter]] = []
     for package in ("numpy", "scipy"):
         spec = find_spec(package)

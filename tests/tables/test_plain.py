@@ -263,3 +263,10 @@ def test_a_file_that_changes_between_passes_is_refused(tmp_path, monkeypatch, sp
     assert list(tmp_path.glob(".out*")) == []
     early = when in ("planning", "reserving room")
     assert len(book.history("cases")) == (0 if early else 1)
+
+
+def test_a_header_alone_goes_to_the_careful_reader(tmp_path):
+    table = read_table(write(tmp_path / "cases.csv", lines=[]))
+    assert isinstance(table, DelimitedTable)
+    assert table.rows == 0
+    assert len(table.codes("area").codes) == len(table.counts("cases")) == 0

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from tallyveil.arrays import Floats
 from tallyveil.estimate.information import Information
 from tallyveil.estimate.shape import Shape
+from tallyveil.estimate.triangular import invert_root
 
 __all__ = ["Fit", "fit_shape", "spread_around", "start_coefficients"]
 
@@ -116,19 +116,17 @@ class _Target:
         self.known, self.records, self.shape, self.phi = known, records, shape, phi
         self.penalty = shape.rough / tau**2 + np.diag(shape.ridge)
         self.spread: Floats = np.ones(len(known.right))
-        self.factor: Any = None
+        self.inverse: Floats = np.zeros((0, 0))
 
     def take_spread(self, expected: Floats) -> None:
-        from scipy.linalg import cho_factor
-
         self.spread = spread_around(expected, self.phi)
         B = self.known.gram.copy()
         B[np.diag_indices_from(B)] += 1 / self.spread
-        self.factor = cho_factor(B, lower=True, check_finite=False, overwrite_a=True)
+        self.inverse = invert_root(B)
 
     def at(self, theta: Floats) -> _Place:
         expected = self.records * self.shape.distribution(theta)
-        if self.factor is None:
+        if not self.inverse.size:
             self.take_spread(expected)
         pulled = self.known.gram @ expected
         rest = self.known.right - pulled
@@ -146,7 +144,7 @@ class _Target:
         return step
 
     def log_determinants(self, place: _Place) -> float:
-        found = np.log(np.diag(self.factor[0])).sum() + 0.5 * np.log(self.spread).sum()
+        found = 0.5 * np.log(self.spread).sum() - np.log(np.diag(self.inverse)).sum()
         return float(found + 0.5 * np.linalg.slogdet(self._hessian(place))[1])
 
     def _slopes(self, place: _Place) -> Floats:
@@ -162,7 +160,5 @@ class _Target:
         return hessian
 
     def _solve(self, right: Floats) -> Floats:
-        from scipy.linalg import cho_solve
-
-        solved: Floats = cho_solve(self.factor, right, check_finite=False)
+        solved: Floats = self.inverse.T @ (self.inverse @ right)
         return solved

@@ -14,6 +14,7 @@ import numpy as np
 
 from tallyveil.arrays import Floats, Integers
 from tallyveil.estimate.cells import Cells
+from tallyveil.estimate.triangular import invert_root
 
 __all__ = ["Information", "Observed", "noise_variance"]
 
@@ -106,16 +107,13 @@ class Observed:
         Y_j counts the draws up to the end of cell j, F = Pr(draw <= end of j | cell), and
         S_ij = sum_d pilot_d (F[d, min(i,j)] - F[d,i] F[d,j]) + floor [i = j].
         """
-        from scipy.linalg import cholesky, solve_triangular
-
         n = len(pilot)
         F = self.cells.draw_cumulative(self.epsilon2)
         index = np.arange(n - 1)
         S = (pilot @ F)[np.minimum.outer(index, index)] - (F * pilot[:, None]).T @ F
         S[index, index] += floor
-        root = cholesky(S, lower=True, check_finite=False)
         both = np.column_stack([F.T, np.cumsum(self.drawn)[:-1]])
-        white = solve_triangular(root, both, lower=True, check_finite=False)
+        white = invert_root(S) @ both
         X, y = white[:, :n], white[:, n]
         return Information(X.T @ X, X.T @ y, float(y @ y))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tallyveil.arrays import Floats, Mask
@@ -63,12 +61,9 @@ def _at_total(h: Floats, total: float) -> Floats:
 
 def _on_support(gram: Floats, right: Floats, total: float, passive: Mask) -> tuple[Floats, Floats]:
     """The minimiser with h = 0 off the support, and the gradient of the Lagrangian there."""
-    from scipy.linalg import cho_factor, cho_solve
-
     at = np.flatnonzero(passive)
-    factor: Any = cho_factor(gram[np.ix_(at, at)], lower=True, check_finite=False)
     sides = np.column_stack([right[at], np.ones(len(at))])
-    solved = cho_solve(factor, sides, check_finite=False)
+    solved = np.linalg.solve(gram[np.ix_(at, at)], sides)
     shift = (total - solved[:, 0].sum()) / solved[:, 1].sum()
     h = np.zeros(len(right))
     h[at] = solved[:, 0] + shift * solved[:, 1]

@@ -54,7 +54,7 @@ def open_plain(path: Path, mark: str, encoding: str) -> PlainFile | None:
             rows += batch.rows
     except (NotPlainError, UnicodeDecodeError):
         return None
-    return replace(opened, rows=rows)
+    return replace(opened, rows=rows) if rows else None
 
 
 def _read_header(path: Path, mark: str, encoding: str) -> PlainFile | None:
