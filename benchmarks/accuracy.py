@@ -53,7 +53,6 @@ KNOB: dict[str, dict[str, str]] = {
     "tradeoff 4": {"tradeoff": "4"},
     "balanced": {"priority": "balanced"},
     "counts": {"priority": "counts"},
-    "tradeoff 1/8": {"tradeoff": "1/8"},
 }
 OURS = ("tallyveil", *KNOB)
 Release = Callable[[np.ndarray], np.ndarray]
