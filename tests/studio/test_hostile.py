@@ -9,8 +9,10 @@ import zipfile
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import uvicorn
 
 import tallyveil as tv
+from tallyveil.studio import server
 from tallyveil.studio.errors import RefusedError
 from tallyveil.studio.uploads import Uploads, unpack_zip
 
@@ -356,6 +358,32 @@ def test_the_token_works_once_and_the_cookie_is_strict(tmp_path, studio):
     other = TestClient(guard, base_url="http://127.0.0.1:8124", follow_redirects=False)
     assert other.get("/open", params={"token": token}).status_code == 403
     assert client.get("/open", params={"token": token}).headers["location"] == "/"
+
+
+def test_who_asks_for_nothing_is_hung_up_on(monkeypatch):
+    class Line:
+        def __init__(self, cycle=None):
+            self.cycle, self.transport, self.closed = cycle, self, False
+
+        def close(self):
+            self.closed = True
+
+    busy = type("Cycle", (), {"response_complete": False})()
+    silent, asking = Line(), Line(busy)
+    watched = server._Server(uvicorn.Config(None), lambda: None)
+    watched.server_state.connections = {silent, asking}
+    clock = iter([0.0, 9.0, 11.0])
+    monkeypatch.setattr(server.time, "monotonic", lambda: next(clock))
+    for closed in (False, False, True):
+        watched._hang_up()
+        assert (silent.closed, asking.closed) == (closed, False)
+
+
+def test_half_a_question_keeps_nobody_out(served):
+    host, _, port = served.origin.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as line:
+        line.sendall(b"GET / HTTP/1.1\r\nHost: ")
+        assert line.recv(100) == b""  # closed
 
 
 def test_only_this_machine_is_listened_on(served):

@@ -1,6 +1,9 @@
 """Worker processes: leave is asked before the debit, what is paid for is finished."""
 
 import signal
+import subprocess
+import sys
+import threading
 
 import pytest
 
@@ -8,7 +11,7 @@ import tallyveil.studio.workers as workers_module
 from tallyveil.studio.errors import RefusedError
 from tallyveil.studio.jobs import Job
 from tallyveil.studio.server import TASKS
-from tallyveil.studio.workers import EndedError, Workers, _answer
+from tallyveil.studio.workers import EndedError, Worker, Workers, _answer
 
 
 class Line:
@@ -90,3 +93,43 @@ def test_a_process_that_dies_is_replaced():
         assert pool.call("learn", asked)["factor"] > 2
     finally:
         pool.close()
+
+
+@pytest.mark.parametrize("confirmed", [False, True])
+def test_a_process_that_does_not_listen_is_killed_unless_it_is_paid_for(monkeypatch, confirmed):
+    class Deaf:
+        """A process inside a long call of a library."""
+
+        def __init__(self):
+            self.heard, self.killed = [], threading.Event()
+
+        def terminate(self):
+            self.heard.append("terminate")
+
+        def is_alive(self):
+            return True
+
+        def kill(self):
+            self.heard.append("kill")
+            self.killed.set()
+
+    monkeypatch.setattr(workers_module, "GRACE", 0.05)
+    worker = Worker.__new__(Worker)
+    worker.process, worker.confirmed = Deaf(), confirmed
+    worker.end()
+    assert worker.process.killed.wait(0.3 if confirmed else 10) is not confirmed
+    assert worker.process.heard == ([] if confirmed else ["terminate", "kill"])
+
+
+def test_a_process_runs_out_of_memory_before_the_machine_does():
+    script = (
+        "import os, resource; from tallyveil.studio.workers import _limit_memory; _limit_memory()\n"
+        "most = os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE')\n"
+        "assert 0 < resource.getrlimit(resource.RLIMIT_DATA)[0] < most\n"
+        "try: bytearray(most)\n"
+        "except MemoryError: print('refused')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "refused"

@@ -104,6 +104,10 @@ class Drafts:
             )
         return draft
 
+    def knows(self, draft: Draft) -> bool:
+        """Whether a draft is still here."""
+        return self._known.get(draft.id) is draft
+
     def remove(self, key: str) -> None:
         """Forget a draft and delete what was uploaded for it."""
         draft = self.find(key)

@@ -249,11 +249,13 @@ class _Steps:
 
     async def _plan(self, request: Request, draft: Draft, given: dict[str, Any]) -> dict[str, Any]:
         """Plan the release, and keep what it would cost for the budget on top of every page."""
-        draft.cost, self.studio.current = None, draft
+        draft.cost, self.studio.current, asked = None, draft, draft.plan
         seen: dict[str, Any] = await self._ask(
             request, draft, "preview", confidence=read_confidence(given)
         )
-        draft.cost = Fraction(seen.pop("cost"))
+        cost = Fraction(seen.pop("cost"))
+        if draft.plan == asked:  # not changed in another tab meanwhile
+            draft.cost = cost
         return {**seen, "leaves": await self._leaves(draft)}
 
     async def _leaves(self, draft: Draft) -> dict[str, str]:

@@ -7,10 +7,12 @@ import signal
 import socket
 import sys
 import threading
+import time
 import webbrowser
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any, cast
 
 import uvicorn
 from starlette.applications import Starlette
@@ -38,6 +40,8 @@ from tallyveil.studio.workers import EndedError, Workers
 __all__ = ["build_app", "make_studio", "run_studio"]
 
 TASKS = "tallyveil.studio.tasks"
+SILENCE = 10.0
+"""Seconds that somebody may take to ask for something."""
 
 
 def make_studio(folder: Path, ledger: str | None, uploads: Uploads | None = None) -> Studio:
@@ -117,11 +121,26 @@ async def _break(request: Request, problem: Exception) -> Response:
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it listens."""
+    """A server that says when it listens, and hangs up on those who say nothing."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._ready = ready
+        self._silent: dict[Any, float] = {}
+
+    async def on_tick(self, counter: int) -> bool:
+        self._hang_up()
+        return await super().on_tick(counter)
+
+    def _hang_up(self) -> None:
+        """Close connections on which nothing was asked in time, so that they keep nobody out."""
+        now = time.monotonic()
+        known = cast("set[Any]", self.server_state.connections)
+        idle = [one for one in known if one.cycle is None or one.cycle.response_complete]
+        self._silent = {one: self._silent.get(one, now) for one in idle}
+        for one, since in self._silent.items():
+            if now - since > SILENCE:
+                one.transport.close()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

@@ -106,7 +106,7 @@ class Studio:
     async def show(self, request: Request, name: str, **known: Any) -> HTMLResponse:
         """A page, with the budget on top and what the plan at hand would leave of it."""
         plan = known.get("draft") or self.current
-        if plan is not None and plan.cost is None:
+        if plan is not None and (plan.cost is None or not self.drafts.knows(plan)):
             plan = None
         known |= {"budget": await self.run(self.read_budget, plan), "folder": str(self.folder)}
         known["planned"] = plan

@@ -23,6 +23,11 @@ from typing import Any, NoReturn
 from tallyveil.studio.errors import RefusedError, describe_problem
 from tallyveil.studio.uploads import hold_folder
 
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None  # type: ignore[assignment]
+
 __all__ = ["EndedError", "Say", "Worker", "Workers", "serve_calls"]
 
 Say = Callable[[str], None]
@@ -30,6 +35,12 @@ Task = Callable[..., Any]
 
 CONFIRMED = "debiting the ledger"
 """The stage that the library's transaction cannot go back from."""
+
+MOST_MEMORY = 0.75
+"""Share of this machine's memory that one process may take; what needs more is refused."""
+
+GRACE = 5.0
+"""Seconds in which a process that is ended may give back what it reserved; then it is killed."""
 
 LONGEST_TEMPORARY = 60
 """Bytes of the path of temporary files that leave room for a socket's name."""
@@ -48,6 +59,7 @@ def serve_calls(tasks: str, connection: Connection, warm: bool, private: Path | 
         if given is not None:
             signal.signal(given, signal.SIG_IGN)  # the studio decides what is given up
     signal.signal(signal.SIGTERM, _leave)
+    _limit_memory()
     if private is not None:
         hold_folder(private)
         tempfile.tempdir = os.environ["TMPDIR"] = str(private)
@@ -61,6 +73,14 @@ def serve_calls(tasks: str, connection: Connection, warm: bool, private: Path | 
         while True:
             name, given = connection.recv()
             connection.send(_answer(known[name], given, connection))
+
+
+def _limit_memory() -> None:
+    """Let this process run out of memory before the machine does, where that can be said."""
+    if resource is not None and "SC_PHYS_PAGES" in os.sysconf_names:
+        most = int(MOST_MEMORY * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        with suppress(ValueError, OSError):  # a stricter limit stays
+            resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def _leave(number: int, frame: object) -> NoReturn:
@@ -154,6 +174,14 @@ class Worker:
         """End the process, unless it has passed the point of no return."""
         if not self.confirmed:
             self.process.terminate()
+            late = threading.Timer(GRACE, self._kill)
+            late.daemon = True
+            late.start()
+
+    def _kill(self) -> None:
+        """End a process that did not listen, such as one inside a long call of a library."""
+        if not self.confirmed and self.process.is_alive():
+            self.process.kill()
 
     def close(self) -> None:
         """Let the process go: it ends when its line is closed."""
