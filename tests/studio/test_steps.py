@@ -119,7 +119,7 @@ def test_a_long_preview_shows_its_stages_and_can_be_cancelled(page, served, walk
     page.locator("#band svg").wait_for()
 
     held = []
-    page.route("**/methods", lambda route: held.append(route))  # no answer comes
+    page.route("**/methods", lambda route: held.append(route.request))  # no answer comes
     page.get_by_role("button", name="Compare the methods").click()
     page.locator(".waiting").wait_for()
     page.get_by_role("button", name="Cancel").click()
