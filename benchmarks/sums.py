@@ -8,7 +8,8 @@ builds one: it does not know the groups), and a pass from the top down without a
 below, once with our share for the states and once with 5, 20 and 75 % for the levels. The shares
 were chosen while looking at Lyme cases of 2010 and schools; Lyme cases of 2005 and 2018 and
 homicides were held out. "default" is the release as it was before there were hierarchies: ranks
-matched to the direct estimate of the distribution.
+matched to the direct estimate of the distribution. "states first" is a hierarchy with the level
+weights 1,40,1, for who publishes states more than rows.
 
 Bars: state error at least 2 times lower than the default's up to epsilon 0.5, 1.5 times at 1,
 never higher, and lower than every other way's; distribution error at most 1.1 times the
@@ -48,7 +49,15 @@ from tallyveil.sums.rounding import round_down_levels, round_family
 from tallyveil.sums.tree import Tree
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
-WAYS = ("hierarchy", "default", "clamped", "b-ary tree", "top down", "top down 5/20/75")
+WAYS = (
+    "hierarchy",
+    "states first",
+    "default",
+    "clamped",
+    "b-ary tree",
+    "top down",
+    "top down 5/20/75",
+)
 RIVALS = ("clamped", "b-ary tree", "top down", "top down 5/20/75")
 """What must be further from the truth, any pass from the top down among them."""
 FINE = 4.0
@@ -78,9 +87,19 @@ def read_tables(folder: Path) -> dict[str, tuple[Counts, Counts, int]]:
     return found
 
 
-def publish_hierarchy(counts: Counts, states: Counts, upper: int, epsilon: float) -> PublishedSums:
+STATES_FIRST = (1.0, 40.0, 1.0)
+"""Level weights of who cares for states."""
+
+
+def publish_hierarchy(
+    counts: Counts,
+    states: Counts,
+    upper: int,
+    epsilon: float,
+    weights: tuple[float, ...] | None = None,
+) -> PublishedSums:
     tree = Tree.of_columns([states])
-    request = HierarchyRequest(("state",))
+    request = HierarchyRequest(("state",), weights=weights)
     made = make_sums(request, tree, Fraction(str(epsilon)), upper)
     entropy = Entropy()
     return made.publish(made.draw(counts, entropy), entropy)[0]
@@ -88,6 +107,10 @@ def publish_hierarchy(counts: Counts, states: Counts, upper: int, epsilon: float
 
 def release_hierarchy(counts: Counts, states: Counts, upper: int, epsilon: float) -> Counts:
     return publish_hierarchy(counts, states, upper, epsilon).counts
+
+
+def release_states_first(counts: Counts, states: Counts, upper: int, epsilon: float) -> Counts:
+    return publish_hierarchy(counts, states, upper, epsilon, STATES_FIRST).counts
 
 
 def release_default(counts: Counts, states: Counts, upper: int, epsilon: float) -> Counts:
@@ -163,6 +186,7 @@ def _pass_down(counts: Counts, tree: Tree, upper: int, shares: list[float]) -> C
 
 RELEASES: dict[str, Callable[[Counts, Counts, int, float], Counts]] = {
     "hierarchy": release_hierarchy,
+    "states first": release_states_first,
     "default": release_default,
     "clamped": release_clamped,
     "b-ary tree": release_b_ary,
@@ -189,7 +213,9 @@ def compare(name: str, table: tuple[Counts, Counts, int], epsilon: float, times:
     for way, release in RELEASES.items():
         runs = [measure(release(*table, epsilon), counts, states) for _ in range(times)]
         found[way] = np.mean(runs, axis=0).tolist()
-        print(f"  {name} {epsilon} {way}: {np.round(found[way], 4).tolist()}", flush=True)
+        error = np.std(runs, axis=0, ddof=1) / times**0.5
+        said = [f"{mean:.4g} +- {one:.2g}" for mean, one in zip(found[way], error, strict=True)]
+        print(f"  {name} {epsilon} {way}: {', '.join(said)}", flush=True)
     return found
 
 
@@ -233,7 +259,7 @@ def judge(name: str, epsilon: float, found: dict) -> list[Bar]:
     need = 2.0 if epsilon <= 0.5 else 1.5 if epsilon <= 1 else 1.0
     most = 1.05 if epsilon <= 0.5 else 1.10
     where = f"{name}, epsilon {epsilon:g}"
-    others = min(found[way][2] for way in RIVALS)
+    others, first = min(found[way][2] for way in RIVALS), found["states first"][2]
     return [
         Bar(
             f"{where}: states {need:g} times nearer",
@@ -247,6 +273,11 @@ def judge(name: str, epsilon: float, found: dict) -> list[Bar]:
         ),
         Bar(f"{where}: rows at most {most:g}", f"{row / row0:.3f}", row <= most * row0),
         Bar(f"{where}: states nearer than other ways", f"{others / state:.2f}", state < others),
+        Bar(
+            f"{where}: states first, nearer than other ways",
+            f"{others / first:.2f}",
+            first < others,
+        ),
     ]
 
 

@@ -22,7 +22,7 @@ __all__ = ["default_weights", "share_budget"]
 GROUP_WEIGHT, FADES = 16.0, 3.0
 """How much groups count beside rows, and the epsilon over which that falls by a factor of e."""
 
-SPREAD = 0.0625
+SPREAD = 0.05
 """By how much of the largest count rows are expected to differ."""
 
 STEPS = 1000
@@ -70,7 +70,7 @@ def share_budget(
     exact : int
         The last level whose sums are public, so that neither it nor those above are measured.
     upper : int, optional
-        The largest count of a row. Rows are expected to differ by a sixteenth of it, and an error
+        The largest count of a row. Rows are expected to differ by a twentieth of it, and an error
         beyond that counts no more: such a row tells nothing, whatever its share.
 
     Returns
