@@ -20,7 +20,7 @@ from tallyveil.errors import TableError
 from tallyveil.publish.reopen import read_receipt
 from tallyveil.publish.transaction import publish_table
 from tallyveil.request.options import ReleaseOptions
-from tallyveil.tables import spark_jobs
+from tallyveil.tables import spark_jobs, spark_staging
 
 pytestmark = [
     pytest.mark.xdist_group("spark"),
@@ -28,7 +28,7 @@ pytestmark = [
 ]
 
 SECRET = "Anna-Schmidt"
-ROWS, FILES, UPPER = 100_000, 6, 40
+ROWS, FILES, UPPER, PARTITIONS = 100_000, 6, 40, 16
 OPTIONS = {
     "count": "cases",
     "keep": ["id", "ward"],
@@ -242,17 +242,23 @@ def test_what_is_refused_costs_nothing_and_quotes_nothing(session, released, par
 
 
 class Killer:
-    """Kills an executor again and again while rows are drawn."""
+    """Kills executors whenever one of them has drawn rows that are not committed yet."""
 
     def __init__(self, cluster, most):
         self.cluster, self.most, self.kills = cluster, most, 0
+        self.prepared = []
         self.stop = threading.Event()
         self.thread = threading.Thread(target=self._work)
 
+    def count_files(self):
+        return len(list(self.prepared[0].tasks.folder.glob("draws-*")))
+
     def _work(self):
-        while not self.stop.wait(0.4) and self.kills < self.most:
-            self.kills += self.cluster.kill_executor()
-            self.stop.wait(1.5)
+        seen = 0
+        while not self.stop.wait(0.02) and self.kills < self.most:
+            if self.count_files() > seen:
+                self.kills += self.cluster.kill_executors()
+                seen = self.count_files()
 
     def say(self, step):
         if step == "drawing":
@@ -263,49 +269,51 @@ class Killer:
 
 
 def release_with_kills(cluster, frame, out, most):
-    """Release a table while executors die; every staged row by its id, and how many kills."""
-    killer, prepared, staged = Killer(cluster, most), [], Counter()
+    """Release a table while executors die: rows staged by id, files with draws, and kills."""
+    killer, staged, files = Killer(cluster, most), Counter(), []
 
     def say(step):
         killer.say(step)
         if step == "packing":
-            for file in prepared[0].tasks.staged.files:
+            files.append(killer.count_files())
+            for file in killer.prepared[0].tasks.staged.files:
                 for labels, batch in zip(file.read_labels(), file.read_draws(), strict=True):
                     ((drawn, words),) = batch
                     assert len(drawn) == len(words) == labels.num_rows
                     staged.update(labels["id"].to_pylist())
 
     options = ReleaseOptions(**OPTIONS, allow_duplicates=True, out=out)
-    publish_table(frame, options, command="test", say=say, remark=prepared.append)
-    return staged, killer.kills
+    publish_table(frame, options, command="test", say=say, remark=killer.prepared.append)
+    return staged, files[0], killer.kills
 
 
-def slow_frame(session):
-    """A table in many partitions, each of which takes a while."""
+def make_slow_draw():
+    """The task that draws, with a pause between the draws of a partition and their commit."""
 
-    def wait(batches):
-        import time
+    class SlowDraw(spark_staging.Draw):
+        def run(self, batches, partition):
+            import time
 
-        for batch in batches:
-            time.sleep(0.15)
-            yield batch
+            for row in draw.run(self, batches, partition):
+                time.sleep(0.4)
+                yield row
 
-    words = "id", "concat('ward ', id) as ward", "cast(id % 9 as long) as cases", "'' as note"
-    frame = session.range(0, ROWS, 1, 16).selectExpr(*words)
-    return frame.mapInArrow(wait, frame.schema)
+    draw = spark_staging.Draw
+    return SlowDraw
 
 
 @pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
-def test_every_row_has_one_draw_though_executors_die(cluster, session, tmp_path, kills):
-    done = number = 0
-    while done < kills:
-        out = tmp_path / f"release-{number}"
-        frame = slow_frame(session)
-        staged, killed = release_with_kills(cluster, frame, out, kills - done)
-        assert killed, "no executor died while rows were drawn"
-        assert len(staged) == ROWS
-        assert set(staged.values()) == {1}
-        assert failures(out) == []
-        assert sorted(read(out)["id"].to_pylist()) == list(range(ROWS))
-        done, number = done + killed, number + 1
-    assert done >= kills
+def test_every_row_has_one_draw_though_executors_die(
+    cluster, session, tmp_path, monkeypatch, kills
+):
+    monkeypatch.setattr(spark_staging, "Draw", make_slow_draw())
+    words = "id", "concat('ward ', id) as ward", "cast(id % 9 as long) as cases", "'' as note"
+    frame = session.range(0, ROWS, 1, PARTITIONS).selectExpr(*words)
+    out = tmp_path / "release"
+    staged, files, killed = release_with_kills(cluster, frame, out, kills)
+    assert killed >= kills
+    assert files > PARTITIONS, "no attempt died after it had drawn: the test proves nothing"
+    assert len(staged) == ROWS
+    assert set(staged.values()) == {1}
+    assert failures(out) == []
+    assert sorted(read(out)["id"].to_pylist()) == list(range(ROWS))

@@ -53,7 +53,7 @@ STAGING = {"mapreduce.fileoutputcommitter.algorithm.version": "1"}
 REFERENCE, PLAIN_FILES = "AttributeReference", ("HadoopFsRelation", "ParquetFileFormat")
 """Of which classes the plan of a DataFrame is that is nothing but columns of Parquet files."""
 
-MOST_NUMBERS = 8
+MOST_NUMBERS = 16
 """How many numbers a task has at the most."""
 
 
