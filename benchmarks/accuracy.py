@@ -51,6 +51,7 @@ PAPER = "Kohli 2026"
 PIPELINES = ("tallyveil", PAPER, "geometric")
 KNOB: dict[str, dict[str, str]] = {
     "tradeoff 4": {"tradeoff": "4"},
+    "tradeoff 1": {"tradeoff": "1"},
     "balanced": {"priority": "balanced"},
     "counts": {"priority": "counts"},
 }

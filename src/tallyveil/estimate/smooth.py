@@ -37,6 +37,9 @@ ROUGHEST_TAU = 3.0
 ROUGHEST_PHI = 0.1
 """A table that needs a larger tau or phi than these is not smooth."""
 
+POOLED = 0.75
+"""The misfit allowed for each cell, where totals inside of cells tell what cells cannot follow."""
+
 REACH = 4.0
 """So many standard deviations of a total must lie outside the fullest cell."""
 
@@ -77,7 +80,8 @@ def estimate_smooth(observed: Observed) -> Floats | None:
     found = least_squares_at_total(gram, right, records)
     direct = fit_totals(observed)
     plain = _inform(observed, direct / records, even)
-    misses = plain.compare(found, direct) > len(found)
+    pooled = len(observed.totals) >= len(found)
+    misses = plain.compare(found, direct) > len(found) * (POOLED if pooled else 1.0)
     fewest = max(REACH * deviation, len(found))
     return None if misses or records - found.max() < fewest else found
 
