@@ -21,7 +21,7 @@ __all__ = ["find_row_limits", "keep_error"]
 FARTHEST = 2**18
 """Draws above this say all there is: cells there are far wider than the noise of practical use."""
 
-STEPS = 10
+STEPS = 6
 """The tradeoff of `keep_error` is found to a part in 2^STEPS; between two, rows are split."""
 
 OCTETS = 256
