@@ -13,13 +13,18 @@ import os
 import re
 import stat
 import unicodedata
-from collections.abc import Iterator
-from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-__all__ = ["escape_controls", "hash_file", "parse_json", "read_file", "remove_invisible"]
+__all__ = [
+    "escape_controls",
+    "hash_file",
+    "open_file",
+    "parse_json",
+    "read_file",
+    "remove_invisible",
+]
 
 DEEPEST_JSON = 24
 """How many lists and objects may stand inside one another."""
@@ -48,7 +53,7 @@ CONTROLS = re.compile(
 
 def hash_file(path: str | Path) -> tuple[int, str]:
     """Give the size of a plain file and its SHA-256, with little memory; see `read_file`."""
-    with _open_plain(path) as file:
+    with open_file(path) as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return file.tell(), digest
 
@@ -61,18 +66,17 @@ def read_file(path: str | Path) -> bytes:
     ...
     OSError: [Errno 22] not a plain file: '/dev/null'
     """
-    with _open_plain(path) as file:
+    with open_file(path) as file:
         return file.read()
 
 
-@contextmanager
-def _open_plain(path: str | Path) -> Iterator[BufferedReader]:
-    """Open a plain file without waiting for anything else."""
+def open_file(path: str | Path) -> BufferedReader:
+    """Open a plain file to read its bytes, without waiting for anything else; see `read_file`."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with open(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(errno.EINVAL, "not a plain file", str(path))
-        yield file
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "not a plain file", str(path))
+    return open(handle, "rb")
 
 
 def parse_json(content: bytes, *, by_line: bool = False) -> Any:

@@ -178,13 +178,13 @@ def test_the_roles_of_the_page(server, database, ledger):
 
 
 def test_formats(server, database, ledger, monkeypatch):
-    """A second format, made up: old ledgers are refused, upgraded by their owner, and go on."""
-    before = ledger.verify()
+    """A further format, made up: old ledgers are refused, upgraded by their owner, and go on."""
+    before, now = ledger.verify(), len(postgresql.MIGRATIONS)
     more = "CREATE INDEX by_dataset ON tallyveil.entries (dataset)"
     monkeypatch.setattr(postgresql, "MIGRATIONS", (*postgresql.MIGRATIONS, more))
-    with pytest.raises(LedgerError, match=r"format 1;.*ledger upgrade.*Nothing was spent"):
+    with pytest.raises(LedgerError, match=rf"format {now};.*ledger upgrade.*Nothing was"):
         ledger.debit("cases", spend("1/4"))
-    assert ledger.upgrade() == (1, 2)
+    assert ledger.upgrade() == (now, now + 1)
     import psycopg
 
     with psycopg.connect(server.address(database)) as connection:
@@ -193,8 +193,20 @@ def test_formats(server, database, ledger, monkeypatch):
     assert ledger.verify() == before
     ledger.debit("cases", spend("1/4"))
     monkeypatch.undo()
-    with pytest.raises(LedgerError, match=r"format 2; this program knows.*Nothing was spent"):
+    with pytest.raises(LedgerError, match=rf"format {now + 1}; this program knows"):
         ledger.debit("cases", spend("1/4"))
+
+
+def test_a_ledger_of_the_first_format_is_upgraded_and_goes_on(server, database, monkeypatch):
+    with monkeypatch.context() as old:
+        old.setattr(postgresql, "MIGRATIONS", postgresql.MIGRATIONS[:1])
+        ledger = Ledger.create(server.address(database))
+        ledger.open("cases", 1)
+    with pytest.raises(LedgerError, match=r"format 1;.*ledger upgrade.*Nothing was spent"):
+        ledger.debit("cases", spend("1/4"))
+    assert ledger.upgrade() == (1, 2)
+    ledger.debit("cases", spend("1/4"))
+    assert ledger.verify()[0] == 2
 
 
 def test_what_the_server_asks_to_be_repeated_is_repeated(server, database, ledger):

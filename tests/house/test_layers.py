@@ -42,7 +42,7 @@ HOMES = {  # the only modules that may import each heavy library
     "py4j": {"tables.spark_jobs"},
     "opendp": {"opendp"},
     "dp_accounting": {"dp_accounting"},
-    "openpyxl": {"tables.excel"},
+    "openpyxl": {"tables.excel_book", "tables.excel"},
     "pyreadstat": {"tables.statistics"},
     "typer": {"cli"},
     "starlette": {"studio"},

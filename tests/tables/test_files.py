@@ -19,7 +19,7 @@ import tallyveil as tv
 from tallyveil.errors import ArgumentError, MissingExtraError, TableError, UsageError
 from tallyveil.tables.excel import read_released_excel
 from tallyveil.tables.form import Form
-from tallyveil.tables.packed import pack, unpack
+from tallyveil.tables.packed import Room, pack, unpack
 from tallyveil.tables.source import read_table
 from tallyveil.tables.statistics import StatisticsTable
 
@@ -397,9 +397,9 @@ pack_before = pack(TEXT.encode(), ".zst")
 def test_somebody_elses_files_are_bounded(tmp_path):
     bomb = gzip.compress(b"0" * 50_000_000)
     with pytest.raises(TableError, match="far more"):
-        unpack(bomb, ".gz", 1000)
+        unpack(bomb, ".gz", Room(1000))
     with pytest.raises(TableError, match="far more"):
-        unpack(pack(b"0" * 50_000_000, ".zst"), ".zst", 1000)
+        unpack(pack(b"0" * 50_000_000, ".zst"), ".zst", Room(1000))
     made = release(make_book(GOOD, tmp_path / "c.xlsx")).data.to_bytes()
     assert read_released_excel(made, 40).rows == 40
     for name, part in (

@@ -25,6 +25,7 @@ TRY_AGAIN = ("40001", "40P01")  # not serializable, deadlock: the server wants t
 BUSY = ("55P03", "57014")
 MISSING = ("3F000", "42P01")
 NOT_ALLOWED = "42501"
+LONGEST_REASON = 300
 RAISED = "P0001"  # by the triggers below
 
 MIGRATIONS = (
@@ -87,10 +88,49 @@ CREATE TRIGGER head_stays BEFORE DELETE ON tallyveil.head
 CREATE TRIGGER head_remains BEFORE TRUNCATE ON tallyveil.head
     FOR EACH STATEMENT EXECUTE FUNCTION tallyveil.refuse();
 """,
+    """
+CREATE OR REPLACE FUNCTION tallyveil.check_entry() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    last tallyveil.head;
+    owner oid := (SELECT relowner FROM pg_catalog.pg_class WHERE oid = TG_RELID);
+BEGIN
+    SELECT * INTO STRICT last FROM tallyveil.head;
+    IF NEW.sequence <> last.length + 1 OR NEW.previous <> last.digest THEN
+        RAISE EXCEPTION 'a ledger entry follows the last one';
+    END IF;
+    IF NEW.kind <> 'debit' AND NOT pg_has_role(session_user, owner, 'MEMBER') THEN
+        RAISE EXCEPTION 'only the owner of a ledger opens and closes datasets';
+    END IF;
+    IF (NEW.body::jsonb ->> 'who') IS DISTINCT FROM session_user::text THEN
+        RAISE EXCEPTION 'a ledger entry names the account that made it';
+    END IF;
+    IF octet_length(NEW.body) > 1000000 OR octet_length(NEW.dataset) > 10000 THEN
+        RAISE EXCEPTION 'a ledger entry is too long';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE OR REPLACE FUNCTION tallyveil.check_head() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NEW.length <> OLD.length + 1 OR NEW.digest IS DISTINCT FROM
+        (SELECT digest FROM tallyveil.entries WHERE sequence = NEW.length) THEN
+        RAISE EXCEPTION 'the head of a ledger names its last entry';
+    END IF;
+    RETURN NEW;
+END $$;
+""",
 )
-"""The statements that lead from each format to the next; the newest format is their number."""
+"""The statements that lead from each format to the next; the newest format is their number.
 
-SCHEMA_DIGESTS = ("c7869039c14e09242beefc82ec5dbeaca5c1b9c8903373f16d9333f4c31b79a4",)
+Format 2: temporary tables and types of a session cannot pass for the server's own, and an entry
+has a length.
+"""
+
+SCHEMA_DIGESTS = (
+    "8e70d76eef69795864c8e37c2f8db69399f686dc9675e52455c2c8c70f3efa6d",
+    "852861a7bec5ebd0292238d42f991e8cff2f5046d01f6fa0336f8900602bb0a6",
+)
 """For each format, the SHA-256 of what `DESCRIBE` finds."""
 
 DESCRIBE = """
@@ -98,19 +138,22 @@ WITH ours AS (
     SELECT c.* FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = 'tallyveil'
 )
-SELECT concat_ws(' ', 'relation', relname, relkind, relpersistence, relrowsecurity) FROM ours
+SELECT concat_ws(' ', 'relation', relname, relkind, relpersistence, relrowsecurity,
+        relforcerowsecurity) FROM ours
 UNION ALL SELECT concat_ws(' ', 'column', relname, attname, format_type(atttypid, atttypmod),
-        attnotnull, atthasdef, attgenerated)
+        attnotnull, atthasdef, attgenerated,
+        (SELECT collname FROM pg_collation l WHERE l.oid = attcollation))
     FROM ours JOIN pg_attribute ON attrelid = ours.oid
     WHERE attnum > 0 AND NOT attisdropped AND relkind <> 'i'
-UNION ALL SELECT concat_ws(' ', 'constraint', relname, conname, contype)
-    FROM ours JOIN pg_constraint ON conrelid = ours.oid WHERE contype <> 'n'
-UNION ALL SELECT concat_ws(' ', 'trigger', relname, tgname, proname, tgenabled, tgtype,
-        tgqual IS NULL)
-    FROM ours JOIN pg_trigger ON tgrelid = ours.oid JOIN pg_proc p ON p.oid = tgfoid
-    WHERE NOT tgisinternal
-UNION ALL SELECT concat_ws(' ', 'function', proname, md5(prosrc), prosecdef, proconfig::text)
-    FROM pg_proc JOIN pg_namespace n ON n.oid = pronamespace WHERE nspname = 'tallyveil'
+UNION ALL SELECT concat_ws(' ', 'constraint', relname, conname, contype,
+        pg_get_constraintdef(k.oid))
+    FROM ours JOIN pg_constraint k ON conrelid = ours.oid WHERE contype <> 'n'
+UNION ALL SELECT concat_ws(' ', 'trigger', relname, tgname, tgenabled, pg_get_triggerdef(t.oid))
+    FROM ours JOIN pg_trigger t ON tgrelid = ours.oid WHERE NOT tgisinternal
+UNION ALL SELECT concat_ws(' ', 'function', proname, md5(prosrc), prosecdef, proconfig::text,
+        lanname)
+    FROM pg_proc JOIN pg_namespace n ON n.oid = pronamespace JOIN pg_language g ON g.oid = prolang
+    WHERE nspname = 'tallyveil'
 UNION ALL SELECT concat_ws(' ', 'rule', relname, rulename)
     FROM ours JOIN pg_rewrite ON ev_class = ours.oid
 UNION ALL SELECT concat_ws(' ', 'policy', relname, polname)
@@ -205,6 +248,8 @@ class PostgresqlStore:
                 autocommit=True, prepare_threshold=None, **self._parameters
             )
         try:
+            with self._in_words():  # no function or type of another schema is ever called
+                connection.execute("SET search_path = pg_catalog, pg_temp")
             yield connection
         finally:
             connection.close()
@@ -237,15 +282,14 @@ class PostgresqlStore:
                 "Nothing was spent."
             )
         lines = remove_secrets(said, self._secrets).strip().splitlines() or ["no reason given"]
+        reason = lines[0][:LONGEST_REASON].rstrip(".")
         if committing and state != RAISED:
             return LedgerError(
                 f"The ledger {self.name} did not answer when the entry was to be made final: "
-                f"{lines[0]}. It may have been spent, and nothing was drawn; look with: tallyveil "
+                f"{reason}. It may have been spent, and nothing was drawn; look with: tallyveil "
                 "ledger history."
             )
-        return LedgerError(
-            f"The ledger {self.name} cannot be used: {lines[0].rstrip('.')}. Nothing was spent."
-        )
+        return LedgerError(f"The ledger {self.name} cannot be used: {reason}. Nothing was spent.")
 
     def _busy(self) -> LedgerError:
         return LedgerError(
@@ -263,7 +307,6 @@ class PostgresqlStore:
             )
 
     def _require_schema(self, connection: Any) -> int:
-        connection.execute("SET LOCAL search_path = pg_catalog")
         version = _read_one(connection, "SELECT max(version) FROM tallyveil.format")
         if type(version) is not int or not 1 <= version <= len(MIGRATIONS):
             raise LedgerError(
@@ -314,9 +357,13 @@ class _PostgresqlTransaction:
     def append(self, link: Link) -> None:
         values = (link.sequence, link.dataset, link.kind, link.body, link.previous, link.digest)
         marks = ", ".join(["%s"] * len(values))
-        self.connection.execute(f"INSERT INTO tallyveil.entries VALUES ({marks})", values)
         head = (link.sequence, link.digest)
-        self.connection.execute("UPDATE tallyveil.head SET length = %s, digest = %s", head)
+        for query, given in (
+            (f"INSERT INTO tallyveil.entries VALUES ({marks})", values),
+            ("UPDATE tallyveil.head SET length = %s, digest = %s", head),
+        ):
+            if self.connection.execute(query, given).rowcount != 1:
+                raise LedgerError("The server did not keep the entry. Nothing was spent.")
 
     def who(self) -> str:
         return str(_read_one(self.connection, "SELECT session_user"))

@@ -56,13 +56,16 @@ FIGURE_SLACK = 2e-6
 """How far a stated figure, printed with six decimals, may be from the one worked out here."""
 
 
-def check_package(folder: str | Path) -> list[Finding]:
+def check_package(folder: str | Path, *, large: bool = False) -> list[Finding]:
     """Check the release in `folder`, or every level of the ladder in it.
 
     Parameters
     ----------
     folder : str or Path
         A release folder, or the folder of a ladder with a release folder for each level.
+    large : bool
+        Whether the data may take longer to read than a file of their size should: text, a
+        workbook or a table of a statistics program that is packed very tightly.
 
     Returns
     -------
@@ -79,11 +82,11 @@ def check_package(folder: str | Path) -> list[Finding]:
         key=lambda path: (len(path.name.split("-")[1]), path.name),
     )
     if levels and not (root / RECEIPT).exists():
-        return _check_levels(root, levels)
-    return _check_release(root)
+        return _check_levels(root, levels, large)
+    return _check_release(root, large)
 
 
-def _check_release(root: Path) -> list[Finding]:
+def _check_release(root: Path, large: bool) -> list[Finding]:
     hashed = cache(hash_file)  # the data are hashed once
     findings = [try_check("files and checksums", lambda: check_files(root, hashed))]
     try:
@@ -102,7 +105,7 @@ def _check_release(root: Path) -> list[Finding]:
             ("certificates", partial(_check_certificates, root, receipt, certified)),
         ]
         pages = [("figures and pages", partial(_check_pages, root, receipt, certified))]
-    read = remember(partial(_read_data, root, receipt))
+    read = remember(partial(_read_data, root, receipt, large))
     checks: list[tuple[str, Callable[[], str]]] = [
         *own,
         ("budget", partial(_check_budget, receipt)),
@@ -217,7 +220,7 @@ def _expected_stages(column: ColumnRecord, receipt: Receipt) -> list[tuple[str, 
     return [first, drawn] if split.epsilon1 else [drawn]
 
 
-def _read_data(root: Path, receipt: Receipt) -> Table:
+def _read_data(root: Path, receipt: Receipt, large: bool) -> Table:
     facts, counts = receipt.table, [column.name for column in receipt.columns]
     beside = [name for column in receipt.columns for name in column.columns[1:]]
     labels = (
@@ -226,7 +229,7 @@ def _read_data(root: Path, receipt: Receipt) -> Table:
         *(() if receipt.strata is None else receipt.strata.columns),
     )
     form = root / plain_name(facts.file), facts.delimiter, facts.encoding
-    return read_released(*form, rows=facts.rows, counts=counts, labels=labels)
+    return read_released(*form, rows=facts.rows, counts=counts, labels=labels, large=large)
 
 
 def _check_pages(root: Path, receipt: Receipt, certified: list[list[Certified]]) -> str:
@@ -291,12 +294,12 @@ def _check_description(root: Path, table: Table, receipt: Receipt, hashed: Hashe
     return f"{len(receipt.table.columns)} columns as described"
 
 
-def _check_levels(root: Path, levels: list[Path]) -> list[Finding]:
+def _check_levels(root: Path, levels: list[Path], large: bool) -> list[Finding]:
     """Every level by itself, and then that they belong together."""
     findings = [
         Finding(f"{level.name}: {found.name}", found.ok, found.detail)
         for level in levels
-        for found in _check_release(level)
+        for found in _check_release(level, large)
     ]
     return [*findings, try_check("levels", lambda: _check_together(root, levels))]
 

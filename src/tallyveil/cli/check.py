@@ -20,6 +20,12 @@ def command(
         str | None, typer.Option(help="Also look for the release in this ledger.")
     ] = None,
     dataset: Annotated[str | None, typer.Option(help="The dataset's name in the ledger.")] = None,
+    large: Annotated[
+        bool,
+        typer.Option(
+            "--large", help="Read data that take longer than a file of their size should."
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Check a release folder offline: checksums, certificates, budget, ranges, consistency.
@@ -33,7 +39,7 @@ def command(
 
     if (ledger is None) != (dataset is None):
         raise UsageError("Give --ledger and --dataset together.")
-    findings = check_package(folder)
+    findings = check_package(folder, large=large)
     if ledger is not None and dataset is not None:
         from tallyveil.check.ledger import check_ledger
 

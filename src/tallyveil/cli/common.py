@@ -128,10 +128,16 @@ def example(*commands: str) -> str:
     return f"Example{'s' if len(commands) > 1 else ''}:\n\n{shown}\n\n{EXIT_CODES}"
 
 
+LONGEST_ERROR = 4000
+"""Letters of an error that are shown: names may come from a file that somebody else wrote."""
+
+
 def fail(message: str, code: int = 1) -> int:
     """Say in one paragraph on standard error what went wrong; return the exit code."""
+    words = " ".join(message.split())
+    shown = words if len(words) <= LONGEST_ERROR else f"{words[:LONGEST_ERROR]} ..."
     errors.print("[bold red]error:[/] ", end="")
-    errors.print(" ".join(message.split()), markup=False)
+    errors.print(shown, markup=False)
     return code
 
 

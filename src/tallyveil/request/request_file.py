@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import textwrap
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -20,11 +21,16 @@ from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.request.kinds import ASKED_FOR
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.tables.source import STANDARD_INPUT
-from tallyveil.untrusted import escape_controls
+from tallyveil.untrusted import escape_controls, open_file
 
 __all__ = ["make_schema", "read_request", "save_request", "write_request"]
 
 TABLE = "table"
+LONG_KEY = re.compile(rb"(?:\.[ \t]*(?:[\w-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*){40}")
+"""Keys of very many parts, which take very long to read."""
+
+LARGEST_WHOLE = 2**63 - 1
+LONGEST_NAME = 60
 LARGEST_FILE = 1 << 20
 """Bytes of a request file; a longer list of categories is a file of its own."""
 
@@ -127,16 +133,20 @@ def read_request(path: str | Path) -> tuple[str | None, dict[str, Any]]:
     """
     file = Path(path)
     try:
-        content = file.read_bytes()
+        with open_file(file) as stream:
+            content = stream.read(LARGEST_FILE + 1)
     except OSError as problem:
         raise UsageError(f"The request {str(path)!r} cannot be read: {problem.strerror}.") from None
     if len(content) > LARGEST_FILE:
         raise UsageError(f"The request {str(path)!r} is larger than a request should be.")
     try:
+        if LONG_KEY.search(content):
+            raise RecursionError
         found = tomllib.loads(content.decode("utf-8-sig").replace("\r\n", "\n"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as problem:
-        where = str(problem) if isinstance(problem, tomllib.TOMLDecodeError) else "not UTF-8 text"
-        raise UsageError(f"The request {str(path)!r} is not TOML: {where}.") from None
+    except RecursionError:
+        raise UsageError(f"The request {str(path)!r} is nested too deeply.") from None
+    except ValueError as problem:
+        raise UsageError(f"The request {str(path)!r} is not TOML: {_say(problem)}.") from None
     _check(found)
     return _resolve(found, file.parent)
 
@@ -176,6 +186,14 @@ def save_request(path: Path, options: ReleaseOptions, table: str | None) -> None
         ) from None
 
 
+def _say(problem: ValueError) -> str:
+    """What is wrong with a text that is no TOML."""
+    if isinstance(problem, UnicodeDecodeError):
+        return "not UTF-8 text"
+    known = isinstance(problem, tomllib.TOMLDecodeError)
+    return escape_controls(str(problem)) if known else "a number has too many digits"
+
+
 def _offered() -> list[Field[Any]]:
     return [field for field in fields(ReleaseOptions) if field.metadata["cli"] != "none"]
 
@@ -189,9 +207,10 @@ def _check(found: Mapping[str, Any]) -> None:
     known = make_schema()["properties"]
     for name, value in found.items():
         if name not in known:
-            shown = escape_controls(name)
+            short = name[:LONGEST_NAME]
             raise UsageError(
-                f"The request has a key {shown!r} that no release knows.{_suggest(name, known)}"
+                f"The request has a key {escape_controls(short)!r} that no release knows."
+                + _suggest(short, known)
             )
         if not _fits(value, known[name]):
             raise ArgumentError(name, f"be {_describe(known[name])} in a request file", value)
@@ -209,6 +228,8 @@ def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
         return any(_fits(value, one) for one in schema["anyOf"])
     kind = schema["type"]
     if isinstance(value, bool) != (kind == "boolean") or not isinstance(value, TYPES[kind]):
+        return False
+    if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
         return False
     if kind == "array":
         return all(_fits(item, schema["items"]) for item in value)

@@ -13,7 +13,7 @@ import numpy as np
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
 from tallyveil.tables.arrow_rebuild import rebuild_table
-from tallyveil.tables.arrow_sizes import arrow_size, page_sizes
+from tallyveil.tables.arrow_sizes import measure_arrow, page_sizes
 from tallyveil.tables.arrow_values import (
     find_nulls,
     hash_column,
@@ -97,7 +97,7 @@ def read_released_arrow(
         if kind == "parquet":
             read, schema, size = _open_parquet(content, counts, labels)
         else:
-            size = arrow_size(content)
+            _, size = measure_arrow(content)
             reader = pa.ipc.open_file(
                 pa.BufferReader(content),
                 options=pa.ipc.IpcReadOptions(

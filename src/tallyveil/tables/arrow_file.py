@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,6 +23,7 @@ from tallyveil.tables.arrow import (
     require_size,
     require_whole,
 )
+from tallyveil.tables.arrow_sizes import measure_arrow
 from tallyveil.tables.arrow_values import import_pyarrow, make_empty, measure_width
 from tallyveil.tables.arrow_write import bound_file, choose_rows, write_pieces
 from tallyveil.tables.base import BATCH_ROWS, CountArray, Table
@@ -30,6 +32,9 @@ from tallyveil.tables.identity import FileIdentity
 from tallyveil.tables.streamed import FileTable
 
 __all__ = ["ArrowFile", "is_plain", "open_arrow", "open_released_parquet"]
+
+UNPACKED_LEAST, UNPACKED_EACH = 300 << 20, 20
+"""Bytes that a file may take in memory at once, and how many more for each of its own."""
 
 WINDOW = 1 << 12
 BUFFER = 1 << 20
@@ -54,15 +59,28 @@ def open_arrow(path: Path, kind: str) -> Table:
                 rows, schema = file.metadata.num_rows, file.schema_arrow
         else:
             with pa.memory_map(str(path)) as source:
-                reader = pa.ipc.open_file(source)
-                schema = reader.schema
-                sizes = (reader.get_batch(at).num_rows for at in range(reader.num_record_batches))
-                rows = sum(sizes)
-    except (pa.ArrowException, OSError):
+                schema = pa.ipc.open_file(source).schema
+            with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+                rows, size = measure_arrow(content)
+            _require_likely(size, path)
+    except (pa.ArrowException, OSError, ValueError) as problem:
+        if isinstance(problem, TableError):
+            raise
         return read_arrow(path, kind)  # an old format, or words about what is wrong
     if rows <= BATCH_ROWS or not all(map(is_plain, schema.types)):
+        coded = sum(map(pa.types.is_dictionary, schema.types))
+        _require_likely(rows * (8 * len(schema.names) - 4 * coded), path)
         return read_arrow(path, kind)
     return ArrowFile(identity, schema, tuple(schema.names), kind, rows)
+
+
+def _require_likely(size: int, path: Path) -> None:
+    """Refuse a file that would fill the memory with far more than it seems to hold."""
+    if size > UNPACKED_LEAST + UNPACKED_EACH * path.stat().st_size:
+        raise TableError(
+            "The file unpacks to far more than a file of that size should hold. If that is right, "
+            "write it as Parquet without categories and lists: that is read in batches."
+        )
 
 
 def open_released_parquet(path: Path, counts: Sequence[str]) -> Table:

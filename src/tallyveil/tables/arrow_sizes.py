@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from mmap import mmap
 
-__all__ = ["arrow_size", "page_sizes"]
+__all__ = ["measure_arrow", "page_sizes"]
 
 DEEPEST = 16
 MAGIC = b"ARROW1"
@@ -100,21 +101,24 @@ def _signed(content: Sequence[int], at: int) -> tuple[int, int]:
     return at, (value >> 1) ^ -(value & 1)
 
 
-def arrow_size(content: bytes) -> int:
-    """How many bytes the batches of a Feather (Arrow IPC) file unpack to, dictionaries too."""
+def measure_arrow(content: bytes | mmap) -> tuple[int, int]:
+    """Rows of a Feather (Arrow IPC) file, and bytes its batches and dictionaries unpack to."""
     try:
-        if not (content.startswith(MAGIC) and content.endswith(MAGIC)):
+        if content[: len(MAGIC)] != MAGIC or content[-len(MAGIC) :] != MAGIC:
             raise ValueError("not an Arrow file")
         (length,) = struct.unpack_from("<i", content, len(content) - 10)
         footer = _Flat(content, len(content) - 10 - length)
-        blocks = [*footer.structs(2, 24), *footer.structs(3, 24)]
-        return sum(_batch_size(content, *struct.unpack_from("<qi4xq", content, b)) for b in blocks)
+        words, batches = (
+            [_measure_batch(content, *struct.unpack_from("<qi4xq", content, at)) for at in blocks]
+            for blocks in (footer.structs(2, 24), footer.structs(3, 24))
+        )
+        return sum(rows for rows, _ in batches), sum(size for _, size in words + batches)
     except struct.error:
         raise ValueError("a header points outside the file") from None
 
 
-def _batch_size(content: bytes, offset: int, head: int, body: int) -> int:
-    """What one batch unpacks to: its buffers, and a byte for every row."""
+def _measure_batch(content: bytes | mmap, offset: int, head: int, body: int) -> tuple[int, int]:
+    """Rows of one batch, and what it unpacks to: its buffers, and a byte for every row."""
     if offset < 0 or head < 8 or body < 0 or offset + head + body > len(content):
         raise ValueError("a batch lies outside the file")
     message = _Flat(content, offset + 8)  # after the mark and the length
@@ -132,13 +136,13 @@ def _batch_size(content: bytes, offset: int, head: int, body: int) -> int:
             (declared,) = struct.unpack_from("<q", content, offset + head + start)
             length = declared if declared >= 0 else length
         total += length
-    return total
+    return max(rows, 0), total
 
 
 class _Flat:
     """A FlatBuffers table: where its fields are, by number."""
 
-    def __init__(self, content: bytes, at: int, *, root: bool = True) -> None:
+    def __init__(self, content: bytes | mmap, at: int, *, root: bool = True) -> None:
         self.content = content
         self.at = at + struct.unpack_from("<I", content, at)[0] if root else at
         self.fields = self.at - struct.unpack_from("<i", content, self.at)[0]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -47,9 +49,13 @@ class CellsTable(Table):
         """Give the rows `start` to `stop`; cells are shared, not copied."""
         return replace(self, columns=tuple(column[start:stop] for column in self.columns))
 
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: at for at, name in enumerate(self.names)}
+
     def cells(self, name: str) -> Cells:
         """Give the cells of a column; one that must not be read is a `TableError`."""
-        column = self.columns[self.names.index(name)]
+        column = self.columns[self._places[name]]
         for row, cell in enumerate(column, start=1):
             if isinstance(cell, Unreadable):
                 raise TableError(f"Row {row} of column {name!r} holds {cell.what}. {cell.hint}")
@@ -72,15 +78,15 @@ class CellsTable(Table):
 
     def type_of(self, name: str) -> str:
         """Give the Frictionless type that every cell fits."""
-        filled = [cell for cell in self.columns[self.names.index(name)] if cell is not None]
+        filled = [cell for cell in self.columns[self._places[name]] if cell is not None]
         kinds = {type(cell) for cell in filled}
         if not kinds or Unreadable in kinds:
             return "string"
         if kinds <= {bool}:
             return "boolean"
         if kinds <= {int, float}:
-            whole = all(cell == int(cell) for cell in filled if np.isfinite(cell))
-            return "integer" if whole and all(map(np.isfinite, filled)) else "number"
+            whole = all(cell == int(cell) for cell in filled if math.isfinite(cell))
+            return "integer" if whole and all(map(math.isfinite, filled)) else "number"
         if kinds <= {date, datetime}:
             return "date" if all(_is_day(cell) for cell in filled) else "datetime"
         return "string"
@@ -133,7 +139,7 @@ def _write_plain(cell: Any) -> str:
         return ""
     if isinstance(cell, bool):
         return str(cell).lower()
-    if isinstance(cell, float) and np.isfinite(cell) and cell == int(cell):
+    if isinstance(cell, float) and math.isfinite(cell) and cell == int(cell):
         return str(int(cell))
     if isinstance(cell, datetime):
         return cell.date().isoformat() if _is_day(cell) else cell.isoformat(sep=" ")

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -70,9 +71,13 @@ class DelimitedTable(Table):
         """Encode the cells of a column."""
         return encode_text(self.labels(name))
 
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: at for at, name in enumerate(self.names)}
+
     def labels(self, name: str) -> tuple[str, ...]:
         """Give the cells of a column."""
-        return self.columns[self.names.index(name)]
+        return self.columns[self._places[name]]
 
     def type_of(self, name: str) -> str:
         """Give the Frictionless type of a column."""
@@ -235,7 +240,7 @@ def infer_type(values: Sequence[str]) -> str:
     >>> infer_type(["1", "20"]), infer_type(["1.5", "2"]), infer_type(["01", "02"])
     ('integer', 'number', 'string')
     """
-    filled = [value for value in values if value]
+    filled = list(set(values) - {""})
     if not filled:
         return "string"
     if all(INTEGER.fullmatch(value) for value in filled):

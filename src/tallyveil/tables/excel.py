@@ -8,17 +8,28 @@ of values; no style, author, comment, hidden sheet or name of the one that came 
 from __future__ import annotations
 
 import io
-import warnings
 import zipfile
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from tallyveil.errors import MissingExtraError, TableError
+from tallyveil.errors import TableError
 from tallyveil.tables.cells import CellsTable, Unreadable
+from tallyveil.tables.excel_book import (
+    Book,
+    Sheet,
+    bound_tags,
+    count_word,
+    guard,
+    has_too_much,
+    import_openpyxl,
+)
 from tallyveil.tables.form import Form
+from tallyveil.untrusted import read_file
 
 __all__ = ["ExcelTable", "build_excel", "read_excel", "read_released_excel"]
 
@@ -28,11 +39,8 @@ SHEET = "data"
 MOST_ROWS, MOST_COLUMNS = 2**20, 2**14
 """What a sheet can hold, its header included."""
 
-MOST_UNPACKED = 2**31
-"""Bytes that the publisher's own workbook may unpack to."""
-
-LARGEST_UNPACKED, UNPACKED_EACH = 48 * 2**20, 40
-"""Bytes that somebody else's workbook may unpack to, and how many more for each of its own."""
+EMPTY_LEAST, EMPTY_EACH = 4_000_000, 4
+"""Cells of a sheet that may be empty, and how many more for each that is filled."""
 
 PARTS = {
     "[Content_Types].xml",
@@ -53,8 +61,6 @@ NO_DATES = (
     '<cp:coreProperties xmlns:cp="http://schemas.openxmlformats.org/package/2006/metadata/'
     'core-properties"/>'
 )
-FORMULA = Unreadable("a formula", "Save the sheet with values in place of formulas first.")
-ERROR = Unreadable("an Excel error", "Correct it, or leave the column out with --drop.")
 OLD = b"\xd0\xcf\x11\xe0"
 
 
@@ -67,7 +73,7 @@ class ExcelTable(CellsTable):
 
     def to_bytes(self) -> bytes:
         """Write a workbook with one sheet of values, the same bytes for the same table."""
-        openpyxl = _import_openpyxl()
+        openpyxl = import_openpyxl()
         from openpyxl.cell import WriteOnlyCell
 
         if self.rows >= MOST_ROWS or len(self.names) > MOST_COLUMNS:
@@ -101,121 +107,102 @@ def build_excel(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> Excel
 
 def read_excel(source: Path | bytes, form: Form) -> ExcelTable:
     """Read one sheet of a workbook: the one that is named, or the only one."""
-    openpyxl = _import_openpyxl()
-    raw = source if isinstance(source, bytes) else source.read_bytes()
+    raw = source if isinstance(source, bytes) else read_file(source)
     if raw.startswith(OLD):
         raise TableError(
             "The file is an old Excel workbook, or one with a password. Save it as .xlsx without "
             "a password first."
         )
-    book = _open(openpyxl, raw, MOST_UNPACKED)
-    return _read_sheet(_choose_sheet(book, form.sheet), form)
+    with guard(), zipfile.ZipFile(io.BytesIO(raw)) as parts:
+        if has_too_much(parts, bound_tags(len(raw))):
+            raise TableError(
+                "The workbook unpacks to far more than a table should hold. If that is right, save "
+                "the sheet as CSV first."
+            )
+        book = Book(raw)
+        return _read_sheet(book.read_sheet(book.choose_sheet(form.sheet)), form)
 
 
-def read_released_excel(content: bytes, rows: int) -> ExcelTable:
+def read_released_excel(content: bytes, rows: int, *, large: bool = False) -> ExcelTable:
     """Read a workbook of so many rows that somebody else released, with the parts we write."""
-    openpyxl = _import_openpyxl()
-    most = LARGEST_UNPACKED + UNPACKED_EACH * len(content)
-    book = _open(openpyxl, content, most, PARTS, rows + 1)
-    if book.sheetnames != [SHEET]:
-        raise TableError("A released workbook has one sheet.")
-    table = _read_sheet(book[SHEET], Form())
+    most = bound_tags(len(content), released=True)
+    with guard(), zipfile.ZipFile(io.BytesIO(content)) as parts:
+        names = parts.namelist()
+        if not (set(names) <= PARTS and len(set(names)) == len(names)):
+            raise TableError("The released workbook has parts that a release never has.")
+        if not large and has_too_much(parts, most):
+            raise TableError("The data unpack to far more than a file of that size should hold.")
+        if any(b"<!" in parts.read(name) for name in names if name != DATA):
+            raise TableError("The released workbook declares something of its own.")
+        if count_word(parts, DATA, b"<row") != rows + 1 or count_word(parts, DATA, b"<!"):
+            raise TableError("The released workbook has other than the stated rows.")
+        if parts.read(CORE) != NO_DATES.encode():
+            raise TableError("The released workbook says more of itself than a release does.")
+        book = Book(content)
+        if list(book.sheets) != [SHEET]:
+            raise TableError("A released workbook has one sheet.")
+        table = _read_sheet(book.read_sheet(SHEET), Form())
     for name in table.names:
         table.cells(name)  # a formula or an error is no released value
     return table
 
 
-def _open(
-    openpyxl: Any, raw: bytes, most: int, parts: set[str] | None = None, rows: int = 0
-) -> Any:
-    """Open a workbook after its parts were measured."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(raw)) as packed:
-            names = packed.namelist()
-            if sum(part.file_size for part in packed.infolist()) > most:
-                raise TableError("The workbook unpacks to far more than a table should hold.")
-            if parts is not None and not (set(names) <= parts and len(set(names)) == len(names)):
-                raise TableError("The released workbook has parts that a release never has.")
-            if parts is not None and any(b"<!" in packed.read(name) for name in names):
-                raise TableError("The released workbook declares something of its own.")
-            if parts is not None and packed.read(DATA).count(b"<row") != rows:
-                raise TableError("The released workbook has other than the stated rows.")
-            if parts is not None and packed.read(CORE) != NO_DATES.encode():
-                raise TableError("The released workbook says more of itself than a release does.")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about styles and extensions, which are left behind
-            return openpyxl.load_workbook(io.BytesIO(raw))
-    except TableError:
-        raise
-    except Exception as problem:  # openpyxl raises whatever a broken part leads to
-        raise TableError(
-            "The file cannot be read as an Excel workbook: it is damaged or cut short."
-        ) from problem
-
-
-def _choose_sheet(book: Any, wanted: str | None) -> Any:
-    known = ", ".join(
-        repr(sheet.title) + ("" if sheet.sheet_state == "visible" else " (hidden)")
-        for sheet in book.worksheets
-    )
-    if wanted is None:
-        if len(book.worksheets) == 1:
-            return book.worksheets[0]
-        raise TableError(f"The workbook has several sheets: {known}. Name one with --sheet.")
-    for sheet in book.worksheets:
-        if sheet.title == wanted:
-            return sheet
-    raise TableError(f"There is no sheet {wanted!r}. The sheets are: {known}.")
-
-
-def _read_sheet(sheet: Any, form: Form) -> ExcelTable:
+def _read_sheet(sheet: Sheet, form: Form) -> ExcelTable:
     """Read a sheet as a table: its first row that holds anything is the header."""
-    rows = [[_read_cell(cell) for cell in row] for row in sheet.iter_rows()]
-    first = form.skip_rows
-    while first < len(rows) and all(cell is None for cell in rows[first]):
-        first += 1
-    if first >= len(rows):
+    found = [row for row in sheet.rows if row[0] > form.skip_rows]
+    if not found:
         raise TableError("The table is empty: the sheet holds no header and no rows.")
+    first = found[0][0] - 1
     _require_shown(sheet, first)
-    kept = [row for row in rows[first:] if not _is_comment(row, form.comment)]
-    while kept and all(cell is None for cell in kept[-1]):
-        kept.pop()
-    kept = kept[: len(kept) - form.skip_footer] if form.skip_footer else kept
-    filled = [at for at in range(len(kept[0])) if any(row[at] is not None for row in kept)]
-    kept = [[row[at] for at in filled] for row in kept]
+    comments = {at for at, _, values in found if _is_comment(values, form.comment)}
+    found = [row for row in found if row[0] not in comments]
+    last = found[-1][0] if found else 0
+    numbers = [at for at in range(first + 1, last + 1) if at not in comments]
+    numbers = numbers[: len(numbers) - form.skip_footer] if form.skip_footer else numbers
+    found = found[: bisect_right(found, numbers[-1], key=itemgetter(0))] if numbers else []
+    if not found:
+        raise TableError("The table is empty: every row is left out by skipping and comments.")
+    filled = tuple(sorted(set().union(*{columns for _, columns, _ in found})))
+    cells = sum(len(columns) for _, columns, _ in found)
+    if len(numbers) * len(filled) > EMPTY_LEAST + EMPTY_EACH * cells:
+        raise TableError(
+            "Almost all cells between the first and the last of the sheet are empty. Delete what "
+            "stands far from the table."
+        )
+    by_number = {at: (columns, values) for at, columns, values in found}
+    kept = [_fill(*by_number.get(at, ((), ())), filled) for at in numbers]
     _ask_about_titles(kept, first)
-    names = [_name_column(cell, at) for at, cell in zip(filled, kept[0], strict=True)]
-    repeated = next((name for name in names if names.count(name) > 1), None)
+    names = [_name_column(cell, at - 1) for at, cell in zip(filled, kept[0], strict=True)]
+    repeated = next((name for name, times in Counter(names).items() if times > 1), None)
     if repeated is not None:
         raise TableError(f"The header names the column {repeated!r} more than once.")
     columns = list(zip(*kept[1:], strict=True)) or [()] * len(names)
     return build_excel(names, columns)
 
 
-def _read_cell(cell: Any) -> Any:
-    """Read the value of a cell; what is no plain value is marked."""
-    if cell.data_type == "f":
-        return FORMULA
-    if cell.data_type == "e":
-        return ERROR
-    value = cell.value
-    if value is None or (isinstance(value, str) and not value):
-        return None
-    known = (bool, int, float, str, date, datetime, time, timedelta)
-    return value if isinstance(value, known) else str(value)
+def _fill(
+    columns: tuple[int, ...], values: tuple[Any, ...], wanted: tuple[int, ...]
+) -> tuple[Any, ...]:
+    """Give the values of a row in the wanted columns, None where it has none."""
+    if columns == wanted:
+        return values
+    known = dict(zip(columns, values, strict=True))
+    return tuple(map(known.get, wanted))
 
 
-def _require_shown(sheet: Any, first: int) -> None:
+def _require_shown(sheet: Sheet, first: int) -> None:
     """Refuse merged cells, and what is hidden in the part of the sheet that holds the table."""
-    for merged in sheet.merged_cells.ranges:
-        if merged.max_row > first:
+    from openpyxl.utils import range_boundaries
+
+    for merged in sheet.merged:
+        if range_boundaries(merged)[3] > first:
             raise TableError(
-                f"The cells {merged.coord} of the sheet are merged, so it is not plain what each "
+                f"The cells {merged} of the sheet are merged, so it is not plain what each "
                 "of them holds. Take the merge apart and fill every cell; if it is a title, leave "
                 "it out with --skip-rows."
             )
-    rows = [at for at, row in sheet.row_dimensions.items() if row.hidden and at > first]
-    columns = [name for name, column in sheet.column_dimensions.items() if column.hidden]
+    rows = [at for at in sheet.hidden_rows if at > first]
+    columns = sheet.hidden_columns
     if rows or columns:
         what = f"Row {rows[0]}" if rows else f"Column {columns[0]}"
         raise TableError(
@@ -279,11 +266,3 @@ def _write_again(content: bytes) -> bytes:
             part = NO_DATES.encode() if name == CORE else old.read(name)
             new.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), part, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
-
-
-def _import_openpyxl() -> Any:
-    try:
-        import openpyxl
-    except ImportError as missing:
-        raise MissingExtraError("openpyxl", "excel") from missing
-    return openpyxl

@@ -1,24 +1,77 @@
-"""Text files that are compressed: gzip with the standard library, Zstandard with pyarrow."""
+"""Text files that are compressed: gzip with the standard library, Zstandard with pyarrow.
+
+A small file can unpack to anything, so every file is unpacked piece by piece and only as far as
+its own size makes it likely. Honest tables unpack to 3 to 30 times their size, and their rows take
+3 bytes and more.
+"""
 
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, NamedTuple
 
 from tallyveil.errors import TableError
 from tallyveil.tables.arrow_values import import_pyarrow
+from tallyveil.tables.text_column import TextColumn
 from tallyveil.tables.wrapped import WrappedTable
+from tallyveil.untrusted import open_file
 
-__all__ = ["PACKINGS", "PackedTable", "split_packing", "unpack"]
+__all__ = [
+    "ANY_SIZE",
+    "PACKINGS",
+    "PackedTable",
+    "Room",
+    "UnpackedError",
+    "bound_packed",
+    "open_packed",
+    "open_unpacked",
+    "pack",
+    "split_packing",
+    "unpack",
+]
 
 PACKINGS = {".gz": "gzip", ".zst": "zstd"}
 """The ending of each way of packing that is read and written."""
 
-MOST_UNPACKED = 2**34
-"""Bytes that the publisher's own file may unpack to."""
+SMALL = 10 * 2**20
+"""Files of at most so many bytes take little time, whatever they hold."""
+
+PIECE = 1 << 20
+MARKS = (b",", b"\t", b";", b"|")
+DAMAGE = (OSError, EOFError, zlib.error)
+
+
+class Room(NamedTuple):
+    """How much a file may unpack to: bytes, lines, and marks between cells."""
+
+    size: int = 2**62
+    lines: int = 2**62
+    marks: int | None = None
+
+    @classmethod
+    def for_blocks(cls, size: int) -> Room:
+        """For a packed file of so many bytes that is read block by block."""
+        return cls(64 * 2**20 + 20 * size, 6_000_000 + size // 2)
+
+    @classmethod
+    def for_whole(cls, size: int) -> Room:
+        """For one that is read as a whole, such as text with quotation marks."""
+        more = max(0, size - SMALL)
+        return cls(40 * 2**20 + 5 * more, 4_000_000 + more, 4_000_000 + more)
+
+
+ANY_SIZE = Room()
+
+
+class UnpackedError(TableError):
+    """Said of a file that unpacks to more than its size makes likely."""
+
+    def __init__(self) -> None:
+        super().__init__("The file unpacks to far more than a file of that size should hold.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +96,11 @@ class PackedTable(WrappedTable):
     def largest_size(self) -> int:
         """Give more bytes than the compressed file takes, whatever it holds."""
         self.to_bytes()  # what cannot be packed fails now
-        content = len(self.inner.to_bytes())
-        return content + content // 1000 + 4096
+        return bound_packed(len(self.inner.to_bytes()))
+
+    def text(self, name: str) -> TextColumn | None:
+        """Give a column of text as bytes."""
+        return self.inner.text(name)
 
 
 def split_packing(path: Path) -> tuple[str, str]:
@@ -61,41 +117,104 @@ def split_packing(path: Path) -> tuple[str, str]:
 
 def pack(content: bytes, packing: str) -> bytes:
     """Compress bytes; the result holds no name and no time."""
-    if packing == ".gz":
-        return gzip.compress(content, compresslevel=6, mtime=0)
-    pa = import_pyarrow()
-    sink = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(sink, "zstd") as stream:
+    buffer = io.BytesIO()
+    with open_packed(buffer, packing) as stream:
         stream.write(content)
-    return bytes(sink.getvalue())
+    return buffer.getvalue()
 
 
-def unpack(content: bytes, packing: str, most: int = MOST_UNPACKED) -> bytes:
-    """Decompress bytes; a `TableError` if they are damaged or give more than `most`."""
-    try:
-        found = _unpack_gzip(content, most) if packing == ".gz" else _unpack_zstd(content, most)
-    except (OSError, EOFError, zlib.error) as problem:
-        raise TableError(
-            f"The file cannot be unpacked as {PACKINGS[packing]}: it is damaged or cut short."
-        ) from problem
-    if len(found) > most:
-        raise TableError("The file unpacks to far more than a file of that size should hold.")
-    return found
+def bound_packed(size: int) -> int:
+    """Bound the compressed size of so many bytes, whatever they are."""
+    return size + size // 1000 + 4096
 
 
-def _unpack_gzip(content: bytes, most: int) -> bytes:
-    parts, size, rest = [], 0, content
-    while rest and size <= most:
-        stream = zlib.decompressobj(wbits=31)
-        parts.append(stream.decompress(rest, most + 1 - size))
-        size += len(parts[-1])
-        if not stream.eof and size <= most:
-            raise EOFError("the file ends too early")
-        rest = stream.unused_data
-    return b"".join(parts)
+def open_packed(file: IO[bytes], packing: str) -> IO[bytes]:
+    """Give a stream that compresses into an open file, which stays open."""
+    raw: Any = _Deflated(file) if packing == ".gz" else _make_zstd(file)
+    return raw  # type: ignore[no-any-return]
 
 
-def _unpack_zstd(content: bytes, most: int) -> bytes:
+def open_unpacked(source: Path | bytes, packing: str, room: Room) -> io.BufferedReader:
+    """Open what a file unpacks to; a `TableError` if it is damaged or gives too much."""
+    pa = import_pyarrow() if packing == ".zst" else None
+    raw: Any = io.BytesIO(source) if isinstance(source, bytes) else open_file(source)
+    if pa is None:
+        stream: Any = gzip.GzipFile(fileobj=raw)
+    else:
+        stream = pa.CompressedInputStream(pa.PythonFile(raw, "r"), "zstd")
+    return io.BufferedReader(_Unpacked(stream, raw, packing, room), PIECE)
+
+
+def unpack(content: bytes, packing: str, room: Room = ANY_SIZE) -> bytes:
+    """Decompress bytes; a `TableError` if they are damaged or give too much."""
+    with open_unpacked(content, packing, room) as stream:
+        return stream.read()
+
+
+class _Unpacked(io.RawIOBase):
+    """What a stream gives, up to a bound."""
+
+    def __init__(self, stream: Any, raw: IO[bytes], packing: str, room: Room) -> None:
+        self.stream, self.raw, self.packing, self.room = stream, raw, packing, room
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            part = self.stream.read(min(len(buffer), PIECE))
+        except DAMAGE as problem:
+            raise TableError(
+                f"The file cannot be unpacked as {PACKINGS[self.packing]}: it is damaged or cut "
+                "short."
+            ) from problem
+        size, lines, marks = self.room
+        if marks is not None:
+            marks -= sum(map(part.count, MARKS))
+        self.room = Room(size - len(part), lines - part.count(b"\n"), marks)
+        if min(self.room.size, self.room.lines, self.room.marks or 0) < 0:
+            raise UnpackedError
+        buffer[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        self.raw.close()
+        super().close()
+
+
+class _Deflated(io.RawIOBase):
+    """Compresses with gzip, without a name and a time."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file, self.packer = file, zlib.compressobj(6, zlib.DEFLATED, 31)
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        self.file.write(self.packer.compress(content))
+        return len(content)
+
+    def close(self) -> None:
+        if not self.closed:
+            self.file.write(self.packer.flush())
+        super().close()
+
+
+def _make_zstd(file: IO[bytes]) -> Any:
     pa = import_pyarrow()
-    with pa.CompressedInputStream(pa.BufferReader(content), "zstd") as stream:
-        return bytes(stream.read(most + 1))
+    return pa.CompressedOutputStream(pa.PythonFile(_Kept(file), "w"), "zstd")
+
+
+class _Kept(io.RawIOBase):
+    """An open file that stays open when its user closes it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        self.file.write(content)
+        return len(content)

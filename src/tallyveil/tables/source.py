@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 import unicodedata
-import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from tallyveil.errors import TableError, UsageError
 from tallyveil.tables.array import wrap_array
@@ -17,9 +15,19 @@ from tallyveil.tables.base import Table
 from tallyveil.tables.databases import is_database, read_database
 from tallyveil.tables.delimited import DelimitedTable, read_delimited
 from tallyveil.tables.form import Form
-from tallyveil.tables.packed import PACKINGS, PackedTable, split_packing, unpack
+from tallyveil.tables.packed import (
+    ANY_SIZE,
+    PACKINGS,
+    PackedTable,
+    Room,
+    UnpackedError,
+    open_unpacked,
+    split_packing,
+    unpack,
+)
 from tallyveil.tables.plain import open_plain
 from tallyveil.tables.text import (
+    START,
     ask_about_lines,
     find_encoding,
     has_title,
@@ -29,6 +37,9 @@ from tallyveil.tables.text import (
 from tallyveil.untrusted import read_file, remove_invisible
 
 __all__ = ["read_published", "read_released", "read_table", "require_own_names"]
+
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
 
 TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt")
 PARQUET_ENDINGS = (".parquet", ".pq")
@@ -55,9 +66,6 @@ BEGINNINGS = (
     (b"\x28\xb5\x2f\xfd", ".csv.zst", "packed with Zstandard"),
 )
 """How files begin that are not text, the ending they should have, and what they are."""
-
-UNPACKED_LEAST, UNPACKED_EACH = 32 * 2**20, 20
-"""Bytes that somebody else's text may unpack to, and how many more for each of its own."""
 
 LONG_RELEASE = 2 << 20
 """Files of fewer bytes are read as a whole."""
@@ -114,17 +122,19 @@ def read_released(
     rows: int,
     counts: Sequence[str],
     labels: Sequence[str],
+    large: bool = False,
 ) -> Table:
     """Read a table of so many rows that somebody else released, or only the columns named.
 
-    Nothing the file says of itself makes this cost much more than its size suggests.
+    Nothing the file says of itself makes this cost much more than its size suggests, unless it
+    may be `large`.
     """
     ending, packing = split_packing(path)
     if path.is_dir() and ending in PARQUET_ENDINGS:
         from tallyveil.tables.parts import open_parts
 
         return open_parts(path, counts)
-    opened = _open_released(path, ending if not packing else "", (delimiter, encoding), counts)
+    opened = _open_released(path, (delimiter, encoding), counts, large)
     if opened is not None and not labels:
         return opened
     content = read_file(path)
@@ -136,45 +146,30 @@ def read_released(
     if ending == ".xlsx" and not packing:
         from tallyveil.tables.excel import read_released_excel
 
-        return read_released_excel(content, rows)
+        return read_released_excel(content, rows, large=large)
     if ending in STATISTICS_ENDINGS and not packing:
         from tallyveil.tables.statistics import read_released_statistics
 
-        return read_released_statistics(path, ending, rows)
+        return read_released_statistics(path, ending, rows, large=large)
     if ending not in TEXT_ENDINGS:
         raise TableError(f"{path.name!r} is not a kind of table that is released.")
-    long = None
     if packing:
-        content = unpack(content, packing, UNPACKED_LEAST + UNPACKED_EACH * len(content))
-        long = None if labels else _open_unpacked(content, delimiter, encoding)
-    read = _parse(content, delimiter, Form(), encoding, rows) if long is None else long
+        content = unpack(content, packing, ANY_SIZE if large else Room.for_whole(len(content)))
+    read = _parse(content, delimiter, Form(), encoding, rows)
     return _wrap_text(read, packing)
 
 
-def _open_unpacked(content: bytes, delimiter: str, encoding: str) -> Table | None:
-    """Open unpacked text, if it is long and plain, from a file that goes with the table."""
-    if len(content) < LONG_RELEASE:
-        return None
-    with tempfile.NamedTemporaryFile(delete=False) as file:
-        file.write(content)
-    path = Path(file.name)
-    table = open_plain(path, delimiter, encoding)
-    if table is None:
-        path.unlink()
-    else:
-        weakref.finalize(table, path.unlink, missing_ok=True)
-    return table
-
-
 def _open_released(
-    path: Path, ending: str, written: tuple[str, str], counts: Sequence[str]
+    path: Path, written: tuple[str, str], counts: Sequence[str], large: bool
 ) -> Table | None:
     """Open a long file to be read in batches; None where it is read as a whole."""
-    if not path.is_file() or path.stat().st_size < LONG_RELEASE:
+    if not path.is_file():
         return None
-    if ending in TEXT_ENDINGS:
-        return open_plain(path, *written)
-    if ending not in PARQUET_ENDINGS:
+    size = path.stat().st_size
+    ending, packing = split_packing(path)
+    if ending in TEXT_ENDINGS and (packing or size >= LONG_RELEASE):
+        return open_plain(path, *written, packing, ANY_SIZE if large else Room.for_blocks(size))
+    if ending not in PARQUET_ENDINGS or packing or size < LONG_RELEASE:
         return None
     from tallyveil.tables.arrow_file import open_released_parquet
 
@@ -274,32 +269,46 @@ def _read_kind(source: Path | bytes, ending: str, packing: str, form: Form) -> T
 def _read_text(source: Path | bytes, ending: str, packing: str, form: Form) -> Table:
     """Read a text file; what seems to be a title or a footnote is asked about."""
     mark = form.delimiter or ("\t" if ending in TAB_ENDINGS else ",")
-    start = read_start(source)
-    if packing:
-        raw = source if isinstance(source, bytes) else source.read_bytes()
-        source = unpack(raw, packing)
-        start = read_start(source)
+    size = len(source) if isinstance(source, bytes) else source.stat().st_size
+    start = _read_text_start(source, packing)
     encoding = find_encoding(start, form.encoding)
-    is_plain = form.is_plain and not isinstance(source, bytes)
     if has_title(start, form, encoding, mark):
         asked = ask_about_lines(start, form, encoding, mark)
         if asked:
             raise TableError(asked.strip())
+    if form.is_plain and isinstance(source, Path):
+        opened = _ask_to_unpack(open_plain, source, mark, encoding, packing, Room.for_blocks(size))
+        if opened is not None:
+            return opened
+    raw = source if isinstance(source, bytes) else read_file(source)
+    if packing:
+        raw = _ask_to_unpack(unpack, raw, packing, Room.for_whole(size))
     try:
-        if is_plain and isinstance(source, Path):
-            opened = open_plain(source, mark, encoding)
-            if opened is not None:
-                return opened
-        if is_plain and encoding == "utf-8":
-            return read_delimited(source, mark, encoding)
-        raw = source if isinstance(source, bytes) else source.read_bytes()
+        if form.is_plain and encoding == "utf-8":
+            return _wrap_text(read_delimited(raw, mark, encoding), packing)
         return _wrap_text(_parse(raw, mark, form, encoding), packing)
     except TableError as problem:
-        raw = source if isinstance(source, bytes) else source.read_bytes()
         asked = ask_about_lines(raw, form, encoding, mark)
         if not asked:
             raise
         raise TableError(f"{problem}{asked}") from None
+
+
+def _ask_to_unpack(
+    read: Callable[Given, Found], *arguments: Given.args, **named: Given.kwargs
+) -> Found:
+    """Read a packed file of the publisher, who may also unpack it first."""
+    try:
+        return read(*arguments, **named)
+    except UnpackedError as problem:
+        raise TableError(f"{problem} If that is right, unpack it first.") from None
+
+
+def _read_text_start(source: Path | bytes, packing: str) -> bytes:
+    if not packing:
+        return read_start(source)
+    with open_unpacked(source, packing, ANY_SIZE) as stream:
+        return stream.read(START)
 
 
 def _parse(

@@ -7,6 +7,7 @@ said that they are public.
 from __future__ import annotations
 
 import re
+import struct
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 
 from tallyveil.errors import MissingExtraError, TableError
 from tallyveil.tables.cells import CellsTable
+from tallyveil.untrusted import read_file
 
 __all__ = [
     "StatisticsTable",
@@ -40,6 +42,16 @@ TIMES = {
     "xpt": (re.compile(rb"\d{2}[A-Z]{3}\d{2}:\d{2}:\d{2}:\d{2}"), b"01JAN80:00:00:00"),
 }
 """Where each format says when it was written, and what stands there instead."""
+
+MOST_CELLS = 2**40
+CELLS_LEAST = 4_000_000
+"""Cells that a file may always have; it may have one more for each of its bytes."""
+
+RELEASED_LEAST, RELEASED_BYTES = 1_000_000, 4
+"""The same for somebody else's file, and how many bytes every further cell must take."""
+
+NOTES = 10
+"""Which of the places in a Stata file's map is that of long texts."""
 
 XPT_HEADERS = 1 << 12
 """Only here does the transport format hold times; further on there are data."""
@@ -92,24 +104,67 @@ def build_statistics(
 
 def read_statistics(path: Path, ending: str) -> StatisticsTable:
     """Read a file of Stata, SPSS or SAS."""
-    return _read(path, ending)
+    most = CELLS_LEAST + path.stat().st_size
+    table = _read(path, ending, most)
+    if table is None:
+        raise TableError(
+            "The file unpacks to far more than a file of that size should hold. If that is right, "
+            "save it without compression, or as CSV, first."
+        )
+    return table
 
 
-def read_released_statistics(path: Path, ending: str, rows: int) -> StatisticsTable:
+def read_released_statistics(
+    path: Path, ending: str, rows: int, *, large: bool = False
+) -> StatisticsTable:
     """Read a file of so many rows that somebody else released."""
-    table = _read(path, ending, rows + 1)
+    most = MOST_CELLS if large else RELEASED_LEAST + path.stat().st_size // RELEASED_BYTES
+    table = _read(path, ending, most, rows)
+    if table is None:
+        raise TableError("The data unpack to far more than a file of that size should hold.")
     if table.rows != rows:
         raise TableError(f"The table has other than the stated {rows:,} rows.")
     return table
 
 
-def _read(path: Path, ending: str, most_rows: int = 0) -> StatisticsTable:
+def _read(path: Path, ending: str, most: int, rows: int | None = None) -> StatisticsTable | None:
+    """Read a file of at most so many cells, and of so many rows; None if it has more.
+
+    Text counts by the room that it takes in a row.
+    """
     library = _import_pyreadstat()
-    columns, _ = _call(library, path, ending, output_format="dict", row_limit=most_rows)
-    if not columns:
+    _, facts = _call(library, path, ending, metadataonly=True)
+    if not facts.column_names:
         raise TableError("The table is empty: the file holds no columns.")
+    widths = [int(wide) for wide in facts.variable_storage_width.values()]
+    if 0 in widths:  # text of any length, which many rows may share
+        longest = _find_longest_note(path)
+        widths = [wide or longest for wide in widths]
+    room = most // sum(max(1, wide // 8) for wide in widths)
+    if facts.number_rows is not None and facts.number_rows > room:
+        return None
+    limit = room + 1 if rows is None else min(rows, room) + 1
+    columns, _ = _call(library, path, ending, output_format="dict", row_limit=limit)
     kind = "sav" if ending == ".zsav" else ending.removeprefix(".")
-    return build_statistics(list(columns), [list(cells) for cells in columns.values()], kind)
+    table = build_statistics(list(columns), list(columns.values()), kind)
+    return None if table.rows > room else table
+
+
+def _find_longest_note(path: Path) -> int:
+    """How long the longest of the texts is that a Stata file keeps apart from its rows."""
+    content = read_file(path)
+    try:
+        order = "<" if b"<byteorder>LSF" in content[:100] else ">"
+        place = order + ("LQBI" if b"<release>117" not in content[:100] else "LLBI")
+        places = struct.unpack_from(order + "14Q", content, content.index(b"<map>") + len("<map>"))
+        at, longest = places[NOTES] + len("<strls>"), 0
+        while content[at : at + 3] == b"GSO":
+            *_, length = struct.unpack_from(place, content, at + 3)
+            longest = max(longest, length)
+            at += 3 + struct.calcsize(place) + length
+    except (ValueError, struct.error):
+        return len(content)
+    return longest
 
 
 def _call(library: Any, path: Path, ending: str, **options: Any) -> Any:

@@ -16,7 +16,14 @@ from pathlib import Path
 from tallyveil.errors import TableError
 from tallyveil.tables.form import Form
 
-__all__ = ["ask_about_lines", "find_encoding", "has_title", "normalize_text", "read_start"]
+__all__ = [
+    "START",
+    "ask_about_lines",
+    "find_encoding",
+    "has_title",
+    "normalize_text",
+    "read_start",
+]
 
 MARKS = (
     (b"\xff\xfe\x00\x00", "utf-32"),

@@ -1,201 +1,39 @@
-"""A small file that somebody else made cannot stop its reader: seconds, megabytes, a plain no.
+"""A release folder that somebody else made cannot stop its reader: seconds, megabytes, a plain no.
 
-Every case is a file or folder of at most 10 MB, given to the program as a recipient would give
-it. The program must end by itself with exit code 1 or 2, within 5 seconds of processor time and
-500 MB of memory, and say why in its own words.
+Every case is a folder whose files have at most 10 MB, given to every command that reads folders;
+see `test_hostile_mechanisms`.
 """
 
 import gzip
-import hashlib
+import importlib.util
 import io
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import zipfile
-from fractions import Fraction
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.proof import certificate as document
-from tallyveil.proof.exponent import Growth
-
-MOST_SECONDS, MOST_MEGABYTES, LARGEST_FILE = 5.0, 500, 10 * 2**20
-PROGRAM = [sys.executable, "-m", "tallyveil"]
-ROOM = 9_900_000  # bytes that a filled file has
-PROBE = """
-import json, os, sys
-pid = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ)
-_, status, used = os.wait4(pid, 0)
-seconds, memory = used.ru_utime + used.ru_stime, used.ru_maxrss // 1024
-print(json.dumps([os.waitstatus_to_exitcode(status), seconds, memory]))
-"""  # a small process starts the program, because memory is counted from before the start
-LIMITED = ["timeout", "--signal=KILL", "300"]  # a program that waits for ever fails its test
 
 
-def run_measured(*words):
-    """Exit code, processor seconds, megabytes and what was said."""
-    command = [sys.executable, "-S", "-c", PROBE, *LIMITED, *PROGRAM, *map(str, words)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    *said, last = done.stdout.strip().splitlines()
-    return *json.loads(last), "\n".join([*said, done.stderr])
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def require_cheap_refusal(*words):
-    code, seconds, megabytes, said = run_measured(*words)
-    assert code in (1, 2), said
-    assert seconds < MOST_SECONDS, f"{seconds:.1f} s"
-    assert megabytes < MOST_MEGABYTES, f"{megabytes} MB"
-    assert "Traceback" not in said
-    assert "unexpected" not in said
-
-
-# -- mechanism files and certificates --------------------------------------------------------
-
-
-def reseal(data, **claims):
-    claim = data["certificate"] | claims
-    if "epsilon" in claims:
-        growth = Growth.of(Fraction(claims["epsilon"]))
-        claim["growth"] = {"numerator": str(growth.numerator), "shift": growth.shift}
-    return document.canonical(data | {"certificate": document.seal(claim)})
-
-
-def geometric(upper, **claims):
-    data = tv.certify_geometric(tv.Query.count(9), 1).to_dict()
-    query = {**data["certificate"]["query"], "upper": upper}
-    neighbours = {"kind": "band", "size": upper + 1, "width": 1}
-    claims = {"query": query, "neighbours": neighbours, "shape": [upper + 1] * 2} | claims
-    return reseal(data, **claims)
-
-
-def lines_of_ones(size):
-    """Rows that total 2^62 in few bytes: all ones but the diagonal."""
-    row = ["1"] * size
-    return [" ".join([*row[:at], str(2**62 - size + 1), *row[at + 1 :]]) for at in range(size)]
-
-
-def dense(size, neighbours):
-    numbers = list(range(size))
-    query = {"kind": "custom", "inputs": numbers, "outputs": numbers, "neighbours": neighbours}
-    lines = lines_of_ones(size)
-    data = tv.certify(tv.geometric(tv.Query.count(3), 1)).to_dict() | {"weights": lines}
-    sha256 = hashlib.sha256("".join(line + "\n" for line in lines).encode()).hexdigest()
-    claims = {"query": query, "neighbours": neighbours, "shape": [size, size]}
-    return reseal(data, epsilon="700", weights_sha256=sha256, **claims)
-
-
-def explicit(size, pairs):
-    every = ([low, high] for low in range(size) for high in range(low + 1, size))
-    listed = list(islice(every, pairs))
-    return dense(size, {"kind": "explicit", "size": size, "pairs": listed})
-
-
-def ladder(size, levels, first="1"):
-    lines = lines_of_ones(size)
-    lines[0] = lines[0].replace("1", first, 1)
-    epsilons = [str(700 - at) for at in range(levels)]
-    query = tv.Query.count(size - 1).to_dict()
-    parts = {"query": query, "epsilons": epsilons, "weights": [lines] * levels}
-    return document.canonical({"format": document.LADDER_FORMAT, "version": 1, **parts})
-
-
-def weights_instead(lines):
-    data = tv.certify(tv.geometric(tv.Query.count(3), 1)).to_dict()
-    return document.canonical(data | {"weights": lines})
-
-
-def fill(part, start="", end=""):
-    return start + part * ((ROOM - len(start) - len(end)) // len(part)) + end
-
-
-def plain(matrix, query='{"kind": "count", "upper": 3}'):
-    head = f'{{"format": "tallyveil-mechanism", "version": 1, "name": "x", "query": {query}, '
-    return head + f'"epsilon": null, "delta": "0", "matrix": {matrix}}}'
-
-
-FILES = {
-    "a range of a hundred million.json": lambda: geometric(99_999_998),
-    "the widest range, a false claim.json": lambda: geometric(3_999_999, epsilon="1/10"),
-    "a wide band.json": lambda: dense(2000, {"kind": "band", "size": 2000, "width": 1998}),
-    "many pairs.json": lambda: explicit(1900, 42_000),
-    "many levels.json": lambda: ladder(400, 29),
-    "very many levels.json": lambda: ladder(30, 600),
-    "a large ladder.json": lambda: ladder(1900, 1, first="2"),
-    "a negative weight.json": lambda: ladder(5, 2, first="-1"),
-    "millions of rows.json": lambda: weights_instead(["1"] * 1_400_000),
-    "a row of millions.json": lambda: weights_instead([fill("1 ", end="1")] + ["1"] * 3),
-    "an epsilon of many digits.json": lambda: geometric(9, name="x" * 9).replace(
-        '"epsilon": "1"', f'"epsilon": "1.{"3" * 5000}"'
-    ),
-    "an epsilon with an exponent.json": lambda: geometric(9).replace(
-        '"epsilon": "1"', '"epsilon": "1e400000000"'
-    ),
-    "much noise.json": lambda: document.canonical(
-        tv.certify_noise(1).to_dict() | {"noise": {
-            "epsilon": "1", "near": fill("1 ", end="1"), "beyond": "1", "block": "1", "again": "1"}}
-    ),
-    "a long number.json": lambda: fill("9"),
-    "deep lists.json": lambda: fill("["),
-    "deep objects.json": lambda: fill('{"":'),
-    "many lists.json": lambda: fill("[],", "[", "[]]"),
-    "many objects.json": lambda: fill('{"":0},', "[", "{}]"),
-    "many numbers.json": lambda: fill("0,", '{"format": "tallyveil-ladder", "weights": [', "0]}"),
-    "indented numbers.json": lambda: fill(
-        "   0,\n", '{\n "format": "tallyveil-ladder",\n "weights": [\n', "   0]}\n"
-    ),
-    "quotes that never end.json": lambda: fill('\\"', '"'),
-    "a wide plain matrix.json": lambda: plain(fill("0,", "[[", "0]]")),
-    "a long plain matrix.json": lambda: plain(fill("0,", "[", "0]")),
-    "a plain matrix of a huge query.json": lambda: plain(
-        "[[1]]", '{"kind": "count", "upper": 3999999}'
-    ),
-    "fine categories.json": lambda: plain(
-        "[[1]]", '{"kind": "count", "upper": 3, "categories": 1e-300}'
-    ),
-    "one column.csv": lambda: fill("0\n"),
-    "one row.csv": lambda: fill("0,", end="0\n"),
-    "a square.csv": lambda: "\n".join([",".join(["0"] * 2200)] * 2200) + "\n",
-    "long cells.csv": lambda: fill("1", end="\n1\n"),
-    "open quotes.csv": lambda: fill('"'),
-    "a sparse ptable.csv": lambda: "i,j,p\n" + "".join(f"{k},{k},1\n" for k in range(550_000)),
-    "one row of a ptable.csv": lambda: "i,j,p\n" + "".join(f"0,{k},0\n" for k in range(900_000)),
-    "labels of no use.csv": lambda: "true,nan,inf\n1e400,0.5,0.5\n-inf,0.5,0.5\n",
-}  # fmt: skip
-
-
-QUICK = (
-    *("a range of a hundred million.json", "a wide band.json", "many levels.json"),
-    *("a negative weight.json", "deep objects.json", "indented numbers.json"),
-    *("one column.csv", "a sparse ptable.csv"),
-    *("an epsilon with an exponent", "a long histogram", "old stages that take long"),
-    *("a receipt that is a pipe", "a receipt that is a device", "hundreds of millions of rows"),
-    *("pages of zeros", "zeros", "rows of two", "many packed rows", "many sheet rows"),
-)  # of every kind the dearest, in every run
-
-
-def mark(names):
-    """The names as cases, most of them for the long run."""
-    slow = pytest.mark.slow
-    return [pytest.param(*n, marks=() if n[-1] in QUICK else slow, id="-".join(n)) for n in names]
-
-
-@pytest.mark.parametrize("name", mark([(name,) for name in FILES]))
-def test_a_hostile_mechanism_file_is_refused_cheaply(name, tmp_path):
-    path = tmp_path / name
-    path.write_text(FILES[name](), encoding="utf-8")
-    assert path.stat().st_size <= LARGEST_FILE
-    require_cheap_refusal("verify", path)
-
-
-# -- release folders -------------------------------------------------------------------------
+hostile = load("hostile")
+fill, mark, require_cheap_refusal, run_measured = (
+    hostile.fill,
+    hostile.mark,
+    hostile.require_cheap_refusal,
+    hostile.run_measured,
+)
 
 
 @pytest.fixture(scope="module")
@@ -429,15 +267,20 @@ FOLDERS = {
     "xlsx": {"many sheet rows": many_sheet_rows},
     "dta": {"a million rows": replace_data("data.dta", long_stata)},
 }
+QUICK = (
+    *("an epsilon with an exponent", "a long histogram", "old stages that take long"),
+    *("a receipt that is a pipe", "a receipt that is a device", "hundreds of millions of rows"),
+    *("pages of zeros", "zeros", "rows of two", "many packed rows", "many sheet rows"),
+)  # the dearest of every kind, in every run
 CASES = [(kind, name) for kind, cases in FOLDERS.items() for name in cases]
 
 
-@pytest.mark.parametrize(("kind", "name"), mark(CASES))
+@pytest.mark.parametrize(("kind", "name"), mark(CASES, QUICK))
 def test_a_hostile_folder_is_refused_cheaply(honest, kind, name, tmp_path):
     folder = shutil.copytree(honest / kind, tmp_path / "release")
     FOLDERS[kind][name](folder)
     sizes = [path.stat().st_size for path in folder.iterdir() if path.is_file()]
-    assert max(sizes) <= LARGEST_FILE
+    assert max(sizes) <= hostile.LARGEST_FILE
     require_cheap_refusal("check", folder)
 
 
@@ -445,15 +288,3 @@ def test_a_hostile_folder_is_refused_cheaply(honest, kind, name, tmp_path):
 def test_the_honest_folders_check(honest, kind):
     code, *_, said = run_measured("check", honest / kind)
     assert code == 0, said
-
-
-def test_other_commands_wait_for_no_pipe(tmp_path):
-    os.mkfifo(tmp_path / "t.csv")
-    os.mkfifo(tmp_path / "m.json")
-    for words in (
-        ("verify", tmp_path / "t.csv"),
-        ("verify", tmp_path / "m.json"),
-        ("inspect", tmp_path / "t.csv"),
-        ("interpret", "--released", "3", "--mechanism", tmp_path / "m.json"),
-    ):
-        require_cheap_refusal(*words)

@@ -1,0 +1,259 @@
+"""A table of at most 10 MB stops nobody who inspects or publishes it, whatever it unpacks to.
+
+Every case is handed to `inspect` and to `privatize`, which must end within 5 seconds of processor
+time and 500 MB of memory: with an answer where the work is in proportion to the file, else with a
+refusal that says how to go on. To publish millions of rows may take longer, in as little memory.
+"""
+
+import gzip
+import importlib.util
+import io
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+hostile = load("hostile")
+fill, ROOM = hostile.fill, hostile.ROOM
+HEADER = "place,cases\n"
+UNPACK = "unpacks to far more"
+
+
+def write_wide(columns):
+    head, row = ",".join(f"c{k}" for k in range(columns)), ",".join(["1"] * columns)
+    return fill(f"{row}\n", f"{head}\n").encode()
+
+
+def squeeze(packing, content):
+    import pyarrow as pa
+
+    if packing == "gzip":
+        return gzip.compress(content, 1)
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, packing) as stream:
+        stream.write(content)
+    return sink.getvalue().to_pybytes()
+
+
+def pack_rows(packing, rows, first=b""):
+    return lambda: squeeze(packing, HEADER.encode() + first + b"1,1\n" * rows)
+
+
+def edit_workbook(part, change):
+    """A workbook of one row with one of its parts changed."""
+
+    def make():
+        import openpyxl
+
+        book, saved, made = openpyxl.Workbook(), io.BytesIO(), io.BytesIO()
+        book.active.append(["place", "cases"])
+        book.active.append(["x", 1])
+        book.save(saved)
+        with zipfile.ZipFile(saved) as old, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as new:
+            for name in old.namelist():
+                content = old.read(name)
+                new.writestr(name, change(content) if name.endswith(part) else content)
+        return made.getvalue()
+
+    return make
+
+
+def add_rows(rows):
+    return edit_workbook("sheet1.xml", lambda x: x.replace(b"</sheetData>", rows + b"</sheetData>"))
+
+
+def add_after(tag, content, part="sheet1.xml"):
+    return edit_workbook(part, lambda x: x.replace(tag, tag + content, 1))
+
+
+def expand_entities(sheet):
+    laughs = b"".join(b'<!ENTITY a%d "%s">' % (k, b"&a%d;" % (k - 1) * 20) for k in range(1, 9))
+    start = b'<!DOCTYPE worksheet [<!ENTITY a0 "aaaaaaaaaaaaaaaaaaaa">' + laughs + b"]>"
+    return start + sheet[sheet.index(b"<worksheet") :].replace(b"<v>1<", b"<v>&a8;<")
+
+
+def write_statistics(kind, rows, **options):
+    def make(path):
+        import pandas as pd
+        import pyreadstat
+
+        zeros = np.zeros(rows, dtype=np.int8)
+        frame = pd.DataFrame({"place": zeros, "cases": zeros})
+        getattr(pyreadstat, f"write_{kind}")(frame, path, **options)
+
+    return make
+
+
+def long_notes(path):
+    """A Stata file of many rows that all refer to one long text."""
+    import pandas as pd
+
+    rows = 200_000
+    frame = pd.DataFrame({"place": ["x" * 3_000_000] * rows, "cases": np.zeros(rows, dtype="i1")})
+    frame.to_stata(path, version=118, convert_strl=["place"], write_index=False)
+
+
+def write_arrow(kind, rows, *, coded=False):
+    def make(path):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+        from pyarrow import feather
+
+        zeros = np.zeros(rows, dtype=np.int64)
+        place = zeros
+        if coded:
+            codes = pa.array(zeros.astype(np.int32))
+            place = pa.DictionaryArray.from_arrays(codes, pa.array(["x"]))
+        table = pa.table({"place": place, "cases": zeros})
+        if kind == "parquet":
+            pq.write_table(table, path)
+        else:
+            feather.write_feather(table, path, compression="zstd", chunksize=10**8)
+
+    return make
+
+
+def text(content):
+    return lambda: content().encode()
+
+
+TABLES = {
+    "a thousand columns.csv": lambda: write_wide(1000),
+    "thousands of columns.csv": lambda: write_wide(20_000),
+    "as many columns as there may be.csv": lambda: write_wide(99_999),
+    "rows of two.csv": text(lambda: fill("1,1\n", HEADER)),
+    "one quoted cell.csv": text(lambda: fill("1,1\n", HEADER + '"1",1\n')),
+    "different cells.csv": text(lambda: HEADER + "".join(f'"{k}",{k}\n' for k in range(620_000))),
+    "old line ends.csv": text(lambda: fill("1,1\r", "place,cases\r")),
+    "a title.csv": text(lambda: fill("1,1\n", f"A title\n\n{HEADER}")),
+    "a footnote.csv": text(lambda: fill("1,1\n", HEADER, "a note\n")),
+    "empty lines.csv": text(lambda: fill("\n", HEADER)),
+    "a cell that never ends.csv": text(lambda: fill("x,", 'a,b\n"')),
+    "empty quotes.csv": text(lambda: fill('"",""\n', HEADER)),
+    "sixteen bits.csv": lambda: (HEADER + "1,1\n" * (ROOM // 8)).encode("utf-16"),
+    "zeros.csv": lambda: bytes(ROOM),
+    "packed rows.csv.zst": pack_rows("zstd", 8_000_000),
+    "many packed rows.csv.zst": pack_rows("zstd", 60_000_000),
+    "very many packed rows.csv.gz": pack_rows("gzip", 60_000_000),
+    "packed rows and a quote.csv.zst": pack_rows("zstd", 4_000_000, b'"1",1\n'),
+    "many packed rows and a quote.csv.gz": pack_rows("gzip", 50_000_000, b'"1",1\n'),
+    "packed noise.csv.zst": lambda: b"\x28\xb5\x2f\xfd" + os.urandom(10**6),
+    "packed noise.csv.gz": lambda: b"\x1f\x8b\x08" + os.urandom(10**6),
+    "a million rows.xlsx": add_rows(b"<row><c><v>1</v></c><c><v>1</v></c></row>" * 1_000_000),
+    "a far corner.xlsx": add_rows(b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'),
+    "a far column.xlsx": add_rows(
+        b"".join(b'<row r="%d"><c r="XFD%d"><v>1</v></c></row>' % (k, k) for k in range(3, 90_000))
+    ),
+    "everything merged.xlsx": add_after(
+        b"</sheetData>", b'<mergeCells><mergeCell ref="A1:XFD1048576"/></mergeCells>'
+    ),
+    "many merged.xlsx": add_after(
+        b"</sheetData>",
+        b"<mergeCells>"
+        + b"".join(b'<mergeCell ref="A%d:B%d"/>' % (k, k) for k in range(5, 300_000))
+        + b"</mergeCells>",
+    ),
+    "many links.xlsx": add_after(
+        b"</sheetData>", b"<hyperlinks>" + b'<hyperlink ref="A1"/>' * 900_000 + b"</hyperlinks>"
+    ),
+    "one formula for all.xlsx": add_rows(
+        b'<row r="3"><c r="A3"><f t="shared" si="0">'
+        + b"A1+" * 100_000
+        + b"A1</f></c></row>"
+        + b"".join(
+            b'<row r="%d"><c r="A%d"><f t="shared" si="0"/></c></row>' % (k, k)
+            for k in range(4, 20_000)
+        )
+    ),
+    "many styles.xlsx": add_after(b"<cellXfs>", b"<xf/>" * 900_000, "styles.xml"),
+    "many names.xlsx": add_after(
+        b"</sheets>",
+        b"<definedNames>" + b'<definedName name="a">1</definedName>' * 500_000 + b"</definedNames>",
+        "workbook.xml",
+    ),
+    "deep tags.xlsx": add_rows(b"<a>" * 900_000 + b"</a>" * 900_000),
+    "entities.xlsx": edit_workbook("sheet1.xml", expand_entities),
+    "noise.xlsx": lambda: b"PK\x03\x04" + os.urandom(10**6),
+    "rows.sav": write_statistics("sav", 600_000),
+    "packed rows.zsav": write_statistics("sav", 5_000_000, compress=True),
+    "rows.xpt": write_statistics("xport", 600_000),
+    "rows.dta": write_statistics("dta", 1_200_000),
+    "long notes.dta": long_notes,
+    "noise.dta": lambda: b"<stata_dta>" + os.urandom(10**6),
+    "noise.sav": lambda: b"$FL2" + os.urandom(10**6),
+    "noise.sas7bdat": lambda: os.urandom(10**6),
+    "rows.feather": write_arrow("feather", 50_000_000),
+    "coded rows.parquet": write_arrow("parquet", 60_000_000, coded=True),
+    "rows.parquet": write_arrow("parquet", 50_000_000),
+}
+QUICK = (
+    *("as many columns as there may be.csv", "one quoted cell.csv", "many packed rows.csv.zst"),
+    *("packed rows and a quote.csv.zst", "a far corner.xlsx", "everything merged.xlsx"),
+    *("one formula for all.xlsx", "many names.xlsx", "packed rows.zsav", "rows.feather"),
+)  # the dearest of every kind, in every run
+OUT_OF_PROPORTION = (
+    *("many packed rows.csv.zst", "very many packed rows.csv.gz"),
+    *("packed rows and a quote.csv.zst", "many packed rows and a quote.csv.gz"),
+    *("a million rows.xlsx", "many styles.xlsx", "many names.xlsx", "packed rows.zsav"),
+    *("long notes.dta", "rows.feather", "coded rows.parquet"),
+)
+HONEST_WORK = (
+    *("rows.parquet", "one quoted cell.csv", "different cells.csv", "empty quotes.csv"),
+    *("old line ends.csv", "sixteen bits.csv", "rows.sav", "rows.xpt", "rows.dta"),
+)
+"""Publishing takes as long as that many rows do: in proportion to the file, in little memory."""
+
+OPTIONS = [
+    "--count",
+    "cases",
+    "--keep",
+    "all",
+    "--upper",
+    "9",
+    "--epsilon",
+    "1",
+    "--out",
+    "release",
+]
+CASES = [(command, name) for name in TABLES for command in ("inspect", "privatize")]
+
+
+def write_case(name, folder):
+    path, make = folder / name, TABLES[name]
+    if make.__code__.co_argcount:
+        make(path)
+    else:
+        path.write_bytes(make())
+    assert path.stat().st_size <= hostile.LARGEST_FILE
+    return path
+
+
+@pytest.mark.parametrize(("command", "name"), hostile.mark(CASES, QUICK))
+def test_a_hostile_table_costs_little(command, name, tmp_path, monkeypatch):
+    path = write_case(name, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    if command == "inspect":
+        said = hostile.require_cheap("inspect", path)
+    elif name in HONEST_WORK:
+        code, _, megabytes, said = hostile.run_measured("privatize", path, *OPTIONS)
+        assert (code in (0, 1), megabytes < hostile.MOST_MEGABYTES) == (True, True), said
+    else:
+        said = hostile.require_cheap("privatize", path, *OPTIONS)
+    assert (UNPACK in said) == (name in OUT_OF_PROPORTION), said
+
+
+def test_tables_wait_for_no_pipe(tmp_path):
+    for ending in ("csv", "csv.gz", "xlsx", "dta", "parquet"):
+        os.mkfifo(tmp_path / f"t.{ending}")
+        for words in (("inspect",), ("privatize", *OPTIONS)):
+            hostile.require_cheap_refusal(*words, tmp_path / f"t.{ending}")
