@@ -34,6 +34,7 @@ from tallyveil.optimize.bound import bound_objective, measure_gap
 from tallyveil.optimize.conflicts import raise_conflict
 from tallyveil.optimize.constants import bound_by_constants, find_best_constant
 from tallyveil.optimize.constraints import Block
+from tallyveil.optimize.path_solver import is_path_problem, solve_path
 from tallyveil.optimize.polish import (
     can_fill_both_ways,
     find_broken_rows,
@@ -43,7 +44,7 @@ from tallyveil.optimize.polish import (
 )
 from tallyveil.optimize.problem import Problem
 from tallyveil.optimize.program import WORST_CASE, Assembly, assemble
-from tallyveil.optimize.solver import Backend, Watch, round_down, solve
+from tallyveil.optimize.solver import Solution, Watch, round_down, solve
 from tallyveil.optimize.theorems import bound_by_domination
 from tallyveil.optimize.tolerances import (
     ACCEPTABLE_GAP,
@@ -52,6 +53,7 @@ from tallyveil.optimize.tolerances import (
     FEW_VARIABLES,
     MANY_ANSWERS,
     MAX_ROW_SUM_ERROR,
+    PATH_TOLERANCE,
     ROW_MARGINS,
     SOLVER_TOLERANCE,
     SUFFICIENT_GAP,
@@ -166,6 +168,8 @@ def _choose_windows(problem: Problem) -> list[_Window]:
     if "output_private" in problem.properties:
         width = math.ceil(-math.log(CUT_SHARE) / epsilon)
         cuts = [_Window(width, cut=True), _Window(width)] if can_fill_both_ways(problem) else []
+        if is_path_problem(problem) and n * (2 * width + 1) > _count_few(problem):
+            return whole  # which takes less than finding out that a cut will not do
         return cuts + whole if 4 * width < 2 * n else whole
     windows = [_Window(math.ceil(-math.log(share) / epsilon), share) for share in TAIL_SHARES]
     return [*(window for window in windows if 4 * (window.width or 0) < 3 * n), *whole]
@@ -226,12 +230,7 @@ def _solve_once(
     assembly = assemble(
         problem, window.width, broken, cut=window.cut, margin=margin, scaled=scaling
     )
-    large = scaling and len(problem.query.inputs) > MANY_ANSWERS
-    tolerance = COARSE_TOLERANCE if large else SOLVER_TOLERANCE
-    few = FEW_VARIABLES // 2 if problem.worst_case else FEW_VARIABLES
-    is_small = window.cut and assembly.program.size <= few
-    backend: Backend = "highs" if is_small else "clarabel"  # a vertex costs little there
-    solution = solve(assembly.program, backend, tolerance=tolerance, watch=watch)
+    solution = _solve_program(assembly, window, scaling, watch)
     if solution.status in ("infeasible", "unbounded"):
         return None, [], f"the solver calls the program {solution.status}"
     inverted = assembly.invert(solution)
@@ -251,6 +250,27 @@ def _solve_once(
         is_tight(problem, matrix),
     )
     return found, newly_broken, ""
+
+
+def _solve_program(
+    assembly: Assembly, window: _Window, scaling: bool, watch: Watch | None
+) -> Solution:
+    """Solve with the solver that is best for the program; unscaled costs are a second opinion."""
+    problem, program = assembly.problem, assembly.program
+    if scaling and window.width is None and is_path_problem(problem):
+        solution = solve_path(assembly, PATH_TOLERANCE, watch)
+        if solution is not None:
+            return solution
+    if window.cut and program.size <= _count_few(problem):  # a vertex costs little there
+        return solve(program, "highs", watch=watch)
+    large = scaling and len(problem.query.inputs) > MANY_ANSWERS
+    tolerance = COARSE_TOLERANCE if large else SOLVER_TOLERANCE
+    return solve(program, tolerance=tolerance, watch=watch)
+
+
+def _count_few(problem: Problem) -> int:
+    """Up to how many variables a program is solved at a vertex."""
+    return FEW_VARIABLES // 2 if problem.worst_case else FEW_VARIABLES
 
 
 def _bound_by_theorem(assembly: Assembly, multipliers: Mapping[Hashable, Floats]) -> float:

@@ -41,6 +41,7 @@ __all__ = [
     "MAX_DROP_COST",
     "MAX_ROW_SUM_ERROR",
     "NEGLIGIBLE_OUTPUTS",
+    "PATH_TOLERANCE",
     "PROPERTY_TOLERANCE",
     "RATIO_ROUNDING",
     "ROUNDED_GAP",
@@ -93,6 +94,10 @@ SOLVER_TOLERANCE = 1e-11
 COARSE_TOLERANCE = 1e-10
 """Tolerance asked of the solver at first with more answers than `MANY_ANSWERS`: 17 of 80 iterations
 less where they take longest, for a gap of 5e-7 instead of 9e-8."""
+
+PATH_TOLERANCE = 9e-8
+"""Relative error asked of `path_solver`, whose matrices need next to no repair: below
+`SUFFICIENT_GAP`."""
 
 TAIL_SHARES = (0.03, 1e-3, 1e-6)
 """Windows to try in turn: tails begin at the distance d where e^(-epsilon d) is below these."""

@@ -1,0 +1,127 @@
+"""The interior-point method for counts: its Newton systems, its start, and what it finds."""
+
+import numpy as np
+import pytest
+
+import tallyveil as tv
+from tallyveil.optimize import path_solver
+from tallyveil.optimize.options import DesignOptions
+from tallyveil.optimize.path_solver import _choose_start, is_path_problem
+from tallyveil.optimize.problem import pose
+from tallyveil.optimize.program import assemble
+from tallyveil.optimize.row_blocks import Blocks, Factor
+from tallyveil.optimize.search import _Window, solve_problem
+from tallyveil.optimize.tolerances import SUFFICIENT_GAP
+
+SIZE = 15
+AT = np.arange(SIZE)
+PRIORS = {
+    "even": np.ones(SIZE),
+    "falling": 0.6**AT,
+    "bump": np.exp(-(((AT - 4) / 1.5) ** 2)),
+    "wild": 10.0 ** -(7 * AT % 11),
+}
+SETS = [
+    ("weakly_honest",),
+    ("column_honest",),
+    ("column_monotone",),
+    ("row_monotone", "column_monotone"),
+    ("symmetric", "column_honest"),
+    ("output_private",),
+]
+
+
+def problem_of(prior, properties, epsilon="0.5", **more):
+    prior = PRIORS[prior] / PRIORS[prior].sum()
+    options = DesignOptions(prior=prior, properties=properties, **more)
+    return pose(tv.Query.count(SIZE - 1), epsilon, options)
+
+
+@pytest.fixture
+def for_small_programs(monkeypatch):
+    monkeypatch.setattr(path_solver, "LEAST_SIZE", 1)
+    monkeypatch.setattr("tallyveil.optimize.search._choose_windows", lambda _: [_Window(None)])
+
+
+@pytest.mark.parametrize("prior", ["even", "wild"])  # folded, and not
+@pytest.mark.parametrize("properties", SETS)
+def test_factors_solve_the_newton_system(prior, properties):
+    blocks = Blocks.of(assemble(problem_of(prior, properties)))
+    generator = np.random.default_rng(1)
+    scaling = 10 ** generator.uniform(-2, 2, len(blocks.right))
+    right, sums = generator.normal(size=len(blocks.cost)), generator.normal(size=len(blocks.sums))
+    G, E = blocks.G.toarray(), blocks.E.toarray()
+    whole = np.block([[G.T * scaling @ G, E.T], [E, np.zeros((len(E), len(E)))]])
+    expected = np.linalg.solve(whole, np.concatenate([right, sums]))
+    x, y = Factor(blocks, scaling).refine(right, sums)
+    assert np.concatenate([x, y]) == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "0.5", "5"])
+@pytest.mark.parametrize("properties", SETS)
+def test_the_start_is_strictly_inside_every_demand(properties, epsilon):
+    assembly = assemble(problem_of("falling", properties, epsilon))
+    blocks = Blocks.of(assembly)
+    start, weights = _choose_start(assembly, blocks)
+    assert (blocks.G @ start < blocks.right).all()
+    assert blocks.E @ start == pytest.approx(blocks.sums, rel=1e-12)
+    assert (weights > 0).all()
+    assert weights.mean() == pytest.approx(1.0)
+
+
+@pytest.mark.usefixtures("for_small_programs")
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("properties", SETS)
+def test_it_finds_what_clarabel_finds(prior, properties, monkeypatch):
+    problem = problem_of(prior, properties)
+    found = solve_problem(problem)
+    assert found.solver.startswith("tallyveil ")
+    assert found.is_within(SUFFICIENT_GAP)
+    monkeypatch.setattr("tallyveil.optimize.search.is_path_problem", lambda _: False)
+    other = solve_problem(problem)
+    assert other.solver.startswith("clarabel ")
+    assert found.objective == pytest.approx(other.objective, rel=2 * SUFFICIENT_GAP)
+    assert found.bound <= other.objective * (1 + 1e-9)
+    assert other.bound <= found.objective * (1 + 1e-9)
+
+
+@pytest.mark.usefixtures("for_small_programs")
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"properties": ("fair",)},
+        {"properties": ("row_honest",)},
+        {"properties": ("column_honest",), "worst_case": True, "prior": None},
+        {"properties": (), "fixed_point": PRIORS["even"] / SIZE},
+        {"properties": ("weakly_honest",), "delta": "0.01"},
+    ],
+)
+def test_programs_that_couple_distant_rows_are_left_to_clarabel(asked):
+    problem = pose(tv.Query.count(SIZE - 1), "0.5", DesignOptions(**asked))
+    assert not is_path_problem(problem)
+
+
+def test_honest_columns_tie_distant_rows():
+    assert Blocks.of(assemble(problem_of("falling", ("row_honest",)))) is None
+
+
+@pytest.mark.usefixtures("for_small_programs")
+def test_a_watch_stops_it():
+    seen = []
+    problem = problem_of("falling", ("column_monotone",))
+    stopped = path_solver.solve_path(
+        assemble(problem), 1e-8, lambda step, value: seen.append(value) or step == 3
+    )
+    assert len(seen) == 4
+    assert stopped.status == "inaccurate"
+
+
+def test_a_wild_prior_with_a_hundred_answers():
+    size = 103
+    prior = np.exp(5 * np.random.default_rng(5).normal(size=size))
+    options = {"prior": prior / prior.sum(), "properties": "column_honest"}
+    made = tv.design(tv.Query.count(size - 1), "0.7", progress=False, **options)
+    assert made.gap <= SUFFICIENT_GAP
+    assert made.solver.startswith("tallyveil ")
+    assert made.mechanism.has("column_honest")
+    assert made.mechanism.realised_epsilon() <= 0.7 * (1 + 1e-9)
