@@ -15,6 +15,7 @@ SUITE = (
     "accuracy",
     "consumers",
     "sums",
+    "together",
     "composition",
 )
 """One module per question, in the order of the page."""
