@@ -259,7 +259,7 @@ def _solve_program(
     problem, program = assembly.problem, assembly.program
     if scaling and window.width is None and is_path_problem(problem):
         solution = solve_path(assembly, PATH_TOLERANCE, watch)
-        if solution is not None:
+        if solution is not None and solution.status == "optimal":
             return solution
     if window.cut and program.size <= _count_few(problem):  # a vertex costs little there
         return solve(program, "highs", watch=watch)
