@@ -175,7 +175,9 @@ TABLES = {
             for k in range(4, 20_000)
         )
     ),
-    "many styles.xlsx": add_after(b"<cellXfs>", b"<xf/>" * 900_000, "styles.xml"),
+    "many styles.xlsx": add_after(
+        b"</cellStyleXfs>", b"<cellXfs>" + b"<xf/>" * 900_000 + b"</cellXfs>", "styles.xml"
+    ),
     "many names.xlsx": add_after(
         b"</sheets>",
         b"<definedNames>" + b'<definedName name="a">1</definedName>' * 500_000 + b"</definedNames>",
