@@ -462,7 +462,7 @@ def test_pieces_have_every_group_of_rows_once(files, table, monkeypatch):
         {"ID": pa.array([1], pa.int64())},
         {"id": pa.array(["a"]).dictionary_encode()},
     ],
-    ids=str,
+    ids=["unsigned", "narrow", "another name", "categories"],
 )
 def test_files_that_spark_may_read_otherwise_are_left_to_it(files, other):
     """Other widths, signs, cases of names and dictionaries."""
