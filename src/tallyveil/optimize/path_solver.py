@@ -19,6 +19,7 @@ proves the bound.
 from __future__ import annotations
 
 import time
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +40,10 @@ LEAST_SIZE = 10_000
 
 MOST_WORK = 4e7
 """Largest sum of squared block sizes, in doubles that a factor keeps: 300 MB."""
+
+MOST_EPSILON, MOST_SHARED = 1, Fraction(1, 2)
+"""Beyond this epsilon very uneven priors leave doubles too few digits; the second one is for output
+privacy, where windows are far quicker beyond it."""
 
 MOST_STEPS = 80
 """Newton steps at the very most; 20 to 40 are usual."""
@@ -66,6 +71,8 @@ def is_path_problem(problem: Problem) -> bool:
     if not problem.query.neighbours.is_path or problem.delta or not problem.private:
         return False
     if problem.worst_case or problem.marginals or {"fair", "row_honest"} & set(problem.properties):
+        return False
+    if problem.epsilon > (MOST_SHARED if "output_private" in problem.properties else MOST_EPSILON):
         return False
     size = n * m / 2 if problem.is_mirrored else n * m
     return size >= LEAST_SIZE and n * m * m <= MOST_WORK
