@@ -250,3 +250,14 @@ class Walk:
 @pytest.fixture
 def walk(page, served):
     return Walk(page, served)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A release with a public column, in a folder of its own."""
+    folder = tmp_path_factory.mktemp("made")
+    table = folder / "t.csv"
+    rows = "".join(f"c{i},{'NESW'[i % 4]},{i * 7 % 11}\n" for i in range(400))
+    table.write_text("county,region,cases\n" + rows)
+    tv.privatize(table, "cases", upper=20, epsilon=1, keep="all", out=folder / "release")
+    return folder / "release"

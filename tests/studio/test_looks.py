@@ -5,21 +5,9 @@ import re
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-import tallyveil as tv
 from tallyveil.studio.work_learn import LESSONS
 
 PAGES = ("/", "/publish", "/check", "/read", "/design", "/ledger", "/learn")
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A release to check and to read."""
-    folder = tmp_path_factory.mktemp("made")
-    table = folder / "t.csv"
-    rows = "".join(f"c{i},{'NESW'[i % 4]},{i * 7 % 11}\n" for i in range(400))
-    table.write_text("county,region,cases\n" + rows)
-    tv.privatize(table, "cases", upper=20, epsilon=1, keep="all", out=folder / "release")
-    return folder / "release"
 
 
 def tour(page, served, walk, made):

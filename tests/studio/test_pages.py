@@ -20,17 +20,6 @@ from tallyveil.studio.work_design import MOST_ANSWERS
 from tallyveil.studio.work_learn import LESSONS
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A release with a public column, in a folder of its own."""
-    folder = tmp_path_factory.mktemp("made")
-    table = folder / "t.csv"
-    rows = "".join(f"c{i},{'NESW'[i % 4]},{i * 7 % 11}\n" for i in range(400))
-    table.write_text("county,region,cases\n" + rows)
-    tv.privatize(table, "cases", upper=20, epsilon=1, keep="all", out=folder / "release")
-    return folder / "release"
-
-
 def bundle_of(client, files):
     key = client.send_json("/bundles").json()["bundle"]
     for name, content in files.items():
