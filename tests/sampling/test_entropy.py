@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.sampling.entropy import PIECE
+from tallyveil.sampling.entropy import PIECE, SHORT
 
 FORK = """
 import json, os, sys
@@ -106,6 +106,34 @@ def test_every_release_takes_a_new_key():
     before = source._own.cipher
     certified.release([1, 2], source)
     assert source._own.cipher is not before
+
+
+def test_only_a_source_made_for_one_call_asks_the_system_for_few_bytes():
+    """What may draw for a folder, and what somebody brings along, always draws from the cipher."""
+    source = tv.Entropy.for_one_call(None)
+    assert source.private
+    assert len({source.octets(SHORT).tobytes() for _ in range(100)}) == 100
+    assert not hasattr(source._own, "cipher")
+    source.octets(SHORT + 1)
+    assert hasattr(source._own, "cipher")
+    for other in (tv.Entropy(), tv.Entropy.fresh(None), tv.Entropy.for_one_call(tv.Entropy())):
+        other.octets(1)
+        assert hasattr(other._own, "cipher")
+    seeded = tv.Entropy.for_one_call(tv.SeededNotPrivate(5))
+    assert not seeded.private
+    assert np.array_equal(seeded.octets(16), tv.SeededNotPrivate(5).octets(16))
+
+
+def test_few_bytes_of_the_system_are_uniform_and_may_be_written_to():
+    """Chi-square of all 256 values; false alarms once in 10^9 runs."""
+    from scipy.stats import chi2
+
+    source = tv.Entropy.for_one_call(None)
+    parts = [source.octets(size) for size in (1, 7, 100, SHORT) * 250]
+    parts[0][:] = 0
+    seen = np.bincount(np.concatenate(parts[1:]), minlength=256)
+    expected = seen.sum() / 256
+    assert ((seen - expected) ** 2 / expected).sum() < chi2.isf(1e-9, 255)
 
 
 def test_seeded_streams_repeat_and_say_they_are_not_private():

@@ -191,7 +191,7 @@ class Ladder(Certified):
         counts : int or array of int
             One true answer, or a column of them; checked before anything is drawn.
         entropy : Entropy, optional
-            None takes a fresh key from the operating system, as every release should.
+            None takes fresh bits from the operating system, as every release should.
 
         Returns
         -------
@@ -200,7 +200,7 @@ class Ladder(Certified):
             weights; different counts are drawn independently.
         """
         positions, one, kind = input_positions(counts, self.query)
-        source = Entropy.fresh(entropy)
+        source = Entropy.for_one_call(entropy)
         levels = [
             released_values(drawn, self.query, kind)
             for drawn in self.draw_positions(positions, source)

@@ -33,6 +33,7 @@ from tallyveil.sampling.sampler import Sampler
 __all__ = ["CertifiedAnswers", "CertifiedGeometric", "CertifiedMechanism", "CertifiedNoise"]
 
 LARGEST_VALUE = 2**62  # so that no value and its noise together pass 64 bits
+FEW_ROWS = 4096
 WIDEST_MATRIX = 4001  # geometric noise is shown as a matrix up to this many answers
 
 
@@ -70,7 +71,7 @@ class CertifiedAnswers(Certified):
             them are checked before anything is drawn; the error says which rule is broken,
             never which count broke it.
         entropy : Entropy, optional
-            None takes a fresh key from the operating system, as every release should;
+            None takes fresh bits from the operating system, as every release should;
             `SeededNotPrivate` is for tests.
 
         Returns
@@ -81,11 +82,11 @@ class CertifiedAnswers(Certified):
         """
         at = find_position(counts, self.query) if type(counts) is int else None
         if at is not None:
-            source = Entropy.fresh(entropy)
+            source = Entropy.for_one_call(entropy)
             (drawn,) = self.draw_positions(np.array([at]), source).tolist()
             return mark_draws(self.query.outputs[drawn].item(), source)
         positions, one, kind = input_positions(counts, self.query)
-        source = Entropy.fresh(entropy)
+        source = Entropy.for_one_call(entropy)
         wanted = find_released_kind(self.query, kind)
         out = np.empty(len(positions), wanted if wanted.kind in "iu" else np.int64)
         values = released_values(self.draw_positions(positions, source, out), self.query, kind)
@@ -196,7 +197,11 @@ class CertifiedGeometric(CertifiedAnswers):
             for at in range(start, stop, CHUNK):
                 part = slice(at, min(at + CHUNK, stop))
                 noisy = self.draw_unbounded(positions[part], entropy)
-                np.clip(noisy, 0, last, out=drawn[part], casting="unsafe")
+                if len(noisy) < FEW_ROWS:  # two short passes start sooner than one clip
+                    np.maximum(noisy, 0, out=noisy)
+                    np.minimum(noisy, last, out=drawn[part], casting="unsafe")
+                else:
+                    np.clip(noisy, 0, last, out=drawn[part], casting="unsafe")
 
         share_rows(len(positions), entropy, work)
         return drawn
@@ -241,7 +246,7 @@ class CertifiedNoise(Certified):
         values : int or array of int
             Whole numbers. Adding or removing one person may move one of them by one.
         entropy : Entropy, optional
-            None takes a fresh key from the operating system, as every release should.
+            None takes fresh bits from the operating system, as every release should.
 
         Returns
         -------
@@ -257,7 +262,7 @@ class CertifiedNoise(Certified):
             )
         if array.size and max(abs(int(array.min())), abs(int(array.max()))) > LARGEST_VALUE:
             raise ArgumentError("values", "lie between -2^62 and 2^62", hint="Nothing was drawn.")
-        source = Entropy.fresh(entropy)
+        source = Entropy.for_one_call(entropy)
         noisy = draw_noise(self.noise, array.size, source)
         noisy += array.reshape(-1).astype(np.int64, copy=False)
         return mark_draws(int(noisy[0]) if array.ndim == 0 else noisy, source)

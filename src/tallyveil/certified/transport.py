@@ -64,14 +64,14 @@ class ImplicitTransport:
         counts : array of int, shape (N,)
             True counts in 0..n-1, all checked before anything is drawn.
         entropy : Entropy or None
-            None takes a new key from the operating system.
+            None takes new bits from the operating system.
 
         Returns
         -------
         array of int, shape (N,)
         """
         drawn = np.atleast_1d(self.certified.release(np.atleast_1d(counts), entropy))
-        source = Entropy.fresh(entropy)
+        source = Entropy.for_one_call(entropy)
         released = self.sampler.draw(np.asarray(drawn, np.int64), source)
         marked: Integers = mark_draws(released, source)
         return marked

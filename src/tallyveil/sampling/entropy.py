@@ -1,5 +1,7 @@
 """The only source of random bits: AES-256 in counter mode, keyed by the operating system.
 
+A call that draws a few bytes and nothing else takes them from the operating system itself.
+
 A draw is epsilon-private for ideal random words. With a cipher the promise is computational:
 whoever cannot tell AES-256-CTR from random words cannot tell the released answers from
 those of an exactly epsilon-private mechanism.
@@ -29,6 +31,9 @@ ZEROS = bytes(PIECE)
 BLOCK = 16
 """Bytes of one AES block."""
 
+SHORT = 1024
+"""So many bytes cost less from the operating system than a cipher's start does."""
+
 _forks = [0]  # how many forks lie between this process and the first one
 
 
@@ -45,7 +50,8 @@ class Entropy:
 
     Every thread of every process has its own key: a thread that finds no key of its own, or
     one from before a fork, takes a new one, so no stream is ever repeated. Nothing about
-    the key is stored, shown or logged.
+    the key is stored, shown or logged. A call of `release` that brings no source takes a few
+    bytes from the operating system itself: that is faster than starting a cipher.
 
     Examples
     --------
@@ -53,6 +59,8 @@ class Entropy:
     >>> source.private, source.words(3).dtype.name, len(source.words(3))
     (True, 'uint64', 3)
     """
+
+    _serves_one_call = False
 
     def __init__(self) -> None:
         self._own = threading.local()
@@ -69,11 +77,23 @@ class Entropy:
         >>> Entropy.fresh(None).private
         True
         """
-        source = Entropy() if given is None else given
-        if not isinstance(source, Entropy):
+        if given is None:
+            return Entropy()
+        if not isinstance(given, Entropy):
             got = describe_kind(given)
             raise ArgumentError("entropy", "be an Entropy, or None for a new one", got=got)
-        source.rekey()
+        given.rekey()
+        return given
+
+    @staticmethod
+    def for_one_call(given: Entropy | None) -> Entropy:
+        """Like `fresh`, but a new source asks the operating system itself for a few bytes.
+
+        >>> Entropy.for_one_call(None).private
+        True
+        """
+        source = Entropy.fresh(given)
+        source._serves_one_call = given is None
         return source
 
     def rekey(self) -> None:
@@ -89,6 +109,8 @@ class Entropy:
 
     def octets(self, count: int, room: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
         """Return `count` uniform random bytes, in `room` if it is given: `count` + 16 bytes."""
+        if self._serves_one_call and room is None and count <= SHORT:
+            return np.frombuffer(bytearray(os.urandom(count)), np.uint8)
         cipher = self._cipher()
         if room is None:
             room = np.empty(count + BLOCK, dtype=np.uint8)  # the cipher wants one block more

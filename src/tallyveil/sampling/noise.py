@@ -46,7 +46,7 @@ def geometric_noise(size: int, epsilon: Epsilon, entropy: Entropy | None = None)
     epsilon : int, float, str, Decimal or Fraction
         The exact privacy loss per unit step, at least 1e-9.
     entropy : Entropy or None
-        None takes a new key from the operating system.
+        None takes new bits from the operating system.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def geometric_noise(size: int, epsilon: Epsilon, entropy: Entropy | None = None)
     """
     size = read_whole(size, "size", 0, ArgumentError)
     noise = GeometricNoise.of(exact_epsilon(epsilon))
-    source = Entropy.fresh(entropy)
+    source = Entropy.for_one_call(entropy)
     drawn: Integers = mark_draws(draw_noise(noise, size, source), source)
     return drawn
 
@@ -112,7 +112,7 @@ def discrete_gaussian_noise(size: int, sigma2: Epsilon, entropy: Entropy | None 
     sigma2 : int, float, str, Decimal or Fraction
         The variance parameter, between 1e-12 and 1e24, taken exactly.
     entropy : Entropy or None
-        None takes a new key from the operating system.
+        None takes new bits from the operating system.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def discrete_gaussian_noise(size: int, sigma2: Epsilon, entropy: Entropy | None 
     if not Fraction(1, 10**12) <= variance <= 10**24:
         raise ArgumentError("sigma2", "lie between 1e-12 and 1e24", sigma2)
     scale = math.isqrt(math.floor(variance)) + 1
-    source = Entropy.fresh(entropy)
+    source = Entropy.for_one_call(entropy)
     found = np.empty(size, dtype=np.int64)
     filled = 0
     while filled < size:

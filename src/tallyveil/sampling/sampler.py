@@ -141,7 +141,7 @@ class Sampler:
 
     def outputs(self, rows: NDArray[np.intp], words: Integers) -> Integers:
         """Return the output of each word: the number of cumulative sums not above it."""
-        if len(rows) == 1:
+        if len(rows) == 1 or self.shape[0] == 1:
             found: Integers = np.searchsorted(self._ends[rows[0]], words, side="right")
             return found
         if self._lookup is None and len(rows) * self.shape[1] <= FEW_SUMS:
