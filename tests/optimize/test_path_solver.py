@@ -11,7 +11,7 @@ from tallyveil.optimize.problem import pose
 from tallyveil.optimize.program import assemble
 from tallyveil.optimize.row_blocks import Blocks, Factor
 from tallyveil.optimize.search import _Window, solve_problem
-from tallyveil.optimize.tolerances import SUFFICIENT_GAP
+from tallyveil.optimize.tolerances import PATH_TOLERANCE, SUFFICIENT_GAP
 
 SIZE = 15
 AT = np.arange(SIZE)
@@ -114,6 +114,23 @@ def test_a_watch_stops_it():
     )
     assert len(seen) == 4
     assert stopped.status == "inaccurate"
+
+
+FALLING, BELL = 0.66 ** np.arange(41), np.exp(-(((np.arange(51) - 12) / 4.0) ** 2) / 2)
+
+
+@pytest.mark.parametrize(
+    ("weights", "epsilon", "property", "most"),
+    [(FALLING, "0.4", "column_monotone", 30), (FALLING, "0.4", "column_honest", 30),
+     (BELL, "1", "column_monotone", 30), (BELL, "1", "column_honest", 40)],
+)  # fmt: skip
+def test_inputs_that_hardly_matter_cost_no_steps(weights, epsilon, property, most):
+    # 18 to 26 steps; targets that followed the prior took 31 to 51
+    options = DesignOptions(prior=weights / weights.sum(), properties=(property,))
+    problem = pose(tv.Query.count(len(weights) - 1), epsilon, options)
+    found = path_solver.solve_path(assemble(problem), PATH_TOLERANCE)
+    assert found.status == "optimal"
+    assert found.iterations <= most
 
 
 def test_a_wild_prior_with_a_hundred_answers():

@@ -7,9 +7,9 @@ prior it needs 60 to 250 iterations, because it treats all rows of the program a
 
 - *One step length* for both sides, which infeasibility on one of them shortens. Here the start is
   strictly private and has the properties, so that only the dual side has to become feasible.
-- *One complementarity target* for all rows. Entries far from the truth, and inputs that hardly
-  matter, are many orders of magnitude smaller than others, and a common target resolves them one
-  after the other. Here targets are weighted by their expected size, and so is the start.
+- *One complementarity target* for all rows. Entries far from the truth are many orders of magnitude
+  smaller than others, and a common target resolves them one after the other. Here targets are
+  weighted by their expected size, and so is the start.
 
 Steps are Mehrotra's predictor and corrector, followed by Gondzio's (1996) further correctors,
 which cost a solve each, and no factor. Nothing is trusted: the caller polishes the matrix and
@@ -109,17 +109,21 @@ def solve_path(assembly: Assembly, tolerance: float, watch: Watch | None = None)
 def _choose_start(assembly: Assembly, blocks: Blocks) -> tuple[Floats, Floats]:
     """A mechanism strictly inside every demand, and the weights of the rows' targets.
 
-    An entry matters in proportion to its size and to what its input, or one that privacy ties to
-    it, has of the prior. The square root of that is the best of what was measured.
+    The weights are square roots of the start's entries. With output privacy they are also those of
+    what an input, or one that privacy ties to it, has of the prior. Under a prior that falls by a
+    tenth per answer, at epsilon 0.1, that saves 23 of 49 steps (101 answers); with monotone columns
+    it would cost 73 instead of 21 (161 answers).
     """
     problem, (scale, substitute, _) = assembly.problem, assembly.steps
     n, m = problem.query.shape
     epsilon = float(problem.epsilon)
     away = np.abs(problem.query.home[:, None] - np.arange(m)[None, :])
     near = np.exp(-START_RATE * epsilon * away)
-    steps = np.abs(np.arange(n)[:, None] - np.arange(n)[None, :])
-    tied = np.exp(-epsilon * steps) @ problem.prior
-    weight = np.sqrt(near * (tied / tied.max())[:, None])
+    weight = np.sqrt(near)
+    if "output_private" in problem.properties:
+        steps = np.abs(np.arange(n)[:, None] - np.arange(n)[None, :])
+        tied = np.exp(-epsilon * steps) @ problem.prior
+        weight *= np.sqrt(tied / tied.max())[:, None]
     start, by_variable = np.zeros(substitute.size), np.zeros(substitute.size)
     start[substitute.variable] = scale.factor * near / near.sum(axis=1, keepdims=True)
     np.maximum.at(by_variable, substitute.variable, weight)
