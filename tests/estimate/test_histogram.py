@@ -131,6 +131,35 @@ def test_smooth_tables_are_estimated_better(epsilon):
     assert np.mean(ratios) < 0.85
 
 
+def test_a_bell_is_smooth_and_heaps_are_not_invented():
+    # with next to no totals; over eight seeds the mean ratio is 0.57, its standard error 0.04
+    counts, ratios = np.random.default_rng(3).binomial(20, 0.5, 10_000), []
+    for seed in range(8):
+        source = SeededNotPrivate(seed)
+        totals = np.cumsum(np.bincount(counts, minlength=21))[:-1]
+        totals = totals + geometric_noise(20, Fraction(1, 100), source)
+        values = np.clip(counts + geometric_noise(len(counts), 1, source), 0, 20)
+        draws = PrivateDraws(values, Fraction(1), totals, Fraction(1, 100), 21)
+        found = estimate_histogram(draws)
+        assert found.smooth
+        ratios.append(
+            distance(found, counts, draws) / distance(estimate_directly(draws), counts, draws)
+        )
+    assert np.mean(ratios) < 0.75
+
+
+def test_many_rows_need_no_totals():
+    counts = long_tail(20_000, 60)
+    pairs = []
+    for seed in range(6):
+        values = np.clip(counts + geometric_noise(len(counts), 2, SeededNotPrivate(seed)), 0, 60)
+        draws = PrivateDraws(values, Fraction(2), None, Fraction(0), 61)
+        found = estimate_histogram(draws)
+        assert found.smooth
+        pairs.append([distance(one, counts, draws) for one in (found, estimate_directly(draws))])
+    assert np.less(*np.mean(pairs, axis=0))
+
+
 @pytest.mark.parametrize(("period", "part"), [(2, 0.3), (2, 1.0), (5, 0.3), (5, 1.0), (10, 0.3)])
 def test_rounded_counts_are_estimated_better(period, part):
     # over four paired seeds the mean ratio is 0.45 to 0.75; 0.95 is many standard errors away

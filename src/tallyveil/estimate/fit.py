@@ -72,6 +72,7 @@ def fit_shape(
 
         surprise = V + (log det B + log det D)/2 + log det(Hessian)/2 + freedom log tau
                    + (log10(tau/0.3))^2/4      (a weak prior for tau)
+                   - sum(log ridge)/2 over the heaps
     """
     target = _Target(known, records, shape, tau, phi)
     theta, place = start, target.at(start)
@@ -92,7 +93,8 @@ def fit_shape(
             break
     target.take_spread(place.expected)
     surprise = target.at(theta).value + target.log_determinants(place)
-    surprise += shape.freedom * np.log(tau) + 0.25 * np.log10(tau / USUAL_TAU) ** 2
+    surprise += shape.freedom * np.log(tau) - shape.log_heap_prior
+    surprise += 0.25 * np.log10(tau / USUAL_TAU) ** 2
     return Fit(shape.scale, tau, phi, theta, place.expected / records, float(surprise))
 
 

@@ -29,8 +29,9 @@ __all__ = ["Estimate", "count_near", "estimate_directly", "estimate_histogram", 
 LARGEST_JOINT = 1500
 """Up to this many counts `estimate_directly` uses their joint covariance; beyond, one by one."""
 
-ROWS_PER_CELL = 5
-FEWEST_CELLS = 8
+FEWEST_CELLS, ROWS_PER_CELL, ROWS_WITHOUT_TOTALS = 8, 5, 100
+"""The smooth model needs so many cells and rows for each; more rows where there are no totals."""
+
 FAR_WIDTH, FAR_DENSITY = 4.0, 0.5
 """Rows stay as drawn in cells this many noise scales wide, with at most so many rows each."""
 
@@ -57,11 +58,11 @@ class Estimate:
 def estimate_histogram(draws: PrivateDraws) -> Estimate:
     """Estimate the histogram from both draws: smooth where that helps, else directly.
 
-    The smooth model (`tallyveil.estimate.smooth`) is used where there are totals, at least 8
-    cells and at least 5 rows for each, and where the draws say that it fits. Otherwise, and
-    where a double runs out of digits, `estimate_directly`; in cells where a wide range has no
-    totals. A few rows far above all others
-    stay where they were drawn. Floating point; no privacy depends on it. Runs on one thread.
+    The smooth model (`tallyveil.estimate.smooth`) is used where there are at least 8 cells and at
+    least 5 rows for each, or 100 where there are no totals, and where the draws say that it fits.
+    Otherwise, and where a double runs out of digits, `estimate_directly`; in cells where a wide
+    range has no totals. A few rows far above all others stay where they were drawn. Floating
+    point; no privacy depends on it. Runs on one thread.
     """
     with one_blas_thread():
         return _estimate(draws)
@@ -74,7 +75,8 @@ def _estimate(draws: PrivateDraws) -> Estimate:
     if not near.records:
         return Estimate(observed.cells, observed.drawn, False)
     found = None
-    if draws.totals is not None and n >= FEWEST_CELLS and near.records >= ROWS_PER_CELL * n:
+    fewest = ROWS_WITHOUT_TOTALS if draws.totals is None else ROWS_PER_CELL
+    if n >= FEWEST_CELLS and near.records >= fewest * n:
         try:
             found = estimate_smooth(near)
         except (np.linalg.LinAlgError, ArithmeticError, ValueError):

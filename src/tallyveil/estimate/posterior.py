@@ -13,7 +13,7 @@ from tallyveil.arrays import Floats, Integers
 from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import Estimate
 from tallyveil.estimate.ranks import RandomBits
-from tallyveil.mechanisms.frontier import find_posterior_limits
+from tallyveil.mechanisms.frontier import Posterior
 from tallyveil.mechanisms.geometric import decaying_sums
 
 __all__ = ["find_row_limits", "keep_error"]
@@ -26,6 +26,12 @@ STEPS = 6
 
 OCTETS = 256
 
+SPARSE = 30.0
+"""Counts with fewer rows are judged together with their neighbours."""
+
+ALLOWED = 1.0025
+"""`keep_error` allows this many times the error of plain noise: it is known no better."""
+
 
 def find_row_limits(
     draws: PrivateDraws, estimate: Estimate, tradeoff: float
@@ -33,16 +39,15 @@ def find_row_limits(
     """The lowest and the highest count that each row may get, shapes (N,).
 
     The ends of the central part of the row's posterior with probability `tradeoff`, under the
-    estimated distribution, even inside cells (`mechanisms.frontier.find_posterior_limits`). A
+    estimated distribution, even inside cells (`mechanisms.frontier.Posterior`). A
     row drawn above `FARTHEST` may get any count; with a tradeoff of 0, what it drew.
     """
     values, shares = draws.values, _spread_near(estimate)
     if not shares.sum() > 0:
         return np.zeros_like(values), np.full_like(values, draws.size - 1)
-    ends = find_posterior_limits(shares, draws.epsilon2, tradeoff)
-    at = np.minimum(values, len(shares) - 1)
+    at = np.minimum(values, len(shares) - 1).astype(np.int64)
+    low, high = Posterior(shares, float(draws.epsilon2)).find_limits(tradeoff, at)
     far = values > FARTHEST
-    low, high = ends[0][at], ends[1][at]
     low[far], high[far] = (values[far], values[far]) if tradeoff == 0 else (0, draws.size - 1)
     return low, high
 
@@ -56,7 +61,8 @@ def keep_error(
 ) -> NDArray[np.integer[Any]]:
     """Counts that are expected to err no more than plain noise at `epsilon` would, shape (N,).
 
-    Both errors are those expected under the estimated distribution. Where counts handed out by
+    Both errors are those expected under the estimated distribution, even inside its sparse parts,
+    and a quarter of a per cent more is allowed. Where counts handed out by
     rank err more, they are moved along the frontier, to the largest tradeoff at which they do
     not, and at a corner of it only some rows, at random: no private release that errs so little
     has its distribution nearer to the estimated one (docs/theory.md, the frontier theorem). Rows
@@ -67,7 +73,7 @@ def keep_error(
     if not shares.sum() > 0 or not near.any():
         return counts
     rows = _Rows(shares, float(draws.epsilon2), draws.values[near], counts[near])
-    most = _expect_plain(shares, draws.size - 1, float(epsilon))
+    most = ALLOWED * _expect_plain(shares, draws.size - 1, float(epsilon))
     if rows.expect(1.0) <= most:
         return counts
     low, high = 0, 1 << STEPS
@@ -85,11 +91,23 @@ def keep_error(
 
 
 def _spread_near(estimate: Estimate) -> Floats:
-    """The estimated distribution up to `FARTHEST`, even inside cells."""
+    """The distribution that rows are judged by, up to `FARTHEST`: even inside sparse parts.
+
+    An estimated histogram has learnt from the very rows that are to be judged. Where it has few
+    rows for each count it repeats their draws, and would find their noise smaller than it is. So
+    neighbouring cells with fewer than `SPARSE` rows each are taken together, about `SPARSE` rows
+    at a time.
+    """
     cells = estimate.cells
     near = cells.low <= FARTHEST
-    width = (cells.high - cells.low + 1)[near]
-    shares: Floats = np.repeat(estimate.histogram[near] / width, width)
+    width, rows = (cells.high - cells.low + 1)[near], estimate.histogram[near]
+    sparse = rows < SPARSE
+    runs = np.flatnonzero(np.append(True, ~(sparse[1:] & sparse[:-1])))
+    before = np.cumsum(rows) - rows
+    since = before - np.repeat(before[runs], np.diff(np.append(runs, len(rows))))
+    first = np.union1d(runs, np.flatnonzero(np.diff(since // SPARSE, prepend=0.0)))
+    widths = np.add.reduceat(width, first)
+    shares: Floats = np.repeat(np.add.reduceat(rows, first) / widths, widths)
     total = shares.sum()
     return shares / total if total > 0 else shares
 
@@ -111,19 +129,19 @@ class _Rows:
         draws: NDArray[np.integer[Any]],
         counts: NDArray[np.integer[Any]],
     ) -> None:
-        self.shares, self.epsilon, self.counts = shares, epsilon, counts
-        self.draws = np.minimum(draws.astype(np.int64), len(shares) - 1)
+        self.top, self.epsilon, self.counts = len(shares) - 1, epsilon, counts
+        self.draws = np.minimum(draws.astype(np.int64), self.top)
+        self.posterior = Posterior(shares, epsilon)
         a = math.exp(-epsilon)
-        below, above = decaying_sums(shares, a)
+        below, above = self.posterior.below, self.posterior.above
         # sum_i z_i a^|j-i| |j-i| over i < j, and over i > j
         self.left = decaying_sums(np.append(0.0, a * below[:-1]), a)[0]
         self.right = decaying_sums(np.append(a * above[1:], 0.0), a)[1]
-        self.total = np.maximum(below + above - shares, 1e-300)
+        self.total = np.maximum(self.posterior.total, 1e-300)
 
     def move(self, tradeoff: float) -> NDArray[np.integer[Any]]:
         """The counts, moved into the central part of each row's posterior."""
-        low, high = find_posterior_limits(self.shares, self.epsilon, tradeoff)
-        return self.counts.clip(low[self.draws], high[self.draws])
+        return self.counts.clip(*self.posterior.find_limits(tradeoff, self.draws))
 
     def expect(self, tradeoff: float) -> float:
         """The mean over rows of E[|true - moved count| | draw].
@@ -131,7 +149,7 @@ class _Rows:
         With m the moved count and k the draw it is |m - k| + s (E[D | k] - k) + 2 E(beyond),
         s = 1 and what lies below m for m < k, s = -1 and what lies above m for m >= k.
         """
-        k, m = self.draws, np.minimum(self.move(tradeoff), len(self.shares) - 1)
+        k, m = self.draws, np.minimum(self.move(tradeoff), self.top)
         drift, down = (self.right - self.left)[k], m < k
         gap = np.abs(m - k).astype(float)
         beyond = np.exp(-self.epsilon * gap) * np.where(down, self.left[m], self.right[m])

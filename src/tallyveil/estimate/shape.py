@@ -43,13 +43,13 @@ class Shape:
     Attributes
     ----------
     scale : str
-        Over what the splines are: "log" or "count".
+        Over what the splines are, "log" or "count"; or "normal", the count with bells smooth.
     offset : array of float, shape (n,)
         The logarithm of how many counts each cell has.
     basis : array of float, shape (n, m)
         Splines first, then the atoms, then the heaps.
     rough : array of float, shape (m, m)
-        Squared second differences of the splines' coefficients; nothing for the others.
+        Squared second (or third) differences of the splines' coefficients; else nothing.
     ridge : array of float, shape (m,)
         The small penalty that makes every coefficient unique.
     freedom : int
@@ -80,11 +80,26 @@ class Shape:
         ridge[first:] = _hold_heaps(coefficients[first:])
         return replace(self, ridge=ridge)
 
+    def leave_out_heaps(self) -> Shape:
+        """The same shape without heaps."""
+        kept = slice(len(self.ridge) - self.heaps)
+        basis, rough = self.basis[:, kept], self.rough[kept, kept]
+        return replace(self, basis=basis, rough=rough, ridge=self.ridge[kept], heaps=0)
+
+    @property
+    def log_heap_prior(self) -> float:
+        """Half the log determinant of the penalty of the heaps: their prior, where they are 0."""
+        return 0.5 * float(np.log(self.ridge[len(self.ridge) - self.heaps :]).sum())
+
 
 def make_shape(cells: Cells, scale: str) -> Shape:
-    """Splines over log(1 + count) (`scale` "log") or over the count ("count"), atoms and heaps."""
+    """Splines over log(1 + count) (`scale` "log") or over the count, atoms and heaps.
+
+    With "count" a shape is smooth whose logarithm is nearly a line; with "normal", a parabola.
+    """
     middle = (cells.low + cells.high) / 2
     at = np.log1p(middle) if scale == "log" else middle
+    order = 3 if scale == "normal" else 2
     n = len(cells)
     number = min(MOST_SPLINES, max(6, n // 2))
     smooth = splines((at - at[0]) / (at[-1] - at[0]), number)
@@ -92,12 +107,12 @@ def make_shape(cells: Cells, scale: str) -> Shape:
     ends[0, 0] = ends[-1, 1] = 1.0
     heaps = _find_heaps(cells)
     basis = np.hstack([smooth, ends, heaps])
-    second = np.diff(np.eye(number), 2, axis=0)
+    differences = np.diff(np.eye(number), order, axis=0)
     rough = np.zeros((basis.shape[1], basis.shape[1]))
-    rough[:number, :number] = second.T @ second
+    rough[:number, :number] = differences.T @ differences
     ridge = np.repeat([1e-4, 0.04, _hold_heaps(0.0)], [number, 2, heaps.shape[1]])
     offset = np.log(cells.high - cells.low + 1.0)
-    return Shape(scale, offset, basis, rough, ridge, number - 2, heaps.shape[1])
+    return Shape(scale, offset, basis, rough, ridge, number - order, heaps.shape[1])
 
 
 def _hold_heaps(size: Any) -> Any:

@@ -4,10 +4,10 @@ The model of the true histogram h over cells, with N rows in all::
 
     h ~ Normal(N z, D),   D = N z (1 + phi N z)
     log z = splines over log(1 + count) or over the count, an atom at either end, and heaps at
-            multiples of 2, 5 and 10, with second differences of the splines' coefficients
-            ~ Normal(0, tau^2) and heaps ~ Student's
+            multiples of 2, 5 and 10 or none, with second differences of the splines' coefficients
+            ~ Normal(0, tau^2), or third ones, and heaps ~ Student's
 
-phi is how far the table strays from smooth beyond chance. Scale, tau and phi are those that
+phi is how far the table strays from smooth beyond chance. Scale, tau, phi and heaps are those that
 explain the draws best; the estimate is the likeliest h given them.
 """
 
@@ -49,12 +49,13 @@ def estimate_smooth(observed: Observed) -> Floats | None:
 
     It does not fit where the draws call for a very rough shape, or for a table that strays
     far from any shape: a few counts, or gaps of another kind. Nor where it explains the draws
-    worse than the direct estimate by more than its freedom, one for each cell. Nor where nearly
+    worse than the direct estimate by more than chance: n + sqrt(2n) for n cells. Nor where nearly
     all rows have one count, so that the rest is lost in the noise or is less than a row for each
     cell. The decision is made from the draws, so it is post-processing.
     """
     records = observed.records
-    deviation = float(np.sqrt(noise_variance(observed.epsilon1)))
+    has_totals = len(observed.totals) > 0
+    deviation = float(np.sqrt(noise_variance(observed.epsilon1))) if has_totals else 1.0
     shapes = _make_shapes(observed.cells)
     z = _smoothed(most_likely_cells(observed, PILOT_STEPS) / records)
     weight = even = np.full(len(observed.totals), deviation**-2)
@@ -66,8 +67,9 @@ def estimate_smooth(observed: Observed) -> Floats | None:
     for _ in range(2):
         known = _inform(observed, best.distribution, weight)
         best = _refine(known, records, _release_heaps(shapes, best), best)
+        shapes, best = _question_heaps(known, records, shapes, best)
         for _ in range(2):
-            weight = _laplace_weights(observed, known, best)
+            weight = _laplace_weights(observed, known, best) if has_totals else weight
             known = _inform(observed, best.distribution, weight)
             shapes = _release_heaps(shapes, best)
             settled = [(best.scale, best.tau, best.phi)]
@@ -78,21 +80,33 @@ def estimate_smooth(observed: Observed) -> Floats | None:
     spread = spread_around(expected, best.phi)
     gram, right = known.gram + np.diag(1 / spread), known.right + expected / spread
     found = least_squares_at_total(gram, right, records)
-    direct = fit_totals(observed)
+    direct = fit_totals(observed) if has_totals else most_likely_cells(observed)
     plain = _inform(observed, direct / records, even)
     pooled = len(observed.totals) >= len(found)
-    misses = plain.compare(found, direct) > len(found) * (POOLED if pooled else 1.0)
+    n = len(found)
+    allowed = POOLED * n if pooled else n + np.sqrt(2 * n)
+    misses = plain.compare(found, direct) > allowed
     fewest = max(REACH * deviation, len(found))
     return None if misses or records - found.max() < fewest else found
 
 
 def _make_shapes(cells: Cells) -> dict[str, Shape]:
-    scales = ("log", "count") if cells.single else ("log",)
+    scales = ("log", "count", "normal") if cells.single else ("log",)
     return {scale: make_shape(cells, scale) for scale in scales}
 
 
 def _release_heaps(shapes: dict[str, Shape], best: Fit) -> dict[str, Shape]:
     return {**shapes, best.scale: shapes[best.scale].release_heaps(best.coefficients)}
+
+
+def _question_heaps(
+    known: Information, records: float, shapes: dict[str, Shape], best: Fit
+) -> tuple[dict[str, Shape], Fit]:
+    """The shapes and the fit without heaps, where that explains the draws better."""
+    bare = {**shapes, best.scale: shapes[best.scale].leave_out_heaps()}
+    settled = [(best.scale, best.tau, best.phi)]
+    found = _try_all(known, records, bare, settled, best.distribution)
+    return (bare, found) if found.surprise < best.surprise else (shapes, best)
 
 
 def _smoothed(distribution: Floats) -> Floats:

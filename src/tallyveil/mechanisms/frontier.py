@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-__all__ = ["Frontier", "find_posterior_limits", "frontier"]
+__all__ = ["Frontier", "Posterior", "find_posterior_limits", "frontier"]
 
 CURVE_POINTS = 51
 """Exchange rates at which a frontier is worked out unless others are given."""
@@ -211,44 +211,59 @@ def find_posterior_limits(
     values = read_floats(distribution, "distribution")
     known = require_distribution(values, values.size)
     top = len(known) - 1
-    if rate >= 1:
-        return np.zeros(top + 1, dtype=np.int64), np.full(top + 1, top, dtype=np.int64)
-    posterior = _Posterior(known, float(exact_epsilon(epsilon)))
-    return posterior.find_quantiles((1 - rate) / 2), posterior.find_quantiles((1 + rate) / 2)
+    return Posterior(known, float(exact_epsilon(epsilon))).find_limits(rate, np.arange(top + 1))
 
 
-class _Posterior:
-    """Pr(true count <= j | draw k) for any j and k, from running sums."""
+class Posterior:
+    """What a geometric draw says of its true count: Pr(true <= j | draw k), from running sums.
 
-    def __init__(self, known: Floats, epsilon: float) -> None:
-        self.below, self.above = decaying_sums(known, math.exp(-epsilon))
-        self.total = self.below + self.above - known
-        self.epsilon, self.size = epsilon, len(known)
+    Parameters
+    ----------
+    distribution : array of float, shape (n + 1,)
+        The distribution of the true counts 0..n.
+    epsilon : float
+        The privacy loss of the draws.
+    """
 
-    def exceeds(self, j: Integers, share: float) -> Mask:
-        """Whether Pr(true <= j_k | draw k) >= share, for every draw k."""
-        k = np.arange(self.size)
-        decay = np.exp(-self.epsilon * np.abs(k - j))
-        above = np.append(self.above[1:], 0.0)[j] * math.exp(-self.epsilon)
-        low = decay * self.below[j] >= share * (1 - TIE) * self.total
-        high = decay * above <= (1 - share) * (1 + TIE) * self.total
-        reached: Mask = np.where(j < k, low, high)
-        return reached
+    def __init__(self, distribution: Floats, epsilon: float) -> None:
+        self.below, self.above = decaying_sums(distribution, math.exp(-epsilon))
+        self.total = self.below + self.above - distribution
+        self.epsilon, self.size = epsilon, len(distribution)
 
-    def find_quantiles(self, share: float) -> Integers:
+    def find_limits(self, tradeoff: float, draws: Integers) -> tuple[Integers, Integers]:
+        """Find the ends of the central part with probability `tradeoff`, for each of the draws."""
+        if tradeoff >= 1:
+            return np.zeros_like(draws), np.full_like(draws, self.size - 1)
+        k, place = np.arange(self.size), draws
+        if len(draws) < self.size:  # else most of them occur
+            k, place = np.unique(draws, return_inverse=True)
+        low = self._find_quantiles((1 - tradeoff) / 2, k)
+        high = self._find_quantiles((1 + tradeoff) / 2, k)
+        return low[place], high[place]
+
+    def _find_quantiles(self, share: float, draws: Integers) -> Integers:
         """The lowest j with Pr(true <= j | draw k) >= share, for every draw k.
 
         A draw whose probability underflows has the quantiles of the nearest that has not: beyond
         the end of a distribution all draws have the same posterior.
         """
-        low, high = np.zeros(self.size, np.int64), np.full(self.size, self.size - 1, np.int64)
+        seen = np.flatnonzero(self.total > SMALLEST_TOTAL)
+        k = seen[np.searchsorted((seen[1:] + seen[:-1]) // 2, draws)]
+        low, high = np.zeros(len(k), np.int64), np.full(len(k), self.size - 1, np.int64)
         while (low < high).any():
             middle = (low + high) // 2
-            reached = self.exceeds(middle, share)
+            reached = self._exceeds(k, middle, share)
             low, high = np.where(reached, low, middle + 1), np.where(reached, middle, high)
-        seen = np.flatnonzero(self.total > SMALLEST_TOTAL)
-        middles = (seen[1:] + seen[:-1]) // 2
-        return low[seen[np.searchsorted(middles, np.arange(self.size))]]
+        return low
+
+    def _exceeds(self, k: Integers, j: Integers, share: float) -> Mask:
+        """Whether Pr(true <= j | draw k) >= share, pair by pair."""
+        decay, total = np.exp(-self.epsilon * np.abs(k - j)), self.total[k]
+        above = np.append(self.above[1:], 0.0)[j] * math.exp(-self.epsilon)
+        low = decay * self.below[j] >= share * (1 - TIE) * total
+        high = decay * above <= (1 - share) * (1 + TIE) * total
+        reached: Mask = np.where(j < k, low, high)
+        return reached
 
 
 @dataclass(frozen=True, eq=False, repr=False)
