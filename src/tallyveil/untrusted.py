@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
+    "SMALL",
+    "UNLIKELY",
     "escape_controls",
     "hash_file",
     "open_file",
@@ -26,6 +28,10 @@ __all__ = [
     "remove_invisible",
 ]
 
+SMALL = 10 * 2**20
+"""Files of at most so many bytes take little time and memory, whatever they hold."""
+
+UNLIKELY = "The file unpacks to far more than a file of that size should hold."
 DEEPEST_JSON = 24
 """How many lists and objects may stand inside one another."""
 

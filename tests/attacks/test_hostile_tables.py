@@ -123,6 +123,32 @@ def write_arrow(kind, rows, *, coded=False):
     return make
 
 
+def many_rows(path):
+    """A file of 0.6 MB whose row groups all say that they have ten million rows."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    zeros = np.zeros(10_000_000, dtype=np.int64)
+    table = pa.table({"place": zeros, "cases": zeros})
+    with pq.ParquetWriter(path, table.schema) as writer:
+        for _ in range(6):
+            writer.write_table(table)
+
+
+def late_repeats(path):
+    """Fifty million rows, the second half of them like the first."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows, names = 5_000_000, ("place", "cases")
+    schema = pa.schema([(name, pa.int64()) for name in names])
+    encoding = {"use_dictionary": ["cases"], "column_encoding": {"place": "DELTA_BINARY_PACKED"}}
+    with pq.ParquetWriter(path, schema, **encoding, compression="zstd") as writer:
+        for start in range(0, 10 * rows, rows):
+            place = np.arange(start, start + rows) % (5 * rows)
+            writer.write_table(pa.table([place, np.zeros(rows, np.int64)], names))
+
+
 def text(content):
     return lambda: content().encode()
 
@@ -142,6 +168,7 @@ TABLES = {
     "empty quotes.csv": text(lambda: fill('"",""\n', HEADER)),
     "sixteen bits.csv": lambda: (HEADER + "1,1\n" * (ROOM // 8)).encode("utf-16"),
     "zeros.csv": lambda: bytes(ROOM),
+    "some packed rows.csv.zst": pack_rows("zstd", 5_900_000),
     "packed rows.csv.zst": pack_rows("zstd", 8_000_000),
     "many packed rows.csv.zst": pack_rows("zstd", 60_000_000),
     "very many packed rows.csv.gz": pack_rows("gzip", 60_000_000),
@@ -197,6 +224,8 @@ TABLES = {
     "rows.feather": write_arrow("feather", 50_000_000),
     "coded rows.parquet": write_arrow("parquet", 60_000_000, coded=True),
     "rows.parquet": write_arrow("parquet", 50_000_000),
+    "many rows.parquet": many_rows,
+    "late repeats.parquet": late_repeats,
 }
 QUICK = (
     *("as many columns as there may be.csv", "one quoted cell.csv", "many packed rows.csv.zst"),
@@ -204,13 +233,19 @@ QUICK = (
     *("one formula for all.xlsx", "many names.xlsx", "packed rows.zsav", "rows.feather"),
 )  # the dearest of every kind, in every run
 OUT_OF_PROPORTION = (
-    *("many packed rows.csv.zst", "very many packed rows.csv.gz"),
+    *("packed rows.csv.zst", "many packed rows.csv.zst", "very many packed rows.csv.gz"),
     *("packed rows and a quote.csv.zst", "many packed rows and a quote.csv.gz"),
     *("a million rows.xlsx", "many styles.xlsx", "many names.xlsx", "packed rows.zsav"),
-    *("long notes.dta", "rows.feather", "coded rows.parquet"),
+    *("long notes.dta", "rows.feather", "coded rows.parquet", "many rows.parquet"),
 )
 HONEST_WORK = (
-    *("rows.parquet", "one quoted cell.csv", "different cells.csv", "empty quotes.csv"),
+    *(
+        "rows.parquet",
+        "late repeats.parquet",
+        "one quoted cell.csv",
+        "different cells.csv",
+        "empty quotes.csv",
+    ),
     *("old line ends.csv", "sixteen bits.csv", "rows.sav", "rows.xpt", "rows.dta"),
 )
 """Publishing takes as long as that many rows do: in proportion to the file, in little memory."""

@@ -10,6 +10,7 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.errors import ArgumentError, TableError
+from tallyveil.tables.packed import Room
 from tallyveil.tables.source import read_table
 
 N = 90
@@ -185,3 +186,17 @@ def test_unknown_arguments_are_refused_before_the_table_is_read():
         tv.privatize("nowhere.csv", count="x", upper=1, epsilon=1, method="magic")
     with pytest.raises(ArgumentError, match="one for each of the 2"):
         tv.privatize("nowhere.csv", count=["x", "y"], upper=[1, 2, 3], epsilon=1)
+
+
+def test_a_long_packed_table_has_room_for_its_rows():
+    """Above 10 MB nothing is refused that unpacks to 30 times its size in rows of 3 bytes."""
+    for size in (50 * 2**20, 10**9):
+        room = Room.for_blocks(size)
+        assert room.size > 30 * size
+        assert room.lines > 30 * size // 3
+
+
+def test_a_small_packed_table_may_have_millions_of_rows():
+    room = Room.for_blocks(10 * 2**20)
+    assert room.size > 20 * 10 * 2**20
+    assert room.lines > 10_000_000

@@ -15,7 +15,7 @@ import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.publish.transaction import publish_table
 from tallyveil.request.options import ReleaseOptions
-from tallyveil.tables import distinct
+from tallyveil.tables import arrow_file, distinct
 from tallyveil.tables.arrow_file import ArrowFile, open_arrow
 from tallyveil.tables.base import BATCH_ROWS
 from tallyveil.tables.source import read_table
@@ -159,6 +159,20 @@ def test_a_file_that_changes_is_noticed(path, tmp_path, how, when):
     assert len(book.history("cases")) == (0 if when == "reserving room" else 1)
 
 
+def test_rows_that_pack_well_are_published_whatever_room_a_stranger_has(tmp_path, monkeypatch):
+    """What a small file may hold bounds tables that come in, never the one that was just paid."""
+    path = write(make_table(), tmp_path, "parquet")
+    monkeypatch.setattr(arrow_file, "SMALL", path.stat().st_size - 1)
+    monkeypatch.setattr(arrow_file, "MOST_ROWS", 10)
+    options = {**OPTIONS, "keep": None, "drop": ["area", "code", "rate", "day", "flag"]}
+    rel = tv.privatize(path, **options, out=tmp_path / "out")
+    data = tmp_path / "out" / "data.parquet"
+    assert data.stat().st_size < arrow_file.SMALL
+    assert rel.table.num_rows == ROWS
+    with pytest.raises(tv.errors.TableError, match="unpacks to far more"):
+        read_table(data)
+
+
 def test_categories_and_odd_types_are_read_into_memory(tmp_path):
     table = make_table()
     coded = table.set_column(0, "area", table["area"].dictionary_encode())
@@ -175,6 +189,20 @@ def test_the_first_repeated_category_is_named(tmp_path, monkeypatch, held, row):
     path = write(table, tmp_path, "parquet")
     with pytest.raises(tv.errors.TableError, match=f"Row {row + 1} repeats"):
         tv.privatize(path, **OPTIONS)
+
+
+@pytest.mark.parametrize("held", [1 << 24, 5000])
+@pytest.mark.parametrize("share", [2, ROWS // 3, ROWS])
+def test_the_first_of_many_repeats_is_found(tmp_path, monkeypatch, held, share):
+    """As many rows as `share` repeat others, in any order: one loop over the rows says which."""
+    monkeypatch.setattr(distinct, "MOST_HELD", held)
+    generator = np.random.default_rng(share)
+    codes = np.arange(ROWS)
+    codes[generator.integers(0, ROWS, share)] = generator.integers(0, ROWS, share)
+    seen = set()
+    first = next(row for row, code in enumerate(codes) if code in seen or seen.add(code))
+    table = make_table().select(["cases"]).append_column("code", pa.array(codes))
+    assert distinct.find_repeat(read_table(write(table, tmp_path, "parquet")), ["code"]) == first
 
 
 @pytest.mark.parametrize("held", [1 << 24, 100])

@@ -30,22 +30,27 @@ from tallyveil.tables.base import BATCH_ROWS, CountArray, Table
 from tallyveil.tables.codes import Codes
 from tallyveil.tables.identity import FileIdentity
 from tallyveil.tables.streamed import FileTable
+from tallyveil.untrusted import SMALL, UNLIKELY
 
 __all__ = ["ArrowFile", "is_plain", "open_arrow", "open_released_parquet"]
 
 UNPACKED_LEAST, UNPACKED_EACH = 300 << 20, 20
 """Bytes that a file may take in memory at once, and how many more for each of its own."""
 
+MOST_ROWS, ROWS_EACH = 50_000_000, 16
+"""Rows that a small file may have, and how many a larger one may have for each of its bytes."""
+
 WINDOW = 1 << 12
 BUFFER = 1 << 20
 """Bytes read at once from each column of a Parquet file."""
 
 
-def open_arrow(path: Path, kind: str) -> Table:
+def open_arrow(path: Path, kind: str, *, is_ours: bool = False) -> Table:
     """Open a Parquet (kind "parquet") or Feather file (kind "arrow"), to be read in batches.
 
     One of a single batch, or with columns that cannot be published batch by batch (such as
-    categories, whose levels are known only at the end), is read into memory.
+    categories, whose levels are known only at the end), is read into memory. A file that holds far
+    more than its size makes likely is refused, unless it `is_ours`: one that was just written.
     """
     pa = import_pyarrow()
     identity = FileIdentity.of(path)
@@ -62,24 +67,35 @@ def open_arrow(path: Path, kind: str) -> Table:
                 schema = pa.ipc.open_file(source).schema
             with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
                 rows, size = measure_arrow(content)
-            _require_likely(size, path)
+            _require_likely(size, path, is_ours)
     except (pa.ArrowException, OSError, ValueError) as problem:
         if isinstance(problem, TableError):
             raise
         return read_arrow(path, kind)  # an old format, or words about what is wrong
+    _require_rows(rows, path, is_ours)
     if rows <= BATCH_ROWS or not all(map(is_plain, schema.types)):
         coded = sum(map(pa.types.is_dictionary, schema.types))
-        _require_likely(rows * (8 * len(schema.names) - 4 * coded), path)
+        _require_likely(rows * (8 * len(schema.names) - 4 * coded), path, is_ours)
         return read_arrow(path, kind)
     return ArrowFile(identity, schema, tuple(schema.names), kind, rows)
 
 
-def _require_likely(size: int, path: Path) -> None:
+def _require_likely(size: int, path: Path, is_ours: bool) -> None:
     """Refuse a file that would fill the memory with far more than it seems to hold."""
-    if size > UNPACKED_LEAST + UNPACKED_EACH * path.stat().st_size:
+    if size > UNPACKED_LEAST + UNPACKED_EACH * path.stat().st_size and not is_ours:
         raise TableError(
-            "The file unpacks to far more than a file of that size should hold. If that is right, "
-            "write it as Parquet without categories and lists: that is read in batches."
+            f"{UNLIKELY} If that is right, write it as Parquet without categories and lists: that "
+            "is read in batches."
+        )
+
+
+def _require_rows(rows: int, path: Path, is_ours: bool) -> None:
+    """Refuse a file with far more rows than it seems to hold: a row takes some bytes of memory."""
+    size = path.stat().st_size
+    if rows > (MOST_ROWS if size <= SMALL else ROWS_EACH * size) and not is_ours:
+        raise TableError(
+            f"{UNLIKELY} If that is right, write it as Parquet without compression and "
+            "dictionaries."
         )
 
 
@@ -223,7 +239,7 @@ class ArrowFile(FileTable):
 
     def open_released(self, path: Path) -> Table:
         """Open a published file of the same kind."""
-        return open_arrow(path, self.kind)
+        return open_arrow(path, self.kind, is_ours=True)
 
     def counts(self, name: str) -> Integers:
         """Read a column as counts."""

@@ -8,10 +8,12 @@ wrongly would be published wrongly.
 from __future__ import annotations
 
 import csv
+import gc
 import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -187,10 +189,24 @@ def _parse(
         repeated = next((name for name, times in Counter(header).items() if times > 1), None)
         if repeated is not None:
             raise TableError(f"The header names the column {repeated!r} more than once.")
-        columns = _split_columns(lines, header, most_rows)
+        with _pause_collector():
+            columns = _split_columns(lines, header, most_rows)
     except csv.Error as problem:
         raise TableError(f"The file is not well-formed text: {problem}.") from None
     return DelimitedTable(tuple(header), columns, delimiter, line_end, encoding)
+
+
+@contextmanager
+def _pause_collector() -> Iterator[None]:
+    """Make millions of small lists, none of them in a cycle, in less than half the time."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _split_columns(
@@ -198,17 +214,19 @@ def _split_columns(
 ) -> tuple[tuple[str, ...], ...]:
     """Collect the cells by column, some rows at a time; empty lines may stand at the end only."""
     columns: list[list[str]] = [[] for _ in header]
-    row, ended = 0, False
+    width, row, ended = len(header), 0, False
     while batch := list(islice(lines, BATCH_ROWS)):
-        filled = max((at for at, line in enumerate(batch, start=1) if line), default=0)
+        filled = len(batch)
+        while filled and not batch[filled - 1]:
+            filled -= 1
         batch, ended = [[]] if ended and filled else batch[:filled], filled < len(batch)
-        for line in batch:
-            row += 1
-            if len(line) != len(header):
-                raise TableError(
-                    f"Row {row} has {len(line)} cells where the header has {len(header)}."
-                    + delimiter_hint(header)
-                )
+        if any(map(width.__ne__, map(len, batch))):
+            at = next(at for at, line in enumerate(batch) if len(line) != width)
+            raise TableError(
+                f"Row {row + at + 1} has {len(batch[at])} cells where the header has {width}."
+                + delimiter_hint(header)
+            )
+        row += len(batch)
         if most_rows is not None and row > most_rows:
             raise TableError(f"The table has more than the stated {most_rows:,} rows.")
         for column, cells in zip(columns, zip(*batch, strict=True), strict=False):

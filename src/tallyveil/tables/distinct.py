@@ -2,8 +2,9 @@
 
 Rows are hashed batch by batch to 64 bits. Up to `MOST_HELD` hashes are sorted as they are. Of more,
 the leading halves are sorted, which shows what halves occur more than once: few, unless rows repeat
-others. The table is read again for the whole hashes of just these. Equal hashes are no proof: the
-rows that have them are read once more and their labels compared.
+others. The table is read again for the whole hashes of just these, and for the first that occurs
+twice. Equal hashes are no proof: the rows that have them are read once more and their labels
+compared.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tallyveil.arrays import Integers, Mask
 from tallyveil.tables.base import Table
 from tallyveil.tables.hashes import Hashes
 
@@ -22,6 +24,9 @@ __all__ = ["CANNOT_HASH", "find_repeat"]
 HALF = 32
 MOST_HELD = 1 << 24
 """Whole hashes that are held: 128 MiB."""
+
+MOST_BITS = 26
+"""Beginnings of hashes are told apart by so many bits: 64 MiB."""
 
 PIECE = 1 << 16
 """Hashes that are compared at once."""
@@ -35,20 +40,33 @@ def find_repeat(table: Table, names: Sequence[str]) -> int | None:
 
     `CANNOT_HASH` where a column has a type that is not hashed.
     """
-    is_short, start = table.rows <= MOST_HELD, 0
-    kept = np.empty(table.rows, np.uint64 if is_short else np.uint32)
-    shift = np.uint64(0 if is_short else HALF)
+    is_short = table.rows <= MOST_HELD
+    kept = _hash_rows(table, names, 0 if is_short else HALF)
+    if kept is None:
+        return CANNOT_HASH
+    suspects = _find_equal(kept)
+    del kept
+    if not is_short and len(suspects):
+        wanted = _mark_beginnings(suspects)
+        del suspects
+        suspects = _find_whole(table, names, wanted)
+    if not len(suspects):
+        return None
+    first = _find_first(table, names, suspects)
+    found = _compare_labels(table, names, suspects[first : first + 1])
+    return _compare_labels(table, names, suspects) if found is None else found
+
+
+def _hash_rows(table: Table, names: Sequence[str], shift: int) -> NDArray[Any] | None:
+    """The leading bits of every row's hash, without the last `shift`."""
+    kept, start = np.empty(table.rows, np.uint32 if shift else np.uint64), 0
     for hashes in _hash_batches(table, names):
         if hashes is None:
-            return CANNOT_HASH
+            return None
         part = kept[start : start + len(hashes)]
-        np.right_shift(hashes, shift, out=part, casting="unsafe")
+        np.right_shift(hashes, np.uint64(shift), out=part, casting="unsafe")
         start += len(hashes)
-    suspects = _find_equal(kept)
-    if not is_short and len(suspects):
-        del kept
-        suspects = _find_whole(table, names, suspects)
-    return _compare_labels(table, names, suspects) if len(suspects) else None
+    return kept
 
 
 def _hash_batches(table: Table, names: Sequence[str]) -> Iterator[Hashes | None]:
@@ -56,33 +74,73 @@ def _hash_batches(table: Table, names: Sequence[str]) -> Iterator[Hashes | None]
         yield batch.hash_labels(names)
 
 
-def _find_whole(table: Table, names: Sequence[str], halves: NDArray[Any]) -> Hashes:
+def _mark_beginnings(halves: NDArray[Any]) -> Mask:
+    """Mark how the shared halves begin, in a few bits more than tell them apart."""
+    bits = min(len(halves).bit_length() + 3, MOST_BITS)
+    wanted = np.zeros(1 << bits, dtype=bool)
+    for start in range(0, len(halves), PIECE):
+        wanted[halves[start : start + PIECE] >> np.uint32(HALF - bits)] = True
+    return wanted
+
+
+def _find_whole(table: Table, names: Sequence[str], wanted: Mask) -> Hashes:
     """The whole hashes that occur more than once; enough of them to have that of the first row.
 
-    Hashes whose beginning is that of no shared half are left out, which leaves few.
+    Hashes that do not begin as a shared half are left out, which leaves few.
     """
-    bits = min(len(halves).bit_length() + 3, HALF)
-    wanted = np.zeros(1 << bits, dtype=bool)
-    wanted[halves >> np.uint32(HALF - bits)] = True
-    held: list[Hashes] = []
-    size = 0
+    shift = np.uint64(2 * HALF - (len(wanted).bit_length() - 1))
+    held, size, checked = np.empty(table.rows, np.uint64), 0, 0
     for hashes in _hash_batches(table, names):
         assert hashes is not None  # as in the first pass
-        held.append(hashes[wanted[hashes >> np.uint64(2 * HALF - bits)]])
-        size += len(held[-1])
-        if size > MOST_HELD:  # far more than chance gives: rows do repeat others
-            found = _find_equal(np.concatenate(held))
-            if len(found):
-                return found
-            size = 0
-    return _find_equal(np.concatenate(held))
+        found = hashes[wanted[hashes >> shift]]
+        held[size : size + len(found)] = found  # only what is filled takes memory
+        size += len(found)
+        if size - checked > MOST_HELD // 2:  # far more than chance gives: rows do repeat others
+            repeated = _find_equal(held[:size])
+            if len(repeated):
+                return repeated.copy()
+            checked = size
+    return _find_equal(held[:size]).copy()
 
 
 def _find_equal(values: NDArray[Any]) -> NDArray[Any]:
-    """The values that occur more than once, sorted; `values` are sorted in place."""
+    """The values that occur more than once, sorted; `values` are sorted in place, then lost.
+
+    What is found takes the place of values that were compared already: it is at most half as much.
+    """
     values.sort()
-    pieces = (values[start : start + PIECE + 1] for start in range(0, len(values) or 1, PIECE))
-    return np.unique(np.concatenate([piece[1:][piece[1:] == piece[:-1]] for piece in pieces]))
+    found = 0
+    for start in range(0, len(values), PIECE):
+        piece = values[start : start + PIECE + 1]
+        equal = np.unique(piece[1:][piece[1:] == piece[:-1]])
+        if found and len(equal) and equal[0] == values[found - 1]:
+            equal = equal[1:]
+        values[found : found + len(equal)] = equal
+        found += len(equal)
+    return values[:found]
+
+
+def _find_first(table: Table, names: Sequence[str], suspects: Hashes) -> int:
+    """Which of the hashes that occur more than once does so first."""
+    seen = np.zeros(len(suspects), dtype=bool)
+    for hashes in _hash_batches(table, names):
+        assert hashes is not None  # as in the first pass
+        order = np.argsort(hashes, kind="stable")  # what is looked up in order is found quickly
+        rows, places = _find_suspicious(hashes[order], suspects)
+        again = seen[places]
+        again[1:] |= places[1:] == places[:-1]
+        if again.any():
+            first = np.argmin(np.where(again, order[rows], len(hashes)))
+            return int(places[first])
+        seen[places] = True
+    return 0
+
+
+def _find_suspicious(hashes: Hashes, suspects: Hashes) -> tuple[Integers, Integers]:
+    """Rows whose hash is one of these, and which one it is."""
+    places = np.minimum(np.searchsorted(suspects, hashes), len(suspects) - 1)
+    rows = np.flatnonzero(suspects[places] == hashes)
+    return rows, places[rows]
 
 
 def _compare_labels(table: Table, names: Sequence[str], suspects: Hashes) -> int | None:
@@ -93,13 +151,12 @@ def _compare_labels(table: Table, names: Sequence[str], suspects: Hashes) -> int
         hashes = batch.hash_labels(names)
         if hashes is None:
             return CANNOT_HASH
-        place = np.minimum(np.searchsorted(suspects, hashes), len(suspects) - 1)
-        rows = np.flatnonzero(suspects[place] == hashes)
+        rows, _ = _find_suspicious(hashes, suspects)
         if len(rows):
             columns = [np.array(batch.labels(name), dtype=object)[rows] for name in names]
             for row, labels in zip(rows.tolist(), zip(*columns, strict=True), strict=True):
                 if labels in seen:
-                    return start + row
+                    return start + int(row)
                 seen.add(labels)
         start += batch.rows
     return None

@@ -18,7 +18,7 @@ from tallyveil.errors import TableError
 from tallyveil.tables.arrow_values import import_pyarrow
 from tallyveil.tables.text_column import TextColumn
 from tallyveil.tables.wrapped import WrappedTable
-from tallyveil.untrusted import open_file
+from tallyveil.untrusted import SMALL, UNLIKELY, open_file
 
 __all__ = [
     "ANY_SIZE",
@@ -37,9 +37,6 @@ __all__ = [
 PACKINGS = {".gz": "gzip", ".zst": "zstd"}
 """The ending of each way of packing that is read and written."""
 
-SMALL = 10 * 2**20
-"""Files of at most so many bytes take little time, whatever they hold."""
-
 PIECE = 1 << 20
 MARKS = (b",", b"\t", b";", b"|")
 DAMAGE = (OSError, EOFError, zlib.error)
@@ -55,7 +52,8 @@ class Room(NamedTuple):
     @classmethod
     def for_blocks(cls, size: int) -> Room:
         """For a packed file of so many bytes that is read block by block."""
-        return cls(64 * 2**20 + 20 * size, 6_000_000 + size // 2)
+        more = max(0, size - SMALL)
+        return cls(64 * 2**20 + 20 * size + 20 * more, 6_000_000 + size // 2 + 12 * more)
 
     @classmethod
     def for_whole(cls, size: int) -> Room:
@@ -71,7 +69,7 @@ class UnpackedError(TableError):
     """Said of a file that unpacks to more than its size makes likely."""
 
     def __init__(self) -> None:
-        super().__init__("The file unpacks to far more than a file of that size should hold.")
+        super().__init__(UNLIKELY)
 
 
 @dataclass(frozen=True, eq=False)

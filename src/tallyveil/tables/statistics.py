@@ -16,7 +16,7 @@ from typing import Any
 
 from tallyveil.errors import MissingExtraError, TableError
 from tallyveil.tables.cells import CellsTable
-from tallyveil.untrusted import read_file
+from tallyveil.untrusted import UNLIKELY, read_file
 
 __all__ = [
     "StatisticsTable",
@@ -108,8 +108,7 @@ def read_statistics(path: Path, ending: str) -> StatisticsTable:
     table = _read(path, ending, most)
     if table is None:
         raise TableError(
-            "The file unpacks to far more than a file of that size should hold. If that is right, "
-            "save it without compression, or as CSV, first."
+            f"{UNLIKELY} If that is right, save it without compression, or as CSV, first."
         )
     return table
 

@@ -140,8 +140,9 @@ def ask_about_lines(raw: bytes, form: Form, encoding: str, delimiter: str) -> st
     """Say what to do about titles or footnotes that a text seems to have; nothing if it has none.
 
     Either nothing or a sentence that starts with a space. It names lines, never what they hold.
+    Of a long text the beginning is looked at.
     """
-    text = raw.decode(encoding, errors="replace").removeprefix("\ufeff")
+    text = raw[:START].decode(encoding, errors="replace").removeprefix("\ufeff")
     lines = _split_lines(text)[form.skip_rows :]
     while lines and not lines[-1].strip():
         lines.pop()
