@@ -51,6 +51,7 @@ OPTIONS = {
     "hierarchy": {**PLACE, "hierarchy": "region,state", "contributions": 2},
     "sums": {**PLACE, "hierarchy": "region,state", "keep_distribution": False},
     "weights": {**PLACE, "hierarchy": "state", "level_weights": [1, 5, 1]},
+    "bounds": {**PLACE, "hierarchy": "region,state", "bounds": "people", "contributions": 2},
     "margins": {**PLACE, "margins": "state,half", "contributions": 2},
     "zeros": {**PLACE, "zero": "place = p0", "method": "preserve"},
     "zeros, sums": {**PLACE, "zero": "place = p0", "hierarchy": "region,state"},
@@ -158,6 +159,7 @@ def counted(rng):
             "state": [f"s{at % 4}" for at in range(ROWS)],
             "region": [f"r{at % 2}" for at in range(ROWS)],
             "half": ["ab"[at // 4 % 2] for at in range(ROWS)],
+            "people": [at % 8 for at in range(ROWS)],
             "cases": [0, *(rng.randrange(12) for _ in range(ROWS - 1))],
             "tests": [0, *(rng.randrange(9) for _ in range(ROWS - 1))],
         }

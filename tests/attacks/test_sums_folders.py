@@ -27,6 +27,7 @@ ZEROS = ["sex = m and part = b", "region = w"]
 KINDS = {
     "hierarchy": {"hierarchy": "region,ward"},
     "exact": {"hierarchy": "region,ward", "invariant": "region", "level_weights": "1,2,3,4"},
+    "bounds": {"hierarchy": "region,ward", "bounds": "people"},
     "margins": {"margins": "region+ward,sex"},
     "strata": {"strata": "region"},
 }
@@ -44,7 +45,8 @@ def folders(tmp_path_factory):
     ]
     frame = pd.DataFrame(rows, columns=["region", "ward", "sex", "part"])
     zero = ((frame.sex == "m") & (frame.part == "b")) | (frame.region == "w")
-    frame = frame.assign(cases=np.where(zero, 0, draw.integers(0, 9, len(frame))))
+    cases = np.where(zero, 0, draw.integers(0, 9, len(frame)))
+    frame = frame.assign(people=draw.integers(0, 9, len(frame)), cases=cases)
     for name, asked in KINDS.items():
         options = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1, "zero": ZEROS}
         tv.privatize(frame, **options, **asked, out=place / name)

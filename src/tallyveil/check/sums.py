@@ -50,6 +50,10 @@ def check_sums(root: Path, table: Table, receipt: Receipt) -> str:
     built: list[dict[str, _Built]] = [{} for _ in contents]
     for column in receipt.columns:
         sums = tree.sum_up(table.counts(column.name))
+        held = not record.request.bounds or bool(
+            (sums[-1] <= table.counts(record.request.bounds)).all()
+        )
+        require(held, f"a count of {column.name} lies above its bound")
         accuracy = describe_levels(record.request, grouping, column.epsilon, column.upper)
         stated = [read_stated(content, column.name) for content in contents]
         if isinstance(tree, Tree):
@@ -72,7 +76,8 @@ def check_sums(root: Path, table: Table, receipt: Receipt) -> str:
         require(content == expected, f"{record.files[level]} does not add up to the data")
     if isinstance(tree, Margins):
         return f"rows meet {len(contents)} margins as stated"
-    words = f"; outside the promise: {record.outside}" if record.outside else ""
+    words = f", no row above its {record.request.bounds}" if record.request.bounds else ""
+    words += f"; outside the promise: {record.outside}" if record.outside else ""
     return f"{len(contents)} levels add up exactly{words}"
 
 

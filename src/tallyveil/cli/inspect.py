@@ -10,7 +10,8 @@ import typer
 
 from tallyveil.cli.common import JsonOption, example, one_line, out, print_json, text_table
 from tallyveil.cli.options import takes_release_options
-from tallyveil.request.options import FILE, ReleaseOptions
+from tallyveil.request.options import ReleaseOptions
+from tallyveil.request.panels import FILE
 
 __all__ = ["EXAMPLE", "command"]
 

@@ -34,6 +34,7 @@ ONE_LEVEL = (
     "keep_distribution",
     "invariant",
     "level_weights",
+    "bounds",
     "nested",
     "together",
     "unbiased",

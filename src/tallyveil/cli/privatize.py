@@ -14,7 +14,8 @@ import typer
 
 from tallyveil.cli.common import JsonOption, example, note, out, print_json, progress
 from tallyveil.cli.options import takes_release_options
-from tallyveil.request.options import OUTPUT, TABLE, ReleaseOptions
+from tallyveil.request.options import ReleaseOptions
+from tallyveil.request.panels import OUTPUT, TABLE
 
 if TYPE_CHECKING:
     from tallyveil.plans.prepared import Prepared

@@ -329,7 +329,7 @@ def _require_public(
     strata: StrataRecord | None,
 ) -> None:
     """Raise a `PackageError` if a hierarchy or a structural zero rests on what was drawn."""
-    levels = () if sums is None else sums.request.columns
+    levels = () if sums is None else sums.request.public
     parts = () if strata is None else strata.columns
     rules = () if zeros is None else zeros.columns
     if not {*levels, *rules, *parts} <= {*table.published_unchanged}:

@@ -97,7 +97,7 @@ def choose_columns(source: Table, request: Request) -> tuple[str, ...]:
         if column.name not in source.names:
             raise _no_such_column(column.name, source, delimiter_hint(source.names))
     counted = {column.name for column in request.columns}
-    levels = request.strata if request.hierarchy is None else request.hierarchy.columns
+    levels = request.strata if request.hierarchy is None else request.hierarchy.public
     for name in (*request.keep, *request.drop, *request.by, *levels):
         if name not in (*source.names, *source.index_names):
             raise _no_such_column(name, source)

@@ -320,7 +320,9 @@ def _plan_sums(request: Request, query: Query, epsilon: Fraction, rows: int | No
     if isinstance(tree, Margins):
         made = make_margins(asked, tree, epsilon, upper)
     else:
-        made = make_sums(asked, tree, epsilon, upper)
+        free = slice(None) if request.free is None else request.free
+        bounds = None if request.bounds is None else request.bounds[free]
+        made = make_sums(asked, tree, epsilon, upper, bounds)
     kinds = [kind for kind, _ in list_stages(asked, tree.sizes, made.budget)]
     noises = [*made.noises[:-1], made.distribution, made.noises[-1]]
     drawn = [noise for noise in noises if noise is not None]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tallyveil.arrays import Mask
+from tallyveil.arrays import Mask, freeze
 from tallyveil.errors import ArgumentError, TableError, UsageError
 from tallyveil.plans.distributed import StagedDraws, require_taken
 from tallyveil.plans.layout import ROW_ORDERS, Layout, ReadCounts, read_columns
@@ -98,6 +98,9 @@ def prepare_opened(
             counts, layout = _stand_in_for_microdata(source, request, read)
     else:
         counts, layout = read_columns(source, request, read)
+    request, counts = _bound_counts(source, request, counts, layout)
+    if read is not read_counts:  # invented counts contradict no bound
+        counts = {name: replace(column, above=0) for name, column in counts.items()}
     _require_covered(counts, request)
     _require_room_beside(source, request, layout)
     if request.strata:
@@ -213,6 +216,21 @@ def _stand_in_for_microdata(
     return counts, layout
 
 
+def _bound_counts(
+    source: Table, request: Request, counts: dict[str, ColumnCounts], layout: Layout
+) -> tuple[Request, dict[str, ColumnCounts]]:
+    """Cut counts to the largest of their row, where a public column says it."""
+    name = "" if request.hierarchy is None else request.hierarchy.bounds
+    if not name:
+        return request, counts
+    if layout.grouped or name not in layout.keep:
+        rule = "name a column of the table that is published unchanged beside its rows"
+        raise ArgumentError("bounds", rule, name)
+    bounds = read_counts(source, name, CEILING).values.astype(np.int64)
+    cut = {name: column.cut(bounds) for name, column in counts.items()}
+    return replace(request, bounds=freeze(bounds)), cut
+
+
 def _find_free(
     source: Table, request: Request, counts: Mapping[str, ColumnCounts], layout: Layout
 ) -> Mask:
@@ -256,11 +274,13 @@ def _require_covered(counts: Mapping[str, ColumnCounts], request: Request) -> No
     exact = "" if request.hierarchy is None else request.hierarchy.exact
     if request.above == "top_code" and not exact:
         return
+    own = request.hierarchy.bounds if request.hierarchy is not None else ""
     for column in request.columns:
         if counts[column.name].above:
+            bound = f"{column.upper}" + (f" or their row's {own!r}" if own else "")
             hint = ", and exact sums allow no top-coding" if exact else ""
             other = "" if exact else ", or let them be top-coded"
             raise TableError(
-                f"Column {column.name!r} has counts above the upper bound {column.upper}{hint}. "
+                f"Column {column.name!r} has counts above the upper bound {bound}{hint}. "
                 f"Raise the bound to one that is publicly known{other}."
             )

@@ -113,6 +113,7 @@ class SumsRecord:
             **({"exact_rows": self.alone} if self.alone else {}),
             "outside_the_promise": self.outside,
             **({"not_structural_zeros": list(self.free)} if self.free else {}),
+            **({"bounds": asked.bounds} if asked.bounds else {}),
             **({"margins": [list(names) for names in asked.margins]} if asked.margins else {}),
         }
 
@@ -137,6 +138,7 @@ class SumsRecord:
             None if weights is None else tuple(float(weight) for weight in weights),
             data["keep_distribution"] is True,
             tuple(tuple(str(name) for name in names) for names in data.get("margins", ())),
+            str(data.get("bounds", "")),
         )
         sizes = (*(int(level["sums"]) for level in levels), int(data["rows"]))
         free = tuple(int(size) for size in data.get("not_structural_zeros", ()))
@@ -150,11 +152,12 @@ class SumsRecord:
         asked, sizes, free = self.request, self.sizes, self.measured
         named = tuple(name for names in asked.margins for name in names)
         plain = not (asked.keep_distribution or asked.exact or asked.weights)
-        if asked.margins and not (plain and named == asked.columns):
+        if asked.margins and not (plain and named == asked.columns and not asked.bounds):
             return False
         weights = asked.weights or (1.0,) * len(sizes)
         return (
             0 < len(set(asked.columns)) == len(asked.columns)
+            and asked.bounds not in asked.columns
             and asked.exact in ("", TOTAL, *asked.columns)
             and len(weights) == len(sizes) == len(free)
             and all(0 <= weight < math.inf for weight in weights)

@@ -23,6 +23,7 @@ from tallyveil.request.hierarchy import (
     split_levels,
 )
 from tallyveil.sampling.entropy import Entropy
+from tallyveil.sums.bounds import fit_bounds
 from tallyveil.sums.combine import Combined, combine
 from tallyveil.sums.matching import expect_counts, hand_out, tilt_to_total
 from tallyveil.sums.rounding import round_down_levels
@@ -77,6 +78,8 @@ class Sums:
     distribution: CertifiedNoise | None
     exact_level: int
     keep_distribution: bool
+    bounds: Integers
+    """The largest count of every row."""
 
     @property
     def budget(self) -> LevelBudget:
@@ -107,7 +110,7 @@ class Sums:
         tree = self.tree
         combined = self._combine(draws)
         order = entropy.permutation(tree.sizes[-1])
-        uppers = tree.sum_up(np.full(tree.sizes[-1], self.upper))
+        uppers = tree.sum_up(self.bounds)
         last = tree.depth - 1 if self.keep_distribution else tree.depth
         found = self._estimate(draws) if self.keep_distribution else None
         levels = round_down_levels(combined, uppers, order, last, self._total(found))
@@ -161,12 +164,23 @@ class Sums:
         histogram = tilt_to_total(distribution, len(values), int(totals.sum()))
         epsilon = float(self.budget.levels[-1])
         expected = expect_counts(values, distribution, epsilon, groups, totals, ties=order)
-        return hand_out(expected, histogram, groups, totals, order)
+        expected = np.minimum(expected, self.bounds)
+        counts = hand_out(expected, histogram, groups, totals, order)
+        return fit_bounds(counts, expected, groups, totals, bounds=self.bounds, order=order)
 
 
-def make_sums(request: HierarchyRequest, tree: Tree, epsilon: Fraction, upper: int) -> Sums:
-    """The method with every noise certified."""
+def make_sums(
+    request: HierarchyRequest,
+    tree: Tree,
+    epsilon: Fraction,
+    upper: int,
+    bounds: Integers | None = None,
+) -> Sums:
+    """The method with every noise certified; `bounds` hold the largest count of every row."""
     budget = split_levels(request, tree.sizes, epsilon, upper)
     noises = tuple(certify_noise(part) if part else None for part in budget.levels)
     first = certify_noise(budget.distribution) if budget.distribution else None
-    return Sums(tree, upper, noises, first, request.exact_level, request.keep_distribution)
+    most = np.full(tree.sizes[-1], upper)
+    bounds = freeze(most if bounds is None else np.minimum(bounds, most))
+    exact = request.exact_level
+    return Sums(tree, upper, noises, first, exact, request.keep_distribution, bounds)

@@ -106,6 +106,9 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
         With a hierarchy: whether the distribution of the counts is kept too; a level whose
         sums are public already and are published exactly, outside the promise; how much the
         error of each level counts, from the grand total to the rows.
+    bounds : str
+        With a hierarchy: a public column, published unchanged, with the largest count of every
+        row, such as its population. No published count lies above it; larger ones are top-coded.
     zero : str or sequence of str
         Rows that are 0 whatever the data say, such as "sex = F and cause = prostate"; public.
         They receive nothing, and a table that has more in one is refused.

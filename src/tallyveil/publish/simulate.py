@@ -271,7 +271,7 @@ def _list_alternatives(
     request: Request, options: ReleaseOptions, already: str
 ) -> list[tuple[str, ReleaseOptions]]:
     """Other methods by name, with the options that make sense for each; epsilon stays."""
-    groups = request.strata if request.hierarchy is None else request.hierarchy.columns
+    groups = request.strata if request.hierarchy is None else request.hierarchy.public
     kept = dict.fromkeys((*split_names(options.keep), *groups))
     plain = replace(
         options,
@@ -282,6 +282,7 @@ def _list_alternatives(
         strata=None,
         invariant=None,
         level_weights=None,
+        bounds=None,
         keep_distribution=True,
         keep="all" if request.keep_all else tuple(kept),
         signed=False,

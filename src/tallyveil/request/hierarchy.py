@@ -1,4 +1,4 @@
-"""Which sums a release adds up to: the columns of a hierarchy, asked for and found in a table."""
+"""Which sums a release adds up to: the groups of a hierarchy in a table, and their budget."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 
 from tallyveil.arrays import Integers, freeze
-from tallyveil.errors import ArgumentError, TableError, UsageError
-from tallyveil.request.arguments import list_given, split_names
+from tallyveil.errors import ArgumentError, TableError
 from tallyveil.request.budget_split import split_budget
-from tallyveil.request.options import ReleaseOptions
 from tallyveil.sums.combine import Combined, combine, noise_variance
 from tallyveil.sums.grouping import Grouping
 from tallyveil.sums.margins import Margins
@@ -25,11 +23,11 @@ from tallyveil.tables.codes import Codes, encode_text
 
 __all__ = [
     "BESIDE",
+    "MOST_LEVELS",
     "MOST_STAGES",
     "TOTAL",
     "HierarchyRequest",
     "LevelBudget",
-    "check_hierarchy",
     "count_alone",
     "describe_tree",
     "find_groups",
@@ -48,10 +46,6 @@ MOST_LEVELS = 40
 
 MOST_STAGES = MOST_LEVELS + 3
 """Of one count: every level, the grand total, the distribution and the counts."""
-
-TOTAL_WORDS = (TOTAL, "nation", "all")
-"""What the grand total may be called."""
-
 
 MANY, POWER = 300, 1 / 6
 """Where there are so many rows for each possible count the distribution gets its whole share,
@@ -75,6 +69,8 @@ class HierarchyRequest:
         Whether the distribution of the rows' counts is kept as well.
     margins : tuple of tuple of str
         Instead of a hierarchy: the columns of each margin. `columns` are then all of them.
+    bounds : str
+        The public column with the largest count of every row; empty for none.
     """
 
     columns: tuple[str, ...]
@@ -82,6 +78,12 @@ class HierarchyRequest:
     weights: tuple[float, ...] | None = None
     keep_distribution: bool = True
     margins: tuple[tuple[str, ...], ...] = ()
+    bounds: str = ""
+
+    @property
+    def public(self) -> tuple[str, ...]:
+        """Every column that is needed, and so published unchanged."""
+        return (*self.columns, self.bounds) if self.bounds else self.columns
 
     @property
     def method(self) -> str:
@@ -94,101 +96,6 @@ class HierarchyRequest:
     def exact_level(self) -> int:
         """The number of the finest exact level, -1 for none."""
         return (TOTAL, *self.columns).index(self.exact) if self.exact else -1
-
-
-def check_hierarchy(options: ReleaseOptions, counted: Sequence[str]) -> HierarchyRequest | None:
-    """The hierarchy that was asked for, or None; everything that needs no table is checked."""
-    columns = split_names(options.hierarchy)
-    if options.margins:
-        return _check_margins(options, counted)
-    if not columns:
-        for name in ("invariant", "level_weights"):
-            if any(str(part) for part in list_given(getattr(options, name))):
-                raise UsageError(f"'{name}' goes with 'hierarchy': name its columns as well.")
-        if not options.keep_distribution:
-            raise UsageError("'keep_distribution' goes with 'hierarchy'.")
-        return None
-    if len(set(columns)) != len(columns):
-        raise ArgumentError("hierarchy", "name every column once", got=", ".join(columns))
-    if len(columns) > MOST_LEVELS:
-        raise ArgumentError(
-            "hierarchy", f"have at most {MOST_LEVELS} columns", got=f"{len(columns)}"
-        )
-    if any(": " in name for name in columns):
-        raise ArgumentError("hierarchy", "name columns without a colon and a space in their names")
-    if TOTAL in columns:
-        rule = f"not name a column {TOTAL!r}: the sum of all rows is called so"
-        raise ArgumentError("hierarchy", rule, hint="Rename that column first.")
-    beside = {f"{name}_{word}" for name in counted for word in BESIDE}
-    if taken := sorted(beside & {*columns, *counted}):
-        raise UsageError(f"The files of sums have a column {taken[0]!r} already: rename it first.")
-    if set(columns) & set(counted):
-        rule = "name public columns such as regions, not a column of counts"
-        raise ArgumentError("hierarchy", rule, got=", ".join(columns))
-    if str(options.method) != "auto" or options.levels is not None or options.within is not None:
-        raise UsageError(
-            "A hierarchy has a method of its own, at one epsilon: leave 'method', 'within' and "
-            "levels out."
-        )
-    return HierarchyRequest(
-        columns,
-        _check_invariant(options.invariant, columns),
-        _check_weights(options.level_weights),
-        bool(options.keep_distribution),
-    )
-
-
-def _check_margins(options: ReleaseOptions, counted: Sequence[str]) -> HierarchyRequest:
-    """Margins that can be met together: at least two, of different public columns."""
-    parts = split_names(options.margins)
-    margins = tuple(tuple(name.strip() for name in part.split("+")) for part in parts)
-    columns = tuple(name for margin in margins for name in margin)
-    got = ", ".join(parts)
-    if len(margins) < 2 or not all(columns):
-        hint = "For groups inside groups, or one grouping alone, name a hierarchy."
-        rule = "name at least two margins, such as age+sex,education"
-        raise ArgumentError("margins", rule, got=got, hint=hint)
-    if len(set(columns)) != len(columns):
-        hint = "Margins that share a column must agree on its sums, and noisy ones do not."
-        raise ArgumentError("margins", "name every column once", got=got, hint=hint)
-    if set(columns) & set(counted) or any(": " in name for name in columns):
-        rule = (
-            "name public columns, no column of counts, without a colon and a space in their names"
-        )
-        raise ArgumentError("margins", rule, got=got)
-    alone = options.levels is None and options.within is None and options.level_weights is None
-    alone = alone and not (options.hierarchy or options.invariant or options.one_row)
-    if not alone or str(options.method) != "auto" or not options.keep_distribution:
-        raise UsageError(
-            "Margins have a method of their own, at one epsilon: leave out 'method', 'within', "
-            "levels, 'hierarchy', 'keep_distribution', 'invariant', 'level_weights' and "
-            "'one_row'."
-        )
-    return HierarchyRequest(columns, keep_distribution=False, margins=margins)
-
-
-def _check_invariant(given: Any, columns: tuple[str, ...]) -> str:
-    """The finest level that is exact: of several that were named, the last."""
-    names = [TOTAL if n in TOTAL_WORDS and n not in columns else n for n in split_names(given)]
-    levels = (TOTAL, *columns)
-    for name in names:
-        if name not in levels:
-            rule = f"name levels of the hierarchy: {', '.join(levels)}"
-            raise ArgumentError("invariant", rule, name)
-    return max(names, key=levels.index, default="")
-
-
-def _check_weights(given: Any) -> tuple[float, ...] | None:
-    if given is None or (isinstance(given, str) and not given):
-        return None
-    parts = given.split(",") if isinstance(given, str) else given
-    try:
-        weights = tuple(float(part) for part in parts)
-    except (TypeError, ValueError):
-        raise ArgumentError("level_weights", "be numbers, such as 1,4,1", given) from None
-    if not all(math.isfinite(weight) and weight >= 0 for weight in weights):
-        raise ArgumentError("level_weights", "be finite numbers of at least 0", given)
-    return weights
 
 
 def find_tree(

@@ -7,10 +7,12 @@ one `ReleaseOptions`. Nothing is checked here, and nothing heavy is imported: se
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tallyveil.request.panels import ABOUT, FILE, OUTPUT, PRIVACY, SUMS, TABLE, tell
 
 if TYPE_CHECKING:
     from tallyveil.budget.ledger import Ledger
@@ -18,23 +20,11 @@ if TYPE_CHECKING:
     from tallyveil.loss import Loss
     from tallyveil.sampling.entropy import Entropy
 
-__all__ = ["ABOUT", "FILE", "OUTPUT", "PRIVACY", "SUMS", "TABLE", "ReleaseOptions"]
-
-TABLE, PRIVACY, OUTPUT = "The table", "Privacy and method", "Output"
-SUMS, ABOUT, FILE = "Sums that hold", "About the release", "The file"
+__all__ = ["ReleaseOptions"]
 
 Names: TypeAlias = str | Sequence[str] | None
 PerColumn: TypeAlias = Any
 """One value for all count columns, a sequence, or a mapping by column name."""
-
-
-def _told(text: str, panel: str, cli: str = "text", flag: str = "") -> Mapping[str, str]:
-    """What the command line needs to know: help, panel, and the kind of value.
-
-    Kinds are ``text``, ``many`` (may be repeated), ``number``, ``whole``, ``switch``, ``path``
-    and ``none`` for what only Python takes.
-    """
-    return {"help": text, "panel": panel, "cli": cli, "flag": flag}
 
 
 @dataclass(frozen=True)
@@ -46,12 +36,12 @@ class ReleaseOptions:
     """
 
     count: Names = field(
-        default=None, metadata=_told("Column of counts; repeat for more.", TABLE, "many")
+        default=None, metadata=tell("Column of counts; repeat for more.", TABLE, "many")
     )
     _: KW_ONLY
     upper: PerColumn = field(
         default=None,
-        metadata=_told(
+        metadata=tell(
             "Largest count that can be published, from public knowledge; larger ones are "
             "top-coded. Once, or once per --count. Left out: nothing is top-coded. 'auto' cuts at "
             "a private 99th percentile, for --upper-epsilon, and loses what lies above.",
@@ -61,7 +51,7 @@ class ReleaseOptions:
     )
     epsilon: PerColumn = field(
         default=None,
-        metadata=_told(
+        metadata=tell(
             "Privacy loss of each count column; smaller is more private. Once, or once per "
             "--count.",
             PRIVACY,
@@ -70,7 +60,7 @@ class ReleaseOptions:
     )
     delta: Epsilon | None = field(
         default=None,
-        metadata=_told(
+        metadata=tell(
             "For geometric and design: the slack of (epsilon, delta)-privacy of each count column, "
             "such as 1e-6; noise then has no far tails. 0 unless given.",
             PRIVACY,
@@ -78,28 +68,28 @@ class ReleaseOptions:
     )
     within: float | None = field(
         default=None,
-        metadata=_told(
+        metadata=tell(
             "Instead of --epsilon: released counts lie within this many of the truth ...",
             PRIVACY,
             "number",
         ),
     )
     confidence: float = field(
-        default=0.95, metadata=_told("... with this probability.", PRIVACY, "number")
+        default=0.95, metadata=tell("... with this probability.", PRIVACY, "number")
     )
     levels: str | Sequence[Epsilon] | None = field(
         default=None,
-        metadata=_told(
+        metadata=tell(
             "Privacy levels, least private first, such as 2,1,0.5.", PRIVACY, "text", "--epsilons"
         ),
     )
     method: str | Path = field(
         default="auto",
-        metadata=_told("auto, preserve, geometric, fair, design, or a mechanism file.", PRIVACY),
+        metadata=tell("auto, preserve, geometric, fair, design, or a mechanism file.", PRIVACY),
     )
     priority: str | None = field(
         default=None,
-        metadata=_told(
+        metadata=tell(
             "For preserve, what matters most: distribution (if left out), balanced (single counts "
             "err no more than plain noise) or counts.",
             PRIVACY,
@@ -107,7 +97,7 @@ class ReleaseOptions:
     )
     tradeoff: Epsilon | None = field(
         default=None,
-        metadata=_told(
+        metadata=tell(
             "For preserve, instead of --priority: how much error of single counts one unit of "
             "distribution error is worth. 0: the best guess for every row; from 1 on counts have "
             "exactly the estimated distribution.",
@@ -116,7 +106,7 @@ class ReleaseOptions:
     )
     hierarchy: Names = field(
         default=None,
-        metadata=_told(
+        metadata=tell(
             "Public columns from coarse to fine, such as state,county: counts add up to the sums "
             "of every level, which are released as well.",
             SUMS,
@@ -124,7 +114,7 @@ class ReleaseOptions:
     )
     keep_distribution: bool = field(
         default=True,
-        metadata=_told(
+        metadata=tell(
             "With --hierarchy: also keep the distribution of the counts.",
             SUMS,
             "switch",
@@ -132,25 +122,31 @@ class ReleaseOptions:
         ),
     )
     invariant: Names = field(
-        default=None, metadata=_told("With --hierarchy: a public level to publish exactly.", SUMS)
+        default=None, metadata=tell("With --hierarchy: a public level to publish exactly.", SUMS)
     )
     level_weights: str | Sequence[float] | None = field(
         default=None,
-        metadata=_told(
+        metadata=tell(
             "With --hierarchy: how much the error of each level counts, from the grand total to "
             "the rows, such as 1,4,1. Decides which share of epsilon each gets.",
             SUMS,
         ),
     )
+    bounds: str | None = field(
+        default=None,
+        metadata=tell(
+            "With --hierarchy: a public column with the largest count of every row.", SUMS
+        ),
+    )
     margins: Names = field(
-        default=None, metadata=_told("Crossing margins such as age+sex,school to add up to.", SUMS)
+        default=None, metadata=tell("Crossing margins such as age+sex,school to add up to.", SUMS)
     )
     strata: Names = field(
-        default=None, metadata=_told("Public columns whose groups keep their distribution.", SUMS)
+        default=None, metadata=tell("Public columns whose groups keep their distribution.", SUMS)
     )
     zero: str | Sequence[str] = field(
         default=(),
-        metadata=_told(
+        metadata=tell(
             "Rows that are 0 whatever the data say, such as 'sex = F and cause = prostate'; repeat "
             "for more. They are public, receive nothing and cost nothing.",
             SUMS,
@@ -159,38 +155,36 @@ class ReleaseOptions:
     )
     nested: Names = field(
         default=None,
-        metadata=_told("Count columns such as deaths,cases, each part of the next.", SUMS),
+        metadata=tell("Count columns such as deaths,cases, each part of the next.", SUMS),
     )
     together: bool = field(
         default=False,
-        metadata=_told("Rank rows by two columns' draws if both gain.", SUMS, "switch"),
+        metadata=tell("Rank rows by two columns' draws if both gain.", SUMS, "switch"),
     )
     loss: Loss = field(
         default="absolute",
-        metadata=_told("For design: absolute, squared, zero_one, beyond:D or power:P.", PRIVACY),
+        metadata=tell("For design: absolute, squared, zero_one, beyond:D or power:P.", PRIVACY),
     )
     properties: Sequence[str] | str = field(
         default=(),
-        metadata=_told(
+        metadata=tell(
             "For design: a property to keep; repeat for more.", PRIVACY, "many", "--property"
         ),
     )
     neighbours: str = field(
         default="add_remove",
-        metadata=_told(
+        metadata=tell(
             "add_remove one unit, or change_one (it moves twice as many counts: costs twice).",
             PRIVACY,
         ),
     )
     unit: str = field(
         default="person",
-        metadata=_told(
-            "Who is protected: a person, or one single event, such as a visit.", PRIVACY
-        ),
+        metadata=tell("Who is protected: a person, or one single event, such as a visit.", PRIVACY),
     )
     contributions: int | None = field(
         default=None,
-        metadata=_told(
+        metadata=tell(
             "How many rows one person has, or how often a person is counted in each column; 1 "
             "unless given (costs that many times).",
             PRIVACY,
@@ -199,7 +193,7 @@ class ReleaseOptions:
     )
     one_row: bool = field(
         default=False,
-        metadata=_told(
+        metadata=tell(
             "With --contributions, for geometric: all of one unit's contributions are in the same "
             "row. From 2 times epsilon on, noise made for them together errs less.",
             PRIVACY,
@@ -208,7 +202,7 @@ class ReleaseOptions:
     )
     disjoint: Names | Sequence[Sequence[str]] = field(
         default=None,
-        metadata=_told(
+        metadata=tell(
             "Count columns with commas between them of which a person is in one only: charged "
             "once; repeat for more.",
             PRIVACY,
@@ -217,20 +211,20 @@ class ReleaseOptions:
     )
     above: str = field(
         default="top_code",
-        metadata=_told("Counts above --upper: top_code them, or refuse the table.", PRIVACY),
+        metadata=tell("Counts above --upper: top_code them, or refuse the table.", PRIVACY),
     )
     upper_epsilon: Epsilon | None = field(
-        default=None, metadata=_told("What finding the upper bound may cost.", PRIVACY)
+        default=None, metadata=tell("What finding the upper bound may cost.", PRIVACY)
     )
     by: Names = field(
         default=None,
-        metadata=_told(
+        metadata=tell(
             "Category column; without --count, rows are counted by it (microdata).", TABLE, "many"
         ),
     )
     person: str | None = field(
         default=None,
-        metadata=_told(
+        metadata=tell(
             "Microdata with several rows of one person: the column that tells persons apart. It "
             "is not published.",
             TABLE,
@@ -238,7 +232,7 @@ class ReleaseOptions:
     )
     rows_per_person: int | None = field(
         default=None,
-        metadata=_told(
+        metadata=tell(
             "With --person: of each person at most this many rows are counted, chosen at random.",
             TABLE,
             "whole",
@@ -246,13 +240,13 @@ class ReleaseOptions:
     )
     where: str | Sequence[str] = field(
         default=(),
-        metadata=_told(
+        metadata=tell(
             "Count only rows with, for example, 'age >= 18'; repeat for more.", TABLE, "many"
         ),
     )
     categories: Any = field(
         default=None,
-        metadata=_told(
+        metadata=tell(
             "The public list of categories: a file, or values with commas. For several columns "
             "COLUMN=VALUES each: every combination is published.",
             TABLE,
@@ -261,7 +255,7 @@ class ReleaseOptions:
     )
     bins: Any = field(
         default=None,
-        metadata=_told(
+        metadata=tell(
             "Count a number by ranges that begin at these public limits, such as age=0,18,45,65 "
             "for 0-17, 18-44, 45-64 and 65+; repeat for more.",
             TABLE,
@@ -270,67 +264,67 @@ class ReleaseOptions:
     )
     other: str | None = field(
         default=None,
-        metadata=_told(
+        metadata=tell(
             "The public cell for every category that is not listed, instead of a refusal.", TABLE
         ),
     )
     order: str = field(
         default="input",
-        metadata=_told("Row order: input, or sorted by the other columns.", TABLE),
+        metadata=tell("Row order: input, or sorted by the other columns.", TABLE),
     )
     keep: Names = field(
         default=None,
-        metadata=_told(
+        metadata=tell(
             "Another column that is public and is published unchanged; repeat for more, or 'all'.",
             TABLE,
             "many",
         ),
     )
     drop: Names = field(
-        default=None, metadata=_told("Do not publish this column; repeat for more.", TABLE, "many")
+        default=None, metadata=tell("Do not publish this column; repeat for more.", TABLE, "many")
     )
     allow_duplicates: bool = field(
-        default=False, metadata=_told("Rows may repeat a category.", TABLE, "switch")
+        default=False, metadata=tell("Rows may repeat a category.", TABLE, "switch")
     )
     allow_totals: bool = field(
         default=False,
-        metadata=_told(
+        metadata=tell(
             "A row may be called Total, or be a parent of others: it repeats nobody.",
             TABLE,
             "switch",
         ),
     )
     delimiter: str | None = field(
-        default=None, metadata=_told("What separates cells: one character, or 'tab'.", FILE)
+        default=None, metadata=tell("What separates cells: one character, or 'tab'.", FILE)
     )
     encoding: str = field(
         default="utf-8",
-        metadata=_told("The encoding of a text file; one that begins with a mark says it.", FILE),
+        metadata=tell("The encoding of a text file; one that begins with a mark says it.", FILE),
     )
     query: str | None = field(
-        default=None, metadata=_told("With --from: the query that gives the table.", FILE)
+        default=None, metadata=tell("With --from: the query that gives the table.", FILE)
     )
     sheet: str | None = field(
-        default=None, metadata=_told("The sheet of an Excel workbook, by its name.", FILE)
+        default=None, metadata=tell("The sheet of an Excel workbook, by its name.", FILE)
     )
     skip_rows: int = field(
-        default=0, metadata=_told("Title lines before the header, left out.", FILE, "whole")
+        default=0, metadata=tell("Title lines before the header, left out.", FILE, "whole")
     )
     skip_footer: int = field(
-        default=0, metadata=_told("Footnote lines at the end, left out.", FILE, "whole")
+        default=0, metadata=tell("Footnote lines at the end, left out.", FILE, "whole")
     )
     comment: str | None = field(
-        default=None, metadata=_told("Lines that begin with this are left out, such as '#'.", FILE)
+        default=None, metadata=tell("Lines that begin with this are left out, such as '#'.", FILE)
     )
     thousands: str | None = field(
-        default=None, metadata=_told("What separates thousands in counts, such as ','.", FILE)
+        default=None, metadata=tell("What separates thousands in counts, such as ','.", FILE)
     )
     decimal: str = field(
-        default=".", metadata=_told("What separates decimals in counts: '.' or ','.", FILE)
+        default=".", metadata=tell("What separates decimals in counts: '.' or ','.", FILE)
     )
     missing: Names = field(
         default=None,
-        metadata=_told(
+        metadata=tell(
             "A code for a suppressed or missing count, such as '*' ('' for an empty cell); repeat "
             "for more. Rows with one are left out, and which they are is then not protected: they "
             "must be public already.",
@@ -340,7 +334,7 @@ class ReleaseOptions:
     )
     format: str | None = field(
         default=None,
-        metadata=_told(
+        metadata=tell(
             "Write the data as csv, tsv, xlsx, parquet, arrow, dta, sav, xpt, csv.gz or csv.zst; "
             "otherwise as they came.",
             OUTPUT,
@@ -348,7 +342,7 @@ class ReleaseOptions:
     )
     unbiased: bool = field(
         default=False,
-        metadata=_told(
+        metadata=tell(
             "Also publish NAME_unbiased: the noisy counts before they were cut to the range or "
             "ranked. Costs nothing more.",
             OUTPUT,
@@ -357,7 +351,7 @@ class ReleaseOptions:
     )
     signed: bool = field(
         default=False,
-        metadata=_told(
+        metadata=tell(
             "Publish counts as drawn, negative ones too: every one, and every sum of them, is "
             "right on average. Without --upper, for the method geometric.",
             OUTPUT,
@@ -366,35 +360,35 @@ class ReleaseOptions:
     )
     best: bool = field(
         default=False,
-        metadata=_told(
+        metadata=tell(
             "For preserve, also publish NAME_best: the best guess for every row, not to be summed. "
             "Costs nothing more.",
             OUTPUT,
             "switch",
         ),
     )
-    title: str | None = field(default=None, metadata=_told("What the release is called.", ABOUT))
-    publisher: str | None = field(default=None, metadata=_told("Who publishes it.", ABOUT))
-    contact: str | None = field(default=None, metadata=_told("Where readers can ask.", ABOUT))
-    period: str | None = field(default=None, metadata=_told("Such as 2026-01.", ABOUT))
+    title: str | None = field(default=None, metadata=tell("What the release is called.", ABOUT))
+    publisher: str | None = field(default=None, metadata=tell("Who publishes it.", ABOUT))
+    contact: str | None = field(default=None, metadata=tell("Where readers can ask.", ABOUT))
+    period: str | None = field(default=None, metadata=tell("Such as 2026-01.", ABOUT))
     licence: str | None = field(
-        default=None, metadata=_told("What readers may do with it, such as CC-BY-4.0.", ABOUT)
+        default=None, metadata=tell("What readers may do with it, such as CC-BY-4.0.", ABOUT)
     )
     out: str | Path | None = field(
-        default=None, metadata=_told("The release folder; must not exist.", OUTPUT, "path")
+        default=None, metadata=tell("The release folder; must not exist.", OUTPUT, "path")
     )
     ledger: str | Path | Ledger | None = field(
         default=None,
-        metadata=_told("The budget ledger to debit: a file, or postgresql://...", OUTPUT),
+        metadata=tell("The budget ledger to debit: a file, or postgresql://...", OUTPUT),
         repr=False,  # an address may hold a password
     )
     dataset: str | None = field(
-        default=None, metadata=_told("The dataset's name in the ledger.", OUTPUT)
+        default=None, metadata=tell("The dataset's name in the ledger.", OUTPUT)
     )
     confidential_report: str | Path | None = field(
         default=None,
-        metadata=_told(
+        metadata=tell(
             "Also write the comparison with the truth, for your eyes only.", OUTPUT, "path"
         ),
     )
-    entropy: Entropy | None = field(default=None, metadata=_told("", OUTPUT, "none"), repr=False)
+    entropy: Entropy | None = field(default=None, metadata=tell("", OUTPUT, "none"), repr=False)

@@ -35,13 +35,14 @@ from tallyveil.request.counted import (
     check_zeros,
 )
 from tallyveil.request.forms import check_form
-from tallyveil.request.hierarchy import HierarchyRequest, check_hierarchy
+from tallyveil.request.hierarchy import HierarchyRequest
 from tallyveil.request.kinds import ASKED_FOR, KINDS
 from tallyveil.request.nested import check_nested, check_together
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.ranges import NO_UPPER, OPEN_METHODS, WIDE, check_upper, require_narrow
 from tallyveil.request.slack import check_delta
 from tallyveil.request.strata import check_strata
+from tallyveil.request.sums import check_hierarchy
 from tallyveil.request.tradeoff import check_tradeoff
 from tallyveil.request.unit import PrivacyUnit, check_disjoint, check_unit
 from tallyveil.sums.grouping import Grouping
@@ -99,6 +100,7 @@ class Request:
     microdata: bool
     hierarchy: HierarchyRequest | None = None
     grouping: Grouping | None = None
+    bounds: Integers | None = None
     zeros: tuple[tuple[Condition, ...], ...] = ()
     free: Mask | None = None
     unbiased: bool = False
@@ -275,7 +277,7 @@ def _check_kept(
     keep, drop = read_names(options.keep, "keep"), read_names(options.drop, "drop")
     needed = check_hierarchy(options, counts)
     both = sorted(
-        (set(keep) | set(needed.columns if needed else check_strata(options, counts))) & set(drop)
+        (set(keep) | set(needed.public if needed else check_strata(options, counts))) & set(drop)
     )
     if both:
         raise UsageError(f"Column {both[0]!r} cannot be kept and dropped at once.")

@@ -17,7 +17,8 @@ from typing import Any
 
 from tallyveil.loss import parse_loss
 from tallyveil.request.kinds import ASKED_FOR
-from tallyveil.request.options import FILE, ReleaseOptions
+from tallyveil.request.options import ReleaseOptions
+from tallyveil.request.panels import FILE
 from tallyveil.studio.errors import RefusedError, name_options
 
 __all__ = [
@@ -147,7 +148,9 @@ def make_options(choices: Mapping[str, Any], place: Place) -> ReleaseOptions:
         given = {k: v for k, v in given.items() if k not in ("epsilon", "method")}
     if given.get("count"):
         used = {*_names(given, "count"), *_names(given, "by"), *_names(given, "keep")}
-        used |= {*_names(given, "hierarchy"), *_names(given, "nested")}
+        used |= {
+            n for key in ("hierarchy", "nested", "strata", "bounds") for n in _names(given, key)
+        }
         dropped = [name for name in place.columns if name not in used]
         if dropped:
             given["drop"] = dropped

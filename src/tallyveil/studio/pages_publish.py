@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from tallyveil.request.kinds import ASKED_FOR
-from tallyveil.request.options import FILE
+from tallyveil.request.panels import FILE
 from tallyveil.studio.choices import (
     FORM,
     OFFERED,

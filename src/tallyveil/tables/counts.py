@@ -87,6 +87,12 @@ class ColumnCounts:
         """The same with a count of 0 in all other rows."""
         return ColumnCounts(freeze(self.values * rows), self.above)
 
+    def cut(self, bounds: CountArray) -> ColumnCounts:
+        """The same with no count above its row's own bound."""
+        values = np.minimum(self.values, bounds).astype(self.values.dtype)
+        beyond = int(np.count_nonzero(self.values > bounds))
+        return ColumnCounts(freeze(values), max(self.above, beyond))
+
 
 def clip_counts(counts: Integers, upper: int) -> ColumnCounts:
     """Cut counts that are whole numbers already to 0..upper.

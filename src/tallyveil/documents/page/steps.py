@@ -91,6 +91,14 @@ def _sums(receipt: Receipt) -> list[str]:
             "that holds the true sum with a probability of 95%."
         ),
     ]
+    if sums.request.bounds:
+        parts.append(
+            paragraph(
+                f"No count lies above what its row has in the column {sums.request.bounds}, which "
+                "is public. Larger counts, if there were any, were cut to it before anything was "
+                "drawn."
+            )
+        )
     if sums.outside:
         parts.append(paragraph(f"Outside the promise: {sums.outside}.", "warning"))
     return parts

@@ -1,0 +1,141 @@
+"""Rows with a bound of their own, such as a population: no published count lies above it."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tallyveil as tv
+from tallyveil.errors import ArgumentError, TableError, UsageError
+from tallyveil.plans.sums import make_sums
+from tallyveil.request.hierarchy import HierarchyRequest
+from tallyveil.sampling.entropy import SeededNotPrivate
+from tallyveil.sums.tree import Tree
+
+OPTIONS = {"count": "cases", "upper": 30, "epsilon": 1, "hierarchy": "state", "bounds": "people"}
+
+
+def make_table(rows: int = 60) -> pd.DataFrame:
+    draw = np.random.default_rng(4)
+    people = draw.integers(0, 9, rows)
+    return pd.DataFrame(
+        {
+            "state": [f"s{row % 6}" for row in range(rows)],
+            "county": [f"c{row}" for row in range(rows)],
+            "people": people,
+            "cases": draw.integers(0, people + 1),
+        }
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    rows=st.integers(2, 80),
+    upper=st.integers(1, 40),
+    epsilon=st.sampled_from(["1/50", "1/2", "3"]),
+    keep=st.booleans(),
+    exact=st.booleans(),
+)
+def test_rows_stay_inside_their_bounds_and_add_up(
+    *, seed: int, rows: int, upper: int, epsilon: str, keep: bool, exact: bool
+) -> None:
+    draw = np.random.default_rng(seed)
+    groups = np.unique(draw.integers(0, 5, rows), return_inverse=True)[1]
+    tree = Tree.of_columns([groups])
+    bounds = draw.integers(0, upper + 1, rows)
+    counts = draw.integers(0, bounds + 1)
+    level = "total" if exact else ""
+    request = HierarchyRequest(("state",), exact=level, keep_distribution=keep, bounds="people")
+    made = make_sums(request, tree, Fraction(epsilon), upper, bounds)
+    entropy = SeededNotPrivate(seed)
+    published = made.publish(made.draw(counts, entropy), entropy)[0]
+    assert (published.values >= 0).all()
+    assert (published.values <= bounds).all()
+    sums = tree.sum_up(published.values)
+    for said, added in zip(published.sums, sums, strict=False):
+        assert said.tolist() == added.tolist()
+    if exact:
+        assert int(published.values.sum()) == int(counts.sum())
+
+
+@pytest.mark.parametrize("order", ["input", "sorted"])
+def test_a_release_keeps_its_bounds_and_says_so(tmp_path: Path, order: str) -> None:
+    table = make_table()
+    release = tv.privatize(table, **OPTIONS, keep="county", order=order, out=tmp_path / "r")
+    assert (release.table["cases"] <= release.table["people"]).all()
+    assert sorted(release.table["people"]) == sorted(table["people"])
+    found = {one.name: one for one in tv.check_package(tmp_path / "r")}
+    assert all(one.ok for one in found.values())
+    assert "no row above its people" in found["sums"].detail
+    assert "in the column people" in (tmp_path / "r" / "METHODOLOGY.html").read_text("utf-8")
+    assert release.receipt.to_dict()["hierarchy"]["bounds"] == "people"
+
+
+def test_structural_zeros_and_bounds_go_together() -> None:
+    table = make_table()
+    table.loc[table["state"] == "s1", "cases"] = 0
+    release = tv.privatize(table, **OPTIONS, keep="county", zero="state = s1")
+    assert (release.table["cases"] <= release.table["people"]).all()
+    assert not release.table.loc[release.table["state"] == "s1", "cases"].any()
+
+
+def test_larger_counts_are_cut_before_anything_is_drawn() -> None:
+    table = make_table()
+    more = table.assign(cases=table["people"] + 5)
+    less = table.assign(cases=table["people"])
+    made = [
+        tv.privatize(one, **OPTIONS, keep="county", entropy=SeededNotPrivate(3)).table["cases"]
+        for one in (more, less)
+    ]
+    assert made[0].tolist() == made[1].tolist()
+
+
+@pytest.mark.parametrize("asked", [{"above": "refuse"}, {"invariant": "state"}])
+def test_larger_counts_are_refused_where_none_may_be_cut(asked: dict[str, str]) -> None:
+    table = make_table().assign(cases=9)
+    with pytest.raises(TableError, match="upper bound 30 or their row's 'people'"):
+        tv.privatize(table, **OPTIONS, keep="county", **asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "words"),
+    [
+        ({"hierarchy": None}, UsageError, "'bounds' goes with 'hierarchy'"),
+        ({"bounds": "cases"}, ArgumentError, "neither a level nor a count"),
+        ({"bounds": "state"}, ArgumentError, "neither a level nor a count"),
+        ({"bounds": "people,county"}, ArgumentError, "be one public column"),
+        ({"bounds": "population"}, TableError, "no column 'population'"),
+        ({"bounds": "county", "keep": "people"}, TableError, "'county' must hold a whole number"),
+        ({"drop": "people"}, UsageError, "cannot be kept and dropped"),
+        ({"hierarchy": None, "margins": "state,county"}, UsageError, "'bounds' and 'one_row'"),
+    ],
+)
+def test_bounds_that_cannot_be_are_refused(
+    asked: dict[str, object], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        tv.privatize(make_table(), **{**OPTIONS, "keep": "county", **asked})
+
+
+def test_microdata_have_no_column_of_bounds() -> None:
+    people = pd.DataFrame({"state": ["a", "b"] * 20, "people": 3})
+    asked = {"by": "state", "categories": ["a", "b", "c"], "count": None}
+    with pytest.raises((ArgumentError, UsageError), match="bounds"):
+        tv.privatize(people, **{**OPTIONS, **asked})
+
+
+def test_a_forged_bound_is_found(tmp_path: Path) -> None:
+    tv.privatize(make_table(), **OPTIONS, keep="county", out=tmp_path / "r")
+    path = tmp_path / "r" / "receipt.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["hierarchy"]["bounds"] = "cases"
+    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    assert not all(one.ok for one in tv.check_package(tmp_path / "r"))
