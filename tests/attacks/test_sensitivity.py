@@ -190,7 +190,7 @@ def test_a_person_in_a_table_of_counts_costs_no_more_than_was_promised(name, spy
         second = move(first, rng, options, rng.choice([1, -1]))
         if options.get("neighbours") == "change_one":
             second = move(move(first, rng, options, -1), rng, options, 1)
-        used = ["place", "state", "region", "half", *options["count"]]
+        used = ["place", "state", "region", "half", "people", *options["count"]]
         most = max(most, judge(spy, (first[used], second[used]), options))
     assert most > 0  # the spy has seen the person
 
