@@ -10,9 +10,6 @@ import pyarrow.parquet as pq
 
 from tallyveil.tables import spark_jobs
 
-SHUFFLED = 3
-"""Partitions after rows were brought together."""
-
 
 class LocalFrame:
     """Partitions as Arrow tables. `fails` tasks of every job run again after they have ended."""
@@ -53,13 +50,6 @@ class LocalFrame:
             empty = {name: [] for name in names}
             made.append(pa.Table.from_batches(batches) if batches else pa.table(empty))
         return self._new(made)
-
-    def repartition(self, column):
-        whole = pa.concat_tables(self.partitions)
-        return self._new(
-            whole.filter(pa.array([key % SHUFFLED == at for key in whole[column].to_pylist()]))
-            for at in range(SHUFFLED)
-        )
 
     def collect(self):
         return [tuple(row.values()) for part in self.partitions for row in part.to_pylist()]

@@ -1,8 +1,11 @@
 """The whole road of a table on many machines, its tasks run in this process."""
 
+import importlib
 import json
 import os
 import shutil
+import sys
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +22,14 @@ from tallyveil.estimate.steps import FIRST_BITS, find_bins
 from tallyveil.plans import distributed as plans
 from tallyveil.publish.transaction import publish_table
 from tallyveil.request.options import ReleaseOptions
-from tallyveil.tables import distributed, spark_jobs, spark_parquet, spark_staging, spark_tasks
+from tallyveil.tables import (
+    distributed,
+    spark_files,
+    spark_jobs,
+    spark_parquet,
+    spark_staging,
+    spark_tasks,
+)
 from tallyveil.tables import spark as engine
 
 OPTIONS = {
@@ -57,7 +67,7 @@ def test_a_release_is_whole_and_checks(frame, table, tmp_path, method):
         truth, found = table[name].to_numpy().clip(0, upper), published[name].to_numpy()
         assert 0 <= found.min() <= found.max() <= upper
         assert (found != truth).any()
-        assert np.corrcoef(found, truth)[0, 1] > 0.7
+        assert np.corrcoef(found, truth)[0, 1] > 0.67  # at least 0.71, standard error 0.005
     assert release.data.rows == 10_000
     assert sorted(path.name for path in tmp_path.iterdir()) == ["release"]
     package = json.loads((out / "datapackage.json").read_bytes())
@@ -204,15 +214,54 @@ def test_equal_hashes_of_different_labels_are_no_repeat(frame, tmp_path, monkeyp
     assert publish(frame, tmp_path / "release").data.rows == 10_000
 
 
-def test_a_task_that_sees_other_rows_when_it_is_repeated_is_noticed(frame, tmp_path, monkeypatch):
-    """Hashes must be those of the rows that are kept."""
-    share_out = spark_tasks._share_out
-    monkeypatch.setattr(
-        spark_tasks, "_share_out", lambda hashes, buckets: share_out(hashes[1:], buckets)
-    )
-    with pytest.raises(TableError, match="gave other rows while it was read"):
+@pytest.mark.parametrize("repeated_at_last", [False, True])
+def test_rows_are_compared_as_the_attempt_that_counts_saw_them(
+    table, tmp_path, make_frame, monkeypatch, repeated_at_last
+):
+    """A repeated task may see other rows: those that are compared are those that are published."""
+    once, attempts = spark_tasks.Survey._work, []
+
+    def work(self, batches, kept):
+        attempts.append(kept.name)
+        rows = list(batches)
+        if (len(attempts) == 2) == repeated_at_last:
+            rows.append(rows[0])
+        return once(self, rows, kept)
+
+    monkeypatch.setattr(spark_tasks.Survey, "_work", work)
+    frame = make_frame([table], repeats=[0])
+    if repeated_at_last:
+        with pytest.raises(TableError, match="A row repeats the category"):
+            publish(frame, tmp_path / "release")
+        assert not any(tmp_path.iterdir())
+    else:
+        assert publish(frame, tmp_path / "release").data.rows == len(table)
+    assert len(attempts) == 2
+
+
+def test_hashes_that_are_lost_or_changed_are_noticed(frame, tmp_path, monkeypatch):
+    def lose(self, buckets):
+        whole(self, buckets[:-1])
+
+    whole = spark_files.KeptRows.add_hashes
+    monkeypatch.setattr(spark_files.KeptRows, "add_hashes", lose)
+    with pytest.raises(Exception, match="A task of Tallyveil stopped"):
         publish(frame, tmp_path / "release")
     assert not any(tmp_path.iterdir())
+
+
+def test_a_task_leaves_no_zip_file_to_be_read_again_by_the_next(tmp_path, monkeypatch):
+    """Spark lets Python look for new modules before every task: each costs a reading of the zip."""
+    with zipfile.ZipFile(tmp_path / "some.zip", "w") as file:
+        file.writestr("zipped_module.py", "number = 7")
+    monkeypatch.syspath_prepend(str(tmp_path / "some.zip"))
+    import zipped_module
+
+    held = [key for key in sys.path_importer_cache if key.startswith(str(tmp_path))]
+    assert held
+    list(spark_tasks.FindRepeats((), None)(iter([])))
+    assert not any(key in sys.path_importer_cache for key in held)
+    assert importlib.reload(zipped_module).number == 7
 
 
 def test_rows_in_the_order_of_their_counts_are_remarked_on(table, tmp_path, make_frame):
@@ -246,8 +295,8 @@ def test_the_rows_that_are_drawn_are_those_that_were_checked(frame, table, tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["release"]
 
 
-def _lose_files(self, batches, waiting):
-    return replace(look(self, batches, waiting), file="rows-elsewhere")
+def _lose_files(self, batches):
+    return replace(look(self, batches), file="rows-elsewhere")
 
 
 look = spark_tasks.Survey._look

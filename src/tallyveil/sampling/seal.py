@@ -40,7 +40,8 @@ class ReleaseSeal:
 
     def open(self, content: bytes) -> bytes:
         """Decrypt, or raise if it is not what was encrypted."""
-        found: bytes = self._cipher.decrypt(content[:NONCE_BYTES], content[NONCE_BYTES:], None)
+        sealed = memoryview(content)[NONCE_BYTES:]
+        found: bytes = self._cipher.decrypt(content[:NONCE_BYTES], sealed, None)
         return found
 
     @property

@@ -1,9 +1,10 @@
 """Tables of Spark: rows are looked at, drawn and written by tasks, and stay where they are.
 
-Four kinds of jobs. The first reads the table: counts are tallied, labels compared, and both kept,
-encrypted, in a private folder. The second draws what was kept; Spark's own committer decides which
-attempt of a task counts, so nothing is drawn twice. The third counts digits of random words, and
-the fourth writes parts of the published table.
+Five kinds of jobs. The first reads the table: counts are tallied, and kept with their labels and
+hashes of these, encrypted, in a private folder; the second compares the hashes. The third draws
+what was kept; Spark's own committer decides which attempt of a task counts, so nothing is drawn
+twice. The fourth counts digits of random words, and the fifth writes parts of the published table.
+No rows pass between Java and Python, unless the table is no plain file.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ from tallyveil.tables.distributed import (
     name_parts,
     refuse_changed,
 )
-from tallyveil.tables.spark_files import LABELS
+from tallyveil.tables.spark_files import HASHES, LABELS
 from tallyveil.tables.spark_parquet import SurveyFiles, cut_files
 
 __all__ = ["SparkTable"]
 
-BUCKET_BYTES, MOST_BUCKETS = 1 << 25, 1 << 8
+BUCKET_BYTES, MOST_BUCKETS = 1 << 23, 1 << 8
 """Bytes of a table whose hashes are compared together, and the most buckets of them."""
 
 
@@ -108,10 +109,10 @@ class SparkTable(DistributedTable):
         pieces = cut_files(spark_jobs.list_files(frame), spark_jobs.read_schema(frame))
         parts: list[spark_tasks.Facts] = []
         if pieces is not None:
-            numbers = spark_jobs.spread_numbers(frame, len(pieces))
-            parts, suspects = _look(numbers, SurveyFiles(look, pieces), bool(keys))
+            parts = spark_jobs.collect_numbers(frame, SurveyFiles(look, pieces), len(pieces))
         if pieces is None or any(own.unseen for own in parts):
-            parts, suspects = _look(frame, look, bool(keys))
+            parts = spark_jobs.collect_results(frame, look)
+        parts = sorted(parts, key=lambda own: own.partition)
         self._require_kept(folder, parts)
         self.kept = KeptTable(
             tuple(own.file for own in parts),
@@ -120,8 +121,8 @@ class SparkTable(DistributedTable):
             sum(own.label_bytes for own in parts),
             seal,
         )
-        if len(suspects):
-            self._compare(folder, keys, suspects[: spark_tasks.MOST_SUSPECTS], key)
+        if keys:
+            self._compare(folder, keys, buckets, key)
         tallied = {name: _add_tallies(name, parts, upper) for name, upper in uppers.items()}
         return tallied, {name: _join_totals([p.labels[name] for p in parts]) for name in labels}
 
@@ -141,12 +142,18 @@ class SparkTable(DistributedTable):
                     "same user."
                 )
 
-    def _compare(self, folder: Path, keys: Sequence[str], suspects: Any, key: int) -> None:
+    def _compare(self, folder: Path, keys: Sequence[str], buckets: int, key: int) -> None:
         """Refuse rows whose hashes and labels are the same."""
         kept = self._kept
-        task = spark_staging.Compare(
-            kept.list_files(folder), tuple(keys), suspects.tobytes(), kept.seal, key
-        )
+        files = kept.list_files(folder)
+        find = spark_tasks.FindRepeats(files, kept.seal)
+        found = spark_jobs.collect_numbers(self.frame, find, buckets)
+        for file in files:
+            Path(file + HASHES).unlink()
+        suspects = np.concatenate(found)[: spark_tasks.MOST_SUSPECTS]
+        if not len(suspects):
+            return
+        task = spark_staging.Compare(files, tuple(keys), suspects.tobytes(), kept.seal, key)
         seen: Counter[tuple[int, tuple[str, ...]]] = Counter()
         for own in spark_jobs.collect_numbers(self.frame, task, len(kept.files)):
             seen.update(own)
@@ -188,26 +195,6 @@ class SparkTable(DistributedTable):
     def _select(self, names: Sequence[str] | Mapping[str, Any]) -> Any:
         quoted = ("`" + name.replace("`", "``") + "`" for name in names)
         return self.frame.select(*quoted)
-
-
-def _look(frame: Any, look: spark_tasks.Task, compare: bool) -> tuple[list[Any], Any]:
-    """What a look at all rows says of each partition, in order, and hashes that occur twice."""
-    schema = "bucket long, part binary"
-    steps: list[Any] = [(look, schema, "bucket" if compare else None)]
-    steps += [(spark_tasks.FindRepeats(), schema, None)] if compare else []
-    parts: list[spark_tasks.Facts] = []
-    suspects, mark = [np.zeros(0, np.uint64)], 0
-    for bucket, part in spark_jobs.collect_rows(frame, steps):
-        if bucket < 0:
-            parts.append(pickle.loads(bytes(part)))
-        else:
-            own = np.frombuffer(bytes(part), np.uint64)
-            mark += int(own[0])
-            suspects.append(own[1:])
-    whole = all(own.file for own in parts)
-    if compare and whole and (mark - sum(own.mark for own in parts)) & spark_tasks.MASK:
-        refuse_changed()  # a task that was repeated saw other rows than at first
-    return sorted(parts, key=lambda own: own.partition), np.concatenate(suspects)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ A file has a name of its own for every attempt of a task. Which attempt counts i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -16,12 +16,22 @@ import numpy as np
 
 from tallyveil.tables.base import CountArray
 from tallyveil.tables.distributed import Seal
+from tallyveil.tables.hashes import Hashes
 from tallyveil.tables.spool import open_new
 
-__all__ = ["COUNTS", "LABELS", "SMALL", "KeptRows", "read_labels", "read_pieces", "write_piece"]
+__all__ = [
+    "COUNTS",
+    "HASHES",
+    "LABELS",
+    "SMALL",
+    "KeptRows",
+    "read_labels",
+    "read_pieces",
+    "write_piece",
+]
 
-ENDINGS = LABELS, COUNTS = ".labels", ".counts"
-"""How the two files of a partition end."""
+ENDINGS = LABELS, COUNTS, HASHES = ".labels", ".counts", ".hashes"
+"""How the files of a partition end: its rows, in two files, and hashes of their labels."""
 
 SMALL = np.dtype(np.uint16)
 """How counts and draws are kept."""
@@ -53,17 +63,17 @@ def _read_length(file: IO[bytes]) -> int:
 
 @dataclass(frozen=True)
 class KeptRows:
-    """The rows of a partition that were looked at: labels and counts, batch by batch."""
+    """The rows of a partition that were looked at: labels and counts, batch by batch; hashes."""
 
     name: str
-    files: tuple[IO[bytes], IO[bytes]]
+    files: tuple[IO[bytes], ...]
     seal: Seal
 
     @classmethod
     def create(cls, path: Path, seal: Seal) -> KeptRows:
-        """Make the two files, which only their owner can read."""
-        labels, counts = (os.fdopen(open_new(Path(f"{path}{end}")), "wb") for end in ENDINGS)
-        return cls(path.name, (labels, counts), seal)
+        """Make the files, which only their owner can read."""
+        made = (os.fdopen(open_new(Path(f"{path}{end}")), "wb") for end in ENDINGS)
+        return cls(path.name, tuple(made), seal)
 
     def __enter__(self) -> KeptRows:
         return self
@@ -77,6 +87,11 @@ class KeptRows:
         write_piece(self.files[0], self.seal, _write_batch(labels))
         whole = np.concatenate([own.astype(SMALL) for own in counts.values()])
         write_piece(self.files[1], self.seal, whole.data)
+
+    def add_hashes(self, buckets: Sequence[Sequence[Hashes]]) -> None:
+        """Keep the hashes of all batches, a piece for each bucket."""
+        for pieces in buckets:
+            write_piece(self.files[2], self.seal, b"".join(own.data for own in pieces))
 
 
 def _write_batch(batch: Any) -> Any:

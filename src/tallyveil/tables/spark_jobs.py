@@ -20,7 +20,6 @@ __all__ = [
     "ROWS_AT_ONCE",
     "collect_numbers",
     "collect_results",
-    "collect_rows",
     "estimate_bytes",
     "is_repeatable",
     "list_files",
@@ -107,8 +106,12 @@ def read_schema(frame: Any) -> Any:
 
 def collect_results(frame: Any, task: Task) -> list[Any]:
     """What a task gives for each partition."""
-    found = collect_rows(frame, [(task, "result binary", None)])
-    return [pickle.loads(bytes(row[0])) for row in found]
+
+    def work() -> list[Any]:
+        found: list[Any] = frame.mapInArrow(_make_function(task), "result binary").collect()
+        return found
+
+    return [pickle.loads(bytes(row[0])) for row in _run(frame, work)]
 
 
 def collect_numbers(frame: Any, task: Task, count: int) -> list[Any]:
@@ -155,22 +158,6 @@ def _name_class(value: Any) -> str:
 def estimate_bytes(frame: Any) -> int:
     """What Spark guesses that a table takes; very much where it cannot."""
     return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
-
-
-def collect_rows(frame: Any, steps: list[tuple[Task, str, str | None]]) -> list[Any]:
-    """The rows that tasks give, one after the other: each with its schema and, where rows are to
-    be brought together before the next, the column that decides.
-    """
-
-    def work() -> list[Any]:
-        made = frame
-        for task, schema, together in steps:
-            made = made.mapInArrow(_make_function(task), schema)
-            made = made if together is None else made.repartition(together)
-        found: list[Any] = made.collect()
-        return found
-
-    return _run(frame, work)
 
 
 def write_numbers(frame: Any, task: Task, count: int, schema: str, folder: Path) -> None:

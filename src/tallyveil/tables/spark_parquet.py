@@ -80,7 +80,7 @@ class SurveyFiles(Task):
                 yield from self.survey.run(self._read(self.pieces[number]), number)
             else:
                 facts = Facts(fingerprint(), unseen=True)
-                yield {"bucket": -1, "part": pickle.dumps(facts)}
+                yield {"result": pickle.dumps(facts)}
 
     def _read(self, piece: Piece) -> Iterator[Any]:
         import pyarrow.parquet as pq

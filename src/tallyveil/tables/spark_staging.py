@@ -135,9 +135,10 @@ class StagedFile:
 
 def _cut_draws(piece: bytes, rows: int) -> tuple[CountArray, Any]:
     """Cut a piece into draws and words; it must be one of so many rows."""
-    drawn = np.frombuffer(piece, SMALL, rows, offset=len(piece) - SMALL.itemsize * rows)
-    words = piece[: len(piece) - drawn.nbytes]
-    return drawn, np.frombuffer(words, np.uint64).reshape(rows) if words else None
+    before = len(piece) - SMALL.itemsize * rows
+    drawn = np.frombuffer(piece, SMALL, rows, offset=before)
+    words = np.frombuffer(memoryview(piece)[:before], np.uint64)
+    return drawn, words.reshape(rows) if before else None
 
 
 def read_committed(folder: Path) -> Iterator[tuple[int, str, bytes]]:
@@ -176,10 +177,13 @@ class CountDigits(Task):
         found = np.zeros((1 << 8 * SMALL.itemsize, 1 << FEW), dtype=bool)
         for draw, beginning, bits, _ in self.prefixes:
             found[draw, beginning >> (bits - FEW)] = True
-        return found
+        return found.reshape(-1)
 
     def _count(self, drawn: CountArray, words: Hashes, found: list[list[Any]]) -> None:
-        rows = np.flatnonzero(self._wanted[drawn, (words >> np.uint64(64 - FEW)).view(np.int64)])
+        places = drawn.astype(np.intp)
+        places <<= FEW
+        places |= (words >> np.uint64(64 - FEW)).view(np.int64)
+        rows = np.flatnonzero(self._wanted.take(places))
         drawn, words = drawn[rows], words[rows]
         for at, (draw, beginning, bits, step) in enumerate(self.prefixes):
             own = words[drawn == draw]

@@ -6,6 +6,7 @@ A task never says what a row holds: an error is raised without the words of the 
 from __future__ import annotations
 
 import pickle
+import sys
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
+from zipimport import zipimporter
 
 import numpy as np
 
@@ -27,15 +29,13 @@ from tallyveil.tables.hashes import (
     Hashes,
     hash_text,
     join_hashes,
-    mix_hashes,
     use_key,
 )
-from tallyveil.tables.spark_files import KeptRows
+from tallyveil.tables.spark_files import HASHES, KeptRows, read_pieces
 from tallyveil.tables.text_column import TextColumn
 from tallyveil.tables.totals import LabelSearch
 
 __all__ = [
-    "MASK",
     "Batches",
     "Facts",
     "FindRepeats",
@@ -48,8 +48,6 @@ __all__ = [
 ]
 
 Batches = Iterator[Any]
-
-MASK = (1 << 64) - 1
 
 MOST_SUSPECTS = 1000
 """Hashes that occur twice, of which the labels are compared."""
@@ -71,6 +69,19 @@ class Task(ABC):
         except Exception as problem:
             name = type(problem).__name__
             raise RuntimeError(f"A task of Tallyveil stopped: {name}.") from None
+        finally:
+            _forget_zips()
+
+
+def _forget_zips() -> None:
+    """Spare the next task of this process 0.2 s: Spark asks Python to look for new modules first.
+
+    Python up to 3.11 then reads the list of Spark's own zip file again, for every folder of it that
+    is in this cache. A folder that is needed again comes back from memory.
+    """
+    for path, finder in list(sys.path_importer_cache.items()):
+        if isinstance(finder, zipimporter):
+            del sys.path_importer_cache[path]
 
 
 def _write_row(row: Mapping[str, Any]) -> Any:
@@ -113,7 +124,6 @@ class Facts:
     rules: Mapping[str, tuple[bool, bool, bool]] = field(default_factory=dict)
     label_bytes: int = 0
     labels: Mapping[str, tuple[str | None, int, tuple[str, ...]]] = field(default_factory=dict)
-    mark: int = 0
     partition: int = 0
     unseen: bool = False
 
@@ -122,7 +132,8 @@ class Facts:
 class Survey(Task):
     """Look at every row, once: check counts, look at labels, and keep both in `folder`, encrypted.
 
-    Gives the facts of the partition as bucket -1, and hashes of `keys` in as many buckets.
+    Hashes of `keys` are kept beside them, in as many buckets. Every attempt has files of its own,
+    which its facts name: what is compared, drawn and published later is what one attempt saw.
     """
 
     uppers: Mapping[str, int]
@@ -134,27 +145,23 @@ class Survey(Task):
     key: int
 
     def run(self, batches: Batches, partition: int) -> Iterator[Mapping[str, Any]]:
-        """Give the facts, then the hashes, bucket by bucket."""
+        """Give the facts of the partition."""
         use_key(self.key)
-        waiting: list[list[Hashes]] = [[] for _ in range(self.buckets)]
-        facts = replace(self._look(batches, waiting), partition=partition)
-        yield {"bucket": -1, "part": pickle.dumps(facts)}
-        for bucket, pieces in enumerate(waiting):
-            if pieces:
-                yield {"bucket": bucket, "part": np.concatenate(pieces).tobytes()}
+        yield {"result": pickle.dumps(replace(self._look(batches), partition=partition))}
 
-    def _look(self, batches: Batches, waiting: list[list[Hashes]]) -> Facts:
+    def _look(self, batches: Batches) -> Facts:
         name = f"rows-{uuid.uuid4()}"
         try:
             with KeptRows.create(Path(self.folder) / name, self.seal) as kept:
-                return self._work(batches, waiting, kept)
+                return self._work(batches, kept)
         except OSError:  # no room, no such folder, no right to write there
             return Facts(fingerprint())
 
-    def _work(self, batches: Batches, waiting: list[list[Hashes]], kept: KeptRows) -> Facts:
+    def _work(self, batches: Batches, kept: KeptRows) -> Facts:
         tallies = {name: _Tally(upper) for name, upper in self.uppers.items()}
         searches = {name: LabelSearch("utf-8") for name in self.labels}
-        rows, size, mark = [], 0, 0
+        waiting: list[list[Hashes]] = [[] for _ in range(self.buckets)]
+        rows, size = [], 0
         for batch in batches:
             table = wrap_batch(batch)
             try:
@@ -167,13 +174,13 @@ class Survey(Task):
                 if text is not None:
                     search.add(text)
             if self.keys:
-                hashes = hash_rows(table, self.keys)
-                mark += add_up(hashes)
-                for bucket, own in enumerate(_share_out(hashes, self.buckets)):
-                    waiting[bucket].append(own)
+                shared = _share_out(hash_rows(table, self.keys), self.buckets)
+                for own, pieces in zip(shared, waiting, strict=True):
+                    pieces.append(own)
             rows.append(batch.num_rows)
             size += labels.nbytes
             kept.add(labels, counts)
+        kept.add_hashes(waiting)
         return Facts(
             fingerprint(),
             None,
@@ -184,7 +191,6 @@ class Survey(Task):
             {name: own.rules for name, own in tallies.items()},
             size,
             {name: search.finish() for name, search in searches.items()},
-            mark,
         )
 
 
@@ -214,11 +220,6 @@ class _Tally:
         return counts
 
 
-def add_up(hashes: Hashes) -> int:
-    """A sum that tells whether the same rows were seen, in any order; modulo 2^64."""
-    return int(mix_hashes(hashes).sum(dtype=np.uint64))
-
-
 def _join(columns: Sequence[Hashes]) -> Hashes:
     return reduce(join_hashes, columns) if columns else np.zeros(0, np.uint64)
 
@@ -246,23 +247,22 @@ def _share_out(hashes: Hashes, buckets: int) -> list[Hashes]:
 
 @dataclass(frozen=True)
 class FindRepeats(Task):
-    """Find hashes that occur twice; facts of partitions go on as they are."""
+    """Find hashes that occur twice in kept files, in each bucket whose number arrives."""
+
+    files: tuple[str, ...]
+    seal: Seal
 
     def run(self, batches: Batches, _: int) -> Iterator[Mapping[str, Any]]:
-        """Give each fact, and for each bucket the sum of its hashes and the repeated ones."""
-        found: dict[int, list[Hashes]] = {}
-        for batch in batches:
-            for bucket, part in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
-                if bucket < 0:
-                    yield {"bucket": bucket, "part": part.as_py()}
-                    continue
-                found.setdefault(bucket, []).append(np.frombuffer(part.as_buffer(), np.uint64))
-        for bucket, pieces in found.items():
-            every = np.concatenate(pieces)
+        """Give the hashes of each bucket that occur twice, or the first of them."""
+        for bucket in list_numbers(batches):
+            every = np.concatenate([self._read(file, bucket) for file in self.files])
             every.sort()
             repeated = np.unique(every[1:][every[1:] == every[:-1]])[:MOST_SUSPECTS]
-            mark = np.array([add_up(every) & MASK], np.uint64)
-            yield {"bucket": bucket, "part": np.concatenate([mark, repeated]).tobytes()}
+            yield {"result": pickle.dumps(repeated)}
+
+    def _read(self, file: str, bucket: int) -> Hashes:
+        (piece,) = read_pieces(Path(file + HASHES), self.seal, bucket, bucket + 1)
+        return np.frombuffer(piece, np.uint64)
 
 
 def require_counts(problem: tuple[str, str] | None) -> None:
