@@ -313,6 +313,14 @@ def test_attempts_show_windows_that_were_too_narrow():
     assert all("could be smaller" in one.outcome for one in found.attempts[:-1])
 
 
+def test_a_large_worst_case_tries_unscaled_costs_before_the_whole_program():
+    properties = ("row_monotone", "column_monotone")
+    found = tv.design(tv.Query.count(130), 1, worst_case=True, properties=properties)
+    assert found.gap <= 1e-6
+    assert {attempt.scaling for attempt in found.attempts} == {True, False}
+    assert None not in [attempt.window for attempt in found.attempts]
+
+
 def test_attempts_show_broken_properties_and_closed_forms():
     """At epsilon = 20 the solver runs out of digits, and closed forms are considered."""
     query = tv.Query.mean(records=3, lower=0, upper=2)

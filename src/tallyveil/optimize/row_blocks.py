@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,7 +78,8 @@ class Blocks:
 
     def split(self, values: Floats) -> list[Floats]:
         """The values of each block's variables."""
-        return np.split(values[self.order], self.starts[1:-1])
+        ordered, ends = values[self.order], self.starts.tolist()
+        return [ordered[first:last] for first, last in itertools.pairwise(ends)]
 
     def join(self, parts: list[Floats]) -> Floats:
         """The inverse of `split`."""

@@ -120,8 +120,8 @@ def solve_problem(problem: Problem, watch: Watch | None = None) -> Found:
         for constant in _try_constant(problem, attempts):
             if constant.is_within(SUFFICIENT_GAP):
                 return replace(constant, attempts=tuple(attempts))
-    for scaling in (True, False):
-        for window in _choose_windows(problem):
+    for scaling, windows in _choose_order(problem):
+        for window in windows:
             if window.width is None and best is not None and _is_good_enough(problem, best):
                 break
             if best is not None and _is_hopeless(best, window.share):
@@ -152,6 +152,20 @@ class _Window(NamedTuple):
     width: int | None
     share: float = 0.0
     cut: bool = False
+
+
+def _choose_order(problem: Problem) -> list[tuple[bool, list[_Window]]]:
+    """Whether to scale costs, and which windows to try then, in turn.
+
+    For a large worst case unscaled costs mostly do where scaled ones do not, and the whole program
+    is left to the last.
+    """
+    windows = _choose_windows(problem)
+    large = len(problem.query.inputs) > MANY_ANSWERS
+    if large and problem.worst_case and "output_private" not in problem.properties:
+        parts, whole = windows[:-1], windows[-1:]
+        return [(True, parts), (False, parts), (True, whole), (False, whole)]
+    return [(True, windows), (False, windows)]
 
 
 def _choose_windows(problem: Problem) -> list[_Window]:
