@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tallyveil as tv
 from tallyveil.sampling import cores
 from tallyveil.sampling.cores import CHUNK
-from tallyveil.sampling.sampler import MANY_UNDECIDED, Sampler
+from tallyveil.sampling.sampler import MANY_UNDECIDED, Sampler, search_words
 
 
 class Scripted(tv.Entropy):
@@ -143,6 +143,37 @@ def test_draws_go_into_the_array_that_is_given(kind):
     rows, out = np.arange(81).repeat(20_000), np.empty(81 * 20_000, kind)
     assert sampler.draw(rows, tv.SeededNotPrivate(1), out) is out
     assert np.array_equal(out, sampler.draw(rows, tv.SeededNotPrivate(1)))
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 7, 40])
+def test_search_finds_what_a_plain_search_finds(width):
+    """Every word, from every place that is not beyond its own; weights of 0 among the others."""
+    random = np.random.default_rng(width)
+    ends = np.cumsum(random.integers(0, 3, (50, width)), axis=1)
+    ends[:, -1] += 1
+    for row, own in enumerate(ends):
+        words = np.arange(own[-1])
+        right = np.searchsorted(own, words, side="right")
+        for back in range(width):
+            low, high = np.maximum(right - back, 0), np.full(len(words), width - 1)
+            found = search_words(ends.reshape(-1), words, low + row * width, high + row * width)
+            assert np.array_equal(found - row * width, right)
+
+
+def test_draws_do_not_depend_on_the_type_that_they_are_written_in():
+    """Written straight into an array of the table's own type, or widened."""
+    sampler = Sampler(tv.certify(tv.geometric(tv.Query.count(80), 0.3)).weights)
+    rows = np.arange(600_000) % 81
+    drawn = [
+        sampler.draw(rows.astype(given), tv.SeededNotPrivate(3), np.empty(len(rows), kind))
+        for given, kind in ((np.uint8, np.uint8), (np.int64, np.int64), (np.int32, np.uint16))
+    ]
+    assert sampler.dtype == np.uint8
+    assert all(np.array_equal(drawn[0], other) for other in drawn)
+    strided = np.zeros(2 * len(rows), np.uint8)
+    sampler.draw(rows, tv.SeededNotPrivate(3), strided[::2])
+    assert np.array_equal(strided[::2], drawn[0])
+    assert not strided[1::2].any()
 
 
 class Watched(tv.Entropy):

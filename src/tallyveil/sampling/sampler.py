@@ -115,7 +115,8 @@ class Sampler:
         bits, which 32 bits hold and are added faster than 64.
         """
         size = len(rows)
-        index, place, found = buffers.index[:size], buffers.place[:size], buffers.found[:size]
+        index, place = buffers.index[:size], buffers.place[:size]
+        found = out if out.dtype == self.dtype else buffers.found[:size]
         first = entropy.octets(2 * size, buffers.octets).view(np.uint16)
         np.right_shift(first, np.uint16(16 - self.first_bits), out=first)
         if self.shape[0] == 1:
@@ -126,7 +127,8 @@ class Sampler:
             np.add(index, first, out=index)
         np.copyto(place, index)
         np.take(lookup.table, place, out=found, mode="wrap")  # all are in range: "wrap" is fastest
-        np.copyto(out, found, casting="unsafe")
+        if found is not out:
+            np.copyto(out, found, casting="unsafe")
         at = np.flatnonzero(np.equal(found, self.shape[1], out=buffers.marked[:size]))
         return at, index[at]
 
@@ -135,8 +137,9 @@ class Sampler:
     ) -> None:
         """Draw the remaining bits of the words in these cells, and write their outputs."""
         rest = self.bits - self.first_bits
-        first = (cells & np.uint32((1 << self.first_bits) - 1)).astype(np.int64)
-        words = (first << rest) | entropy.numbers(len(at), rest)
+        words = (cells & np.uint32((1 << self.first_bits) - 1)).astype(np.int64)
+        words <<= rest
+        words |= entropy.numbers(len(at), rest)
         out[at] = self.outputs((cells >> np.uint32(self.first_bits)).astype(np.intp), words)
 
     def outputs(self, rows: NDArray[np.intp], words: Integers) -> Integers:
@@ -149,44 +152,43 @@ class Sampler:
             total: Integers = np.add.reduce(passed, axis=1, dtype=np.int64)
             return total
         base = rows * self.shape[1]
-        if self._lookup is None:
-            low, high = base, base + (self.shape[1] - 1)
-        else:
-            lowest = self._lookup.lowest
-            cell = rows * lowest.shape[1] + (words >> (self.bits - self.first_bits))
-            low = base + lowest.reshape(-1)[cell]
-            high = base + lowest.reshape(-1)[cell + 1]
-        return search_words(self._ends.reshape(-1), words, low, high) - base
+        low, high = base.copy(), base + (self.shape[1] - 1)
+        if self._lookup is not None:
+            cells = rows << self.first_bits
+            cells += words >> (self.bits - self.first_bits)
+            low += self._lookup.lowest.take(cells)
+        found = search_words(self._ends.reshape(-1), words, low, high)
+        found -= base
+        return found
 
 
 def search_words(ends: Integers, words: Integers, low: Integers, high: Integers) -> Integers:
-    """Find the first place in low..high whose cumulative sum exceeds the word, by bisection.
+    """Find the first place in low..high whose cumulative sum exceeds the word.
 
-    ``ends`` does not decrease within any low[i]..high[i], and words are below ``ends[high]``.
+    ``ends`` does not decrease within any low[i]..high[i], and words are below ``ends[high]``. The
+    place after `low` is tried first, where nearly all end; the others are found by bisection.
 
     >>> first, last = np.array([0, 0]), np.array([2, 2])
     >>> search_words(np.array([2, 2, 5]), np.array([1, 2]), first, last).tolist()
     [0, 2]
     """
-    low, high = low.astype(np.int64), high.astype(np.int64)
-    low += (high - low == 1) & (ends[low] <= words)  # nearly always only two places are left
-    active = np.flatnonzero(low < high)
-    while len(active):
-        middle = (low[active] + high[active]) >> 1
-        passed = ends[middle] <= words[active]
-        low[active] = np.where(passed, middle + 1, low[active])
-        high[active] = np.where(passed, high[active], middle)
-        active = active[low[active] < high[active]]
-    return low
+    found = low + (ends.take(low) <= words)
+    active = np.flatnonzero(ends.take(found) <= words)
+    first, last, sought = found[active], high[active], words[active]
+    while (first < last).any():
+        middle = (first + last) >> 1
+        passed = ends[middle] <= sought
+        first, last = np.where(passed, middle + 1, first), np.where(passed, last, middle)
+    found[active] = first
+    return found
 
 
 @dataclass(frozen=True, eq=False)
 class _Lookup:
     """What the first bits of a word say about its output.
 
-    `lowest[row, cell]` is the output of the cell's first word, and m - 1 past the last cell;
-    shape (n, cells + 1). `table` holds the output of each cell where all its words agree, else
-    m; flat, length n * cells.
+    `lowest` holds the output of each cell's first word, `table` the output of each cell where all
+    its words agree, else m; flat, length n * cells.
     """
 
     lowest: NDArray[Any]
@@ -197,14 +199,13 @@ class _Lookup:
         n, m = ends.shape
         cells, rest = 1 << first_bits, bits - first_bits
         until = (ends + ((1 << rest) - 1)) >> rest  # cells whose first word has at most output j
-        until[:, -1] += 1  # the entry past the last cell
         times = np.diff(until, axis=1, prepend=0)
         outputs = np.tile(np.arange(m, dtype=dtype), n)
-        lowest = np.repeat(outputs, times.reshape(-1)).reshape(n, cells + 1)
-        table = lowest[:, :cells].copy()
+        lowest = np.repeat(outputs, times.reshape(-1))
+        table = lowest.copy()
         row, output = np.nonzero(ends & ((1 << rest) - 1))  # sums that end inside a cell
-        table[row, ends[row, output] >> rest] = m
-        return cls(lowest, table.reshape(-1))
+        table[row * cells + (ends[row, output] >> rest)] = m
+        return cls(lowest, table)
 
 
 @dataclass(frozen=True, eq=False)
