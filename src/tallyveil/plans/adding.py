@@ -32,7 +32,7 @@ from tallyveil.reading.confidence import confidence_sets
 from tallyveil.reading.sums import bound_reach, measure_tails, reach_of_sum
 from tallyveil.reading.unbiased import Estimate, UnbiasedEstimator, unbiased
 
-__all__ = ["Adder", "GeometricAdder", "MatchedAdder", "MatrixAdder", "make_adder"]
+__all__ = ["Adder", "GeometricAdder", "MatchedAdder", "MatrixAdder", "make_adder", "make_estimate"]
 
 FEW_ROWS = 50
 """Below this many rows a sum of unknown errors is bounded, not taken for normal."""
@@ -105,7 +105,7 @@ class GeometricAdder:
         among = min(rows, math.ceil(alike + math.sqrt(ends) / 2))
         reach = reach_of_sum(among, self.rate, confidence)
         error = math.sqrt(self.variance * alike)
-        return _estimate(value, error, (reach, reach), rows, self.upper)
+        return make_estimate(value, error, (reach, reach), rows, self.upper)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ class MatchedAdder:
             sides = shape * error + _sum(over[at], times), shape * error + _sum(under[at], times)
             value = _sum(values[at], times)
             bias = _sum(np.maximum(over, under)[at], times)
-            found.append(_estimate(value, error, sides, rows, self.plain.upper, bias=bias))
+            found.append(make_estimate(value, error, sides, rows, self.plain.upper, bias=bias))
         return min(found, key=lambda one: one.high - one.low)
 
     @cached_property
@@ -217,14 +217,14 @@ class MatrixAdder:
             sets = confidence_sets(self.mechanism, 1 - (1 - confidence) / rows)
             low, high = _sum(sets.low[published], times), _sum(sets.high[published], times)
             half = (high - low) / 2
-            return _estimate(low + half, math.nan, (half, half), rows, upper, bias=math.nan)
+            return make_estimate(low + half, math.nan, (half, half), rows, upper, bias=math.nan)
         value = _sum(estimator.values[published], times)
         error = math.sqrt(max(0.0, _sum(estimator.variance_estimates[published], times)))
         normal = Estimate.normal(value, error, confidence, rows)
         reach = value - normal.low
         if rows < FEW_ROWS:
             reach = max(reach, bound_reach(self._tails, rows, confidence))
-        return _estimate(value, error, (reach, reach), rows, upper)
+        return make_estimate(value, error, (reach, reach), rows, upper)
 
     @cached_property
     def _estimator(self) -> UnbiasedEstimator | None:
@@ -250,7 +250,7 @@ def _sum(values: NDArray[Any], times: Integers | None) -> float:
     return float(values.sum() if times is None else (values * times).sum())
 
 
-def _estimate(
+def make_estimate(
     value: float,
     error: float,
     sides: tuple[float, float],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,19 +33,23 @@ class Stratified:
         parts = range(int(self.strata.max()) + 1)
         return tuple(self.method.draw(counts[self.strata == part], entropy) for part in parts)
 
+    def join(self, parts: Sequence[Counts]) -> Integers:
+        """What every stratum's rows have, in the order of the table."""
+        rows = np.empty(len(self.strata), dtype=np.int64)
+        for part, values in enumerate(parts):
+            rows[self.strata == part] = values
+        return freeze(rows)
+
     def publish(
         self, draws: tuple[PrivateDraws, ...], entropy: Entropy
     ) -> tuple[PublishedCounts, ...]:
         """Estimate the histograms, round them, and match ranks within every stratum."""
         cells, histograms = estimate_strata(draws)
-        counts = np.empty(len(self.strata), dtype=np.int64)
-        values = np.empty_like(counts)
-        for part, (own, histogram) in enumerate(zip(draws, histograms, strict=True)):
-            rows = self.strata == part
+        matched = []
+        for own, histogram in zip(draws, histograms, strict=True):
             order = entropy.permutation(own.records)
             whole = round_histogram(histogram, own.records)
-            counts[rows], values[rows] = match_ranks(own, cells, whole, order), own.values
+            matched.append(match_ranks(own, cells, whole, order))
+        counts, values = self.join(matched), self.join([own.values for own in draws])
         matching = Matching.of(values, counts)
-        drawn = freeze(values)
-        made = PublishedCounts(freeze(counts), Histogram.count(counts), matching, drawn=drawn)
-        return (made,)
+        return (PublishedCounts(counts, Histogram.count(counts), matching, drawn=values),)

@@ -14,20 +14,18 @@ import numpy as np
 
 from tallyveil.arrays import Floats, Integers
 from tallyveil.errors import PackageError
+from tallyveil.plans.group_totals import list_trees
 from tallyveil.request.hierarchy import (
     BESIDE,
     TOTAL,
     HierarchyRequest,
     LevelBudget,
     count_alone,
-    describe_tree,
     name_levels,
-    split_levels,
 )
 from tallyveil.request.kinds import COUNTS, DISTRIBUTION
-from tallyveil.sums.combine import Combined
 from tallyveil.sums.grouping import Grouping
-from tallyveil.sums.intervals import Measurement, find_half_widths
+from tallyveil.sums.intervals import find_half_widths
 from tallyveil.sums.margins import Margins
 from tallyveil.sums.tree import Tree
 from tallyveil.tables.base import Table
@@ -189,46 +187,16 @@ def describe_levels(
     asked: HierarchyRequest, grouping: Grouping, epsilon: Fraction, upper: int
 ) -> LevelAccuracy:
     """How accurate the estimates above the rows are; no draw is needed for it."""
-    tree = grouping.part
-    budget = split_levels(asked, tree.sizes, epsilon, upper)
-    if isinstance(tree, Margins):
-        found = _describe_margins(tree, budget)
-    else:
-        combined = describe_tree(tree, budget, upper, asked.exact_level)
-        measured = _list_measurements(budget, upper, asked.exact_level)
-        levels = range(tree.depth)
-        found = LevelAccuracy(
-            tuple(_deviations(combined, level) for level in levels),
-            tuple(find_half_widths(combined, measured, level, CONFIDENCE) for level in levels),
-        )
+    deviations: list[Floats] = []
+    halves: list[Floats] = []
+    for tree in list_trees(asked, grouping, epsilon, upper):
+        for level in tree.levels:
+            deviations.append(np.sqrt(np.maximum(tree.combined.variances[level], 0)))
+            halves.append(find_half_widths(tree.combined, tree.measured, level, CONFIDENCE))
     return LevelAccuracy(
-        tuple(grouping.fill(*one) for one in enumerate(found.deviations)),
-        tuple(grouping.fill(*one) for one in enumerate(found.halves)),
+        tuple(grouping.fill(*one) for one in enumerate(deviations)),
+        tuple(grouping.fill(*one) for one in enumerate(halves)),
     )
-
-
-def _describe_margins(margins: Margins, budget: LevelBudget) -> LevelAccuracy:
-    """Each margin as a hierarchy of its own, whose total was not measured."""
-    deviations, halves = [], []
-    for margin, own in enumerate(budget.levels[:-1]):
-        alone = LevelBudget((Fraction(0), own, budget.levels[-1]), Fraction(0))
-        combined = describe_tree(margins.tree(margin), alone, 1, -1)
-        measured = _list_measurements(alone, 1, -1)
-        deviations.append(_deviations(combined, 1))
-        halves.append(find_half_widths(combined, measured, 1, CONFIDENCE))
-    return LevelAccuracy(tuple(deviations), tuple(halves))
-
-
-def _deviations(combined: Combined, level: int) -> Floats:
-    deviations: Floats = np.sqrt(np.maximum(combined.variances[level], 0))
-    return deviations
-
-
-def _list_measurements(budget: LevelBudget, upper: int, exact_level: int) -> list[Measurement]:
-    found = [(level, float(part), 1) for level, part in enumerate(budget.levels) if part]
-    if budget.distribution and exact_level < 0:
-        found.append((0, float(budget.distribution), upper))
-    return found
 
 
 def write_level(

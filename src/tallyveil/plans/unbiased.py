@@ -19,6 +19,9 @@ from tallyveil.certified.base import Certified
 from tallyveil.certified.mechanism import CertifiedGeometric, CertifiedNoise
 from tallyveil.errors import UsageError
 from tallyveil.plans.methods import Counts, Independent, Method, Preserve, PublishedCounts
+from tallyveil.plans.stratified import Stratified
+from tallyveil.plans.sums import SumDraws
+from tallyveil.plans.zeros import WithEmptyGroups
 from tallyveil.sampling.entropy import Entropy
 
 __all__ = ["UNBIASED", "KeptDraws", "describe_unbiased", "keep_draws", "name_unbiased"]
@@ -58,7 +61,7 @@ class _KeepingNoise(CertifiedNoise):
 class KeptDraws:
     """A method whose draws are published beside its counts, or (`signed`) in place of them."""
 
-    inner: Independent | Preserve
+    inner: Independent | Preserve | Stratified
     certified: CertifiedGeometric | CertifiedNoise
     signed: bool = False
 
@@ -70,6 +73,10 @@ class KeptDraws:
             keeping = _KeepingNoise(own.certificate, own.noise)
         else:
             keeping = _Keeping(own.certificate, own.query, own.noise)
+        if isinstance(self.inner, Stratified):
+            rows = replace(self.inner.method, certified=keeping)
+            draws: Any = replace(self.inner, method=rows).draw(counts, entropy)
+            return draws, self.inner.join(keeping.kept)
         draws = replace(self.inner, certified=keeping).draw(counts, entropy)
         (noisy,) = keeping.kept
         return draws, noisy
@@ -83,10 +90,29 @@ class KeptDraws:
         )
 
 
-def keep_draws(method: Method, signed: bool = False) -> KeptDraws:
+@dataclass(frozen=True, eq=False)
+class KeptRows:
+    """Counts that add up, with every row's draw beside them."""
+
+    inner: WithEmptyGroups
+
+    def draw(self, counts: Counts, entropy: Entropy) -> SumDraws:
+        """The draws of every level and row."""
+        return self.inner.draw(counts, entropy)
+
+    def publish(self, draws: SumDraws, entropy: Entropy) -> tuple[PublishedCounts, ...]:
+        """What adds up, and the rows' own draws."""
+        rows: Any = draws.levels[-1]
+        published = self.inner.publish(draws, entropy)
+        return tuple(replace(one, beside={UNBIASED: rows, **one.beside}) for one in published)
+
+
+def keep_draws(method: Method, signed: bool = False) -> KeptDraws | KeptRows:
     """The method with its draws beside its counts, or a `UsageError` if it has no such draws."""
-    if isinstance(method, (Independent, Preserve)):
-        certified = method.certified
+    if isinstance(method, WithEmptyGroups) and not signed:
+        return KeptRows(method)
+    if isinstance(method, (Independent, Preserve, Stratified)):
+        certified = method.method.certified if isinstance(method, Stratified) else method.certified
         if signed and not (
             isinstance(certified, CertifiedNoise) and isinstance(method, Independent)
         ):
@@ -98,7 +124,7 @@ def keep_draws(method: Method, signed: bool = False) -> KeptDraws:
             return KeptDraws(method, certified, signed)
     raise UsageError(
         "An unbiased column is made from geometric noise: use the method geometric or preserve, "
-        "with one level."
+        "with one level, strata, or a hierarchy."
     )
 
 

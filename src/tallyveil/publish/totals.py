@@ -18,6 +18,9 @@ from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.measures import check_confidence
 from tallyveil.plans.accuracy import make_open_adder
 from tallyveil.plans.adding import Adder, MatchedAdder, make_adder
+from tallyveil.plans.group_totals import GroupTotals, list_trees
+from tallyveil.plans.sum_files import read_stated
+from tallyveil.plans.zeros import find_grouping
 from tallyveil.prior import Prior
 from tallyveil.publish.release import Release
 from tallyveil.publish.reopen import load_stage, plain_name, read_receipt
@@ -27,6 +30,7 @@ from tallyveil.request.ranges import WIDE
 from tallyveil.tables.base import Table, read_signed
 from tallyveil.tables.conditions import parse_conditions
 from tallyveil.tables.source import read_published
+from tallyveil.untrusted import read_file
 
 __all__ = ["estimate_rows", "estimate_total"]
 
@@ -48,6 +52,8 @@ def estimate_total(
     added here depends on how the column was released:
 
     - noise on every row, and levels: unbiased estimates, with exact quantiles of sums of noise;
+    - hierarchies and margins: the estimates in their files, for groups made of measured ones; for
+      all groups where the release has unbiased columns;
     - `preserve`: what the receipt tells of the draws behind the counts; unbiased for the whole
       table, for groups with a bias that is bounded and is part of the interval;
     - any other table of probabilities: its unbiased estimator, with bounded tails for few rows.
@@ -98,12 +104,14 @@ def estimate_total(
     names = (by,) if isinstance(by, str) else tuple(by or ())
     texts = (where,) if isinstance(where, str) else tuple(where or ())
     if names or texts:
-        _require_parts(receipt, record)
+        _require_parts(record)
     chosen = _choose_rows(table, receipt, texts)
     published = _read_published(table, record)
     _require_rows(published[chosen])
     free = np.ones(table.rows, bool) if receipt.zeros is None else receipt.zeros.find_free(table)
     add = partial(_add, adder, published, free, confidence)
+    if record.kind.adds_up:
+        add = partial(_add_sums, _open_sums(source, table, receipt, record), free, confidence)
     if not names:
         return add(np.flatnonzero(chosen))
     _require_public(names, receipt, "by")
@@ -125,7 +133,12 @@ def estimate_rows(
     """
     check_confidence(confidence)
     table, receipt, adder, record = _open(folder, column)
-    _require_parts(receipt, record)
+    _require_parts(record)
+    if record.kind.adds_up:
+        raise UsageError(
+            f"The published values of {record.name!r} were fitted to measured sums, so single rows "
+            "have no interval. Totals of groups have: name them with --by."
+        )
     published = _read_published(table, record)
     free = None if receipt.zeros is None else receipt.zeros.find_free(table)
     counts, places = np.unique(published if free is None else published[free], return_inverse=True)
@@ -138,19 +151,13 @@ def estimate_rows(
     return record.name, [*found, Estimate(0, 0, 0, 0, 1)], all_places
 
 
-def _require_parts(receipt: Receipt, record: ColumnRecord) -> None:
+def _require_parts(record: ColumnRecord) -> None:
     """Refuse columns whose parts cannot be told: only their whole total can."""
-    if record.kind.adds_up:
-        raise UsageError(
-            f"The published values of {record.name!r} were fitted to measured sums, so totals of "
-            "other groups have no interval. The sums of its own levels, with intervals, are in "
-            f"the release's files {', '.join(receipt.sums.files if receipt.sums else ())}."
-        )
-    if record.kind.by_group:
+    if record.kind.by_group and record.unbiased is None:
         raise UsageError(
             f"The published values of {record.name!r} were handed out within strata, so the same "
             "value tells different things in different groups: only the total of all rows can be "
-            "estimated. For sums of groups name a hierarchy."
+            "estimated. For sums of groups release it with 'unbiased', or name a hierarchy."
         )
     if record.told_by and record.unbiased is None:
         raise UsageError(
@@ -172,6 +179,38 @@ def _add(
     drawn = rows[free[rows]]
     found = adder.add(published[drawn], confidence) if len(drawn) else Estimate(0, 0, 0, 0, 0)
     return replace(found, groups=len(rows))
+
+
+def _open_sums(
+    source: Release | str | Path, table: Table, receipt: Receipt, record: ColumnRecord
+) -> GroupTotals:
+    """What the files of a release that adds up say, and its rows' draws where it has them."""
+    sums = receipt.sums
+    assert sums is not None  # the receipt was read, or made, with it
+    grouping = find_grouping(sums.request, table, receipt.zeros)
+    if isinstance(source, Release):
+        contents = [source.sums[name] for name in sums.files]
+    else:
+        contents = [read_file(Path(source) / name) for name in sums.files]
+    stated = []
+    for level, content in enumerate(contents):
+        values = np.array([float(text) for text in read_stated(content, record.name)])
+        stated.append(values[grouping.places[level]] if grouping.places else values)
+    draws = None
+    if record.unbiased is not None:
+        draws = read_signed(table, record.drawn_column)
+        draws = draws if receipt.zeros is None else draws[receipt.zeros.find_free(table)]
+    trees = list_trees(sums.request, grouping, record.epsilon, record.upper)
+    return GroupTotals(trees, stated, record.upper, draws)
+
+
+def _add_sums(totals: GroupTotals, free: Mask, confidence: float, rows: Integers) -> Estimate:
+    """The total of some rows of a release that adds up."""
+    inside = np.zeros(len(free), dtype=bool)
+    inside[rows] = True
+    if not (inside & free).any():
+        return Estimate(0, 0, 0, 0, len(rows))
+    return replace(totals.add(inside[free], confidence), groups=len(rows))
 
 
 def _open(

@@ -14,7 +14,7 @@ import numpy as np
 from tallyveil.arrays import Floats
 from tallyveil.sums.combine import Combined
 
-__all__ = ["Measurement", "find_half_widths", "weigh_measurements"]
+__all__ = ["Measurement", "find_half_width", "find_half_widths", "weigh_measurements"]
 
 POINTS = 4096
 PER_DEVIATION = 128
@@ -64,6 +64,35 @@ def find_half_widths(
     return half
 
 
+def find_half_width(
+    combined: Combined,
+    measured: Sequence[Measurement],
+    level: int,
+    weights: Floats,
+    confidence: float,
+) -> tuple[float, float]:
+    """The standard deviation and the half-width of a weighted sum of a level's estimates.
+
+    Parameters
+    ----------
+    combined, measured, level, confidence
+        See `find_half_widths`.
+    weights : array of float
+        The weight of every node of the level: 1 for those that are added up, 0 for others.
+
+    Returns
+    -------
+    tuple of float
+        Both 0 for sums that are known exactly.
+    """
+    covariances = _covary(combined, level, weights)
+    deviation = math.sqrt(max(float(weights @ covariances[level]), 0.0))
+    if deviation == 0:
+        return 0.0, 0.0
+    parts = _weigh(covariances, measured)
+    return deviation, deviation * _find_quantile(parts, confidence)
+
+
 def weigh_measurements(
     combined: Combined, measured: Sequence[Measurement], level: int, node: int
 ) -> list[tuple[Floats, float, int]]:
@@ -72,7 +101,14 @@ def weigh_measurements(
     For the best linear estimate the weight of a measurement is the covariance of the estimate
     with that of the measured node, over the variance of the measurement.
     """
-    covariances = _covary(combined, level, node)
+    chosen = np.zeros(combined.tree.sizes[level])
+    chosen[node] = 1
+    return _weigh(_covary(combined, level, chosen), measured)
+
+
+def _weigh(
+    covariances: list[Floats], measured: Sequence[Measurement]
+) -> list[tuple[Floats, float, int]]:
     found = []
     for at, epsilon, noises in measured:
         variance = noises * 2 * math.exp(-epsilon) / math.expm1(-epsilon) ** 2
@@ -80,23 +116,21 @@ def weigh_measurements(
     return found
 
 
-def _covary(combined: Combined, level: int, node: int) -> list[Floats]:
-    """The covariance of one node's estimate with the estimate of every node."""
-    tree = combined.tree
-    path, chain = [node], [1.0]
+def _covary(combined: Combined, level: int, weights: Floats) -> list[Floats]:
+    """The covariance of a weighted sum of a level's estimates with the estimate of every node.
+
+    Upwards, a parent's weight is what its children take of its correction; downwards, a child
+    has its share of its parent's covariance and what is its own.
+    """
+    tree, chain = combined.tree, [weights]
     for above in range(level, 0, -1):
-        share = combined.share(above)[path[0]]
-        path.insert(0, int(tree.parents[above - 1][path[0]]))
-        chain.insert(0, chain[0] * share)
+        chain.insert(0, tree.sum_children(chain[0] * combined.share(above), above))
     found = [chain[0] * combined.spread[0]]
     for below in range(1, tree.depth + 1):
-        parents, share = tree.parents[below - 1], combined.share(below)
-        values = share * found[-1][parents]
+        parents = tree.parents[below - 1]
+        values = combined.share(below) * found[-1][parents]
         if below <= level:
-            own, family = path[below], parents == path[below - 1]
-            spread = combined.spread[below]
-            values[family] -= chain[below] * spread[own] * share[family]
-            values[own] += chain[below] * spread[own]
+            values = values + combined.spread[below] * (chain[below] - chain[below - 1][parents])
         found.append(values)
     return found
 

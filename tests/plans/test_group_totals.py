@@ -1,0 +1,123 @@
+"""Totals of groups of releases that add up: any groups, right on average, in their intervals."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tallyveil as tv
+from tallyveil.errors import UsageError
+
+OPTIONS = {"count": "cases", "keep": "all", "upper": 30, "epsilon": 1}
+
+
+def make_table() -> pd.DataFrame:
+    """Six states in three regions, which are no level; ages cut through all of them."""
+    draw = np.random.default_rng(6)
+    rows = range(72)
+    return pd.DataFrame(
+        {
+            "region": ["ABC"[row // 24] for row in rows],
+            "state": [f"s{row // 12}" for row in rows],
+            "county": [f"c{row // 4}" for row in rows],
+            "age": [f"{row % 4}0" for row in rows],
+            "cases": np.minimum(draw.poisson(draw.gamma(0.7, 9, 72)), 30),
+        }
+    )
+
+
+def read_rows(content: bytes) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(content.decode("utf-8"))))
+
+
+def test_groups_of_a_level_are_what_its_file_says(tmp_path: Path) -> None:
+    release = tv.privatize(make_table(), **OPTIONS, hierarchy="state,county", out=tmp_path / "r")
+    for level, by in ((1, "state"), (2, ["state", "county"]), (2, "county")):
+        for source in (release, tmp_path / "r"):
+            found = list(tv.estimate_total(source, by=by).values())
+            stated = read_rows(release.sums[f"sums-{level}.csv"])
+            assert [one.value for one in found] == [float(row["cases_estimate"]) for row in stated]
+            for one, row in zip(found, stated, strict=True):
+                assert one.standard_error == pytest.approx(
+                    float(row["cases_deviation"]), abs=0.0005
+                )
+                assert one.low <= max(float(row["cases_low"]), 0) + 1
+                assert one.high >= float(row["cases_high"]) - 1
+    whole = tv.estimate_total(release)
+    assert whole.value == float(read_rows(release.sums["sums-0.csv"])[0]["cases_estimate"])
+
+
+KINDS = {
+    "regions of a hierarchy": ({"hierarchy": "state,county"}, "region"),
+    "ages across a hierarchy": ({"hierarchy": "state,county", "unbiased": True}, "age"),
+    "ages and regions": ({"hierarchy": "state", "unbiased": True}, ["age", "region"]),
+    "exact states": ({"hierarchy": "state", "invariant": "state", "unbiased": True}, "age"),
+    "regions of margins": ({"margins": "state,age"}, "region"),
+    "counties across margins": ({"margins": "state,age", "unbiased": True}, "county"),
+    "strata": ({"strata": "region", "unbiased": True}, "age"),
+    "zeros": (
+        {"hierarchy": "state,county", "zero": "county = c3", "unbiased": True},
+        "age",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KINDS)
+def test_any_group_is_right_on_average_and_inside_its_interval(name: str) -> None:
+    simulate(name, 150)
+
+
+@pytest.mark.parametrize("name", ["regions of a hierarchy", "ages across a hierarchy"])
+def test_groups_of_a_hierarchy_are_right_on_average(name: str) -> None:
+    simulate(name, 25)
+
+
+def simulate(name: str, runs: int) -> None:
+    """Releases of one kind; the bounds are four standard errors of the simulation away."""
+    asked, by = KINDS[name]
+    table = make_table()
+    if name == "zeros":
+        table.loc[table["county"] == "c3", "cases"] = 0
+    truth = table.groupby(by, sort=False)["cases"].sum().to_numpy()
+    values, errors, inside = [], [], []
+    for _ in range(runs):
+        release = tv.privatize(table, **OPTIONS, **asked)
+        found = list(tv.estimate_total(release, by=by).values())
+        values.append([one.value for one in found])
+        errors.append([one.standard_error for one in found])
+        inside.append([one.low <= t <= one.high for one, t in zip(found, truth, strict=True)])
+    gap = np.array(values) - truth
+    spread = gap.std(axis=0, ddof=1)
+    assert (np.abs(gap.mean(axis=0)) <= 4 * spread / runs**0.5).all()
+    if name != "strata":  # there it is a bound: noise at the ends of the range counts half
+        ratio = spread / np.mean(errors, axis=0)
+        assert np.abs(ratio - 1).max() < 4 * (1.5 / runs) ** 0.5  # noise with heavier tails
+    covered = np.mean(inside)
+    assert covered >= 0.95 - 4 * (0.95 * 0.05 / (runs * len(truth))) ** 0.5
+
+
+def test_groups_that_cut_through_measured_ones_need_the_rows_draws() -> None:
+    release = tv.privatize(make_table(), **OPTIONS, hierarchy="state,county")
+    with pytest.raises(UsageError, match="or with 'unbiased'"):
+        tv.estimate_total(release, by="age")
+    some = tv.estimate_total(release, where="region != B")
+    assert some.groups == 48
+
+
+def test_rows_draws_beside_a_hierarchy_are_checked(tmp_path: Path) -> None:
+    asked = {"hierarchy": "state,county", "unbiased": True, "zero": "county = c3"}
+    table = make_table()
+    table.loc[table["county"] == "c3", "cases"] = 0
+    release = tv.privatize(table, **OPTIONS, **asked, out=tmp_path / "r")
+    assert all(found.ok for found in tv.check_package(tmp_path / "r"))
+    assert not release.table.loc[table["county"] == "c3", "cases_unbiased"].any()
+    epsilon = next(s for s in release.receipt.columns[0].stages if s.kind == "counts").epsilon
+    a = np.exp(-float(epsilon))
+    stated = release.receipt.to_dict()["columns"][0]["unbiased"]["variance"]
+    assert stated == pytest.approx(2 * a / (1 - a) ** 2, rel=1e-9)
