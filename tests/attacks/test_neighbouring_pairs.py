@@ -72,6 +72,7 @@ COUNTED = {  # options for a table with one row per category
     "unbiased": {"keep": "all", "method": "preserve", "unbiased": True, "order": "sorted"},
     "hierarchy": {"keep": "all", "hierarchy": "sex", "order": "sorted"},
     "sums": {"keep": "all", "hierarchy": "area", "keep_distribution": False},
+    "sums, unbiased": {"keep": "all", "hierarchy": "area", "unbiased": True, "order": "sorted"},
     "balanced": {"keep": "all", "method": "preserve", "priority": "balanced"},
     "best guesses": {"keep": "all", "method": "preserve", "tradeoff": 0, "order": "sorted"},
     "no upper": {"keep": "all", "upper": None, "method": "preserve"},
