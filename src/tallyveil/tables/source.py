@@ -126,6 +126,8 @@ def read_released(
 ) -> Table:
     """Read a table of so many rows that somebody else released, or only the columns named.
 
+    Long text is read in batches; so is long Parquet, unless labels are asked for.
+
     Nothing the file says of itself makes this cost much more than its size suggests, unless it
     may be `large`.
     """
@@ -135,7 +137,7 @@ def read_released(
 
         return open_parts(path, counts)
     opened = _open_released(path, (delimiter, encoding), counts, large)
-    if opened is not None and not labels:
+    if opened is not None and (ending in TEXT_ENDINGS or not labels):
         return opened
     content = read_file(path)
     if ending in PARQUET_ENDINGS + ARROW_ENDINGS and not packing:
