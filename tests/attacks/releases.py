@@ -23,6 +23,10 @@ KINDS = {
         **{**FEW, "contributions": 3, "one_row": True},
         **{"upper": "auto", "upper_epsilon": 1},
     },
+    "separate rows": {
+        **{**FEW, "epsilon": "1/50", "method": "geometric"},
+        **{"contributions": 50, "delta": "1e-6", "separate_rows": True},
+    },
     "several rows": {**FEW, "contributions": 3, "neighbours": "change_one"},
     "strata": {**WIDE, "strata": "state"},
     "hierarchy": {**WIDE, "hierarchy": "region,state"},

@@ -31,6 +31,7 @@ MICRO = {  # options for one row per person
     "bins": {"by": ["age", "sex"], "bins": {"age": [0, 18, 50]}, "categories": {"sex": SEXES}},
     "delta": {"by": "area", "categories": AREAS, "delta": "1e-6"},
     "one row": {"by": "area", "categories": AREAS, "contributions": 3, "one_row": True},
+    "separate rows": {**CELLS, "contributions": 2, "delta": "0.05", "separate_rows": True},
     "margins": {**CELLS, "margins": "sex,area"},
     "strata": {**CELLS, "strata": "sex"},
     "zeros": {**CELLS, "categories": {"sex": [*SEXES, "d"], "area": AREAS}, "zero": "sex = d"},

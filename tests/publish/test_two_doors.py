@@ -71,6 +71,10 @@ REQUESTS = {
         "--count cases --upper 9 --epsilon 1 --contributions 3 --one-row",
         {"contributions": 3, "one_row": True},
     ),
+    "in different rows": (
+        "--count cases --upper 9 --epsilon 0.02 --contributions 50 --delta 1e-6 --separate-rows",
+        {"contributions": 50, "delta": "1e-6", "epsilon": "0.02", "separate_rows": True},
+    ),
     "events": ("--count cases --upper 9 --epsilon 1 --unit event", {"unit": "event"}),
     "microdata": (
         "--by county --categories {categories} --where 'tests > 2' --upper 9 --epsilon 1",

@@ -45,6 +45,7 @@ from tallyveil.request.budget_split import choose_split
 from tallyveil.request.hierarchy import split_levels
 from tallyveil.request.kinds import COUNTS, DISTRIBUTION, UPPER_BOUND
 from tallyveil.request.slack import WITH_DELTA
+from tallyveil.request.unit import PrivacyUnit
 from tallyveil.tables.base import Table
 from tallyveil.tables.source import read_released
 from tallyveil.untrusted import hash_file, read_file
@@ -177,8 +178,14 @@ def _check_budget(receipt: Receipt) -> str:
     for column in receipt.columns:
         fits = receipt.unit.one_row or not column.kind.together
         require(fits, f"{column.name} has noise for one row, and its unit may be in several")
+        separate = receipt.unit.delta > 0
+        alone = column.method == "geometric" and len(column.stages) == 1 and not receipt.disjoint
+        require(alone or not separate, f"{column.name} is not drawn row by row")
         expected = _expected_stages(column, receipt)
-        stated = [(stage.name, stage.epsilon / receipt.multiplier) for stage in column.stages]
+        stated = [
+            (s.name, s.certified_epsilon if separate else s.epsilon / receipt.multiplier)
+            for s in column.stages
+        ]
         if column.upper_source == "private" and stated:
             name, epsilon = stated.pop(0)
             paid = name == f"{column.name}: {UPPER_BOUND}" and epsilon > 0
@@ -192,7 +199,8 @@ def _check_budget(receipt: Receipt) -> str:
         require(fits, f"{column.name} has a delta that its method or unit cannot have")
         for stage in column.stages if receipt.version > 1 else column.stages[-1:]:
             together = column.kind.together and stage.kind == COUNTS  # not the search for a bound
-            cost = stage.certified_epsilon * (1 if together else receipt.multiplier)
+            unit = PrivacyUnit() if together else receipt.unit
+            cost = unit.charge(stage.certified_epsilon)
             require(stage.epsilon == cost, f"{stage.name} costs another amount than it says")
     slack = f" and delta {receipt.delta}" if receipt.delta else ""
     return f"stages and columns add up to epsilon {receipt.epsilon}{slack}"

@@ -26,8 +26,9 @@ def receipt_lines(receipt: Receipt) -> list[str]:
     cost = f"epsilon {float(receipt.epsilon):.6g}{slack}"
     lines.append(f"cost       {cost} for one {unit.kind} ({stages})")
     if unit.multiplier > 1:
+        how = "draws of a cell composed" if unit.delta else "times the epsilon of a cell"
         lines.append(
-            f"           {unit.multiplier} times the epsilon of a cell: "
+            f"           {unit.multiplier} {how}: "
             f"{unit.neighbours}, contributions {unit.contributions}"
         )
     lines += [

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -32,9 +32,9 @@ from tallyveil.plans.layout import ROW_ORDERS
 from tallyveil.plans.sum_files import SumsRecord
 from tallyveil.plans.zeros import ZerosRecord
 from tallyveil.request.about import About
-from tallyveil.request.fields import read_text, read_texts, read_whole
+from tallyveil.request.fields import read_amount, read_text, read_texts, read_whole
 from tallyveil.request.request import ABOVE, MOST_COUNTS
-from tallyveil.request.slack import charge_delta
+from tallyveil.request.slack import MOST_SEPARATE, charge_delta
 from tallyveil.request.strata import StrataRecord
 from tallyveil.request.unit import BOUNDS, NEIGHBOURS, UNITS, PrivacyUnit, charge_columns
 from tallyveil.sampling.marks import NOT_PRIVATE
@@ -93,7 +93,8 @@ class Receipt:
     @property
     def delta(self) -> Fraction:
         """The delta of the release; 0 for pure privacy."""
-        deltas = {column.name: column.counts_stage.delta for column in self.columns}
+        composed = self.unit.delta
+        deltas = {column.name: column.counts_stage.delta + composed for column in self.columns}
         return charge_delta(deltas, self.disjoint)
 
     @property
@@ -213,6 +214,7 @@ class Receipt:
             "neighbours": unit.neighbours,
             "contributions": unit.contributions,
             **({"one_row": True} if unit.one_row else {}),
+            **({"separate_rows": {"delta": str(unit.delta)}} if unit.delta else {}),
             "bound": unit.bound,
             "multiplier": self.multiplier,
             "dp_flavor": {
@@ -355,7 +357,13 @@ def _read_unit(data: Mapping[str, Any], version: int, *, of_rows: bool) -> Priva
     one_row = data.get("one_row", False) is True
     if one_row and (often == 1 or bound != "stated" or data["neighbours"] != "add_remove"):
         raise PackageError("The receipt states a unit or a relation that does not exist.")
-    return PrivacyUnit(kind, data["neighbours"], often, bound, of_rows, one_row)
+    unit = PrivacyUnit(kind, data["neighbours"], often, bound, of_rows, one_row)
+    if "separate_rows" not in data:
+        return unit
+    delta = read_amount(data["separate_rows"]["delta"])
+    if one_row or not 0 < delta < 1 or not 1 < unit.multiplier <= MOST_SEPARATE:
+        raise PackageError("The receipt states a unit or a relation that does not exist.")
+    return replace(unit, delta=delta)
 
 
 def _require_groups(groups: tuple[tuple[str, ...], ...], names: list[str]) -> None:

@@ -38,6 +38,7 @@ from tallyveil.request.budget_split import Tradeoff, choose_split
 from tallyveil.request.kinds import COUNTS, DISTRIBUTION, KINDS, UPPER_BOUND
 from tallyveil.request.ranges import NO_UPPER, WIDE
 from tallyveil.request.request import ColumnRequest, Request
+from tallyveil.request.unit import PrivacyUnit
 from tallyveil.sums.margins import Margins
 
 __all__ = ["ColumnPlan", "PlannedStage", "plan_column", "plan_search"]
@@ -129,7 +130,7 @@ class ColumnPlan:
 def plan_search(request: Request, column: ColumnRequest) -> PlannedStage:
     """The search for a private upper bound, as a stage."""
     noise = certify_noise(request.upper_epsilon)
-    cost = request.upper_epsilon * request.multiplier
+    cost = request.unit.charge(request.upper_epsilon)
     return PlannedStage(column.name, UPPER_BOUND, noise, cost)
 
 
@@ -173,9 +174,9 @@ def plan_column(
         made = _plan_open(request, name, column.epsilon, rows, upper)
     else:
         made = PLANNERS[name](request, Query.count(upper), column.epsilon, rows)
-    moves = 1 if KINDS[name].together else request.multiplier
+    unit = PrivacyUnit() if KINDS[name].together else request.unit
     stages = [
-        PlannedStage(column.name, kind, certified, certified.exact_epsilon * moves)
+        PlannedStage(column.name, kind, certified, unit.charge(certified.exact_epsilon))
         for kind, certified in made.draws_from
     ]
     searched = () if search is None else (search,)

@@ -31,14 +31,11 @@ from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.grouping import Grouping
 from tallyveil.tables.array import ArrayTable
 from tallyveil.tables.base import Table
-from tallyveil.tables.categories import (
-    count_rows,
-    select_rows,
-)
+from tallyveil.tables.categories import count_rows, find_cells, select_rows
 from tallyveil.tables.counts import ColumnCounts, clip_counts, read_counts
 from tallyveil.tables.declared import declare_numbers, leave_out_missing
 from tallyveil.tables.distributed import DistributedTable
-from tallyveil.tables.persons import bound_rows, identify_persons
+from tallyveil.tables.persons import bound_rows, identify_persons, keep_apart
 from tallyveil.tables.source import read_table, require_own_names
 
 __all__ = ["open_table", "prepare", "prepare_opened"]
@@ -183,8 +180,11 @@ def _count_microdata(
     stays, left_out = None, None
     if request.person is not None:
         persons, met = identify_persons(source, request.person), select_rows(source, request.where)
-        order = entropy.permutation(source.rows)
-        stays = bound_rows(persons, met, request.unit.contributions, order)
+        order, apart = entropy.permutation(source.rows), met
+        if request.unit.delta:
+            known = request.categories, request.other_place, request.bins
+            apart = keep_apart(persons, find_cells(source, request.by, *known), met, order)
+        stays = bound_rows(persons, apart, request.unit.contributions, order)
         left_out = int(met.sum() - stays.sum()), int(met.sum())
     counted = count_rows(
         source,

@@ -87,8 +87,10 @@ class Prepared:
     @property
     def delta(self) -> Fraction:
         """The delta that one unit is charged for; 0 for pure privacy."""
-        deltas = {p.name: p.counts_stage.certified.exact_delta for p in self.plans}
-        return charge_delta(deltas, self.request.disjoint) if self.request.delta else Fraction(0)
+        composed = self.request.unit.delta
+        deltas = {p.name: p.counts_stage.certified.exact_delta + composed for p in self.plans}
+        asked = self.request.delta or composed
+        return charge_delta(deltas, self.request.disjoint) if asked else Fraction(0)
 
     @property
     def certified(self) -> tuple[PlannedStage, ...]:

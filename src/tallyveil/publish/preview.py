@@ -91,7 +91,8 @@ class Preview:
     def delta(self) -> Fraction:
         """The whole slack for one unit."""
         asked = self.request
-        return charge_delta({c.name: asked.delta for c in asked.columns}, asked.disjoint)
+        each = asked.delta + asked.unit.delta
+        return charge_delta({c.name: each for c in asked.columns}, asked.disjoint)
 
     @property
     def promise(self) -> str:

@@ -135,6 +135,12 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
         With `contributions`: all of one unit's contributions are in the same row of the published
         table. For the method geometric; from 2 times epsilon on the noise is then made for them
         together (staircase noise), which errs less at the same cost.
+    separate_rows : bool
+        With `delta`, and with `contributions` or `rows_per_person`: no two of one unit's
+        contributions are in the same row of the published table. For the method geometric, whose
+        rows are drawn independently: the unit is charged what optimal composition of its rows'
+        epsilons gives with that delta, and not their sum; worth it from some 16 rows on. With
+        `person` it is made true: of a person's rows in one cell one is counted, chosen at random.
     person, rows_per_person : str and int
         Microdata with several rows of one person: the column that tells persons apart, which is
         not published, and how many rows of each are counted at the most. Further rows are left

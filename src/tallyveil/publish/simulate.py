@@ -293,6 +293,7 @@ def _list_alternatives(
         loss="absolute",
         properties=(),
         delta=None,
+        separate_rows=False,
         levels=None,
     )
     names = [name for name in KINDS if KINDS[name].asked_for and name != already]

@@ -33,6 +33,7 @@ SWITCHES = (
     "unbiased",
     "best",
     "one_row",
+    "separate_rows",
     "signed",
 )
 WRITTEN = (

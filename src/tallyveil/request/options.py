@@ -200,6 +200,12 @@ class ReleaseOptions:
             "switch",
         ),
     )
+    separate_rows: bool = field(
+        default=False,
+        metadata=tell(
+            "With --delta: no two contributions of a unit in one row; composed.", PRIVACY, "switch"
+        ),
+    )
     disjoint: Names | Sequence[Sequence[str]] = field(
         default=None,
         metadata=tell(

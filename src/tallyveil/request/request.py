@@ -40,7 +40,7 @@ from tallyveil.request.kinds import ASKED_FOR, KINDS
 from tallyveil.request.nested import check_nested, check_together
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.ranges import NO_UPPER, OPEN_METHODS, WIDE, check_upper, require_narrow
-from tallyveil.request.slack import check_delta
+from tallyveil.request.slack import check_delta, separate_moves
 from tallyveil.request.strata import check_strata
 from tallyveil.request.sums import check_hierarchy
 from tallyveil.request.tradeoff import check_tradeoff
@@ -175,6 +175,9 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         raise ArgumentError("upper", f"be given for the method {method!r}", hint=hint)
     unit = check_unit(options, by, microdata)
     delta = check_delta(options, uppers, unit)
+    if options.separate_rows:
+        unit, delta = separate_moves(options, uppers, unit, delta), Fraction(0)
+        method, why = "geometric", "contributions of one unit are in different rows"
     if delta and method != "design":
         method, why = "canonical", "a delta was asked for"
     if options.one_row:

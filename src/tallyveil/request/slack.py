@@ -8,6 +8,7 @@ delta by more than their number, so a unit is counted once here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from tallyveil.errors import ArgumentError, UsageError
@@ -16,11 +17,21 @@ from tallyveil.request.arguments import require_short
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.unit import PrivacyUnit
 
-__all__ = ["WIDEST_SLACK", "WITH_DELTA", "charge_delta", "check_delta"]
+__all__ = [
+    "MOST_SEPARATE",
+    "WIDEST_SLACK",
+    "WITH_DELTA",
+    "charge_delta",
+    "check_delta",
+    "separate_moves",
+]
 
 SMALLEST, LARGEST = Fraction(1, 10**12), Fraction(1, 2)
 WIDEST_SLACK = 1000
 """The largest upper bound: mechanisms with a delta are matrices."""
+
+MOST_SEPARATE = 1000
+"""So many moves of one unit in different rows are composed at most."""
 
 WITH_DELTA = ("canonical", "design")
 """The methods that can have a delta."""
@@ -55,6 +66,8 @@ def check_delta(
     for name, given in asked.items():
         if given:
             raise UsageError(f"'{name}' is not offered with a delta: leave one of them out.")
+    if options.separate_rows:
+        return delta
     if not all(upper is not None and upper <= WIDEST_SLACK for upper in uppers):
         rule = f"be a number of at most {WIDEST_SLACK:,} when a delta is given"
         raise ArgumentError("upper", rule, hint="Mechanisms with a delta are matrices.")
@@ -62,9 +75,31 @@ def check_delta(
         raise UsageError(
             "A delta grows faster than the moves of one unit: it is for one unit that is counted "
             "once, added or removed. Leave out 'delta', or 'contributions', 'rows_per_person' and "
-            "'neighbours'."
+            "'neighbours'; or say 'separate_rows', where no two contributions are in one row."
         )
     return delta
+
+
+def separate_moves(
+    options: ReleaseOptions, uppers: Sequence[int | None], unit: PrivacyUnit, delta: Fraction
+) -> PrivacyUnit:
+    """The unit whose moves are in different rows, so that they are composed with a delta."""
+    if not delta or unit.multiplier == 1:
+        raise UsageError(
+            "'separate_rows' goes with 'delta', and with 'contributions' or 'rows_per_person' of "
+            "at least 2: without them there is nothing to compose."
+        )
+    if unit.multiplier > MOST_SEPARATE:
+        rule = f"be at most {MOST_SEPARATE:,} moves of one unit with 'separate_rows'"
+        raise ArgumentError("contributions", rule, got=f"{unit.multiplier:,}")
+    if options.one_row or options.disjoint:
+        raise UsageError("'separate_rows' does not go with 'one_row' and 'disjoint'.")
+    if str(options.method) not in ("auto", "geometric"):
+        raise UsageError("'separate_rows' is for the method geometric, which draws row by row.")
+    if None in uppers:
+        hint = "The search looks at all rows together; no bound is needed."
+        raise ArgumentError("upper", "not be auto with 'separate_rows'", hint=hint)
+    return replace(unit, delta=delta)
 
 
 def charge_delta(deltas: Mapping[str, Fraction], disjoint: Sequence[Sequence[str]]) -> Fraction:

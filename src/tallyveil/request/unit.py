@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
+from tallyveil.budget.composition import compose
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.request.arguments import check_whole, list_given, require_one_of, write_underscores
 from tallyveil.request.options import ReleaseOptions
@@ -40,7 +42,8 @@ class PrivacyUnit:
 
     `of_rows` says that contributions are rows of microdata, and not counts of an aggregated
     column; `bound` is one of `BOUNDS`; `one_row` says that all of a unit's contributions are in
-    one row of the published table.
+    one row of the published table. With a `delta` no two contributions are in one row: the epsilons
+    of a unit's rows are then composed, and the whole has that delta.
 
     >>> PrivacyUnit(contributions=3).multiplier, PrivacyUnit("event").name
     (3, 'one single event, such as a visit or a test, and not a person')
@@ -52,6 +55,26 @@ class PrivacyUnit:
     bound: str = "stated"
     of_rows: bool = False
     one_row: bool = False
+    delta: Fraction = Fraction(0)
+
+    def charge(self, epsilon: Fraction) -> Fraction:
+        """What a unit is charged for draws with this epsilon for one move of one count by one.
+
+        As many times that. With a `delta`, moves are in different rows, which are drawn
+        independently: then the epsilon that optimal composition gives with the delta
+        (docs/theory.md, several moves), where that is less.
+
+        >>> PrivacyUnit(contributions=50).charge(Fraction(1, 50))
+        Fraction(1, 1)
+        >>> float(PrivacyUnit(contributions=50, delta=Fraction(1, 10**6)).charge(Fraction(1, 50)))
+        0.556874183
+        """
+        added = epsilon * self.multiplier
+        return (
+            min(added, _compose_equal(epsilon, self.multiplier, self.delta))
+            if self.delta
+            else added
+        )
 
     @property
     def multiplier(self) -> int:
@@ -61,7 +84,14 @@ class PrivacyUnit:
     @property
     def name(self) -> str:
         """The unit in words, with the bound that the promise rests on."""
-        return self._name + (", all in one row of the published table" if self.one_row else "")
+        return self._name + self._where
+
+    @property
+    def _where(self) -> str:
+        """What is said of the rows that a unit's contributions are in."""
+        if self.delta:
+            return ", no two in the same row of the published table"
+        return ", all in one row of the published table" if self.one_row else ""
 
     @property
     def _name(self) -> str:
@@ -83,6 +113,8 @@ class PrivacyUnit:
             return f"{done} moves one count by one"
         if self.one_row:
             return f"{done} moves one count by at most {self.multiplier}"
+        if self.delta:
+            return f"{done} moves at most {self.multiplier} counts, each by one"
         return f"{done} moves counts by at most {self.multiplier} in all"
 
     @property
@@ -108,12 +140,12 @@ class PrivacyUnit:
             )
         if self.bound == "enforced":
             return (
-                f"Of every person at most {self._rows} were counted; further rows were left out at "
-                "random before counting. How many were left out is confidential, so published "
-                "counts may be low for that reason too.",
+                f"Of every person at most {self._rows} were counted{self._where}; further rows "
+                "were left out at random before counting. How many were left out is confidential, "
+                "so published counts may be low for that reason too.",
             )
         often = f"has at most {self._rows}" if self.of_rows else f"is counted at most {self._times}"
-        often += ", all in one row of the published table," if self.one_row else ""
+        often += f"{self._where}," if self._where else ""
         where = "in the confidential table" if self.of_rows else "in each column"
         return (
             f"The promise covers a person who {often} {where}, as the publisher states. Somebody "
@@ -131,6 +163,11 @@ class PrivacyUnit:
     @property
     def _times(self) -> str:
         return "once" if self.contributions == 1 else f"{self.contributions} times"
+
+
+@cache
+def _compose_equal(epsilon: Fraction, times: int, delta: Fraction) -> Fraction:
+    return compose([epsilon] * times).epsilon(delta)
 
 
 def charge_columns(
@@ -206,6 +243,8 @@ def _require_one_row(options: ReleaseOptions, contributions: int, neighbours: st
             "'one_row' goes with 'contributions' of at least 2, and with units that are added or "
             "removed: a changed one leaves one row and enters another."
         )
+    if options.separate_rows:
+        raise UsageError("Give either 'one_row' or 'separate_rows': they exclude each other.")
     others = (options.levels, options.hierarchy, options.disjoint, options.nested, options.within)
     preserves = options.best or options.together or options.priority or options.tradeoff is not None
     if str(options.method) not in ("auto", "geometric") or any(others) or preserves:

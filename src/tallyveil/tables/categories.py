@@ -31,6 +31,7 @@ __all__ = [
     "count_rows",
     "describe_repeat",
     "find_category",
+    "find_cells",
     "place_categories",
     "public_categories",
     "read_column_lists",
@@ -256,9 +257,7 @@ def count_rows(
     raises a `TableError`. Only rows in `stays` are counted, if it is given. Numbers of a column
     in `bins` count for the range they lie in; conditions see the numbers themselves.
     """
-    for name in by:
-        if name not in (*table.names, *table.index_names):
-            raise TableError(f"There is no column {name!r} to count by.")
+    _require_columns(table, by)
     met = select_rows(table, where)
     counts, start = np.zeros(len(categories), dtype=np.int64), 0
     for batch in table.batches():
@@ -275,6 +274,25 @@ def count_rows(
         counts += np.bincount(places[counted], minlength=len(categories))
         start += batch.rows
     return counts
+
+
+def find_cells(
+    table: Table,
+    by: Sequence[str],
+    categories: Sequence[Label],
+    other: int | None = None,
+    bins: Mapping[str, Bins] | None = None,
+) -> Integers:
+    """Find the place in the public list of every row of microdata; -1 if it has none."""
+    _require_columns(table, by)
+    found = [_place_rows(batch, by, categories, other, bins) for batch in table.batches()]
+    return np.concatenate([np.zeros(0, np.int64), *found])
+
+
+def _require_columns(table: Table, by: Sequence[str]) -> None:
+    for name in by:
+        if name not in (*table.names, *table.index_names):
+            raise TableError(f"There is no column {name!r} to count by.")
 
 
 def place_categories(

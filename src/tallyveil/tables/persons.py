@@ -9,7 +9,7 @@ from tallyveil.errors import TableError
 from tallyveil.tables.base import Table
 from tallyveil.tables.codes import encode_text, normal_label
 
-__all__ = ["bound_rows", "identify_persons"]
+__all__ = ["bound_rows", "identify_persons", "keep_apart"]
 
 
 def identify_persons(table: Table, column: str) -> Integers:
@@ -53,3 +53,17 @@ def bound_rows(persons: Integers, counted: Mask, most: int, order: Integers) -> 
     stays = np.zeros(len(persons), dtype=bool)
     stays[rows[since < most]] = True
     return stays
+
+
+def keep_apart(persons: Integers, cells: Integers, counted: Mask, order: Integers) -> Mask:
+    """Choose, of the rows that are `counted`, one of each person in each cell.
+
+    It is the first in `order`. Followed by `bound_rows`, what stays of one person is in different
+    cells, and nothing that stays of anybody else depends on it.
+
+    >>> persons, cells = np.array([7, 7, 8, 7]), np.array([0, 1, 1, 0])
+    >>> keep_apart(persons, cells, np.ones(4, dtype=bool), np.array([3, 2, 1, 0])).tolist()
+    [False, True, True, True]
+    """
+    pairs = np.unique(np.column_stack([persons, cells]), axis=0, return_inverse=True)[1]
+    return bound_rows(pairs.reshape(-1), counted, 1, order)

@@ -23,6 +23,7 @@ from tallyveil.request.tradeoff import show_tradeoff
 __all__ = ["methodology"]
 
 MULTIPLIED = "Every epsilon is multiplied by {0}"
+COMPOSED = "Every epsilon is that of {0} draws composed, which the delta is for"
 
 
 def methodology(receipt: Receipt, matrices: Sequence[Floats | None]) -> str:
@@ -109,6 +110,7 @@ def _costs(receipt: Receipt) -> list[str]:
     if receipt.multiplier > 1:
         together = all(column.kind.together for column in receipt.columns)
         how = "Every epsilon is for up to {0} moves" if together else MULTIPLIED
+        how = COMPOSED if receipt.unit.delta else how
         parts.append(paragraph(f"{how.format(receipt.multiplier)}: {receipt.unit_moves}."))
     parts += [
         paragraph(
