@@ -34,31 +34,65 @@ MOST_STEPS = 40
 SHORTEST_STEP = 1e-6
 """Below this step length on both sides rounding leaves no further progress."""
 
+BAND = 64
+"""How many blocks are multiplied at once, over the rows that any of them reaches."""
+
+ROUNDING = 1e-16
+"""Payoffs below this share of the largest of their band do not enter the products."""
+
+NEW_SHARE = 0.01
+"""Largest share of a column that is added to a game whose solution is gone on from: 0.1 takes three
+times as many steps afterwards."""
+
 
 class GamePoint(NamedTuple):
     """A nearly optimal pair: shares t of the columns, shape (K,), and weights w of the rows.
 
-    Neither is trusted: the caller evaluates the value of t and the bound that w proves.
+    Neither is trusted: the caller evaluates the value of t and the bound that w proves. The rest
+    are slacks of the rows, reduced costs of the columns, multipliers of the blocks, and the value.
     """
 
     shares: Floats
     weights: Floats
+    slacks: Floats
+    reduced: Floats
+    multipliers: Floats
+    value: float
 
 
-def solve_game(A: Floats, block: Integers, tolerance: float) -> GamePoint:
+def solve_game(
+    A: Floats,
+    block: Integers,
+    tolerance: float,
+    start: tuple[GamePoint, Integers] | None = None,
+) -> GamePoint:
     """Solve the game with payoffs A, shape (rows, K), by Mehrotra's predictor-corrector method.
 
     `block`, shape (K,), is non-decreasing from 0 with none left out: the block of each column.
     The dual is ``max sum_b lambda_b`` with lambda_b <= (w A)_c for every column c of block b
     and w a distribution on the rows. Stops when the duality gap is below `tolerance`, relative
-    to the value. Costs O(rows^2 K) per step, some 15 steps.
+    to the value. Costs O(rows^2 K) per step, some 15 steps, fewer from `start`: a point of the
+    same game with fewer columns, and where each of its columns is now.
     """
+    if start is not None:
+        state = _State(A, block)
+        state.resume(*start)
+        if _follow(state, tolerance):
+            return state.point()
     state = _State(A, block)
+    _follow(state, tolerance)
+    return state.point()
+
+
+def _follow(state: _State, tolerance: float) -> bool:
+    """Step until gap and residuals are below `tolerance`; False where they do not get there."""
     for _ in range(MOST_STEPS):
-        gap = float(state.t @ state.z + state.s @ state.w)
-        if gap <= tolerance * abs(state.d) or not state.advance(gap):
+        gap, enough = float(state.t @ state.z + state.s @ state.w), tolerance * abs(state.d)
+        if gap <= enough and state.measure_residuals() <= enough:
+            return True
+        if not state.advance(gap):
             break
-    return GamePoint(state.t, state.w)
+    return False
 
 
 class _State:
@@ -69,6 +103,7 @@ class _State:
         self.A, self.block = A, block
         self.by_column = np.ascontiguousarray(A.T)
         self.first = np.searchsorted(block, np.arange(int(block[-1]) + 1))
+        self.bands = _find_bands(self.by_column, self.first)
         sizes = np.diff(np.append(self.first, len(block)))
         self.t: Floats = 1.0 / sizes[block]
         losses = A @ self.t
@@ -79,6 +114,28 @@ class _State:
         margin = max(float(costs.max()), 1e-8) / (10 * len(self.first))
         self.lam: Floats = np.minimum.reduceat(costs, self.first) - margin
         self.z: Floats = costs - self.lam[block]
+
+    def resume(self, point: GamePoint, place: Integers) -> None:
+        """Go on from a point of fewer columns; new ones start with at most `NEW_SHARE`."""
+        products = point.shares @ point.reduced + point.slacks @ point.weights
+        mean = float(products) / (len(place) + len(point.slacks))
+        self.d, self.s, self.w = point.value, point.slacks, point.weights
+        self.lam = point.multipliers
+        costs = self.w @ self.A - self.lam[self.block]
+        self.z = np.maximum(costs, mean / NEW_SHARE)
+        self.t = mean / self.z
+        self.z[place], self.t[place] = point.reduced, point.shares
+
+    def point(self) -> GamePoint:
+        """The iterate as it is handed out."""
+        return GamePoint(self.t, self.w, self.s, self.z, self.lam, self.d)
+
+    def measure_residuals(self) -> float:
+        """What the equations that do not hold yet may change the value by."""
+        rows = self.d - self.A @ self.t - self.s
+        columns = self.w @ self.A - self.lam[self.block] - self.z
+        blocks = np.abs(self.lam) @ np.abs(1.0 - self.sums(self.t))
+        return float(self.w @ np.abs(rows) + self.t @ np.abs(columns) + blocks)
 
     def sums(self, values: Floats) -> Floats:
         """Sum over each block."""
@@ -140,13 +197,18 @@ class _Newton:
         self.at = at
         self.theta = at.t / at.z
         self.mass = at.sums(self.theta)
-        # Eliminating a block's multiplier centres its columns, weighted by theta.
-        centred = at.by_column * self.theta[:, None]
-        mean = np.add.reduceat(centred, at.first, axis=0) / self.mass[:, None]
-        np.take(mean, at.block, axis=0, out=centred)
-        np.subtract(at.by_column, centred, out=centred)
-        centred *= np.sqrt(self.theta)[:, None]
-        normal = dsyrk(1.0, centred.T, lower=1)  # its transpose is in Fortran order: no copy
+        normal = np.zeros((len(at.s), len(at.s)), order="F")
+        for columns, blocks, rows in at.bands:
+            # Eliminating a block's multiplier centres its columns, weighted by theta.
+            theta, own = self.theta[columns], at.by_column[columns, rows]
+            centred = own * theta[:, None]
+            first, mass = at.first[blocks], self.mass[blocks]
+            mean = np.add.reduceat(centred, first - columns.start, axis=0) / mass[:, None]
+            np.take(mean, at.block[columns] - blocks.start, axis=0, out=centred)
+            np.subtract(own, centred, out=centred)
+            centred *= np.sqrt(theta)[:, None]
+            # its transpose is in Fortran order: no copy
+            normal[rows, rows] += dsyrk(1.0, centred.T, lower=1)
         diagonal = np.einsum("ii->i", normal)
         diagonal += at.s / at.w
         diagonal += 1e-14 * diagonal.max()
@@ -176,6 +238,24 @@ class _Newton:
         lam = shift + at.sums(theta * costs) / self.mass
         z = costs - lam[at.block] + self.cost_residual
         return _Move(columns / at.z - theta * z, (rows - at.s * w) / at.w, d, w, z, lam)
+
+
+def _find_bands(by_column: Floats, first: Integers) -> list[tuple[slice, slice, slice]]:
+    """Columns, their blocks, and the rows where these columns are more than rounding.
+
+    Noise that falls off quickly leaves most of a large game at zero. `first` are the blocks' first
+    columns.
+    """
+    ends = np.append(first, len(by_column))
+    bands = []
+    for start in range(0, len(first), BAND):
+        blocks = slice(start, min(start + BAND, len(first)))
+        columns = slice(int(ends[blocks.start]), int(ends[blocks.stop]))
+        largest = np.abs(by_column[columns]).max(axis=0)
+        rows = np.flatnonzero(largest > ROUNDING * largest.max())
+        if len(rows):
+            bands.append((columns, blocks, slice(int(rows[0]), int(rows[-1]) + 1)))
+    return bands
 
 
 def _longest_step(values: Floats, move: Floats) -> float:
