@@ -16,8 +16,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import tallyveil as tv
+from tallyveil.cli.app import app
 
 
 def load(name):
@@ -282,6 +284,47 @@ def test_a_hostile_folder_is_refused_cheaply(honest, kind, name, tmp_path):
     sizes = [path.stat().st_size for path in folder.iterdir() if path.is_file()]
     assert max(sizes) <= hostile.LARGEST_FILE
     require_cheap_refusal("check", folder)
+
+
+READERS = {
+    "report": ("report",),
+    "page": ("report", "--out", "page.html"),
+    "column": ("interpret", "--column", "cases", "--out", "read.csv"),
+    "groups": ("interpret", "--column", "cases", "--by", "place"),
+}
+READ_QUICK = ("hundreds of millions of rows", "long strings", "many packed rows", "stated rows")
+READ = [
+    (reader, kind, name)
+    for kind, name in [*CASES, ("parquet", "stated rows")]
+    for reader in READERS
+]
+
+
+def state_rows(folder):
+    """As many rows as a small file may have, all of them stated in the receipt."""
+    zeros = parquet_of(lambda: np.zeros(2_400_000, dtype=np.int64))
+    (folder / "data.parquet").write_bytes(zeros())
+    edit(folder, lambda data: data["table"].update(rows=2_400_000))
+
+
+@pytest.mark.parametrize(("reader", "kind", "name"), mark(READ, READ_QUICK))
+def test_a_hostile_folder_stops_no_reader(honest, reader, kind, name, tmp_path):
+    """Other commands read folders without checking them; what they say may be as wrong as those."""
+    folder = shutil.copytree(honest / kind, tmp_path / "release")
+    {**FOLDERS[kind], "stated rows": state_rows}[name](folder)
+    words = [tmp_path / word if "." in word else word for word in READERS[reader]]
+    hostile.require_cheap(*words, folder)
+
+
+def test_an_honest_release_that_packs_tightly_can_be_read(honest, monkeypatch):
+    """More rows than a small file of a stranger may have are read where that is asked for."""
+    monkeypatch.setattr("tallyveil.tables.source.ROWS_READ", 10)
+    monkeypatch.setattr("tallyveil.tables.source.BYTES_READ", 10**6)
+    asked = ["interpret", str(honest / "parquet"), "--column", "cases"]
+    refused, read = (CliRunner().invoke(app, [*asked, *more]) for more in ([], ["--large"]))
+    assert (refused.exit_code, read.exit_code) == (1, 0)
+    assert "say --large" in str(refused.exception)
+    assert len(read.stdout.splitlines()) == 61
 
 
 @pytest.mark.parametrize("kind", FOLDERS)

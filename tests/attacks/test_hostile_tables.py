@@ -149,6 +149,18 @@ def late_repeats(path):
             writer.write_table(pa.table([place, np.zeros(rows, np.int64)], names))
 
 
+def long_texts(path):
+    """A million rows that all refer to one text of 5 MB."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = 1_000_000
+    codes = pa.array(np.zeros(rows, dtype=np.int32))
+    place = pa.DictionaryArray.from_arrays(codes, pa.array([os.urandom(2_500_000).hex()]))
+    table = pa.table({"place": place, "cases": np.zeros(rows, dtype=np.int64)})
+    pq.write_table(table, path, store_schema=False)  # as text, not as categories
+
+
 def text(content):
     return lambda: content().encode()
 
@@ -226,6 +238,7 @@ TABLES = {
     "rows.parquet": write_arrow("parquet", 50_000_000),
     "many rows.parquet": many_rows,
     "late repeats.parquet": late_repeats,
+    "long texts.parquet": long_texts,
 }
 QUICK = (
     *("as many columns as there may be.csv", "one quoted cell.csv", "many packed rows.csv.zst"),
@@ -237,6 +250,7 @@ OUT_OF_PROPORTION = (
     *("packed rows and a quote.csv.zst", "many packed rows and a quote.csv.gz"),
     *("a million rows.xlsx", "many styles.xlsx", "many names.xlsx", "packed rows.zsav"),
     *("long notes.dta", "rows.feather", "coded rows.parquet", "many rows.parquet"),
+    "long texts.parquet",
 )
 HONEST_WORK = (
     *(

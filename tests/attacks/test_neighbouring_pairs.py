@@ -97,6 +97,12 @@ COUNTED = {  # options for a table with one row per category
     "alone": {"keep": "all", "alone": True},
     "alone, sorted": {"keep": "all", "alone": True, "order": "sorted", "strata": "area"},
     "nested": {"count": ["cases", "tests"], "keep": "all", "nested": "tests,cases"},
+    "together": {
+        "count": ["cases", "tests"],
+        "keep": "all",
+        "together": True,
+        "method": "preserve",
+    },
 } | {f"as {kind}": {"keep": "all", "format": kind, "unbiased": True} for kind in FORMATS}
 GROUPED = {  # options for the result of a GROUP BY: a category without people has no row
     "all rows": {"by": ["sex", "area"], "categories": {"sex": SEXES, "area": AREAS}},

@@ -63,6 +63,9 @@ STATED = {
     r"folders (\d+) of (\d+)": hostile(
         "folders", "test_a_hostile_folder_is_refused_cheaply", ("kind", "name")
     ),
+    r"(\d+) of (\d+) with `report`": hostile(
+        "folders", "test_a_hostile_folder_stops_no_reader", ("reader", "kind", "name")
+    ),
     r"tables (\d+) of (\d+)": hostile(
         "tables", "test_a_hostile_table_costs_little", ("command", "name")
     ),

@@ -16,7 +16,14 @@ from tallyveil.cli.common import (
     refuse_others,
     write_data,
 )
-from tallyveil.cli.released import Released, Source, is_wide, open_released, read_source
+from tallyveil.cli.released import (
+    Released,
+    Source,
+    is_wide,
+    open_released,
+    read_source,
+    require_likely,
+)
 from tallyveil.cli.totals import print_totals
 
 if TYPE_CHECKING:
@@ -97,6 +104,12 @@ def command(
         typer.Option(help="With a file: what separates cells; by default the header tells."),
     ] = None,
     encoding: Annotated[str, typer.Option(help="With a file: its encoding.")] = "utf-8",
+    large: Annotated[
+        bool,
+        typer.Option(
+            "--large", help="Read data that take longer than a file of their size should."
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Say in words and numbers what a released answer tells about the truth.
@@ -117,13 +130,17 @@ def command(
     if mechanism is not None and folder is not None:
         raise UsageError("A release FOLDER holds its own mechanism: leave out --mechanism.")
     if folder is not None:
-        from tallyveil.publish.reopen import read_receipt
+        from tallyveil.publish.reopen import plain_name, read_receipt
 
-        read_receipt(folder)  # else it is no release, and the error says what it is
+        receipt = read_receipt(folder)  # else it is no release, and the error says what it is
+        if released is None:
+            require_likely(folder / plain_name(receipt.table.file), large=large)
+    elif file is not None:
+        require_likely(file, large=large)
     if by or where:
         if folder is None:
             raise UsageError("Totals by group are for the FOLDER of a release: name it.")
-        own = ("file", "by", "where", "target")
+        own = ("file", "by", "where", "target", "large")
         refuse_others(context, (*own, "column", "confidence", *ALWAYS), "totals, --by or --where")
         print_totals(folder, column, (by or (), where or ()), confidence, target, as_json=as_json)
         return
@@ -134,7 +151,9 @@ def command(
     if released is not None:
         refuse_others(context, (*read, "released", "plot"), "--released")
     else:
-        refuse_others(context, (*read, "target", "delimiter", "encoding"), "a whole column")
+        refuse_others(
+            context, (*read, "target", "delimiter", "encoding", "large"), "a whole column"
+        )
     if folder is not None and released is None and prior is None and is_wide(folder, column):
         _interpret_wide(folder, column, confidence, target, as_json=as_json)
         return
@@ -146,7 +165,7 @@ def command(
     file = made.table if folder is not None else file
     assert file is not None  # a folder without a receipt was refused
     _interpret_column(
-        open_released(file, delimiter, encoding),
+        open_released(file, delimiter, encoding, folder),
         made,
         prior=belief,
         confidence=confidence,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tallyveil.reading.unbiased import Estimate
     from tallyveil.tables.base import Table
 
-__all__ = ["Released", "Source", "is_wide", "open_released", "read_source"]
+__all__ = ["Released", "Source", "is_wide", "open_released", "read_source", "require_likely"]
 
 MATCHED = (
     "note: this release handed out counts by rank after the draw. What is said here follows from "
@@ -27,6 +27,9 @@ MATCHED = (
 )
 GiveCells: TypeAlias = Callable[[slice], list[list[str]]]
 """Gives the cells of further columns, for some rows."""
+
+LONGEST_TEXT = 100 << 20
+"""Characters that the labels of one batch may have."""
 
 TEXT_ENDINGS = (".csv", ".tsv", ".tab", ".txt")
 
@@ -57,10 +60,14 @@ class Released:
 
     def write(self, added: Sequence[str], give: GiveCells) -> Iterator[str]:
         """The table as CSV with one line ending, piece by piece, with further columns."""
+        from tallyveil.errors import TableError
+
         yield self._write_rows([(*self.table.names, *added)])
         start = 0
         for batch in self.table.batches():
             cells = [batch.labels(name) for name in self.table.names]
+            if sum(sum(map(len, column)) for column in cells) > LONGEST_TEXT:
+                raise TableError("The labels are too long to be written as text.")
             cells += give(slice(start, start + batch.rows))
             yield self._write_rows(zip(*cells, strict=True))
             start += batch.rows
@@ -171,12 +178,33 @@ def is_wide(folder: Path, column: str | None) -> bool:
     return len(named) == 1 and named[0].upper + 1 > WIDEST_PICTURE
 
 
-def open_released(file: Path, delimiter: str | None, encoding: str) -> Released:
-    """Open a released table."""
+def require_likely(file: Path, *, large: bool) -> None:
+    """Refuse somebody else's table that is packed out of all proportion, unless it may be large."""
+    from tallyveil.errors import TableError
+    from tallyveil.tables.packed import UnpackedError
+    from tallyveil.tables.source import require_likely_rows
+
+    if large:
+        return
+    try:
+        require_likely_rows(file)
+    except UnpackedError as problem:
+        raise TableError(f"{problem} If that is right, say --large.") from None
+
+
+def open_released(
+    file: Path, delimiter: str | None, encoding: str, folder: Path | None = None
+) -> Released:
+    """Open a released table; that of a release `folder` must be the one its receipt describes."""
+    from tallyveil.publish.reopen import read_receipt
+    from tallyveil.publish.totals import require_described
     from tallyveil.tables.source import read_published
 
     mark = "\t" if delimiter == "tab" else delimiter or _guess_delimiter(file)
-    return Released(read_published(file, mark, encoding), mark)
+    table = read_published(file, mark, encoding)
+    if folder is not None:
+        require_described(table, read_receipt(folder))
+    return Released(table, mark)
 
 
 def _guess_delimiter(file: Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from tallyveil.arrays import Integers, Mask
 from tallyveil.documents.receipt import Receipt
 from tallyveil.documents.records import ColumnRecord
-from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.errors import ArgumentError, PackageError, UsageError
 from tallyveil.measures import check_confidence
 from tallyveil.plans.accuracy import make_open_adder
 from tallyveil.plans.adding import Adder, MatchedAdder, make_adder
@@ -32,7 +32,7 @@ from tallyveil.tables.conditions import parse_conditions
 from tallyveil.tables.source import read_published
 from tallyveil.untrusted import read_file
 
-__all__ = ["estimate_rows", "estimate_total"]
+__all__ = ["estimate_rows", "estimate_total", "require_described"]
 
 
 def estimate_total(
@@ -115,12 +115,24 @@ def estimate_total(
     if not names:
         return add(np.flatnonzero(chosen))
     _require_public(names, receipt, "by")
-    labels = list(zip(*(table.labels(name) for name in names), strict=True))
-    groups: dict[Any, list[int]] = {}
-    for row in np.flatnonzero(chosen).tolist():
-        key = labels[row][0] if len(names) == 1 else labels[row]
-        groups.setdefault(key, []).append(row)
-    return {key: add(np.array(rows)) for key, rows in groups.items()}
+    return {key: add(rows) for key, rows in _group_rows(table, names, np.flatnonzero(chosen))}
+
+
+def _group_rows(
+    table: Table, names: Sequence[str], rows: Integers
+) -> Iterator[tuple[Any, Integers]]:
+    """The rows of every group, with its label or labels, in the order in which they occur first."""
+    columns = [table.codes(name) for name in names]
+    codes = np.zeros(len(rows), np.int64)
+    for column in columns:
+        both = codes * len(column.labels) + column.codes[rows]
+        codes = np.unique(both, return_inverse=True)[1]
+    starts = np.unique(codes, return_index=True)[1]
+    parts = np.split(rows[np.argsort(codes, kind="stable")], np.cumsum(np.bincount(codes))[:-1])
+    for at in np.argsort(starts).tolist():
+        first = rows[starts[at]]
+        key = tuple(column.labels[column.codes[first]] for column in columns)
+        yield (key[0] if len(names) == 1 else key), parts[at]
 
 
 def estimate_rows(
@@ -226,12 +238,19 @@ def _open(
     record = _find_column(receipt, column)
     facts, folder = receipt.table, Path(source)
     table = read_published(folder / plain_name(facts.file), facts.delimiter, facts.encoding)
+    require_described(table, receipt)
     certified = load_stage(folder, record.counts_stage)
     if record.upper > WIDE:
         adder = make_open_adder(certified, record.histogram, record.matching, record.upper)
     else:
         adder = make_adder(certified, record.upper, record.matching)
     return table, receipt, _choose_adder(record, adder), record
+
+
+def require_described(table: Table, receipt: Receipt) -> None:
+    """Raise a `PackageError` unless a table has the rows and columns that a receipt states."""
+    if table.rows != receipt.table.rows or tuple(table.names) != receipt.table.columns:
+        raise PackageError("The data are not the table that the receipt describes.")
 
 
 def _choose_adder(record: ColumnRecord, adder: Adder) -> Adder:

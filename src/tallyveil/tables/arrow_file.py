@@ -32,7 +32,7 @@ from tallyveil.tables.identity import FileIdentity
 from tallyveil.tables.streamed import FileTable
 from tallyveil.untrusted import SMALL, UNLIKELY
 
-__all__ = ["ArrowFile", "is_plain", "open_arrow", "open_released_parquet"]
+__all__ = ["ArrowFile", "count_rows", "is_plain", "open_arrow", "open_released_parquet"]
 
 UNPACKED_LEAST, UNPACKED_EACH = 300 << 20, 20
 """Bytes that a file may take in memory at once, and how many more for each of its own."""
@@ -40,6 +40,7 @@ UNPACKED_LEAST, UNPACKED_EACH = 300 << 20, 20
 MOST_ROWS, ROWS_EACH = 50_000_000, 16
 """Rows that a small file may have, and how many a larger one may have for each of its bytes."""
 
+AS_PARQUET = "write it as Parquet without categories and lists: that is read in batches"
 WINDOW = 1 << 12
 BUFFER = 1 << 20
 """Bytes read at once from each column of a Parquet file."""
@@ -62,6 +63,8 @@ def open_arrow(path: Path, kind: str, *, is_ours: bool = False) -> Table:
 
             with pq.ParquetFile(path) as file:
                 rows, schema = file.metadata.num_rows, file.schema_arrow
+            if not is_ours:
+                _require_short_text(path, schema)
         else:
             with pa.memory_map(str(path)) as source:
                 schema = pa.ipc.open_file(source).schema
@@ -80,23 +83,65 @@ def open_arrow(path: Path, kind: str, *, is_ours: bool = False) -> Table:
     return ArrowFile(identity, schema, tuple(schema.names), kind, rows)
 
 
-def _require_likely(size: int, path: Path, is_ours: bool) -> None:
+def _require_short_text(path: Path, schema: Any) -> None:
+    """Refuse a file in which many rows refer to long texts: a batch of them fills the memory."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = [
+        f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)
+    ]
+    with pq.ParquetFile(path, read_dictionary=names, pre_buffer=False) as file:
+        for group in range(file.num_row_groups) if names else ():
+            part = {"row_groups": [group], "columns": names, "use_threads": False}
+            if (
+                _measure_texts(next(file.iter_batches(1, **part), None), at_most=True)
+                > UNPACKED_LEAST
+            ):
+                for batch in file.iter_batches(BATCH_ROWS, **part):
+                    _require_likely(_measure_texts(batch), path, False, "shorten its texts")
+
+
+def _measure_texts(batch: Any, *, at_most: bool = False) -> int:
+    """The bytes that the texts of a batch take, or as many as those of a full one take at most."""
+    import pyarrow.compute as pc
+
+    size = 0
+    for column in () if batch is None else batch.columns:
+        lengths = pc.binary_length(column.dictionary).to_numpy(zero_copy_only=False)
+        longest = int(lengths.max(initial=0))
+        codes = column.indices.drop_null().to_numpy()
+        size += BATCH_ROWS * longest if at_most else int(lengths[codes].sum())
+    return size
+
+
+def count_rows(path: Path, kind: str) -> int:
+    """How many rows a file says that it has; 0 if it cannot be read."""
+    pa = import_pyarrow()
+    try:
+        if kind == "parquet":
+            import pyarrow.parquet as pq
+
+            with pq.ParquetFile(path) as file:
+                return int(file.metadata.num_rows)
+        with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+            return measure_arrow(content)[0]
+    except (pa.ArrowException, OSError, ValueError):
+        return 0
+
+
+def _require_likely(size: int, path: Path, is_ours: bool, hint: str = AS_PARQUET) -> None:
     """Refuse a file that would fill the memory with far more than it seems to hold."""
     if size > UNPACKED_LEAST + UNPACKED_EACH * path.stat().st_size and not is_ours:
-        raise TableError(
-            f"{UNLIKELY} If that is right, write it as Parquet without categories and lists: that "
-            "is read in batches."
-        )
+        raise TableError(f"{UNLIKELY} If that is right, {hint}.")
 
 
 def _require_rows(rows: int, path: Path, is_ours: bool) -> None:
     """Refuse a file with far more rows than it seems to hold: a row takes some bytes of memory."""
     size = path.stat().st_size
     if rows > (MOST_ROWS if size <= SMALL else ROWS_EACH * size) and not is_ours:
-        raise TableError(
-            f"{UNLIKELY} If that is right, write it as Parquet without compression and "
-            "dictionaries."
-        )
+        hint = "write it as Parquet without compression and dictionaries"
+        raise TableError(f"{UNLIKELY} If that is right, {hint}.")
 
 
 def open_released_parquet(path: Path, counts: Sequence[str]) -> Table:

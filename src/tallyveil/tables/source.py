@@ -36,7 +36,13 @@ from tallyveil.tables.text import (
 )
 from tallyveil.untrusted import read_file, remove_invisible
 
-__all__ = ["read_published", "read_released", "read_table", "require_own_names"]
+__all__ = [
+    "read_published",
+    "read_released",
+    "read_table",
+    "require_likely_rows",
+    "require_own_names",
+]
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
@@ -69,6 +75,9 @@ BEGINNINGS = (
 
 LONG_RELEASE = 2 << 20
 """Files of fewer bytes are read as a whole."""
+
+ROWS_READ, BYTES_READ = 2_500_000, 4
+"""Rows that a small file of somebody else may have, and the bytes each must take in a larger."""
 
 TEXT_ONLY = ("delimiter", "encoding", "comment", "skip_rows", "skip_footer")
 EXCEL_NOT = ("delimiter", "encoding")
@@ -186,6 +195,26 @@ def read_published(path: Path, delimiter: str | None, encoding: str) -> Table:
         return load_parts(path)
     is_text = split_packing(path)[0] in TEXT_ENDINGS
     return read_table(path, Form(delimiter, encoding) if is_text else None)
+
+
+def require_likely_rows(path: Path) -> None:
+    """Refuse somebody else's table that has far more rows than a file of its size should.
+
+    Rows of text take a few bytes each; this is for what can hold very many in hardly any.
+    """
+    ending, packing = split_packing(path)
+    if not path.is_file() or (ending in TEXT_ENDINGS and not packing):
+        return
+    most = max(ROWS_READ, path.stat().st_size // BYTES_READ)
+    if packing:
+        with open_unpacked(path, packing, Room(64 * most, most)) as stream:
+            while stream.read(LONG_RELEASE):
+                pass
+    elif ending in PARQUET_ENDINGS + ARROW_ENDINGS:
+        from tallyveil.tables.arrow_file import count_rows
+
+        if count_rows(path, "parquet" if ending in PARQUET_ENDINGS else "arrow") > most:
+            raise UnpackedError
 
 
 def _wrap(source: Any) -> Table:
