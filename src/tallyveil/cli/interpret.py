@@ -129,14 +129,8 @@ def command(
     folder = file if file is not None and file.is_dir() else None
     if mechanism is not None and folder is not None:
         raise UsageError("A release FOLDER holds its own mechanism: leave out --mechanism.")
-    if folder is not None:
-        from tallyveil.publish.reopen import plain_name, read_receipt
-
-        receipt = read_receipt(folder)  # else it is no release, and the error says what it is
-        if released is None:
-            require_likely(folder / plain_name(receipt.table.file), large=large)
-    elif file is not None:
-        require_likely(file, large=large)
+    if file is not None:
+        require_likely(file, large=large or released is not None)
     if by or where:
         if folder is None:
             raise UsageError("Totals by group are for the FOLDER of a release: name it.")

@@ -179,11 +179,17 @@ def is_wide(folder: Path, column: str | None) -> bool:
 
 
 def require_likely(file: Path, *, large: bool) -> None:
-    """Refuse somebody else's table that is packed out of all proportion, unless it may be large."""
+    """Refuse somebody else's table that is packed out of all proportion, unless it may be large.
+
+    A folder must be that of a release; the error says what else it is.
+    """
     from tallyveil.errors import TableError
+    from tallyveil.publish.reopen import plain_name, read_receipt
     from tallyveil.tables.packed import UnpackedError
     from tallyveil.tables.source import require_likely_rows
 
+    if file.is_dir():
+        file /= plain_name(read_receipt(file).table.file)
     if large:
         return
     try:
