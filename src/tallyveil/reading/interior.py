@@ -31,6 +31,9 @@ __all__ = ["GamePoint", "solve_game"]
 MOST_STEPS = 40
 """Newton steps at the very most; some 15 are usual."""
 
+MOST_RESUMED = 12
+"""The same from a solution with fewer columns; what takes longer begins anew."""
+
 SHORTEST_STEP = 1e-6
 """Below this step length on both sides rounding leaves no further progress."""
 
@@ -77,16 +80,16 @@ def solve_game(
     if start is not None:
         state = _State(A, block)
         state.resume(*start)
-        if _follow(state, tolerance):
+        if _follow(state, tolerance, MOST_RESUMED):
             return state.point()
     state = _State(A, block)
-    _follow(state, tolerance)
+    _follow(state, tolerance, MOST_STEPS)
     return state.point()
 
 
-def _follow(state: _State, tolerance: float) -> bool:
+def _follow(state: _State, tolerance: float, most: int) -> bool:
     """Step until gap and residuals are below `tolerance`; False where they do not get there."""
-    for _ in range(MOST_STEPS):
+    for _ in range(most):
         gap, enough = float(state.t @ state.z + state.s @ state.w), tolerance * abs(state.d)
         if gap <= enough and state.measure_residuals() <= enough:
             return True
