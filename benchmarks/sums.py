@@ -249,7 +249,7 @@ def measure_bias(table: tuple[Counts, Counts, int], epsilon: float, times: int) 
     beyond = int((np.abs(gap.mean(0)) > 2 * gap.std(0, ddof=1) / times**0.5).sum())
     chance = 0.05 * len(truth) + 2 * (0.05 * 0.95 * len(truth)) ** 0.5
     kansas = float(np.mean([published.sums[1][place][KANSAS] for published in made]))
-    off = kansas / truth[KANSAS] - 1
+    off = kansas / float(truth[KANSAS]) - 1
     where = f"homicides, epsilon {epsilon:g}, {times} releases"
     return [
         Bar(f"{where}: estimates beyond two standard errors", f"{beyond}", beyond <= chance),

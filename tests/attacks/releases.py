@@ -31,6 +31,7 @@ KINDS = {
     "strata": {**WIDE, "strata": "state"},
     "hierarchy": {**WIDE, "hierarchy": "region,state"},
     "sums": {**WIDE, "hierarchy": "region,state", "keep_distribution": False, "invariant": "total"},
+    "bounds": {**WIDE, "hierarchy": "state", "bounds": "county", "unbiased": True},
     "margins": {**WIDE, "margins": "state,half"},
     "zero": {**FEW, "zero": ["county = 7", "county = 14 and half = a"]},
     "zero, hierarchy": {**WIDE, "hierarchy": "region,state", "zero": "county = 7"},
