@@ -93,8 +93,9 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
         `loss` and `properties`), a mechanism file, or "auto", which looks at sizes only.
     priority : str
         For preserve, what matters most: "distribution" (if left out), "balanced", which comes as
-        near to it as single counts that err no more than plain noise allow, or "counts", which
-        gives single counts the least error and lets the distribution follow less closely.
+        near to it as single counts allow that err at most 0.25 % more than plain noise, or
+        "counts", which gives single counts the least error and lets the distribution follow less
+        closely.
     tradeoff : number
         For preserve, instead of a priority: how much error of single counts one unit of
         distribution error is worth. It decides which share of epsilon the distribution gets and,
