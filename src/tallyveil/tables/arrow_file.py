@@ -108,10 +108,11 @@ def _measure_texts(batch: Any, *, at_most: bool = False) -> int:
 
     size = 0
     for column in () if batch is None else batch.columns:
-        lengths = pc.binary_length(column.dictionary).to_numpy(zero_copy_only=False)
-        longest = int(lengths.max(initial=0))
-        codes = column.indices.drop_null().to_numpy()
-        size += BATCH_ROWS * longest if at_most else int(lengths[codes].sum())
+        lengths = pc.binary_length(column.dictionary)  # not as NumPy's: that would import pandas
+        if at_most:
+            size += BATCH_ROWS * (pc.max(lengths).as_py() or 0)
+        else:
+            size += pc.sum(pc.take(lengths, column.indices)).as_py() or 0
     return size
 
 
