@@ -69,6 +69,7 @@ def test_deltas_of_stages_are_added_to_that_of_the_plan(book):
     book.open("cases", 1, "1e-6", accounting="exact")
     book.plan("cases", ["0.5", "0.5"])  # needs no delta of its own
     book.debit("cases", spend("0.5", delta=MILLIONTH))
+    assert book.account("cases").spent_epsilon == Fraction("0.5")  # no delta is left to lower it
     with pytest.raises(BudgetError, match="costs delta"):
         book.debit("cases", spend("0.5", delta=MILLIONTH))
 

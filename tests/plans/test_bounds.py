@@ -139,3 +139,43 @@ def test_a_forged_bound_is_found(tmp_path: Path) -> None:
     document["hierarchy"]["bounds"] = "cases"
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     assert not all(one.ok for one in tv.check_package(tmp_path / "r"))
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow", "dta", "xlsx"])
+@pytest.mark.parametrize(
+    "asked",
+    [{"bounds": "people"}, {"zero": "people = 99"}, {"unbiased": True}],
+    ids=["bounds", "zero", "unbiased"],
+)
+def test_every_format_checks(tmp_path: Path, form: str, asked: dict[str, object]) -> None:
+    table = make_table()
+    table.loc[3, ["people", "cases"]] = 99, 0
+    options = {**OPTIONS, "bounds": None, "keep": "all", **asked}
+    tv.privatize(table, **options, format=form, out=tmp_path / "r")
+    assert [one for one in tv.check_package(tmp_path / "r") if not one.ok] == []
+    assert len(tv.estimate_total(tmp_path / "r", by="state")) == 6
+
+
+def test_the_confidential_report_tells_what_bounds_cut(tmp_path: Path) -> None:
+    table = make_table().assign(people=2, cases=10)
+    path = tmp_path / "truth.html"
+    tv.privatize(table, **OPTIONS, keep="county", confidential_report=path, out=tmp_path / "r")
+    text = path.read_text(encoding="utf-8")
+    assert "60 (100.0%)" in text
+    assert "480 of 600" in text
+    assert "more than their own bound" in text
+
+
+@pytest.mark.parametrize(
+    ("people", "asked", "words"),
+    [
+        (["1,000"] * 60, {"thousands": ","}, "plain digits"),
+        ([1e16] * 60, {}, "numbers of at most"),
+    ],
+)
+def test_bounds_that_no_check_could_read_are_refused(
+    people: list[object], asked: dict[str, str], words: str
+) -> None:
+    table = make_table().assign(people=people)
+    with pytest.raises((ArgumentError, UsageError), match=words):
+        tv.privatize(table, **OPTIONS, keep="county", **asked)

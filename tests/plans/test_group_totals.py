@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import tallyveil as tv
-from tallyveil.errors import UsageError
+from tallyveil.errors import PackageError, UsageError
 
 OPTIONS = {"count": "cases", "keep": "all", "upper": 30, "epsilon": 1}
 
@@ -121,3 +121,30 @@ def test_rows_draws_beside_a_hierarchy_are_checked(tmp_path: Path) -> None:
     a = np.exp(-float(epsilon))
     stated = release.receipt.to_dict()["columns"][0]["unbiased"]["variance"]
     assert stated == pytest.approx(2 * a / (1 - a) ** 2, rel=1e-9)
+
+
+BROKEN = {
+    "empty": b"",
+    "a line too few": None,
+    "a word": b"abc",
+    "not finite": b"nan",
+    "another form": b"1_000.000",
+    "not text": b"\xff\xfe",
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_file_of_sums_is_an_error_in_words(tmp_path: Path, name: str) -> None:
+    release = tv.privatize(make_table(), **OPTIONS, hierarchy="state", out=tmp_path / "r")
+    path = tmp_path / "r" / "sums-1.csv"
+    lines = path.read_bytes().splitlines(keepends=True)
+    estimate = read_rows(release.sums["sums-1.csv"])[0]["cases_estimate"].encode()
+    content = BROKEN[name]
+    if name == "a line too few":
+        content = b"".join(lines[:-1])
+    elif name != "empty":
+        content = path.read_bytes().replace(estimate, content or b"", 1)
+    path.write_bytes(content or b"")
+    with pytest.raises(PackageError, match="files of sums"):
+        tv.estimate_total(tmp_path / "r", by="state")
+    assert not all(found.ok for found in tv.check_package(tmp_path / "r"))

@@ -95,6 +95,7 @@ def test_margins_are_nearer_than_sums_of_noisy_rows() -> None:
         ({"hierarchy": "age"}, UsageError, "method of their own"),
         ({"method": "geometric"}, UsageError, "method of their own"),
         ({"upper": None}, UsageError, "public upper bound"),
+        ({"margins": "cases_missed,sex"}, UsageError, "column 'cases_missed' already"),
     ],
 )
 def test_bad_requests_are_refused_before_the_debit(

@@ -251,3 +251,18 @@ def test_what_it_does_not_cover_is_refused(options, words):
     asked = {"upper": 30, "epsilon": "0.02", "contributions": 50, "delta": "0.000001"}
     with pytest.raises((ArgumentError, UsageError), match=words):
         tv.privatize(COUNTS, **{**asked, **options}, separate_rows=True)
+
+
+def test_a_delta_that_swallows_epsilon_is_refused(tmp_path):
+    asked = {"upper": 30, "epsilon": "0.02", "contributions": 50, "separate_rows": True}
+    with pytest.raises(ArgumentError, match="'delta' must be smaller"):
+        tv.privatize(COUNTS, **asked, delta="0.3", out=tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+
+
+def test_more_contributions_than_published_rows_cannot_lie_apart():
+    options = {"by": "region", "categories": ["A", "B", "rest"], "other": "rest", "upper": 50}
+    asked = {"contributions": 20, "separate_rows": True, "delta": "1e-6", "epsilon": "0.05"}
+    people = pd.DataFrame({"region": ["A", "C"] * 30})
+    with pytest.raises(ArgumentError, match="at most 3, the published rows"):
+        tv.privatize(people, **options, **asked)

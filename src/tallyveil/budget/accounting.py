@@ -269,7 +269,8 @@ class _Planned:
     @cached_property
     def spent_epsilon(self) -> Fraction:
         spent = tuple(sorted(e for entry in self.debits for e in entry.epsilons))
-        return min(self.epsilon, _compose(spent).epsilon(self.delta))
+        own = sum((entry.delta for entry in self.debits), Fraction(0))
+        return min(self.epsilon, _compose(spent).epsilon(max(self.delta - own, Fraction(0))))
 
     @cached_property
     def spent_delta(self) -> Fraction:

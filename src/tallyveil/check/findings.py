@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +22,9 @@ UNREADABLE = (
     TypeError,
     AttributeError,
     ArithmeticError,
-    RecursionError,
+    RuntimeError,
     MemoryError,
+    csv.Error,
 )
 """What reading and comparing documents of the wrong shape may raise."""
 

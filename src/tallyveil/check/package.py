@@ -233,8 +233,10 @@ def _read_data(root: Path, receipt: Receipt, large: bool) -> Table:
     beside = [name for column in receipt.columns for name in column.columns[1:]]
     labels = (
         *beside,
-        *(() if receipt.sums is None else receipt.sums.request.columns),
+        *(() if receipt.sums is None else receipt.sums.request.public),
         *(() if receipt.strata is None else receipt.strata.columns),
+        *(() if receipt.zeros is None else receipt.zeros.columns),
+        *(name for name, _ in facts.bins),
     )
     form = root / plain_name(facts.file), facts.delimiter, facts.encoding
     return read_released(*form, rows=facts.rows, counts=counts, labels=labels, large=large)

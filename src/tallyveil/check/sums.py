@@ -10,7 +10,6 @@ import numpy as np
 from tallyveil.arrays import Integers
 from tallyveil.documents.receipt import Receipt
 from tallyveil.plans.sum_files import (
-    MISSED,
     LevelAccuracy,
     SumsRecord,
     describe_levels,
@@ -20,6 +19,7 @@ from tallyveil.plans.sum_files import (
 )
 from tallyveil.plans.zeros import find_grouping
 from tallyveil.publish.reopen import require
+from tallyveil.request.hierarchy import MISSED
 from tallyveil.request.strata import find_strata
 from tallyveil.sums.grouping import Grouping
 from tallyveil.sums.margins import EXACT_MARGINS, Margins

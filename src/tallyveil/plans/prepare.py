@@ -32,13 +32,16 @@ from tallyveil.sums.grouping import Grouping
 from tallyveil.tables.array import ArrayTable
 from tallyveil.tables.base import Table
 from tallyveil.tables.categories import count_rows, find_cells, select_rows
-from tallyveil.tables.counts import ColumnCounts, clip_counts, read_counts
+from tallyveil.tables.counts import LARGEST, ColumnCounts, clip_counts, read_counts
 from tallyveil.tables.declared import declare_numbers, leave_out_missing
 from tallyveil.tables.distributed import DistributedTable
 from tallyveil.tables.persons import bound_rows, identify_persons, keep_apart
 from tallyveil.tables.source import read_table, require_own_names
 
 __all__ = ["open_table", "prepare", "prepare_opened"]
+
+LARGEST_BOUND = 10**15
+"""Up to here every format writes a whole number in plain digits."""
 
 
 def prepare(table: Any, options: ReleaseOptions) -> Prepared:
@@ -116,6 +119,7 @@ def prepare_opened(
         found = find_groups(request.hierarchy, source, categories, request.by, layout.order)
         request = replace(request, grouping=Grouping.of(found, request.free))
     rows = len(next(iter(counts.values())).values)
+    _require_apart(request, rows)
     known = [asked for asked in request.columns if asked.upper is not None]
     prepared = Prepared(
         request,
@@ -226,7 +230,14 @@ def _bound_counts(
     if layout.grouped or name not in layout.keep:
         rule = "name a column of the table that is published unchanged beside its rows"
         raise ArgumentError("bounds", rule, name)
-    bounds = read_counts(source, name, CEILING).values.astype(np.int64)
+    if request.form.writes_numbers:
+        raise UsageError(
+            "A column of 'bounds' is published as it is written, and must be written in plain "
+            "digits: leave out how numbers are written."
+        )
+    bounds = read_counts(source, name, LARGEST).values.astype(np.int64)
+    if int(bounds.max()) > LARGEST_BOUND:
+        raise ArgumentError("bounds", f"hold numbers of at most {LARGEST_BOUND:,}", name)
     cut = {name: column.cut(bounds) for name, column in counts.items()}
     return replace(request, bounds=freeze(bounds)), cut
 
@@ -268,6 +279,14 @@ def _require_room_beside(source: Table, request: Request, layout: Layout) -> Non
         if made in taken:
             raise UsageError(f"The table has a column {made!r} already: rename it first.")
     require_own_names((*(() if layout.grouped else source.index_names), *layout.keep, *beside))
+
+
+def _require_apart(request: Request, rows: int) -> None:
+    """Refuse a statement that cannot be: contributions in more rows than there are."""
+    unit = request.unit
+    if unit.delta and unit.bound == "stated" and unit.contributions > rows:
+        rule = f"be at most {rows:,}, the published rows, if no two contributions are in one"
+        raise ArgumentError("contributions", rule, unit.contributions)
 
 
 def _require_covered(counts: Mapping[str, ColumnCounts], request: Request) -> None:

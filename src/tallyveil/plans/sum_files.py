@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,6 +18,7 @@ from tallyveil.errors import PackageError
 from tallyveil.plans.group_totals import list_trees
 from tallyveil.request.hierarchy import (
     BESIDE,
+    MISSED,
     TOTAL,
     HierarchyRequest,
     LevelBudget,
@@ -38,15 +40,15 @@ __all__ = [
     "format_numbers",
     "level_stage",
     "list_stages",
+    "read_estimates",
     "read_stated",
     "write_level",
 ]
 
 CONFIDENCE = 0.95
 DECIMALS = 3
-
-MISSED = "missed"
-"""Beside the sums of a margin: by how much the rows lie above what they were fitted to."""
+PRINTED = re.compile(rf"-?[0-9]{{1,18}}\.[0-9]{{{DECIMALS}}}")
+"""How a real number stands in the files."""
 
 
 def level_stage(name: str) -> str:
@@ -258,6 +260,17 @@ def read_stated(content: bytes, column: str, word: str = "estimate") -> list[str
     rows = list(csv.reader(io.StringIO(content.decode("utf-8"))))
     at = rows[0].index(f"{column}_{word}")
     return [row[at] for row in rows[1:]]
+
+
+def read_estimates(content: bytes, column: str, sums: int) -> Floats:
+    """The estimates of a column in somebody's file of sums, or a `PackageError`."""
+    try:
+        texts = read_stated(content, column)
+    except (ValueError, LookupError, csv.Error):
+        texts = []
+    if len(texts) != sums or not all(PRINTED.fullmatch(text) for text in texts):
+        raise PackageError(f"The files of sums do not hold the estimates of {column!r}.")
+    return np.array([float(text) for text in texts])
 
 
 def _find_first_rows(tree: Tree | Margins, level: int) -> Integers:

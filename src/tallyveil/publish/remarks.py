@@ -45,8 +45,10 @@ def _note_on_cut(prepared: Prepared) -> str:
     cut = [name for name, column in prepared.counts.items() if column.above]
     if not cut:
         return ""
+    asked = prepared.request.hierarchy
+    bound = "--upper or --bounds" if asked is not None and asked.bounds else "--upper"
     return (
-        f"Some counts of {', '.join(cut)} lie above --upper and are cut to it: that part is "
+        f"Some counts of {', '.join(cut)} lie above {bound} and are cut to it: that part is "
         "lost. How much it is, --confidential-report says."
     )
 

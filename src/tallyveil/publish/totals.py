@@ -19,7 +19,7 @@ from tallyveil.measures import check_confidence
 from tallyveil.plans.accuracy import make_open_adder
 from tallyveil.plans.adding import Adder, MatchedAdder, make_adder
 from tallyveil.plans.group_totals import GroupTotals, list_trees
-from tallyveil.plans.sum_files import read_stated
+from tallyveil.plans.sum_files import SumsRecord, read_estimates
 from tallyveil.plans.zeros import find_grouping
 from tallyveil.prior import Prior
 from tallyveil.publish.release import Release
@@ -204,9 +204,11 @@ def _open_sums(
         contents = [source.sums[name] for name in sums.files]
     else:
         contents = [read_file(Path(source) / name) for name in sums.files]
+    if SumsRecord.of(sums.request, grouping) != sums:
+        raise PackageError("The hierarchy of the data is not the stated one.")
     stated = []
     for level, content in enumerate(contents):
-        values = np.array([float(text) for text in read_stated(content, record.name)])
+        values = read_estimates(content, record.name, sums.sizes[level])
         stated.append(values[grouping.places[level]] if grouping.places else values)
     draws = None
     if record.unbiased is not None:

@@ -384,4 +384,5 @@ def _compare_with_truth(prepared: Prepared, release: Release) -> str:
         column.name: figures.accuracy.interval
         for column, figures in zip(release.receipt.columns, release.figures, strict=True)
     }
-    return confidential_report(release.receipt, truth, released, intervals, left_out)
+    known = release.receipt, truth, released, intervals
+    return confidential_report(*known, left_out=left_out, bounds=prepared.request.bounds)

@@ -23,6 +23,7 @@ from tallyveil.tables.codes import Codes, encode_text
 
 __all__ = [
     "BESIDE",
+    "MISSED",
     "MOST_LEVELS",
     "MOST_STAGES",
     "TOTAL",
@@ -40,6 +41,9 @@ __all__ = [
 TOTAL = "total"
 BESIDE = ("estimate", "deviation", "low", "high")
 """The columns beside each sum: its estimate before rounding, its standard deviation, interval."""
+
+MISSED = "missed"
+"""Beside the sums of a margin: by how much the rows lie above what they were fitted to."""
 
 MOST_LEVELS = 40
 """How many columns a hierarchy may have."""

@@ -203,7 +203,7 @@ class ReleaseOptions:
     separate_rows: bool = field(
         default=False,
         metadata=tell(
-            "With --delta: no two contributions of a unit in one row; composed.", PRIVACY, "switch"
+            "With --delta: no two contributions in one published row; composed.", PRIVACY, "switch"
         ),
     )
     disjoint: Names | Sequence[Sequence[str]] = field(

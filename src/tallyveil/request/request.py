@@ -188,6 +188,9 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
     if options.signed and (options.unbiased or options.nested):
         raise UsageError("Signed counts are unbiased by themselves, and keep no order.")
     epsilons = (levels[0],) * len(names) if levels else _find_epsilons(options, method, uppers)
+    if unit.delta and not all(unit.charge(epsilon) for epsilon in epsilons):
+        hint = "With this one the epsilons would be lost in it."
+        raise ArgumentError("delta", "be smaller, so that an epsilon is left", options.delta, hint)
     return Request(
         tuple(map(ColumnRequest, names, uppers, epsilons)),
         levels,

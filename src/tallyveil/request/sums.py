@@ -8,7 +8,13 @@ from typing import Any
 
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.request.arguments import list_given, split_names
-from tallyveil.request.hierarchy import BESIDE, MOST_LEVELS, TOTAL, HierarchyRequest
+from tallyveil.request.hierarchy import (
+    BESIDE,
+    MISSED,
+    MOST_LEVELS,
+    TOTAL,
+    HierarchyRequest,
+)
 from tallyveil.request.options import ReleaseOptions
 
 __all__ = ["check_hierarchy"]
@@ -73,6 +79,9 @@ def _check_margins(options: ReleaseOptions, counted: Sequence[str]) -> Hierarchy
     if len(set(columns)) != len(columns):
         hint = "Margins that share a column must agree on its sums, and noisy ones do not."
         raise ArgumentError("margins", "name every column once", got=got, hint=hint)
+    beside = {f"{name}_{word}" for name in counted for word in (*BESIDE, MISSED)}
+    if taken := sorted(beside & {*columns, *counted}):
+        raise UsageError(f"The files of sums have a column {taken[0]!r} already: rename it first.")
     if set(columns) & set(counted) or any(": " in name for name in columns):
         rule = (
             "name public columns, no column of counts, without a colon and a space in their names"

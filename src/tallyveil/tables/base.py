@@ -176,6 +176,9 @@ def encode_file(text: str, encoding: str = "utf-8") -> bytes:
 def read_signed(table: Table, name: str) -> Integers:
     """Read a released column of whole numbers of any sign, written in their one form."""
     codes = table.codes(name)
-    if not all(SIGNED.fullmatch(label) for label in codes.labels):
+    labels = codes.labels
+    if getattr(table, "holds_doubles", False):  # files of statistics programs have no others
+        labels = [label.removesuffix(".0") for label in labels]
+    if not all(SIGNED.fullmatch(label) for label in labels):
         raise TableError(f"Column {name!r} must hold a whole number in every row.")
-    return np.array([int(label) for label in codes.labels], dtype=np.int64)[codes.codes]
+    return np.array([int(label) for label in labels], dtype=np.int64)[codes.codes]

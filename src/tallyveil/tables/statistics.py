@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tallyveil.errors import MissingExtraError, TableError
 from tallyveil.tables.cells import CellsTable
@@ -62,6 +62,7 @@ class StatisticsTable(CellsTable):
     """A table of a statistics program; `kind` is dta, sav, xpt or sas7bdat."""
 
     kind: str = "dta"
+    holds_doubles: ClassVar[bool] = True
 
     @property
     def extension(self) -> str:

@@ -27,12 +27,15 @@ def confidential_report(
     true: Mapping[str, Integers],
     released: Mapping[str, Integers],
     intervals: Mapping[str, Floats],
+    *,
     left_out: tuple[int, int] | None = None,
+    bounds: Integers | None = None,
 ) -> str:
     """True against released counts of every column, in row order; shapes (rows,).
 
     `intervals` are those of `Accuracy`, for every true count up to the upper bound. `left_out`
-    says how many rows were not counted, to bound each person's, of how many.
+    says how many rows were not counted, to bound each person's, of how many; `bounds` what each
+    row can hold at most.
     """
     body = [
         "<h1>True against released counts</h1>",
@@ -55,13 +58,19 @@ def confidential_report(
         )
     for column in receipt.columns:
         name = column.name
-        body.append(_column(column, true[name], released[name], intervals[name]))
+        body.append(_column(column, true[name], released[name], intervals[name], bounds))
     body.append(f"<footer>CONFIDENTIAL. Release {escape(receipt.release)}.</footer>")
     return page("CONFIDENTIAL: true against released counts", "\n".join(body), confidential=True)
 
 
-def _column(column: ColumnRecord, true: Integers, released: Integers, interval: Floats) -> str:
-    upper = column.upper
+def _column(
+    column: ColumnRecord,
+    true: Integers,
+    released: Integers,
+    interval: Floats,
+    bounds: Integers | None,
+) -> str:
+    upper = column.upper if bounds is None else np.minimum(bounds, column.upper)
     at = np.minimum(true, len(interval) - 1)
     beyond = true - at if column.upper > WIDE else 0
     low, high = interval[at].T + beyond
@@ -83,7 +92,8 @@ def _column(column: ColumnRecord, true: Integers, released: Integers, interval: 
     ]
     parts = [table([], rows, numbers=(1,))]
     if lost:
-        parts.insert(0, paragraph(_top_coding_words(column, true, lost), "warning"))
+        words = _top_coding_words(column, true, int((true > upper).sum()), lost)
+        parts.insert(0, paragraph(words, "warning"))
     return section(
         column.name,
         *parts,
@@ -100,10 +110,11 @@ def _column(column: ColumnRecord, true: Integers, released: Integers, interval: 
     )
 
 
-def _top_coding_words(column: ColumnRecord, true: Integers, lost: int) -> str:
+def _top_coding_words(column: ColumnRecord, true: Integers, cut: int, lost: int) -> str:
+    own = "" if cut == int((true > column.upper).sum()) else ", or more than their own bound"
     return (
-        f"{(true > column.upper).sum():,} rows have more than {column.upper:,}, the upper bound of "
-        f"{column.name}. Top-coding took {lost / true.sum():.1%} of the true total out of the "
+        f"{cut:,} rows have more than {column.upper:,}, the upper bound of {column.name}{own}. "
+        f"Top-coding took {lost / true.sum():.1%} of the true total out of the "
         "release before any noise was added. A larger bound would lose less."
     )
 
