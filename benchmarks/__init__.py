@@ -20,5 +20,5 @@ SUITE = (
 )
 """One module per question, in the order of the page."""
 
-SHARED = ("measure", "peers", "page", "paired", "no_upper", "bounds")
+SHARED = ("measure", "peers", "page", "paired", "no_upper", "bounds", "sum_ways", "sum_bounds")
 """Modules of this folder that the others use."""

@@ -14,13 +14,16 @@ from pathlib import Path
 
 from benchmarks import SUITE
 
+REAL = ("accuracy", "sums", "together")
+"""Benchmarks that also measure on real tables, where there are any."""
+
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(SUITE)}")
     parser.add_argument("--quick", action="store_true", help="small sizes; installs no peer")
     parser.add_argument("--out", type=Path, default=Path("results") / "benchmarks")
-    parser.add_argument("--homicides", type=Path, help="CSV with a column MURDER, for accuracy")
+    parser.add_argument("--data", type=Path, help=f"folder of real tables, for {', '.join(REAL)}")
     parser.add_argument("--rows", type=int, help="rows of the largest table, for scale")
     given = parser.parse_args(arguments)
     unknown = set(given.names) - set(SUITE)
@@ -29,8 +32,8 @@ def main(arguments: list[str] | None = None) -> int:
     missed = []
     for name in given.names or SUITE:
         words = ["--json", str(given.out / f"{name}.json")] + ["--quick"] * given.quick
-        if name == "accuracy" and given.homicides:
-            words += ["--homicides", str(given.homicides)]
+        if name in REAL and given.data:
+            words += ["--data", str(given.data)]
         if name == "scale" and given.rows:
             words += ["--rows", str(given.rows)]
         print(f"\n== {name}", flush=True)

@@ -1,7 +1,7 @@
 """Accuracy at equal epsilon: tallyveil, the pipeline of Kohli and Laskowski, plain geometric.
 
-    python -m benchmarks.accuracy [--quick] [--json FILE] [--homicides CSV] [--schools CSV] \
-        [--lyme CSV] [--repetitions 30] [--data FOLDER] [--paired-only]
+    python -m benchmarks.accuracy [--quick] [--json FILE] [--data FOLDER] [--repetitions 30] \
+        [--paired-only]
 
 For every data set and epsilon: Wasserstein-1 distance between the released and the true
 distribution, and mean absolute error of the counts, mean and standard error over repetitions.
@@ -10,8 +10,8 @@ distribution, and mean absolute error of the counts, mean and standard error ove
 row, and its rule of thumb for the split. Plain truncated geometric spends the whole epsilon on
 the counts and lets the distribution follow.
 
-Files are CSV; columns MURDER, FT_TEACHER and Cases2018 are read. A binomial sample is always
-included; without a file of homicides a generated stand-in takes its place, and says so.
+Homicides, teachers and Lyme cases come from a folder of real tables. A binomial sample is always
+included; without a folder a generated stand-in takes the place of homicides, and says so.
 
 The second half compares the estimate of the distribution with the direct one on the same draws
 (`benchmarks.paired`), on generated tables and, with `--data`, on the real tables of a folder, and
@@ -28,7 +28,6 @@ than 1.05 times, and nowhere more than 1.01 times its count error. Exits with 1 
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -59,6 +58,11 @@ OURS = ("tallyveil", *KNOB)
 JUDGED, MORE, SURE = (PAPER, "balanced", "counts"), 5, 0.003
 """Released up to so many times more often where few persons are counted, and chance decides."""
 
+FILES = {
+    "homicides": "homicides_by_county.csv",
+    "schools": "private_schools_2017_18.csv",
+    "lyme": "lyme_by_county_2000_2018.csv",
+}
 Release = Callable[[np.ndarray], np.ndarray]
 QUESTION = "How accurate is a table at equal epsilon?"
 PAIRED = (
@@ -85,26 +89,20 @@ def turn_knob(upper: int, epsilon: str, knob: dict[str, str], counts: np.ndarray
     return tv.privatize(counts, upper=upper, epsilon=epsilon, **knob).table
 
 
-def load_lyme(path: Path) -> np.ndarray:
-    """Load cases of 2018 by county; rows marked as state residuals are left out."""
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row.get("is_county", "1") == "1"]
-    return np.array([int(row["Cases2018"]) for row in rows])
-
-
-def load_data(given: argparse.Namespace) -> dict[str, tuple[np.ndarray, int]]:
+def load_data(folder: Path | None) -> dict[str, tuple[np.ndarray, int]]:
     """Load counts and their public upper bound, top-coded as in Kohli and Laskowski, section 6."""
-    files = Data(homicides=given.homicides, schools=given.schools)
-    murders = load_homicides(files)
+    files = {} if folder is None else {name: folder / file for name, file in FILES.items()}
+    real = Data(homicides=files.get("homicides"), schools=files.get("schools"))
+    murders = load_homicides(real)
     found = {
         "binomial (20, 1/2)": (np.random.default_rng(20).binomial(20, 0.5, size=10_000), 20),
         murders.label: (murders.values, 50),
     }
-    if given.schools:
-        teachers = load_schools(files)
+    if folder is not None:
+        teachers = load_schools(real)
         found[teachers.label] = (teachers.values, 80)
-    if given.lyme:
-        found["Lyme disease by county, 2018"] = (load_lyme(given.lyme), 600)
+        lyme = paired.read_column(files["lyme"], "Cases2018")
+        found["Lyme disease by county, 2018"] = (lyme, 600)
     return {name: (np.minimum(counts, upper), upper) for name, (counts, upper) in found.items()}
 
 
@@ -185,7 +183,7 @@ def run(given: argparse.Namespace) -> Result:
         {"data": name, "records": len(counts), "upper": upper, "epsilon": epsilon}
         | measure_cell(counts, upper, epsilon, repetitions)
         | {"bounds": bounds.bound_cell(counts, upper, epsilon)}
-        for name, (counts, upper) in load_data(given).items()
+        for name, (counts, upper) in load_data(given.data).items()
         for epsilon in epsilons
     ]
     covered = bounds.measure_coverage(given.data, 2 if given.quick else min(repetitions, 6))
@@ -204,9 +202,8 @@ def run(given: argparse.Namespace) -> Result:
         "the released and the true distribution of counts, the error that of single counts. "
         "Plain truncated geometric spends all of epsilon on the counts and none on their "
         "distribution: where its count error is the lower one, that is the price of the "
-        "distribution. Real data come from files (`python -m benchmarks.accuracy --homicides "
-        "FILE`, also `--schools`, `--lyme`); without one a stand-in is generated and named so. "
-        + PAIRED,
+        "distribution. Real tables come from a folder (`--data`); without one a stand-in is "
+        "generated and named so. " + PAIRED,
         tables=[
             *(Table(name, columns, format_rows(rows, at)) for at, name in enumerate(MEASURES)),
             *bounds.make_tables(rows, OURS, PAPER, covered),
@@ -228,11 +225,8 @@ def run(given: argparse.Namespace) -> Result:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = options(__doc__)
-    parser.add_argument("--homicides", type=Path, help="CSV with a column MURDER")
-    parser.add_argument("--schools", type=Path, help="CSV with a column FT_TEACHER")
-    parser.add_argument("--lyme", type=Path, help="CSV with a column Cases2018")
     parser.add_argument("--repetitions", type=int, default=30)
-    parser.add_argument("--data", type=Path, help="folder of real tables for the paired half")
+    parser.add_argument("--data", type=Path, help="folder with the real tables")
     parser.add_argument("--paired-only", action="store_true", help="only the paired half")
     given = parser.parse_args(arguments)
     return conduct("accuracy", lambda: run(given), given)

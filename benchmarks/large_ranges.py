@@ -4,8 +4,8 @@
 
 Processor and wall seconds of each step, with as many BLAS threads as the program uses by itself:
 the certificate of the geometric mechanism at epsilon 0.1 saved, verified and loaded; a ladder of
-three levels (2, 1, 0.5) built and verified; minimax responses at epsilon 0.1; a million released
-values interpreted.
+three levels (2, 1, 0.5) built and verified; minimax responses at epsilon 0.1 and 0.01; a million
+released values interpreted.
 
 Bars, in processor seconds at full size: verify and load under 1, the ladder under 5, minimax
 responses under 5, `interpret` under 0.2. Exits with 1 where one is missed.
@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,12 +56,23 @@ def measure_ladder(answers: int) -> list[dict[str, Any]]:
 
 
 def measure_responses(answers: int) -> list[dict[str, Any]]:
-    mechanism = tv.geometric(tv.Query.count(answers - 1), "0.1")
+    """Readers who know nothing, who know a part of the range, and who know a part with a hole."""
+    middle = answers // 2
+    hole = [at for at in range(answers) if not middle - 5 <= at < middle + 5]
     rows = []
-    for loss, known in (("absolute", None), ("squared", None), ("absolute", range(5, answers))):
+    for epsilon, loss, known, told in (
+        ("0.1", "absolute", None, ""),
+        ("0.1", "squared", None, ""),
+        ("0.1", "absolute", range(5, answers), f", 5..{answers - 1} known"),
+        ("0.1", "absolute", hole, ", all known but ten in the middle"),
+        ("0.01", "absolute", None, ""),
+        ("0.01", "absolute", hole, ", all known but ten in the middle"),
+    ):
+        mechanism = tv.geometric(tv.Query.count(answers - 1), epsilon)
         consumer = tv.Consumer(loss, side_information=known)
-        words = f"minimax, {loss}" + ("" if known is None else f", 5..{answers - 1} known")
-        rows.append(clock(words, 5.0, lambda who=consumer: who.respond(mechanism))[0])
+        words = f"minimax, {loss}, epsilon {epsilon}{told}"
+        asked = partial(consumer.respond, mechanism)
+        rows.append(clock(words, 5.0, asked)[0])
     return rows
 
 

@@ -10,6 +10,7 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import benchmarks
@@ -150,6 +151,49 @@ def test_the_suite_counts_what_was_missed(tmp_path, monkeypatch, capsys):
     assert suite.main(["sampling", "--out", str(tmp_path)]) == 0
     with pytest.raises(SystemExit):
         suite.main(["nonsense"])
+
+
+def test_the_folder_of_real_tables_goes_to_who_reads_it(tmp_path, monkeypatch):
+    asked = {}
+
+    class Fake:
+        @staticmethod
+        def main(words):
+            asked[Path(words[1]).stem] = words
+            return 0
+
+    monkeypatch.setattr(suite, "import_module", lambda _: Fake)
+    assert suite.main(["--data", "tables", "--out", str(tmp_path)]) == 0
+    assert {name for name, words in asked.items() if "--data" in words} == set(suite.REAL)
+
+
+def test_every_promise_of_sums_is_judged_over_all_cells():
+    from benchmarks import sums
+
+    near, far = sums.Errors(1.0, 1.0, 1.0, 0.1), sums.Errors(1.0, 1.0, 9.0, 0.1)
+    ways = dict.fromkeys(sums.RELEASES, far) | {"hierarchy": near, "states first": near}
+    good = [sums.Cell("a", epsilon, ways) for epsilon in (0.1, 1.0, 4.0)]
+    assert all(bar.met for bar in sums.judge(good))
+    beaten = sums.Cell("b", 2.0, ways | {"top down": sums.Errors(1.0, 1.0, 0.5, 0.1)})
+    missed = [bar for bar in sums.judge([*good, beaten]) if not bar.met]
+    assert len(missed) == 2
+    assert all("in 3 of 4 cells; not in b at 2 (0.50)" in bar.measured for bar in missed)
+    tied = sums.Cell("c", 4.0, ways | {"default": sums.Errors(1.0, 1.0, 0.9, 0.1)})
+    assert sums.judge([tied])[0].met  # within two standard errors
+    worse = sums.Cell("c", 4.0, ways | {"default": sums.Errors(0.9, 0.9, 0.5, 0.1)})
+    assert [bar.met for bar in sums.judge([worse])[:3]] == [False, False, False]
+
+
+def test_the_least_share_of_states_is_what_the_formula_says():
+    from benchmarks.sum_bounds import find_least_share
+
+    counts, states = np.arange(400) % 5, np.arange(400) % 4
+    easy = find_least_share(counts, states, 4, 1.0, 100.0)
+    hard = find_least_share(counts, states, 4, 1.0, 4.0)
+    assert easy.share == 0
+    assert 0 < hard.share < 0.5
+    assert easy.rows < hard.rows
+    assert find_least_share(counts, states, 4, 1.0, 0.01).rows == np.inf
 
 
 def test_a_peer_that_is_not_there_says_so(tmp_path, monkeypatch):
