@@ -1,5 +1,7 @@
 """Text tables: what is not a count comes out word for word."""
 
+import pickle
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -94,3 +96,11 @@ def test_other_encodings_come_back_as_they_were():
     table = read_delimited(raw, encoding="latin-1")
     assert table.labels("ort") == ("Köln",)
     assert table.to_bytes() == raw
+
+
+def test_a_copy_holds_nothing_that_was_looked_up_meanwhile():
+    """Or a pickle would tell how the table was read: a long one is never looked into so."""
+    table = read_delimited(b"area,cases\nn,1\n")
+    before = pickle.dumps(table)
+    assert table.labels("area") == ("n",)
+    assert pickle.dumps(table) == before

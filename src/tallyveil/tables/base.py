@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeAlias
 
@@ -57,6 +58,15 @@ class Table(Protocol):
     Everything outside this package sees columns, counts and labels, and never a library. A
     name is that of a column or, for labels, also of an index level.
     """
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copy the table, and nothing that was worked out from it: how it was read might show."""
+        kept = vars(self).items()
+        return {
+            name: value
+            for name, value in kept
+            if not isinstance(getattr(type(self), name, None), cached_property)
+        }
 
     @property
     def kind(self) -> str:
