@@ -189,7 +189,7 @@ def rebuild_methodology(folder: str | Path) -> str:
     receipt = read_receipt(folder)
     made = [
         None
-        if column.kind.keeps_distribution or column.at_most
+        if column.kind.matches or column.moved
         else published_mechanism(folder, column)
         for column in receipt.columns
     ]
