@@ -7,6 +7,7 @@ here. Everything else must fail.
 import importlib.util
 import json
 import shutil
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,7 @@ FREE = {  # names, times and remarks: whose they are, not what they promise
     "table.row_order",
     "table.encoding",
     "table.where",
+    "a higher cost",  # a promise that is weaker than it could be
 }
 
 
@@ -143,10 +145,17 @@ def forge_everything(honest, place, most, share=None):
                 rebuilt += 1
                 # what follows from the facts may have come back as it was
                 if forging.read(forged) != document and passes(forged):
-                    survivors.add(general(path))
+                    survivors.add(name_survivor(path, forging.read(forged), document))
     assert rebuilt > tried // 10, (rebuilt, tried)
     assert survivors <= FREE
     return tried
+
+
+def name_survivor(path, forged, document):
+    """The place; of columns that are no longer called disjoint, whether they cost more then."""
+    costs = [Fraction(one["epsilon_exact"]) for one in (forged, document)]
+    dearer = path == ("disjoint",) and costs[0] > costs[1]
+    return "a higher cost" if dearer else general(path)
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -50,6 +50,9 @@ STATED = {
         12,
         200 * len(load("attacks/test_documents").NAMES),
     ),
+    r"spellings of a count \(`test_hidden_data.py`\) \| (\d+) ways": lambda: (
+        len(load("attacks/test_hidden_data").HIDDEN),
+    ),
     r"handed in in (\d+) ways": lambda: (len(load("attacks/test_neighbouring_pairs").ENGINES),),
     r"([\d,]+) pairs in every run, all ([\d,]+) combinations": lambda: count_pairs(
         load("attacks/test_neighbouring_pairs")

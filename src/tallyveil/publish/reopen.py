@@ -188,9 +188,7 @@ def rebuild_methodology(folder: str | Path) -> str:
     """The text of METHODOLOGY.html; byte for byte the one in the folder."""
     receipt = read_receipt(folder)
     made = [
-        None
-        if column.kind.matches or column.moved
-        else published_mechanism(folder, column)
+        None if column.kind.matches or column.moved else published_mechanism(folder, column)
         for column in receipt.columns
     ]
     return methodology(receipt, [None if found is None else found.matrix for found in made])

@@ -23,6 +23,7 @@ from tallyveil.tables.arrow_values import (
     view_numbers,
 )
 from tallyveil.tables.arrow_write import bound_file, write_pieces
+from tallyveil.tables.bare import require_bare_parquet, require_bare_schema
 from tallyveil.tables.base import CountArray, Order, Table
 from tallyveil.tables.codes import (
     CodeArray,
@@ -105,6 +106,7 @@ def read_released_arrow(
                 ),
             )
             read, schema = reader.read_all, pa.ipc.open_file(pa.BufferReader(content)).schema
+            require_bare_schema(schema)
         require_size(size, len(content))
         return ArrowTable(read(), kind, from_file=True, schema=schema)
     except (pa.ArrowException, OSError, ValueError, KeyError) as problem:
@@ -137,6 +139,7 @@ def _open_parquet(
     file = pq.ParquetFile(pa.BufferReader(content), read_dictionary=list(labels), **limit)
     names = [*labels, *counts]
     require_whole(schema, counts)
+    require_bare_parquet(schema, file.metadata, len(content))
     size = measure_parquet(file, content, names)
     return lambda: file.read(columns=names, use_threads=False), schema, size
 
@@ -169,7 +172,7 @@ def require_whole(schema: Any, counts: Sequence[str]) -> None:
     import pyarrow as pa
 
     repeated = len(set(schema.names)) != len(schema.names)
-    if repeated or not all(pa.types.is_integer(schema.field(name).type) for name in counts):
+    if repeated or not all(pa.types.is_int64(schema.field(name).type) for name in counts):
         raise TableError("A released count must be a column of whole numbers of its own name.")
 
 

@@ -26,6 +26,7 @@ from tallyveil.tables.arrow import (
 from tallyveil.tables.arrow_sizes import measure_arrow
 from tallyveil.tables.arrow_values import import_pyarrow, make_empty, measure_width
 from tallyveil.tables.arrow_write import bound_file, choose_rows, write_pieces
+from tallyveil.tables.bare import require_bare_parquet
 from tallyveil.tables.base import BATCH_ROWS, CountArray, Table
 from tallyveil.tables.codes import Codes
 from tallyveil.tables.identity import FileIdentity
@@ -145,10 +146,11 @@ def _require_rows(rows: int, path: Path, is_ours: bool) -> None:
         raise TableError(f"{UNLIKELY} If that is right, {hint}.")
 
 
-def open_released_parquet(path: Path, counts: Sequence[str]) -> Table:
+def open_released_parquet(path: Path, counts: Sequence[str], *, part: bool = False) -> Table:
     """Open columns of counts of somebody else's Parquet file, to be read in batches.
 
-    What they unpack to is added up from headers first, as `read_released_arrow` does.
+    What they unpack to is added up from headers first, as `read_released_arrow` does. A `part` of a
+    table may hold what the engine that wrote it says of itself.
     """
     pa = import_pyarrow()
     import pyarrow.parquet as pq
@@ -161,6 +163,8 @@ def open_released_parquet(path: Path, counts: Sequence[str]) -> Table:
         ):
             schema, meta = file.schema_arrow, file.metadata
             require_whole(schema, counts)
+            if not part:
+                require_bare_parquet(schema, meta, len(content))
             require_size(measure_parquet(file, content, counts), len(content))
             rows = sum(meta.row_group(at).num_rows for at in range(meta.num_row_groups))
     except (pa.ArrowException, OSError, ValueError, KeyError) as problem:

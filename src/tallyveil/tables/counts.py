@@ -21,6 +21,7 @@ from tallyveil.tables.base import CountArray, Table
 __all__ = [
     "ColumnCounts",
     "RowError",
+    "are_plain_digits",
     "clip_counts",
     "convert_numbers",
     "convert_objects",
@@ -127,6 +128,28 @@ def read_counts(table: Table, name: str, upper: int) -> ColumnCounts:
         above += int(np.count_nonzero(counts > bound))
         start = stop
     return ColumnCounts(freeze(values), above)
+
+
+def are_plain_digits(table: Table, name: str, counts: NDArray[Any]) -> bool:
+    """Whether text holds these counts of a column as their digits alone, such as 7 and not 07.0.
+
+    >>> from tallyveil.tables.delimited import read_delimited
+    >>> seven = np.array([7])
+    >>> are_plain_digits(read_delimited(b"n\\n7\\n"), "n", seven)
+    True
+    >>> are_plain_digits(read_delimited(b"n\\n07\\n"), "n", seven)
+    False
+    """
+    if table.extension.partition(".")[0] not in ("csv", "tsv"):
+        return True
+    written = 0
+    for batch in table.select([name]).batches():
+        cells = batch.text(name)
+        lengths = map(len, batch.labels(name)) if cells is None else [int(cells.lengths.sum())]
+        written += sum(lengths)
+    most = len(str(int(counts.max(initial=0))))
+    longer = (int(np.count_nonzero(counts >= 10**digits)) for digits in range(1, most))
+    return written == len(counts) + sum(longer)
 
 
 def convert_text(values: Sequence[str], column: str) -> Integers:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tallyveil.errors import TableError
+from tallyveil.tables.bare import require_bare_zip
 from tallyveil.tables.cells import CellsTable, Unreadable
 from tallyveil.tables.excel_book import (
     Book,
@@ -138,6 +139,7 @@ def read_released_excel(content: bytes, rows: int, *, large: bool = False) -> Ex
             raise TableError("The released workbook has other than the stated rows.")
         if parts.read(CORE) != NO_DATES.encode():
             raise TableError("The released workbook says more of itself than a release does.")
+        require_bare_zip(parts, len(content))
         book = Book(content)
         if list(book.sheets) != [SHEET]:
             raise TableError("A released workbook has one sheet.")

@@ -55,7 +55,8 @@ def load_parts(folder: Path) -> ArrowTable:
 
 def open_parts(folder: Path, counts: Sequence[str]) -> PartedFile:
     """Open columns of counts of a folder that somebody else published."""
-    files: list[Any] = [open_released_parquet(path, counts) for path in list_parts(folder)]
+    paths = list_parts(folder)
+    files: list[Any] = [open_released_parquet(path, counts, part=True) for path in paths]
     schema = files[0].schema
     if any(not file.schema.equals(schema, check_metadata=True) for file in files):
         raise TableError(f"The files of {folder.name} have different columns.")

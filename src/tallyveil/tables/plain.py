@@ -97,7 +97,7 @@ def _read_header(file: _PlainBytes, mark: str, encoding: str) -> PlainFile | Non
     if odd or len(set(names)) != len(names) or len(names) > MANY_COLUMNS or not header:
         return None
     shape = Shape(len(first), file.find_end(), mark, line_end, encoding)
-    return PlainFile(identity, shape, names, packing=file.packing)
+    return PlainFile(identity, shape, names, packing=file.packing, size=file.size)
 
 
 @dataclass(frozen=True)
@@ -155,6 +155,12 @@ class PlainFile(FileTable):
     rows: int = 0
     types: dict[str, str] = field(default_factory=dict)
     packing: str = ""
+    size: int = 0
+
+    @property
+    def ends_with_a_row(self) -> bool:
+        """Whether the text ends with the line end of its last row."""
+        return self.size == self.shape.end + len(self.shape.line_end)
 
     @property
     def kind(self) -> str:

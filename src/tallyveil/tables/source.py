@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from tallyveil.errors import TableError, UsageError
 from tallyveil.tables.array import wrap_array
+from tallyveil.tables.bare import require_bare_packing
 from tallyveil.tables.base import Table
 from tallyveil.tables.databases import is_database, read_database
 from tallyveil.tables.delimited import DelimitedTable, read_delimited
@@ -72,6 +73,8 @@ BEGINNINGS = (
     (b"\x28\xb5\x2f\xfd", ".csv.zst", "packed with Zstandard"),
 )
 """How files begin that are not text, the ending they should have, and what they are."""
+
+ONE_FORM = "The data are not written in the one form that a release has."
 
 LONG_RELEASE = 2 << 20
 """Files of fewer bytes are read as a whole."""
@@ -146,6 +149,8 @@ def read_released(
 
         return open_parts(path, counts)
     opened = _open_released(path, (delimiter, encoding), counts, large)
+    if packing and ending in TEXT_ENDINGS:
+        require_bare_packing(path, packing)
     if opened is not None and (ending in TEXT_ENDINGS or not labels):
         return opened
     content = read_file(path)
@@ -167,6 +172,8 @@ def read_released(
     if packing:
         content = unpack(content, packing, ANY_SIZE if large else Room.for_whole(len(content)))
     read = _parse(content, delimiter, Form(), encoding, rows)
+    if read.to_bytes() != content:
+        raise TableError(ONE_FORM)
     return _wrap_text(read, packing)
 
 
@@ -179,7 +186,11 @@ def _open_released(
     size = path.stat().st_size
     ending, packing = split_packing(path)
     if ending in TEXT_ENDINGS and (packing or size >= LONG_RELEASE):
-        return open_plain(path, *written, packing, ANY_SIZE if large else Room.for_blocks(size))
+        room = ANY_SIZE if large else Room.for_blocks(size)
+        opened = open_plain(path, *written, packing, room)
+        if opened is not None and not opened.ends_with_a_row:
+            raise TableError(ONE_FORM)
+        return opened
     if ending not in PARQUET_ENDINGS or packing or size < LONG_RELEASE:
         return None
     from tallyveil.tables.arrow_file import open_released_parquet

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tallyveil.errors import MissingExtraError, TableError
+from tallyveil.tables.bare import require_bare_notes
 from tallyveil.tables.cells import CellsTable
 from tallyveil.untrusted import UNLIKELY, read_file
 
@@ -122,6 +123,7 @@ def read_released_statistics(
     table = _read(path, ending, most, rows)
     if table is None:
         raise TableError("The data unpack to far more than a file of that size should hold.")
+    require_bare_notes(_call(_import_pyreadstat(), path, ending, metadataonly=True)[1])
     if table.rows != rows:
         raise TableError(f"The table has other than the stated {rows:,} rows.")
     return table
