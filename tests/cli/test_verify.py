@@ -90,3 +90,27 @@ def test_broken_json_fails(tmp_path):
     path = tmp_path / "mechanism.json"
     path.write_text("{", encoding="utf-8")
     assert run(path).exit_code == 1
+
+
+def test_answers_without_neighbours_are_told(tmp_path):
+    """Of listed pairs nobody reads that every step is protected: some answers may be in none."""
+    query = tv.Query.custom(range(5), range(5), [(0, 1), (1, 3)])
+    done = run(tv.certify(tv.exponential(query, 1)).save(tmp_path / "mechanism.json"))
+    said = " ".join(done.output.split())
+    assert done.exit_code == 0
+    assert "2 listed pairs of 5 true answers, 2 of which are in no pair" in said
+    assert "unit whoever moves the true answer from one of a listed pair to the other" in said
+    assert "by one step" not in said
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        (tv.Query.count(4), "by one step"),
+        (tv.Query.mean(2, 0, 3), "by up to 3 steps"),
+        (tv.Query.custom(range(3), range(3), [(0, 1), (1, 2)]), "by one step"),
+    ],
+)
+def test_the_unit_is_told(query, words, tmp_path):
+    certified = tv.certify(tv.exponential(query, 1))
+    assert words in run(certified.save(tmp_path / "mechanism.json")).output

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from tallyveil.neighbours import Neighbours
 from tallyveil.proof.certificate import LADDER_FORMAT
 from tallyveil.query import Query
@@ -37,13 +39,18 @@ def describe_question(document: Mapping[str, Any]) -> dict[str, str]:
             "unit": "whoever moves one of the numbers by one",
         }
     query = Query.from_dict(claim["query"])
-    steps = query.neighbours.width
-    moved = "one step" if steps == 1 else f"up to {steps:,} steps"
     return {
         "query": _describe_query(query),
         "neighbours": _describe_relation(query.neighbours),
-        "unit": f"whoever moves the true answer by {moved} at the most",
+        "unit": f"whoever moves the true answer {_describe_move(query.neighbours)}",
     }
+
+
+def _describe_move(neighbours: Neighbours) -> str:
+    if neighbours.kind == "explicit" and not neighbours.is_path:
+        return "from one of a listed pair to the other"
+    steps = neighbours.width
+    return f"by {'one step' if steps == 1 else f'up to {steps:,} steps'} at the most"
 
 
 def _describe_query(query: Query) -> str:
@@ -62,7 +69,11 @@ def _describe_query(query: Query) -> str:
 def _describe_relation(neighbours: Neighbours) -> str:
     if neighbours.is_path:
         return "true answers next to each other"
+    if neighbours.kind == "explicit":
+        alone = neighbours.size - len(np.unique(neighbours.pairs))
+        listed = f"{neighbours.count:,} listed pairs of {neighbours.size:,} true answers"
+        return f"{listed}, {alone:,} of which are in no pair" if alone else listed
     return {
         "band": f"true answers at most {neighbours.width:,} steps apart",
         "complete": "all true answers",
-    }.get(neighbours.kind, f"{neighbours.count:,} listed pairs of {neighbours.size:,} true answers")
+    }[neighbours.kind]
