@@ -23,36 +23,105 @@ from tallyveil.untrusted import read_file
 
 __all__ = ["CHECKS"]
 
-NEWER = {
-    "ladder",
-    "hierarchy",
-    "structural_zeros",
-    "strata",
-    "unit",
-    "disjoint",
-    "matching",
-    "unbiased",
-    "total",
-}
-"""Words that no receipt of version 1 has."""
+WORDS = frozenset(
+    [
+        "columns",
+        "composition",
+        "contributions",
+        "created",
+        "delta",
+        "dp_flavor",
+        "epsilon",
+        "epsilon_exact",
+        "float_protection",
+        "format",
+        "ledger",
+        "model",
+        "multiplier",
+        "neighbours",
+        "privacy_loss",
+        "private",
+        "program",
+        "promise",
+        "randomness",
+        "release",
+        "stages",
+        "table",
+        "version",
+    ]
+)
+COLUMN_WORDS = frozenset(
+    [
+        "above",
+        "accuracy",
+        "certificate",
+        "distribution",
+        "epsilon",
+        "epsilon_exact",
+        "loss",
+        "mechanism",
+        "method",
+        "name",
+        "post_processing",
+        "prior",
+        "properties",
+        "solver",
+        "stages",
+        "upper",
+        "upper_source",
+        "why",
+    ]
+)
+TABLE_WORDS = frozenset(
+    [
+        "columns",
+        "counted_by",
+        "delimiter",
+        "encoding",
+        "file",
+        "kind",
+        "published_unchanged",
+        "row_order",
+        "rows",
+        "where",
+    ]
+)
+STAGE_WORDS = frozenset(("name", "epsilon", "epsilon_exact"))
+MECHANISM_WORDS = frozenset(("file", "sha256", "name", "epsilon"))
+"""All the words that receipts of version 1 have: later ones would change what the rest means."""
+
+
+def _list_parts(data: dict[str, Any]) -> list[tuple[Any, frozenset[str]]]:
+    """The parts of a receipt, each with the words that it has in version 1."""
+    stages = [*data["stages"], *(stage for column in data["columns"] for stage in column["stages"])]
+    return [
+        (data, WORDS),
+        (data["table"], TABLE_WORDS),
+        *((column, COLUMN_WORDS) for column in data["columns"]),
+        *((column["mechanism"], MECHANISM_WORDS) for column in data["columns"]),
+        *((stage, STAGE_WORDS) for stage in stages),
+    ]
 
 
 def _check_receipt(root: Path, receipt: Receipt) -> str:
-    """What the document states follows from its facts, and nothing of a later version is in it."""
+    """What the document states follows from its facts, and it has the words of its version."""
     data: dict[str, Any] = read_json(root / RECEIPT)
     require(receipt.private, "the release says of itself that it is NOT PRIVATE")
+    newer = any(set(part) != words for part, words in _list_parts(data))
+    require(not newer, "the receipt does not have the words of its version, or has later ones")
     stages = [*data["stages"], *(stage for c in data["columns"] for stage in c["stages"])]
-    newer = not NEWER.isdisjoint(data) or any("mechanism" in stage for stage in stages)
-    newer |= any(not NEWER.isdisjoint(column) for column in data["columns"])
-    require(not newer, "the receipt is of a later version than it says")
     for stated in (data, *data["columns"], *stages):
         exact = float(Fraction(stated["epsilon_exact"]))
         require(stated["epsilon"] == exact, "an epsilon is not the exact one beside it")
     own = [stage for column in data["columns"] for stage in column["stages"]]
     total = Fraction(data["epsilon_exact"])
     require(data["stages"] == own and total == receipt.epsilon, "the stages do not add up")
-    told = (data["promise"], data["delta"], data["multiplier"])
-    require(told == (receipt.promise, 0, receipt.multiplier), "the promise is not that of epsilon")
+    told = (data["promise"], data["delta"], data["multiplier"], receipt.delta)
+    own_words = (receipt.promise, 0, receipt.multiplier, 0)
+    require(told == own_words, "the promise is not that of epsilon")
+    summary = data["privacy_loss"]["privacy_parameters"], data["dp_flavor"]["name"]
+    pure = {"epsilon": float(total), "delta": 0}, "Pure DP"
+    require(summary == pure, "the privacy parameters are not those of the stages")
     require_listed_files(root, receipt)
     page = read_file(root / METHODOLOGY).decode("utf-8")
     honest = escape(receipt.promise) in page and "<script" not in page.lower()

@@ -347,18 +347,21 @@ def _read_fingerprint(value: Any) -> str:
 
 
 def _read_unit(data: Mapping[str, Any], version: int, *, of_rows: bool) -> PrivacyUnit:
-    """The unit that a receipt states; version 1 knows persons and stated bounds only."""
+    """The unit that a receipt states; version 1 knows persons and stated bounds only.
+
+    Words about the rows that contributions are in came later: in version 1 they have no meaning.
+    """
     kind = "person" if version == 1 else data["unit"]
     bound = "stated" if version == 1 else data["bound"]
     known = data["neighbours"] in NEIGHBOURS and kind in UNITS and bound in BOUNDS
     if not known or (bound == "enforced" and not (of_rows and kind == "person")):
         raise PackageError("The receipt states a unit or a relation that does not exist.")
     often = read_whole(data["contributions"], 1)
-    one_row = data.get("one_row", False) is True
+    one_row = version > 1 and data.get("one_row", False) is True
     if one_row and (often == 1 or bound != "stated" or data["neighbours"] != "add_remove"):
         raise PackageError("The receipt states a unit or a relation that does not exist.")
     unit = PrivacyUnit(kind, data["neighbours"], often, bound, of_rows, one_row)
-    if "separate_rows" not in data:
+    if version == 1 or "separate_rows" not in data:
         return unit
     delta = read_amount(data["separate_rows"]["delta"])
     if one_row or not 0 < delta < 1 or not 1 < unit.multiplier <= MOST_SEPARATE:
