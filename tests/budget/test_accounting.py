@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from time import process_time
 
 import pytest
 
@@ -91,6 +92,22 @@ def test_zcdp_adds_rho_and_stops_where_the_promise_would_break(book):
     book.debit("cases", spend(account.remaining_epsilon))
     with pytest.raises(BudgetError, match="delta of 0"):
         book.debit("cases", spend("0.0001", delta=MILLIONTH))
+
+
+@pytest.mark.parametrize("total", ["1/10", 1, 700])
+@pytest.mark.parametrize("spent", ["1e-12", "1e-6", "1e-3"])
+def test_a_small_debit_of_a_zcdp_account_is_told_at_once(book, total, spent):
+    """What it spent was worked out from a power of e with billions of terms."""
+    book.open("cases", total, "1e-6", accounting="zcdp")
+    book.debit("cases", Debit(("n",), (Stage("draw", Fraction(spent)),)))
+    start = process_time()
+    account = book.account("cases")
+    told = account.spent_epsilon
+    assert process_time() - start < 5
+    rho = concentrated_cost(Fraction(spent))
+    assert concentrated_delta(rho, told) <= Fraction(1, 10**6)
+    assert told <= account.epsilon
+    assert account.remaining_epsilon <= account.epsilon
 
 
 @pytest.mark.parametrize("accounting", ["exact", "zcdp"])

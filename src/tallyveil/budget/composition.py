@@ -47,6 +47,9 @@ MOST_STEPS = 4_000
 FEW = 8
 """Up to this many equal releases are added one by one; more by squaring."""
 
+FARTHEST = Fraction(400)
+"""A delta below e^-400 is rounded up to it: no total is so small, and the sum would not end."""
+
 GRID, FINE_GRID = 10**6, 10**9
 """What is shared out, or found, is a multiple of 1 / GRID, or 1 / FINE_GRID."""
 
@@ -171,7 +174,7 @@ def find_last(low: int, high: int, holds: Callable[[int], bool]) -> int:
 
 def _delta_at(order: Fraction, rho: Fraction, epsilon: Fraction) -> Fraction:
     exponent = (order - 1) * (order * rho - epsilon) - 1 - 1 / (2 * order) - 1 / (3 * order**2)
-    grown = exp_upper(exponent) if exponent > 0 else 1 / exp_lower(-exponent)
+    grown = exp_upper(exponent) if exponent > 0 else 1 / exp_lower(min(-exponent, FARTHEST))
     return grown / (order - 1)
 
 
