@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import tallyveil as tv
@@ -33,6 +35,21 @@ def test_the_spellings_of_one_person_share_one_bound(tmp_path):
     assert identify_persons(read_table(frame), "who").tolist() == [0, 0, 0, 1, 2, 2]
     frame.to_csv(tmp_path / "rows.csv", index=False)
     assert identify_persons(read_table(tmp_path / "rows.csv"), "who").tolist() == [0, 0, 0, 1, 2, 2]
+
+
+@pytest.mark.parametrize("word", ["NaN", "NA", "null", "None", "<NA>", "n/a", " nan "])
+def test_strangers_without_a_name_do_not_share_one_bound(word, tmp_path):
+    """With one bound for both, the row of one that stays depends on whether the other is there."""
+    (tmp_path / "rows.csv").write_text(f"who,sex\na,f\n{word},f\n{word},m\n")
+    with pytest.raises(tv.TableError, match="Row 2 has no value in 'who'"):
+        identify_persons(read_table(tmp_path / "rows.csv"), "who")
+
+
+def test_a_number_that_is_none_names_nobody_in_any_engine():
+    numbers = {"who": [1.0, float("nan")], "sex": ["f", "m"]}
+    for table in (pd.DataFrame(numbers), pl.DataFrame(numbers), pa.table(numbers)):
+        with pytest.raises(tv.TableError, match="Row 2 has no value in 'who'"):
+            identify_persons(read_table(table), "who")
 
 
 def test_structural_zeros_cannot_rest_on_what_was_drawn(tmp_path):

@@ -11,17 +11,23 @@ from tallyveil.tables.codes import encode_text, normal_label
 
 __all__ = ["bound_rows", "identify_persons", "keep_apart"]
 
+MISSING = frozenset(("", "nan", "na", "n/a", "<na>", "nat", "null", "none"))
+"""What stands for a missing value, in small letters."""
+
 
 def identify_persons(table: Table, column: str) -> Integers:
     """Give a number to every row, the same for two rows exactly if they are of one person.
 
-    Identifiers are compared in normal form: 7, 7.0 and "7 " are one person.
+    Identifiers are compared in normal form: 7, 7.0 and "7 " are one person. What programs write
+    for a missing value is nobody's identifier: strangers who share it would share one bound, and
+    which of their rows stay would depend on who else is there.
     Raises a `TableError` if the column is not there or a row does not say whose it is.
     """
     if column not in (*table.names, *table.index_names):
         raise TableError(f"There is no column {column!r} that tells persons apart.")
     found = table.codes(column)
-    nameless = np.array([not label.strip() for label in found.labels], dtype=bool)[found.codes]
+    missing = [label.strip().lower() in MISSING for label in found.labels]
+    nameless = np.array(missing, dtype=bool)[found.codes]
     if nameless.any():
         raise TableError(
             f"Row {int(nameless.argmax()) + 1} has no value in {column!r}, so nothing says whose "
