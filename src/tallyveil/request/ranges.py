@@ -12,6 +12,7 @@ __all__ = [
     "NO_UPPER",
     "OPEN_METHODS",
     "WIDE",
+    "WIDEST_MATRIX",
     "check_upper",
     "require_narrow",
 ]
@@ -19,6 +20,9 @@ __all__ = [
 WIDE = 10**6
 """Above this upper bound noise is certified on all whole numbers, and public thresholds stand for
 the single counts: nothing takes room for counts that do not occur."""
+
+WIDEST_MATRIX = 5_000
+"""The largest upper bound where every count has a row of a table of probabilities."""
 
 NO_UPPER = 10**9
 """Stands for an upper bound where none was given: the ceiling of the public thresholds."""
@@ -46,7 +50,10 @@ def check_upper(value: Any, argument: str) -> int | None:
 
 
 def require_narrow(uppers: tuple[int | None, ...], method: str) -> None:
-    """Refuse a wide range for a method that holds a table of its counts."""
+    """Refuse a wide range for a method that holds a table of its counts, or of probabilities."""
+    if method == "fair" and any(WIDEST_MATRIX < (upper or 0) < NO_UPPER for upper in uppers):
+        rule = f"be at most {WIDEST_MATRIX:,} for the method {method!r}"
+        raise ArgumentError("upper", rule, hint="The methods preserve and geometric go farther.")
     if method not in OPEN_METHODS and any(WIDE < (upper or 0) < NO_UPPER for upper in uppers):
         rule = f"be at most {WIDE:,} for the method {method!r}"
         raise ArgumentError("upper", rule, hint="The methods preserve and geometric go farther.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -39,7 +40,14 @@ from tallyveil.request.hierarchy import HierarchyRequest
 from tallyveil.request.kinds import ASKED_FOR, KINDS
 from tallyveil.request.nested import check_nested, check_together
 from tallyveil.request.options import ReleaseOptions
-from tallyveil.request.ranges import NO_UPPER, OPEN_METHODS, WIDE, check_upper, require_narrow
+from tallyveil.request.ranges import (
+    NO_UPPER,
+    OPEN_METHODS,
+    WIDE,
+    WIDEST_MATRIX,
+    check_upper,
+    require_narrow,
+)
 from tallyveil.request.slack import check_delta, separate_moves
 from tallyveil.request.strata import check_strata
 from tallyveil.request.sums import check_hierarchy
@@ -57,6 +65,9 @@ ABOVE = ("top_code", "refuse")
 ORDERS = ("input", "sorted")
 MOST_COUNTS = 1000
 """How many columns of counts a release may have."""
+
+NARROW = 1000
+"""Up to this upper bound an accuracy is solved for in the range itself."""
 
 KEEP_ALL = "all"
 """Given for `keep`: the publisher says that every other column is public."""
@@ -344,6 +355,13 @@ def _solve_epsilon(options: ReleaseOptions, method: str, upper: int | None) -> F
     if upper is None or upper > WIDE or options.within is None:
         rule = f"be a number of at most {WIDE:,} when 'within' is given"
         raise ArgumentError("upper", rule)
+    is_number = isinstance(options.within, (int, float)) and math.isfinite(options.within)
+    if method == "geometric" and upper > NARROW and is_number:
+        # far from both ends a count errs as its noise does: a narrower range has the same worst
+        upper = min(upper, max(NARROW, 2 * math.ceil(options.within) + 2))
+    if upper > WIDEST_MATRIX:
+        rule = f"be a number of at most {WIDEST_MATRIX // 2 - 1:,} where the range is wide"
+        raise ArgumentError("within", rule, options.within)
     query = Query.count(upper)
     wanted = epsilon_for(query, options.within, options.confidence, mechanism=method)
     return exact_epsilon(wanted)
