@@ -147,3 +147,16 @@ def test_noise_beyond_what_figures_cover_is_refused_before_the_debit(method, upp
     with pytest.raises(tv.errors.ArgumentError, match=r"'epsilon' must .*at least 2e-05.*upper"):
         tv.privatize(np.array([3, 0, 12]), epsilon="1e-7", ledger=tmp_path / "budget.db", **options)
     assert ledger.account("d").remaining_epsilon == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"upper": 999_999_999}, {"priority": "counts"}])
+def test_tables_without_any_small_count_are_published_and_check(options, tmp_path):
+    """No draw lies where figures are stated: they are those of the draw itself."""
+    counts = np.random.default_rng(1).integers(600_000, 40_000_000, 1300)
+    folder = tmp_path / "release"
+    made = tv.privatize(counts, epsilon=1, method="preserve", out=folder, **options)
+    assert np.abs(made.table - counts).max() < 100
+    assert [found.detail for found in tv.check_package(folder) if not found.ok] == []
+    accuracy = read_receipt(folder).columns[0].accuracy
+    assert (accuracy["interval_low"][0], accuracy["exact"]) == (0, False)
+    assert accuracy["interval_high"][0] < 20

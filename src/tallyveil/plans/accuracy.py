@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -303,6 +303,8 @@ def matched_accuracy(
 
         bias(d) = sum_k G[d, k] (k - d + mean of move(k)),       and so for the squared error
     """
+    if not len(matching.draws):  # every row drew more than `upper`: nothing but the draw is known
+        return replace(geometric_accuracy(upper, epsilon, stated), exact=False)
     rate = float(epsilon)
     bias, rmse, draws = measure_errors(upper, rate, CONFIDENCE)
     move, variance = matching.describe_moves(upper + 1)
