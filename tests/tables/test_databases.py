@@ -9,6 +9,8 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tallyveil as tv
@@ -82,9 +84,6 @@ def test_a_query_is_a_table(address):
 
 
 def test_the_release_is_that_of_the_same_table_in_a_file(address, tmp_path):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     counts = pa.array(np.arange(ROWS) % 7, pa.int32())
     wards = pa.array([f"ward {i}" for i in range(ROWS)])
     pq.write_table(pa.table({"ward": wards, "cases": counts}), tmp_path / "visits.parquet")
@@ -137,8 +136,9 @@ def test_queries_that_cannot_be_answered(address, query, said):
 
 def test_a_query_writes_no_file(duck, tmp_path):
     target = tmp_path / "leak.csv"
-    with pytest.raises(tv.TableError):
-        read_table(duck, Form(query=f"COPY visits TO '{target}'"))
+    for query in (f"COPY visits TO '{target}'", f"SELECT * FROM read_csv('{__file__}')"):
+        with pytest.raises(tv.TableError, match="no other file is touched"):
+            read_table(duck, Form(query=query))
     assert not target.exists()
 
 
@@ -147,8 +147,10 @@ def test_files_that_are_no_database(tmp_path):
         read_table(f"duckdb:{tmp_path / 'none.db'}", Form(query=QUERY))
     assert not list(tmp_path.iterdir())
     (tmp_path / "junk.db").write_text("junk")
-    with pytest.raises(tv.TableError, match="cannot be read as a DuckDB database"):
-        read_table(f"duckdb:{tmp_path / 'junk.db'}", Form(query=QUERY))
+    pq.write_table(pa.table({"cases": [1]}), tmp_path / "cases.parquet")
+    for name in ("junk.db", "cases.parquet", "."):
+        with pytest.raises(tv.TableError, match="DuckDB database|no database file"):
+            read_table(f"duckdb:{tmp_path / name}", Form(query=QUERY))
 
 
 def test_address_and_query_go_together(duck, tmp_path):
@@ -316,3 +318,15 @@ def test_memory_does_not_grow_with_the_answer(duck, tmp_path):
         )
         peaks.append(int(done.stdout))
     assert peaks[1] < peaks[0] + 150
+
+
+def test_inspect_shows_the_columns_of_a_query_and_no_password(address):
+    done = run("inspect", "--from", address, "--query", QUERY)
+    assert done.returncode == 0, done.stderr
+    assert "SELECT ward, cases FROM visits: parquet, 2,000 rows, 2 columns" in done.stdout
+    assert "--query 'SELECT ward, cases FROM visits' --count cases --drop ward" in done.stdout
+    assert server_module.Server.password not in done.stdout + done.stderr
+    assert SECRET not in done.stdout + done.stderr
+    both = run("inspect", "cases.csv", "--from", address, "--query", QUERY)
+    assert (both.returncode, both.stdout) == (2, "")
+    assert "either a FILE or --from" in both.stderr

@@ -10,21 +10,26 @@ import typer
 
 from tallyveil.cli.common import JsonOption, example, one_line, out, print_json, text_table
 from tallyveil.cli.options import takes_release_options
+from tallyveil.cli.privatize import FromOption, choose_source
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.panels import FILE
 
 __all__ = ["EXAMPLE", "command"]
 
-EXAMPLE = example("tallyveil inspect cases.csv")
+EXAMPLE = example(
+    "tallyveil inspect cases.csv",
+    "tallyveil inspect --from duckdb:health.db --query 'SELECT county, cases FROM c'",
+)
 MOST_SHOWN = 60
 """Columns listed at the most."""
 
 
 @takes_release_options(leave_out=["thousands", "decimal", "missing"], panel=FILE)
 def command(
-    file: Annotated[Path, typer.Argument(help="The table.", show_default=False)],
+    file: Annotated[Path | None, typer.Argument(help="The table.", show_default=False)] = None,
     *,
     options: ReleaseOptions,
+    database: FromOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show a table's columns and types; never a value.
@@ -35,27 +40,36 @@ def command(
     from tallyveil.request.forms import check_form
     from tallyveil.tables.source import read_table
 
-    table = read_table(file, check_form(options, False)[0])
+    source = choose_source(file, database)
+    table = read_table(source, check_form(options, False)[0])
+    words = [str(source)]
+    if options.query is not None:
+        words = ["--from", str(source), "--query", options.query]
     columns = [{"name": name, "type": table.type_of(name)} for name in table.names]
     if as_json:
         print_json({"kind": table.kind, "rows": table.rows, "columns": columns})
         return
     out.print(
-        f"{one_line(file)}: {table.kind}, {table.rows:,} rows, {len(columns):,} columns",
+        f"{one_line(words[-1])}: {table.kind}, {table.rows:,} rows, {len(columns):,} columns",
         markup=False,
     )
     rows = [(column["name"], column["type"]) for column in columns[:MOST_SHOWN]]
     out.print(text_table(("column", "type"), rows), markup=False)
     if len(columns) > MOST_SHOWN:
         out.print(f"... and {len(columns) - MOST_SHOWN:,} more")
-    out.print("\n" + _say_what_next(file, columns), markup=False)
+    out.print("\n" + _say_what_next(words, columns), markup=False)
 
 
-def _say_what_next(file: Path, columns: list[dict[str, str]]) -> str:
-    """What the publisher has to know; a command only if one column alone can hold counts."""
+def _say_what_next(source: list[str], columns: list[dict[str, str]]) -> str:
+    """What the publisher has to know; a command only if one column alone can hold counts.
+
+    `source` is how the command names the table.
+    """
+    from tallyveil.budget.addresses import hide_passwords
+
     integers = [column["name"] for column in columns if column["type"] == "integer"]
     asked = (
-        "Next, from public knowledge and not from this file: is a row one person, or a count of "
+        "Next, from public knowledge and not from this table: is a row one person, or a count of "
         "people? Which columns are public? What is the largest count that could occur?"
     )
     people = (
@@ -70,9 +84,9 @@ def _say_what_next(file: Path, columns: list[dict[str, str]]) -> str:
             f"--count, and every other column with --keep or --drop. {people}"
         )
     others = [column["name"] for column in columns if column["name"] != integers[0]]
-    words = ["tallyveil", "privatize", str(file), "--count", integers[0]]
+    words = ["tallyveil", "privatize", *source, "--count", integers[0]]
     words += [word for name in others[:MOST_SHOWN] for word in ("--drop", name)]
-    shown = one_line(shlex.join(words)) + " --upper N --epsilon 1 --out release"
+    shown = one_line(hide_passwords(shlex.join(words))) + " --upper N --epsilon 1 --out release"
     lines = [asked, f"If {one_line(integers[0])} holds counts of people:", f"  {shown}"]
     if others:
         lines.append("Say --keep instead of --drop for each column that is public.")

@@ -55,9 +55,13 @@ def _read_duckdb(path: Path, query: str) -> Table:
     if not path.is_file():
         raise TableError(f"There is no database file {str(path)!r}.")
     try:
-        with duckdb.connect(
-            path, read_only=True, config={"enable_external_access": "false"}
-        ) as database:
+        opened = duckdb.connect(path, read_only=True, config={"enable_external_access": "false"})
+    except (duckdb.Error, OSError, ValueError):
+        raise TableError(
+            f"{path.name!r} cannot be read as a DuckDB database, or is open elsewhere."
+        ) from None
+    try:
+        with opened as database:
             database.execute(QUIETLY)
             answer = database.sql(query)
             if answer is None:
@@ -69,9 +73,9 @@ def _read_duckdb(path: Path, query: str) -> Table:
         if "read-only" in str(problem):
             raise TableError("The query must only read.") from None
         _refuse_data(problem)
-    except duckdb.IOException:
+    except duckdb.PermissionException:
         raise TableError(
-            f"{path.name!r} cannot be read as a DuckDB database, or is open elsewhere."
+            "The query must only read, and tables of this database alone: no other file is touched."
         ) from None
     except (duckdb.Error, OSError, ValueError) as problem:
         _refuse_data(problem)
@@ -124,4 +128,4 @@ def _refuse_data(problem: Exception) -> NoReturn:
 def _first_line(text: str) -> str:
     """The first line of a message, one space between its words."""
     line = text.strip().partition("\n")[0]
-    return " ".join(line.split()).rstrip(".") + "."
+    return " ".join(line.split()).rstrip(".!") + "."
