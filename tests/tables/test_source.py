@@ -1,5 +1,6 @@
 """Tables leave as the kind they came in as, with everything but the counts untouched."""
 
+import gzip
 from decimal import Decimal
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.errors import ArgumentError, TableError
+from tallyveil.tables import source
 from tallyveil.tables.packed import Room
 from tallyveil.tables.source import read_table
 
@@ -200,3 +202,17 @@ def test_a_small_packed_table_may_have_millions_of_rows():
     room = Room.for_blocks(10 * 2**20)
     assert room.size > 20 * 10 * 2**20
     assert room.lines > 10_000_000
+
+
+def test_a_long_packed_release_has_room_for_as_many_rows_as_it_has_bytes(tmp_path, monkeypatch):
+    numbers = np.random.default_rng(1).integers(0, 1000, 5_000)
+    path = tmp_path / "data.csv.gz"
+    path.write_bytes(gzip.compress("\n".join(["cases", *map(str, numbers)]).encode()))
+    monkeypatch.setattr(source, "ROWS_READ", 100)
+    with pytest.raises(tv.TableError, match="far more"):  # less than 4 bytes for each row
+        source.require_likely_rows(path)
+    monkeypatch.setattr(source, "SMALL", 0)
+    source.require_likely_rows(path)
+    path.write_bytes(gzip.compress(b"cases\n" + b"1\n" * 50_000))
+    with pytest.raises(tv.TableError, match="far more"):
+        source.require_likely_rows(path)

@@ -44,7 +44,8 @@ MISSING = frozenset({"", "na", "nan", "n/a", "null", "none", "-", "."})
 
 HINTS = {
     "text": " A code for a missing count is declared with --missing, a separator of thousands with "
-    "--thousands; a row that is no row of the table is left out with --skip-footer or --comment.",
+    "--thousands; a row that is no row of the table is left out with --skip-footer or --comment. "
+    "A numeric column of PostgreSQL is cast in the query, as in sum(cases)::bigint.",
     "no value": " If it is public that this count is missing, --missing leaves such rows out.",
 }
 """What would work, by what a row holds."""

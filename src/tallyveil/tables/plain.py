@@ -2,11 +2,12 @@
 
 A file that is packed is unpacked in every pass, piece by piece.
 
-A file is plain if splitting it needs no reading of characters: no quotation mark, one kind of line
-end, as many delimiters in every row as in the header, and an encoding in which delimiters and line
-ends are bytes of their own. That is proved for the whole file before anything else is done with
-it. Every other file goes to the careful reader (`tallyveil.tables.delimited`), which has the same
-words for what is wrong.
+A file is plain if splitting it needs no reading of characters: no quotation mark but around whole
+names of the header, one kind of line end, as many delimiters in every row as in the header, and an
+encoding in which delimiters and line ends are bytes of their own. That is proved for the whole
+file before anything else is done with it. Every other file goes to the careful reader
+(`tallyveil.tables.delimited`), which has the same words for what is wrong, and writes names that
+need no quotation marks without them, too.
 """
 
 from __future__ import annotations
@@ -92,12 +93,18 @@ def _read_header(file: _PlainBytes, mark: str, encoding: str) -> PlainFile | Non
         header = first.decode(encoding).removesuffix(line_end)
     except (LookupError, UnicodeDecodeError):
         return None
-    names = tuple(header.split(mark, MANY_COLUMNS))
-    odd = mark in '"\r\n\0' or any(sign in header for sign in '"\r\0') or first.startswith(BOM)
-    if odd or len(set(names)) != len(names) or len(names) > MANY_COLUMNS or not header:
+    names = tuple(map(_unquote, header.split(mark, MANY_COLUMNS)))
+    odd = mark in '"\r\n\0' or first.startswith(BOM) or names == ("",)
+    odd = odd or any(sign in name for name in names for sign in '"\r\0')
+    if odd or len(set(names)) != len(names) or len(names) > MANY_COLUMNS:
         return None
     shape = Shape(len(first), file.find_end(), mark, line_end, encoding)
     return PlainFile(identity, shape, names, packing=file.packing, size=file.size)
+
+
+def _unquote(cell: str) -> str:
+    """Take one pair of quotation marks from around a cell."""
+    return cell[1:-1] if len(cell) > 1 and cell[0] == cell[-1] == '"' else cell
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from tallyveil.tables.text import (
     normalize_text,
     read_start,
 )
-from tallyveil.untrusted import read_file, remove_invisible
+from tallyveil.untrusted import SMALL, read_file, remove_invisible
 
 __all__ = [
     "read_published",
@@ -80,7 +80,8 @@ LONG_RELEASE = 2 << 20
 """Files of fewer bytes are read as a whole."""
 
 ROWS_READ, BYTES_READ = 2_500_000, 4
-"""Rows that a small file of somebody else may have, and the bytes each must take in a larger."""
+"""Rows that a small file of somebody else may have, and the bytes each must take in a larger; one
+that is not small has a row more for every byte beyond."""
 
 TEXT_ONLY = ("delimiter", "encoding", "comment", "skip_rows", "skip_footer")
 EXCEL_NOT = ("delimiter", "encoding")
@@ -216,7 +217,8 @@ def require_likely_rows(path: Path) -> None:
     ending, packing = split_packing(path)
     if not path.is_file() or (ending in TEXT_ENDINGS and not packing):
         return
-    most = max(ROWS_READ, path.stat().st_size // BYTES_READ)
+    size = path.stat().st_size
+    most = max(ROWS_READ, size // BYTES_READ) + max(0, size - SMALL)
     if packing:
         with open_unpacked(path, packing, Room(64 * most, most)) as stream:
             while stream.read(LONG_RELEASE):
