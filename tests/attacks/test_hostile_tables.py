@@ -161,6 +161,15 @@ def long_texts(path):
     pq.write_table(table, path, store_schema=False)  # as text, not as categories
 
 
+def long_label(path):
+    """A million short labels and one of 5 MB."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    place = [os.urandom(2_000_000).hex(), *map(str, range(1_000_000))]
+    pq.write_table(pa.table({"place": place, "cases": np.zeros(len(place), np.int64)}), path)
+
+
 def text(content):
     return lambda: content().encode()
 
@@ -179,6 +188,10 @@ TABLES = {
     "a cell that never ends.csv": text(lambda: fill("x,", 'a,b\n"')),
     "empty quotes.csv": text(lambda: fill('"",""\n', HEADER)),
     "sixteen bits.csv": lambda: (HEADER + "1,1\n" * (ROOM // 8)).encode("utf-16"),
+    "one long label.csv": text(lambda: fill("y,1\n", HEADER + "x" * 131_000 + ",1\n")),
+    "one long number.csv": text(lambda: fill("-1,1\n", HEADER + "-" + "1" * 131_000 + ",1\n")),
+    "one long count.csv": text(lambda: fill("x,1.0\n", HEADER + "x," + "0" * 131_000 + "\n")),
+    "one long label.parquet": long_label,
     "zeros.csv": lambda: bytes(ROOM),
     "some packed rows.csv.zst": pack_rows("zstd", 5_900_000),
     "packed rows.csv.zst": pack_rows("zstd", 8_000_000),
@@ -244,6 +257,7 @@ QUICK = (
     *("as many columns as there may be.csv", "one quoted cell.csv", "many packed rows.csv.zst"),
     *("packed rows and a quote.csv.zst", "a far corner.xlsx", "everything merged.xlsx"),
     *("one formula for all.xlsx", "many names.xlsx", "packed rows.zsav", "rows.feather"),
+    "one long number.csv",
 )  # the dearest of every kind, in every run
 OUT_OF_PROPORTION = (
     *("packed rows.csv.zst", "many packed rows.csv.zst", "very many packed rows.csv.gz"),

@@ -13,9 +13,11 @@ from tallyveil.tables.counts import read_counts
 from tallyveil.tables.delimited import DelimitedTable, read_delimited
 from tallyveil.tables.form import Form
 from tallyveil.tables.formulas import find_formulas
+from tallyveil.tables.hashes import hash_text
 from tallyveil.tables.plain import PlainFile
 from tallyveil.tables.source import read_table
 from tallyveil.tables.splice import format_numbers
+from tallyveil.tables.text_column import TextColumn
 
 ROWS = 3_000
 OPTIONS = {"count": "cases", "upper": 20, "epsilon": 1, "keep": "all"}
@@ -306,3 +308,14 @@ def test_a_header_alone_goes_to_the_careful_reader(tmp_path):
     assert isinstance(table, DelimitedTable)
     assert table.rows == 0
     assert len(table.codes("area").codes) == len(table.counts("cases")) == 0
+
+
+def test_long_pieces_among_short_ones_are_told_apart_byte_by_byte():
+    edge = [b"7" * size for size in (0, 1, 7, 8, 9, 63, 64, 65, 1023, 1024, 1025, 4000)]
+    pieces = [*edge, *(piece + b"x" for piece in edge), *(b"x" + piece for piece in edge), *edge]
+    column = TextColumn.of(pieces)
+    codes, rows = column.number()
+    assert [pieces[row] for row in rows[codes]] == pieces
+    assert rows.tolist() == [pieces.index(pieces[row]) for row in rows]
+    assert len(rows) == len(set(pieces)) == len(set(hash_text(column).tolist()))
+    assert column.is_digits.tolist() == [not piece or piece.isdigit() for piece in pieces]

@@ -5,6 +5,7 @@ Hashes only say where to look. What must not be wrong is compared label by label
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ Hashes = NDArray[np.uint64]
 
 _key = [np.uint64(hash("labels") & (2**64 - 1) | 1)]
 """New for every run, as hashes of text are, so that nobody can prepare labels that collide."""
+
+LONG = 128 * WORD
+"""Longer pieces are hashed one by one: a single one must not cost all others its length."""
 
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 EMPTY = np.uint64(0x9E3779B97F4A7C15)
@@ -44,17 +48,25 @@ def hash_numbers(values: NDArray[Any]) -> Hashes:
 
 
 def hash_text(column: TextColumn) -> Hashes:
-    """Hash text, eight bytes at a time.
+    """Hash text, eight bytes at a time; what is very long, piece by piece.
 
     >>> found = hash_text(TextColumn.of([b"ab", b"ab", b"ba"]))
     >>> bool(found[0] == found[1]), bool(found[0] == found[2])
     (True, False)
     """
     found = mix_hashes(column.load() + column.lengths.astype(np.uint64) * SECOND)
-    for offset in range(WORD, column.longest, WORD):
-        rows = np.flatnonzero(column.lengths > offset)
+    rows = np.arange(len(column))
+    for offset in range(WORD, min(column.longest, LONG), WORD):
+        rows = rows[column.lengths[rows] > offset]
         found[rows] = mix_hashes(found[rows] * SECOND + column.take(rows).load(offset))
+    for row in np.flatnonzero(column.lengths > LONG).tolist():
+        found[row] = _hash_long(column.piece(row))
     return found
+
+
+def _hash_long(piece: bytes) -> np.uint64:
+    made = hashlib.blake2b(piece, digest_size=WORD, key=_key[0].tobytes())
+    return np.uint64(int.from_bytes(made.digest(), "little"))
 
 
 def join_hashes(first: Hashes, second: Hashes) -> Hashes:

@@ -18,6 +18,9 @@ Words = NDArray[np.uint64]
 """Eight bytes each, the first one lowest, 0 beyond the end of the text."""
 
 WORD = 8
+LONG = 8 * WORD
+"""Longer pieces are looked at one by one: a single one must not cost all others its length."""
+
 MASKS = np.array([(1 << 8 * size) - 1 for size in range(WORD)] + [2**64 - 1], dtype=np.uint64)
 BYTES, THREE = np.uint64(7), np.uint64(3)
 ONES = np.uint64(0x0101010101010101)
@@ -99,11 +102,18 @@ class TextColumn:
     def is_digits(self) -> Mask:
         """Whether every byte of each piece is a digit, as it is of an empty one."""
         found = np.ones(len(self), dtype=bool)
-        for offset in range(0, self.longest, WORD):
+        for offset in range(0, min(self.longest, LONG), WORD):
             missing = ~MASKS[np.clip(self.lengths - offset, 0, WORD)]
             word = self.load(offset) | (ZEROS & missing)
             found &= ((word & HIGH) == ZEROS) & (((word + SIXES) & HIGH) == ZEROS)
+        for row in np.flatnonzero(found & (self.lengths > LONG)).tolist():
+            found[row] = self.piece(row).isdigit()
         return found
+
+    def piece(self, row: int) -> bytes:
+        """Give the bytes of one row."""
+        start = int(self.starts[row])
+        return self.buffer[start : start + int(self.lengths[row])].tobytes()
 
     def to_numbers(self) -> Integers:
         """Read pieces of one to eight digits as numbers."""
@@ -129,6 +139,23 @@ class TextColumn:
 
         Exact: pieces are compared byte for byte. No piece may hold a zero byte.
         """
+        long = np.flatnonzero(self.lengths > LONG)
+        if not len(long):
+            return self._number_short()
+        short = np.flatnonzero(self.lengths <= LONG)
+        codes = np.empty(len(self), np.int64)
+        codes[short], rows = self.take(short)._number_short()
+        code_of: dict[bytes, int] = {}
+        first = []
+        for row in long.tolist():
+            code = code_of.setdefault(self.piece(row), len(code_of))
+            codes[row] = len(rows) + code
+            if code == len(first):
+                first.append(row)
+        return codes, np.concatenate([short[rows], np.array(first, np.int64)])
+
+    def _number_short(self) -> tuple[Integers, Integers]:
+        """Number pieces of few bytes, as words."""
         width = max(-(-self.longest // WORD), 1)
         table = np.empty((len(self), width), np.uint64)
         for at in range(width):
