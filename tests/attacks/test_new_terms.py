@@ -74,7 +74,7 @@ def test_a_hierarchy_cannot_rest_on_what_was_drawn_nor_call_rows_exact(tmp_path)
             forged["hierarchy"]["levels"][1]["name"] = "cases"
         else:
             forged["hierarchy"]["levels"].pop()
-            words = "the exact sums by total, which the publisher declared public"
+            words = "the exact total, which the publisher declared public"
             forged["hierarchy"]["outside_the_promise"] = words
         with pytest.raises(tv.PackageError, match=r"sorts rows|rows themselves"):
             Receipt.from_dict(forged)

@@ -17,7 +17,9 @@ from tallyveil.check.package import check_package
 from tallyveil.errors import ArgumentError, TableError, UsageError
 from tallyveil.plans.sums import SumDraws, Sums, make_sums
 from tallyveil.proof.rounding import TOTAL
+from tallyveil.publish.preview import preview_table
 from tallyveil.request.hierarchy import HierarchyRequest
+from tallyveil.request.options import ReleaseOptions
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tallyveil.sums.tree import Tree
 
@@ -68,13 +70,17 @@ def test_exact_totals_are_published_and_marked_as_outside_the_promise(tmp_path: 
     release = tv.privatize(table, **OPTIONS, drop="age", invariant="state", out=tmp_path / "r")
     truth = table.groupby("state", sort=False)["cases"].sum().tolist()
     assert [int(row["cases"]) for row in read_sums(tmp_path / "r", 1)] == truth
-    words = "outside the promise: the exact sums by total, state"
+    words = "the exact total and the exact sums by state"
     findings = {found.name: found for found in check_package(tmp_path / "r")}
     assert findings["sums"].ok
-    assert words in findings["sums"].detail
+    assert f"outside the promise: {words}" in findings["sums"].detail
     assert "Outside the promise" in (tmp_path / "r" / "METHODOLOGY.html").read_text("utf-8")
     unprotected = release.receipt.to_dict()["dp_flavor"]["unprotected_quantities"]
-    assert "the exact sums by total, state" in unprotected
+    assert words in unprotected
+    assert f"Outside this promise: {words}" in release.receipt.promise
+    table.to_csv(tmp_path / "t.csv", index=False)
+    asked = ReleaseOptions(**OPTIONS, drop="age", invariant="state")
+    assert preview_table(tmp_path / "t.csv", asked).promise == release.receipt.promise
 
 
 def test_several_columns_microdata_and_sorted_rows_add_up_too(tmp_path: Path) -> None:

@@ -122,8 +122,9 @@ class SumsRecord:
         """Which sums the promise does not cover, in words; empty if it covers all."""
         if not self.request.exact:
             return ""
-        named = ", ".join(self.names[: self.request.exact_level + 1])
-        words = f"the exact sums by {named}, which the publisher declared public"
+        below = " and ".join(self.names[1 : self.request.exact_level + 1])
+        sums = f" and the exact sums by {below}" if below else ""
+        words = f"the exact total{sums}, which the publisher declared public"
         if not self.alone:
             return words
         return f"{words}, and with them {describe_alone(self.alone)}"

@@ -97,7 +97,11 @@ class Preview:
     @property
     def promise(self) -> str:
         """What is promised, in words."""
-        return promise(self.epsilon, self.request.unit, delta=self.delta)
+        words = promise(self.epsilon, self.request.unit, delta=self.delta)
+        asked, grouping = self.request.hierarchy, self.request.grouping
+        if asked is None or grouping is None or not asked.exact:
+            return words
+        return f"{words} Outside this promise: {SumsRecord.of(asked, grouping).outside}."
 
 
 def preview_release(options: ReleaseOptions, rows: int | None = None) -> Preview:
