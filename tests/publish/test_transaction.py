@@ -279,3 +279,32 @@ def test_the_promise_says_what_its_epsilon_is_worth(epsilon, words):
     rel = tv.privatize(COUNTS, upper=9, epsilon=epsilon)
     assert words in rel.receipt.promise
     assert ("nearly as well" in rel.receipt.promise) == (words == "nearly as well")
+
+
+@pytest.mark.parametrize("what", ["interval", "nothing", "far day"])
+def test_a_type_that_parquet_has_not_is_refused_before_the_debit(book, tmp_path, what):
+    pa = pytest.importorskip("pyarrow")
+    number = np.arange(300)
+    odd = {
+        "interval": pa.array([pa.MonthDayNano([1, 2, 3])] * 300),
+        "nothing": pa.array([b""] * 300, pa.binary(0)),
+        "far day": pa.array(np.full(300, 2**31 - 1, np.int32)).view(pa.date32()),
+    }[what]
+    table = pa.table({"number": number, "odd": odd, "cases": number % 10})
+    require_refused(table, book, tmp_path)
+
+
+def test_a_long_answer_of_such_a_type_is_refused_before_the_debit(book, tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(tmp_path / "long.db") as database:
+        made = "SELECT i AS number, to_days(i::int) AS odd, i % 10 AS cases FROM range(70000) r(i)"
+        database.execute(f"CREATE TABLE long AS {made}")
+    require_refused(f"duckdb:{tmp_path / 'long.db'}", book, tmp_path, query="FROM long")
+
+
+def require_refused(table, book, tmp_path, **options):
+    asked = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1, **options}
+    with pytest.raises(tv.TableError, match="'odd'") as refused:
+        tv.privatize(table, **asked, out=tmp_path / "out", ledger=book, dataset="cases")
+    assert "2147483647" not in str(refused.value)
+    assert book.account("cases").remaining_epsilon == 2

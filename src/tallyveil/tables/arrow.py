@@ -22,7 +22,7 @@ from tallyveil.tables.arrow_values import (
     read_text,
     view_numbers,
 )
-from tallyveil.tables.arrow_write import bound_file, write_pieces
+from tallyveil.tables.arrow_write import bound_file, require_writable, write_pieces
 from tallyveil.tables.bare import require_bare_parquet, require_bare_schema
 from tallyveil.tables.base import CountArray, Order, Table
 from tallyveil.tables.codes import (
@@ -239,7 +239,7 @@ class ArrowTable(Table):
                 whole = np.array([-1])
             if (whole >= 0).all():
                 return convert_numbers(whole, name)
-        return convert_objects(column.to_pylist(), name)
+        return convert_objects(_list_values(column, name), name)
 
     def codes(self, name: str) -> Codes:
         """Encode the labels of a column."""
@@ -257,13 +257,13 @@ class ArrowTable(Table):
             if pa.types.is_dictionary(kind):  # else the chunks share one already
                 encoded = encoded.unify_dictionaries()
         except pa.ArrowException:  # a type that Arrow cannot encode, or null in a dictionary
-            return encode_objects(column.to_pylist(), find_nulls(column))
+            return encode_objects(_list_values(column, name), find_nulls(column))
         codes, values = _join_chunks(encoded)
         if is_text:
             return Codes(codes, values)
         if pa.types.is_integer(kind) and not has_null:
             return Codes(codes, view_numbers(values))
-        return _encode_used(codes, values.to_pylist())
+        return _encode_used(codes, _list_values(values, name))
 
     def type_of(self, name: str) -> str:
         """Give the Frictionless type of a column."""
@@ -356,6 +356,7 @@ class ArrowTable(Table):
         """Bound the size of the file by that of the columns in memory."""
         import pyarrow as pa
 
+        require_writable(self.extension, self.table.schema)
         size = 0
         for column in self.table.columns:
             coded = pa.types.is_dictionary(column.type)
@@ -368,6 +369,15 @@ def damaged(kind: str) -> TableError:
     return TableError(
         f"The file cannot be read as {kind.capitalize()}: it is damaged or cut short."
     )
+
+
+def _list_values(column: Any, name: str) -> list[Any]:
+    """The values of a column, without a word about those that Python cannot hold."""
+    try:
+        found: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):
+        raise TableError(f"Column {name!r} holds a value out of all bounds.") from None
+    return found
 
 
 def _join_chunks(encoded: Any) -> tuple[CodeArray, Any]:

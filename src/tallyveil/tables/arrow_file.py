@@ -25,7 +25,7 @@ from tallyveil.tables.arrow import (
 )
 from tallyveil.tables.arrow_sizes import measure_arrow
 from tallyveil.tables.arrow_values import import_pyarrow, make_empty, measure_width
-from tallyveil.tables.arrow_write import bound_file, choose_rows, write_pieces
+from tallyveil.tables.arrow_write import bound_file, choose_rows, require_writable, write_pieces
 from tallyveil.tables.bare import require_bare_parquet
 from tallyveil.tables.base import BATCH_ROWS, CountArray, Table
 from tallyveil.tables.codes import Codes
@@ -315,6 +315,7 @@ class ArrowFile(FileTable):
     def bound_released(self, counts: Mapping[str, CountArray], keep: Sequence[str]) -> int:
         """Bound the size of the published file by that of its columns in memory."""
         widths = {name: self._width(name) for name in keep if name not in counts}
+        require_writable(self.extension, map(self.schema.field, widths))
         unread = [name for name, bits in widths.items() if bits is None and name not in self.sizes]
         for _ in self.select(unread).batches() if unread else ():
             pass  # which measures them

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import IO, Any
 
+from tallyveil.errors import TableError
 from tallyveil.tables.arrow_rebuild import rebuild_table
 from tallyveil.tables.arrow_values import make_empty
 
-__all__ = ["bound_file", "choose_rows", "write_pieces"]
+__all__ = ["bound_file", "choose_rows", "require_writable", "write_pieces"]
 
 GROUP_ROWS, FEW_COLUMNS = 1 << 20, 8
 """Rows of a group of a Parquet file, of so many columns; fewer for more columns."""
@@ -44,6 +46,20 @@ def write_pieces(file: IO[bytes], extension: str, schema: Any, pieces: Iterable[
         for table in _regroup(pieces, schema, IPC_ROWS):
             # its buffers are written as they are, with what nulls hide and what follows a slice
             writer.write_table(rebuild_table(table, None), IPC_ROWS)
+
+
+def require_writable(extension: str, fields: Iterable[Any]) -> None:
+    """Refuse a column of a type that the published file cannot hold, before anything is spent."""
+    import pyarrow as pa
+
+    for field in fields:
+        try:
+            write_pieces(io.BytesIO(), extension, pa.schema([field]), [])
+        except (pa.ArrowException, OSError):
+            raise TableError(
+                f"Column {field.name!r} has the type {field.type}, which {extension.capitalize()} "
+                "files do not have. Convert it first, to text for instance."
+            ) from None
 
 
 def _choose_coded(table: Any) -> bool | list[str]:
