@@ -116,9 +116,9 @@ def _check_receipt(root: Path, receipt: Receipt) -> str:
     own = [stage for column in data["columns"] for stage in column["stages"]]
     total = Fraction(data["epsilon_exact"])
     require(data["stages"] == own and total == receipt.epsilon, "the stages do not add up")
-    told = (data["promise"], data["delta"], data["multiplier"], receipt.delta)
-    own_words = (receipt.promise, 0, receipt.multiplier, 0)
-    require(told == own_words, "the promise is not that of epsilon")
+    told = data["promise"], data["multiplier"]
+    require(told == (receipt.promise, receipt.multiplier), "the promise is not that of epsilon")
+    require(data["delta"] == receipt.delta == 0, "the promise is not that of epsilon alone")
     summary = data["privacy_loss"]["privacy_parameters"], data["dp_flavor"]["name"]
     pure = {"epsilon": float(total), "delta": 0}, "Pure DP"
     require(summary == pure, "the privacy parameters are not those of the stages")

@@ -18,6 +18,7 @@ from tallyveil.tables.arrow_values import (
     find_nulls,
     hash_column,
     import_pyarrow,
+    join_chunks,
     make_counts,
     read_text,
     view_numbers,
@@ -258,7 +259,7 @@ class ArrowTable(Table):
                 encoded = encoded.unify_dictionaries()
         except pa.ArrowException:  # a type that Arrow cannot encode, or null in a dictionary
             return encode_objects(_list_values(column, name), find_nulls(column))
-        codes, values = _join_chunks(encoded)
+        codes, values = join_chunks(encoded)
         if is_text:
             return Codes(codes, values)
         if pa.types.is_integer(kind) and not has_null:
@@ -378,19 +379,6 @@ def _list_values(column: Any, name: str) -> list[Any]:
     except (OverflowError, ValueError):
         raise TableError(f"Column {name!r} holds a value out of all bounds.") from None
     return found
-
-
-def _join_chunks(encoded: Any) -> tuple[CodeArray, Any]:
-    """Join chunks that share a dictionary: the code of each row (-1 for null), the dictionary."""
-    import pyarrow as pa
-
-    if not encoded.num_chunks:
-        return np.zeros(0, dtype=np.int64), pa.array([], encoded.type.value_type)
-    pieces = [
-        piece.cast(pa.int64()).fill_null(-1) if piece.null_count else piece
-        for piece in (chunk.indices for chunk in encoded.chunks)
-    ]
-    return np.concatenate(list(map(view_numbers, pieces))), encoded.chunk(0).dictionary
 
 
 def _encode_used(codes: CodeArray, values: list[Any]) -> Codes:

@@ -20,6 +20,7 @@ __all__ = [
     "find_nulls",
     "hash_column",
     "import_pyarrow",
+    "join_chunks",
     "make_counts",
     "make_empty",
     "measure_width",
@@ -140,3 +141,16 @@ def read_text(chunk: Any) -> TextColumn:
     buffer = np.frombuffer(text, np.uint8, last - first, first) if last > first else NOTHING
     starts = (ends[:-1] - first).astype(np.int64)
     return TextColumn(buffer, starts, np.diff(ends).astype(np.int64))
+
+
+def join_chunks(encoded: Any) -> tuple[NDArray[Any], Any]:
+    """Join chunks that share a dictionary: the code of each row (-1 for null), the dictionary."""
+    import pyarrow as pa
+
+    if not encoded.num_chunks:
+        return np.zeros(0, dtype=np.int64), pa.array([], encoded.type.value_type)
+    pieces = [
+        piece.cast(pa.int64()).fill_null(-1) if piece.null_count else piece
+        for piece in (chunk.indices for chunk in encoded.chunks)
+    ]
+    return np.concatenate(list(map(view_numbers, pieces))), encoded.chunk(0).dictionary

@@ -146,7 +146,7 @@ class TextColumn:
         codes = np.empty(len(self), np.int64)
         codes[short], rows = self.take(short)._number_short()
         code_of: dict[bytes, int] = {}
-        first = []
+        first: list[int] = []
         for row in long.tolist():
             code = code_of.setdefault(self.piece(row), len(code_of))
             codes[row] = len(rows) + code
