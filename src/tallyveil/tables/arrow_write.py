@@ -50,6 +50,8 @@ def write_pieces(file: IO[bytes], extension: str, schema: Any, pieces: Iterable[
 
 def require_writable(extension: str, fields: Iterable[Any]) -> None:
     """Refuse a column of a type that the published file cannot hold, before anything is spent."""
+    if extension != "parquet":
+        return  # Feather files hold whatever Arrow does
     import pyarrow as pa
 
     for field in fields:
@@ -57,8 +59,8 @@ def require_writable(extension: str, fields: Iterable[Any]) -> None:
             write_pieces(io.BytesIO(), extension, pa.schema([field]), [])
         except (pa.ArrowException, OSError):
             raise TableError(
-                f"Column {field.name!r} has the type {field.type}, which {extension.capitalize()} "
-                "files do not have. Convert it first, to text for instance."
+                f"Column {field.name!r} has the type {field.type}, which Parquet files "
+                "do not have. Convert it first, to text for instance."
             ) from None
 
 
