@@ -121,8 +121,7 @@ class ZerosRecord:
     @classmethod
     def of(cls, rules: Sequence[ZeroRule], free: Mask) -> ZerosRecord:
         """The record of these rules."""
-        texts = tuple(" and ".join(_write(condition) for condition in rule) for rule in rules)
-        return cls(texts, int((~free).sum()))
+        return cls(tuple(map(_write, rules)), int((~free).sum()))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -141,7 +140,8 @@ class ZerosRecord:
     def from_dict(cls, data: Any) -> ZerosRecord:
         """The record that `to_dict` wrote."""
         made = cls(tuple(str(rule) for rule in data["rules"]), int(data["rows"]))
-        if made.to_dict() != dict(data) or not made.rules:
+        one_form = all(_write(parse_conditions([text])) == text for text in made.rules)
+        if made.to_dict() != dict(data) or not made.rules or not one_form:
             raise PackageError("The receipt's structural zeros contradict themselves.")
         return made
 
@@ -152,7 +152,11 @@ def find_grouping(request: HierarchyRequest, table: Table, zeros: ZerosRecord | 
     return Grouping.of(find_groups(request, table), free)
 
 
-def _write(condition: Condition) -> str:
-    """A condition in the words that it can be read from again."""
+def _write(rule: ZeroRule) -> str:
+    """A rule in the words that it can be read from again."""
+    return " and ".join(map(_write_condition, rule))
+
+
+def _write_condition(condition: Condition) -> str:
     quote = '"' if "'" in condition.value else "'"
     return f"{condition.column} {condition.sign} {quote}{condition.value}{quote}"
