@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
+from tallyveil.request.ranges import WIDE
 
 
 def load(name):
@@ -42,7 +43,11 @@ FREE = {  # names, times and remarks: whose they are, not what they promise
     "table.row_order",
     "table.encoding",
     "table.where",
+    "about.title",
     "a higher cost",  # a promise that is weaker than it could be
+    "a table of counts",  # where events were counted; the promise is about one of them
+    "no other cell",  # its label is one of the listed categories then
+    "a bound that no count reaches",
 }
 
 
@@ -152,7 +157,13 @@ def forge_everything(honest, place, most, share=None):
 
 
 def name_survivor(path, forged, document):
-    """The place; of columns that are no longer called disjoint, whether they cost more then."""
+    """The place, or what was said instead where that is as true."""
+    if path == ("table", "counted_by") and not forged["table"]["counted_by"]:
+        return "a table of counts"
+    if path == ("table", "other") and not forged["table"]["other"]:
+        return "no other cell"
+    if general(path) == "columns.*.upper" and document["columns"][0]["upper"] > WIDE:
+        return "a bound that no count reaches"
     costs = [Fraction(one["epsilon_exact"]) for one in (forged, document)]
     dearer = path == ("disjoint",) and costs[0] > costs[1]
     return "a higher cost" if dearer else general(path)

@@ -425,10 +425,11 @@ def test_a_released_workbook_holds_values_and_says_nothing_of_itself(tmp_path):
             read_released_excel(buffer.getvalue(), 40)
     parts = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(made)) as old, zipfile.ZipFile(parts, "w") as new:
-        for name in old.namelist():
-            text = old.read(name)
+        for part in old.infolist():
+            text = old.read(part)
             cell = b"<f>1+1</f><v>2</v>"
-            new.writestr(name, text.replace(b"<v>3</v>", cell) if "sheet1" in name else text)
+            changed = text.replace(b"<v>3</v>", cell) if "sheet1" in part.filename else text
+            new.writestr(zipfile.ZipInfo(part.filename, part.date_time), changed)
     with pytest.raises(TableError, match="holds a formula"):
         read_released_excel(parts.getvalue(), 40)
 

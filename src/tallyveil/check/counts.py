@@ -62,6 +62,9 @@ def check_counts(table: Table, receipt: Receipt) -> str:
     for name, _ in facts.bins:
         fits = set(table.codes(name).labels) <= set(facts.list_ranges(name))
         require(fits, f"{name} has labels that are no ranges of the receipt")
+    if facts.other and not facts.parts:
+        there = any(facts.other in table.codes(name).labels for name in rest)
+        require(there, "no row has the label of the cell for other categories")
     _check_order(table, receipt)
     runs = "; a spreadsheet would run cells of this file as formulas"
     warning = runs if find_formulas(table, rest) else ""

@@ -237,7 +237,9 @@ def _read_data(root: Path, receipt: Receipt, large: bool) -> Table:
         *(() if receipt.strata is None else receipt.strata.columns),
         *(() if receipt.zeros is None else receipt.zeros.columns),
         *(name for name, _ in facts.bins),
+        *(facts.published_unchanged if facts.other and not facts.parts else ()),
     )
+    labels = tuple(dict.fromkeys(labels))
     form = root / plain_name(facts.file), facts.delimiter, facts.encoding
     return read_released(*form, rows=facts.rows, counts=counts, labels=labels, large=large)
 
