@@ -2,6 +2,7 @@
 
 import json
 from fractions import Fraction
+from time import process_time
 
 import numpy as np
 import pytest
@@ -73,3 +74,26 @@ def test_a_folder_that_drops_the_statement_is_refused(tmp_path):
 def test_what_does_not_go_with_it_is_refused(options, tmp_path):
     with pytest.raises(UsageError):
         publish(tmp_path, **options)
+
+
+@pytest.mark.parametrize(
+    ("often", "epsilon", "method"),
+    [
+        (10**6, "1/100000", "staircase"),
+        (10**5, "1/10000", "staircase"),
+        (3, "300", "geometric"),
+        (1000, "1", "geometric"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Epsilon")
+def test_many_contributions_to_one_row_take_no_time_and_are_not_refused(
+    often, epsilon, method, tmp_path
+):
+    """No count moves by more than its range, and beyond epsilon 700 the noise is geometric."""
+    asked = {"upper": 9, "epsilon": epsilon, "contributions": often, "one_row": True}
+    start = process_time()
+    made = tv.privatize([1, 2, 3] * 9, method="geometric", out=tmp_path / "r", **asked)
+    assert process_time() - start < 5
+    assert made.receipt.columns[0].method == method
+    assert made.receipt.epsilon == often * Fraction(epsilon)
+    assert [found.detail for found in tv.check_package(tmp_path / "r") if not found.ok] == []

@@ -65,7 +65,7 @@ def whole_staircase(upper: int, moves: int, epsilon: Epsilon) -> Mechanism:
     """
     exact = exact_epsilon(epsilon)
     query = count_moved_by(upper, moves)
-    noise = _choose_noise(moves, float(exact), upper)
+    noise = _choose_noise(min(moves, upper), float(exact), upper)  # no count moves farther
     every = np.arange(upper + 1)
     matrix = noise[np.abs(every[:, None] - every)]
     beyond = np.cumsum(noise[::-1])[::-1][: upper + 1]  # smallest first, so that no digit is lost

@@ -23,6 +23,7 @@ from tallyveil.certified.certify import certify, certify_geometric, certify_nois
 from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric, CertifiedNoise
 from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.exact import LARGEST_EPSILON
 from tallyveil.loss import loss_name
 from tallyveil.plans.accuracy import FARTHEST_NOISE, REACH
 from tallyveil.plans.choice import choose_method
@@ -278,7 +279,7 @@ def _prefers_staircase(request: Request, upper: int, epsilon: Fraction) -> bool:
     """Whether noise for all moves of a unit together errs less, and can be certified."""
     if not request.unit.one_row or upper > WIDEST_STAIRCASE:
         return False
-    return epsilon * request.multiplier >= STAIRCASE_FROM
+    return STAIRCASE_FROM <= epsilon * request.multiplier <= LARGEST_EPSILON
 
 
 def _plan_staircase(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:
