@@ -15,7 +15,7 @@ import pytest
 
 import benchmarks
 from benchmarks import __main__ as suite
-from benchmarks import measure, page, peers
+from benchmarks import measure, page, peers, throughput
 
 FOLDER = Path(benchmarks.__file__).parent
 
@@ -209,3 +209,11 @@ def test_a_peer_answers_in_numbers_or_not_at_all():
     here = peers.Peer("python", Path(sys.executable), "this one")
     assert here.run("import sys; print('noise'); print(1.5, sys.argv[1])", "inf") == [1.5, math.inf]
     assert here.run("raise SystemExit(1)") is None
+
+
+@pytest.mark.parametrize("kind", [*throughput.BESIDE, *throughput.BESIDE.values()])
+def test_the_scripts_of_throughput_run(kind, tmp_path):
+    """They are text to every other check, and use the program's own functions."""
+    found = throughput.measured(kind, 300, tmp_path)
+    assert found["rows"] == 300
+    assert min(found["seconds"], found["processor"], found["peak_bytes"]) > 0
