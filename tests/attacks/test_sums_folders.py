@@ -1,7 +1,7 @@
 """Folders of hierarchies, margins, strata and zeros: what a forger changes is found.
 
-Estimates before rounding rest on draws that are not published: a forger who changes a margin's
-estimate together with its interval is not found. That is the only place.
+Estimates before rounding rest on draws that are not published: a forger who changes one together
+with its interval, by less than rounding does, is not found.
 """
 
 import csv
@@ -152,6 +152,90 @@ def test_no_cell_of_the_data_or_of_a_file_of_sums_can_be_changed(folders, tmp_pa
         assert not passes(forged), path.name
         path.write_bytes(honest)
     assert passes(forged)
+
+
+def edit(path, change):
+    """A file of rows, changed by `change`, which is given its header and rows of cells."""
+    header, *rows = csv.reader(io.StringIO(path.read_text(encoding="utf-8")))
+    change(header, rows)
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    path.write_text(text.getvalue(), encoding="utf-8")
+
+
+def move(label, by):
+    """Move the estimate of a group; its interval follows when the file is made again."""
+
+    def change(header, rows):
+        at = header.index("cases_estimate")
+        for row in rows:
+            if label in row[: header.index("cases")]:
+                row[at] = f"{float(row[at]) + by:.3f}"
+
+    return change
+
+
+SHIFTS = {  # by kind: the labels that are moved in each file, up and down
+    "hierarchy": {1: "ns", 2: ("n0", "s0")},
+    "bounds": {2: ("n0", "n1")},
+    "exact": {2: ("s0", "s1")},
+    "margins": {0: ("n0", "n1")},
+}
+
+
+@pytest.mark.parametrize("name", SHIFTS)
+@pytest.mark.parametrize("by", [4, 500])
+def test_no_estimate_can_be_moved_to_another_group(folders, tmp_path, name, by):
+    forged = shutil.copytree(folders / name, tmp_path / "forged")
+    document = json.loads((forged / "receipt.json").read_text(encoding="utf-8"))
+    for level, (up, down) in SHIFTS[name].items():
+        edit(forged / f"sums-{level}.csv", move(up, by))
+        edit(forged / f"sums-{level}.csv", move(down, -by))
+    rebuild(forged, document)
+    assert not passes(forged)
+
+
+def test_no_estimate_of_a_margin_can_be_moved_alone(folders, tmp_path):
+    forged = shutil.copytree(folders / "margins", tmp_path / "forged")
+    document = json.loads((forged / "receipt.json").read_text(encoding="utf-8"))
+    edit(forged / "sums-1.csv", move("f", 30))
+    rebuild(forged, document)
+    assert not passes(forged)
+
+
+@pytest.mark.parametrize("name", ["hierarchy", "margins"])
+@pytest.mark.parametrize("form", ["{}0", " {}", "+{}", "0{}"])
+def test_estimates_stand_in_one_form(folders, tmp_path, name, form):
+    forged = shutil.copytree(folders / name, tmp_path / "forged")
+    document = json.loads((forged / "receipt.json").read_text(encoding="utf-8"))
+
+    def change(header, rows):
+        at = header.index("cases_estimate")
+        rows[0][at] = form.format(rows[0][at])
+
+    edit(forged / "sums-0.csv", change)
+    rebuild(forged, document)
+    assert not passes(forged)
+
+
+@pytest.mark.parametrize("asked", ["hierarchy", "margins", "strata"])
+def test_draws_that_no_noise_gives_are_found(folders, tmp_path, asked):
+    columns = ["region", "ward", "sex", "part", "cases"]
+    frame = pd.read_csv(folders / asked / "data.csv")[columns].assign(cases=0)
+    options = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1, "unbiased": True}
+    forged = tmp_path / "forged"
+    tv.privatize(frame, **options, **KINDS[asked], out=forged)
+    assert passes(forged)
+    document = json.loads((forged / "receipt.json").read_text(encoding="utf-8"))
+
+    def change(header, rows):
+        at = header.index("cases_unbiased")
+        lowest = min(rows, key=lambda row: int(row[at]))
+        lowest[at] = "-5000"
+
+    edit(forged / "data.csv", change)
+    rebuild(forged, document)
+    assert not passes(forged)
 
 
 @pytest.mark.parametrize("name", list(KINDS))

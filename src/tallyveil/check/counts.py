@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tallyveil.arrays import Integers, Mask
+from tallyveil.check.estimates import FARTHEST
 from tallyveil.documents.receipt import Receipt
 from tallyveil.documents.records import ColumnRecord
 from tallyveil.plans.tallies import Histogram
@@ -50,6 +51,10 @@ def check_counts(table: Table, receipt: Receipt) -> str:
             draws, fixed = _part(read_signed(table, column.drawn_column), free)
             same = column.is_made_from(draws, counts.astype(np.int64)) and not fixed.any()
             require(same, f"{column.drawn_column} does not hold the draws behind {column.name}")
+            far = FARTHEST * (1 + column.drawn_variance**0.5)
+            most = np.inf if column.signed else column.upper
+            inside = -far <= draws.min() and draws.max() <= most + far
+            require(inside, f"{column.drawn_column} has a draw that no noise gives")
         if column.guesses is not None:
             best, fixed = _part(read_signed(table, column.columns[-1]), free)
             inside = 0 <= best.min() <= best.max() <= column.upper and not fixed.any()

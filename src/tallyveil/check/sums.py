@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
-from tallyveil.arrays import Integers
+from tallyveil.arrays import Floats, Integers
+from tallyveil.check.estimates import ROUND_OFF, require_rounded
 from tallyveil.documents.receipt import Receipt
+from tallyveil.documents.records import ColumnRecord
 from tallyveil.plans.sum_files import (
     LevelAccuracy,
     SumsRecord,
     describe_levels,
     format_numbers,
+    read_estimates,
     read_stated,
     write_level,
 )
@@ -33,9 +37,6 @@ _Built: TypeAlias = tuple[Integers, list[str], LevelAccuracy, Integers | None]
 
 EMPTY = "a group of structural zeros is stated to have an estimate"
 
-ROUND_OFF = 0.0006
-"""How far a printed estimate may be from the sum of printed ones, for each that is added."""
-
 
 def check_sums(root: Path, table: Table, receipt: Receipt) -> str:
     """Every level's file, built again from the released counts and the estimates it states."""
@@ -49,28 +50,32 @@ def check_sums(root: Path, table: Table, receipt: Receipt) -> str:
     contents = [read_file(root / file) for file in record.files]
     built: list[dict[str, _Built]] = [{} for _ in contents]
     for column in receipt.columns:
-        sums = tree.sum_up(table.counts(column.name))
-        held = not record.request.bounds or bool(
-            (sums[-1] <= table.counts(record.request.bounds)).all()
-        )
-        require(held, f"a count of {column.name} lies above its bound")
-        accuracy = describe_levels(record.request, grouping, column.epsilon, column.upper)
-        stated = [read_stated(content, column.name) for content in contents]
-        if isinstance(tree, Tree):
+        counts = table.counts(column.name)
+        bounds = np.full(len(counts), column.upper)
+        if record.request.bounds:
+            bounds = np.minimum(table.counts(record.request.bounds), bounds)
+        require(bool((counts <= bounds).all()), f"a count of {column.name} lies above its bound")
+        sums = tree.sum_up(counts)
+        sizes = enumerate(contents)
+        stated = [read_estimates(one, column.name, record.sizes[at]) for at, one in sizes]
+        missed: list[Integers] = []
+        if isinstance(tree, Margins):
+            missed = [_read_missed(content, column.name) for content in contents]
+            _require_met(grouping, column, sums, missed)
+        else:
             _require_additive(tree, stated)
         for level, estimates in enumerate(stated):
             require(_fits_zeros(grouping, level, estimates), EMPTY)
             if level <= record.request.exact_level:
-                exact = format_numbers(sums[level].astype(float)) == estimates
+                exact = bool((sums[level] == estimates).all())
                 require(exact, f"an exact sum of {column.name} is not the one of the data")
-            missed = None
-            if isinstance(tree, Margins):
-                missed = _read_missed(contents[level], column.name)
-                crossed = isinstance(grouping.part, Margins) and grouping.part.crosses()
-                free = not crossed or bool((sums[-1] == column.upper).any())
-                held = level >= EXACT_MARGINS or free or not missed.any()
-                require(held, f"a margin of {column.name} is missed that can be met")
-            built[level][column.name] = (sums[level], estimates, accuracy, missed)
+        fitted = [one - gap for one, gap in zip(sums, missed, strict=False)] or sums[:-1]
+        asked = record.request, grouping, column
+        require_rounded(*asked, stated=stated, fitted=fitted, bounds=bounds)
+        accuracy = describe_levels(record.request, grouping, column.epsilon, column.upper)
+        for level, estimates in enumerate(stated):
+            gap = missed[level] if missed else None
+            built[level][column.name] = (sums[level], format_numbers(estimates), accuracy, gap)
     for level, content in enumerate(contents):
         expected = write_level(level, record, tree, table, built[level])
         require(content == expected, f"{record.files[level]} does not add up to the data")
@@ -81,10 +86,10 @@ def check_sums(root: Path, table: Table, receipt: Receipt) -> str:
     return f"{len(contents)} levels add up exactly{words}"
 
 
-def _fits_zeros(grouping: Grouping, level: int, estimates: list[str]) -> bool:
+def _fits_zeros(grouping: Grouping, level: int, estimates: Floats) -> bool:
     """Whether groups of structural zeros are stated to be 0; their intervals follow."""
     filled = grouping.fill(level, np.ones(grouping.part.sizes[level], dtype=bool))
-    return all(text == "0.000" for text, free in zip(estimates, filled, strict=True) if not free)
+    return not estimates[~filled].any()
 
 
 def _read_missed(content: bytes, column: str) -> Integers:
@@ -92,9 +97,18 @@ def _read_missed(content: bytes, column: str) -> Integers:
     return np.array([int(text) for text in read_stated(content, column, MISSED)], dtype=np.int64)
 
 
-def _require_additive(tree: Tree, stated: list[list[str]]) -> None:
+def _require_met(
+    grouping: Grouping, column: ColumnRecord, sums: Sequence[Integers], missed: Sequence[Integers]
+) -> None:
+    """Margins that can be met are met."""
+    crossed = isinstance(grouping.part, Margins) and grouping.part.crosses()
+    free = not crossed or bool((sums[-1] == column.upper).any())
+    met = free or not any(gap.any() for gap in missed[:EXACT_MARGINS])
+    require(met, f"a margin of {column.name} is missed that can be met")
+
+
+def _require_additive(tree: Tree, values: Sequence[Floats]) -> None:
     """Stated estimates add up, as far as their printed digits tell."""
-    values = [np.array([float(text) for text in level]) for level in stated]
     for level in range(1, len(values)):
         children = np.bincount(tree.parents[level - 1], minlength=tree.sizes[level - 1])
         gap = tree.sum_children(values[level], level) - values[level - 1]

@@ -23,7 +23,7 @@ from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.combine import Combined, combine, noise_variance
 from tallyveil.sums.margins import Margins, rake, round_to_margins
 from tallyveil.sums.matching import expect_alone
-from tallyveil.sums.rounding import round_family, round_total
+from tallyveil.sums.rounding import round_family, round_total, weigh_totals
 
 __all__ = ["MarginSums", "make_margins"]
 
@@ -84,9 +84,8 @@ class MarginSums:
     def _round(self, found: Sequence[Combined], order: Integers) -> list[Integers]:
         """Whole numbers of at least 0 for every margin, all with the same total."""
         totals = np.array([one.estimates[0][0] for one in found])
-        weights = np.array([1 / max(one.spread[0][0], 1e-12) for one in found])
         most = len(order) * self.upper
-        total = np.array([round_total(float(totals @ weights / weights.sum()), most)])
+        total = np.array([round_total(weigh_totals(totals, found), most)])
         rounded = []
         for one, groups in zip(found, self.margins.groups, strict=True):
             size = one.tree.sizes[1]

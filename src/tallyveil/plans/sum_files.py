@@ -269,9 +269,11 @@ def read_estimates(content: bytes, column: str, sums: int) -> Floats:
         texts = read_stated(content, column)
     except (ValueError, LookupError, csv.Error):
         texts = []
-    if len(texts) != sums or not all(PRINTED.fullmatch(text) for text in texts):
+    printed = len(texts) == sums and all(PRINTED.fullmatch(text) for text in texts)
+    values = np.array([float(text) for text in texts if printed])
+    if not printed or format_numbers(values) != texts:
         raise PackageError(f"The files of sums do not hold the estimates of {column!r}.")
-    return np.array([float(text) for text in texts])
+    return values
 
 
 def _find_first_rows(tree: Tree | Margins, level: int) -> Integers:

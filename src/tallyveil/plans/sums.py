@@ -149,10 +149,7 @@ class Sums:
 
         It is then nearer to the truth than the sum of all draws, noise at 0 being told apart.
         """
-        budget = self.budget
-        if distribution is None or self.exact_level >= 0 or any(budget.levels[:-1]):
-            return None
-        if budget.distribution:
+        if distribution is None or self.exact_level >= 0 or not self.budget.only_rows:
             return None
         return float(self.tree.sizes[-1] * (distribution @ np.arange(len(distribution))))
 

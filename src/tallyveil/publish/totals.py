@@ -209,7 +209,7 @@ def _open_sums(
     stated = []
     for level, content in enumerate(contents):
         values = read_estimates(content, record.name, sums.sizes[level])
-        stated.append(values[grouping.places[level]] if grouping.places else values)
+        stated.append(grouping.take(level, values))
     draws = None
     if record.unbiased is not None:
         draws = read_signed(table, record.drawn_column)

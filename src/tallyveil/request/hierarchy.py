@@ -231,6 +231,11 @@ class LevelBudget:
     levels: tuple[Fraction, ...]
     distribution: Fraction
 
+    @property
+    def only_rows(self) -> bool:
+        """Whether nothing but the rows themselves is measured."""
+        return not (self.distribution or any(self.levels[:-1]))
+
 
 def split_levels(
     request: HierarchyRequest, sizes: Sequence[int], epsilon: Fraction, upper: int

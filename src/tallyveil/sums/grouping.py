@@ -54,3 +54,7 @@ class Grouping:
         filled = np.zeros(self.whole.sizes[level], dtype=values.dtype)
         filled[self.places[level]] = values
         return filled
+
+    def take(self, level: int, values: NDArray[Any]) -> NDArray[Any]:
+        """The values of the free nodes of a level, given those of all."""
+        return values[self.places[level]] if self.places else values

@@ -13,7 +13,14 @@ from tallyveil.errors import UsageError
 from tallyveil.sums.combine import Combined
 from tallyveil.sums.tree import sum_by
 
-__all__ = ["round_down_levels", "round_family", "round_total", "settle_units"]
+__all__ = [
+    "is_rounded",
+    "round_down_levels",
+    "round_family",
+    "round_total",
+    "settle_units",
+    "weigh_totals",
+]
 
 STEPS = 100
 NEAR = 1e-9
@@ -70,6 +77,12 @@ def round_total(estimate: float, upper: int) -> int:
     return int(np.clip(np.floor(estimate + 0.5), 0, upper))
 
 
+def weigh_totals(totals: Floats, found: Sequence[Combined]) -> float:
+    """The mean of estimates of one grand total, each weighted by its precision."""
+    weights = np.array([1 / max(one.spread[0][0], 1e-12) for one in found])
+    return float(totals @ weights / weights.sum())
+
+
 def round_family(
     target: Floats,
     variance: NDArray[Any],
@@ -117,6 +130,32 @@ def round_family(
     whole = np.floor(real + 1e-7).astype(np.int64)
     np.clip(whole, 0, uppers, out=whole)
     return settle_units(whole, real, parents, totals, uppers=uppers, order=order)
+
+
+def is_rounded(
+    whole: Integers,
+    target: Floats,
+    variance: NDArray[Any],
+    parents: Integers,
+    *,
+    uppers: Integers,
+    off: float,
+) -> bool:
+    """Whether `round_family` could have made these children, from targets `off` by so much.
+
+    The best real numbers are found again. Targets may all be moved along the variances, which
+    changes none of them: what a parent learnt from elsewhere does not matter.
+
+    >>> family = np.zeros(3, dtype=np.int64)
+    >>> rest = {"uppers": np.array([9, 9, 9]), "off": 0.001}
+    >>> target, spread = np.array([2.6, -1.0, 1.9]), np.ones(3)
+    >>> [is_rounded(np.array(x), target, spread, family, **rest) for x in ([2, 0, 2], [0, 0, 4])]
+    [True, False]
+    """
+    totals = sum_by(parents, whole, int(parents.max()) + 1).astype(np.int64)
+    real = _fill(target, variance, parents, totals, uppers)
+    slack = off * (1 + np.bincount(parents)) + 4 * NEAR * (1 + totals)
+    return bool((np.abs(whole - real) <= 1 + slack[parents]).all())
 
 
 def settle_units(
