@@ -79,6 +79,26 @@ def test_a_release_keeps_its_bounds_and_says_so(tmp_path: Path, order: str) -> N
     assert release.receipt.to_dict()["hierarchy"]["bounds"] == "people"
 
 
+@pytest.mark.parametrize("order", ["input", "sorted"])
+def test_rows_beside_bounds_of_0_are_alone_with_their_exact_sum(tmp_path: Path, order: str) -> None:
+    table = pd.DataFrame(
+        {
+            "state": ["b", "b", "a", "a", "c", "c"],
+            "county": list("uvwxyz"),
+            "people": [9, 0, 5, 5, 0, 0],
+            "cases": [7, 0, 3, 2, 0, 0],
+        }
+    )
+    asked = {**OPTIONS, "keep": "county", "invariant": "state", "order": order}
+    with pytest.warns(UserWarning, match="the exact count of 1 row that is the only one"):
+        release = tv.privatize(table, **asked, out=tmp_path / "r")
+    said = release.receipt.to_dict()["hierarchy"]
+    assert said["exact_rows"] == 1
+    assert "the exact count of 1 row" in said["outside_the_promise"]
+    assert all(found.ok for found in tv.check_package(tmp_path / "r"))
+    assert tv.estimate_total(tmp_path / "r", by="state")["b"].value == 7
+
+
 def test_structural_zeros_and_bounds_go_together() -> None:
     table = make_table()
     table.loc[table["state"] == "s1", "cases"] = 0

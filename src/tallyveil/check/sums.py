@@ -45,7 +45,7 @@ def check_sums(root: Path, table: Table, receipt: Receipt) -> str:
     assert record is not None
     grouping = find_grouping(record.request, table, receipt.zeros)
     tree = grouping.whole
-    same = SumsRecord.of(record.request, grouping) == record
+    same = SumsRecord.of_table(record.request, grouping, table) == record
     require(same, "the hierarchy of the data is not the stated one")
     contents = [read_file(root / file) for file in record.files]
     built: list[dict[str, _Built]] = [{} for _ in contents]

@@ -80,10 +80,18 @@ class SumsRecord:
     """Beside structural zeros: how many sums of each level, and rows, were measured."""
 
     @classmethod
-    def of(cls, request: HierarchyRequest, grouping: Grouping) -> SumsRecord:
-        """The record of a hierarchy with these groups."""
+    def of(
+        cls, request: HierarchyRequest, grouping: Grouping, bounds: Integers | None = None
+    ) -> SumsRecord:
+        """The record of a hierarchy with these groups; `bounds` hold the largest counts of rows."""
         free = grouping.part.sizes if grouping.places else ()
-        return cls(request, grouping.whole.sizes, count_alone(request, grouping), free)
+        return cls(request, grouping.whole.sizes, count_alone(request, grouping, bounds), free)
+
+    @classmethod
+    def of_table(cls, request: HierarchyRequest, grouping: Grouping, table: Table) -> SumsRecord:
+        """The same, with the bounds that stand in a published table."""
+        bounds = table.counts(request.bounds) if request.bounds else None
+        return cls.of(request, grouping, bounds)
 
     @property
     def measured(self) -> tuple[int, ...]:

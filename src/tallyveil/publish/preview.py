@@ -204,7 +204,7 @@ def _describe_sums(asked: Request, plan: ColumnPlan) -> list[dict[str, Any]]:
     """How far off the sums of every level are before they are rounded."""
     if asked.hierarchy is None or asked.grouping is None:
         return []
-    record = SumsRecord.of(asked.hierarchy, asked.grouping)
+    record = SumsRecord.of(asked.hierarchy, asked.grouping, asked.bounds)
     found = describe_levels(asked.hierarchy, asked.grouping, plan.epsilon, plan.upper)
     return [
         {

@@ -102,7 +102,9 @@ def _is_explained(prepared: Prepared) -> bool:
 def _remark_on_exact_rows(prepared: Prepared) -> str:
     """Rows whose true counts an invariant gives away."""
     asked, grouping = prepared.request.hierarchy, prepared.request.grouping
-    if asked is None or grouping is None or not (alone := count_alone(asked, grouping)):
+    if asked is None or grouping is None:
+        return ""
+    if not (alone := count_alone(asked, grouping, prepared.request.bounds)):
         return ""
     return (
         f"The exact sums by {asked.exact!r} publish {describe_alone(alone)}. Unless these counts "

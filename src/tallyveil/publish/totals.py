@@ -204,7 +204,7 @@ def _open_sums(
         contents = [source.sums[name] for name in sums.files]
     else:
         contents = [read_file(Path(source) / name) for name in sums.files]
-    if SumsRecord.of(sums.request, grouping) != sums:
+    if SumsRecord.of_table(sums.request, grouping, table) != sums:
         raise PackageError("The hierarchy of the data is not the stated one.")
     stated = []
     for level, content in enumerate(contents):

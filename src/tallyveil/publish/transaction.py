@@ -231,8 +231,10 @@ class _Builder:
 
     @property
     def _sums_record(self) -> SumsRecord | None:
-        asked, grouping = self.prepared.request.hierarchy, self.prepared.request.grouping
-        return None if asked is None or grouping is None else SumsRecord.of(asked, grouping)
+        request = self.prepared.request
+        if request.hierarchy is None or request.grouping is None:
+            return None
+        return SumsRecord.of(request.hierarchy, request.grouping, request.bounds)
 
     def _write_sums(self, data: Table, columns: Mapping[str, PublishedCounts]) -> dict[str, bytes]:
         """The files of the levels of a hierarchy, where there is one."""

@@ -127,17 +127,21 @@ def find_tree(
     return Tree((*tree.parents[:-1], freeze(last)))
 
 
-def count_alone(request: HierarchyRequest, grouping: Grouping) -> int:
+def count_alone(
+    request: HierarchyRequest, grouping: Grouping, bounds: Integers | None = None
+) -> int:
     """How many rows are the only ones of their group, where sums of groups are exact.
 
     Their counts are published exactly, too. Which rows these are is public: labels say it.
-    Structural zeros beside a row hide nothing of it.
+    Structural zeros beside a row, and rows whose public bound is 0, hide nothing of it.
     """
     tree = grouping.part
     if request.exact_level < 0 or isinstance(tree, Margins):  # margins are never exact
         return 0
     nodes = np.arange(tree.sizes[request.exact_level])
     rows = tree.spread_down(nodes, request.exact_level, tree.depth)
+    if bounds is not None:
+        rows = rows[grouping.take(tree.depth, bounds) > 0]
     return int((np.bincount(rows) == 1).sum())
 
 
