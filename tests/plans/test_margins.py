@@ -139,3 +139,17 @@ def test_one_person_costs_the_sum_of_all_margins() -> None:
     draws = made.draw(np.array([0, 2, 1, 1]), SeededNotPrivate(1))
     first = made.publish(draws, SeededNotPrivate(2))[0].counts
     assert first.tolist() == made.publish(draws, SeededNotPrivate(2))[0].counts.tolist()
+
+
+def test_margins_and_strata_of_very_many_columns_keep_their_groups_apart() -> None:
+    rows = range(256)
+    pairs = {f"c{at}": [str(row // 2 if at else row % 2) for row in rows] for at in range(70)}
+    table = pd.DataFrame({**pairs, "cases": 1})
+    options = {"count": "cases", "upper": 9, "epsilon": 1, "keep": "half"}
+    few = [f"c{at}" for at in range(70)]
+    table = pd.concat([table.assign(half=half) for half in "ab"], ignore_index=True)
+    asked = {"margins": f"{'+'.join(few)},half"}
+    levels = tv.privatize(table, **options, **asked).receipt.to_dict()["hierarchy"]["levels"]
+    assert [level["sums"] for level in levels] == [256, 2]
+    asked = {"strata": ",".join(few)}
+    assert tv.privatize(table, **options, **asked).receipt.to_dict()["strata"]["strata"] == 256

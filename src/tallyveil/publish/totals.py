@@ -28,6 +28,7 @@ from tallyveil.reading.unbiased import Estimate
 from tallyveil.reading.unbiased import estimate_total as estimate_drawn
 from tallyveil.request.ranges import WIDE
 from tallyveil.tables.base import Table, read_signed
+from tallyveil.tables.codes import number_together
 from tallyveil.tables.conditions import parse_conditions
 from tallyveil.tables.source import read_published
 from tallyveil.untrusted import read_file
@@ -123,10 +124,7 @@ def _group_rows(
 ) -> Iterator[tuple[Any, Integers]]:
     """The rows of every group, with its label or labels, in the order in which they occur first."""
     columns = [table.codes(name) for name in names]
-    codes = np.zeros(len(rows), np.int64)
-    for column in columns:
-        both = codes * len(column.labels) + column.codes[rows]
-        codes = np.unique(both, return_inverse=True)[1]
+    codes = number_together([column.codes[rows] for column in columns])
     starts = np.unique(codes, return_index=True)[1]
     parts = np.split(rows[np.argsort(codes, kind="stable")], np.cumsum(np.bincount(codes))[:-1])
     for at in np.argsort(starts).tolist():

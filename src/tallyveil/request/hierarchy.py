@@ -19,7 +19,7 @@ from tallyveil.sums.margins import Margins
 from tallyveil.sums.shares import share_budget
 from tallyveil.sums.tree import Tree
 from tallyveil.tables.base import Table
-from tallyveil.tables.codes import Codes, encode_text
+from tallyveil.tables.codes import Codes, encode_text, number_together
 
 __all__ = [
     "BESIDE",
@@ -191,10 +191,8 @@ def find_margins(
     """The groups of every margin, numbered in the order of the published rows."""
     groups = []
     for names in request.margins:
-        found: Any = 0
-        for name in names:
-            codes = read_codes(name, table, categories, by, "margins").codes
-            found = found * (int(codes.max()) + 1) + codes
+        columns = [read_codes(name, table, categories, by, "margins").codes for name in names]
+        found = number_together(columns)
         placed = found if order is None else found[order]
         tree = Tree.of_columns([placed])
         if tree.depth == 1:

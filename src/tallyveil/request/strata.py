@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from tallyveil.arrays import Integers, freeze
 from tallyveil.errors import ArgumentError, PackageError, TableError, UsageError
 from tallyveil.request.arguments import split_names
 from tallyveil.request.hierarchy import read_codes
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.tables.base import Table
+from tallyveil.tables.codes import number_together
 
 __all__ = ["StrataRecord", "check_strata", "find_strata"]
 
@@ -48,11 +47,8 @@ def find_strata(
     by: Sequence[str] = (),
 ) -> Integers:
     """Every row's stratum, numbered in the order of their labels."""
-    found = np.zeros(len(categories) if categories else table.rows, dtype=np.int64)
-    for name in names:
-        codes = read_codes(name, table, categories, by, "strata").codes
-        found = found * (int(codes.max()) + 1) + codes
-    numbers = np.unique(found, return_inverse=True)[1].reshape(-1)
+    columns = [read_codes(name, table, categories, by, "strata").codes for name in names]
+    numbers = number_together(columns)
     if int(numbers.max()) >= MOST_STRATA:
         raise TableError(f"There are more than {MOST_STRATA:,} strata: name coarser columns.")
     return freeze(numbers)

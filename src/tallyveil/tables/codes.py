@@ -21,6 +21,7 @@ __all__ = [
     "encode_text",
     "encode_values",
     "normal_label",
+    "number_together",
 ]
 
 CodeArray: TypeAlias = NDArray[np.signedinteger[Any]]
@@ -101,6 +102,21 @@ class Codes:
         """Give the label of every row."""
         spread: list[str] = np.array(self.labels, dtype=object)[self.codes].tolist()
         return spread
+
+
+def number_together(columns: Sequence[CodeArray]) -> Integers:
+    """Number rows by what they hold in several columns of codes, smaller codes first.
+
+    Numbers stay below that of rows, however many columns there are.
+
+    >>> number_together([np.array([1, 0, 1]), np.array([7, 7, 2])]).tolist()
+    [2, 0, 1]
+    """
+    found = np.zeros(len(columns[0]), dtype=np.int64)
+    for codes in columns:
+        both = found * (int(codes.max(initial=0)) + 1) + codes
+        found = np.unique(both, return_inverse=True)[1].reshape(-1)
+    return found
 
 
 def encode_text(labels: Sequence[str]) -> Codes:
