@@ -74,6 +74,15 @@ COUNTED = {  # options for a table with one row per category
     "hierarchy": {"keep": "all", "hierarchy": "sex", "order": "sorted"},
     "sums": {"keep": "all", "hierarchy": "area", "keep_distribution": False},
     "sums, unbiased": {"keep": "all", "hierarchy": "area", "unbiased": True, "order": "sorted"},
+    "bounds": {"keep": "all", "hierarchy": "area", "bounds": "people", "unbiased": True},
+    "bounds, sorted": {
+        **{"keep": "all", "hierarchy": "area", "bounds": "people", "order": "sorted"},
+        **{"keep_distribution": False, "level_weights": "1,5,1", "contributions": 2},
+    },
+    "bounds, zeros": {
+        **{"keep": "all", "hierarchy": "sex", "bounds": "people", "order": "sorted"},
+        **{"zero": "area = e and sex = f", "unbiased": True, "neighbours": "change_one"},
+    },
     "balanced": {"keep": "all", "method": "preserve", "priority": "balanced"},
     "best guesses": {"keep": "all", "method": "preserve", "tradeoff": 0, "order": "sorted"},
     "no upper": {"keep": "all", "upper": None, "method": "preserve"},
@@ -90,6 +99,11 @@ COUNTED = {  # options for a table with one row per category
     "one row": {"keep": "all", "contributions": 2, "one_row": True},
     "strata": {"keep": "all", "strata": "sex,area", "order": "sorted"},
     "margins": {"keep": "all", "margins": "sex,area", "order": "sorted"},
+    "margins, unbiased": {
+        **{"keep": "all", "margins": "sex,area", "unbiased": True},
+        **{"zero": "area = e and sex = f", "order": "sorted"},
+    },
+    "strata, unbiased": {"keep": "all", "strata": "sex", "unbiased": True, "zero": "people = 0"},
     "zeros, sums": {"keep": "all", "zero": "area = e and sex = f", "hierarchy": "area"},
     "signed": {"keep": "all", "upper": None, "signed": True, "zero": "area = e and sex = f"},
     "unbiased, no upper": {"keep": "all", "upper": None, "method": "preserve", "unbiased": True},
@@ -102,6 +116,14 @@ COUNTED = {  # options for a table with one row per category
         "keep": "all",
         "together": True,
         "method": "preserve",
+    },
+    "together, zeros": {
+        **{"count": ["cases", "tests"], "keep": "all", "together": True, "unbiased": True},
+        **{"zero": "area = e and sex = f", "order": "sorted", "disjoint": ["cases", "tests"]},
+    },
+    "hierarchy of two counts": {
+        **{"count": ["cases", "tests"], "keep": "all", "hierarchy": "sex", "bounds": "people"},
+        **{"disjoint": ["cases", "tests"], "format": "parquet"},
     },
 } | {f"as {kind}": {"keep": "all", "format": kind, "unbiased": True} for kind in FORMATS}
 GROUPED = {  # options for the result of a GROUP BY: a category without people has no row
@@ -399,6 +421,9 @@ def try_counted(compare, rng, name, engine, place):
     options = {"count": "cases", **COUNTED[name]}
     if "tests" not in options["count"]:
         tests = {}
+    if "people" in str(options):  # some bounds lie below the counts
+        places = zip(first["area"], first["sex"], strict=True)
+        tests["people"] = [0 if place == ("e", "f") else 9 for place in places]
     state = rng.getstate()
     pair = []
     for columns in (first, second):

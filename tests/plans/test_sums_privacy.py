@@ -23,6 +23,7 @@ from tallyveil.plans.margin_sums import make_margins
 from tallyveil.plans.methods import Preserve
 from tallyveil.plans.stratified import Stratified
 from tallyveil.plans.sums import make_sums
+from tallyveil.plans.unbiased import keep_draws
 from tallyveil.plans.zeros import WithEmptyGroups, WithZeros
 from tallyveil.proof.rounding import TOTAL
 from tallyveil.query import Query
@@ -64,12 +65,22 @@ class Script:
         entropy = SeededNotPrivate(3)
         (made,) = method.publish(method.draw(np.array(counts), entropy), entropy)
         levels = (*getattr(made, "sums", ()), *getattr(made, "estimates", ()))
+        levels = (*levels, *made.beside.values())
         return (made.values.tolist(), *(np.round(level, 9).tolist() for level in levels))
 
 
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Script:
     return Script(monkeypatch)
+
+
+def make_bounded(keep: bool) -> tuple[Any, list[tuple[int, ...]]]:
+    """Rows with bounds of their own, and their draws beside them."""
+    tree = Tree.of_columns([np.array([0, 0, 1, 1])])
+    asked = HierarchyRequest(("g",), keep_distribution=keep, bounds="most")
+    method = make_sums(asked, tree, EPSILON, 2, np.array([2, 1, 0, 2]))
+    tables = [(1, 1, 0, 0), (2, 1, 0, 0), (1, 0, 0, 0), (1, 1, 0, 1)]
+    return keep_draws(WithEmptyGroups(method, Grouping.of(tree))), tables
 
 
 def make_tree(keep: bool, zeros: bool) -> tuple[Any, list[tuple[int, ...]]]:
@@ -104,6 +115,8 @@ CASES = {
     "tree": lambda: make_tree(keep=False, zeros=False),
     "tree with its distribution": lambda: make_tree(keep=True, zeros=False),
     "tree with zeros": lambda: make_tree(keep=True, zeros=True),
+    "bounds": lambda: make_bounded(keep=False),
+    "bounds with their distribution": lambda: make_bounded(keep=True),
     "margins": lambda: make_crossed(zeros=False),
     "margins with zeros": lambda: make_crossed(zeros=True),
     "strata": lambda: make_strata(zeros=False),
