@@ -23,6 +23,12 @@ PER_DEVIATION = 128
 MOST_NODES = 40
 """Nodes of a level whose distribution is worked out; those between take the wider neighbour."""
 
+SUREST = 0.9999
+"""Beyond this confidence tails matter that the grid does not reach, and they are bounded."""
+
+EXPONENTS = np.concatenate([np.geomspace(1e-3, 0.5, 60), 1 - np.geomspace(0.5, 1e-6, 60)])
+"""Where tails are bounded, as parts of the largest exponent that has an expectation."""
+
 Measurement = tuple[int, float, int]
 """A level that was measured, its epsilon, and how many independent noises each sum has."""
 
@@ -141,6 +147,8 @@ def _find_quantile(weights: list[tuple[Floats, float, int]], confidence: float) 
         float((w**2).sum()) * n * 2 * math.exp(-e) / math.expm1(-e) ** 2 for w, e, n in weights
     )
     deviation = math.sqrt(variance)
+    if confidence > SUREST:
+        return _bound_quantile(weights, confidence) / deviation
     step = deviation / PER_DEVIATION
     frequency = 2 * np.pi * np.arange(POINTS // 2 + 1) / (POINTS * step)
     log = -0.5 * (frequency * step) ** 2  # smooths jumps by one step of the grid
@@ -154,3 +162,17 @@ def _find_quantile(weights: list[tuple[Floats, float, int]], confidence: float) 
     inside = chance[0] + 2 * np.cumsum(chance[1 : POINTS // 2])
     at = int(np.searchsorted(np.maximum.accumulate(inside), confidence)) + 1
     return (at + 2) / PER_DEVIATION
+
+
+def _bound_quantile(weights: list[tuple[Floats, float, int]], confidence: float) -> float:
+    """Chernoff's bound: the least (log E exp(s noise) + log(2 / (1 - confidence))) / s over s."""
+    parts = [(np.abs(weight[weight != 0]), e, n) for weight, e, n in weights]
+    most = min(epsilon / weight.max() for weight, epsilon, _ in parts if len(weight))
+    exponents = most * EXPONENTS
+    log = np.full(len(exponents), math.log(2 / (1 - confidence)))
+    for weight, epsilon, noises in parts:
+        each, times = np.unique(weight, return_counts=True)
+        for one, many in zip(each, times, strict=True):
+            ends = np.expm1(one * exponents - epsilon) * np.expm1(-one * exponents - epsilon)
+            log += noises * many * (2 * math.log(-math.expm1(-epsilon)) - np.log(ends))
+    return float((log / exponents).min())

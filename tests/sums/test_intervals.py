@@ -1,0 +1,29 @@
+"""Half-widths of estimated sums, at confidences that only the far tails of their noise decide."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tallyveil.request.hierarchy import LevelBudget, describe_tree
+from tallyveil.sums.intervals import find_half_width
+from tallyveil.sums.tree import Tree
+
+
+@pytest.mark.parametrize("epsilon", ["1/10", "1", "3", "5", "7", "10", "20"])
+@pytest.mark.parametrize("nines", range(1, 13))
+def test_one_noise_lies_inside_as_often_as_stated(epsilon: str, nines: int) -> None:
+    rate, confidence = float(Fraction(epsilon)), 1 - 10.0**-nines
+    tree = Tree((np.zeros(1, dtype=np.int64),))
+    combined = describe_tree(
+        tree, LevelBudget((Fraction(0), Fraction(epsilon)), Fraction(0)), 9, -1
+    )
+    _, half = find_half_width(combined, [(1, rate, 1)], 1, np.ones(1), confidence)
+    a = math.exp(-rate)
+    beyond = 2 * a ** (math.ceil(half) + 1) / (1 + a)  # intervals are rounded outwards
+    assert beyond <= (1 - confidence) * (1 + 1e-3)
+    least = max(0.0, math.log(2 / ((1 - confidence) * (1 + a))) / rate - 1)
+    assert half <= 1.5 * least + 3 / rate + 2  # and not much wider than it must be
