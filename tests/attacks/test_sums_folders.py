@@ -191,7 +191,7 @@ def test_no_estimate_can_be_moved_to_another_group(folders, tmp_path, name, by):
     for level, (up, down) in SHIFTS[name].items():
         edit(forged / f"sums-{level}.csv", move(up, by))
         edit(forged / f"sums-{level}.csv", move(down, -by))
-    rebuild(forged, document)
+    forging.make_again(forged, document)
     assert not passes(forged)
 
 
@@ -199,7 +199,7 @@ def test_no_estimate_of_a_margin_can_be_moved_alone(folders, tmp_path):
     forged = shutil.copytree(folders / "margins", tmp_path / "forged")
     document = json.loads((forged / "receipt.json").read_text(encoding="utf-8"))
     edit(forged / "sums-1.csv", move("f", 30))
-    rebuild(forged, document)
+    forging.make_again(forged, document)
     assert not passes(forged)
 
 
@@ -214,7 +214,7 @@ def test_estimates_stand_in_one_form(folders, tmp_path, name, form):
         rows[0][at] = form.format(rows[0][at])
 
     edit(forged / "sums-0.csv", change)
-    rebuild(forged, document)
+    forging.make_again(forged, document)
     assert not passes(forged)
 
 
@@ -234,7 +234,7 @@ def test_draws_that_no_noise_gives_are_found(folders, tmp_path, asked):
         lowest[at] = "-5000"
 
     edit(forged / "data.csv", change)
-    rebuild(forged, document)
+    forging.make_again(forged, document)
     assert not passes(forged)
 
 
