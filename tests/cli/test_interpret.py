@@ -350,3 +350,15 @@ def test_long_tables_are_read_and_written_in_batches(tmp_path, monkeypatch, endi
     lines = "".join(pieces).splitlines()
     assert lines[0] == "area,cases,twice"
     assert lines[1:] == [f"a{i},{i % 9},{2 * (i % 9)}.0" for i in range(rows)]
+
+
+@pytest.mark.parametrize("options", [{}, {"invariant": "total"}, {"keep_distribution": False}])
+def test_the_total_of_a_hierarchy_is_that_of_its_files(tallyveil, tmp_path, options):
+    table = pd.DataFrame({"state": ["N", "S"] * 60, "area": range(120), "cases": [1, 4, 0] * 40})
+    asked = {"count": "cases", "upper": 9, "epsilon": 1, "hierarchy": ["state", "area"]}
+    tv.privatize(table, **asked, **options, out=tmp_path / "r")
+    words = ["interpret", str(tmp_path / "r"), "--out", str(tmp_path / "read.csv"), "--json"]
+    said = json.loads(tallyveil(*words).stdout)["total"]
+    stated = pd.read_csv(tmp_path / "r" / "sums-0.csv").iloc[0]
+    assert said["value"] == pytest.approx(stated["cases_estimate"], abs=0.001)
+    assert said["standard_error"] == pytest.approx(stated["cases_deviation"], abs=0.001)

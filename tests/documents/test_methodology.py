@@ -4,6 +4,7 @@ import re
 from xml.etree import ElementTree
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tallyveil as tv
@@ -189,3 +190,52 @@ def test_a_heatmap_holds_a_readable_png():
     body = zlib.decompress(raw[raw.index(b"IDAT") + 4 :][:-16])
     assert len(body) == 3 * (1 + 9)
     assert body[1:4] == bytes([16, 44, 82]), "the largest probability is the darkest"
+
+
+GROUPED = pd.DataFrame(
+    {
+        "state": ["N"] * 100 + ["S"] * 200,
+        "area": range(300),
+        "cases": COUNTS,
+        "deaths": COUNTS // 2,
+    }
+)
+
+
+@pytest.mark.parametrize("unbiased", [False, True])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"strata": "state", "keep": "area"},
+        {"nested": ["deaths", "cases"], "count": ["deaths", "cases"], "keep": "all"},
+        {"hierarchy": ["state", "area"]},
+        {"hierarchy": ["state", "area"], "keep_distribution": False},
+        {"keep": "all"},
+    ],
+)
+def test_what_may_be_added_up_names_a_command_exactly_where_it_answers(options, unbiased, tmp_path):
+    asked = {"count": "cases", "drop": "deaths", "upper": 9, "epsilon": 1, **options}
+    if "nested" in options:
+        asked.pop("drop")
+    rel = tv.privatize(GROUPED, **asked, unbiased=unbiased, out=tmp_path / "r")
+    text = rel.files["METHODOLOGY.html"].decode()
+    adding = text[text.index("What may be added up") : text.index("What it cost")]
+    for column in rel.receipt.columns:
+        assert f"values of {column.name}" in adding
+        assert (f"{column.name}_unbiased" in adding) == unbiased
+        if f"--column {column.name} --by" in adding:
+            tv.estimate_total(tmp_path / "r", column=column.name, by="state")
+        else:
+            with pytest.raises(tv.UsageError, match="group by group"):
+                tv.estimate_total(tmp_path / "r", column=column.name, by="state")
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_limits_of_columns_that_add_up_speak_of_their_sums(keep):
+    asked = {"count": "cases", "drop": "deaths", "upper": 9, "epsilon": 1}
+    rel = tv.privatize(GROUPED, **asked, hierarchy=["state", "area"], keep_distribution=keep)
+    text = rel.files["METHODOLOGY.html"].decode()
+    assert "The sums in files of their own are not." in text
+    assert "so that sums of many small ones come out too large" not in text
+    assert "they were measured" not in text
+    assert rel.receipt.columns[0].total is None

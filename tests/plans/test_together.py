@@ -73,8 +73,11 @@ def test_columns_apart_are_released_as_without_it() -> None:
 def test_sums_of_groups_need_the_draws() -> None:
     table = make_table()
     made = release(table)
-    with pytest.raises(UsageError, match="were ranked together with 'second'"):
+    with pytest.raises(UsageError, match="were ranked together with second"):
         tv.estimate_total(made, by="state", column="first")
+    page = made.files["METHODOLOGY.html"].decode()
+    assert "rows were ranked together with second" in page
+    assert "--by" not in page
     whole = tv.estimate_total(made, column="first")
     assert whole.low <= table["first"].sum() <= whole.high
     shown = release(table, unbiased=True)

@@ -123,7 +123,7 @@ def test_intervals_hold_for_columns_that_were_kept_below_others() -> None:
 
 def test_group_sums_need_the_unbiased_column() -> None:
     made = release(make_table(), method="geometric")
-    with pytest.raises(UsageError, match="only releases with 'unbiased'"):
+    with pytest.raises(UsageError, match="release it with 'unbiased'"):
         tv.estimate_total(made, column="deaths", by="state")
     assert tv.estimate_total(made, column="deaths").groups == 400
     assert len(tv.estimate_total(made, column="cases", by="state")) == 5

@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from tallyveil.cli.common import errors
 
@@ -110,12 +110,19 @@ class Source:
         from tallyveil.reading.unbiased import estimate_total
 
         record = self.record
-        apart = record is not None and (record.at_most or record.told_by or record.kind.by_group)
-        if record is not None and apart and len(values) < sum(record.histogram.rows):
-            raise InfeasibleError(
-                "Parts of a column that is nested, in strata, or ranked together with another one "
-                "cannot be added."
-            )
+        if record is not None and len(values) < sum(record.histogram.rows):
+            kind = record.kind
+            if record.at_most or record.told_by or kind.by_group or kind.adds_up:
+                raise InfeasibleError(
+                    "Parts of a column that is nested, in strata, fitted to sums, or ranked "
+                    "together with another one cannot be added."
+                )
+        if record is not None and record.kind.adds_up and self.table is not None:
+            from tallyveil.publish.totals import estimate_total as estimate_published
+
+            folder = self.table.parent
+            found = estimate_published(folder, confidence=confidence, column=record.name)
+            return cast("Estimate", found)
         if self.adder is None:
             return estimate_total(self.mechanism, values, confidence)
         return self.adder.add(values.astype(np.int64), confidence)

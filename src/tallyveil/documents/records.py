@@ -119,6 +119,25 @@ class ColumnRecord:
         return bool(self.at_most) or moves_counts(self.tradeoff)
 
     @property
+    def hides_parts(self) -> str:
+        """Why published values do not tell the sums of groups, in words; empty where they do."""
+        if self.unbiased is not None:
+            return ""
+        if self.kind.by_group:
+            return (
+                "they were handed out within strata, so the same value tells different things in "
+                "different groups"
+            )
+        if self.told_by:
+            return (
+                f"rows were ranked together with {self.told_by}, so the same value tells "
+                "different things in different groups"
+            )
+        if self.at_most:
+            return f"keeping them below {self.at_most} moved some groups more than others"
+        return ""
+
+    @property
     def bounded(self) -> bool:
         """Whether there was an upper bound; without one, nothing was top-coded."""
         return self.upper_source != "none"

@@ -118,7 +118,8 @@ class Figures:
     adder : Adder
         How published counts are added.
     total : Estimate or None
-        The sum of the true counts over all rows, where it can be estimated.
+        The sum of the true counts over all rows, where it can be estimated. None for columns that
+        add up: the files of their sums tell it better.
     optimality : dict or None
         Expected errors beside the least there are; see `tallyveil.plans.optimality`.
     """
@@ -228,7 +229,7 @@ def describe_published(
     at = np.minimum(histogram.counts, upper)
     rows = np.bincount(at, histogram.rows, minlength=upper + 1).astype(np.int64)
     total = adder.add(np.array(histogram.counts), CONFIDENCE, np.array(histogram.rows))
-    sums = adder, total if math.isfinite(total.standard_error) else None
+    sums = adder, None if kind.adds_up or not math.isfinite(total.standard_error) else total
     if not (kind.matches or moved):
         spread = measure_spread(certified, rows)
         expected = expected_accuracy(certified, upper, far)

@@ -82,8 +82,8 @@ def estimate_total(
     Returns
     -------
     Estimate or dict
-        Value, standard error and interval; with `by`, one for each group, by its label (a tuple
-        of labels for several columns), in the order of the table.
+        Value, standard error and interval; with `by`, one for each group, by its label as text (a
+        tuple of labels for several columns), in the order of the table.
 
     Examples
     --------
@@ -146,8 +146,9 @@ def estimate_rows(
     _require_parts(record)
     if record.kind.adds_up:
         raise UsageError(
-            f"The published values of {record.name!r} were fitted to measured sums, so single rows "
-            "have no interval. Totals of groups have: name them with --by."
+            f"The published values of {record.name!r} were fitted to measured sums. Beyond an "
+            "upper bound of 1,000, intervals of their single rows are not worked out; those of "
+            "groups are: name them with --by."
         )
     published = _read_published(table, record)
     free = None if receipt.zeros is None else receipt.zeros.find_free(table)
@@ -163,22 +164,11 @@ def estimate_rows(
 
 def _require_parts(record: ColumnRecord) -> None:
     """Refuse columns whose parts cannot be told: only their whole total can."""
-    if record.kind.by_group and record.unbiased is None:
+    if record.hides_parts:
         raise UsageError(
-            f"The published values of {record.name!r} were handed out within strata, so the same "
-            "value tells different things in different groups: only the total of all rows can be "
-            "estimated. For sums of groups release it with 'unbiased', or name a hierarchy."
-        )
-    if record.told_by and record.unbiased is None:
-        raise UsageError(
-            f"Rows of {record.name!r} were ranked together with {record.told_by!r}, so the same "
-            "count tells different things in different groups: only releases with 'unbiased' tell "
-            "their sums."
-        )
-    if record.at_most and record.unbiased is None:
-        raise UsageError(
-            f"Counts of {record.name!r} were kept below those of {record.at_most!r}, which moves "
-            "some groups more than others: only releases with 'unbiased' tell their sums."
+            f"Published values of {record.name!r} cannot be added group by group: "
+            f"{record.hides_parts}. Only the total of all rows can be estimated. For sums of "
+            "groups release it with 'unbiased'."
         )
 
 

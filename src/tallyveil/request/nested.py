@@ -27,7 +27,7 @@ NESTED_METHODS = ("auto", "preserve", "geometric")
 
 def check_nested(options: ReleaseOptions, counted: Sequence[str]) -> tuple[str, ...]:
     """The nested columns from the smallest to the largest; none unless they were asked for."""
-    names = split_names(options.nested)
+    names = split_names(options.nested, "nested")
     if not names:
         return ()
     got = ", ".join(names)
@@ -88,7 +88,10 @@ def describe_limit(at_most: str, by_rank: bool) -> str:
     """How a nested column was kept below the column `at_most`, as a sentence."""
     below = f"no row exceeds what is published for {at_most}"
     if by_rank:
-        return f"Counts were handed out so that {below}, with the same distribution if possible."
+        return (
+            f"Counts were handed out again so that {below}, with the same distribution if "
+            "possible. Rows were ranked by their draws of both columns, where there were enough."
+        )
     return f"Noisy counts were lowered so that {below}."
 
 

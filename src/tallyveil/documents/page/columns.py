@@ -14,7 +14,7 @@ from tallyveil.documents.page import svg
 from tallyveil.documents.page.html import figure, paragraph, section, table
 from tallyveil.documents.records import ColumnRecord
 
-__all__ = ["adding_words", "column_section", "limits_of"]
+__all__ = ["adding_words", "ask_for_groups", "column_section", "limits_of", "unbiased_words"]
 
 WIDEST_HEATMAP = 60
 """Up to this largest published count the mechanism is shown as a picture."""
@@ -27,6 +27,10 @@ IN_PART = " in part only, because some were moved towards the best guess for the
 SIGNED = (
     "Values are published with their sign, so none is pushed away from 0: they are unbiased, and "
     "the error is the same for every true count. Pictures show values below 0 as 0."
+)
+SUMS_HOLD = (
+    "The sums in files of their own are not. But none of them is below 0, so a group that is truly "
+    "near 0 is published too large on average; its estimate is not."
 )
 MATCHED = (
     "Bias and error are estimates: averages over the noise, for the ranking of rows as it came "
@@ -127,8 +131,6 @@ def _accuracy_row(
 
 def adding_words(column: ColumnRecord) -> list[str]:
     """How published values are added, and what all of them come to."""
-    if column.kind.by_group:
-        return []
     name, histogram = column.name, column.histogram
     added = sum(count * rows for count, rows in zip(histogram.counts, histogram.rows, strict=True))
     words = "" if column.signed else f"The published values of {name} add up to {added:,}. "
@@ -152,11 +154,7 @@ def adding_words(column: ColumnRecord) -> list[str]:
             )
         ]
     if column.unbiased is not None:
-        words += (
-            f" The column {column.columns[1]} holds every row's noisy count before it was cut to "
-            "the range or ranked. It can be negative. It is right on average, and its variance is "
-            f"{column.unbiased['variance']:.6g} for every true count: values of it may be added."
-        )
+        words += f" {unbiased_words(column)}"
     if column.guesses is not None:
         words += (
             f" The column {column.columns[-1]} holds the best guess for every single row: the "
@@ -164,12 +162,11 @@ def adding_words(column: ColumnRecord) -> list[str]:
             "least row by row. It is not to be summed, averaged or tabulated: its distribution is "
             "not that of the table, and sums of it can be far off."
         )
-    if column.at_most and column.unbiased is None:
+    if column.hides_parts:
         return [
             paragraph(words),
             paragraph(
-                f"Do not add published values of {name} group by group: keeping them below "
-                f"{column.at_most} moved some groups more than others."
+                f"Do not add published values of {name} group by group: {column.hides_parts}."
             ),
         ]
     return [
@@ -178,8 +175,23 @@ def adding_words(column: ColumnRecord) -> list[str]:
             f"Do not add published values of {name} group by group. Estimates with intervals that "
             "hold, for the groups that any column published unchanged makes:"
         ),
-        f"<pre>tallyveil interpret . --column {escape(shlex.quote(name))} --by COLUMN</pre>",
+        ask_for_groups(column),
     ]
+
+
+def unbiased_words(column: ColumnRecord) -> str:
+    """What the column of draws holds, where there is one."""
+    return (
+        f"The column {column.columns[1]} holds every row's noisy count before it was cut to "
+        "the range or ranked. It can be negative. It is right on average, and its variance is "
+        f"{column.drawn_variance:.6g} for every true count: values of it may be added."
+    )
+
+
+def ask_for_groups(column: ColumnRecord) -> str:
+    """The command that adds groups of a column."""
+    name = escape(shlex.quote(column.name))
+    return f"<pre>tallyveil interpret . --column {name} --by COLUMN</pre>"
 
 
 def limits_of(column: ColumnRecord) -> list[str]:
@@ -195,13 +207,17 @@ def limits_of(column: ColumnRecord) -> list[str]:
         f"{IN_PART if column.moved and not column.at_most else ''}. Groups that "
         "differ from it, such as a state with few cases, are pulled towards it, and so are "
         + (
-            "single values of theirs. The sums of published groups are not: they were measured."
+            f"single values of theirs. {SUMS_HOLD}"
             if column.kind.adds_up
             else "their sums and the differences between them."
         )
         if column.kind.keeps_distribution
-        else f"Values of {name} near 0 and near the upper end are pushed inwards, so that sums of "
-        "many small ones come out too large."
+        else f"Values of {name} near 0 and near the upper end are pushed inwards"
+        + (
+            f". {SUMS_HOLD}"
+            if column.kind.adds_up
+            else ", so that sums of many small ones come out too large."
+        )
     ]
     if column.bounded and column.above == "top_code":
         found.append(

@@ -12,7 +12,13 @@ from html import escape
 
 from tallyveil.arrays import Floats
 from tallyveil.budget.entries import shown_rational
-from tallyveil.documents.page.columns import adding_words, column_section, limits_of
+from tallyveil.documents.page.columns import (
+    adding_words,
+    ask_for_groups,
+    column_section,
+    limits_of,
+    unbiased_words,
+)
 from tallyveil.documents.page.html import list_words, notes, page, paragraph, quote, section, table
 from tallyveil.documents.page.steps import what_was_done
 from tallyveil.documents.receipt import FLOAT_PROTECTION, Receipt
@@ -189,12 +195,25 @@ def _adding_up(receipt: Receipt) -> list[str]:
     apart = [part for c in receipt.columns if not c.kind.adds_up for part in adding_words(c)]
     if receipt.sums is None:
         return apart
-    together = [c.name for c in receipt.columns if c.kind.adds_up]
-    words = (
-        f"Published values of {list_words(together)} may be added within the groups that have a "
-        "file of sums: they add up to it exactly. Sums of other groups of rows are less accurate."
+    together = [c for c in receipt.columns if c.kind.adds_up]
+    parts = [
+        paragraph(
+            f"Published values of {list_words([c.name for c in together])} may be added within the "
+            "groups that have a file of sums: they add up to it exactly."
+        )
+    ]
+    drawn = [c for c in together if c.unbiased is not None]
+    parts += [paragraph(unbiased_words(column)) for column in drawn]
+    parts.append(
+        paragraph(
+            "Estimates with intervals that hold, for the groups that any column published "
+            "unchanged makes:"
+            if drawn
+            else "Other groups have estimates with intervals that hold where they are made of "
+            "those, as regions are of states. Sums of groups that cut through them have none."
+        )
     )
-    return [paragraph(words), *apart]
+    return [*parts, *(ask_for_groups(column) for column in together), *apart]
 
 
 def _credit(receipt: Receipt) -> str:

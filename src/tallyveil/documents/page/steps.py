@@ -82,11 +82,12 @@ def _sums(receipt: Receipt) -> list[str]:
     sums = receipt.sums
     if sums is None:
         return []
+    level = "margin" if sums.request.margins else "level"
     rows = [(n, f"{s:,}", f) for n, f, s in zip(sums.names, sums.files, sums.sizes, strict=False)]
     parts = [
         table(["sums by", "how many", "file"], rows, numbers=(1,)),
         paragraph(
-            "Counts add up to the sums of every level exactly. Each file also has the unbiased "
+            f"Counts add up to the sums of every {level} exactly. Each file also has the unbiased "
             "estimate of every sum before it was rounded, its standard deviation, and an interval "
             "that holds the true sum with a probability of 95%."
         ),
