@@ -66,12 +66,19 @@ def list_given(given: Any) -> Sequence[Any]:
     return given if isinstance(given, (list, tuple)) else (given,)
 
 
-def split_names(given: Any) -> tuple[str, ...]:
-    """Names in a sequence, or in one text with commas between them."""
+def split_names(given: Any, argument: str = "") -> tuple[str, ...]:
+    """Names in a sequence, or in one text with commas between them.
+
+    With `argument`, a text without any name is refused: an empty variable in a script is not the
+    same as an option that was left out.
+    """
     if given is None:
         return ()
     parts = given.split(",") if isinstance(given, str) else list_given(given)
-    return tuple(str(part).strip() for part in parts if str(part).strip())
+    names = tuple(str(part).strip() for part in parts if str(part).strip())
+    if argument and isinstance(given, str) and not names:
+        raise ArgumentError(argument, "name at least one column", got="an empty text")
+    return names
 
 
 def read_per_column(

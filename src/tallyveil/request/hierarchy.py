@@ -174,6 +174,12 @@ def _require_one_parent(coarse: Codes, fine: Codes, above: str, below: str) -> N
     first = np.full(len(fine.values), -1, dtype=np.int64)
     first[fine.codes] = coarse.codes
     if not np.array_equal(first[fine.codes], coarse.codes):
+        if len(fine.values) < len(coarse.values):
+            raise TableError(
+                f"A label of {below!r} occurs under two labels of {above!r}, which has more labels "
+                f"than {below!r}. Name the columns of a hierarchy from coarse to fine, such as "
+                "state,county."
+            )
         raise TableError(
             f"A label of {below!r} occurs under two labels of {above!r}. Every {below} must lie in "
             f"one {above}: make the labels of {below!r} distinct, for example with the one of "

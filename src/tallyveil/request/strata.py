@@ -22,7 +22,7 @@ MOST_STRATA = 1000
 
 def check_strata(options: ReleaseOptions, counted: Sequence[str]) -> tuple[str, ...]:
     """The columns whose labels are strata; none unless they were asked for."""
-    names = split_names(options.strata)
+    names = split_names(options.strata, "strata")
     if not names:
         return ()
     if len(set(names)) != len(names) or set(names) & set(counted):

@@ -25,8 +25,8 @@ TOTAL_WORDS = (TOTAL, "nation", "all")
 
 def check_hierarchy(options: ReleaseOptions, counted: Sequence[str]) -> HierarchyRequest | None:
     """The hierarchy that was asked for, or None; everything that needs no table is checked."""
-    columns = split_names(options.hierarchy)
-    if options.margins:
+    columns = split_names(options.hierarchy, "hierarchy")
+    if split_names(options.margins, "margins"):
         return _check_margins(options, counted)
     if not columns:
         for name in ("invariant", "level_weights", "bounds"):
