@@ -70,10 +70,12 @@ def check_counts(table: Table, receipt: Receipt) -> str:
     if facts.other and not facts.parts:
         there = any(facts.other in table.codes(name).labels for name in rest)
         require(there, "no row has the label of the cell for other categories")
-    _check_order(table, receipt)
+    order = _check_order(table, receipt)
+    zeros = "" if free is None else f", {table.rows - protected:,} structural zeros are 0"
     runs = "; a spreadsheet would run cells of this file as formulas"
     warning = runs if find_formulas(table, rest) else ""
-    return f"{table.rows:,} rows, every count inside its range, distributions as stated{warning}"
+    held = f"every count inside its range, distributions as stated{zeros}{order}"
+    return f"{table.rows:,} rows, {held}{warning}"
 
 
 def read_published(table: Table, column: ColumnRecord) -> Integers:
@@ -100,8 +102,12 @@ def _part(values: Column, free: Mask | None) -> tuple[Column, Column]:
     return cast("Column", values[kept]), cast("Column", values[fixed])
 
 
-def _check_order(table: Table, receipt: Receipt) -> None:
-    """Columns that the receipt names beside another are there, and nested ones keep the order."""
+def _check_order(table: Table, receipt: Receipt) -> str:
+    """Columns that the receipt names beside another are there, and nested ones keep the order.
+
+    Returns which columns are nested, in words.
+    """
+    words = ""
     names = [column.name for column in receipt.columns]
     for column in receipt.columns:
         if column.told_by:
@@ -116,3 +122,5 @@ def _check_order(table: Table, receipt: Receipt) -> None:
             )
             holds = bool((small <= large).all())
             require(holds, f"a row has more of {column.name} than of {column.at_most}")
+            words += f", no row with more {column.name} than {column.at_most}"
+    return words
