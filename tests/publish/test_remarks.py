@@ -41,13 +41,14 @@ MIXED = FRAME.assign(cases=[1, 3, 2, 9])
         (MIXED.assign(county=["=1+1", "b", "c", "d"]), {}, "Cells of 'county' begin with ="),
         (MIXED.assign(county=["-x", "b", "c", "d"]), {}, "Cells of 'county' begin with ="),
         (MIXED, {"epsilon": 9}, "Epsilon 9 protects little"),
+        (MIXED, {"delta": "0.2", "method": "geometric"}, "Delta 0.2 protects little"),
         (
             MIXED.assign(state=list("nnns")),
             {"keep": None, "hierarchy": ["state", "county"], "invariant": "state"},
             "exact sums by 'state' publish the exact count of 1 row that is the only one",
         ),
     ],
-    ids=["whole numbers", "formula", "sign", "epsilon", "one row of a group"],
+    ids=["whole numbers", "formula", "sign", "epsilon", "delta", "one row of a group"],
 )
 def test_what_else_a_publisher_is_warned_of(frame, options, words):
     with pytest.warns(UserWarning, match=words):

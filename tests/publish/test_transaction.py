@@ -308,3 +308,10 @@ def require_refused(table, book, tmp_path, **options):
         tv.privatize(table, **asked, out=tmp_path / "out", ledger=book, dataset="cases")
     assert "2147483647" not in str(refused.value)
     assert book.account("cases").remaining_epsilon == 2
+
+
+@pytest.mark.parametrize(("delta", "weak"), [("1/5", True), ("1/100", True), ("1e-6", False)])
+def test_a_large_delta_is_no_strong_promise(delta, weak):
+    rel = tv.privatize(COUNTS, upper=9, epsilon=1, delta=delta, method="geometric")
+    assert ("weak protection: with a chance of up to 0." in rel.receipt.promise) == weak
+    assert ("nearly as well" in rel.receipt.promise) != weak

@@ -8,13 +8,16 @@ from fractions import Fraction
 from tallyveil.budget.entries import shown_rational
 from tallyveil.request.unit import PrivacyUnit
 
-__all__ = ["VERSION", "WEAK_EPSILON", "promise"]
+__all__ = ["LARGE_DELTA", "VERSION", "WEAK_EPSILON", "promise"]
 
 VERSION = 2
 """Of the receipt."""
 
 WEAK_EPSILON = 5
 """Above this the promise says itself that it is weak, and the publisher is warned."""
+
+LARGE_DELTA = Fraction(1, 1000)
+"""So for a delta above this: a release that publishes one row in a thousand as it is has it."""
 
 
 def promise(
@@ -34,7 +37,7 @@ def promise(
     return (
         f"{what}, every possible outcome of this release stays as likely as "
         f"before, up to a factor of {shown} (epsilon {shown_rational(epsilon)}){_add(delta)}"
-        f"{_judge(epsilon, unit.kind, version)}"
+        f"{_judge(epsilon, delta, unit.kind, version)}"
     )
 
 
@@ -51,8 +54,13 @@ def _compare_version_1(unit: PrivacyUnit) -> str:
     return f"Whether one person{who} {then}"
 
 
-def _judge(epsilon: Fraction, kind: str, version: int) -> str:
+def _judge(epsilon: Fraction, delta: Fraction, kind: str, version: int) -> str:
     """What that factor means: the smaller it is, the more can be said."""
+    if delta > LARGE_DELTA and version > 1:
+        return (
+            f". That is weak protection: with a chance of up to {shown_rational(delta)} the "
+            f"release may show whether that {kind} was counted."
+        )
     if epsilon <= 1 or version == 1:
         joint = ": w" if version == 1 else ". W"
         return (

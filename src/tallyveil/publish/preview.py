@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tallyveil.documents.promise import WEAK_EPSILON, promise
+from tallyveil.documents.promise import LARGE_DELTA, WEAK_EPSILON, promise
 from tallyveil.plans.accuracy import expected_accuracy, signed_accuracy
 from tallyveil.plans.layout import ReadCounts
 from tallyveil.plans.methods import count_cells
@@ -219,8 +219,13 @@ def _describe_sums(asked: Request, plan: ColumnPlan) -> list[dict[str, Any]]:
     ]
 
 
-def remark_on_cost(cost: Fraction) -> str | None:
-    """A remark for the publisher where a cost protects little, else None."""
+def remark_on_cost(cost: Fraction, delta: Fraction = Fraction(0)) -> str | None:
+    """A remark for the publisher where a cost, or a delta, protects little, else None."""
+    if delta > LARGE_DELTA:
+        return (
+            f"Delta {float(delta):g} protects little: with that chance the promise may fail. A "
+            "usual choice is far below one in the number of people, such as 1e-6."
+        )
     if cost <= WEAK_EPSILON:
         return None
     return f"Epsilon {float(cost):g} protects little: most releases use 1 or less in total."

@@ -149,7 +149,8 @@ def _remark_on_formulas(prepared: Prepared) -> str:
 
 def _remark_on_epsilon(prepared: Prepared) -> str:
     """A cost that protects little."""
-    return remark_on_cost(sum((epsilon for _, epsilon in prepared.stages), Fraction(0))) or ""
+    cost = sum((epsilon for _, epsilon in prepared.stages), Fraction(0))
+    return remark_on_cost(cost, prepared.delta) or ""
 
 
 def _look_at(prepared: Prepared) -> Table:

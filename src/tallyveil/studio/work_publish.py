@@ -263,7 +263,7 @@ def _whole_for(counts: Fraction, rows: int, size: int) -> Fraction:
 
 def _warn(found: Preview, rows: int | None) -> list[str]:
     """What the publisher should think about before pressing a button, in plain words."""
-    said = [remark_on_cost(found.epsilon)]
+    said = [remark_on_cost(found.epsilon, found.delta)]
     for column in found.request.columns:
         if column.upper in (None, NO_UPPER) or rows is None:
             continue
