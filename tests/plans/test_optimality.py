@@ -22,6 +22,7 @@ COUNTS = np.random.default_rng(3).geometric(0.3, 900) - 1
         {"method": "preserve", "upper": 30},
         {"method": "preserve"},
         {"method": "geometric", "upper": 30},
+        {"method": "geometric"},
         {"method": "fair", "upper": 30},
         {"priority": "counts", "upper": 30},
         {"priority": "balanced", "upper": 30},
@@ -56,6 +57,21 @@ def test_the_folder_and_the_page_state_it(tmp_path):
     assert "best there is" in (folder / "METHODOLOGY.html").read_text()
     receipt = json.loads((folder / "receipt.json").read_text())
     assert receipt["columns"][0]["optimality"]["least_error"] > 0
+
+
+def test_the_page_names_the_epsilon_that_the_bound_is_for(tmp_path):
+    """It is that of a move of one count, and not what the whole release costs."""
+    folder = tmp_path / "release"
+    tv.privatize(COUNTS, upper="auto", upper_epsilon="1/10", epsilon=1, contributions=2, out=folder)
+    page = " ".join((folder / "METHODOLOGY.html").read_text().split())
+    assert "epsilon 2.2)" in page
+    assert "private at epsilon 1 for one count that moves by one is below" in page
+
+
+def test_heavy_tails_have_a_bound_without_an_upper_one():
+    counts = np.append(COUNTS, [650, 700])
+    known = tv.privatize(counts, epsilon=1, method="preserve").receipt.columns[0].optimality
+    assert 0 < known["least_error"] < known["expected_error"]
 
 
 def test_a_dry_run_predicts_errors_of_the_right_size():

@@ -235,8 +235,11 @@ def describe_published(
         expected = expected_accuracy(certified, upper, far)
         expected = signed_accuracy(certified.exact_epsilon, far) if signed else expected
         known = None
-        if drawn is not None and not certified.exact_delta and not kind.together:
-            known = describe_optimality(drawn, epsilon, histogram)
+        made = drawn
+        if isinstance(certified, CertifiedNoise) and upper < WIDEST_PICTURE and not signed:
+            made = geometric(Query.count(upper), certified.exact_epsilon)
+        if made is not None and not certified.exact_delta and not kind.together:
+            known = describe_optimality(made, epsilon, histogram)
         return Figures(expected, None if spread is None else spread[at], drawn, held, *sums, known)
     if matching is None:
         raise PackageError("The receipt does not say which draws became which counts.")

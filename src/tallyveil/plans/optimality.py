@@ -20,7 +20,7 @@ from tallyveil.request.budget_split import predict_distance, predict_error
 
 __all__ = ["describe_optimality", "predict_release"]
 
-WIDEST = 400
+WIDEST = 1000
 """Up to this largest published count the frontier is worked out."""
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tallyveil.arrays import Floats
+from tallyveil.budget.entries import shown_rational
 from tallyveil.documents.page import svg
 from tallyveil.documents.page.html import figure, paragraph, section, table
 from tallyveil.documents.records import ColumnRecord
@@ -71,7 +72,7 @@ def column_section(column: ColumnRecord, matrix: Floats | None) -> str:
         ),
     ]
     if column.optimality is not None:
-        parts.append(paragraph(_optimality_words(column.optimality)))
+        parts.append(paragraph(_optimality_words(column, column.optimality)))
     if matrix is not None and last <= WIDEST_HEATMAP:
         shown = list(range(last + 1))
         parts.append(
@@ -85,14 +86,15 @@ def column_section(column: ColumnRecord, matrix: Floats | None) -> str:
     return section(f"Accuracy of {column.name}", *parts)
 
 
-def _optimality_words(known: Mapping[str, Any]) -> str:
+def _optimality_words(column: ColumnRecord, known: Mapping[str, Any]) -> str:
     """How far the column is from the best there is."""
     own, least = known["expected_error"], known["least_error"]
     kept = known["least_error_same_distribution"]
     return (
         "How far this is from the best there is: for true counts distributed as the published "
-        f"ones, a published value is off by {own:.3g} on average. No private release at all with "
-        f"this epsilon is below {least:.3g}, and none that keeps the distribution below {kept:.3g}."
+        f"ones, a published value is off by {own:.3g} on average. No release that is private at "
+        f"epsilon {shown_rational(column.epsilon)} for one count that moves by one is below "
+        f"{least:.3g}, and none that keeps the distribution below {kept:.3g}."
     )
 
 
