@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -148,13 +149,16 @@ def stand(dataset: str, entries: Sequence[Entry]) -> Account:
 
 def check_plan(account: Account, epsilons: Sequence[Fraction]) -> None:
     """Raise an `ArgumentError` unless the account's total covers these stages together."""
-    needed = _compose(tuple(sorted(epsilons))).delta(account.epsilon)
+    together = _compose(tuple(sorted(epsilons)))
+    needed = together.delta(account.epsilon)
     if needed > account.delta:
+        kept = math.ceil(together.epsilon(account.delta) * 10**4) / 10**4
         raise ArgumentError(
             "epsilons",
             f"keep epsilon {shown_rational(account.epsilon)} with a delta of at most "
             f"{shown_rational(account.delta)} together",
             got=f"{len(epsilons):,} epsilons that need a delta of {float(needed):.3g}",
+            hint=f"At the delta of the account they keep epsilon {kept:g} together.",
         )
 
 
