@@ -161,6 +161,41 @@ def long_texts(path):
     pq.write_table(table, path, store_schema=False)  # as text, not as categories
 
 
+def one_word_for_all(path):
+    """Many rows that refer to one long word of a dictionary."""
+    import pyarrow as pa
+    from pyarrow import feather
+
+    codes = pa.array(np.zeros(300_000, dtype=np.int32))
+    place = pa.DictionaryArray.from_arrays(codes, pa.array(["x" * 5_000]))
+    cases = np.zeros(300_000, dtype=np.int64)
+    feather.write_feather(pa.table({"place": place, "cases": cases}), path)
+
+
+def one_text_for_all(path):
+    """Many rows that all view one text of 3 MB."""
+    import pyarrow as pa
+    from pyarrow import feather
+
+    rows, length = 100_000, 3_000_000
+    views = np.tile(np.array([length, 0x78787878, 0, 0], np.int32), rows)
+    buffers = [None, pa.py_buffer(views), pa.py_buffer(b"x" * length)]
+    place = pa.Array.from_buffers(pa.string_view(), rows, buffers)
+    table = pa.table({"place": place, "cases": np.zeros(rows, dtype=np.int64)})
+    feather.write_feather(table, path, compression="uncompressed")
+
+
+def long_lists(path):
+    """A million lists of twenty zeros."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = 1_000_000
+    zeros = pa.array(np.zeros(20 * rows, dtype=np.int8))
+    place = pa.ListArray.from_arrays(pa.array(np.arange(0, 20 * rows + 1, 20, np.int32)), zeros)
+    pq.write_table(pa.table({"place": place, "cases": np.zeros(rows, np.int64)}), path)
+
+
 def long_label(path):
     """A million short labels and one of 5 MB."""
     import pyarrow as pa
@@ -192,6 +227,9 @@ TABLES = {
     "one long number.csv": text(lambda: fill("-1,1\n", HEADER + "-" + "1" * 131_000 + ",1\n")),
     "one long count.csv": text(lambda: fill("x,1.0\n", HEADER + "x," + "0" * 131_000 + "\n")),
     "one long label.parquet": long_label,
+    "one word for all.feather": one_word_for_all,
+    "one text for all.feather": one_text_for_all,
+    "long lists.parquet": long_lists,
     "zeros.csv": lambda: bytes(ROOM),
     "some packed rows.csv.zst": pack_rows("zstd", 5_900_000),
     "packed rows.csv.zst": pack_rows("zstd", 8_000_000),
@@ -257,14 +295,14 @@ QUICK = (
     *("as many columns as there may be.csv", "one quoted cell.csv", "many packed rows.csv.zst"),
     *("packed rows and a quote.csv.zst", "a far corner.xlsx", "everything merged.xlsx"),
     *("one formula for all.xlsx", "many names.xlsx", "packed rows.zsav", "rows.feather"),
-    "one long number.csv",
+    *("one long number.csv", "one text for all.feather"),
 )  # the dearest of every kind, in every run
 OUT_OF_PROPORTION = (
     *("packed rows.csv.zst", "many packed rows.csv.zst", "very many packed rows.csv.gz"),
     *("packed rows and a quote.csv.zst", "many packed rows and a quote.csv.gz"),
     *("a million rows.xlsx", "many styles.xlsx", "many names.xlsx", "packed rows.zsav"),
     *("long notes.dta", "rows.feather", "coded rows.parquet", "many rows.parquet"),
-    "long texts.parquet",
+    *("long texts.parquet", "one text for all.feather", "long lists.parquet"),
 )
 HONEST_WORK = (
     *(

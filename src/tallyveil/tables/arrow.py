@@ -20,6 +20,7 @@ from tallyveil.tables.arrow_values import (
     import_pyarrow,
     join_chunks,
     make_counts,
+    measure_values,
     read_text,
     view_numbers,
 )
@@ -355,13 +356,8 @@ class ArrowTable(Table):
 
     def largest_size(self) -> int:
         """Bound the size of the file by that of the columns in memory."""
-        import pyarrow as pa
-
         require_writable(self.extension, self.table.schema)
-        size = 0
-        for column in self.table.columns:
-            coded = pa.types.is_dictionary(column.type)
-            size += (column.cast(column.type.value_type) if coded else column).nbytes
+        size = sum(map(measure_values, self.table.columns))
         return bound_file(size, self.rows, self.table.num_columns)
 
 

@@ -24,7 +24,12 @@ from tallyveil.tables.arrow import (
     require_whole,
 )
 from tallyveil.tables.arrow_sizes import measure_arrow
-from tallyveil.tables.arrow_values import import_pyarrow, make_empty, measure_width
+from tallyveil.tables.arrow_values import (
+    import_pyarrow,
+    make_empty,
+    measure_values,
+    measure_width,
+)
 from tallyveil.tables.arrow_write import bound_file, choose_rows, require_writable, write_pieces
 from tallyveil.tables.bare import require_bare_parquet
 from tallyveil.tables.base import BATCH_ROWS, CountArray, Table
@@ -40,6 +45,9 @@ UNPACKED_LEAST, UNPACKED_EACH = 300 << 20, 20
 
 MOST_ROWS, ROWS_EACH = 50_000_000, 16
 """Rows that a small file may have, and how many a larger one may have for each of its bytes."""
+
+NESTED = 24
+"""Bytes that a value inside of a list takes at the least while it is built anew."""
 
 AS_PARQUET = "write it as Parquet without categories and lists: that is read in batches"
 WINDOW = 1 << 12
@@ -80,8 +88,26 @@ def open_arrow(path: Path, kind: str, *, is_ours: bool = False) -> Table:
     if rows <= BATCH_ROWS or not all(map(is_plain, schema.types)):
         coded = sum(map(pa.types.is_dictionary, schema.types))
         _require_likely(rows * (8 * len(schema.names) - 4 * coded), path, is_ours)
-        return read_arrow(path, kind)
+        if kind == "parquet":
+            _require_likely(NESTED * _count_nested(path), path, is_ours, "leave its lists out")
+        found = read_arrow(path, kind)
+        views = (c for c in found.table.columns if c.type in (pa.string_view(), pa.binary_view()))
+        _require_likely(sum(map(measure_values, views)), path, is_ours, "shorten its texts")
+        return found
     return ArrowFile(identity, schema, tuple(schema.names), kind, rows)
+
+
+def _count_nested(path: Path) -> int:
+    """How many values a Parquet file says are inside of lists."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        meta = file.metadata
+        inner = [
+            at for at in range(meta.num_columns) if meta.schema.column(at).max_repetition_level
+        ]
+        groups = map(meta.row_group, range(meta.num_row_groups) if inner else ())
+        return sum(group.column(at).num_values for group in groups for at in inner)
 
 
 def _require_short_text(path: Path, schema: Any) -> None:

@@ -105,13 +105,14 @@ def _rebuild_dictionary(coded: Any, order: Integers) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    values = coded.dictionary_decode()
-    levels = pc.drop_null(pc.unique(values))
+    used = coded.dictionary.take(pc.drop_null(pc.unique(coded.indices)))
+    levels = pc.drop_null(pc.unique(used))
     if coded.type.ordered:
         levels = coded.dictionary.filter(pc.is_in(coded.dictionary, value_set=levels))
     else:
         levels = levels.take(pc.sort_indices(levels))
-    codes = pc.index_in(values, value_set=levels).cast(pa.int32())
+    # no value is written out for every row: one long text may stand in all of them
+    codes = pc.index_in(coded.dictionary, value_set=levels).cast(pa.int32()).take(coded.indices)
     return pa.DictionaryArray.from_arrays(
         _rebuild(codes, order),
         _rebuild(levels, np.arange(len(levels))),

@@ -23,6 +23,7 @@ __all__ = [
     "join_chunks",
     "make_counts",
     "make_empty",
+    "measure_values",
     "measure_width",
     "read_text",
     "view_numbers",
@@ -94,6 +95,32 @@ def measure_width(kind: Any) -> int | None:
         return int(kind.bit_width)
     except ValueError:
         return None
+
+
+def measure_values(column: Any) -> int:
+    """Add up the bytes of a column's values, each written out; nothing is written out for that."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if kind in (pa.string_view(), pa.binary_view()):
+        return sum(_measure_views(chunk) for chunk in column.chunks)
+    if not pa.types.is_dictionary(kind):
+        return int(column.nbytes)
+    words = kind.value_type
+    if pa.types.is_string(words) or pa.types.is_large_string(words):
+        sizes = (pc.take(pc.binary_length(c.dictionary), c.indices) for c in column.chunks)
+        return 8 * len(column) + sum(pc.sum(size).as_py() or 0 for size in sizes)
+    width = measure_width(words)
+    return int(column.cast(words).nbytes) if width is None else len(column) * (width // 8 + 1)
+
+
+def _measure_views(chunk: Any) -> int:
+    """Add up the bytes of views: each begins with its length, and one text may be viewed often."""
+    if not len(chunk):
+        return 0
+    views = np.frombuffer(chunk.buffers()[1], np.int32, 4 * len(chunk), 16 * chunk.offset)
+    return 16 * len(chunk) + int(np.maximum(views[::4], 0).sum(dtype=np.int64))
 
 
 def hash_column(column: Any) -> Hashes | None:

@@ -49,12 +49,13 @@ def write_pieces(file: IO[bytes], extension: str, schema: Any, pieces: Iterable[
 
 
 def require_writable(extension: str, fields: Iterable[Any]) -> None:
-    """Refuse a column of a type that the published file cannot hold, before anything is spent."""
-    if extension != "parquet":
-        return  # Feather files hold whatever Arrow does
+    """Refuse a column of a type that the published file cannot hold, before anything is spent.
+
+    Feather holds every type of Arrow, and need not be tried.
+    """
     import pyarrow as pa
 
-    for field in fields:
+    for field in fields if extension == "parquet" else ():
         try:
             write_pieces(io.BytesIO(), extension, pa.schema([field]), [])
         except (pa.ArrowException, OSError):
