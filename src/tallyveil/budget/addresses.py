@@ -14,7 +14,7 @@ SCHEMES = ("postgresql", "postgres")
 HIDDEN = "***"
 SECRET_WORDS = ("password", "sslpassword", "oauth_client_secret")
 AUTHORITY = re.compile(r"(?P<scheme>[a-z]+://)(?P<user>[^:/?#@]*):.*@", re.IGNORECASE | re.DOTALL)
-PARAMETER = re.compile(rf"\b({'|'.join(SECRET_WORDS)})=[^&]*", re.IGNORECASE)
+PARAMETER = re.compile(r"(?P<name>[\w%]+)=[^&]*")
 
 
 def is_address(location: str) -> bool:
@@ -67,9 +67,12 @@ def remove_secrets(text: str, secrets: set[str]) -> str:
 
 
 def _is_secret(parameter: str) -> bool:
-    return parameter.partition("=")[0].lower() in SECRET_WORDS
+    """Whether a parameter is one, however its name is spelled: libpq decodes names as well."""
+    return unquote(parameter.partition("=")[0]).lower() in SECRET_WORDS
 
 
 def _hide_in_word(word: str) -> str:
     shown = AUTHORITY.sub(rf"\g<scheme>\g<user>:{HIDDEN}@", word)
-    return PARAMETER.sub(rf"\1={HIDDEN}", shown)
+    return PARAMETER.sub(
+        lambda found: f"{found['name']}={HIDDEN}" if _is_secret(found[0]) else found[0], shown
+    )
