@@ -118,8 +118,7 @@ class Figures:
     adder : Adder
         How published counts are added.
     total : Estimate or None
-        The sum of the true counts over all rows, where it can be estimated. None for columns that
-        add up: the files of their sums tell it better.
+        The sum of all true counts, where it can be estimated and no file of sums tells it better.
     optimality : dict or None
         Expected errors beside the least there are; see `tallyveil.plans.optimality`.
     """
