@@ -221,8 +221,8 @@ def test_refusals():
 
 def test_the_picture_has_the_familiar_mechanisms(tmp_path):
     curve = tv.frontier(tv.Query.count(8), 1, np.full(9, 1 / 9))
-    figure = curve.plot(tmp_path / "frontier.svg")
+    figure = curve.plot(tmp_path / "frontier.svg", {"a release": (0.9, 0.1)})
     text = (tmp_path / "frontier.svg").read_text()
     assert figure.axes
-    for name in ("plain geometric", "best guess", "rank matching"):
+    for name in ("plain geometric", "best guess", "rank matching", "a release"):
         assert name in text

@@ -4,9 +4,11 @@ import warnings
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import tallyveil as tv
 from tallyveil.check.package import check_package
+from tallyveil.cli import app
 
 FRAME = pd.DataFrame({"county": list("dbca"), "cases": [1, 3, 3, 9]})
 OPTIONS = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1}
@@ -86,3 +88,11 @@ def test_other_tables_are_not(frame, options):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tv.privatize(frame, **{**OPTIONS, **options})
+
+
+def test_at_a_screen_a_private_bound_says_what_it_loses(tmp_path):
+    table = tmp_path / "t.csv"
+    MIXED.to_csv(table, index=False)
+    words = f"privatize {table} --count cases --keep all --epsilon 1 --out {tmp_path / 'r'}"
+    asked = [*words.split(), "--upper", "auto", "--upper-epsilon", "1"]
+    assert "what lies above is lost" in CliRunner().invoke(app.app, asked).stderr

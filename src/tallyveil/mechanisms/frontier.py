@@ -8,6 +8,7 @@ followed by a map. The proof is in docs/theory.md, the frontier theorem.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -313,8 +314,15 @@ class Frontier(FrozenArrays):
         values = self.error[positive] + self.tradeoffs[positive] * self.distance[positive]
         return float(((values - given) / self.tradeoffs[positive]).max(initial=0.0))
 
-    def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw error against distribution error, with familiar mechanisms; saved if asked."""
+    def plot(
+        self,
+        path: str | Path | None = None,
+        releases: Mapping[str, tuple[float, float]] | None = None,
+    ) -> Figure:
+        """Draw error against distribution error, with familiar mechanisms; saved if asked.
+
+        `releases` are further points by name: error and distance of releases that were made.
+        """
         from tallyveil.figures import Curve, Panel, panels
 
         parts = self.parts
@@ -323,6 +331,7 @@ class Frontier(FrozenArrays):
             "plain geometric": (plain, parts.measure_distance(parts.mass)),
             "best guess": parts.measure(parts.choose(0.0)),
             "rank matching": parts.measure(parts.matched.column),
+            **(releases or {}),
         }
         curves = [Curve("the least there is", self.distance, self.error)]
         curves += [Curve(name, [far], [error]) for name, (error, far) in points.items()]

@@ -70,9 +70,10 @@ SUM_STEPS = (
 
 KINDS: Mapping[str, MethodKind] = {
     "preserve": MethodKind(
-        "The table's distribution of counts and its individual counts were both protected with "
-        "noise. Rows were then ranked by their noisy counts, and the published counts handed out "
-        "in that order so that the table follows the protected distribution.",
+        "Individual counts were protected with noise, and so was all that was learnt of the "
+        "table's distribution of counts. Rows were then ranked by their noisy counts, and the "
+        "published counts handed out in that order so that the table follows the protected "
+        "distribution.",
         (
             "Noise was added to every count, and the result kept inside the range.",
             "From what was drawn, and nothing else, the distribution of counts was estimated.",
@@ -83,10 +84,10 @@ KINDS: Mapping[str, MethodKind] = {
         keeps_distribution=True,
     ),
     "strata": MethodKind(
-        "The distribution of counts within each public group of rows and the individual counts "
-        "were both protected with noise. Rows of each group were then ranked by their noisy "
-        "counts, and the published counts handed out in that order so that every group, and the "
-        "whole table, follows the protected distribution.",
+        "Individual counts were protected with noise, and so was all that was learnt of their "
+        "distribution within each public group of rows. Rows of each group were then ranked by "
+        "their noisy counts, and the published counts handed out in that order so that every "
+        "group, and the whole table, follows the protected distribution.",
         (
             "Noise was added to every count, and the result kept inside the range.",
             "From what was drawn, and nothing else, the distribution within each group was "
