@@ -55,7 +55,9 @@ def test_every_row_keeps_the_order_and_the_release_checks(
     assert (out["deaths"] <= out["hospitalised"]).all()
     assert (out["hospitalised"] <= out["cases"]).all()
     assert float(made.receipt.epsilon) == 1.5, "the order costs nothing more"
-    assert [found for found in check_package(tmp_path / "r") if not found.ok] == []
+    findings = {found.name: found for found in check_package(tmp_path / "r")}
+    assert [found for found in findings.values() if not found.ok] == []
+    assert "no row with more hospitalised than cases" in findings["published counts"].detail
     deaths = json.loads((tmp_path / "r" / "receipt.json").read_text("utf-8"))["columns"][0]
     assert deaths["at_most"] == "hospitalised"
     assert "hospitalised" in deaths["post_processing"][-1]
