@@ -108,7 +108,9 @@ def run(given: argparse.Namespace) -> Result:
             most = 1.01 if apart else 1.0
             said = f"{ratio[0]:.3f}, {ratio[1]:.3f}"
             rows.append((name, text, f"{mean[0]:.3g}, {mean[1]:.3g}", said, f"{used:.0%}"))
-            bars.append(Bar(f"{name}, epsilon {text}: at most {most}", said, ratio.max() <= most))
+            bars.append(
+                Bar(f"{name}, epsilon {text}: at most {most}", said, bool(ratio.max() <= most))
+            )
             print(f"  {rows[-1]}", flush=True)
     head = "columns", "epsilon of each", "error alone", "together, as multiples", "used in"
     return Result(
