@@ -12,7 +12,7 @@ from tallyveil.arrays import Floats, Integers, freeze
 from tallyveil.certified.certify import certify_noise
 from tallyveil.certified.mechanism import CertifiedNoise
 from tallyveil.estimate.draws import PrivateDraws
-from tallyveil.estimate.histogram import estimate_histogram
+from tallyveil.estimate.histogram import estimate_directly, estimate_histogram
 from tallyveil.plans.methods import Counts, PublishedCounts, noisy_cumulative, require_range
 from tallyveil.plans.sum_files import LevelAccuracy, format_numbers
 from tallyveil.plans.tallies import Histogram, Matching
@@ -138,10 +138,14 @@ class Sums:
         return clamped
 
     def _estimate(self, draws: SumDraws) -> Floats:
-        """The share of rows that have each count, as the rows and the histogram tell it."""
+        """The share of rows that have each count, as the rows and the histogram tell it.
+
+        Rows without a histogram are so near the truth that a smooth model would only blur them.
+        """
         budget, size, values = self.budget, self.upper + 1, self._clamp(draws)
         private = PrivateDraws(values, budget.levels[-1], draws.totals, budget.distribution, size)
-        distribution: Floats = estimate_histogram(private).spread_out(size) / len(values)
+        estimate = estimate_directly if draws.totals is None else estimate_histogram
+        distribution: Floats = estimate(private).spread_out(size) / len(values)
         return distribution
 
     def _total(self, distribution: Floats | None) -> float | None:
