@@ -1,0 +1,29 @@
+"""How the rows of a hierarchy are estimated."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from tallyveil.estimate.draws import PrivateDraws
+from tallyveil.estimate.histogram import estimate_directly, estimate_histogram
+from tallyveil.plans.sums import make_sums
+from tallyveil.request.hierarchy import HierarchyRequest
+from tallyveil.sampling.entropy import SeededNotPrivate
+from tallyveil.sums.tree import Tree
+
+ROWS, UPPER, EPSILON = 3000, 600, Fraction(4)
+
+
+def test_nearly_exact_rows_without_a_histogram_are_not_smoothed():
+    """On homicides by county smoothing made rows 1.3 times and distributions 1.6 times as far."""
+    random = np.random.default_rng(5)
+    counts = np.minimum(random.lognormal(0.3, 1.9, ROWS).astype(np.int64), UPPER)
+    states = np.sort(random.integers(0, 50, ROWS))
+    made = make_sums(HierarchyRequest(("state",)), Tree.of_columns([states]), EPSILON, UPPER)
+    assert not made.budget.distribution
+    draws = made.draw(counts, SeededNotPrivate(1))
+    values = np.clip(draws.levels[-1], 0, UPPER)
+    alone = PrivateDraws(values, EPSILON, None, Fraction(0), UPPER + 1)
+    assert estimate_histogram(alone).smooth  # or there is nothing to see
+    wanted = estimate_directly(alone).spread_out(UPPER + 1) / ROWS
+    assert np.array_equal(made._estimate(draws), wanted)
