@@ -91,9 +91,8 @@ MECHANISM_WORDS = frozenset(("file", "sha256", "name", "epsilon"))
 """All the words that receipts of version 1 have: later ones would change what the rest means."""
 
 
-def _list_parts(data: dict[str, Any]) -> list[tuple[Any, frozenset[str]]]:
+def _list_parts(data: dict[str, Any], stages: list[Any]) -> list[tuple[Any, frozenset[str]]]:
     """The parts of a receipt, each with the words that it has in version 1."""
-    stages = [*data["stages"], *(stage for column in data["columns"] for stage in column["stages"])]
     return [
         (data, WORDS),
         (data["table"], TABLE_WORDS),
@@ -107,13 +106,13 @@ def _check_receipt(root: Path, receipt: Receipt) -> str:
     """What the document states follows from its facts, and it has the words of its version."""
     data: dict[str, Any] = read_json(root / RECEIPT)
     require(receipt.private, "the release says of itself that it is NOT PRIVATE")
-    newer = any(set(part) != words for part, words in _list_parts(data))
+    own = [stage for column in data["columns"] for stage in column["stages"]]
+    stages = [*data["stages"], *own]
+    newer = any(set(part) != words for part, words in _list_parts(data, stages))
     require(not newer, "the receipt does not have the words of its version, or has later ones")
-    stages = [*data["stages"], *(stage for c in data["columns"] for stage in c["stages"])]
     for stated in (data, *data["columns"], *stages):
         exact = float(Fraction(stated["epsilon_exact"]))
         require(stated["epsilon"] == exact, "an epsilon is not the exact one beside it")
-    own = [stage for column in data["columns"] for stage in column["stages"]]
     total = Fraction(data["epsilon_exact"])
     require(data["stages"] == own and total == receipt.epsilon, "the stages do not add up")
     told = data["promise"], data["multiplier"]

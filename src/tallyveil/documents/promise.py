@@ -25,10 +25,12 @@ def promise(
     unit: PrivacyUnit,
     version: int = VERSION,
     delta: Fraction = Fraction(0),
+    outside: str = "",
 ) -> str:
     """The guarantee as a sentence about one unit, in the words of a version of the receipt.
 
-    The factor is e^epsilon, rounded up so that the sentence never promises too much.
+    The factor is e^epsilon, rounded up so that the sentence never promises too much. `outside` is
+    what the promise does not cover.
     """
     factor = math.exp(min(float(epsilon), 100.0))
     cents = f"{math.ceil(factor * 100) / 100:.2f}".rstrip("0").rstrip(".") if factor < 1e6 else ""
@@ -38,6 +40,7 @@ def promise(
         f"{what}, every possible outcome of this release stays as likely as "
         f"before, up to a factor of {shown} (epsilon {shown_rational(epsilon)}){_add(delta)}"
         f"{_judge(epsilon, delta, unit.kind, version)}"
+        + (f" Outside this promise: {outside}." if outside else "")
     )
 
 

@@ -162,9 +162,8 @@ class Receipt:
     @property
     def promise(self) -> str:
         """The guarantee as a sentence about one unit."""
-        words = promise(self.epsilon, self.unit, self.version, self.delta)
-        if self.sums is not None and self.sums.outside:
-            words += f" Outside this promise: {self.sums.outside}."
+        outside = "" if self.sums is None else self.sums.outside
+        words = promise(self.epsilon, self.unit, self.version, self.delta, outside)
         return words if self.private else f"{NOT_PRIVATE} With private draws: {words}"
 
     @property

@@ -26,6 +26,7 @@ from tallyveil.request.hierarchy import (
     name_levels,
 )
 from tallyveil.request.kinds import COUNTS, DISTRIBUTION
+from tallyveil.request.request import Request
 from tallyveil.sums.grouping import Grouping
 from tallyveil.sums.intervals import find_half_widths
 from tallyveil.sums.margins import Margins
@@ -86,6 +87,13 @@ class SumsRecord:
         """The record of a hierarchy with these groups; `bounds` hold the largest counts of rows."""
         free = grouping.part.sizes if grouping.places else ()
         return cls(request, grouping.whole.sizes, count_alone(request, grouping, bounds), free)
+
+    @classmethod
+    def of_request(cls, request: Request) -> SumsRecord | None:
+        """The record of what was asked for, or None where nothing adds up."""
+        if request.hierarchy is None or request.grouping is None:
+            return None
+        return cls.of(request.hierarchy, request.grouping, request.bounds)
 
     @classmethod
     def of_table(cls, request: HierarchyRequest, grouping: Grouping, table: Table) -> SumsRecord:

@@ -97,11 +97,9 @@ class Preview:
     @property
     def promise(self) -> str:
         """What is promised, in words."""
-        words = promise(self.epsilon, self.request.unit, delta=self.delta)
-        asked, grouping = self.request.hierarchy, self.request.grouping
-        if asked is None or grouping is None or not asked.exact:
-            return words
-        return f"{words} Outside this promise: {SumsRecord.of(asked, grouping).outside}."
+        sums = SumsRecord.of_request(self.request)
+        outside = "" if sums is None else sums.outside
+        return promise(self.epsilon, self.request.unit, delta=self.delta, outside=outside)
 
 
 def preview_release(options: ReleaseOptions, rows: int | None = None) -> Preview:
@@ -202,9 +200,9 @@ def _open_trial(
 
 def _describe_sums(asked: Request, plan: ColumnPlan) -> list[dict[str, Any]]:
     """How far off the sums of every level are before they are rounded."""
-    if asked.hierarchy is None or asked.grouping is None:
+    record = SumsRecord.of_request(asked)
+    if record is None or asked.hierarchy is None or asked.grouping is None:
         return []
-    record = SumsRecord.of(asked.hierarchy, asked.grouping, asked.bounds)
     found = describe_levels(asked.hierarchy, asked.grouping, plan.epsilon, plan.upper)
     return [
         {

@@ -231,10 +231,7 @@ class _Builder:
 
     @property
     def _sums_record(self) -> SumsRecord | None:
-        request = self.prepared.request
-        if request.hierarchy is None or request.grouping is None:
-            return None
-        return SumsRecord.of(request.hierarchy, request.grouping, request.bounds)
+        return SumsRecord.of_request(self.prepared.request)
 
     def _write_sums(self, data: Table, columns: Mapping[str, PublishedCounts]) -> dict[str, bytes]:
         """The files of the levels of a hierarchy, where there is one."""
