@@ -25,6 +25,7 @@ from tallyveil.tables.arrow import ArrowTable
 from tallyveil.tables.base import CountArray
 from tallyveil.tables.counts import RowError, clip_counts
 from tallyveil.tables.distributed import Seal
+from tallyveil.tables.equal import find_equal, share_out
 from tallyveil.tables.hashes import (
     Hashes,
     hash_text,
@@ -174,7 +175,7 @@ class Survey(Task):
                 if text is not None:
                     search.add(text)
             if self.keys:
-                shared = _share_out(hash_rows(table, self.keys), self.buckets)
+                shared = share_out(hash_rows(table, self.keys), self.buckets)
                 for own, pieces in zip(shared, waiting, strict=True):
                     pieces.append(own)
             rows.append(batch.num_rows)
@@ -236,15 +237,6 @@ def hash_rows(table: ArrowTable, names: Sequence[str]) -> Hashes:
     return _join(columns)
 
 
-def _share_out(hashes: Hashes, buckets: int) -> list[Hashes]:
-    """Hashes by their highest bits, so that equal ones are together."""
-    if buckets == 1:
-        return [hashes]
-    edges = np.array([bucket * 2**64 // buckets for bucket in range(1, buckets)], np.uint64)
-    ordered = np.sort(hashes)
-    return np.split(ordered, np.searchsorted(ordered, edges))
-
-
 @dataclass(frozen=True)
 class FindRepeats(Task):
     """Find hashes that occur twice in kept files, in each bucket whose number arrives."""
@@ -256,9 +248,7 @@ class FindRepeats(Task):
         """Give the hashes of each bucket that occur twice, or the first of them."""
         for bucket in list_numbers(batches):
             every = np.concatenate([self._read(file, bucket) for file in self.files])
-            every.sort()
-            repeated = np.unique(every[1:][every[1:] == every[:-1]])[:MOST_SUSPECTS]
-            yield {"result": pickle.dumps(repeated)}
+            yield {"result": pickle.dumps(find_equal(every)[:MOST_SUSPECTS])}
 
     def _read(self, file: str, bucket: int) -> Hashes:
         (piece,) = read_pieces(Path(file + HASHES), self.seal, bucket, bucket + 1)
