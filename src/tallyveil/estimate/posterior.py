@@ -29,7 +29,7 @@ OCTETS = 256
 SPARSE = 30.0
 """Counts with fewer rows are judged together with their neighbours."""
 
-ALLOWED = 1.0025
+ALLOWED = 1.0015
 """`keep_error` allows this many times the error of plain noise: it is known no better."""
 
 
@@ -62,11 +62,10 @@ def keep_error(
     """Counts that are expected to err no more than plain noise at `epsilon` would, shape (N,).
 
     Both errors are those expected under the estimated distribution, even inside its sparse parts,
-    and a quarter of a per cent more is allowed. Where counts handed out by
-    rank err more, they are moved along the frontier, to the largest tradeoff at which they do
-    not, and at a corner of it only some rows, at random: no private release that errs so little
-    has its distribution nearer to the estimated one (docs/theory.md, the frontier theorem). Rows
-    drawn above `FARTHEST` stay.
+    and `ALLOWED` is. Where counts handed out by rank err more, they are moved along the frontier,
+    to the largest tradeoff at which they do not, and at a corner of it only some rows, at random:
+    no private release that errs so little has its distribution nearer to the estimated one
+    (docs/theory.md, the frontier theorem). Rows drawn above `FARTHEST` stay.
     """
     shares = _spread_near(estimate)
     near = draws.values <= FARTHEST

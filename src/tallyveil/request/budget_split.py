@@ -131,8 +131,8 @@ def split_at_plain(epsilon: Epsilon, *, records: int, size: int) -> Split:
     Drawing at (1 - f) epsilon costs them epsilon coth(epsilon) f of their error, and handing them
     out by rank gains some of it back: least where counts spread widely. On the table of teachers
     in schools it gains 0.02 epsilon^-0.85 for small epsilon, and nothing is left to spend from
-    epsilon 2 on. So f = 0.019 epsilon^-1.85 tanh(epsilon) (1 - (epsilon/2)^2), at most 0.12. From
-    epsilon 2 on, and with fewer than 5 rows for each possible count, the draws alone tell the
+    epsilon 2 on. So f = 0.0225 epsilon^-1.85 tanh(epsilon) (1 - (epsilon/2)^1.5), at most 0.12.
+    From epsilon 2 on, and with fewer than 5 rows for each possible count, the draws alone tell the
     distribution.
 
     >>> float(split_at_plain("1/2", records=3136, size=51).epsilon1)
@@ -141,8 +141,8 @@ def split_at_plain(epsilon: Epsilon, *, records: int, size: int) -> Split:
     whole = exact_epsilon(epsilon)
     share = Fraction(0)
     if whole < 2 and records >= FEWEST_ROWS * size:
-        wanted = 0.019 * math.pow(float(whole), -1.85) * math.tanh(whole)
-        wanted *= 1 - float(whole / 2) ** 2
+        wanted = 0.0225 * math.pow(float(whole), -1.85) * math.tanh(whole)
+        wanted *= 1 - float(whole / 2) ** 1.5
         share = Fraction(round(1000 * min(wanted, LARGEST_PLAIN_SHARE)), 1000)
     return Split(whole * share, whole * (1 - share), PLAIN)
 
