@@ -150,12 +150,18 @@ class _Game:
         In a mirrored game a column stands for itself and its mirror image, used alike.
         """
         output, guess = self.outputs[columns.position], columns.guess
-        costs = self.matrix[:, output] * self.payoff[:, guess]
+        by_output, by_guess = self._by_column
+        costs = by_output[output] * by_guess[guess]
         if self.is_mirrored:
-            twins = self.matrix[:, ::-1][:, output] * self.payoff[:, ::-1][:, guess]
-            central = 2 * output == self.matrix.shape[1] - 1
-            costs = (costs + twins)[: self.rows] * np.where(central, 0.5, 1.0)
-        return costs
+            costs += by_output[len(by_output) - 1 - output] * by_guess[self.guesses - 1 - guess]
+            costs[2 * output == len(by_output) - 1] *= 0.5
+        return costs.T
+
+    @cached_property
+    def _by_column(self) -> tuple[Floats, Floats]:
+        """The columns of matrix and payoffs, as far as a solver sees their rows."""
+        seen = slice(self.rows)
+        return np.ascontiguousarray(self.matrix[seen].T), np.ascontiguousarray(self.payoff[seen].T)
 
 
 @dataclass(frozen=True, eq=False)
