@@ -122,6 +122,7 @@ def test_decimals_of_duckdb_are_counts_and_numeric_of_postgresql_is_text(duck, s
         ("DELETE FROM visits", "must only read"),
         ("CREATE TABLE copy AS SELECT 1 AS one", "must only read"),
         ("SELECT CAST(note AS INTEGER) AS cases FROM visits", "may quote data"),
+        ("SELECT 1 AS cases; SELECT 2 AS cases", "single statement|multiple commands"),
         ("SELECT 100 / CAST(substr(note, 1, 1) = 'B' AS INTEGER) FROM visits, x", "understand"),
     ],
 )
@@ -134,6 +135,23 @@ def test_queries_that_cannot_be_answered(address, query, said):
     assert refused.value.__cause__ is None
     assert refused.value.__suppress_context__ or refused.value.__context__ is None
     assert read_table(address, Form(query="SELECT count(*) AS n FROM visits")).counts("n") == [ROWS]
+
+
+def test_names_that_a_query_makes_of_data_are_not_shown(server):
+    """PostgreSQL looks such a name up while it works, and says in the words of a query's own
+    errors that there is none."""
+    with pytest.raises(tv.TableError, match="may quote data") as refused:
+        read_table(
+            server.address("postgres"),
+            Form(query="SELECT CAST('t' || note AS regclass) AS at, cases FROM visits"),
+        )
+    assert SECRET not in str(refused.value)
+
+
+def test_a_column_of_several_types_is_named(duck):
+    query = "SELECT ward, union_value(a := cases) AS either, cases FROM visits"
+    with pytest.raises(tv.TableError, match="Column 'either' of the answer"):
+        read_table(duck, Form(query=query))
 
 
 def test_a_query_writes_no_file(duck, tmp_path):

@@ -36,6 +36,12 @@ def read_answer(reader: Any) -> Table:
     """
     pa = import_pyarrow()
     with reader:
+        for field in reader.schema:
+            if pa.types.is_union(field.type):
+                raise TableError(
+                    f"Column {field.name!r} of the answer holds values of several types, which no "
+                    "file of tables has: convert it in the query, or leave it out."
+                )
         pieces = (read_storage(pa.Table.from_batches([batch])) for batch in reader)
         schema = read_storage(reader.schema.empty_table()).schema
         first, rows = [], 0

@@ -63,12 +63,15 @@ def _read_duckdb(path: Path, query: str) -> Table:
     try:
         with opened as database:
             database.execute(QUIETLY)
-            answer = database.sql(query)
+            try:
+                if len(duckdb.extract_statements(query)) > 1:
+                    raise TableError("The query must be a single statement.")
+                answer = database.sql(query)  # read, but not yet worked out
+            except (duckdb.ParserException, duckdb.CatalogException, duckdb.BinderException) as no:
+                _refuse_query(str(no))
             if answer is None:
                 raise TableError("The query gives no table.")
             return read_answer(answer.to_arrow_reader(BATCH_ROWS))
-    except (duckdb.ParserException, duckdb.CatalogException, duckdb.BinderException) as problem:
-        _refuse_query(str(problem))
     except duckdb.InvalidInputException as problem:
         if "read-only" in str(problem):
             raise TableError("The query must only read.") from None
@@ -99,16 +102,19 @@ def _read_postgresql(address: str, query: str) -> Table:
     try:
         with connection, connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION READ ONLY")
+            try:
+                cursor.adbc_prepare(query)  # read, but not yet worked out
+            except adbc_driver_manager.Error as no:
+                if str(no.sqlstate or "").startswith(ABOUT_THE_QUERY):
+                    _refuse_query(remove_secrets(str(no).partition("ERROR:")[2], secrets))
+                raise
             cursor.execute(query)
             if cursor.description is None:
                 raise TableError("The query gives no table.")
             return read_answer(cursor.fetch_record_batch())
     except adbc_driver_manager.Error as problem:
-        code = str(problem.sqlstate or "")
-        if code == READ_ONLY:
+        if problem.sqlstate == READ_ONLY:
             raise TableError("The query must only read.") from None
-        if code.startswith(ABOUT_THE_QUERY):
-            _refuse_query(remove_secrets(str(problem).partition("ERROR:")[2], secrets))
         raise TableError(QUIET) from None
     except (OSError, ValueError) as problem:
         _refuse_data(problem)
