@@ -1,16 +1,19 @@
 """Make docs/benchmarks.md and its pictures from the numbers that were kept.
 
-python -m benchmarks.page results/benchmarks docs [--note "The machine was shared."]
+    python -m benchmarks.page results/benchmarks docs [--note "The machine was shared."]
+
+Benchmarks that are not in the folder keep what the page says of them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks import SUITE
 from tallyveil.figures import Curve, Panel, panels, save
@@ -63,31 +66,64 @@ def _label_sizes(axes: Any, sizes: list[float]) -> None:
         axes.xaxis.set_minor_formatter("")
 
 
-def page(documents: Sequence[Document], pictures: dict[str, str], note: str = "") -> str:
-    """The whole page in Markdown; `pictures` holds the path of each benchmark's picture."""
+class Part(NamedTuple):
+    """What the page says of one benchmark: its lines of the table on top, and its section."""
+
+    promises: list[str]
+    section: str
+
+
+def make_parts(documents: Sequence[Document], pictures: Mapping[str, str]) -> dict[str, Part]:
+    """What was measured, by benchmark; `pictures` holds the path of each one's picture."""
+    return {
+        document["benchmark"]: Part(
+            _promises(document),
+            "\n".join(_section(document, pictures.get(document["benchmark"]))),
+        )
+        for document in documents
+    }
+
+
+def read_parts(text: str) -> dict[str, Part]:
+    """What a page says, by benchmark."""
+    head, *sections = re.split(r"\n(?=## )", text)
+    found = {}
+    for section in sections:
+        named = re.search(r"^`python -m benchmarks (\w+)`", section, re.MULTILINE)
+        if named:
+            name = named.group(1)
+            lines = [line for line in head.splitlines() if line.startswith(f"| {name} |")]
+            found[name] = Part(lines, section.strip("\n"))
+    return found
+
+
+def page(parts: Mapping[str, Part], note: str = "") -> str:
+    """The whole page in Markdown: every promise on top, kept or not."""
+    ordered = [parts[name] for name in SUITE if name in parts]
     lines = [
         "# Benchmarks",
         "",
         "Written by `python -m benchmarks.page results/benchmarks docs` from the numbers that "
         "`make bench` keeps in `results/benchmarks` (`make bench-quick`: minutes, small sizes). "
         "Everything in one table was measured in one run, so read the ratios rather than the "
-        f"seconds. {note}".rstrip(),
+        "seconds. Each section says when and on what it was measured, and a benchmark that was "
+        f"not run again keeps its own. {note}".rstrip(),
         "",
-        *_summary(documents),
+        "| Benchmark | Promise | Measured | |",
+        "|---|---|---|---|",
+        *(line for part in ordered for line in part.promises),
     ]
-    for document in documents:
-        lines += ["", *_section(document, pictures.get(document["benchmark"]))]
+    for part in ordered:
+        lines += ["", part.section]
     return "\n".join(lines) + "\n"
 
 
-def _summary(documents: Sequence[Document]) -> list[str]:
-    """Every promise on top, kept or not."""
-    lines = ["| Benchmark | Promise | Measured | |", "|---|---|---|---|"]
-    for document in documents:
-        for bar in document["bars"]:
-            kept_or_not = "met" if bar["met"] else "**missed**"
-            cells = (document["benchmark"], bar["promise"], bar["measured"], kept_or_not)
-            lines.append(f"| {' | '.join(cells)} |")
+def _promises(document: Document) -> list[str]:
+    lines = []
+    for bar in document["bars"]:
+        kept_or_not = "met" if bar["met"] else "**missed**"
+        cells = (document["benchmark"], bar["promise"], bar["measured"], kept_or_not)
+        lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 
@@ -141,8 +177,10 @@ def main(arguments: list[str] | None = None) -> int:
     pictures = {
         name: path.relative_to(given.docs).as_posix() for name, path in drawn.items() if path
     }
-    text = page(documents, pictures, given.note)
-    (given.docs / "benchmarks.md").write_text(text, encoding="utf-8")
+    file = given.docs / "benchmarks.md"
+    before = read_parts(file.read_text(encoding="utf-8")) if file.exists() else {}
+    text = page(before | make_parts(documents, pictures), given.note)
+    file.write_text(text, encoding="utf-8")
     return 0
 
 

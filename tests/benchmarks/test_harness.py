@@ -101,14 +101,39 @@ def test_missed_bars_stand_out_and_long_tables_are_folded():
     long = measure.asdict(result(met=False)) | {"tables": [measure.asdict(table)]}
     document = {
         **long,
-        "benchmark": "fake",
+        "benchmark": benchmarks.SUITE[0],
         "quick": False,
         "seconds": 1,
         "machine": measure.machine(),
     }
-    text = page.page([document], {})
+    text = page.page(page.make_parts([document], {}))
     assert "| **missed** |" in text
     assert f"<summary>Long ({page.LONG + 1} rows)</summary>" in text
+
+
+def test_benchmarks_that_were_not_run_again_keep_their_part_of_the_page(tmp_path):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for number, name in enumerate(benchmarks.SUITE[1::-1]):  # the second, then the first
+        results = tmp_path / name
+        made = argparse.Namespace(quick=True, json=results / f"{name}.json")
+        measure.conduct(name, lambda number=number: result(met=number == 0), made)
+        assert page.main([str(results), str(docs)]) == 0
+    text = (docs / "benchmarks.md").read_text(encoding="utf-8")
+    first, second = benchmarks.SUITE[:2]
+    assert f"| {first} | 5 times theirs | 5.0 times | **missed** |\n| {second} | 5 t" in text
+    assert 0 < text.index(f"`python -m benchmarks {first}`") < text.index(f"marks {second}`")
+    page.main([str(tmp_path / second), str(docs)])
+    assert (docs / "benchmarks.md").read_text(encoding="utf-8") == text
+
+
+def test_the_page_of_this_project_is_read_whole():
+    """So that no section is lost when others are measured."""
+    text = (FOLDER.parent / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    parts = page.read_parts(text)
+    assert list(parts) == [name for name in benchmarks.SUITE if name in parts]
+    assert len(parts) == text.count("\n## ")
+    assert page.page(parts) == text
 
 
 def test_a_folder_without_numbers_is_refused(tmp_path):
