@@ -39,8 +39,8 @@ SAFE_DIGITS = 18
 LARGEST_EXACT = 2**53
 """Whole numbers up to this are held exactly in floating point."""
 
-MISSING = frozenset({"", "na", "nan", "n/a", "null", "none", "-", "."})
-
+MISSING = frozenset(("", "na", "nan", "n/a", "<na>", "nat", "null", "none", "-", "."))
+"""What programs write for a missing value, in small letters."""
 
 HINTS = {
     "text": " A code for a missing count is declared with --missing, a separator of thousands with "

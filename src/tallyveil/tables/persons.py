@@ -8,11 +8,9 @@ from tallyveil.arrays import Integers, Mask
 from tallyveil.errors import TableError
 from tallyveil.tables.base import Table
 from tallyveil.tables.codes import encode_text, normal_label
+from tallyveil.tables.counts import MISSING
 
 __all__ = ["bound_rows", "identify_persons", "keep_apart"]
-
-MISSING = frozenset(("", "nan", "na", "n/a", "<na>", "nat", "null", "none"))
-"""What stands for a missing value, in small letters."""
 
 
 def identify_persons(table: Table, column: str) -> Integers:
