@@ -37,7 +37,7 @@ def test_the_spellings_of_one_person_share_one_bound(tmp_path):
     assert identify_persons(read_table(tmp_path / "rows.csv"), "who").tolist() == [0, 0, 0, 1, 2, 2]
 
 
-@pytest.mark.parametrize("word", ["NaN", "NA", "null", "None", "<NA>", "n/a", " nan "])
+@pytest.mark.parametrize("word", ["NaN", "NA", "null", "None", "<NA>", "n/a", " nan ", ".", "-"])
 def test_strangers_without_a_name_do_not_share_one_bound(word, tmp_path):
     """With one bound for both, the row of one that stays depends on whether the other is there."""
     (tmp_path / "rows.csv").write_text(f"who,sex\na,f\n{word},f\n{word},m\n")
