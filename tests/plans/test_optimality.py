@@ -9,11 +9,13 @@ from typer.testing import CliRunner
 
 import tallyveil as tv
 from tallyveil.cli import app as program
-from tallyveil.plans.optimality import WIDEST, describe_optimality, predict_release
-from tallyveil.plans.tallies import Histogram
+from tallyveil.plans.accuracy import matched_mechanism
+from tallyveil.plans.optimality import describe_optimality, expect_matched, predict_release
+from tallyveil.plans.tallies import Matching
 from tallyveil.sampling.entropy import SeededNotPrivate
 
 COUNTS = np.random.default_rng(3).geometric(0.3, 900) - 1
+AWAY = np.abs(np.subtract.outer(np.arange(20), np.arange(20)))
 
 
 @pytest.mark.parametrize(
@@ -38,16 +40,63 @@ def test_no_release_is_expected_to_be_better_than_the_bound(options):
 def test_rank_matching_of_all_draws_attains_the_bound():
     """With the exact remap of `transport` the expected error is the least there is."""
     rows = np.array([400, 300, 200, 100])
-    made = tv.transport(tv.Query.count(3), 1, rows / rows.sum())
-    known = describe_optimality(made, Fraction(1), Histogram.of(rows))
-    assert known["expected_error"] == pytest.approx(known["least_error_same_distribution"])
+    shares = rows / rows.sum()
+    for delta in (0, "0.05"):
+        made = tv.transport(tv.Query.count(3), 1, shares, delta=delta)
+        error = float(shares @ (made.matrix * AWAY[:4, :4]).sum(axis=1))
+        known = describe_optimality(error, shares, Fraction(1), Fraction(delta))
+        assert known["expected_error"] == pytest.approx(known["least_error_same_distribution"])
 
 
-def test_wide_and_empty_ranges_have_none():
-    made = tv.geometric(tv.Query.count(4), 1)
-    assert describe_optimality(made, Fraction(1), Histogram((0,), (5,))) is None
-    wide = Histogram((0, WIDEST + 1), (5, 5))
-    assert describe_optimality(made, Fraction(1), wide) is None
+@pytest.mark.parametrize("epsilon", ["1/50", "1/2", "3"])
+def test_the_bounds_are_the_ends_of_the_frontier(epsilon):
+    shares = np.bincount(COUNTS) / len(COUNTS)
+    shares[3] = 0
+    shares /= shares.sum()
+    curve = tv.frontier(tv.Query.count(len(shares) - 1), epsilon, shares, tradeoffs=[0.0, 1.0])
+    known = describe_optimality(9.0, shares, Fraction(epsilon))
+    assert known["least_error"] == pytest.approx(curve.error[0], abs=1e-6)
+    assert known["least_error_same_distribution"] == pytest.approx(curve.error[1], abs=1e-6)
+
+
+@pytest.mark.parametrize("delta", ["0.01", "0.2"])
+def test_with_a_delta_no_mechanism_of_a_program_is_below_the_bound(delta):
+    shares = np.array([0.5, 0.2, 0.2, 0.1])
+    known = describe_optimality(9.0, shares, Fraction(1), Fraction(delta))
+    best = tv.design(tv.Query.count(3), 1, "absolute", prior=shares, delta=delta)
+    error = float(shares @ (best.mechanism.matrix * AWAY[:4, :4]).sum(axis=1))
+    assert known["least_error"] == pytest.approx(error, abs=1e-5)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 20), Fraction(2)])
+def test_the_error_of_matched_counts_is_that_of_their_matrix(epsilon):
+    draws = np.array([0, 0, 1, 3, 3, 7, 7, 9])
+    matching = Matching.of(draws, np.array([0, 1, 1, 2, 4, 6, 6, 8]))
+    shares = np.bincount(draws, minlength=11) / len(draws)
+    made = matched_mechanism(10, epsilon, matching)
+    error = float(shares @ (made.matrix * AWAY[:11, :11]).sum(axis=1))
+    assert expect_matched(shares, epsilon, matching) == pytest.approx(error, rel=1e-9)
+
+
+def test_a_column_of_zeros_has_none():
+    assert describe_optimality(0.1, np.ones(1), Fraction(1)) is None
+
+
+def test_wide_ranges_signed_columns_and_deltas_have_bounds():
+    wide = COUNTS * 700 + np.arange(len(COUNTS)) * 13 % 700
+    tables = {
+        "wide": (wide, {"method": "preserve", "upper": 20_000}),
+        "plain": (wide, {"method": "geometric", "upper": 20_000}),
+        "open": (wide, {"method": "preserve"}),
+        "delta": (COUNTS, {"upper": 30, "delta": "1e-6"}),
+        "signed": (COUNTS, {"method": "geometric", "signed": True}),
+    }
+    for counts, options in tables.values():
+        release = tv.privatize(counts, epsilon=1, entropy=SeededNotPrivate(1), **options)
+        known = release.receipt.columns[0].optimality
+        assert 0 < known["least_error"] <= known["expected_error"] + 1e-6
+        measured = np.abs(release.table - counts).mean()
+        assert known["expected_error"] == pytest.approx(measured, rel=0.25)
 
 
 def test_the_folder_and_the_page_state_it(tmp_path):

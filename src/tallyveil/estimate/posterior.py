@@ -14,7 +14,7 @@ from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import Estimate
 from tallyveil.estimate.ranks import RandomBits
 from tallyveil.mechanisms.frontier import Posterior
-from tallyveil.mechanisms.geometric import decaying_sums
+from tallyveil.mechanisms.geometric import absolute_errors
 
 __all__ = ["find_row_limits", "keep_error"]
 
@@ -72,7 +72,8 @@ def keep_error(
     if not shares.sum() > 0 or not near.any():
         return counts
     rows = _Rows(shares, float(draws.epsilon2), draws.values[near], counts[near])
-    most = ALLOWED * _expect_plain(shares, draws.size - 1, float(epsilon))
+    plain = absolute_errors(np.arange(len(shares)), draws.size - 1, float(epsilon))
+    most = ALLOWED * float(shares @ plain)
     if rows.expect(1.0) <= most:
         return counts
     low, high = 0, 1 << STEPS
@@ -111,13 +112,6 @@ def _spread_near(estimate: Estimate) -> Floats:
     return shares / total if total > 0 else shares
 
 
-def _expect_plain(shares: Floats, top: int, epsilon: float) -> float:
-    """The mean error of geometric noise clamped to 0..top: a (2 - a^d - a^(top-d))/(1 - a^2)."""
-    a, count = math.exp(-epsilon), np.arange(len(shares))
-    inside = 2 - np.exp(-epsilon * count) - np.exp(-epsilon * (float(top) - count))
-    return float(shares @ inside) * a / -math.expm1(-2 * epsilon)
-
-
 class _Rows:
     """The rows, their ranked counts, and what their draws say of them."""
 
@@ -128,28 +122,15 @@ class _Rows:
         draws: NDArray[np.integer[Any]],
         counts: NDArray[np.integer[Any]],
     ) -> None:
-        self.top, self.epsilon, self.counts = len(shares) - 1, epsilon, counts
+        self.top, self.counts = len(shares) - 1, counts
         self.draws = np.minimum(draws.astype(np.int64), self.top)
         self.posterior = Posterior(shares, epsilon)
-        a = math.exp(-epsilon)
-        below, above = self.posterior.below, self.posterior.above
-        # sum_i z_i a^|j-i| |j-i| over i < j, and over i > j
-        self.left = decaying_sums(np.append(0.0, a * below[:-1]), a)[0]
-        self.right = decaying_sums(np.append(a * above[1:], 0.0), a)[1]
-        self.total = np.maximum(self.posterior.total, 1e-300)
 
     def move(self, tradeoff: float) -> NDArray[np.integer[Any]]:
         """The counts, moved into the central part of each row's posterior."""
         return self.counts.clip(*self.posterior.find_limits(tradeoff, self.draws))
 
     def expect(self, tradeoff: float) -> float:
-        """The mean over rows of E[|true - moved count| | draw].
-
-        With m the moved count and k the draw it is |m - k| + s (E[D | k] - k) + 2 E(beyond),
-        s = 1 and what lies below m for m < k, s = -1 and what lies above m for m >= k.
-        """
-        k, m = self.draws, np.minimum(self.move(tradeoff), self.top)
-        drift, down = (self.right - self.left)[k], m < k
-        gap = np.abs(m - k).astype(float)
-        beyond = np.exp(-self.epsilon * gap) * np.where(down, self.left[m], self.right[m])
-        return float((gap + (np.where(down, drift, -drift) + 2 * beyond) / self.total[k]).mean())
+        """The mean over rows of E[|true - moved count| | draw]."""
+        moved = np.minimum(self.move(tradeoff), self.top)
+        return float(self.posterior.expect_errors(self.draws, moved).mean())

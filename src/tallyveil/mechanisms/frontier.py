@@ -231,6 +231,27 @@ class Posterior:
         self.total = self.below + self.above - distribution
         self.epsilon, self.size = epsilon, len(distribution)
 
+    def expect_errors(self, draws: Integers, counts: Integers) -> Floats:
+        """E[|true - count| | draw], pair by pair.
+
+        With m the count and k the draw it is |m - k| + s (E[true | k] - k) + 2 E(beyond), s = 1 and
+        what lies below m for m < k, s = -1 and what lies above m for m >= k.
+        """
+        left, right = self._reach
+        drift, down = (right - left)[draws], counts < draws
+        gap = np.abs(counts - draws).astype(float)
+        beyond = np.exp(-self.epsilon * gap) * np.where(down, left[counts], right[counts])
+        total = np.maximum(self.total, 1e-300)[draws]
+        errors: Floats = gap + (np.where(down, drift, -drift) + 2 * beyond) / total
+        return errors
+
+    @cached_property
+    def _reach(self) -> tuple[Floats, Floats]:
+        """The sums z_i a^|j-i| |j-i| over i < j and over i > j, for every j."""
+        a = math.exp(-self.epsilon)
+        left = decaying_sums(np.append(0.0, a * self.below[:-1]), a)[0]
+        return left, decaying_sums(np.append(a * self.above[1:], 0.0), a)[1]
+
     def find_limits(self, tradeoff: float, draws: Integers) -> tuple[Integers, Integers]:
         """Find the ends of the central part with probability `tradeoff`, for each of the draws."""
         if tradeoff >= 1:

@@ -26,6 +26,7 @@ from tallyveil.mechanism import Mechanism
 from tallyveil.query import GRID_TOLERANCE, Query, require_query
 
 __all__ = [
+    "absolute_errors",
     "decaying_sums",
     "exact_geometric",
     "exact_step",
@@ -142,6 +143,20 @@ def geometric_rate(mechanism: Mechanism, tolerance: float = RATE_TOLERANCE) -> f
 
 
 # -- factors, sums and the inverse ---------------------------------------------------------------
+
+
+def absolute_errors(counts: ArrayLike, upper: int, epsilon: float) -> Floats:
+    """Return E|draw - d| for true counts d, the draws clamped to 0..upper.
+
+    It is a (2 - a^d - a^(upper-d)) / (1 - a^2).
+
+    >>> absolute_errors([0, 1, 2], 2, math.log(2)).round(12).tolist()
+    [0.5, 0.666666666667, 0.5]
+    """
+    d = np.asarray(counts, dtype=float)
+    inside = 2 - np.exp(-epsilon * d) - np.exp(-epsilon * (upper - d))
+    errors: Floats = inside * math.exp(-epsilon) / -math.expm1(-2 * epsilon)
+    return errors
 
 
 def output_factors(size: int, epsilon: float) -> Floats:

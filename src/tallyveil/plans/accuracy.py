@@ -18,6 +18,7 @@ from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric, 
 from tallyveil.errors import ArgumentError, PackageError
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.geometric import (
+    absolute_errors,
     geometric,
     geometric_output_distribution,
     inverse_diagonals,
@@ -26,7 +27,7 @@ from tallyveil.mechanisms.geometric import (
     sum_both_sides,
 )
 from tallyveil.plans.adding import Adder, make_adder
-from tallyveil.plans.optimality import describe_optimality
+from tallyveil.plans.optimality import describe_optimality, expect_matched
 from tallyveil.plans.tallies import Histogram, Matching, round_counts
 from tallyveil.query import Query
 from tallyveil.reading.confidence import ConfidenceSets, confidence_sets
@@ -229,30 +230,41 @@ def describe_published(
     rows = np.bincount(at, histogram.rows, minlength=upper + 1).astype(np.int64)
     total = adder.add(np.array(histogram.counts), CONFIDENCE, np.array(histogram.rows))
     sums = adder, None if kind.adds_up or not math.isfinite(total.standard_error) else total
+    is_known = far == histogram.largest and not (kind.adds_up or kind.together or told)
+    known, shares = None, rows / rows.sum()
     if not (kind.matches or moved):
         spread = measure_spread(certified, rows)
         expected = expected_accuracy(certified, upper, far)
         expected = signed_accuracy(certified.exact_epsilon, far) if signed else expected
-        known = None
-        made = drawn
-        if isinstance(certified, CertifiedNoise) and upper < WIDEST_PICTURE and not signed:
-            made = geometric(Query.count(upper), certified.exact_epsilon)
-        if made is not None and not certified.exact_delta and not kind.together:
-            known = describe_optimality(made, epsilon, histogram)
+        if is_known:
+            error = float(shares @ _expect_errors(certified, upper, signed))
+            bounds = epsilon, certified.exact_delta
+            known = describe_optimality(error, shares[: far + 1], *bounds)
         return Figures(expected, None if spread is None else spread[at], drawn, held, *sums, known)
     if matching is None:
         raise PackageError("The receipt does not say which draws became which counts.")
     stated = choose_stated(far)
     accuracy = matched_accuracy(upper, certified.exact_epsilon, matching, stated)
-    known = None
-    if upper < WIDEST_PICTURE and not (kind.adds_up or told):
-        made = matched_mechanism(upper, certified.exact_epsilon, matching)
-        known = describe_optimality(made, epsilon, histogram)
+    if is_known:
+        error = expect_matched(shares, certified.exact_epsilon, matching)
+        known = describe_optimality(error, shares[: far + 1], epsilon)
     if moved:
         return Figures(accuracy, None, None, held, *sums, known)
     epsilon1 = Fraction(0) if distribution is None else distribution.exact_epsilon
     spread = estimate_spread(rows, epsilon1, certified.exact_epsilon)
     return Figures(accuracy, spread[at], None, held, *sums, known)
+
+
+def _expect_errors(certified: Certified, upper: int, signed: bool) -> Floats:
+    """The mean absolute error of what is drawn, for every true count 0..upper."""
+    every = np.arange(upper + 1)
+    if signed:
+        return np.full(len(every), 1 / math.sinh(float(certified.exact_epsilon)))
+    if isinstance(certified, (CertifiedGeometric, CertifiedNoise)):
+        return absolute_errors(every, upper, float(certified.exact_epsilon))
+    matrix = matrix_of(certified).matrix
+    errors: Floats = (matrix * np.abs(every[:, None] - every)).sum(axis=1)
+    return errors
 
 
 def make_open_adder(

@@ -11,52 +11,89 @@ from fractions import Fraction
 import numpy as np
 
 from tallyveil._threads import one_blas_thread
-from tallyveil.mechanism import Mechanism
-from tallyveil.mechanisms.frontier import frontier
+from tallyveil.arrays import Floats
+from tallyveil.errors import ArgumentError
+from tallyveil.mechanisms.canonical import canonical_cells
+from tallyveil.mechanisms.frontier import Posterior
+from tallyveil.mechanisms.geometric import output_factors
 from tallyveil.mechanisms.minimax import bound_distribution_error
-from tallyveil.plans.tallies import Histogram
-from tallyveil.query import Query
+from tallyveil.mechanisms.transport import monotone_remap
+from tallyveil.plans.tallies import Matching
 from tallyveil.request.budget_split import predict_distance, predict_error
 
-__all__ = ["describe_optimality", "predict_release"]
-
-WIDEST = 1000
-"""Up to this largest published count the frontier is worked out."""
+__all__ = ["describe_optimality", "expect_matched", "predict_release"]
 
 
 def describe_optimality(
-    mechanism: Mechanism, epsilon: Fraction, histogram: Histogram
+    expected: float, shares: Floats, epsilon: Fraction, delta: Fraction = Fraction(0)
 ) -> dict[str, float] | None:
-    """Expected errors of a column and the least that any private release could have.
+    """The expected error of a column and the least that any private release could have.
 
     Parameters
     ----------
-    mechanism : Mechanism
-        The probabilities of published counts given true ones, as drawn and matched.
-    epsilon : Fraction
+    expected : float
+        The mean absolute error to be expected of the column, for rows whose true counts have the
+        distribution `shares`.
+    shares : array of float, shape (n,)
+        The published distribution, up to the largest published count.
+    epsilon, delta : Fraction
         What the whole column costs, for one move of one count by one.
-    histogram : Histogram
-        How many rows have each published count.
 
     Returns
     -------
     dict of str to float, or None
-        All for rows whose true counts have the published distribution, rounded to six decimals:
-        `expected_error`, the mean absolute error of this release; `least_error`, that of the
-        best private release; `least_error_same_distribution`, that of the best one which keeps
-        the distribution. None where the range is too wide.
+        Rounded to six decimals: `expected_error`; `least_error`, that of the best private
+        release; `least_error_same_distribution`, that of the best one which keeps the
+        distribution. None where all published counts are 0, or delta is too small for the range.
     """
-    top = histogram.largest
-    if not 1 <= top <= WIDEST:
+    if len(shares) < 2:
         return None
-    shares = histogram.spread_out(top + 1) / sum(histogram.rows)
-    away = np.abs(np.arange(top + 1)[:, None] - np.arange(mechanism.matrix.shape[1]))
-    expected = float(shares @ (mechanism.matrix[: top + 1] * away).sum(axis=1))
-    with one_blas_thread():
-        curve = frontier(Query.count(top), epsilon, shares, tradeoffs=[0.0, 1.0])
-    found = (expected, float(curve.error[0]), float(curve.error[-1]))
+    try:
+        found = expected, *_bound_errors(shares, epsilon, delta)
+    except ArgumentError:  # cells of canonical noise that do not fit
+        return None
     names = ("expected_error", "least_error", "least_error_same_distribution")
     return {name: round(value, 6) for name, value in zip(names, found, strict=True)}
+
+
+def _bound_errors(shares: Floats, epsilon: Fraction, delta: Fraction) -> tuple[float, float]:
+    """The ends of the frontier: the best guess for every draw, and counts handed out by rank."""
+    every = np.arange(len(shares))
+    if delta:
+        with one_blas_thread():
+            drawn = canonical_cells(len(shares), float(epsilon), float(delta))
+            costs = drawn.T @ (shares[:, None] * np.abs(every[:, None] - every))
+        matched = monotone_remap(shares @ drawn, shares)
+        same = float(matched.share @ costs[matched.row, matched.column])
+        return float(costs.min(axis=1).sum()), same
+    posterior, mass = _observe(shares, epsilon)
+    best, _ = posterior.find_limits(0.0, every)
+    matched = monotone_remap(mass, shares)
+    errors = posterior.expect_errors(matched.row, matched.column)
+    same = float((mass[matched.row] * matched.share) @ errors)
+    return float(mass @ posterior.expect_errors(every, best)), same
+
+
+def expect_matched(shares: Floats, epsilon: Fraction, matching: Matching) -> float:
+    """The mean absolute error of counts that were drawn at `epsilon` and then matched.
+
+    `shares` are those of true counts, up to the largest draw there can be. A draw that did not
+    occur goes where those around it went, moved as far.
+    """
+    posterior, mass = _observe(shares, epsilon)
+    move, _ = matching.describe_moves(len(shares))
+    rows = np.bincount(matching.draws, matching.rows, minlength=len(shares))
+    absent = np.flatnonzero(rows == 0)
+    draws = np.concatenate([matching.draws, absent])
+    counts = np.concatenate([matching.counts, np.rint(absent + move[absent]).astype(np.int64)])
+    part = np.concatenate([matching.rows / rows[matching.draws], np.ones(len(absent))])
+    return float((mass[draws] * part) @ posterior.expect_errors(draws, counts))
+
+
+def _observe(shares: Floats, epsilon: Fraction) -> tuple[Posterior, Floats]:
+    """What geometric draws say of true counts, and how likely each draw is."""
+    posterior = Posterior(shares, float(epsilon))
+    return posterior, posterior.total * output_factors(len(shares), float(epsilon))
 
 
 def predict_release(

@@ -89,12 +89,13 @@ def column_section(column: ColumnRecord, matrix: Floats | None) -> str:
 def _optimality_words(column: ColumnRecord, known: Mapping[str, Any]) -> str:
     """How far the column is from the best there is."""
     own, least = known["expected_error"], known["least_error"]
-    kept = known["least_error_same_distribution"]
+    kept, delta = known["least_error_same_distribution"], column.counts_stage.delta
+    beside = f" and delta {shown_rational(delta)}" if delta else ""
     return (
         "How far this is from the best there is: for true counts distributed as the published "
         f"ones, a published value is off by {own:.3g} on average. No release that is private at "
-        f"epsilon {shown_rational(column.epsilon)} for one count that moves by one is below "
-        f"{least:.3g}, and none that keeps the distribution below {kept:.3g}."
+        f"epsilon {shown_rational(column.epsilon)}{beside} for one count that moves by one is "
+        f"below {least:.3g}, and none that keeps the distribution below {kept:.3g}."
     )
 
 
