@@ -16,9 +16,12 @@ from hypothesis import strategies as st
 import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.errors import ArgumentError, TableError, UsageError
+from tallyveil.plans.group_totals import list_trees
 from tallyveil.plans.margin_sums import make_margins
 from tallyveil.request.hierarchy import HierarchyRequest
 from tallyveil.sampling.entropy import SeededNotPrivate
+from tallyveil.sums.combine import noise_variance
+from tallyveil.sums.grouping import Grouping
 from tallyveil.sums.margins import Margins, rake, round_to_margins
 
 OPTIONS = {"count": "cases", "upper": 40, "epsilon": 1, "margins": "age+sex,school"}
@@ -36,8 +39,13 @@ def read_margin(folder: Path, margin: int) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize("epsilon", ["1/10", 1, 5])
-def test_two_margins_are_met_exactly_and_the_folder_checks(tmp_path: Path, epsilon: object) -> None:
+MEASURED = ("sums by age+sex", "sums by school")
+
+
+@pytest.mark.parametrize(("epsilon", "measured"), [("1/10", MEASURED), (1, ()), (5, ())])
+def test_two_margins_are_met_exactly_and_the_folder_checks(
+    tmp_path: Path, epsilon: object, measured: tuple[str, ...]
+) -> None:
     options = {**OPTIONS, "epsilon": epsilon, "keep": "part"}
     release = tv.privatize(make_table(), **options, out=tmp_path / "r")
     released = release.table
@@ -53,9 +61,41 @@ def test_two_margins_are_met_exactly_and_the_folder_checks(tmp_path: Path, epsil
     assert [found for found in check_package(tmp_path / "r") if not found.ok] == []
     (column,) = release.receipt.columns
     assert column.method == "margins"
-    kinds = ["sums by age+sex", "sums by school", "counts"]
-    assert [stage.kind for stage in column.stages] == kinds
+    assert [stage.kind for stage in column.stages] == [*measured, "counts"]
     assert release.receipt.epsilon == Fraction(str(epsilon))
+
+
+def test_margins_that_are_not_worth_their_share_are_sums_of_the_rows_draws(tmp_path: Path) -> None:
+    made = tv.privatize(make_table(), **OPTIONS, keep="part", unbiased=True, out=tmp_path / "r")
+    drawn = made.table.groupby("school", sort=False)["cases_unbiased"].sum().tolist()
+    rows = read_margin(tmp_path / "r", 1)
+    assert [float(row["cases_estimate"]) for row in rows] == drawn
+    deviation = (24 * noise_variance(1)) ** 0.5
+    assert {row["cases_deviation"] for row in rows} == {f"{deviation:.3f}"}
+    assert [found for found in check_package(tmp_path / "r") if not found.ok] == []
+    found = tv.estimate_total(tmp_path / "r", by="school").values()
+    assert [one.value for one in found] == drawn
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.lists(st.integers(1, 300), min_size=2, max_size=4),
+    st.integers(2, 4000),
+    st.floats(0.05, 8),
+    st.sampled_from([5, 50, 10**6]),
+)
+def test_no_margin_is_worse_than_the_rows_alone_would_make_it(
+    seed: int, sizes: list[int], rows: int, epsilon: float, upper: int
+) -> None:
+    """Whatever rows its groups have: over all of its groups."""
+    draw, names = np.random.default_rng(seed), tuple((str(at),) for at in range(len(sizes)))
+    groups = [np.unique(draw.geometric(1 / size, rows), return_inverse=True)[1] for size in sizes]
+    asked = HierarchyRequest(tuple(n for (n,) in names), keep_distribution=False, margins=names)
+    grouping, whole = Grouping.of(Margins(tuple(groups))), Fraction(epsilon).limit_denominator(999)
+    alone = rows * noise_variance(whole)
+    for tree in list_trees(asked, grouping, whole, upper):
+        assert tree.combined.variances[1].sum() <= alone * (1 + 1e-9)
 
 
 def test_a_third_margin_is_stated(tmp_path: Path) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from tallyveil.errors import ArgumentError
-from tallyveil.sums.shares import share_budget
+from tallyveil.sums.combine import noise_variance
+from tallyveil.sums.shares import default_weights, share_budget, share_margins
 
 STATES = (1, 51, 3136)
 
@@ -58,3 +60,35 @@ def test_another_measurement_of_the_total_saves_its_share() -> None:
 def test_weights_that_do_not_fit_are_refused(weights: tuple[float, ...]) -> None:
     with pytest.raises(ArgumentError, match="level_weights"):
         share_budget(STATES, 1, weights)
+
+
+def weigh(sizes: tuple[int, int, int], epsilon: float, shares: tuple[float, float]) -> float:
+    """The stated error of two margins and rows, in plain steps; infinite if a margin is harmed."""
+    left, rows = epsilon * (1 - sum(shares)), sizes[-1]
+    error = (np.sinh(epsilon) / np.sinh(left)) ** 2
+    weights = default_weights(sizes, epsilon)
+    for weight, size, share in zip(weights, sizes, shares, strict=False):
+        own = 1 / noise_variance(epsilon * share) if share else 0.0
+        variance = 1 / (own + size / (rows * noise_variance(left)))
+        relative = variance * size / (rows * noise_variance(epsilon))
+        error += weight * relative if relative < 1 + 1e-12 else np.inf
+    return float(error)
+
+
+@pytest.mark.parametrize("sizes", [(12, 16, 192), (16, 12, 1920), (2, 400, 9000), (100, 50, 5000)])
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 1, 2])
+def test_no_other_shares_of_two_margins_are_better(
+    sizes: tuple[int, int, int], epsilon: float
+) -> None:
+    first, second, _ = share_margins(sizes, epsilon)
+    found = weigh(sizes, epsilon, (float(first), float(second)))
+    others = [0, 0.004, 0.01, *np.arange(0.02, 0.7, 0.02)]
+    tried = [(a, b) for a in others for b in others if a + b <= 0.98]
+    assert found <= min(weigh(sizes, epsilon, pair) for pair in tried) * (1 + 1e-9)
+
+
+def test_margins_of_few_rows_are_added_up_and_those_of_many_are_measured() -> None:
+    assert share_margins((12, 16, 192), 1) == (0, 0, 1)
+    assert share_margins((20, 20, 4000), 4) == (0, 0, 1)
+    few, many, rows = share_margins((4, 100, 40_000), 0.5)
+    assert 0 < few < many < rows

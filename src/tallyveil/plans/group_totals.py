@@ -48,8 +48,8 @@ def list_trees(
         measured = _list_measurements(budget, upper, asked.exact_level)
         return [MeasuredTree(combined, measured, range(tree.depth))]
     found = []
-    for margin, own in enumerate(budget.levels[:-1]):
-        alone = LevelBudget((Fraction(0), own, budget.levels[-1]), Fraction(0))
+    for margin in range(tree.depth):
+        alone = budget.of_margin(margin)
         combined = describe_tree(tree.tree(margin), alone, 1, -1)
         found.append(MeasuredTree(combined, _list_measurements(alone, 1, -1), (1,)))
     return found

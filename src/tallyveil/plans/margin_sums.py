@@ -18,9 +18,9 @@ from tallyveil.estimate.histogram import estimate_histogram
 from tallyveil.plans.methods import Counts, require_range
 from tallyveil.plans.sums import PublishedSums, SumDraws
 from tallyveil.plans.tallies import Histogram, Matching
-from tallyveil.request.hierarchy import HierarchyRequest, LevelBudget, split_levels
+from tallyveil.request.hierarchy import HierarchyRequest, LevelBudget, list_measured, split_levels
 from tallyveil.sampling.entropy import Entropy
-from tallyveil.sums.combine import Combined, combine, noise_variance
+from tallyveil.sums.combine import Combined, combine
 from tallyveil.sums.margins import Margins, rake, round_to_margins
 from tallyveil.sums.matching import expect_alone
 from tallyveil.sums.rounding import round_family, round_total, weigh_totals
@@ -30,7 +30,7 @@ __all__ = ["MarginSums", "make_margins"]
 
 @dataclass(frozen=True, eq=False)
 class MarginSums:
-    """Every margin and every row is measured; published rows meet the first two margins.
+    """Rows are measured, and margins that are worth it; published rows meet the first two.
 
     One person is in one row, hence in one group of each margin: the cost is the sum of the
     epsilons of all noises.
@@ -38,21 +38,23 @@ class MarginSums:
 
     margins: Margins
     upper: int
-    noises: tuple[CertifiedNoise, ...]
+    noises: tuple[CertifiedNoise | None, ...]
     distribution: None = None
 
     @property
     def budget(self) -> LevelBudget:
         """The epsilon of each margin and of the rows."""
-        return LevelBudget(tuple(noise.exact_epsilon for noise in self.noises), Fraction(0))
+        levels = (Fraction(0) if n is None else n.exact_epsilon for n in self.noises)
+        return LevelBudget(tuple(levels), Fraction(0))
 
     def draw(self, counts: Counts, entropy: Entropy) -> SumDraws:
-        """Noisy sums of every margin, and noisy rows."""
+        """Noisy sums of every margin that is measured, and noisy rows."""
         require_range(counts, self.upper + 1)
         entropy.rekey()
         sums = self.margins.sum_up(counts.astype(np.int64))
         pairs = zip(self.noises, sums, strict=True)
-        return SumDraws(tuple(freeze(noise.release(part, entropy)) for noise, part in pairs), None)
+        drawn = (None if noise is None else noise.release(part, entropy) for noise, part in pairs)
+        return SumDraws(tuple(None if part is None else freeze(part) for part in drawn), None)
 
     def publish(self, draws: SumDraws, entropy: Entropy) -> tuple[PublishedSums, ...]:
         """Margins as whole numbers with one total, and rows that meet them."""
@@ -76,10 +78,10 @@ class MarginSums:
         )
 
     def _combine(self, draws: SumDraws, margin: int) -> Combined:
-        """A margin's own measurement and the sums of its rows, weighted by precision."""
-        own, rows = (noise_variance(self.budget.levels[at]) for at in (margin, -1))
-        measured = [None, draws.levels[margin], draws.levels[-1]]
-        return combine(self.margins.tree(margin), measured, [None, own, rows])
+        """A margin's own measurement, if any, and the sums of its rows, weighted by precision."""
+        values = [None, draws.levels[margin], draws.levels[-1]]
+        known = list_measured(values, self.budget.of_margin(margin), self.upper, -1)
+        return combine(self.margins.tree(margin), *known)
 
     def _round(self, found: Sequence[Combined], order: Integers) -> list[Integers]:
         """Whole numbers of at least 0 for every margin, all with the same total."""
@@ -115,4 +117,5 @@ def make_margins(
             hint="For groups inside groups name a hierarchy.",
         )
     budget = split_levels(request, margins.sizes, epsilon, upper)
-    return MarginSums(margins, upper, tuple(certify_noise(part) for part in budget.levels))
+    noises = tuple(certify_noise(part) if part else None for part in budget.levels)
+    return MarginSums(margins, upper, noises)

@@ -16,7 +16,7 @@ from tallyveil.request.budget_split import split_budget
 from tallyveil.sums.combine import Combined, combine, noise_variance
 from tallyveil.sums.grouping import Grouping
 from tallyveil.sums.margins import Margins
-from tallyveil.sums.shares import share_budget
+from tallyveil.sums.shares import share_budget, share_margins
 from tallyveil.sums.tree import Tree
 from tallyveil.tables.base import Table
 from tallyveil.tables.codes import Codes, encode_text, number_together
@@ -244,13 +244,18 @@ class LevelBudget:
         """Whether nothing but the rows themselves is measured."""
         return not (self.distribution or any(self.levels[:-1]))
 
+    def of_margin(self, margin: int) -> LevelBudget:
+        """What one margin was measured with: no grand total, its groups, the rows."""
+        return LevelBudget((Fraction(0), self.levels[margin], self.levels[-1]), Fraction(0))
+
 
 def split_levels(
     request: HierarchyRequest, sizes: Sequence[int], epsilon: Fraction, upper: int
 ) -> LevelBudget:
     """Share `epsilon` between the distribution and the levels; looks at public sizes only."""
     if request.margins:
-        return LevelBudget(_share_margins(sizes, epsilon), Fraction(0))
+        parts = share_margins(sizes, float(epsilon), upper=upper)
+        return LevelBudget(tuple(part * epsilon for part in parts), Fraction(0))
     first = Fraction(0)
     if request.keep_distribution:
         first = epsilon * _share_distribution(epsilon, sizes[-1], upper + 1)
@@ -265,16 +270,6 @@ def split_levels(
         upper=upper if request.weights is None else None,
     )
     return LevelBudget(tuple(share * rest for share in shares), first)
-
-
-def _share_margins(sizes: Sequence[int], epsilon: Fraction) -> tuple[Fraction, ...]:
-    """What each margin would get as the only level, at least a hundredth, all at most half."""
-    rows, rate = sizes[-1], float(epsilon)
-    alone = [share_budget((1, size, rows), rate)[1] for size in sizes[:-1]]
-    alone = [max(share, Fraction(1, 100)) for share in alone]
-    part = min(Fraction(1), Fraction(1, 2) / sum(alone))
-    shares = [Fraction(round(share * part * 1000), 1000) for share in alone]
-    return (*(share * epsilon for share in shares), (1 - sum(shares)) * epsilon)
 
 
 def _share_distribution(epsilon: Fraction, records: int, size: int) -> Fraction:

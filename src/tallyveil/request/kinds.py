@@ -162,7 +162,8 @@ KINDS: Mapping[str, MethodKind] = {
         "Sums of every margin and single counts were protected with noise. The published counts "
         "add up to the published margins.",
         (
-            "Noise was added to every count and to the sums of every margin.",
+            "Noise was added to every count and, where they are worth their cost, to the sums of "
+            "every margin.",
             "Each margin was combined with the sums of its rows, and made whole numbers of at "
             "least 0 with one total.",
             "Rows were raked to the margins and rounded by a linear program, so that the first two "
