@@ -68,7 +68,8 @@ def test_every_row_keeps_the_order_and_the_release_checks(
 def test_a_table_that_breaks_the_order_is_released_all_the_same() -> None:
     table = make_table()
     table["deaths"] = 60 - table["cases"]
-    out = release(table, method="geometric").table
+    with pytest.warns(UserWarning, match="'deaths' above 'hospitalised'"):
+        out = release(table, method="geometric").table
     assert (out["deaths"] <= out["hospitalised"]).all()
 
 
@@ -161,3 +162,10 @@ def test_bad_input_is_refused(tmp_path: Path, extra: dict[str, Any], words: str)
     with pytest.raises((ArgumentError, UsageError), match=words):
         release(make_table(), out=tmp_path / "r", **extra)
     assert not (tmp_path / "r").exists()
+
+
+def test_columns_in_the_wrong_order_are_remarked_on_to_the_publisher_alone(tmp_path: Path) -> None:
+    table, folder = make_table(), tmp_path / "r"
+    with pytest.warns(UserWarning, match="'cases' above 'hospitalised'.* only to you"):
+        release(table, nested=NESTED[::-1], out=folder)
+    assert not [one for one in folder.iterdir() if b"only to you" in one.read_bytes()]

@@ -6,6 +6,7 @@ Remarks are for the publisher's eyes: some depend on confidential values.
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -27,6 +28,7 @@ def list_remarks(prepared: Prepared) -> list[str]:
     found = (
         _remark_on_missing(prepared),
         _remark_on_order(prepared),
+        _remark_on_nested(prepared),
         _remark_on_exact_rows(prepared),
         _remark_on_kept_counts(prepared),
         _remark_on_formulas(prepared),
@@ -102,6 +104,22 @@ def _remark_on_order(prepared: Prepared) -> str:
             return (
                 f"The rows stand in the order of {name!r}, and row order is published. Unless "
                 "that order is public, sort them by public columns (--order sorted)."
+            )
+    return ""
+
+
+def _remark_on_nested(prepared: Prepared) -> str:
+    """Nested columns that stand the other way round in most rows where they differ."""
+    names, counts = prepared.request.nested, prepared.counts
+    if prepared.tasks is not None:  # rows are on other machines
+        return ""
+    for small, large in pairwise(names):
+        few, many = counts[small].values, counts[large].values
+        if (few > many).sum() > (few < many).sum():
+            return (
+                f"More rows have a {small!r} above {large!r} than below it, but --nested says that "
+                "none has: name the smallest column first, or most counts are changed. This is "
+                "shown only to you; it tells something of confidential counts."
             )
     return ""
 
