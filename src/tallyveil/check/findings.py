@@ -7,11 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tallyveil.errors import PackageError, TallyveilError
 from tallyveil.tables.base import Table
 from tallyveil.untrusted import escape_controls
 
-__all__ = ["Finding", "remember", "try_check"]
+__all__ = ["Finding", "is_close", "remember", "try_check"]
+
+FIGURE_SLACK = 2e-6
+"""How far a stated figure, printed with six decimals, may be from the one worked out here."""
 
 LONGEST_DETAIL = 300
 UNREADABLE = (
@@ -69,3 +74,15 @@ def try_check(name: str, check: Callable[[], str]) -> Finding:
     except UNREADABLE as problem:
         words = f"cannot be checked: {type(problem).__name__}: {problem}"
         return Finding(name, False, escape_controls(words[:LONGEST_DETAIL]))
+
+
+def is_close(stated: Any, found: Any) -> bool:
+    """Whether a stated figure is the one worked out here, as far as printed digits tell."""
+    if type(stated) is not type(found):
+        return False
+    if isinstance(found, (bool, str)):
+        return bool(stated == found)
+    first, second = np.asarray(stated, dtype=float), np.asarray(found, dtype=float)
+    return first.shape == second.shape and bool(
+        np.allclose(first, second, rtol=FIGURE_SLACK, atol=FIGURE_SLACK)
+    )

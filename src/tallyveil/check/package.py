@@ -11,7 +11,6 @@ from fractions import Fraction
 from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,8 @@ from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedNoise
 from tallyveil.check.counts import check_counts
 from tallyveil.check.files import Hashed, check_files, measure_data
-from tallyveil.check.findings import Finding, remember, try_check
+from tallyveil.check.findings import Finding, is_close, remember, try_check
+from tallyveil.check.groups import check_groups
 from tallyveil.check.sums import check_strata, check_sums
 from tallyveil.documents.files import DATAPACKAGE, METHODOLOGY, RECEIPT, describe_data
 from tallyveil.documents.page.methodology import methodology
@@ -30,6 +30,7 @@ from tallyveil.errors import PackageError
 from tallyveil.plans.methods import count_cells
 from tallyveil.plans.sum_files import list_stages
 from tallyveil.plans.unbiased import describe_unbiased
+from tallyveil.publish.by_group import list_asked
 from tallyveil.publish.folder import name_level_folder
 from tallyveil.publish.reopen import (
     describe_again,
@@ -53,8 +54,6 @@ from tallyveil.untrusted import hash_file, read_file
 __all__ = ["Finding", "check_package"]
 
 FIELD_TYPES = ("string", "integer", "number", "boolean", "date", "datetime", "time", "any")
-FIGURE_SLACK = 2e-6
-"""How far a stated figure, printed with six decimals, may be from the one worked out here."""
 
 
 def check_package(folder: str | Path, *, large: bool = False) -> list[Finding]:
@@ -94,6 +93,7 @@ def _check_release(root: Path, large: bool) -> list[Finding]:
         receipt = read_receipt(root)
     except PackageError as problem:
         return [*findings, Finding("receipt", False, str(problem))]
+    totals: list[tuple[str, Callable[[], str]]] = []
     if receipt.version == 1:
         from tallyveil.check.version_1 import CHECKS
 
@@ -106,6 +106,8 @@ def _check_release(root: Path, large: bool) -> list[Finding]:
             ("certificates", partial(_check_certificates, root, receipt, certified)),
         ]
         pages = [("figures and pages", partial(_check_pages, root, receipt, certified))]
+        if any(column.groups is not None for column in receipt.columns):
+            totals = [("groups", lambda: check_groups(root, read(), receipt, certified))]
     read = remember(partial(_read_data, root, receipt, large))
     checks: list[tuple[str, Callable[[], str]]] = [
         *own,
@@ -113,6 +115,7 @@ def _check_release(root: Path, large: bool) -> list[Finding]:
         ("published counts", lambda: check_counts(read(), receipt)),
         *pages,
         *([("sums", lambda: check_sums(root, read(), receipt))] if receipt.sums else []),
+        *totals,
         *([("strata", lambda: check_strata(read(), receipt))] if receipt.strata else []),
         ("data description", lambda: _check_description(root, read(), receipt, hashed)),
     ]
@@ -231,12 +234,14 @@ def _expected_stages(column: ColumnRecord, receipt: Receipt) -> list[tuple[str, 
 def _read_data(root: Path, receipt: Receipt, large: bool) -> Table:
     facts, counts = receipt.table, [column.name for column in receipt.columns]
     beside = [name for column in receipt.columns for name in column.columns[1:]]
+    grouped = list_asked(receipt) if any(c.groups is not None for c in receipt.columns) else ()
     labels = (
         *beside,
         *(() if receipt.sums is None else receipt.sums.request.public),
         *(() if receipt.strata is None else receipt.strata.columns),
         *(() if receipt.zeros is None else receipt.zeros.columns),
         *(name for name, _ in facts.bins),
+        *(name for names in grouped for name in names),
         *(facts.published_unchanged if facts.other and not facts.parts else ()),
     )
     labels = tuple(dict.fromkeys(labels))
@@ -255,7 +260,7 @@ def _check_pages(root: Path, receipt: Receipt, certified: list[list[Certified]])
         figures = describe_again(column, made)
         require(figures.properties == column.properties, f"{column.name} has other properties")
         stated, found = column.accuracy, figures.accuracy.to_dict()
-        fits = stated.keys() == found.keys() and all(_close(stated[k], found[k]) for k in found)
+        fits = stated.keys() == found.keys() and all(is_close(stated[k], found[k]) for k in found)
         require(fits, f"the stated accuracy of {column.name} is not that of its mechanism")
         expected = (
             None
@@ -264,10 +269,10 @@ def _check_pages(root: Path, receipt: Receipt, certified: list[list[Certified]])
         )
         require(column.unbiased == expected, f"{column.name} misstates its unbiased column")
         sums, total = column.total or {}, figures.state_total() or {}
-        fits = sums.keys() == total.keys() and all(_close(sums[k], total[k]) for k in total)
+        fits = sums.keys() == total.keys() and all(is_close(sums[k], total[k]) for k in total)
         require(fits, f"the stated total of {column.name} is not that of its published counts")
         bounds, least = column.optimality or {}, figures.optimality or {}
-        fits = bounds.keys() == least.keys() and all(_close(bounds[k], least[k]) for k in least)
+        fits = bounds.keys() == least.keys() and all(is_close(bounds[k], least[k]) for k in least)
         require(fits, f"{column.name} misstates how far it is from the best there is")
         spread = figures.spread
         same = (column.spread is None) == (spread is None)
@@ -280,17 +285,6 @@ def _check_pages(root: Path, receipt: Receipt, certified: list[list[Certified]])
     same = read_file(root / METHODOLOGY) == methodology(receipt, matrices).encode()
     require(same, f"{METHODOLOGY} is not the page of this receipt")
     return f"{METHODOLOGY} and every figure as worked out again"
-
-
-def _close(stated: Any, found: Any) -> bool:
-    if type(stated) is not type(found):
-        return False
-    if isinstance(found, (bool, str)):
-        return bool(stated == found)
-    first, second = np.asarray(stated, dtype=float), np.asarray(found, dtype=float)
-    return first.shape == second.shape and bool(
-        np.allclose(first, second, rtol=FIGURE_SLACK, atol=FIGURE_SLACK)
-    )
 
 
 def _check_description(root: Path, table: Table, receipt: Receipt, hashed: Hashed) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from tallyveil.arrays import Integers
 from tallyveil.budget.accounting import ACCOUNTINGS, SMALLEST_DELTA
 from tallyveil.budget.entries import Entry
+from tallyveil.documents.group_record import GroupTotals, read_groups
 from tallyveil.documents.stages import StageRecord, amount
 from tallyveil.exact import LARGEST_EPSILON
 from tallyveil.plans.tallies import Histogram, Matching
@@ -75,6 +76,8 @@ class ColumnRecord:
     """Expected errors beside the least that any private release could have, where known."""
     told_by: str = ""
     """The column whose draws helped to rank the rows, where there is one."""
+    groups: tuple[GroupTotals, ...] | None = None
+    """Totals of the groups that public columns make; None in receipts that do not state them."""
 
     @property
     def kind(self) -> MethodKind:
@@ -201,6 +204,7 @@ class ColumnRecord:
             "matching": None if self.matching is None else self.matching.to_dict(),
             "total": None if self.total is None else dict(self.total),
             **({} if self.optimality is None else {"optimality": dict(self.optimality)}),
+            **({} if self.groups is None else {"groups": [g.to_dict() for g in self.groups]}),
             "unbiased": None if self.unbiased is None else dict(self.unbiased),
             **({"at_most": self.at_most} if self.at_most else {}),
             **({"told_by": self.told_by} if self.told_by else {}),
@@ -241,6 +245,7 @@ class ColumnRecord:
             None if guesses is None else _read_matching(guesses, upper),
             data.get("optimality"),
             read_text(data.get("told_by", "")),
+            read_groups(data["groups"]) if version > 1 and "groups" in data else None,
         )
 
 

@@ -8,6 +8,7 @@ as their confidence says.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -39,6 +40,9 @@ FEW_ROWS = 50
 
 WIDEST = 2 * 10**7
 """Up to this count the errors of matched counts are worked out one by one."""
+
+SMALL_SYSTEM = 300
+"""Up to so many draws and counts a matched estimate is solved for as one dense system."""
 
 WEIGHTS = (0.001, 0.01, 0.1, 1.0, 100.0)
 """How much the variance of a matched estimate may count against its bias; the best is taken."""
@@ -147,9 +151,6 @@ class MatchedAdder:
     @cached_property
     def _choices(self) -> list[tuple[Floats, Floats, Floats, Floats]]:
         """For each weight: values by count, bounds of their bias up and down, and variances."""
-        from scipy import sparse
-        from scipy.sparse.linalg import spsolve
-
         if self.plain.upper > WIDEST:
             raise UsageError(
                 f"Parts of a table with counts beyond {WIDEST:,} cannot be added up: give 'upper'."
@@ -158,19 +159,16 @@ class MatchedAdder:
         draws, row = np.unique(matching.draws, return_inverse=True)
         column = np.searchsorted(self._counts, matching.counts)
         weight = np.bincount(row, matching.rows)
-        remap = sparse.csr_array(
-            (matching.rows / weight[row], (row, column)), shape=(len(draws), len(self._counts))
-        )
         wanted = self.plain.values(draws)
-        had = np.bincount(column, matching.rows)
-        gram = remap.T @ sparse.diags_array(weight.astype(float)) @ remap
-        right = np.bincount(column, matching.rows * wanted[row])
+        had: Floats = np.bincount(column, matching.rows).astype(np.float64)
+        right: Floats = np.bincount(column, matching.rows * wanted[row]).astype(np.float64)
+        shares = matching.rows / weight[row]
+        solve = _prepare_solving(shares, row, column, matching.rows)
         found = []
         for cost in WEIGHTS:
-            system = (gram + sparse.diags_array(cost * had)).tocsc()
-            values = np.atleast_1d(spsolve(system, right * (1 + cost)))
-            mean = remap @ values
-            spread = remap @ values**2 - mean**2
+            values = solve(cost * had, right * (1 + cost))
+            mean = np.bincount(row, shares * values[column])
+            spread = np.bincount(row, shares * values[column] ** 2) - mean**2
             bias, variance = self._errors(draws, mean - wanted, np.maximum(spread, 0.0))
             found.append((values, *self._bound(bias, variance)))
         return found
@@ -199,6 +197,30 @@ class MatchedAdder:
         over = np.array([max(0.0, bias[part].max()) for part in parts])
         under = np.array([max(0.0, -bias[part].min()) for part in parts])
         return over, under, np.array([max(0.0, variance[part].max()) for part in parts])
+
+
+def _prepare_solving(
+    shares: Floats, row: Integers, column: Integers, rows: Integers
+) -> Callable[[Floats, Floats], Floats]:
+    """How (R' W R + diag(more)) w = right is solved, with R the shares by row and column.
+
+    Small systems need no library beside NumPy, which takes longer to load than they to solve.
+    """
+    size = int(column.max()) + 1, int(row.max()) + 1
+    if max(size) <= SMALL_SYSTEM:
+        weighted, plain = np.zeros(size), np.zeros(size)
+        np.add.at(weighted, (column, row), rows)
+        np.add.at(plain, (column, row), shares)
+        dense: Floats = weighted @ plain.T
+        return lambda more, right: np.asarray(np.linalg.solve(dense + np.diag(more), right))
+    from scipy import sparse
+    from scipy.sparse.linalg import spsolve
+
+    left = sparse.csr_array((rows.astype(float), (column, row)), shape=size)
+    gram: Any = left @ sparse.csr_array((shares, (column, row)), shape=size).T
+    return lambda more, right: np.atleast_1d(
+        spsolve((gram + sparse.diags_array(more)).tocsc(), right)
+    )
 
 
 @dataclass(frozen=True, eq=False)

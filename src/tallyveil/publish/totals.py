@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Integers, Mask
+from tallyveil.certified.base import Certified
 from tallyveil.documents.receipt import Receipt
 from tallyveil.documents.records import ColumnRecord
 from tallyveil.errors import ArgumentError, PackageError, UsageError
@@ -33,7 +34,15 @@ from tallyveil.tables.conditions import parse_conditions
 from tallyveil.tables.source import read_published
 from tallyveil.untrusted import read_file
 
-__all__ = ["estimate_rows", "estimate_total", "require_described"]
+__all__ = [
+    "choose_adder",
+    "estimate_rows",
+    "estimate_total",
+    "make_own_adder",
+    "prepare_adding",
+    "require_described",
+    "split_rows",
+]
 
 
 def estimate_total(
@@ -106,17 +115,42 @@ def estimate_total(
     texts = (where,) if isinstance(where, str) else tuple(where or ())
     if names or texts:
         _require_parts(record)
-    chosen = _choose_rows(table, receipt, texts)
-    published = _read_published(table, record)
-    _require_rows(published[chosen])
-    free = np.ones(table.rows, bool) if receipt.zeros is None else receipt.zeros.find_free(table)
-    add = partial(_add, adder, published, free, confidence)
-    if record.kind.adds_up:
-        add = partial(_add_sums, _open_sums(source, table, receipt, record), free, confidence)
+    rows = np.flatnonzero(_choose_rows(table, receipt, texts))
+    if len(rows) == 0:
+        raise ArgumentError("where", "leave at least one row")
+    sums = _read_sums(source, receipt)
+    add = prepare_adding(table, receipt, record, adder, sums=sums, confidence=confidence)
     if not names:
-        return add(np.flatnonzero(chosen))
+        return add(rows)
     _require_public(names, receipt, "by")
-    return {key: add(rows) for key, rows in _group_rows(table, names, np.flatnonzero(chosen))}
+    return {key: add(part) for key, part in _group_rows(table, names, rows)}
+
+
+def prepare_adding(
+    table: Table,
+    receipt: Receipt,
+    record: ColumnRecord,
+    adder: Adder,
+    *,
+    sums: Sequence[bytes],
+    confidence: float,
+) -> Callable[[Integers], Estimate]:
+    """How rows of a column are added: from their numbers to the estimate of their total.
+
+    `sums` are the files of a release that adds up, in the order of its levels.
+    """
+    free = np.ones(table.rows, bool) if receipt.zeros is None else receipt.zeros.find_free(table)
+    if record.kind.adds_up:
+        return partial(_add_sums, _open_sums(sums, table, receipt, record), free, confidence)
+    return partial(_add, adder, _read_published(table, record), free, confidence)
+
+
+def _read_sums(source: Release | str | Path, receipt: Receipt) -> list[bytes]:
+    """The files of a release that adds up, none of any other."""
+    files = () if receipt.sums is None else receipt.sums.files
+    if isinstance(source, Release):
+        return [source.sums[name] for name in files]
+    return [read_file(Path(source) / name) for name in files]
 
 
 def _group_rows(
@@ -124,13 +158,21 @@ def _group_rows(
 ) -> Iterator[tuple[Any, Integers]]:
     """The rows of every group, with its label or labels, in the order in which they occur first."""
     columns = [table.codes(name) for name in names]
-    codes = number_together([column.codes[rows] for column in columns])
-    starts = np.unique(codes, return_index=True)[1]
-    parts = np.split(rows[np.argsort(codes, kind="stable")], np.cumsum(np.bincount(codes))[:-1])
-    for at in np.argsort(starts).tolist():
-        first = rows[starts[at]]
+    for part in split_rows(number_together([column.codes[rows] for column in columns])):
+        first = rows[part[0]]
         key = tuple(column.labels[column.codes[first]] for column in columns)
-        yield (key[0] if len(names) == 1 else key), parts[at]
+        yield (key[0] if len(names) == 1 else key), rows[part]
+
+
+def split_rows(codes: Integers) -> list[Integers]:
+    """The rows of every code, in the order in which codes occur first.
+
+    >>> [part.tolist() for part in split_rows(np.array([1, 0, 1]))]
+    [[0, 2], [1]]
+    """
+    starts, sizes = np.unique(codes, return_index=True, return_counts=True)[1:]
+    parts = np.split(np.argsort(codes, kind="stable"), np.cumsum(sizes)[:-1])
+    return [parts[at] for at in np.argsort(starts).tolist()]
 
 
 def estimate_rows(
@@ -182,16 +224,12 @@ def _add(
 
 
 def _open_sums(
-    source: Release | str | Path, table: Table, receipt: Receipt, record: ColumnRecord
+    contents: Sequence[bytes], table: Table, receipt: Receipt, record: ColumnRecord
 ) -> GroupTotals:
     """What the files of a release that adds up say, and its rows' draws where it has them."""
     sums = receipt.sums
     assert sums is not None  # the receipt was read, or made, with it
     grouping = find_grouping(sums.request, table, receipt.zeros)
-    if isinstance(source, Release):
-        contents = [source.sums[name] for name in sums.files]
-    else:
-        contents = [read_file(Path(source) / name) for name in sums.files]
     if SumsRecord.of_table(sums.request, grouping, table) != sums:
         raise PackageError("The hierarchy of the data is not the stated one.")
     stated = []
@@ -223,18 +261,21 @@ def _open(
         receipt = source.receipt
         record = _find_column(receipt, column)
         figures = source.figures[receipt.columns.index(record)]
-        return source.data, receipt, _choose_adder(record, figures.adder), record
+        return source.data, receipt, choose_adder(record, figures.adder), record
     receipt = read_receipt(source)
     record = _find_column(receipt, column)
     facts, folder = receipt.table, Path(source)
     table = read_published(folder / plain_name(facts.file), facts.delimiter, facts.encoding)
     require_described(table, receipt)
-    certified = load_stage(folder, record.counts_stage)
+    adder = make_own_adder(record, load_stage(folder, record.counts_stage))
+    return table, receipt, choose_adder(record, adder), record
+
+
+def make_own_adder(record: ColumnRecord, certified: Certified) -> Adder:
+    """The adder of a column, from what its counts were drawn from."""
     if record.upper > WIDE:
-        adder = make_open_adder(certified, record.histogram, record.matching, record.upper)
-    else:
-        adder = make_adder(certified, record.upper, record.matching)
-    return table, receipt, _choose_adder(record, adder), record
+        return make_open_adder(certified, record.histogram, record.matching, record.upper)
+    return make_adder(certified, record.upper, record.matching)
 
 
 def require_described(table: Table, receipt: Receipt) -> None:
@@ -243,7 +284,7 @@ def require_described(table: Table, receipt: Receipt) -> None:
         raise PackageError("The data are not the table that the receipt describes.")
 
 
-def _choose_adder(record: ColumnRecord, adder: Adder) -> Adder:
+def choose_adder(record: ColumnRecord, adder: Adder) -> Adder:
     """Where the draws themselves are published, they are added."""
     drawn = record.unbiased is not None and isinstance(adder, MatchedAdder)
     return adder.plain if drawn and isinstance(adder, MatchedAdder) else adder
@@ -280,9 +321,3 @@ def _require_public(names: Sequence[str], receipt: Receipt, argument: str) -> No
             rule = "name columns that were published unchanged"
             known = f"They are: {', '.join(public) or 'none'}."
             raise ArgumentError(argument, rule, name, known)
-
-
-def _require_rows(published: Integers) -> Integers:
-    if len(published) == 0:
-        raise ArgumentError("where", "leave at least one row")
-    return published

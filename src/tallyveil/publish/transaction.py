@@ -39,6 +39,7 @@ from tallyveil.plans.sum_files import SumsRecord, describe_levels, write_level
 from tallyveil.plans.sums import PublishedSums
 from tallyveil.plans.unbiased import UNBIASED, describe_unbiased
 from tallyveil.plans.zeros import ZerosRecord, find_grouping
+from tallyveil.publish.by_group import state_groups
 from tallyveil.publish.folder import Staging, require_new_folder, reserve_folder
 from tallyveil.publish.release import Release, write_releases
 from tallyveil.request.kinds import DISTRIBUTION, KINDS
@@ -222,6 +223,7 @@ class _Builder:
             strata=StrataRecord.of(request.strata, request.groups),
         )
         sums = self._write_sums(data, columns)
+        receipt = state_groups(data, receipt, [one.adder for one in figures], list(sums.values()))
         return Release(data, receipt, dict(columns), tuple(figures), files.content, sums)
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -149,11 +150,24 @@ def _find_quantile(weights: list[tuple[Floats, float, int]], confidence: float) 
     deviation = math.sqrt(variance)
     if confidence > SUREST:
         return _bound_quantile(weights, confidence) / deviation
+    parts = []
+    for weight, epsilon, noises in weights:
+        each, times = np.unique(np.round(weight / deviation, 9), return_counts=True)
+        parts.append((tuple(each.tolist()), tuple(times.tolist()), epsilon, noises))
+    return _transform(tuple(parts), deviation, confidence)
+
+
+@lru_cache(maxsize=1024)
+def _transform(
+    parts: tuple[tuple[tuple[float, ...], tuple[int, ...], float, int], ...],
+    deviation: float,
+    confidence: float,
+) -> float:
+    """The quantile of noises with these weights, each as often as said; alike nodes share it."""
     step = deviation / PER_DEVIATION
     frequency = 2 * np.pi * np.arange(POINTS // 2 + 1) / (POINTS * step)
     log = -0.5 * (frequency * step) ** 2  # smooths jumps by one step of the grid
-    for weight, epsilon, noises in weights:
-        each, times = np.unique(np.round(weight / deviation, 9), return_counts=True)
+    for each, times, epsilon, noises in parts:
         a = math.exp(-epsilon)
         for one, many in zip(each, times, strict=True):
             ratio = 1 + 2 * a * (1 - np.cos(one * deviation * frequency)) / (1 - a) ** 2

@@ -13,6 +13,7 @@ from tallyveil.arrays import Floats
 from tallyveil.budget.entries import shown_rational
 from tallyveil.documents.page import svg
 from tallyveil.documents.page.html import figure, paragraph, section, table
+from tallyveil.documents.page.totals import name_groups
 from tallyveil.documents.records import ColumnRecord
 
 __all__ = ["adding_words", "ask_for_groups", "column_section", "limits_of", "unbiased_words"]
@@ -172,11 +173,18 @@ def adding_words(column: ColumnRecord) -> list[str]:
                 f"Do not add published values of {name} group by group: {column.hides_parts}."
             ),
         ]
+    shown = name_groups(column)
     return [
         paragraph(words),
         paragraph(
-            f"Do not add published values of {name} group by group. Estimates with intervals that "
-            "hold, for the groups that any column published unchanged makes:"
+            f"Do not add published values of {name} group by group. "
+            + (
+                f"Totals {shown} with intervals that hold stand below. Those of groups that any "
+                "other column published unchanged makes, or several columns together:"
+                if shown
+                else "Estimates with intervals that hold, for the groups that any column published "
+                "unchanged makes:"
+            )
         ),
         ask_for_groups(column),
     ]

@@ -42,6 +42,10 @@ th { text-align: left; font-weight: 600; color: var(--soft); border-bottom: 1px 
      padding: .35rem .8rem .35rem 0; vertical-align: bottom; }
 td { border-bottom: 1px solid var(--line); padding: .35rem .8rem .35rem 0; vertical-align: top; }
 td.number, th.number { text-align: right; } td.number { white-space: nowrap; }
+table.marked td { padding-top: 0; padding-bottom: 0; vertical-align: middle; line-height: 1.35; }
+table.marked td:first-child { overflow-wrap: anywhere; min-width: 5rem; }
+table.marked .dots { width: 17rem; padding: 0; line-height: 0; font-weight: 400; }
+.dots svg { width: 17rem; display: block; font-family: inherit; }
 tr.absent td { color: var(--soft); font-style: italic; }
 blockquote { margin: .8rem 0; padding: .8rem 1.2rem; border: 1px solid var(--line);
              border-radius: 8px; font-size: .95rem; }
@@ -126,8 +130,12 @@ def table(
     rows: Iterable[Sequence[str]],
     numbers: Sequence[int] = (),
     absent: Sequence[int] = (),
+    marks: tuple[str, Sequence[str]] | None = None,
 ) -> str:
-    """A table of plain text; columns in `numbers` are flush right, rows in `absent` are greyed."""
+    """A table of plain text; columns in `numbers` are flush right, rows in `absent` are greyed.
+
+    `marks` are pictures for a last column: that of the header and one for every row.
+    """
 
     def cells(values: Sequence[str], tag: str) -> str:
         return "".join(
@@ -135,12 +143,18 @@ def table(
             for at, value in enumerate(values)
         )
 
+    def picture(tag: str, at: int | None = None) -> str:
+        if marks is None:
+            return ""
+        return f"<{tag} class=dots>{marks[0] if at is None else marks[1][at]}</{tag}>"
+
     body = "".join(
-        f"<tr{' class=absent' if at in absent else ''}>{cells(row, 'td')}</tr>"
+        f"<tr{' class=absent' if at in absent else ''}>{cells(row, 'td')}{picture('td', at)}</tr>"
         for at, row in enumerate(rows)
     )
-    head = f"<thead><tr>{cells(header, 'th')}</tr></thead>" if header else ""
-    return f'<div class="scroll"><table>{head}<tbody>{body}</tbody></table></div>'
+    head = f"<thead><tr>{cells(header, 'th')}{picture('th')}</tr></thead>" if header else ""
+    kind = "" if marks is None else ' class="marked"'
+    return f'<div class="scroll"><table{kind}>{head}<tbody>{body}</tbody></table></div>'
 
 
 def list_words(names: Sequence[str], most: int = 12) -> str:

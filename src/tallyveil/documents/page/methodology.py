@@ -21,6 +21,7 @@ from tallyveil.documents.page.columns import (
 )
 from tallyveil.documents.page.html import list_words, notes, page, paragraph, quote, section, table
 from tallyveil.documents.page.steps import what_was_done
+from tallyveil.documents.page.totals import name_groups, totals_section
 from tallyveil.documents.receipt import FLOAT_PROTECTION, Receipt
 from tallyveil.documents.records import ColumnRecord, LedgerRecord
 from tallyveil.plans.accuracy import WIDEST_PICTURE
@@ -59,6 +60,7 @@ def methodology(receipt: Receipt, matrices: Sequence[Floats | None]) -> str:
         section("What may be added up", *_adding_up(receipt)),
         section("What it cost", *_costs(receipt)),
     ]
+    body += totals_section(columns)
     for column, matrix in zip(columns, matrices, strict=True):
         body.append(column_section(column, matrix))
     body += [
@@ -204,6 +206,11 @@ def _adding_up(receipt: Receipt) -> list[str]:
     ]
     drawn = [c for c in together if c.unbiased is not None]
     parts += [paragraph(unbiased_words(column)) for column in drawn]
+    parts += [
+        paragraph(f"Totals of {column.name} {shown}, with intervals, stand below.")
+        for column in together
+        if (shown := name_groups(column))
+    ]
     parts.append(
         paragraph(
             "Estimates with intervals that hold, for the groups that any column published "

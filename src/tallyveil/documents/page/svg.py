@@ -28,18 +28,23 @@ __all__ = [
     "compare_chart",
     "error_chart",
     "heatmap",
+    "interval_axis",
+    "interval_mark",
     "nice_ticks",
     "scatter",
 ]
 
 
 INK, SOFT, GRID = "#22303c", "#5f6f7c", "#e6eaed"
-BLUE, PALE, AMBER = "#2f6f9f", "#cfe0ec", "#c7762b"
+BLUE, HAZE, PALE, AMBER = "#2f6f9f", "#9dc0d9", "#cfe0ec", "#c7762b"
 WIDEST_LINEAR = 150
 """Axes up to this count are linear, with a bar for every count; wider ones follow log(1 + x)."""
 
 DOT = 2.5
 """Points that round to the same multiple of this many pixels are drawn once."""
+
+MARK_WIDTH, MARK_HEIGHT, MARK_SIDE = 272, 28, 24
+"""The size of a picture in a line of a table, and the room at both its sides."""
 
 RAMP = np.array([[255, 255, 255], [214, 229, 239], [120, 172, 205], [47, 111, 159], [16, 44, 82]])
 
@@ -269,6 +274,50 @@ def compare_chart(outlined: Histogram, filled: Histogram) -> str:
     chart = bars.chart(float(max(*frame.rows, *bars.rows)))
     body = bars.draw(chart, f'fill="{PALE}"') + frame.draw(chart, f'fill="none" stroke="{INK}"')
     return chart.frame("count", "rows", body, "True and released distributions")
+
+
+def interval_mark(low: float, value: float, high: float, limits: tuple[float, float]) -> str:
+    """One line of a table: an interval as a bar and the estimate in it as a dot."""
+    first, last = (_across(end, limits) for end in (low, high))
+    middle = MARK_HEIGHT / 2
+    body = "".join(_upright(_across(tick, limits), 0) for tick in _mark_ticks(limits))
+    body += (
+        f'<rect x="{first:.1f}" y="{middle - 2.5:g}" width="{max(1.0, last - first):.1f}" '
+        f'height="5" rx="2.5" fill="{HAZE}"/>'
+        f'<circle cx="{_across(value, limits):.1f}" cy="{middle:g}" r="2.6" fill="{BLUE}"/>'
+    )
+    return _mark(body)
+
+
+def interval_axis(limits: tuple[float, float]) -> str:
+    """The scale above such lines."""
+    places = [(_across(tick, limits), _short(tick)) for tick in _mark_ticks(limits)]
+    marks = (
+        _upright(x, MARK_HEIGHT - 5) + _text(x, MARK_HEIGHT - 9, t, "middle") for x, t in places
+    )
+    return _mark("".join(marks))
+
+
+def _mark(body: str) -> str:
+    return (
+        f'<svg viewBox="0 0 {MARK_WIDTH} {MARK_HEIGHT}" aria-hidden="true" '
+        f'xmlns="http://www.w3.org/2000/svg">{body}</svg>'
+    )
+
+
+def _mark_ticks(limits: tuple[float, float]) -> list[float]:
+    return nice_ticks(*limits, count=5)
+
+
+def _across(value: float, limits: tuple[float, float]) -> float:
+    """Where a value lies in a line of a table."""
+    return MARK_SIDE + (MARK_WIDTH - 2 * MARK_SIDE) * _place(value, limits, log=False)
+
+
+def _upright(x: float, top: float) -> str:
+    """A line of the grid, down to the end of the picture."""
+    ends = f'x1="{x:.1f}" x2="{x:.1f}" y1="{top:g}" y2="{MARK_HEIGHT}"'
+    return f'<line {ends} stroke="{GRID}"/>'
 
 
 def scatter(xs: ArrayLike, ys: ArrayLike, x_label: str, y_label: str, title: str) -> str:
