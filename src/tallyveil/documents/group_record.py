@@ -36,7 +36,8 @@ class GroupTotals:
     estimate : tuple of float
         The estimated sum of the true counts.
     low, high : tuple of int
-        An interval that contains the true sum in at least 95 % of all releases.
+        An interval that contains the true sum in at least 95 % of all releases. It reaches below
+        0 where the estimate does.
     published : tuple of int, or None
         The sums of the published counts, where these may be added.
     """
@@ -78,7 +79,7 @@ class GroupTotals:
             labels,
             tuple(read_whole(one, 1) for one in _read_list(data["rows"])),
             tuple(_read_real(one) for one in _read_list(data["estimate"])),
-            tuple(read_whole(one, 0, FARTHEST) for one in _read_list(data["low"])),
+            tuple(read_whole(one, -FARTHEST, FARTHEST) for one in _read_list(data["low"])),
             tuple(read_whole(one, 0, FARTHEST) for one in _read_list(data["high"])),
             None
             if "published" not in data

@@ -306,7 +306,9 @@ def _mark(body: str) -> str:
 
 
 def _mark_ticks(limits: tuple[float, float]) -> list[float]:
-    return nice_ticks(*limits, count=5)
+    return nice_ticks(
+        *limits, count=5 if max(map(abs, limits)) < 10**5 else 3
+    )  # long ones need room
 
 
 def _across(value: float, limits: tuple[float, float]) -> float:

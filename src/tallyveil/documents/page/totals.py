@@ -45,14 +45,14 @@ def _one_table(column: ColumnRecord, made: GroupTotals) -> str:
     header = [" and ".join(made.by), "rows", "estimate", "95 % interval"]
     numbers = zip(made.groups, made.rows, made.estimate, made.low, made.high, strict=True)
     rows = [
-        [name, f"{rows:,}", _show(value), f"{low:,} to {high:,}"]
+        [name, f"{rows:,}", _show(value), f"{_show(low)} to {_show(high)}"]
         for name, rows, value, low, high in numbers
     ]
     if made.published is not None:
         header.insert(2, "published sum")
         for row, added in zip(rows, made.published, strict=True):
             row.insert(2, f"{added:,}")
-    limits = min(0.0, *made.estimate), max(1.0, *made.high, *made.estimate)
+    limits = min(0.0, *made.low, *made.estimate), max(1.0, *made.high, *made.estimate)
     lines = zip(made.low, made.estimate, made.high, strict=True)
     marks = [interval_mark(*line, limits) for line in lines]
     right = range(1, len(header))
