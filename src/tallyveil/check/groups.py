@@ -9,11 +9,10 @@ from tallyveil.certified.base import Certified
 from tallyveil.check.findings import is_close
 from tallyveil.documents.group_record import GroupTotals
 from tallyveil.documents.receipt import Receipt
-from tallyveil.publish.by_group import add_groups, find_groups
+from tallyveil.publish.by_group import add_groups, find_groups, plain_label
 from tallyveil.publish.reopen import require
 from tallyveil.publish.totals import make_own_adder
 from tallyveil.tables.base import Table
-from tallyveil.tables.codes import normal_label
 from tallyveil.untrusted import read_file
 
 __all__ = ["check_groups"]
@@ -41,7 +40,7 @@ def check_groups(
 
 def _agree(stated: GroupTotals, found: GroupTotals) -> bool:
     """Whether two records say the same, as far as files of other kinds keep labels."""
-    names = [[[normal_label(t) for t in one] for one in r.labels] for r in (stated, found)]
+    names = [[[plain_label(t) for t in one] for one in r.labels] for r in (stated, found)]
     exact = stated.by == found.by and names[0] == names[1] and stated.rows == found.rows
     return (
         exact

@@ -24,7 +24,7 @@ from tallyveil.publish.totals import choose_adder, prepare_adding, split_rows
 from tallyveil.tables.base import Table
 from tallyveil.tables.codes import normal_label, number_together
 
-__all__ = ["PublicGroups", "add_groups", "find_groups", "list_asked", "state_groups"]
+__all__ = ["PublicGroups", "add_groups", "find_groups", "list_asked", "plain_label", "state_groups"]
 
 MOST_ROWS = 20_000
 """Longer tables state no totals of groups: `interpret --by` adds them where they are wanted."""
@@ -46,6 +46,12 @@ WIDEST_MATRIX = 1001
 UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Characters that no page can show."""
 
+MISSING = ("", "nan", "nat", "none", "null", "<na>")
+"""What libraries write for no value."""
+
+CODE = re.compile("-?[0-9]{1,15}")
+CLOCK = re.compile("[0-9]:[0-9]{2}:[0-9]{2}")
+
 
 @dataclass(frozen=True, eq=False)
 class PublicGroups:
@@ -58,7 +64,7 @@ class PublicGroups:
     @property
     def is_numbered(self) -> bool:
         """Whether every label is a number, as codes of states are."""
-        return all(normal_label(label).isdigit() for labels in self.labels for label in labels)
+        return all((plain_label(label) or "").isdigit() for one in self.labels for label in one)
 
 
 def list_asked(receipt: Receipt) -> tuple[tuple[str, ...], ...]:
@@ -108,13 +114,33 @@ def _group(table: Table, names: Sequence[str]) -> PublicGroups | None:
     rows = split_rows(codes)
     first = [part[0] for part in rows]
     labels = tuple(tuple(one.labels[at] for at in one.codes[first]) for one in columns)
-    plain = [tuple(map(normal_label, one)) for one in zip(*labels, strict=True)]
-    fits = all(
-        len(text) <= LONGEST_LABEL and not UNFIT.search(text) for one in labels for text in one
-    )
-    return (
-        PublicGroups(tuple(names), labels, rows) if fits and len(set(plain)) == len(rows) else None
-    )
+    plain = [tuple(map(plain_label, one)) for one in zip(*labels, strict=True)]
+    fits = len(set(plain)) == len(rows) and all(None not in one for one in plain)
+    return PublicGroups(tuple(names), labels, rows) if fits else None
+
+
+def plain_label(label: str) -> str | None:
+    """The form in which a label is the same in memory and in every kind of file; None if none is.
+
+    Measurements and times are no labels: libraries write them in ways of their own.
+
+    >>> [plain_label(text) for text in ("KS", "1.0", "None", "0.1", "2026-01-31 12:30:00")]
+    ['KS', '1', '', None, None]
+    """
+    text = normal_label(label)
+    if text.lower() in MISSING:
+        return ""
+    if len(text) > LONGEST_LABEL or UNFIT.search(text) or CLOCK.search(text):
+        return None
+    return text if CODE.fullmatch(text) or not _is_number(text) else None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def state_groups(
