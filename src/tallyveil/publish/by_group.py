@@ -24,7 +24,7 @@ from tallyveil.publish.totals import choose_adder, prepare_adding, split_rows
 from tallyveil.tables.base import Table
 from tallyveil.tables.codes import normal_label, number_together
 
-__all__ = ["PublicGroups", "add_groups", "find_groups", "list_asked", "plain_label", "state_groups"]
+__all__ = ["PublicGroups", "add_groups", "find_groups", "list_asked", "state_groups"]
 
 MOST_ROWS = 20_000
 """Longer tables state no totals of groups: `interpret --by` adds them where they are wanted."""
@@ -64,7 +64,7 @@ class PublicGroups:
     @property
     def is_numbered(self) -> bool:
         """Whether every label is a number, as codes of states are."""
-        return all((plain_label(label) or "").isdigit() for one in self.labels for label in one)
+        return all(label.isdigit() for one in self.labels for label in one)
 
 
 def list_asked(receipt: Receipt) -> tuple[tuple[str, ...], ...]:
@@ -113,10 +113,12 @@ def _group(table: Table, names: Sequence[str]) -> PublicGroups | None:
         return None
     rows = split_rows(codes)
     first = [part[0] for part in rows]
-    labels = tuple(tuple(one.labels[at] for at in one.codes[first]) for one in columns)
-    plain = [tuple(map(plain_label, one)) for one in zip(*labels, strict=True)]
-    fits = len(set(plain)) == len(rows) and all(None not in one for one in plain)
-    return PublicGroups(tuple(names), labels, rows) if fits else None
+    found = [[plain_label(one.labels[at]) for at in one.codes[first]] for one in columns]
+    labels = tuple(tuple(text for text in one if text is not None) for one in found)
+    fits = all(len(one) == len(rows) for one in labels)
+    if not fits or len(set(zip(*labels, strict=True))) < len(rows):
+        return None
+    return PublicGroups(tuple(names), labels, rows)
 
 
 def plain_label(label: str) -> str | None:
