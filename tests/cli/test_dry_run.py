@@ -111,12 +111,13 @@ def test_it_refuses_what_a_release_would_refuse(tallyveil, table, words, told):
 def test_a_budget_that_does_not_suffice_is_found_and_not_touched(
     tallyveil, table, ledger, history, tmp_path
 ):
-    words = ("--ledger", ledger, "--dataset", "cases", "--out", tmp_path / "new")
+    words = ("--ledger", ledger, "--dataset", "cases")
     given = [*BASE]
     given[given.index("1")] = "5"
     done = tallyveil("privatize", table, *given, *words, check=1)
     assert "costs epsilon 5, and 2 remains of 2" in done.stderr
     tallyveil("privatize", table, *BASE, *words, check=0)
+    tallyveil("privatize", table, *BASE, *words, "--out", tmp_path / "new", check=0)
     assert history() == []
     assert not (tmp_path / "new").exists()
 

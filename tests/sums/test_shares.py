@@ -56,9 +56,12 @@ def test_another_measurement_of_the_total_saves_its_share() -> None:
     assert share_budget(STATES, 1, weights, total_variance=1.0)[0] == 0
 
 
-@pytest.mark.parametrize("weights", [(1, 1), (0, 0, 0), (-1, 1, 1)])
-def test_weights_that_do_not_fit_are_refused(weights: tuple[float, ...]) -> None:
-    with pytest.raises(ArgumentError, match="level_weights"):
+@pytest.mark.parametrize(
+    ("weights", "got"),
+    [((1, 1), "Got 2 numbers"), ((0, 0, 0), "nothing but 0"), ((-1, 1, 1), "a number below 0")],
+)
+def test_weights_that_do_not_fit_are_refused(weights: tuple[float, ...], got: str) -> None:
+    with pytest.raises(ArgumentError, match=f"level_weights.*{got}"):
         share_budget(STATES, 1, weights)
 
 

@@ -117,8 +117,11 @@ def publish_table(
 
 
 def require_possible(options: ReleaseOptions, prepared: Prepared) -> None:
-    """Refuse what `publish_table` would refuse of targets and budget; nothing is spent."""
-    _check_targets(options)
+    """Refuse what `publish_table` would refuse of targets and budget; nothing is spent.
+
+    A folder need not be named yet: nothing is drawn that would have to be written.
+    """
+    _check_report(options)
     if options.out is not None:
         require_new_folder(Path(options.out))
     account = open_account(options)
@@ -134,6 +137,11 @@ def _check_targets(options: ReleaseOptions) -> None:
             "A ledger is debited before anything is drawn, so the release folder must be "
             "reserved first: give 'out' as well."
         )
+    _check_report(options)
+
+
+def _check_report(options: ReleaseOptions) -> None:
+    """Refuse a confidential report that cannot be written, or that would be published."""
     if options.confidential_report is None:
         return
     report = Path(options.confidential_report).absolute()

@@ -88,7 +88,9 @@ def share_budget(
     given = default_weights(sizes, epsilon) if weights is None else tuple(map(float, weights))
     if len(given) != len(sizes) or not all(weight >= 0 for weight in given) or not any(given):
         rule = f"be {len(sizes)} numbers of at least 0, not all of them 0"
-        raise ArgumentError("level_weights", rule, got=f"{len(given)} numbers")
+        wrong = "nothing but 0" if not any(given) else "a number below 0"
+        wrong = wrong if len(given) == len(sizes) else f"{len(given)} numbers"
+        raise ArgumentError("level_weights", rule, got=wrong)
     return _Levels(tuple(sizes), epsilon, given, upper, exact, total_variance).solve()
 
 
