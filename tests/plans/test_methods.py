@@ -31,13 +31,13 @@ def match_counts(draws, source):
     return published.counts, published.histogram.spread_out(draws.size)
 
 
-def release(counts, upper, epsilon, split="combined", entropy=None):
+def release(counts, upper, epsilon, split="predicted", entropy=None):
     source = Entropy() if entropy is None else entropy
     budget = split_budget(epsilon, split, records=len(counts), size=upper + 1)
     return match_counts(draw_privately(np.asarray(counts), upper, budget, source), source)
 
 
-@pytest.mark.parametrize("split", ["combined", "paper", "distribution_first", "1/3", 0])
+@pytest.mark.parametrize("split", ["predicted", "paper", "1/3", 0])
 def test_table_and_published_histogram_agree_exactly(split):
     released, histogram = release(COUNTS, 20, "0.8", split)
     assert released.shape == COUNTS.shape
@@ -87,12 +87,12 @@ def test_the_same_draws_give_the_same_release():
     "counts", [[7], [0], [20], [4] * 50, [0] * 50, [20] * 50, [0, 20], list(range(21))]
 )
 @pytest.mark.parametrize("epsilon", ["0.01", 1, 30])
-@pytest.mark.parametrize("split", ["combined", "1/2"])
+@pytest.mark.parametrize("split", ["predicted", "1/2"])
 def test_small_and_degenerate_tables(counts, epsilon, split):
     released, histogram = release(counts, 20, epsilon, split)
     assert len(released) == len(counts) == histogram.sum()
     assert ((released >= 0) & (released <= 20)).all()
-    if epsilon == 30 and split == "combined":
+    if epsilon == 30 and split == "predicted":
         assert released.tolist() == counts  # noise has odds of e^-30
 
 

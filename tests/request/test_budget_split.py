@@ -7,7 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallyveil.errors import ArgumentError
-from tallyveil.request.budget_split import rule_of_thumb, split_budget
+from tallyveil.request.budget_split import (
+    predict_distance,
+    predict_error,
+    rule_of_thumb,
+    split_budget,
+)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +33,7 @@ def test_rule_of_thumb(epsilon, share):
 @settings(max_examples=60, deadline=None)
 @given(
     st.fractions(Fraction(1, 1000), 20),
-    st.sampled_from(["combined", "paper", "distribution_first", "0.3", "1/7", 0]),
+    st.sampled_from(["predicted", "paper", "0.3", "1/7", 0]),
     st.integers(1, 10**6),
     st.integers(2, 10**5),
 )
@@ -40,19 +45,55 @@ def test_the_parts_add_up_exactly(epsilon, rule, records, size):
     assert split.epsilon2 > 0
 
 
-def test_rules():
-    def share(rule, epsilon, records=10_000, size=50):
-        split = split_budget(epsilon, rule, records=records, size=size)
-        return float(split.epsilon1 / split.epsilon)
+def share_of(epsilon, records, size, rule="predicted"):
+    split = split_budget(epsilon, rule, records=records, size=size)
+    return split.epsilon1 / split.epsilon
 
-    assert share("paper", 5) == pytest.approx(0.106, abs=1e-6)
-    assert share("combined", 1) == pytest.approx(0.85 * rule_of_thumb(1), abs=1e-6)
-    assert share("combined", 4.2) == 0  # ln(200) - 1.2 = 4.098
-    assert share("combined", 1.9, records=5) == pytest.approx(0.85 * rule_of_thumb(1.9), abs=1e-6)
-    assert share("combined", 2, records=5) == 0
-    assert share("distribution_first", 0.1) == pytest.approx(0.75)
-    assert share("distribution_first", 1) == pytest.approx(0.5)
-    assert share("distribution_first", 4.2) == 0
+
+def test_the_paper_s_share_is_its_rule_of_thumb():
+    assert float(share_of(5, 1, 1, "paper")) == pytest.approx(0.106, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "records", "size", "share"),
+    [
+        ("0.1", 3136, 51, "0.38"),
+        ("0.5", 3136, 51, "0.21"),
+        ("0.5", 3143, 101, "0.09"),  # few rows for each count: the totals tell less
+        ("0.5", 22615, 81, "0.23"),  # at most the paper's share, 0.233
+        ("0.25", 500, 51, "0.19"),  # the least that tells anything, 16 sqrt(2)/(500/4) = 0.181
+        ("0.1", 400, 21, "0.57"),  # so too, though above the paper's share
+        ("0.1", 300, 21, 0),  # nothing below 0.6 would tell anything
+        ("0.5", 250, 51, 0),  # fewer than five rows for each count
+        ("0.25", 3143, 601, "0.21"),  # of a wide range a hundred cells are in use
+        ("0.25", 3143, 10**6, "0.21"),
+        (1, 3143, 101, "0.08"),  # no smaller share: a few atoms are not smooth
+        (4, 3136, 51, 0),  # the draws alone tell the distribution
+    ],
+)
+def test_the_share_by_public_sizes(epsilon, records, size, share):
+    assert share_of(epsilon, records, size) == Fraction(share)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(0.05, 6), st.integers(600, 10**6), st.integers(2, 100))
+def test_no_other_share_is_predicted_better(epsilon, records, size):
+    def predict(share):
+        distance = predict_distance(epsilon, share, records, size)
+        return predict_error(epsilon * (1 - share)) * distance**0.5
+
+    found = float(share_of(epsilon, records, size))
+    allowed = [part / 100 for part in range(61) if part / 100 <= rule_of_thumb(epsilon)]
+    allowed = [s for s in allowed if not s or (s >= 0.08 and epsilon * s * records >= 23)]
+    assert all(predict(found) <= predict(share) * (1 + 1e-9) for share in allowed)
+
+
+def test_predictions_fall_with_rows_and_with_the_share():
+    few, many = (predict_distance(0.5, 0.2, rows, 51) for rows in (500, 50_000))
+    assert many < few
+    distances = [predict_distance(0.5, part / 10, 3136, 51) for part in range(7)]
+    assert distances == sorted(distances, reverse=True)
+    assert predict_error(0.4) > predict_error(0.5)
 
 
 @pytest.mark.parametrize("share", [1, 1.5, -0.1, "2"])
@@ -62,5 +103,5 @@ def test_shares_outside_zero_and_one_are_refused(share):
 
 
 def test_unknown_rule_is_refused():
-    with pytest.raises(ArgumentError, match="'split' must be one of combined"):
+    with pytest.raises(ArgumentError, match="'split' must be one of predicted"):
         split_budget(1, "half", records=10, size=10)

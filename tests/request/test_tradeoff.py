@@ -178,7 +178,7 @@ def test_the_estimate_of_the_total_does_not_depend_on_the_knob():
     assert one.receipt.columns[0].total == two.receipt.columns[0].total
 
 
-def test_the_share_grows_with_the_tradeoff_and_the_old_split_stays_without_one():
+def test_the_share_grows_with_the_tradeoff_and_without_one_the_split_is_the_predicted():
     shares = [
         choose_split(Fraction(tradeoff), "1/4", records=3136, size=51).epsilon1
         for tradeoff in (0, 1, 4, 16, 64)

@@ -43,6 +43,7 @@ from tallyveil.publish.reopen import (
     require_range,
 )
 from tallyveil.request.budget_split import choose_split
+from tallyveil.request.earlier_splits import LAST_VERSION, choose_earlier_split
 from tallyveil.request.hierarchy import split_levels
 from tallyveil.request.kinds import COUNTS, DISTRIBUTION, UPPER_BOUND
 from tallyveil.request.slack import WITH_DELTA
@@ -225,7 +226,8 @@ def _expected_stages(column: ColumnRecord, receipt: Receipt) -> list[tuple[str, 
     if not column.kind.keeps_distribution:
         return [counts]
     cells = count_cells(column.upper)
-    split = choose_split(column.tradeoff, column.epsilon, records=rows, size=cells)
+    choose = choose_split if receipt.version > LAST_VERSION else choose_earlier_split
+    split = choose(column.tradeoff, column.epsilon, records=rows, size=cells)
     drawn = (counts[0], split.epsilon2)
     first = (f"{column.name}: {DISTRIBUTION}", split.epsilon1)
     return [first, drawn] if split.epsilon1 else [drawn]

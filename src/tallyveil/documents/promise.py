@@ -10,7 +10,7 @@ from tallyveil.request.unit import PrivacyUnit
 
 __all__ = ["LARGE_DELTA", "VERSION", "WEAK_EPSILON", "promise"]
 
-VERSION = 2
+VERSION = 3
 """Of the receipt."""
 
 WEAK_EPSILON = 5

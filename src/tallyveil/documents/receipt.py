@@ -197,7 +197,7 @@ class Receipt:
         epsilon, unit = self.epsilon, self.unit
         document = {
             "format": RECEIPT_FORMAT,
-            "version": VERSION,
+            "version": self.version,
             "release": self.release,
             "created": self.created,
             "program": {
@@ -261,11 +261,11 @@ class Receipt:
 
     @classmethod
     def from_dict(cls, data: Any) -> Receipt:
-        """The receipt in a document of this version or of version 1, or a `PackageError`."""
+        """The receipt in a document of this version or an earlier one, or a `PackageError`."""
         if not isinstance(data, Mapping) or data.get("format") != RECEIPT_FORMAT:
             raise PackageError("This is not the receipt of a Tallyveil release.")
         version = data.get("version")
-        if version not in (1, VERSION) or isinstance(version, bool):
+        if type(version) is not int or version not in range(1, VERSION + 1):
             raise PackageError("The receipt has a version that this program does not read.")
         try:
             return cls._read(data, version)

@@ -21,15 +21,16 @@ __all__ = [
     "choose_split",
     "predict_distance",
     "predict_error",
+    "rows_tell",
     "rule_of_thumb",
     "split_at_plain",
     "split_budget",
     "split_for_tradeoff",
 ]
 
-RULES = ("combined", "paper", "distribution_first")
+RULES = ("predicted", "paper")
 SHARES = tuple(Fraction(part, 100) for part in range(61))
-"""The shares of the distribution that a tradeoff chooses from."""
+"""The shares of the distribution that are compared."""
 
 Tradeoff: TypeAlias = Fraction | str
 """What one unit of distribution error is worth in errors of single counts, or `PLAIN`."""
@@ -37,9 +38,24 @@ Tradeoff: TypeAlias = Fraction | str
 PLAIN = "plain"
 """The tradeoff at which single counts err as much as plain noise would, and no more."""
 
+WEIGHT = 0.5
+"""By default two per cent of the distance are worth one per cent of the counts' error."""
+
+LEAST_SHARE = Fraction(8, 100)
+"""By default no smaller share is spent: tables of a few atoms, which are not smooth, need it."""
+
 LARGEST_PLAIN_SHARE = 0.12
 FEWEST_ROWS = 5
-"""Rows for each possible count from which the distribution is worth a share at `PLAIN`."""
+"""Rows for each possible count from which the distribution is worth a share."""
+
+MANY_ROWS = 100
+"""Rows for each possible count from which draws alone tell the distribution smoothly."""
+
+MOST_IN_USE = 100
+"""Of a wider range about so many cells are taken to be in use."""
+
+LEAST_TOTALS = 16 * math.sqrt(2)
+"""Rows times the distribution's epsilon at which four deviations of a total are N/4 rows."""
 
 
 @dataclass(frozen=True)
@@ -68,35 +84,39 @@ def rule_of_thumb(epsilon: float) -> float:
 
 
 def split_budget(
-    epsilon: Epsilon, rule: str | Epsilon = "combined", *, records: int, size: int
+    epsilon: Epsilon, rule: str | Epsilon = "predicted", *, records: int, size: int
 ) -> Split:
     """Divide `epsilon` between the distribution (epsilon1) and the counts (epsilon2).
 
     Parameters
     ----------
     epsilon : the whole budget
-    rule : ``"combined"`` (default): 0.85 times the paper's share while epsilon <
-        max(2, ln(records/size) - 1.2), above it nothing, since the counts alone then tell the
-        distribution well enough; a little less than the paper's because the counts help to
-        estimate the distribution here;
-        ``"distribution_first"``: clip(0.9 - 0.03 size epsilon, 0.5, 0.8) below the same
-        threshold, which lowers the distribution's error and raises the counts';
-        ``"paper"``: the paper's share always; or a number f in [0, 1)
+    rule : ``"predicted"`` (default): the share with the least predicted error of single counts
+        times the square root of the predicted distance, so that two per cent of the distance are
+        worth one per cent of the error; at most the paper's share, so that no count is drawn
+        with less than in the paper's pipeline, unless only a larger one tells anything, and
+        at least 0.08 or nothing;
+        ``"paper"``: the paper's share; or a number f in [0, 1)
     records : the number of rows N, public
-    size : the number of possible counts n = upper + 1, public
+    size : the number of possible counts n = upper + 1 (or of cells), public
 
-    Shares are rounded to six decimals so that the budgets are short exact numbers.
+    Shares are whole hundredths, the paper's rounded to six decimals: short exact numbers.
 
     Examples
     --------
     >>> s = split_budget(1, "0.25", records=100, size=10)
     >>> s.epsilon1, s.epsilon2
     (Fraction(1, 4), Fraction(3, 4))
+    >>> split_budget("1/2", records=3136, size=51).epsilon1
+    Fraction(21, 200)
     """
     whole = exact_epsilon(epsilon)
-    if isinstance(rule, str) and rule in RULES:
-        share = Fraction(round(_share(float(whole), rule, records, size) * 10**6), 10**6)
-        return Split(whole * share, whole * (1 - share), rule)
+    if rule == "predicted":
+        share = _least_product(whole, records, size)
+        return Split(whole * share, whole * (1 - share), "predicted")
+    if rule == "paper":
+        share = Fraction(round(rule_of_thumb(float(whole)) * 10**6), 10**6)
+        return Split(whole * share, whole * (1 - share), "paper")
     if isinstance(rule, str) and not any(symbol.isdigit() for symbol in rule):
         raise ArgumentError("split", f"be one of {', '.join(RULES)}, or a number in [0, 1)", rule)
     share = exact_rational(rule, "split")
@@ -106,18 +126,46 @@ def split_budget(
     return Split(whole * share, whole * (1 - share), "explicit")
 
 
-def _share(epsilon: float, rule: str, records: int, size: int) -> float:
-    if rule == "paper":
-        return rule_of_thumb(epsilon)
-    if epsilon >= max(2.0, math.log(records / size) - 1.2):
-        return 0.0
-    if rule == "combined":
-        return 0.85 * rule_of_thumb(epsilon)
-    return min(max(0.9 - 0.03 * size * epsilon, 0.5), 0.8)
+def rows_tell(epsilon: Epsilon, records: int, size: int) -> bool:
+    """Whether rows drawn at `epsilon` tell the distribution of a hierarchy without a share.
+
+    From max(2, ln(records/size) - 1.2) on, as measured on releases with sums.
+    """
+    return float(exact_epsilon(epsilon)) >= max(2.0, math.log(records / size) - 1.2)
+
+
+def _least_product(epsilon: Fraction, records: int, size: int) -> Fraction:
+    """The share with the least predicted error times the root of the predicted distance."""
+
+    def predict(share: Fraction) -> float:
+        distance = predict_distance(float(epsilon), float(share), records, size)
+        return predict_error(float(epsilon * (1 - share))) * math.pow(distance, WEIGHT)
+
+    none, *shares = _list_shares(float(epsilon), records, size)
+    shares = [share for share in shares if share >= LEAST_SHARE]
+    most = rule_of_thumb(float(epsilon))
+    within = [share for share in shares[1:] if share <= most]
+    return min([none, *shares[:1], *within], key=predict)
+
+
+def _list_shares(epsilon: float, records: int, size: int) -> tuple[Fraction, ...]:
+    """None, and the shares that tell something of the distribution, from the smallest on.
+
+    The smooth estimate needs five rows for each cell, and more rows outside the fullest cell than
+    four standard deviations sqrt(2)/epsilon1 of a total: a quarter of all rows is allowed for.
+    """
+    if records < FEWEST_ROWS * _count_in_use(size):
+        return SHARES[:1]
+    least = LEAST_TOTALS / (records * epsilon)
+    return (*SHARES[:1], *(share for share in SHARES[1:] if share >= least))
+
+
+def _count_in_use(size: int) -> int:
+    return min(size, MOST_IN_USE)
 
 
 def choose_split(tradeoff: Tradeoff | None, epsilon: Epsilon, *, records: int, size: int) -> Split:
-    """The split of the method preserve: that of a tradeoff, or "combined" where none was given."""
+    """The split of the method preserve: that of a tradeoff, or the predicted one without."""
     if tradeoff is None:
         return split_budget(epsilon, records=records, size=size)
     if isinstance(tradeoff, str):
@@ -157,7 +205,7 @@ def split_for_tradeoff(tradeoff: Fraction, epsilon: Epsilon, *, records: int, si
     records, size : the numbers of rows and of possible counts (or cells), public
 
     >>> split_for_tradeoff(Fraction(1), "1/2", records=3136, size=51).epsilon1
-    Fraction(3, 200)
+    Fraction(1, 100)
     """
     whole = exact_epsilon(epsilon)
 
@@ -165,7 +213,7 @@ def split_for_tradeoff(tradeoff: Fraction, epsilon: Epsilon, *, records: int, si
         distance = predict_distance(float(whole), float(share), records, size)
         return predict_error(float(whole * (1 - share))) + float(tradeoff) * distance
 
-    share = min(SHARES, key=predict)
+    share = min(_list_shares(float(whole), records, size), key=predict)
     return Split(whole * share, whole * (1 - share), "tradeoff")
 
 
@@ -181,16 +229,18 @@ def predict_error(epsilon: float) -> float:
 def predict_distance(epsilon: float, share: float, records: int, size: int) -> float:
     """The distance of the estimated distribution to be expected, if it gets `share` of epsilon.
 
-    Measured on the same tables. The draws alone have 0.36 (size/records)^(1/4) e^0.95, e being
-    the error of plain noise; with a share f for the distribution it is at most
-    0.12 sqrt(size/records) epsilon^-0.85 f^(-1/3).
+    With R rows for each of at most 100 cells and s the error of plain noise, it is
+    0.28 R^-0.3 s^(2/3) (1 + f (R sqrt(epsilon s) + epsilon^-2)/12)^(-3/4): what the draws tell
+    under a smooth distribution, and what a share f for the totals adds. Draws alone have
+    0.44 R^(-1/3) s^0.8 where R is below 100, too few for a smooth estimate. Measured on the
+    same tables and parts of them.
     """
-    ratio = size / records
-    alone = 0.36 * math.pow(ratio, 0.25) * math.pow(_plain_error(epsilon * (1 - share)), 0.95)
-    if not share:
-        return alone
-    told = 0.12 * math.sqrt(ratio) * math.pow(epsilon, -0.85) * math.pow(share, -1 / 3)
-    return min(alone, told)
+    rows, plain = records / _count_in_use(size), _plain_error(epsilon)
+    if not share and rows < MANY_ROWS:
+        return 0.44 * math.pow(rows, -1 / 3) * math.pow(plain, 0.8)
+    drawn = 0.28 * math.pow(rows, -0.3) * math.pow(plain, 2 / 3)
+    told = share * (rows * math.sqrt(epsilon * plain) + math.pow(epsilon, -2)) / 12
+    return drawn * math.pow(1 + told, -3 / 4)
 
 
 def _plain_error(epsilon: float) -> float:

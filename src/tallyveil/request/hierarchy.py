@@ -12,7 +12,7 @@ import numpy as np
 
 from tallyveil.arrays import Integers, freeze
 from tallyveil.errors import ArgumentError, TableError
-from tallyveil.request.budget_split import split_budget
+from tallyveil.request.budget_split import rows_tell
 from tallyveil.sums.combine import Combined, combine, noise_variance
 from tallyveil.sums.grouping import Grouping
 from tallyveil.sums.margins import Margins
@@ -278,7 +278,7 @@ def _share_distribution(epsilon: Fraction, records: int, size: int) -> Fraction:
     Less than without groups, because their sums help to estimate it, and less where there are
     few rows for each possible count.
     """
-    if not split_budget(epsilon, records=records, size=size).epsilon1:
+    if rows_tell(epsilon, records, size):
         return Fraction(0)
     many = min(1.0, (records / (MANY * size)) ** POWER)
     return Fraction(round(many * (0.08 + 0.2 * math.exp(-3 * epsilon)) * 10**6), 10**6)
