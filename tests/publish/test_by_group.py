@@ -114,10 +114,10 @@ def reseal(folder):
     (folder / CHECKSUMS).write_text(checksums_text(files))
 
 
-def forge(folder, change):
+def forge(folder, change, version=3):
     """Change a receipt's totals of groups, and make the page and the checksums again."""
     path = folder / "receipt.json"
-    document = json.loads(path.read_text(encoding="utf-8"))
+    document = json.loads(path.read_text(encoding="utf-8")) | {"version": version}
     change(document["columns"][0])
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     page = rebuild_methodology(folder)
@@ -161,17 +161,20 @@ def test_forged_sums_beside_totals_of_groups_do_not_pass(frame, tmp_path):
 
 
 def test_a_receipt_without_totals_of_groups_is_read_and_has_the_words_it_had(frame, tmp_path):
-    publish(frame, **KINDS["preserve"], out=tmp_path / "r")
-    assert forge(tmp_path / "r", lambda column: column.pop("groups")) == []
+    """Those of version 2 had none."""
+    publish(frame, **KINDS["geometric"], out=tmp_path / "r")
+    assert forge(tmp_path / "r", lambda column: column.pop("groups"), version=2) == []
     page = (tmp_path / "r" / "METHODOLOGY.html").read_text(encoding="utf-8")
     assert "Totals of groups" not in page
     assert "for the groups that any column published unchanged makes:" in page
     assert "groups" not in {finding.name for finding in tv.check_package(tmp_path / "r")}
 
 
-def test_totals_left_out_of_one_column_alone_do_not_pass(frame, tmp_path):
-    publish(frame, **KINDS["two"], out=tmp_path / "r")
-    assert forge(tmp_path / "r", lambda column: column.pop("groups")) == ["groups"]
+@pytest.mark.parametrize("kind", ["preserve", "two"])
+def test_totals_that_are_left_out_do_not_pass(frame, tmp_path, kind):
+    publish(frame, **KINDS[kind], out=tmp_path / "r")
+    with pytest.raises(tv.errors.PackageError):
+        forge(tmp_path / "r", lambda column: column.pop("groups"))
 
 
 HOSTILE = {

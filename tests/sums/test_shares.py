@@ -74,7 +74,7 @@ def weigh(sizes: tuple[int, int, int], epsilon: float, shares: tuple[float, floa
         own = 1 / noise_variance(epsilon * share) if share else 0.0
         variance = 1 / (own + size / (rows * noise_variance(left)))
         relative = variance * size / (rows * noise_variance(epsilon))
-        error += weight * relative if relative < 1 + 1e-12 else np.inf
+        error += 2 * weight * relative if relative < 1 + 1e-12 else np.inf
     return float(error)
 
 

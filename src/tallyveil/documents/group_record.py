@@ -9,7 +9,7 @@ from typing import Any
 
 from tallyveil.request.fields import read_texts, read_whole, refusal
 
-__all__ = ["MOST_GROUPS", "GroupTotals", "read_groups"]
+__all__ = ["MOST_GROUPS", "GroupRecord", "read_groups"]
 
 MOST_GROUPS = 60
 """So many groups of one kind have a table on the page."""
@@ -22,7 +22,7 @@ FARTHEST = 2**80
 
 
 @dataclass(frozen=True)
-class GroupTotals:
+class GroupRecord:
     """Estimated totals of the groups that some public columns make, in the order of the table.
 
     Attributes
@@ -69,7 +69,7 @@ class GroupTotals:
         return found | ({} if self.published is None else {"published": list(self.published)})
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> GroupTotals:
+    def from_dict(cls, data: Mapping[str, Any]) -> GroupRecord:
         """The record that `to_dict` wrote, or a `PackageError`."""
         by = read_texts(data["by"])
         labels = tuple(read_texts(one) for one in _read_list(data["labels"]))
@@ -93,11 +93,11 @@ class GroupTotals:
         return made
 
 
-def read_groups(data: Any) -> tuple[GroupTotals, ...]:
+def read_groups(data: Any) -> tuple[GroupRecord, ...]:
     """The totals of a column's groups in a receipt, or a `PackageError`."""
     if len(_read_list(data)) > MOST_KINDS:
         raise refusal("a few kinds of groups")
-    return tuple(GroupTotals.from_dict(one) for one in data)
+    return tuple(GroupRecord.from_dict(one) for one in data)
 
 
 def _read_list(value: Any) -> list[Any]:

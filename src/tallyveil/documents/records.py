@@ -11,11 +11,12 @@ from typing import Any
 from tallyveil.arrays import Integers
 from tallyveil.budget.accounting import ACCOUNTINGS, SMALLEST_DELTA
 from tallyveil.budget.entries import Entry
-from tallyveil.documents.group_record import GroupTotals, read_groups
+from tallyveil.documents.group_record import GroupRecord, read_groups
 from tallyveil.documents.stages import StageRecord, amount
 from tallyveil.exact import LARGEST_EPSILON
 from tallyveil.plans.tallies import Histogram, Matching
 from tallyveil.request.budget_split import PLAIN, Tradeoff
+from tallyveil.request.earlier_splits import LAST_VERSION
 from tallyveil.request.fields import read_amount, read_text, read_texts, read_whole, refusal
 from tallyveil.request.hierarchy import MOST_STAGES
 from tallyveil.request.kinds import DISTRIBUTION, MethodKind, find_kind
@@ -76,8 +77,8 @@ class ColumnRecord:
     """Expected errors beside the least that any private release could have, where known."""
     told_by: str = ""
     """The column whose draws helped to rank the rows, where there is one."""
-    groups: tuple[GroupTotals, ...] | None = None
-    """Totals of the groups that public columns make; None in receipts that do not state them."""
+    groups: tuple[GroupRecord, ...] | None = None
+    """Totals of the groups that public columns make; None in receipts before version 3."""
 
     @property
     def kind(self) -> MethodKind:
@@ -245,7 +246,7 @@ class ColumnRecord:
             None if guesses is None else _read_matching(guesses, upper),
             data.get("optimality"),
             read_text(data.get("told_by", "")),
-            read_groups(data["groups"]) if version > 1 and "groups" in data else None,
+            read_groups(data["groups"]) if version > LAST_VERSION else None,
         )
 
 

@@ -18,7 +18,6 @@ from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric, 
 from tallyveil.errors import ArgumentError, PackageError
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.geometric import (
-    absolute_errors,
     geometric,
     geometric_output_distribution,
     inverse_diagonals,
@@ -27,7 +26,7 @@ from tallyveil.mechanisms.geometric import (
     sum_both_sides,
 )
 from tallyveil.plans.adding import Adder, make_adder
-from tallyveil.plans.optimality import describe_optimality, expect_matched
+from tallyveil.plans.optimality import describe_optimality, expect_drawn, expect_matched
 from tallyveil.plans.tallies import Histogram, Matching, round_counts
 from tallyveil.query import Query
 from tallyveil.reading.confidence import ConfidenceSets, confidence_sets
@@ -237,7 +236,7 @@ def describe_published(
         expected = expected_accuracy(certified, upper, far)
         expected = signed_accuracy(certified.exact_epsilon, far) if signed else expected
         if is_known:
-            error = float(shares @ _expect_errors(certified, upper, signed))
+            error = float(shares @ expect_drawn(certified, upper, signed))
             bounds = epsilon, certified.exact_delta
             known = describe_optimality(error, shares[: far + 1], *bounds)
         return Figures(expected, None if spread is None else spread[at], drawn, held, *sums, known)
@@ -253,18 +252,6 @@ def describe_published(
     epsilon1 = Fraction(0) if distribution is None else distribution.exact_epsilon
     spread = estimate_spread(rows, epsilon1, certified.exact_epsilon)
     return Figures(accuracy, spread[at], None, held, *sums, known)
-
-
-def _expect_errors(certified: Certified, upper: int, signed: bool) -> Floats:
-    """The mean absolute error of what is drawn, for every true count 0..upper."""
-    every = np.arange(upper + 1)
-    if signed:
-        return np.full(len(every), 1 / math.sinh(float(certified.exact_epsilon)))
-    if isinstance(certified, (CertifiedGeometric, CertifiedNoise)):
-        return absolute_errors(every, upper, float(certified.exact_epsilon))
-    matrix = matrix_of(certified).matrix
-    errors: Floats = (matrix * np.abs(every[:, None] - every)).sum(axis=1)
-    return errors
 
 
 def make_open_adder(

@@ -6,22 +6,26 @@ for rows drawn from the published distribution, the minimax bound for the worst 
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
 
 from tallyveil._threads import one_blas_thread
 from tallyveil.arrays import Floats
+from tallyveil.certified.base import Certified
+from tallyveil.certified.ladder import Ladder
+from tallyveil.certified.mechanism import CertifiedMechanism
 from tallyveil.errors import ArgumentError
 from tallyveil.mechanisms.canonical import canonical_cells
 from tallyveil.mechanisms.frontier import Posterior
-from tallyveil.mechanisms.geometric import output_factors
+from tallyveil.mechanisms.geometric import absolute_errors, output_factors
 from tallyveil.mechanisms.minimax import bound_distribution_error
 from tallyveil.mechanisms.transport import monotone_remap
 from tallyveil.plans.tallies import Matching
 from tallyveil.request.budget_split import predict_distance, predict_error
 
-__all__ = ["describe_optimality", "expect_matched", "predict_release"]
+__all__ = ["describe_optimality", "expect_drawn", "expect_matched", "predict_release"]
 
 
 def describe_optimality(
@@ -72,6 +76,18 @@ def _bound_errors(shares: Floats, epsilon: Fraction, delta: Fraction) -> tuple[f
     errors = posterior.expect_errors(matched.row, matched.column)
     same = float((mass[matched.row] * matched.share) @ errors)
     return float(mass @ posterior.expect_errors(every, best)), same
+
+
+def expect_drawn(certified: Certified, upper: int, signed: bool) -> Floats:
+    """The mean absolute error of what is drawn, for every true count 0..upper."""
+    every = np.arange(upper + 1)
+    if signed:
+        return np.full(len(every), 1 / math.sinh(float(certified.exact_epsilon)))
+    if isinstance(certified, (CertifiedMechanism, Ladder)):
+        away = np.abs(every[:, None] - every)
+        errors: Floats = (certified.mechanism.matrix * away).sum(axis=1)
+        return errors
+    return absolute_errors(every, upper, float(certified.exact_epsilon))
 
 
 def expect_matched(shares: Floats, epsilon: Fraction, matching: Matching) -> float:

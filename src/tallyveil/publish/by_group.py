@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tallyveil.arrays import Integers
-from tallyveil.documents.group_record import MOST_GROUPS, GroupTotals
+from tallyveil.documents.group_record import MOST_GROUPS, GroupRecord
 from tallyveil.documents.receipt import Receipt
 from tallyveil.documents.records import ColumnRecord
 from tallyveil.errors import UsageError
@@ -168,7 +168,7 @@ def add_groups(
     *,
     adder: Adder,
     sums: Sequence[bytes],
-) -> tuple[GroupTotals, ...]:
+) -> tuple[GroupRecord, ...]:
     """The totals of a column's groups; those that cut through measured ones have none.
 
     Parameters
@@ -194,7 +194,7 @@ def add_groups(
         except UsageError:
             continue
         stated.append(
-            GroupTotals(
+            GroupRecord(
                 made.by,
                 made.labels,
                 tuple(map(len, made.rows)),

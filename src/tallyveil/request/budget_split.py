@@ -184,7 +184,7 @@ def split_at_plain(epsilon: Epsilon, *, records: int, size: int) -> Split:
     distribution.
 
     >>> float(split_at_plain("1/2", records=3136, size=51).epsilon1)
-    0.015
+    0.0165
     """
     whole = exact_epsilon(epsilon)
     share = Fraction(0)

@@ -9,13 +9,14 @@ import math
 from fractions import Fraction
 
 from tallyveil.request.budget_split import (
+    FEWEST_ROWS,
+    LARGEST_PLAIN_SHARE,
     SHARES,
     Split,
     Tradeoff,
     predict_error,
     rows_tell,
     rule_of_thumb,
-    split_at_plain,
 )
 
 __all__ = ["LAST_VERSION", "choose_earlier_split"]
@@ -36,14 +37,22 @@ def choose_earlier_split(
     Fraction(98989, 1000000)
     """
     if isinstance(tradeoff, str):
-        return split_at_plain(epsilon, records=records, size=size)
-    if tradeoff is None:
+        share = _share_at_plain(epsilon, records, size)
+    elif tradeoff is None:
         share = Fraction(0)
         if not rows_tell(epsilon, records, size):
             share = Fraction(round(0.85 * rule_of_thumb(float(epsilon)) * 10**6), 10**6)
     else:
         share = _least_sum(float(tradeoff), epsilon, size / records)
     return Split(epsilon * share, epsilon * (1 - share), "earlier")
+
+
+def _share_at_plain(epsilon: Fraction, records: int, size: int) -> Fraction:
+    if epsilon >= 2 or records < FEWEST_ROWS * size:
+        return Fraction(0)
+    wanted = 0.019 * math.pow(float(epsilon), -1.85) * math.tanh(epsilon)
+    wanted *= 1 - float(epsilon / 2) ** 2
+    return Fraction(round(1000 * min(wanted, LARGEST_PLAIN_SHARE)), 1000)
 
 
 def _least_sum(tradeoff: float, epsilon: Fraction, ratio: float) -> Fraction:

@@ -22,6 +22,9 @@ __all__ = ["default_weights", "share_budget", "share_margins"]
 GROUP_WEIGHT, FADES = 16.0, 3.0
 """How much groups count beside rows, and the epsilon over which that falls by a factor of e."""
 
+MARGIN_WEIGHT = 2.0
+"""How much a margin counts beside a level of a hierarchy: it was named for its own sake."""
+
 SPREAD = 0.05
 """By how much of the largest count rows are expected to differ."""
 
@@ -120,11 +123,13 @@ def share_margins(
     Examples
     --------
     >>> [str(share) for share in share_margins([20, 20, 4000], 1.0)]
-    ['93/1000', '93/1000', '407/500']
+    ['61/500', '61/500', '189/250']
     >>> [str(share) for share in share_margins([12, 16, 192], 1.0)]
     ['0', '0', '1']
     """
-    return _Margins(tuple(sizes), epsilon, default_weights(sizes, epsilon), upper).solve()
+    *weights, rows = default_weights(sizes, epsilon)
+    weights = [MARGIN_WEIGHT * weight for weight in weights]
+    return _Margins(tuple(sizes), epsilon, (*weights, rows), upper).solve()
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tallyveil.documents.group_record import GroupTotals
+from tallyveil.documents.group_record import GroupRecord
 from tallyveil.documents.page.html import list_words, paragraph, section, table
 from tallyveil.documents.page.svg import interval_axis, interval_mark
 from tallyveil.documents.records import ColumnRecord
@@ -40,7 +40,7 @@ def totals_section(columns: Sequence[ColumnRecord]) -> list[str]:
     return [section("Totals of groups", *words, *parts)]
 
 
-def _one_table(column: ColumnRecord, made: GroupTotals) -> str:
+def _one_table(column: ColumnRecord, made: GroupRecord) -> str:
     """The totals of one kind of groups, with a picture in every line."""
     header = [" and ".join(made.by), "rows", "estimate", "95 % interval"]
     numbers = zip(made.groups, made.rows, made.estimate, made.low, made.high, strict=True)
