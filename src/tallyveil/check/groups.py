@@ -35,7 +35,7 @@ def check_groups(
         same = len(stated) == len(found) and all(map(_agree, stated, found))
         require(same, f"the totals of groups of {column.name} are not those of the data")
         kinds += len(stated)
-    return f"totals of {kinds} kinds of groups as worked out again"
+    return f"totals of {kinds} {'kind' if kinds == 1 else 'kinds'} of groups as worked out again"
 
 
 def _agree(stated: GroupRecord, found: GroupRecord) -> bool:
