@@ -113,8 +113,11 @@ class PolarsTable(Table):
         return self.frame
 
     def to_bytes(self) -> bytes:
-        """Write the frame as CSV."""
-        text: str = self.frame.write_csv()
+        """Write the frame as CSV; empty text is written as nothing, not in quotes."""
+        import polars as pl
+
+        plain = self.frame.with_columns(pl.col(pl.String).replace("", None))
+        text: str = plain.write_csv()
         return encode_file(text)
 
 
