@@ -138,7 +138,7 @@ def test_a_forged_release_is_exit_code_1(tallyveil, release):
 def test_json_and_a_folder_that_is_none(tallyveil, release, tmp_path):
     verdict = json.loads(tallyveil("check", release, "--json", check=0).stdout)
     assert verdict["ok"]
-    assert len(verdict["checks"]) == 7
+    assert len(verdict["checks"]) == 8
     assert "no release folder" in tallyveil("check", tmp_path / "none", check=1).stderr
     shutil.rmtree(release)
     release.mkdir()
