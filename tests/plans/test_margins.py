@@ -12,9 +12,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import tallyveil as tv
 from tallyveil.check.package import check_package
+from tallyveil.cli import app as program
 from tallyveil.errors import ArgumentError, TableError, UsageError
 from tallyveil.plans.group_totals import list_trees
 from tallyveil.plans.margin_sums import make_margins
@@ -194,3 +196,18 @@ def test_margins_and_strata_of_very_many_columns_keep_their_groups_apart() -> No
     assert [level["sums"] for level in levels] == [256, 2]
     asked = {"strata": ",".join(few)}
     assert tv.privatize(table, **options, **asked).receipt.to_dict()["strata"]["strata"] == 256
+
+
+@pytest.mark.parametrize(("epsilon", "is_told"), [("1/10", False), (2, True)])
+def test_the_publisher_and_the_page_say_that_no_margin_is_measured(
+    tmp_path: Path, epsilon: object, is_told: bool
+) -> None:
+    make_table().to_csv(tmp_path / "t.csv", index=False)
+    words = ["--count", "cases", "--upper", "40", "--margins", "age+sex,school", "--keep", "part"]
+    words += ["--epsilon", str(epsilon), "--out", str(tmp_path / "r")]
+    done = CliRunner().invoke(program.app, ["privatize", str(tmp_path / "t.csv"), *words])
+    assert done.exit_code == 0
+    assert ("No margin is measured by itself" in " ".join(done.stderr.split())) == is_told
+    page = " ".join((tmp_path / "r" / "METHODOLOGY.html").read_text(encoding="utf-8").split())
+    assert ("Sums that are not exact were added up from them" in page) == is_told
+    assert ("Sums of every margin and single counts were protected" in page) != is_told

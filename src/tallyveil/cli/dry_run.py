@@ -110,8 +110,8 @@ def _predict(known: Mapping[str, float] | None) -> str:
         return ""
     return (
         f"Predicted, within a factor of two: counts off by {known['error']:g} on average, and "
-        f"their distribution by {known['distance']:g}. No private release of a distribution is "
-        f"below {known['bound_of_distance']:g} on every table."
+        f"their distribution by {known['distance']:g}. On the worst table it is off by at least "
+        f"{known['bound_of_distance']:g} in any private release."
     )
 
 

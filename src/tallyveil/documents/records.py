@@ -36,6 +36,12 @@ __all__ = [
     "LevelRecord",
 ]
 
+ONLY_ROWS = (
+    "Single counts were protected with noise. Sums that are not exact were added up from them: at "
+    "this epsilon noise of their own would not make them more accurate. The published counts add "
+    "up to the published sums."
+)
+
 TERMS = ("accounting", "total_epsilon", "total_delta")
 """What the record says of an account that does not simply add."""
 
@@ -105,6 +111,8 @@ class ColumnRecord:
                 "Two-sided geometric noise was added to every count, and what came out is "
                 "published with its sign."
             )
+        if self.kind.adds_up and len(self.stages) == 1:
+            return ONLY_ROWS
         return self.kind.words
 
     @property

@@ -42,6 +42,9 @@ CURVE_POINTS = 51
 SMALLEST_TOTAL = 1e-290
 """A posterior is not worked out from a total probability below this, which has lost digits."""
 
+LEAST_TOTAL = 1e-300
+"""A total probability below this stands for none, so that nothing is divided by 0."""
+
 TIE = 1e-12
 """Costs that differ by less than this, relatively, are equal; then the distribution decides."""
 
@@ -241,7 +244,7 @@ class Posterior:
         drift, down = (right - left)[draws], counts < draws
         gap = np.abs(counts - draws).astype(float)
         beyond = np.exp(-self.epsilon * gap) * np.where(down, left[counts], right[counts])
-        total = np.maximum(self.total, 1e-300)[draws]
+        total = np.maximum(self.total, LEAST_TOTAL)[draws]
         errors: Floats = gap + (np.where(down, drift, -drift) + 2 * beyond) / total
         return errors
 

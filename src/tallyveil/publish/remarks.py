@@ -38,8 +38,8 @@ def list_remarks(prepared: Prepared) -> list[str]:
 
 
 def list_notes(prepared: Prepared) -> list[str]:
-    """All remarks and, for somebody at a screen, that counts were cut at the upper bound."""
-    notes = _note_on_cut(prepared), _note_on_search(prepared)
+    """All remarks and, for somebody at a screen, what was cut at a bound or is not measured."""
+    notes = _note_on_cut(prepared), _note_on_search(prepared), _note_on_sums(prepared)
     return [*list_remarks(prepared), *filter(None, notes)]
 
 
@@ -64,6 +64,18 @@ def _note_on_search(prepared: Prepared) -> str:
     return (
         f"{', '.join(names)} is cut at a private 99th percentile: what lies above is lost, often "
         "10 to 25 % of the total where few counts are large. Without --upper nothing is cut."
+    )
+
+
+def _note_on_sums(prepared: Prepared) -> str:
+    """Sums that were asked for and get no share of epsilon."""
+    asked = prepared.request.hierarchy
+    if asked is None or any(len(plan.stages) > 1 for plan in prepared.plans):
+        return ""
+    sums = "margin" if asked.margins else "level"
+    return (
+        f"No {sums} is measured by itself: at this epsilon rows that have all of it give sums as "
+        "accurately. They are added up, and everything still adds up."
     )
 
 

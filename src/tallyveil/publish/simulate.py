@@ -284,7 +284,7 @@ def _list_alternatives(
         level_weights=None,
         bounds=None,
         keep_distribution=True,
-        keep="all" if request.keep_all else tuple(kept),
+        keep="all" if request.keep_all else tuple(kept) if options.count else (),
         signed=False,
         unbiased=False,
         priority=None,

@@ -190,7 +190,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         unit, delta = separate_moves(options, uppers, unit, delta), Fraction(0)
         method, why = "geometric", "contributions of one unit are in different rows"
     if delta and method != "design":
-        method, why = "canonical", "a delta was asked for"
+        method, why = "canonical", "a delta was asked for; the distribution of counts is not kept"
     if options.one_row:
         method, why = "geometric", "all contributions of one unit are in one row"
     require_narrow(uppers, method)

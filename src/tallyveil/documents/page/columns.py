@@ -30,6 +30,10 @@ SIGNED = (
     "Values are published with their sign, so none is pushed away from 0: they are unbiased, and "
     "the error is the same for every true count. Pictures show values below 0 as 0."
 )
+BLURRED = (
+    " Published values of this column do not have the distribution of the true ones, so all three "
+    "figures differ for the table itself: compare them with each other."
+)
 SUMS_HOLD = (
     "The sums in files of their own are not. But none of them is below 0, so a group that is truly "
     "near 0 is published too large on average; its estimate is not."
@@ -97,7 +101,7 @@ def _optimality_words(column: ColumnRecord, known: Mapping[str, Any]) -> str:
         f"ones, a published value is off by {own:.3g} on average. No release that is private at "
         f"epsilon {shown_rational(column.epsilon)}{beside} for one count that moves by one is "
         f"below {least:.3g}, and none that keeps the distribution below {kept:.3g}."
-    )
+    ) + ("" if column.kind.keeps_distribution and not column.moved else BLURRED)
 
 
 def _histogram_words(column: ColumnRecord) -> str:

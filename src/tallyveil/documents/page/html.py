@@ -42,10 +42,11 @@ th { text-align: left; font-weight: 600; color: var(--soft); border-bottom: 1px 
      padding: .35rem .8rem .35rem 0; vertical-align: bottom; }
 td { border-bottom: 1px solid var(--line); padding: .35rem .8rem .35rem 0; vertical-align: top; }
 td.number, th.number { text-align: right; } td.number { white-space: nowrap; }
+table.facts td { overflow-wrap: anywhere; } table.facts td:first-child { min-width: 8rem; }
 table.marked td { padding-top: 0; padding-bottom: 0; vertical-align: middle; line-height: 1.35; }
-table.marked td:first-child { overflow-wrap: anywhere; min-width: 5rem; }
-table.marked .dots { width: 17rem; padding: 0; line-height: 0; font-weight: 400; }
-.dots svg { width: 17rem; display: block; font-family: inherit; }
+table.marked td:first-child { overflow-wrap: break-word; min-width: 6.5rem; max-width: 16rem; }
+table.marked .dots { width: 8.5rem; padding: 0; line-height: 0; font-weight: 400; }
+.dots svg { width: 8.5rem; display: block; font-family: inherit; }
 tr.absent td { color: var(--soft); font-style: italic; }
 blockquote { margin: .8rem 0; padding: .8rem 1.2rem; border: 1px solid var(--line);
              border-radius: 8px; font-size: .95rem; }
@@ -153,7 +154,7 @@ def table(
         for at, row in enumerate(rows)
     )
     head = f"<thead><tr>{cells(header, 'th')}{picture('th')}</tr></thead>" if header else ""
-    kind = "" if marks is None else ' class="marked"'
+    kind = ' class="marked"' if marks else "" if header else ' class="facts"'
     return f'<div class="scroll"><table{kind}>{head}<tbody>{body}</tbody></table></div>'
 
 

@@ -43,7 +43,7 @@ WIDEST_LINEAR = 150
 DOT = 2.5
 """Points that round to the same multiple of this many pixels are drawn once."""
 
-MARK_WIDTH, MARK_HEIGHT, MARK_SIDE = 272, 28, 24
+MARK_WIDTH, MARK_HEIGHT, MARK_SIDE = 136, 28, 21
 """The size of a picture in a line of a table, and the room at both its sides."""
 
 RAMP = np.array([[255, 255, 255], [214, 229, 239], [120, 172, 205], [47, 111, 159], [16, 44, 82]])
@@ -306,9 +306,7 @@ def _mark(body: str) -> str:
 
 
 def _mark_ticks(limits: tuple[float, float]) -> list[float]:
-    return nice_ticks(
-        *limits, count=5 if max(map(abs, limits)) < 10**5 else 3
-    )  # long ones need room
+    return nice_ticks(*limits, count=3 if max(map(abs, limits)) < 10**5 else 2)
 
 
 def _across(value: float, limits: tuple[float, float]) -> float:

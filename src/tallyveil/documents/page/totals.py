@@ -14,11 +14,12 @@ __all__ = ["name_groups", "totals_section"]
 HOLDS = (
     "Each interval contains the true total of its group with a chance of at least 95 %. Of many "
     "intervals some miss: up to one in twenty. An estimate may be below 0 or not whole, and is "
-    "rounded here; those of all groups need not add up to the total of the table."
+    "rounded here; those of all groups need not add up to the total of the table. Groups stand in "
+    "the order of the data."
 )
 ADDED = (
     "The published sum is that of the published rows: a whole number of at least 0 that adds up. "
-    "The estimate is what was measured, and is not pushed away from 0."
+    "The estimate is not pushed away from 0."
 )
 
 
