@@ -44,6 +44,7 @@ FREE = {  # names, times and remarks: whose they are, not what they promise
     "table.encoding",
     "table.where",
     "about.title",
+    "columns.*.groups",  # totals that are left out; those that are stated are worked out again
     "a higher cost",  # a promise that is weaker than it could be
     "a table of counts",  # where events were counted; the promise is about one of them
     "no other cell",  # its label is one of the listed categories then

@@ -13,10 +13,13 @@ from tallyveil.errors import PackageError, TallyveilError
 from tallyveil.tables.base import Table
 from tallyveil.untrusted import escape_controls
 
-__all__ = ["Finding", "is_close", "remember", "try_check"]
+__all__ = ["Finding", "is_close", "is_same_total", "remember", "try_check"]
 
 FIGURE_SLACK = 2e-6
 """How far a stated figure, printed with six decimals, may be from the one worked out here."""
+
+TOTAL_SLACK = 1e-10
+"""By how much of itself a stated total may differ: sums of doubles differ in their last digits."""
 
 LONGEST_DETAIL = 300
 UNREADABLE = (
@@ -74,6 +77,11 @@ def try_check(name: str, check: Callable[[], str]) -> Finding:
     except UNREADABLE as problem:
         words = f"cannot be checked: {type(problem).__name__}: {problem}"
         return Finding(name, False, escape_controls(words[:LONGEST_DETAIL]))
+
+
+def is_same_total(stated: Any, found: Any) -> bool:
+    """Whether stated totals are those worked out here; large ones have no more room than small."""
+    return bool(np.allclose(stated, found, rtol=TOTAL_SLACK, atol=FIGURE_SLACK))
 
 
 def is_close(stated: Any, found: Any) -> bool:

@@ -1,8 +1,9 @@
 """Totals of groups for the receipt and the page: those that a reader will ask for first.
 
 Which groups these are follows from public facts alone: the columns published unchanged, their
-labels and how many rows there are. A long table states none, because they would take a pass over
-it; anybody can ask for them.
+labels, how many rows there are and what is published. A long table states none, because they would
+take a pass over it; anybody can ask for them. Columns whose labels some writer changes, such as
+measurements, times, truth values and text with blanks at its ends, make none.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tallyveil.publish.totals import choose_adder, prepare_adding, split_rows
 from tallyveil.tables.base import Table
 from tallyveil.tables.codes import normal_label, number_together
 
-__all__ = ["PublicGroups", "add_groups", "find_groups", "list_asked", "state_groups"]
+__all__ = ["PublicGroups", "add_groups", "find_groups", "group_rows", "list_asked", "state_groups"]
 
 MOST_ROWS = 20_000
 """Longer tables state no totals of groups: `interpret --by` adds them where they are wanted."""
@@ -48,6 +49,12 @@ UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 MISSING = ("", "nan", "nat", "none", "null", "<na>")
 """What libraries write for no value."""
+
+WRITTEN_ALIKE = ("string", "integer")
+"""Types of columns that every writer keeps apart and together."""
+
+SMALL_CODE = re.compile(r"(-?[1-9][0-9]{0,6}|0)(\.0+)?")
+"""Whole numbers that doubles of any length hold exactly."""
 
 CODE = re.compile("-?[0-9]{1,15}")
 CLOCK = re.compile("[0-9]:[0-9]{2}:[0-9]{2}")
@@ -86,7 +93,7 @@ def find_groups(table: Table, receipt: Receipt) -> list[PublicGroups]:
     """
     found: dict[bytes, PublicGroups] = {}
     for names in list_asked(receipt):
-        made = _group(table, names)
+        made = group_rows(table, names) if _has_plain_labels(table, names) else None
         if made is None:
             continue
         place = np.empty(table.rows, dtype=np.uint8)
@@ -105,7 +112,19 @@ def find_groups(table: Table, receipt: Receipt) -> list[PublicGroups]:
     return chosen
 
 
-def _group(table: Table, names: Sequence[str]) -> PublicGroups | None:
+def _has_plain_labels(table: Table, names: Sequence[str]) -> bool:
+    """Whether every kind of file gives these columns' labels back as they are."""
+    return all(name in table.names and _are_plain(table, name) for name in names)
+
+
+def _are_plain(table: Table, name: str) -> bool:
+    kind, labels = table.type_of(name), list(map(str, table.codes(name).labels))
+    if kind == "number":
+        return all(SMALL_CODE.fullmatch(label) or label.lower() in MISSING for label in labels)
+    return kind in WRITTEN_ALIKE and all(label == label.strip() for label in labels)
+
+
+def group_rows(table: Table, names: Sequence[str]) -> PublicGroups | None:
     """The groups that columns make, or None unless they are a few of several rows with labels."""
     columns = [table.codes(name) for name in names]
     codes = number_together([column.codes for column in columns])
@@ -132,6 +151,8 @@ def plain_label(label: str) -> str | None:
     text = normal_label(label)
     if text.lower() in MISSING:
         return ""
+    if text.lower() in ("true", "false"):  # some files have 1 and 0
+        return None
     if len(text) > LONGEST_LABEL or UNFIT.search(text) or CLOCK.search(text):
         return None
     return text if CODE.fullmatch(text) or not _is_number(text) else None
