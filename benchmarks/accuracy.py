@@ -213,7 +213,7 @@ def run(given: argparse.Namespace) -> Result:
         for name, (counts, upper) in load_data(given.data).items()
         for epsilon in epsilons
     ]
-    covered = bounds.measure_coverage(given.data, 2 if given.quick else min(repetitions, 6))
+    covered = bounds.measure_coverage(given.data, 2 if given.quick else min(repetitions, 20))
     worse = [
         f"{row['data']} at {row['epsilon']}"
         for row in rows

@@ -15,7 +15,7 @@ from tallyveil.plans.tallies import Histogram
 from tallyveil.publish.reopen import require
 from tallyveil.request.nested import NESTED_METHODS
 from tallyveil.tables.base import Table, read_signed
-from tallyveil.tables.counts import LARGEST, are_plain_digits, read_counts
+from tallyveil.tables.counts import LARGEST, read_counts, read_plain_counts
 from tallyveil.tables.formulas import find_formulas
 from tallyveil.tables.source import require_own_names
 
@@ -89,9 +89,8 @@ def _read_column(table: Table, column: ColumnRecord) -> NDArray[Any]:
     """The same in a narrow type, in batches; every count must lie in its range."""
     if column.signed:
         return read_published(table, column)
-    read = read_counts(table, column.name, column.upper)
+    read, plain = read_plain_counts(table, column.name, column.upper)
     require(not read.above, f"a count of {column.name} lies outside 0..{column.upper}")
-    plain = are_plain_digits(table, column.name, read.values)
     require(plain, f"a count of {column.name} is not written in its one form")
     return read.values
 

@@ -21,13 +21,13 @@ from tallyveil.tables.base import CountArray, Table
 __all__ = [
     "ColumnCounts",
     "RowError",
-    "are_plain_digits",
     "clip_counts",
     "convert_numbers",
     "convert_objects",
     "convert_text",
     "name_type",
     "read_counts",
+    "read_plain_counts",
 ]
 
 LARGEST = 2**62
@@ -116,9 +116,30 @@ def read_counts(table: Table, name: str, upper: int) -> ColumnCounts:
     >>> read_counts(read_table([3, 0, 12]), "count", 9)
     ColumnCounts(values=array([3, 0, 9], dtype=uint8), above=1)
     """
+    return _read(table, name, upper)[0]
+
+
+def read_plain_counts(table: Table, name: str, upper: int) -> tuple[ColumnCounts, bool]:
+    """Read a column of counts, and say whether text holds them as their digits alone.
+
+    >>> from tallyveil.tables.delimited import read_delimited
+    >>> read_plain_counts(read_delimited(b"n\\n7\\n"), "n", 9)[1]
+    True
+    >>> read_plain_counts(read_delimited(b"n\\n07\\n"), "n", 9)[1]
+    False
+    """
+    is_text = table.extension.partition(".")[0] in ("csv", "tsv")
+    found, written = _read(table, name, upper, measure=is_text)
+    most = len(str(int(found.values.max(initial=0))))
+    longer = (int(np.count_nonzero(found.values >= 10**digits)) for digits in range(1, most))
+    return found, not is_text or written == len(found.values) + sum(longer)
+
+
+def _read(table: Table, name: str, upper: int, measure: bool = False) -> tuple[ColumnCounts, int]:
+    """Counts cut to 0..upper, and how many bytes their text has, if it is measured."""
     bound = min(upper, LARGEST)
     values = np.empty(table.rows, dtype=np.min_scalar_type(upper))
-    above = start = 0
+    above = start = written = 0
     for batch in table.select([name]).batches():
         try:
             counts = batch.counts(name)
@@ -128,29 +149,11 @@ def read_counts(table: Table, name: str, upper: int) -> ColumnCounts:
         np.minimum(counts, bound, out=values[start:stop], casting="unsafe")
         above += int(np.count_nonzero(counts > bound))
         start = stop
-    return ColumnCounts(freeze(values), above)
-
-
-def are_plain_digits(table: Table, name: str, counts: NDArray[Any]) -> bool:
-    """Whether text holds these counts of a column as their digits alone, such as 7 and not 07.0.
-
-    >>> from tallyveil.tables.delimited import read_delimited
-    >>> seven = np.array([7])
-    >>> are_plain_digits(read_delimited(b"n\\n7\\n"), "n", seven)
-    True
-    >>> are_plain_digits(read_delimited(b"n\\n07\\n"), "n", seven)
-    False
-    """
-    if table.extension.partition(".")[0] not in ("csv", "tsv"):
-        return True
-    written = 0
-    for batch in table.select([name]).batches():
-        cells = batch.text(name)
-        lengths = map(len, batch.labels(name)) if cells is None else [int(cells.lengths.sum())]
-        written += sum(lengths)
-    most = len(str(int(counts.max(initial=0))))
-    longer = (int(np.count_nonzero(counts >= 10**digits)) for digits in range(1, most))
-    return written == len(counts) + sum(longer)
+        if measure:
+            cells = batch.text(name)
+            labels = batch.labels(name) if cells is None else ()
+            written += sum(map(len, labels)) if cells is None else int(cells.lengths.sum())
+    return ColumnCounts(freeze(values), above), written
 
 
 def convert_text(values: Sequence[str], column: str) -> Integers:

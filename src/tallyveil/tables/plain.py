@@ -199,7 +199,7 @@ class PlainFile(FileTable):
                 yield batch
             if self.rows and found != self.rows:
                 raise NotPlainError
-        except NotPlainError:
+        except (NotPlainError, OSError):
             self.identity.require_same()
             raise
         self.identity.require_same()

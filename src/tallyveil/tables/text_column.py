@@ -80,11 +80,6 @@ class TextColumn:
         offset = np.maximum(self.lengths - WORD, 0)
         return self._load(self.starts + offset, self.lengths - offset)
 
-    def lower(self) -> TextColumn:
-        """Give the column with ASCII letters in lower case."""
-        small = np.frombuffer(self.buffer.tobytes().lower(), np.uint8)
-        return TextColumn(small, self.starts, self.lengths)
-
     def _load(self, starts: Integers, lengths: Integers) -> Words:
         at = starts >> 3
         shift = (starts.astype(np.int64, copy=False).view(np.uint64) & BYTES) << THREE

@@ -52,8 +52,15 @@ FOURS = np.array([int.from_bytes(b[:4].ljust(4, b"\0"), "little") for b in BEGIN
 SPACES = np.array([byte <= 32 or byte in (0xC2, 0xE2, 0xE3) for byte in range(256)])
 """First or last bytes of white space, which is stripped before labels are compared."""
 
+LOWER = np.frombuffer(bytes(range(256)).lower(), np.uint8)
+SMALL_LETTERS = np.uint64(0x2020202020202020)
+"""Bits that make ASCII letters small, and change some other bytes, too."""
+
 STARTS = np.zeros(1 << 16, dtype=bool)
-STARTS[[int(four) & 0xFFFF for four in FOURS]] = True
+"""How labels may begin that stand for all others, in letters of any size."""
+
+STARTS[np.isin(LOWER[np.arange(1 << 16, dtype=np.uint16).view(np.uint8)].view(np.uint16),
+               [int(four) & 0xFFFF for four in FOURS])] = True  # fmt: skip
 STARTS |= np.tile(SPACES, 256)
 
 SEPARATORS = ("/", ">", "|", " - ", ": ")
@@ -131,17 +138,17 @@ def _is_total(label: str) -> bool:
 
 def _may_mean_all(column: TextColumn) -> Integers:
     """The rows whose label may stand for all others, by its first and last bytes."""
-    small = column.lower()
-    first, end = small.load(), small.load_end()
-    length = column.lengths
-    near = STARTS[(first & np.uint64(0xFFFF)).astype(np.intp)]
+    first, length = column.load(), column.lengths
+    near = STARTS.take((first & np.uint64(0xFFFF)).view(np.int64))
     rows = np.flatnonzero(near | (length == 0))
-    rows = rows[np.isin(first[rows] & np.uint64(0xFFFFFFFF), FOURS) | SPACES[first[rows] & BYTE]]
-    shift = (np.maximum(8 - length, 0) << 3).astype(np.uint64)
-    end = end << shift  # the last byte is the highest
-    total = (end >> np.uint64(24)) == TOTAL
+    four = LOWER[(first[rows] & np.uint64(0xFFFFFFFF)).view(np.uint8)].view(np.uint64)
+    rows = rows[np.isin(four, FOURS) | SPACES[first[rows] & BYTE]]
+    shift = (np.maximum(8 - length, 0) << 3).view(np.uint64)
+    end = column.load_end() << shift  # the last byte is the highest
+    total = SPACES.take((end >> np.uint64(56)).view(np.int64)) & (length > 0)
+    end |= SMALL_LETTERS
+    total |= (end >> np.uint64(24)) == TOTAL
     total |= ((end >> np.uint64(16)) & np.uint64(0xFFFFFFFFFF)) == TOTAL
-    total |= SPACES[(end >> np.uint64(56)).astype(np.intp)] & (length > 0)
     return np.union1d(rows, np.flatnonzero(total))
 
 
