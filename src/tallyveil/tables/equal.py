@@ -49,7 +49,8 @@ def find_equal(hashes: Hashes) -> Hashes:
         mixed = mix_hashes(hashes)  # they may all begin alike
         stems = Stems(len(hashes))
         stems.add(mixed)
-        hashes = hashes[find_marked(mixed, stems.mark_repeated())]
+        marked = stems.mark_repeated()
+        hashes = hashes[find_marked(mixed, marked)] if marked.any() else hashes[:0]
     return _find_by_sorting(hashes)
 
 
@@ -66,6 +67,8 @@ def share_out(hashes: Hashes, buckets: int) -> list[Hashes]:
     >>> [part.tolist() for part in share_out(np.array([2**63, 5, 7], np.uint64), 2)]
     [[5, 7], [9223372036854775808]]
     """
+    if buckets == 1:
+        return [hashes]
     first = (hashes >> np.uint64(BITS - TAIL_BITS)).astype(np.int32)
     rows = _group((first * buckets) >> TAIL_BITS, np.zeros_like(first), hashes, (buckets, 1))
     return np.split(rows.data, rows.indptr[1:-1])
@@ -97,6 +100,8 @@ class Stems:
         for heads in self._find_repeated():
             marked[heads >> (HEAD_BITS - bits)] = True
             repeats += len(heads)
+        if not repeats:
+            return np.zeros(2, dtype=bool)
         fewer = min(repeats.bit_length() + 6, bits)
         return np.asarray(marked.reshape(1 << fewer, -1).any(axis=1))
 

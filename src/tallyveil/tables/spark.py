@@ -50,7 +50,7 @@ from tallyveil.tables.spark_parquet import SurveyFiles, cut_files
 
 __all__ = ["SparkTable"]
 
-BUCKET_BYTES, MOST_BUCKETS = 1 << 25, 1 << 8
+BUCKET_BYTES, MOST_BUCKETS = 1 << 26, 1 << 8
 """Bytes of a table whose hashes are compared together, and the most buckets of them."""
 
 
