@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -119,11 +120,11 @@ def test_what_is_composed_was_fixed_before_the_first_draw(tmp_path):
     """How preserve shares its epsilon depends on a private bound: only the sum is composed."""
     book = tv.Ledger.create(tmp_path / "budget.db")
     book.open("cases", 20, "1e-6", accounting="exact")
-    book.plan("cases", [1, 2])
-    asked = {**COMMON, "upper": "auto", "upper_epsilon": 1, "epsilon": 2, "method": "preserve"}
+    book.plan("cases", [1, "1/2"])
+    asked = {**COMMON, "upper": "auto", "upper_epsilon": 1, "epsilon": "1/2", "method": "preserve"}
     rel = tv.privatize(FRAME, out=tmp_path / "r", ledger=book, dataset="cases", **asked)
     debited = book.history("cases")[0].epsilons
-    assert rel.receipt._charges == debited == (1, 2)
+    assert rel.receipt._charges == debited == (1, Fraction(1, 2))
     assert len(rel.receipt.stages) == 3
     assert passes(tmp_path / "r")
 
