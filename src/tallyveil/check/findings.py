@@ -81,7 +81,9 @@ def try_check(name: str, check: Callable[[], str]) -> Finding:
 
 def is_same_total(stated: Any, found: Any) -> bool:
     """Whether stated totals are those worked out here; large ones have no more room than small."""
-    return bool(np.allclose(stated, found, rtol=TOTAL_SLACK, atol=FIGURE_SLACK))
+    return type(stated) is type(found) and bool(
+        np.allclose(stated, found, rtol=TOTAL_SLACK, atol=FIGURE_SLACK)
+    )
 
 
 def is_close(stated: Any, found: Any) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 
 from tallyveil.certified.base import Certified
 from tallyveil.check.findings import is_same_total
 from tallyveil.documents.group_record import GroupRecord
 from tallyveil.documents.receipt import Receipt
-from tallyveil.publish.by_group import PublicGroups, add_groups, group_rows, list_asked
+from tallyveil.publish.by_group import add_groups, group_rows, list_asked
 from tallyveil.publish.reopen import require
 from tallyveil.publish.totals import make_own_adder
 from tallyveil.tables.base import Table
@@ -25,7 +26,7 @@ def check_groups(
     """Every total that is stated follows from published counts, for groups of public columns."""
     files = () if receipt.sums is None else receipt.sums.files
     sums = [read_file(root / name) for name in files]
-    asked, groups, kinds = list_asked(receipt), _Groups(table), 0
+    asked, group, kinds = list_asked(receipt), cache(partial(group_rows, table)), 0
     for column, made in zip(receipt.columns, certified, strict=True):
         stated = column.groups or ()
         by = [one.by for one in stated]
@@ -35,7 +36,7 @@ def check_groups(
             table,
             receipt,
             column,
-            [group for names in by if (group := groups.find(names)) is not None],
+            [rows for names in by if (rows := group(names)) is not None],
             adder=make_own_adder(column, made[-1]),
             sums=sums,
         )
@@ -43,19 +44,6 @@ def check_groups(
         require(same, f"the totals of groups of {column.name} are not those of the data")
         kinds += len(stated)
     return f"totals of {kinds} {'kind' if kinds == 1 else 'kinds'} of groups as worked out again"
-
-
-class _Groups:
-    """The groups that columns of a table make, found once."""
-
-    def __init__(self, table: Table) -> None:
-        self.table = table
-        self.found: dict[tuple[str, ...], PublicGroups | None] = {}
-
-    def find(self, names: tuple[str, ...]) -> PublicGroups | None:
-        if names not in self.found:
-            self.found[names] = group_rows(self.table, names)
-        return self.found[names]
 
 
 def _agree(stated: GroupRecord, found: GroupRecord) -> bool:

@@ -11,7 +11,6 @@ from fractions import Fraction
 from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -272,7 +271,7 @@ def _check_pages(root: Path, receipt: Receipt, certified: list[list[Certified]])
         )
         require(column.unbiased == expected, f"{column.name} misstates its unbiased column")
         sums, total = column.total or {}, figures.state_total() or {}
-        fits = sums.keys() == total.keys() and all(_same(sums[k], total[k]) for k in total)
+        fits = sums.keys() == total.keys() and all(is_same_total(sums[k], total[k]) for k in total)
         require(fits, f"the stated total of {column.name} is not that of its published counts")
         bounds, least = column.optimality or {}, figures.optimality or {}
         fits = bounds.keys() == least.keys() and all(is_close(bounds[k], least[k]) for k in least)
@@ -289,11 +288,6 @@ def _check_pages(root: Path, receipt: Receipt, certified: list[list[Certified]])
     same = read_file(root / METHODOLOGY) == methodology(receipt, matrices).encode()
     require(same, f"{METHODOLOGY} is not the page of this receipt")
     return f"{METHODOLOGY} and every figure as worked out again"
-
-
-def _same(stated: Any, found: Any) -> bool:
-    """Whether one of the figures of a total is the one worked out here."""
-    return type(stated) is type(found) and is_same_total(stated, found)
 
 
 def _check_description(root: Path, table: Table, receipt: Receipt, hashed: Hashed) -> str:

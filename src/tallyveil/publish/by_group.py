@@ -93,8 +93,8 @@ def find_groups(table: Table, receipt: Receipt) -> list[PublicGroups]:
     """
     found: dict[bytes, PublicGroups] = {}
     for names in list_asked(receipt):
-        made = group_rows(table, names) if _has_plain_labels(table, names) else None
-        if made is None:
+        made = group_rows(table, names)
+        if made is None or not _has_plain_labels(table, names):
             continue
         place = np.empty(table.rows, dtype=np.uint8)
         for at, rows in enumerate(made.rows):

@@ -8,6 +8,7 @@ none: then it is added up from the level below, or a margin from the rows.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -133,7 +134,7 @@ def share_margins(
 
 
 @dataclass(frozen=True)
-class _Problem:
+class _Problem(ABC):
     """Public sizes, their budget, and what errors count."""
 
     sizes: tuple[int, ...]
@@ -142,13 +143,13 @@ class _Problem:
     upper: int | None
     exact: int = -1
 
+    @abstractmethod
     def list_starts(self) -> list[list[int]]:
         """Where the search begins, with no share at all among others."""
-        raise NotImplementedError
 
+    @abstractmethod
     def list_variances(self, rows: Floats, own: Sequence[Floats]) -> list[Floats]:
         """What a sum of each level varies by, given the noise of rows and of the levels' own."""
-        raise NotImplementedError
 
     def allow(self, errors: Sequence[Floats]) -> Mask | bool:
         """Which of the levels' errors, relative to those of rows alone, are allowed."""
