@@ -133,11 +133,20 @@ def put(part, at, value):
     return change
 
 
+def move(part, at, by):
+    """Away from what is stated, so that a forgery never says what is true by chance."""
+
+    def change(column):
+        column["groups"][0][part][at] += by
+
+    return change
+
+
 FORGERIES = {
-    "estimate": put("estimate", 0, 0.5),
-    "low": put("low", 0, 1),
-    "high": put("high", 1, 10_000),
-    "rows": put("rows", 0, 31),
+    "estimate": move("estimate", 0, 0.5),
+    "low": move("low", 0, -1),
+    "high": move("high", 1, 1),
+    "rows": move("rows", 0, 1),
     "label": lambda column: column["groups"][0]["labels"][0].__setitem__(0, "S9"),
     "other column": put("by", 0, "half"),
     "twice": lambda column: column["groups"].append(column["groups"][0]),
@@ -172,7 +181,7 @@ def test_totals_of_large_counts_cannot_be_moved(tmp_path, shift):
     options = {"count": "cases", "keep": "all", "method": "geometric", "epsilon": 1}
     tv.privatize(table, **options, out=tmp_path / "r")
 
-    def move(column):
+    def move_groups(column):
         for part in ("estimate", "low", "high"):
             column["groups"][0][part][0] += shift
 
@@ -183,12 +192,12 @@ def test_totals_of_large_counts_cannot_be_moved(tmp_path, shift):
     assert forge(tmp_path / "r", move_total) == ["figures and pages"]
     shutil.rmtree(tmp_path / "r")
     tv.privatize(table, **options, out=tmp_path / "r")
-    assert forge(tmp_path / "r", move) == ["groups"]
+    assert forge(tmp_path / "r", move_groups) == ["groups"]
 
 
 def test_forged_sums_beside_totals_of_groups_do_not_pass(frame, tmp_path):
     publish(frame, **KINDS["hierarchy"], out=tmp_path / "r")
-    assert forge(tmp_path / "r", put("published", 0, 3)) == ["groups"]
+    assert forge(tmp_path / "r", move("published", 0, 1)) == ["groups"]
 
 
 def test_a_receipt_without_totals_of_groups_is_read_and_has_the_words_it_had(frame, tmp_path):
@@ -309,10 +318,7 @@ def test_every_kind_of_table_and_file_agrees_on_its_groups(kind, ending, tmp_pat
     if kind in ("polars", "arrow"):
         table = pl.DataFrame(columns) if kind == "polars" else pa.table(columns)
     options = {**WIDE, "method": "geometric", "allow_duplicates": True, "out": tmp_path / "r"}
-    try:
-        rel = tv.privatize(table, **options, format=ending)
-    except tv.TallyveilError:
-        pytest.skip("such a file cannot hold this table")
+    rel = tv.privatize(table, **options, format=ending)
     made = {made.by for made in rel.receipt.columns[0].groups}
     assert made == {("word",), ("code",)} or (kind == "index" and made == {("word",)})
     assert all(finding.ok for finding in tv.check_package(tmp_path / "r"))
