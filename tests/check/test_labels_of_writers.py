@@ -26,8 +26,5 @@ LABELS = {
 def test_odd_labels(tmp_path, name, ending):
     table = pd.DataFrame({"g": LABELS[name], "id": range(ROWS), "c": np.arange(ROWS) % 20})
     options = {"count": "c", "upper": 30, "epsilon": 1, "keep": "all", "method": "geometric"}
-    try:
-        tv.privatize(table, **options, format=ending, out=tmp_path / "r")
-    except tv.TallyveilError:
-        pytest.skip("such a file cannot hold this table")
+    tv.privatize(table, **options, format=ending, out=tmp_path / "r")
     assert [found for found in tv.check_package(tmp_path / "r") if not found.ok] == []
