@@ -27,7 +27,7 @@ from tallyveil.tables.codes import normal_label, number_together
 
 __all__ = ["PublicGroups", "add_groups", "find_groups", "group_rows", "list_asked", "state_groups"]
 
-MOST_ROWS = 20_000
+MOST_ROWS = 100_000
 """Longer tables state no totals of groups: `interpret --by` adds them where they are wanted."""
 
 MOST_COLUMNS = 40
