@@ -97,3 +97,19 @@ def test_hashes_are_shared_out_whole_and_equal_ones_together(buckets):
     assert sorted(np.concatenate(parts).tolist()) == sorted(hashes.tolist())
     assert sum(len(np.unique(part)) for part in parts) == 5000
     assert max(map(len, parts)) < 10_000 / buckets * 1.2 + 100
+
+
+@pytest.mark.parametrize("repeats", ["none", "one", "all alike", "second half", "pairs"])
+def test_rows_of_which_many_repeat_others_are_compared_part_by_part(monkeypatch, tmp_path, repeats):
+    codes = np.arange(6000)
+    first = {"none": None, "one": 5000, "all alike": 1, "second half": 3000, "pairs": 1}[repeats]
+    if repeats == "one":
+        codes[5000] = 17
+    elif first is not None:
+        codes = {"all alike": codes * 0, "second half": codes % 3000, "pairs": codes // 2}[repeats]
+    monkeypatch.setattr(distinct, "MOST_HELD", 1000)
+    monkeypatch.setattr(distinct, "MOST_COLLECTED", 100)
+    pq.write_table(pa.table({"code": codes}), tmp_path / "codes.parquet")
+    found = distinct.find_repeat(read_table(tmp_path / "codes.parquet"), ["code"])
+    assert (found is None) == (first is None)
+    assert found is None or (found >= first and codes[found] in codes[:found])

@@ -14,8 +14,8 @@ __all__ = ["MOST_CELLS", "Cells", "choose_cells", "growing_thresholds"]
 MOST_CELLS = 256
 """Up to this many possible counts each is a cell of its own."""
 
-SINGLE = 64
-"""In a wider range, so many counts are cells of their own before cells grow."""
+SINGLE = 1 / 4
+"""In a wider range, so many of the cells are single counts before cells grow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +32,11 @@ class Cells:
 
     def __len__(self) -> int:
         return len(self.high)
+
+    @property
+    def widths(self) -> Integers:
+        """How many counts each cell has."""
+        return self.high - self.low + 1
 
     @property
     def single(self) -> bool:
@@ -55,7 +60,7 @@ class Cells:
 
             1 - m a^(high_j - high_i + 1)/(1 + a)  for j >= i,   m a^(low_i - high_j)/(1 + a)  below
         """
-        width = (self.high - self.low + 1).astype(float)
+        width = self.widths.astype(float)
         below = np.exp(-epsilon) / (1 + np.exp(-epsilon))
         mean = np.expm1(-epsilon * width) / (np.expm1(-epsilon) * width)
         high, low = self.high.astype(float), self.low.astype(float)
@@ -66,10 +71,10 @@ class Cells:
         return F
 
 
-def growing_thresholds(ceiling: int, most: int = MOST_CELLS, single: int = SINGLE) -> Integers:
-    """Rising thresholds below `ceiling`: 0..single-1, then steps that grow by a common factor.
+def growing_thresholds(ceiling: int, most: int = MOST_CELLS) -> Integers:
+    """Rising thresholds below `ceiling`: single counts, then steps that grow by a common factor.
 
-    At most `most` - 1 of them, so that `most` cells cover 0..ceiling.
+    At most `most` - 1 of them, so that `most` cells cover 0..ceiling; a quarter are single counts.
 
     >>> growing_thresholds(10).tolist()
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
@@ -78,6 +83,7 @@ def growing_thresholds(ceiling: int, most: int = MOST_CELLS, single: int = SINGL
     """
     if ceiling < most:
         return np.arange(ceiling)
+    single = int(SINGLE * most)
     steps = np.arange(1, most - single + 1)
     factor = math.log(ceiling / (single - 1)) / len(steps)
     ends = np.floor((single - 1) * np.exp(factor * steps)).astype(np.int64)
@@ -85,7 +91,9 @@ def growing_thresholds(ceiling: int, most: int = MOST_CELLS, single: int = SINGL
     return np.append(np.arange(single), ends[:-1])
 
 
-def choose_cells(thresholds: Integers | None, size: int, largest: float) -> Cells:
+def choose_cells(
+    thresholds: Integers | None, size: int, largest: float, most: int = MOST_CELLS
+) -> Cells:
     """The cells of an estimate: few, and none that is sure to be empty.
 
     Parameters
@@ -96,10 +104,12 @@ def choose_cells(thresholds: Integers | None, size: int, largest: float) -> Cell
         The number of possible counts.
     largest : float
         No true count is above this: the largest draw and the farthest that noise reaches.
+    most : int, optional
+        How many cells there may be, where every threshold was drawn.
     """
     top = size - 1
     if thresholds is None:
         top = min(top, max(math.ceil(largest), 1))
-        return Cells.ending_at(np.append(growing_thresholds(top), top))
+        return Cells.ending_at(np.append(growing_thresholds(top, most), top))
     ends = np.append(thresholds, top)
     return Cells.ending_at(ends[: max(int(np.searchsorted(ends, largest)), 1) + 1])

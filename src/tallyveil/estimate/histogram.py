@@ -13,7 +13,7 @@ import numpy as np
 
 from tallyveil._threads import one_blas_thread
 from tallyveil.arrays import Floats
-from tallyveil.estimate.cells import Cells, choose_cells
+from tallyveil.estimate.cells import MOST_CELLS, Cells, choose_cells
 from tallyveil.estimate.direct import (
     average_totals,
     fit_totals,
@@ -32,8 +32,11 @@ LARGEST_JOINT = 1500
 FEWEST_CELLS, ROWS_PER_CELL, ROWS_WITHOUT_TOTALS = 8, 5, 100
 """The smooth model needs so many cells and rows for each; more rows where there are no totals."""
 
-FAR_WIDTH, FAR_DENSITY = 4.0, 0.5
-"""Rows stay as drawn in cells this many noise scales wide, with at most so many rows each."""
+LEAST_CELLS, DRAWS_PER_CELL = 32, 10
+"""A wide range has at least so many cells, and more if there are so many draws for each."""
+
+FAR_WIDTH, FAR_DENSITY = 4.0, 0.1
+"""Rows stay as drawn in cells this many noise scales wide, with so few rows for each scale."""
 
 SURE = 1e-6
 """The chance that a true count lies beyond the cells."""
@@ -49,7 +52,7 @@ class Estimate:
 
     def spread_out(self, size: int) -> Floats:
         """How many rows have each of `size` counts, alike inside a cell."""
-        width = self.cells.high - self.cells.low + 1
+        width = self.cells.widths
         spread = np.repeat(self.histogram / width, width)[:size]
         filled: Floats = np.pad(spread, (0, size - len(spread)))
         return filled
@@ -75,16 +78,17 @@ def _estimate(draws: PrivateDraws) -> Estimate:
     if not near.records:
         return Estimate(observed.cells, observed.drawn, False)
     found = None
-    fewest = ROWS_WITHOUT_TOTALS if draws.totals is None else ROWS_PER_CELL
-    if n >= FEWEST_CELLS and near.records >= fewest * n:
+    suits = _suits_model(near)
+    if suits:
         try:
             found = estimate_smooth(near)
         except (np.linalg.LinAlgError, ArithmeticError, ValueError):
             found = None
     if found is not None and np.isfinite(found).all():
         return Estimate(observed.cells, np.append(found, observed.drawn[n:]), True)
-    narrow = draws.totals is not None or draws.size <= LARGEST_JOINT
-    if draws.thresholds is None and narrow:
+    mostly_near = suits or 2 * near.records >= observed.records
+    is_told = (draws.totals is not None and mostly_near) or draws.size <= LARGEST_JOINT
+    if draws.thresholds is None and is_told:
         return estimate_directly(draws)
     direct = most_likely_cells(near) if draws.totals is None else fit_totals(near)
     return Estimate(observed.cells, np.append(direct, observed.drawn[n:]), False)
@@ -112,13 +116,16 @@ def estimate_directly(draws: PrivateDraws) -> Estimate:
 def observe(draws: PrivateDraws, cells: Cells | None = None) -> Observed:
     """Both draws counted into cells: those given, or some that surely hold all true counts.
 
-    A true count is farther than t above its draw with probability less than a^t; over all N
-    rows less than `SURE` for t = log(N/SURE)/epsilon2.
+    A wide range has fewer cells where there are few rows, so that the smooth model has its five
+    for each, and draws alone have ten. A true count is farther than t above its draw with
+    probability less than a^t; over all N rows less than `SURE` for t = log(N/SURE)/epsilon2.
     """
     epsilon2 = float(draws.epsilon2)
     if cells is None:
         reach = math.log(draws.records / SURE) / epsilon2
-        cells = choose_cells(draws.thresholds, draws.size, draws.largest + reach)
+        rows = DRAWS_PER_CELL if draws.totals is None else ROWS_PER_CELL
+        most = min(max(draws.records // rows, LEAST_CELLS), MOST_CELLS)
+        cells = choose_cells(draws.thresholds, draws.size, draws.largest + reach, most)
     if draws.thresholds is None:
         drawn, thresholds = cells.collect(draws.histogram), np.arange(cells.high[-1])
     else:
@@ -137,12 +144,20 @@ def observe(draws: PrivateDraws, cells: Cells | None = None) -> Observed:
 def count_near(observed: Observed) -> int:
     """How many cells there are before those where rows stay as they were drawn.
 
-    From there on every cell is so wide that noise seldom leaves it, and rows are so few that
-    no model would say more than the draws.
+    From there on every cell is so wide that noise seldom leaves it, and rows are so few that no
+    model would say more than the draws: at most f + 3 sqrt(f) + 1 in a cell of 10 f noise scales,
+    as many as chance puts there. Those of the last cell, where counts may have been cut to the
+    upper bound, are not counted, up to sqrt(N).
     """
-    width = observed.cells.high - observed.cells.low + 1
-    last = int(np.flatnonzero(observed.drawn)[-1])
-    beyond = np.cumsum(observed.drawn[::-1])[::-1]
-    few = beyond <= 1 + FAR_DENSITY * np.maximum(last - np.arange(len(width)), 0)
-    far = few & (width * observed.epsilon2 >= FAR_WIDTH)
+    rows, scales = observed.drawn.copy(), observed.epsilon2 * observed.cells.widths
+    last = int(np.flatnonzero(rows)[-1])
+    rows[last] -= min(float(rows[last]), math.sqrt(observed.records))
+    expected = FAR_DENSITY * scales
+    far = (rows <= expected + 3 * np.sqrt(expected) + 1) & (scales >= FAR_WIDTH)
     return max(len(far) - int(np.logical_and.accumulate(far[::-1]).sum()), 2)
+
+
+def _suits_model(near: Observed) -> bool:
+    """Whether there are cells enough for the smooth model, and rows for them."""
+    n, fewest = len(near.cells), ROWS_PER_CELL if len(near.totals) else ROWS_WITHOUT_TOTALS
+    return n >= FEWEST_CELLS and near.records >= fewest * n

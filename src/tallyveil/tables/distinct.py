@@ -23,8 +23,9 @@ __all__ = ["CANNOT_HASH", "find_repeat"]
 MOST_HELD = 1 << 20
 """Whole hashes that are sorted: 8 MiB."""
 
-MANY = 1 << 23
-"""More stems than chance repeats."""
+MOST_COLLECTED = 1 << 21
+"""Whole hashes that are compared at once: 16 MiB, more than chance gives. Where rows do repeat
+others there may be more, which are compared part by part."""
 
 CANNOT_HASH = -2
 """Said of a table whose labels have to be compared as codes."""
@@ -32,6 +33,8 @@ CANNOT_HASH = -2
 
 def find_repeat(table: Table, names: Sequence[str]) -> int | None:
     """Find the first row that has the labels of an earlier one, from 0; None if there is none.
+
+    Where millions of rows do, it may be another of them.
 
     `CANNOT_HASH` where a column has a type that is not hashed.
     """
@@ -94,17 +97,29 @@ def _find_whole(rows: _Rows, marked: Mask) -> Hashes:
 
     Hashes that do not begin as a repeated stem are left out, which leaves few.
     """
-    held, size, checked = np.empty(len(rows), np.uint64), 0, 0
+    found, size = _collect(rows, marked)
+    if size <= MOST_COLLECTED:
+        return find_equal(found)
+    parts = 1 << (size // MOST_COLLECTED).bit_length()
+    each = (find_equal(_collect(rows, marked, part, parts)[0]) for part in range(parts))
+    return next((repeated for repeated in each if len(repeated)), np.zeros(0, np.uint64))
+
+
+def _collect(rows: _Rows, marked: Mask, part: int = 0, parts: int = 1) -> tuple[Hashes, int]:
+    """The hashes of one part that begin as marked, and how many there are.
+
+    Parts are told apart by the last bits, `parts` is a power of two. A part of more than twice the
+    hashes that are its share has some of them more than once, and so have those read until then.
+    """
+    found, size = [np.zeros(0, np.uint64)], 0
     for hashes in rows.hashes():
-        found = hashes[find_marked(hashes, marked)]
-        held[size : size + len(found)] = found  # only what is filled takes memory
-        size += len(found)
-        if size - checked > MANY:  # rows do repeat others
-            repeated = find_equal(held[:size])
-            if len(repeated):
-                return repeated
-            checked = size
-    return find_equal(held[:size])
+        own = hashes[find_marked(hashes, marked) & ((hashes & np.uint64(parts - 1)) == part)]
+        size += len(own)
+        if size <= 2 * MOST_COLLECTED or parts > 1:
+            found.append(own)
+        if size > 2 * MOST_COLLECTED and parts > 1:
+            break
+    return np.concatenate(found), size
 
 
 def _find_first(rows: _Rows, suspects: Hashes) -> int:
