@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tallyveil.plans.distributed import require_taken
+from tallyveil.plans.distributed import require_place, require_taken
+from tallyveil.publish.folder import require_new_folder
 from tallyveil.publish.privatize import takes_options, warn_publisher
 from tallyveil.publish.release import Release
-from tallyveil.publish.transaction import publish_table
+from tallyveil.publish.transaction import open_account, publish_table
 from tallyveil.request.options import ReleaseOptions
+from tallyveil.request.request import check_options
 from tallyveil.tables.spark_jobs import open_frame
 
 __all__ = ["open_table", "privatize"]
@@ -44,6 +46,10 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
 
 
 def open_table(table: Any, options: ReleaseOptions) -> Any:
-    """Open a table as a DataFrame, if the options are some that Spark takes."""
+    """Open a table as a DataFrame; what can be refused without it is, before Spark starts."""
     require_taken(options)
+    require_place(options)
+    check_options(options)
+    open_account(options)
+    require_new_folder(str(options.out))
     return open_frame(table)

@@ -1,6 +1,8 @@
 """What all tests of Spark share: a table of wards, and one cluster for all that need one."""
 
+import gc
 import importlib.util
+import warnings
 from itertools import pairwise
 from pathlib import Path
 
@@ -52,6 +54,15 @@ def frame(table, make_frame):
     return make_frame(
         table.slice(a, b - a) for a, b in pairwise([0, 1500, 1500, 4000, 9999, 10_000])
     )
+
+
+@pytest.fixture
+def collect_sockets():
+    """Close what Spark leaves to the collector here, and not in somebody else's test."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,8 @@
 """What the engine uses of a Spark DataFrame, in this process: tasks run one after the other."""
 
-import uuid
-from pathlib import Path
 from types import SimpleNamespace
-from urllib.parse import urlparse
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tallyveil.tables import spark_jobs
 
@@ -38,32 +34,22 @@ class LocalFrame:
         )
 
     def select(self, *names):
-        plain = [name[1:-1].replace("``", "`") for name in names]
-        return self._new(part.select(plain) for part in self.partitions)
+        return self._new(part.select(list(names)) for part in self.partitions)
+
+    def toDF(self, *names):  # noqa: N802 - Spark's name
+        return self._new(part.rename_columns(list(names)) for part in self.partitions)
 
     def mapInArrow(self, function, schema):  # noqa: N802 - Spark's name
         made = []
         for number, part in enumerate(self.partitions):
             for _ in range(2 if number in self.repeats else 1):
                 batches = list(function(iter(part.to_batches(self.batch))))
-            names = [field.split()[0] for field in schema.split(", ")]
-            empty = {name: [] for name in names}
-            made.append(pa.Table.from_batches(batches) if batches else pa.table(empty))
+            empty = pa.table({schema.split()[0]: []})
+            made.append(pa.Table.from_batches(batches) if batches else empty)
         return self._new(made)
 
     def collect(self):
         return [tuple(row.values()) for part in self.partitions for row in part.to_pylist()]
-
-    @property
-    def write(self):
-        return SimpleNamespace(options=lambda **_: SimpleNamespace(parquet=self._write))
-
-    def _write(self, address):
-        folder = Path(urlparse(address).path)
-        folder.mkdir()
-        for number, part in enumerate(self.partitions):
-            name = f"part-{number:05d}-{uuid.uuid4()}-c000.parquet"
-            pq.write_table(part, folder / name, row_group_size=3, compression="none")
 
 
 class _Conf(dict):
@@ -84,12 +70,12 @@ def read_schema(frame):
     return frame.partitions[0].schema
 
 
-def estimate_bytes(frame):
-    return sum(part.nbytes for part in frame.partitions)
+def estimate_bytes(frame, names):
+    return sum(part.select(list(names)).nbytes for part in frame.partitions)
 
 
 def use_local_frames(monkeypatch):
     """Let the engine take local frames for Spark's."""
     monkeypatch.setattr(spark_jobs, "read_schema", read_schema)
     monkeypatch.setattr(spark_jobs, "estimate_bytes", estimate_bytes)
-    monkeypatch.setattr(spark_jobs, "list_files", lambda _: [])
+    monkeypatch.setattr(spark_jobs, "list_files", lambda *_: [])

@@ -1,8 +1,6 @@
 """The same on a real standalone cluster: a master and two workers, whose executors may die."""
 
-import gc
 import threading
-import warnings
 from collections import Counter
 
 import numpy as np
@@ -24,6 +22,7 @@ from tallyveil.tables import spark_jobs, spark_staging
 
 pytestmark = [
     pytest.mark.xdist_group("spark"),
+    pytest.mark.usefixtures("collect_sockets"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Spark leaves sockets to the collector
 ]
 
@@ -49,14 +48,6 @@ def make_table(start, stop, seed):
             "note": [f"{SECRET} {number}" for number in range(rows)],
         }
     )
-
-
-@pytest.fixture(autouse=True)
-def collect_sockets():
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        gc.collect()
 
 
 @pytest.fixture(scope="module")
@@ -125,8 +116,13 @@ def test_what_is_nothing_but_files_is_told_from_what_is_not(session, parquet):
     folder, _ = parquet
     frame = session.read.parquet(str(folder))
     plain = sorted(folder.iterdir())
-    assert spark_jobs.list_files(frame) == plain
-    assert spark_jobs.list_files(frame.select("id", "cases")) == plain
+
+    def list_files(frame):
+        return spark_jobs.list_files(frame, frame.columns)
+
+    assert list_files(frame) == plain
+    assert list_files(frame.select("id", "cases")) == plain
+    assert spark_jobs.list_files(frame.withColumn("more", frame["id"] + 1), ["id"]) == plain
     others = [
         frame.where("id < 5"),
         frame.limit(5),
@@ -137,15 +133,15 @@ def test_what_is_nothing_but_files_is_told_from_what_is_not(session, parquet):
         frame.orderBy("id"),
         session.range(5).selectExpr("id", "id as cases"),
     ]
-    assert [spark_jobs.list_files(other) for other in others] == [[]] * len(others)
+    assert [list_files(other) for other in others] == [[]] * len(others)
     cached = frame.select("id").cache()
-    assert spark_jobs.list_files(cached) == []
+    assert list_files(cached) == []
     cached.unpersist()
     split = folder.parent / "split"
     session.range(4).selectExpr("id", "id % 2 as half").write.partitionBy("half").parquet(
         str(split)
     )
-    assert spark_jobs.list_files(session.read.parquet(str(split))) == []
+    assert list_files(session.read.parquet(str(split))) == []
 
 
 def test_draws_have_the_certified_distribution(session, parquet, tmp_path):

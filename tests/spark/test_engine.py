@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import pickle
 import shutil
 import sys
 import zipfile
@@ -13,11 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 import tallyveil as tv
 from tallyveil import spark
 from tallyveil.check.package import check_package
-from tallyveil.errors import ArgumentError, TableError, UsageError
+from tallyveil.cli.app import app
+from tallyveil.errors import ArgumentError, LedgerError, PackageError, TableError, UsageError
 from tallyveil.estimate.steps import FIRST_BITS, find_bins
 from tallyveil.plans import distributed as plans
 from tallyveil.publish.transaction import publish_table
@@ -31,6 +34,7 @@ from tallyveil.tables import (
     spark_tasks,
 )
 from tallyveil.tables import spark as engine
+from tallyveil.tables.parts import describe_parts
 
 OPTIONS = {
     "count": ["cases", "deaths"],
@@ -174,6 +178,133 @@ def test_what_is_not_taken_is_refused_by_name(frame, tmp_path, options, words):
 def test_out_is_needed(frame):
     with pytest.raises(ArgumentError, match="'out'"):
         spark.privatize(frame, **OPTIONS)
+
+
+@pytest.mark.parametrize("out", ["hdfs://a/b", "file:///tmp/x", "s3a://a/b", "DBFS:/x"])
+@pytest.mark.parametrize("kind", [str, Path])
+def test_an_address_is_no_release_folder(tmp_path, monkeypatch, out, kind):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ArgumentError, match="'out' must be a path under which all machines see"):
+        publish("not-opened.parquet", kind(out))
+    assert not any(tmp_path.iterdir())
+
+
+def _refuse_to_open(_):
+    raise AssertionError("Spark was started")
+
+
+def test_what_needs_no_table_is_refused_before_spark_starts(tmp_path, monkeypatch):
+    monkeypatch.setattr(spark, "open_frame", _refuse_to_open)
+    book = tv.Ledger.create(tmp_path / "budget.db")
+    book.open("wards", epsilon=1)
+    with pytest.raises(AssertionError, match="Spark was started"):
+        publish("x.parquet", tmp_path / "release", ledger=book, dataset="wards")
+    with pytest.raises(LedgerError, match="no-such"):
+        publish("x.parquet", tmp_path / "release", ledger=tmp_path / "no-such.db", dataset="wards")
+    with pytest.raises(LedgerError, match="others"):
+        publish("x.parquet", tmp_path / "release", ledger=book, dataset="others")
+    with pytest.raises(PackageError, match="exists already"):
+        publish("x.parquet", tmp_path)
+    with pytest.raises(ArgumentError, match="epsilon"):
+        publish("x.parquet", tmp_path / "release", epsilon=-1)
+
+
+def test_a_dry_run_needs_no_folder_and_no_spark(monkeypatch):
+    monkeypatch.setattr(spark, "open_frame", _refuse_to_open)
+    words = ["privatize", "x.parquet", "--engine", "spark", "--count", "cases", "--keep", "all"]
+    words += ["--upper", "9", "--epsilon", "1"]
+    done = CliRunner().invoke(app, [*words, "--dry-run", "--rows", "1000"])
+    assert done.exit_code == 0, done.output
+    assert "Dry run" in done.output
+    done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, ArgumentError)
+    assert "'out'" in str(done.exception)
+
+
+def test_the_command_tells_paths_names_and_addresses_apart(tmp_path, monkeypatch):
+    """An address that is taken for a path loses a stroke, and a name of a table is no path."""
+    given = []
+    monkeypatch.setattr(spark, "open_frame", given.append)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wards").mkdir()
+    words = ["--engine", "spark", "--count", "cases", "--keep", "all", "--upper", "9"]
+    words += ["--epsilon", "1", "--out", "release"]
+    for source in (["wards"], ["db.wards"], ["--from", "s3a://a/b"]):
+        CliRunner().invoke(app, ["privatize", *source, *words])
+    assert given == [Path("wards"), "db.wards", "s3a://a/b"]
+    done = CliRunner().invoke(app, ["privatize", "s3a://a/b", *words])
+    assert "with --from" in str(done.exception)
+    assert len(given) == 3
+
+
+@pytest.mark.parametrize("name", ["", "probe-elsewhere"])
+def test_a_folder_where_executors_cannot_draw_costs_nothing(frame, tmp_path, monkeypatch, name):
+    """They saw where rows are kept, and cannot write under the name of the release."""
+
+    def run(self, batches, _):
+        for _number in spark_tasks.list_numbers(batches):
+            yield {"result": pickle.dumps(name)}
+
+    monkeypatch.setattr(spark_tasks.WriteFile, "run", run)
+    book = tv.Ledger.create(tmp_path / "budget.db")
+    book.open("wards", epsilon=9)
+    with pytest.raises(UsageError, match="executors do not see"):
+        publish(frame, tmp_path / "release", ledger=book, dataset="wards")
+    assert book.account("wards").spent_epsilon == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["budget.db"]
+
+
+def test_a_file_that_is_no_parquet_is_named_and_not_quoted(frame, files, tmp_path, monkeypatch):
+    """Spark would quote its last bytes."""
+    files[1].write_bytes(b"name,cases\nAnna,7")
+    monkeypatch.setattr(spark_jobs, "list_files", lambda *_: files)
+    with pytest.raises(TableError, match=r"cannot read '.*1\.parquet' as Parquet\.$"):
+        publish(frame, tmp_path / "release")
+    spark_jobs.require_parquet([files[0], tmp_path / "not there"])
+    files[1].write_bytes(b"7")
+    with pytest.raises(TableError, match="as Parquet"):
+        spark_jobs.require_parquet(files)
+    files[1].write_bytes(b"")
+    with pytest.raises(TableError, match="as Parquet"):
+        spark_jobs.require_parquet(files)
+
+
+def test_files_on_the_way_are_for_their_owner_only(frame, tmp_path):
+    """Every file beside the release, while it is made, is in a folder that only its owner opens."""
+    seen = []
+
+    def look(step):
+        if step in ("drawing", "packing"):
+            tops = [path for path in tmp_path.iterdir() if path.name != "release"]
+            seen.extend(path.stat().st_mode & 0o777 for path in tops)
+            inner = [p for top in tops for p in top.rglob("*") if p.is_file()]
+            seen.extend(p.stat().st_mode & 0o777 for p in inner if p.name != "reserve")
+
+    options = ReleaseOptions(**OPTIONS, out=tmp_path / "release")
+    publish_table(frame, options, command="test", say=look)
+    assert set(seen) == {0o700, 0o600}
+
+
+def test_inspect_shows_the_columns_of_a_folder_of_parts(frame, tmp_path, monkeypatch):
+    monkeypatch.setattr(distributed, "PART_ROWS", 4000)
+    publish(frame, tmp_path / "release")
+    data = tmp_path / "release" / "data.parquet"
+    assert len(list(data.iterdir())) == 3
+    done = CliRunner().invoke(app, ["inspect", str(data)])
+    assert done.exit_code == 0, done.output
+    assert f"{data}: parquet, 10,000 rows, 4 columns" in done.output.replace("\n", "")
+    done = CliRunner().invoke(app, ["inspect", str(data), "--json"])
+    found = json.loads(done.output)
+    assert found["rows"] == 10_000
+    assert [column["name"] for column in found["columns"]] == ["id", "ward", "cases", "deaths"]
+    with pytest.raises(TableError, match="a folder without Parquet files"):
+        describe_parts(tmp_path)
+    pq.write_table(pa.table({"other": [1]}), data / "part-00003.parquet")
+    with pytest.raises(TableError, match="different columns"):
+        describe_parts(data)
+    (data / "part-00003.parquet").write_bytes(b"Anna")
+    with pytest.raises(TableError, match="cannot be read as Parquet"):
+        describe_parts(data)
 
 
 @pytest.mark.parametrize(
@@ -462,7 +593,7 @@ def test_a_missing_library_is_named(monkeypatch):
 
     from tallyveil.errors import MissingExtraError
 
-    monkeypatch.setitem(sys.modules, "pyspark.errors", None)
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(MissingExtraError, match="extra 'spark'"):
         spark.privatize("cases.parquet", count="cases", upper=9, epsilon=1, keep="all", out="x")
 
@@ -482,7 +613,7 @@ def test_plain_files_are_read_by_the_tasks_themselves(
     make_frame, table, files, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(spark_parquet, "PIECE_ROWS", 2000)
-    monkeypatch.setattr(spark_jobs, "list_files", lambda _: files)
+    monkeypatch.setattr(spark_jobs, "list_files", lambda *_: files)
     out = tmp_path / "release"
     publish(make_frame([table.slice(0, 0)]), out)
     assert failures(out) == []
@@ -527,7 +658,7 @@ def test_types_that_are_not_read_alike_are_left_to_spark(files, kind):
 def test_files_that_executors_do_not_see_are_read_by_spark(
     frame, files, table, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(spark_jobs, "list_files", lambda _: files)
+    monkeypatch.setattr(spark_jobs, "list_files", lambda *_: files)
     cut = engine.cut_files
 
     def cut_and_hide(*given):

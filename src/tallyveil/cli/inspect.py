@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,10 @@ from tallyveil.cli.options import takes_release_options
 from tallyveil.cli.privatize import FromOption, choose_source
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.panels import FILE
+
+if TYPE_CHECKING:
+    from tallyveil.tables.base import Table
+    from tallyveil.tables.form import Form
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -38,19 +42,20 @@ def command(
     Choose one that is publicly known.
     """
     from tallyveil.request.forms import check_form
-    from tallyveil.tables.source import read_table
 
     source = choose_source(file, database)
-    table = read_table(source, check_form(options, False)[0])
-    words = [str(source)]
+    table, count = _open(source, check_form(options, False)[0])
+    words = title = [str(source)]
     if options.query is not None:
-        words = ["--from", str(source), "--query", options.query]
+        words = title = ["--from", str(source), "--query", options.query]
+    elif _is_folder(source):
+        words = [str(source), "--engine", "spark"]
     columns = [{"name": name, "type": table.type_of(name)} for name in table.names]
     if as_json:
-        print_json({"kind": table.kind, "rows": table.rows, "columns": columns})
+        print_json({"kind": table.kind, "rows": count, "columns": columns})
         return
     out.print(
-        f"{one_line(words[-1])}: {table.kind}, {table.rows:,} rows, {len(columns):,} columns",
+        f"{one_line(title[-1])}: {table.kind}, {count:,} rows, {len(columns):,} columns",
         markup=False,
     )
     rows = [(column["name"], column["type"]) for column in columns[:MOST_SHOWN]]
@@ -58,6 +63,22 @@ def command(
     if len(columns) > MOST_SHOWN:
         out.print(f"... and {len(columns) - MOST_SHOWN:,} more")
     out.print("\n" + _say_what_next(words, columns), markup=False)
+
+
+def _is_folder(source: Path | str) -> bool:
+    return isinstance(source, Path) and source.is_dir()
+
+
+def _open(source: Path | str, form: Form) -> tuple[Table, int]:
+    """The columns of a table, or of a folder of Parquet files, and its number of rows."""
+    if isinstance(source, Path) and _is_folder(source):
+        from tallyveil.tables.parts import describe_parts
+
+        return describe_parts(source)
+    from tallyveil.tables.source import read_table
+
+    table = read_table(source, form)
+    return table, table.rows
 
 
 def _say_what_next(source: list[str], columns: list[dict[str, str]]) -> str:

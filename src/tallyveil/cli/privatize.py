@@ -119,17 +119,28 @@ def command(
         raise ArgumentError("engine", f"be {LOCAL} or {SPARK}", engine)
     if engine == SPARK:
         from tallyveil.plans.distributed import require_taken
-        from tallyveil.spark import open_table
 
         if save_request is not None:
             raise UsageError("--save-request is for tables on one machine: leave --engine out.")
         require_taken(options)
-        source = None if dry_run else open_table(source, options)  # a dry run starts no cluster
+        source = None if dry_run else _open_spark(source, options)  # a dry run starts no cluster
     words = shlex.join(sys.argv)
     require_trial(dry_run, rows, like)
     trial = Trial(rows, like) if dry_run else None
     with _saved_request(save_request, options, file, database):
         publish_and_show(source, options, words, trial, as_json=as_json)
+
+
+def _open_spark(source: Path | str, options: ReleaseOptions) -> Any:
+    """Open a table of Spark: a path, an address, or a name of the catalogue."""
+    from tallyveil.errors import UsageError
+    from tallyveil.plans.distributed import ADDRESS
+    from tallyveil.spark import open_table
+
+    words = str(source)
+    if isinstance(source, Path) and ADDRESS.match(words):
+        raise UsageError("A FILE is a path: give Spark an address, such as s3a://..., with --from.")
+    return open_table(source if os.path.exists(words) else words, options)
 
 
 @contextmanager

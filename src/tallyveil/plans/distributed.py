@@ -6,6 +6,7 @@ is the true histogram, for its certified noise, and how many rows have each draw
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -47,10 +48,13 @@ from tallyveil.tables.distributed import (
 )
 from tallyveil.tables.spool import make_private
 
-__all__ = ["Place", "StagedDraws", "require_taken"]
+__all__ = ["ADDRESS", "Place", "StagedDraws", "require_place", "require_taken"]
 
 LARGEST_UPPER = 4000
 """The largest upper bound: bins of (draw, first digit) are counted by every task."""
+
+ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
+"""How an address begins, such as hdfs://; of two strokes a path keeps one."""
 
 METHODS = ("auto", "preserve", "geometric")
 TAKEN = frozenset(
@@ -95,7 +99,10 @@ class Place(Protocol):
 
 
 def require_taken(options: ReleaseOptions) -> None:
-    """Refuse options that a table on other machines does not take, by name."""
+    """Refuse options that a table on other machines does not take, by name.
+
+    A folder need not be named: `require_place` asks for one before anything is read.
+    """
     for option in fields(options):
         given = getattr(options, option.name)
         same = type(given) is type(option.default) and given == option.default
@@ -107,6 +114,13 @@ def require_taken(options: ReleaseOptions) -> None:
     if str(options.method) not in METHODS:
         rule = "be preserve or geometric for tables on many machines"
         raise ArgumentError("method", rule, str(options.method))
+    if options.out is not None and ADDRESS.match(str(options.out)):
+        rule = "be a path under which all machines see the folder, not an address"
+        raise ArgumentError("out", rule, str(options.out))
+
+
+def require_place(options: ReleaseOptions) -> None:
+    """Refuse a request without a release folder."""
     if options.out is None:
         hint = "It must lie on a file system that all of them share."
         raise ArgumentError("out", "be given for tables on many machines", hint=hint)
@@ -203,6 +217,7 @@ class StagedDraws:
             raise UsageError("Rows that are drawn on many machines need a release folder.")
         self.place, self.folder = place, place.open_private()
         self.kept.rename(self.folder / KEPT)
+        self.source.require_seen(self.folder)
 
     def draw(self) -> StagedRows:
         """Draw all rows, once."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from tallyveil.arrays import Mask, freeze
 from tallyveil.errors import ArgumentError, TableError, UsageError
-from tallyveil.plans.distributed import StagedDraws, require_taken
+from tallyveil.plans.distributed import StagedDraws, require_place, require_taken
 from tallyveil.plans.layout import ROW_ORDERS, Layout, ReadCounts, read_columns
 from tallyveil.plans.plan import plan_column, plan_search
 from tallyveil.plans.prepared import Opened, Prepared
@@ -149,6 +149,7 @@ def _prepare_distributed(
 ) -> Prepared:
     """A table on other machines, with its histograms for counts."""
     require_taken(options)
+    require_place(options)
     tasks = StagedDraws(source)
     try:
         counts, layout = tasks.read(request, Path(str(options.out)))

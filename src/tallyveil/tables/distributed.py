@@ -176,6 +176,10 @@ class DistributedTable(_ElsewhereTable):
         """Bound the bytes that so many count columns take, published and drawn, with labels."""
 
     @abstractmethod
+    def require_seen(self, folder: Path) -> None:
+        """Refuse a folder where other machines cannot write files that are seen here."""
+
+    @abstractmethod
     def stage(self, folder: Path, draw: DrawRows) -> StagedRows:
         """Draw every row once, into `folder`, which has what `survey` kept under `KEPT`."""
 

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from tallyveil.errors import TableError
-from tallyveil.tables.arrow import ArrowTable, read_arrow
+from tallyveil.tables.arrow import ArrowTable, damaged, read_arrow
 from tallyveil.tables.arrow_file import ArrowFile, open_released_parquet
+from tallyveil.tables.arrow_values import import_pyarrow
 from tallyveil.tables.base import BATCH_ROWS
 from tallyveil.tables.distributed import name_parts
 
-__all__ = ["PartedFile", "list_parts", "load_parts", "open_parts"]
+__all__ = ["PartedFile", "describe_parts", "list_parts", "load_parts", "open_parts"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,27 @@ def load_parts(folder: Path) -> ArrowTable:
 
     tables = [read_arrow(path, "parquet").table for path in list_parts(folder)]
     return ArrowTable(pa.concat_tables(tables), "parquet", from_file=True)
+
+
+def describe_parts(folder: Path) -> tuple[ArrowTable, int]:
+    """The columns of a folder of Parquet files, as a table without rows, and how many it has."""
+    pa = import_pyarrow()
+    import pyarrow.parquet as pq
+
+    paths = sorted(path for path in folder.glob("[!._]*.parquet") if path.is_file())
+    if not paths:
+        raise TableError(f"{str(folder)!r} is a folder without Parquet files; a table is one file.")
+    schemas, rows = [], 0
+    for path in paths:
+        try:
+            with pq.ParquetFile(path) as file:
+                schemas.append(file.schema_arrow)
+                rows += file.metadata.num_rows
+        except (pa.ArrowException, OSError) as problem:
+            raise damaged("parquet") from problem
+    if any(not schema.equals(schemas[0]) for schema in schemas):
+        raise TableError(f"The files of {folder.name} have different columns.")
+    return ArrowTable(schemas[0].empty_table(), "parquet", from_file=True), rows
 
 
 def open_parts(folder: Path, counts: Sequence[str]) -> PartedFile:

@@ -2,9 +2,9 @@
 
 Five kinds of jobs. The first reads the table: counts are tallied, and kept with their labels and
 hashes of these, encrypted, in a private folder; the second compares the hashes. The third draws
-what was kept; Spark's own committer decides which attempt of a task counts, so nothing is drawn
-twice. The fourth counts digits of random words, and the fifth writes parts of the published table.
-No rows pass between Java and Python, unless the table is no plain file.
+what was kept; of several attempts of a task Spark takes the word of one, so no row has two draws.
+Spark itself writes nothing. The fourth counts digits of random words, and the fifth writes parts
+of the published table. No rows pass between Java and Python, unless the table is no plain file.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from tallyveil.tables.distributed import (
     name_parts,
     refuse_changed,
 )
-from tallyveil.tables.spark_files import HASHES, LABELS
+from tallyveil.tables.spark_files import BINS, DRAWS, HASHES, LABELS, read_pieces
 from tallyveil.tables.spark_parquet import SurveyFiles, cut_files
 
 __all__ = ["SparkTable"]
@@ -101,17 +101,20 @@ class SparkTable(DistributedTable):
         for name in labels:
             if not is_plain(self._empty.table.schema.field(name).type):
                 raise TableError(f"Column {name!r} has a type that is not published: drop it.")
-        frame, (folder, seal, key) = self._select((*labels, *uppers)), place
-        buckets = min(max(1, spark_jobs.estimate_bytes(frame) // BUCKET_BYTES), MOST_BUCKETS)
+        names, (folder, seal, key) = (*labels, *uppers), place
+        size = spark_jobs.estimate_bytes(self.frame, names)
+        buckets = min(max(1, size // BUCKET_BYTES), MOST_BUCKETS)
         look = spark_tasks.Survey(
             dict(uppers), tuple(labels), tuple(keys), buckets, str(folder), seal, key
         )
-        pieces = cut_files(spark_jobs.list_files(frame), spark_jobs.read_schema(frame))
+        files = spark_jobs.list_files(self.frame, names)
+        spark_jobs.require_parquet(files)
+        pieces = cut_files(files, self._empty.table.select(names).schema)
         parts: list[spark_tasks.Facts] = []
         if pieces is not None:
-            parts = spark_jobs.collect_numbers(frame, SurveyFiles(look, pieces), len(pieces))
+            parts = spark_jobs.collect_numbers(self.frame, SurveyFiles(look, pieces), len(pieces))
         if pieces is None or any(own.unseen for own in parts):
-            parts = spark_jobs.collect_results(frame, look)
+            parts = spark_jobs.collect_rows(self.frame, names, look)
         parts = sorted(parts, key=lambda own: own.partition)
         self._require_kept(folder, parts)
         self.kept = KeptTable(
@@ -136,11 +139,7 @@ class SparkTable(DistributedTable):
         for own in parts:
             spark_tasks.require_counts(own.problem)
             if not (own.file and (folder / f"{own.file}{LABELS}").is_file()):
-                raise UsageError(
-                    f"The executors do not see {str(folder.parent)!r}, or may not write there: "
-                    "'out' must lie on a file system that they share with this machine, as the "
-                    "same user."
-                )
+                raise _describe_unseen(folder)
 
     def _compare(self, folder: Path, keys: Sequence[str], buckets: int, key: int) -> None:
         """Refuse rows whose hashes and labels are the same."""
@@ -172,14 +171,20 @@ class SparkTable(DistributedTable):
         made = bound_file(size + 8 * self.rows * counts, self.rows, len(self.names))
         return made + self.rows * 16 * counts + (1 << 20)
 
+    def require_seen(self, folder: Path) -> None:
+        """Refuse a folder where executors cannot write files that are seen here."""
+        task = spark_tasks.WriteFile(str(folder))
+        for name in spark_jobs.collect_numbers(self.frame, task, len(self._kept.files)):
+            if not (name and (folder / name).is_file()):
+                raise _describe_unseen(folder)
+
     def stage(self, folder: Path, draw: DrawRows) -> StagedFrame:
         """Draw every row once, into `folder`; the table is not looked at again."""
         kept = self._kept
         files = kept.list_files(folder / KEPT)
         task = spark_staging.Draw(files, str(folder), kept.columns, draw, kept.seal)
-        schema = "number long, name binary, facts binary"
-        spark_jobs.write_numbers(self.frame, task, len(files), schema, folder / "rows")
-        return StagedFrame.read(self, folder, kept)
+        drawn = spark_jobs.collect_numbers(self.frame, task, len(files))
+        return StagedFrame.read(self, folder, kept, drawn)
 
     def build_released(
         self, counts: Mapping[str, Any], keep: Sequence[str], order: Order = None
@@ -192,9 +197,12 @@ class SparkTable(DistributedTable):
         """Give the DataFrame."""
         return self.frame
 
-    def _select(self, names: Sequence[str] | Mapping[str, Any]) -> Any:
-        quoted = ("`" + name.replace("`", "``") + "`" for name in names)
-        return self.frame.select(*quoted)
+
+def _describe_unseen(folder: Path) -> UsageError:
+    return UsageError(
+        f"The executors do not see {str(folder.parent)!r}, or may not write there: 'out' must lie "
+        "on a file system that they share with this machine, as the same user."
+    )
 
 
 @dataclass(frozen=True)
@@ -264,21 +272,28 @@ class StagedFrame:
     bins: Mapping[str, Integers]
 
     @classmethod
-    def read(cls, table: SparkTable, folder: Path, kept: KeptTable) -> StagedFrame:
-        """What the committed files say: for each number one name of a file with draws."""
+    def read(
+        cls, table: SparkTable, folder: Path, kept: KeptTable, drawn: Sequence[tuple[int, str]]
+    ) -> StagedFrame:
+        """What was drawn: for each number the name of the files of the attempt that counts."""
         names: dict[int, str] = {}
         bins: dict[str, Integers] = {}
-        for number, name, facts in spark_staging.read_committed(folder / "rows"):
+        for number, name in drawn:
             if number in names:
                 refuse_changed()
             names[number] = name
-            for column, sizes in pickle.loads(kept.seal.open(facts)).items():
+            (counted,) = read_pieces(folder / f"{BINS}{name}", kept.seal)
+            for column, sizes in pickle.loads(counted).items():
                 bins[column] = bins[column] + sizes if column in bins else sizes
         if sorted(names) != list(range(len(kept.files))):
             refuse_changed()
         files = tuple(
             spark_staging.StagedFile(
-                f"{label}{LABELS}", str(folder / names[number]), rows, len(kept.columns), kept.seal
+                f"{label}{LABELS}",
+                str(folder / f"{DRAWS}{names[number]}"),
+                rows,
+                len(kept.columns),
+                kept.seal,
             )
             for number, (label, rows) in enumerate(
                 zip(kept.list_files(folder / KEPT), kept.batch_rows, strict=True)

@@ -20,7 +20,9 @@ from tallyveil.tables.hashes import Hashes
 from tallyveil.tables.spool import open_new
 
 __all__ = [
+    "BINS",
     "COUNTS",
+    "DRAWS",
     "HASHES",
     "LABELS",
     "SMALL",
@@ -32,6 +34,9 @@ __all__ = [
 
 ENDINGS = LABELS, COUNTS, HASHES = ".labels", ".counts", ".hashes"
 """How the files of a partition end: its rows, in two files, and hashes of their labels."""
+
+DRAWS, BINS = "draws-", "bins-"
+"""How the files of a partition begin that has been drawn: its rows, and how many each bin has."""
 
 SMALL = np.dtype(np.uint16)
 """How counts and draws are kept."""

@@ -5,12 +5,13 @@ What Spark says of an error may quote data, and is not repeated.
 
 from __future__ import annotations
 
+import os
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlparse
+from urllib.parse import unquote, urlsplit
 
 from tallyveil.errors import MissingExtraError, TableError, UsageError
 from tallyveil.tables.arrow_values import import_pyarrow
@@ -19,15 +20,15 @@ from tallyveil.tables.spark_tasks import Task
 __all__ = [
     "ROWS_AT_ONCE",
     "collect_numbers",
-    "collect_results",
+    "collect_rows",
     "estimate_bytes",
     "is_repeatable",
     "list_files",
     "open_frame",
     "open_published",
     "read_schema",
+    "require_parquet",
     "spread_numbers",
-    "write_numbers",
 ]
 
 Result = TypeVar("Result")
@@ -39,15 +40,14 @@ STOPPED = (
     "Spark stopped while it worked on the table. Its message may quote data and is not shown; it "
     "stands in Spark's own logs."
 )
-COMMITTER = "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
-SETTINGS = {
-    "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_AT_ONCE),
-    "spark.sql.sources.commitProtocolClass": COMMITTER,
-}
+SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_AT_ONCE)}
 """How a session is set while a job of ours runs."""
 
-STAGING = {"mapreduce.fileoutputcommitter.algorithm.version": "1"}
-"""How staged files are shown: when all tasks have ended."""
+AS_IT_IS = {"__globPaths__": "false"}
+"""How files are read whose path has marks such as * that stand for themselves."""
+
+ENDS = (b"PAR1", b"PARE")
+"""How a Parquet file ends."""
 
 REFERENCE, PLAIN_FILES = "AttributeReference", ("HadoopFsRelation", "ParquetFileFormat")
 """Of which classes the plan of a DataFrame is that is nothing but columns of Parquet files."""
@@ -62,7 +62,6 @@ def open_frame(source: Any) -> Any:
     The session is the one that is running, or a new one as Spark's own configuration says.
     """
     try:
-        from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ImportError as missing:
         raise MissingExtraError("pyspark", "spark") from missing
@@ -72,17 +71,72 @@ def open_frame(source: Any) -> Any:
             raise UsageError("Give Spark a DataFrame, a Parquet path or the name of a table.")
         return source
     words, session = str(source), SparkSession.builder.appName("tallyveil").getOrCreate()
-    is_path = isinstance(source, Path) or "/" in words or words.endswith(".parquet")
-    try:
-        return session.read.parquet(words) if is_path else session.table(words)
-    except PySparkException:
-        kind = "as Parquet" if is_path else "as a table of the catalogue"
-        raise TableError(f"Spark cannot read {words!r} {kind}.") from None
+    if not (isinstance(source, Path) or "/" in words or words.endswith(".parquet")):
+        return _read(session, lambda: session.table(words), words, "as a table of the catalogue")
+    if os.path.exists(words) and _starts_here(session):
+        return _open_here(session, Path(words).absolute(), words)
+    return _read(session, lambda: session.read.parquet(words), words, "as Parquet")
 
 
 def open_published(frame: Any, path: Path) -> Any:
     """A published folder as a DataFrame of the session of another."""
-    return frame.sparkSession.read.parquet(path.as_uri())
+    return _open_here(frame.sparkSession, path, str(path))
+
+
+def _open_here(session: Any, path: Path, words: str) -> Any:
+    """Open a Parquet file, or a folder of them, of this machine; `words` are for errors."""
+    if path.is_file():
+        require_parquet([path])
+    read = session.read.options(**AS_IT_IS).parquet
+    return _read(session, lambda: read(f"file:{path}"), words, "as Parquet")
+
+
+def _starts_here(session: Any) -> bool:
+    """Whether a path without a scheme is one of this machine for Spark, too."""
+    settings = session.sparkContext._jsc.hadoopConfiguration()
+    return str(settings.get("fs.defaultFS")).startswith("file:")
+
+
+def _read(session: Any, read: Callable[[], Result], words: str, kind: str) -> Result:
+    """Open a table; of what Spark says where it cannot, which may quote the file, show nothing."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        with _hush(session):
+            return read()
+    except (PySparkException, Py4JError):
+        name = words.rpartition("/")[2]
+        hint = " It takes no colon in the name of a file: rename it." if ":" in name else ""
+        raise TableError(f"Spark cannot read {words!r} {kind}.{hint}") from None
+
+
+@contextmanager
+def _hush(session: Any) -> Iterator[None]:
+    """Keep Spark's log, and with it what it quotes, off the screen.
+
+    Spark's own way to set the level could not be undone: it forgets what shells do not show.
+    """
+    logs = session._jvm.org.apache.logging.log4j
+    before = logs.LogManager.getRootLogger().getLevel()
+    logs.core.config.Configurator.setRootLevel(logs.Level.OFF)
+    try:
+        yield
+    finally:
+        logs.core.config.Configurator.setRootLevel(before)
+
+
+def require_parquet(files: Iterable[Path]) -> None:
+    """Refuse files of this machine that do not end as Parquet files do; Spark would quote them."""
+    for path in files:
+        try:
+            with path.open("rb") as file:
+                file.seek(-min(len(ENDS[0]), path.stat().st_size), os.SEEK_END)
+                end = file.read()
+        except OSError:  # executors may see it
+            continue
+        if end not in ENDS:
+            raise TableError(f"Spark cannot read {str(path)!r} as Parquet.")
 
 
 def is_repeatable(frame: Any) -> bool:
@@ -104,19 +158,25 @@ def read_schema(frame: Any) -> Any:
         raise TableError("The DataFrame has a column of a type that Arrow has not.") from None
 
 
-def collect_results(frame: Any, task: Task) -> list[Any]:
-    """What a task gives for each partition."""
+def collect_rows(frame: Any, names: Sequence[str], task: Task) -> list[Any]:
+    """What a task gives for some columns of each partition.
 
-    def work() -> list[Any]:
-        found: list[Any] = frame.mapInArrow(_make_function(task), "result binary").collect()
-        return found
+    Columns have numbers for names on the way: Spark takes a dot for a field inside a column.
+    """
+    return _collect(frame, lambda: _choose(frame, names), _make_function(task, tuple(names)))
 
-    return [pickle.loads(bytes(row[0])) for row in _run(frame, work)]
+
+def _choose(frame: Any, names: Sequence[str]) -> Any:
+    numbers = {name: f"c{at}" for at, name in enumerate(frame.columns)}
+    return frame.toDF(*numbers.values()).select(*(numbers[name] for name in names))
 
 
 def collect_numbers(frame: Any, task: Task, count: int) -> list[Any]:
-    """What a task gives for numbers below `count`, a few for each task."""
-    return collect_results(spread_numbers(frame, count), task)
+    """What a task gives for numbers below `count`, a few for each task.
+
+    Of several attempts of a task Spark takes one, and its word alone arrives here.
+    """
+    return _collect(frame, lambda: spread_numbers(frame, count), _make_function(task))
 
 
 def spread_numbers(frame: Any, count: int) -> Any:
@@ -126,11 +186,13 @@ def spread_numbers(frame: Any, count: int) -> Any:
     return session.range(0, count, 1, min(count, tasks))
 
 
-def list_files(frame: Any) -> list[Path]:
-    """The files of a DataFrame that is nothing but Parquet files here, as they are; else none."""
+def list_files(frame: Any, names: Sequence[str]) -> list[Path]:
+    """The files of columns that are nothing but Parquet files here, as they are; else none."""
     from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
 
     try:
+        frame = frame.select(*("`" + name.replace("`", "``") + "`" for name in names))
         plan = frame._jdf.queryExecution().optimizedPlan()
         if _name_class(plan) == "Project":
             chosen = plan.projectList()
@@ -143,8 +205,8 @@ def list_files(frame: Any) -> list[Path]:
         kinds = _name_class(relation), _name_class(relation.fileFormat())
         if kinds != PLAIN_FILES or relation.partitionSchema().length():
             return []
-        addresses = [urlparse(file) for file in frame.inputFiles()]
-    except Py4JError:
+        addresses = [urlsplit(file) for file in frame.inputFiles()]
+    except (Py4JError, PySparkException):
         return []
     if any(address.scheme != "file" or address.netloc for address in addresses):
         return []
@@ -155,42 +217,39 @@ def _name_class(value: Any) -> str:
     return str(value.getClass().getSimpleName())
 
 
-def estimate_bytes(frame: Any) -> int:
-    """What Spark guesses that a table takes; very much where it cannot."""
-    return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+def estimate_bytes(frame: Any, names: Sequence[str]) -> int:
+    """What Spark guesses that columns take; very much where it cannot."""
+    plan = _choose(frame, names)._jdf.queryExecution().optimizedPlan()
+    return int(str(plan.stats().sizeInBytes()))
 
 
-def write_numbers(frame: Any, task: Task, count: int, schema: str, folder: Path) -> None:
-    """Write what a task gives for numbers below `count`, once, through Spark's own committer."""
-
-    def work() -> None:
-        made = spread_numbers(frame, count).mapInArrow(_make_function(task), schema)
-        made.write.options(**STAGING).parquet(folder.as_uri())
-
-    _run(frame, work)
-
-
-def _make_function(task: Task) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _make_function(
+    task: Task, names: tuple[str, ...] = ()
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """A plain function, as Spark wants it; its name is all that Spark's plans show of it."""
 
     def tallyveil_task(batches: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        return task(batches, 0 if context is None else context.partitionId())
+        named = (batch.rename_columns(names) for batch in batches) if names else batches
+        return task(named, 0 if context is None else context.partitionId())
 
     return tallyveil_task
 
 
-def _run(frame: Any, work: Callable[[], Result]) -> Result:
+def _collect(
+    frame: Any, choose: Callable[[], Any], function: Callable[[Iterator[Any]], Iterator[Any]]
+) -> list[Any]:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     with _set(frame.sparkSession.conf):
         try:
-            return work()
+            rows = choose().mapInArrow(function, "result binary").collect()
         except (PySparkException, Py4JError):
             raise TableError(STOPPED) from None
+    return [pickle.loads(bytes(row[0])) for row in rows]
 
 
 @contextmanager

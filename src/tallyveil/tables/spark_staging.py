@@ -26,7 +26,9 @@ from tallyveil.tables.base import CountArray
 from tallyveil.tables.distributed import DrawRows, HandOut, Seal
 from tallyveil.tables.hashes import Hashes, use_key
 from tallyveil.tables.spark_files import (
+    BINS,
     COUNTS,
+    DRAWS,
     LABELS,
     SMALL,
     read_labels,
@@ -36,7 +38,7 @@ from tallyveil.tables.spark_files import (
 from tallyveil.tables.spark_tasks import Batches, Task, hash_rows, list_numbers
 from tallyveil.tables.spool import open_new
 
-__all__ = ["Compare", "CountDigits", "Draw", "Publish", "StagedFile", "read_committed"]
+__all__ = ["Compare", "CountDigits", "Draw", "Publish", "StagedFile"]
 
 WORD = 8
 """Bytes of a word."""
@@ -76,7 +78,7 @@ class Compare(Task):
 class Draw(Task):
     """Draw the kept rows of each file number that arrives, once: draws and words, encrypted.
 
-    Gives the number, the name of the file with its draws, and what was counted.
+    Gives the number and the name of the two files with its draws and with what was counted.
     """
 
     files: tuple[str, ...]
@@ -88,17 +90,18 @@ class Draw(Task):
     def run(self, batches: Batches, _: int) -> Iterator[Mapping[str, Any]]:
         """Give a row for each number. Every attempt writes files of its own."""
         for number in list_numbers(batches):
-            name = f"draws-{uuid.uuid4()}"
+            name = str(uuid.uuid4())
             bins: dict[str, CountArray] = {}
-            with open(open_new(Path(self.folder) / name), "wb") as file:
+            with open(open_new(Path(self.folder) / f"{DRAWS}{name}"), "wb") as file:
                 for piece in read_pieces(Path(self.files[number] + COUNTS), self.seal):
                     counts = np.frombuffer(piece, SMALL).reshape(len(self.columns), -1)
                     drawn = self.draw(dict(zip(self.columns, counts, strict=True)))
                     for column, (own, words, binned) in drawn.items():
                         write_piece(file, self.seal, _join_draws(own, words))
                         bins[column] = bins[column] + binned if column in bins else binned
-            facts = self.seal.close(pickle.dumps(bins))
-            yield {"number": number, "name": name.encode(), "facts": facts}
+            with open(open_new(Path(self.folder) / f"{BINS}{name}"), "wb") as file:
+                write_piece(file, self.seal, pickle.dumps(bins))
+            yield {"result": pickle.dumps((number, name))}
 
 
 def _join_draws(drawn: CountArray, words: Any) -> Any:
@@ -139,15 +142,6 @@ def _cut_draws(piece: bytes, rows: int) -> tuple[CountArray, Any]:
     drawn = np.frombuffer(piece, SMALL, rows, offset=before)
     words = np.frombuffer(memoryview(piece)[:before], np.uint64)
     return drawn, words.reshape(rows) if before else None
-
-
-def read_committed(folder: Path) -> Iterator[tuple[int, str, bytes]]:
-    """What the tasks said whose attempt was committed: number, name of the file, facts."""
-    import pyarrow.parquet as pq
-
-    for path in sorted(folder.glob("part-*.parquet")):
-        for row in pq.ParquetFile(path).read(use_threads=False).to_pylist():
-            yield row["number"], row["name"].decode(), row["facts"]
 
 
 @dataclass(frozen=True)

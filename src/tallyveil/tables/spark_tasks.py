@@ -5,6 +5,7 @@ A task never says what a row holds: an error is raised without the words of the 
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 import uuid
@@ -33,6 +34,7 @@ from tallyveil.tables.hashes import (
     use_key,
 )
 from tallyveil.tables.spark_files import HASHES, KeptRows, read_pieces
+from tallyveil.tables.spool import open_new
 from tallyveil.tables.text_column import TextColumn
 from tallyveil.tables.totals import LabelSearch
 
@@ -42,6 +44,7 @@ __all__ = [
     "FindRepeats",
     "Survey",
     "Task",
+    "WriteFile",
     "hash_rows",
     "list_numbers",
     "require_counts",
@@ -253,6 +256,23 @@ class FindRepeats(Task):
     def _read(self, file: str, bucket: int) -> Hashes:
         (piece,) = read_pieces(Path(file + HASHES), self.seal, bucket, bucket + 1)
         return np.frombuffer(piece, np.uint64)
+
+
+@dataclass(frozen=True)
+class WriteFile(Task):
+    """Write an empty file into a folder, for each number that arrives."""
+
+    folder: str
+
+    def run(self, batches: Batches, _: int) -> Iterator[Mapping[str, Any]]:
+        """Give the name of each file; an empty one where it cannot be written."""
+        for _number in list_numbers(batches):
+            name = f"probe-{uuid.uuid4()}"
+            try:
+                os.close(open_new(Path(self.folder) / name))
+            except (OSError, UnicodeError):  # not there, not writable, or a name it cannot write
+                name = ""
+            yield {"result": pickle.dumps(name)}
 
 
 def require_counts(problem: tuple[str, str] | None) -> None:
