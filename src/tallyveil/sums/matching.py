@@ -8,10 +8,13 @@ totals none is nearer to the expectations in squared error.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from tallyveil.arrays import Floats, Integers
 from tallyveil.mechanisms.geometric import sum_both_sides
+from tallyveil.sums.cuts import Cuts
 from tallyveil.sums.rounding import settle_units
 from tallyveil.sums.tree import sum_by
 
@@ -98,8 +101,8 @@ def expect_counts(
     size = len(distribution)
     tilts = TILTS if size <= LARGEST_TILTED else np.zeros(1)
     tables = np.array([_expect(_tilt(distribution, tilt), epsilon) for tilt in tilts])
-    sums = np.array([sum_by(groups, table[draws], len(totals)) for table in tables])
-    after, part = _locate(np.maximum.accumulate(sums), totals)
+    sums = (sum_by(groups, table[draws], len(totals)) for table in tables)
+    after, part = _locate(sums, totals)
     place = _spread_ties(draws, ties, size)
     cell = np.minimum(place.astype(np.int64), max(size - 2, 0))
     rest = place - cell
@@ -161,45 +164,39 @@ def hand_out(
     >>> hand_out(expected, np.array([1, 1, 1, 1]), groups, np.array([3, 3]), np.arange(4)).tolist()
     [0, 3, 1, 2]
     """
-    values = np.repeat(np.arange(len(histogram)), histogram)
+    present = np.flatnonzero(histogram)
+    ends = np.cumsum(histogram[present])[:-1]
     size = len(totals)
     shift, damping, last = np.zeros(size), np.ones(size), np.zeros(size)
-    best, found, used = np.inf, values, shift
+    best, found, used = np.inf, groups, shift
     for _ in range(ROUNDS):
         score = expected + shift[groups]
-        ranking = np.argsort(score, kind="stable")
-        counts = np.empty_like(values)
-        counts[ranking] = values
-        gap = totals - sum_by(groups, counts, size)
+        cuts = Cuts(score, ends)
+        gap = totals - sum_by(groups, present[cuts.runs], size)
         missed = float(np.abs(gap).sum())
         if missed < best:
-            best, found, used = missed, counts, shift
+            best, found, used = missed, cuts.runs, shift
         if missed == 0:
             break
         damping = np.where(gap * last < 0, damping / 2, np.minimum(1.2 * damping, 1))
         last = gap
-        slope = _measure_slope(score, score[ranking], values, groups, gap)
+        slope = _measure_slope(score, cuts, present, groups, gap)
         shift = shift + damping * 0.8 * gap / slope
     uppers = np.full(len(groups), len(histogram) - 1)
     target = expected + used[groups]
-    return settle_units(found, target, groups, totals, uppers=uppers, order=order)
+    return settle_units(present[found], target, groups, totals, uppers=uppers, order=order)
 
 
 def _measure_slope(
-    score: Floats,
-    ranked: Floats,
-    values: Integers,
-    groups: Integers,
-    gap: Floats,
+    score: Floats, cuts: Cuts, present: Integers, groups: Integers, gap: Floats
 ) -> Floats:
     """By how much a group's sum moves when its scores do, ranks of the others held fixed."""
     members = np.maximum(np.bincount(groups, minlength=len(gap)), 1)
     step = np.sign(gap) * np.maximum(np.abs(gap) / members, 0.05)
     step[gap == 0] = 0.05
-    place = np.searchsorted(ranked, score + step[groups])
-    moved = values[np.minimum(place, len(values) - 1)]
-    here = values[np.minimum(np.searchsorted(ranked, score), len(values) - 1)]
-    slope: Floats = np.maximum(sum_by(groups, moved - here, len(gap)) / step, 0.3 * members)
+    moved = present[cuts.count_below(score + step[groups])]
+    moved -= present[cuts.below]
+    slope: Floats = np.maximum(sum_by(groups, moved, len(gap)) / step, 0.3 * members)
     return slope
 
 
@@ -230,11 +227,21 @@ def _expect_spread(distribution: Floats, epsilon: float) -> Floats:
     return spread
 
 
-def _locate(sums: Floats, totals: Integers) -> tuple[Integers, Floats]:
-    """Between which two tilts each group's total lies, and how far along."""
-    last = len(sums) - 1
-    after = np.clip((sums < totals).sum(axis=0), min(1, last), last)
-    low = np.take_along_axis(sums, np.maximum(after - 1, 0)[None], axis=0)[0]
-    high = np.take_along_axis(sums, after[None], axis=0)[0]
+def _locate(sums: Iterable[Floats], totals: Integers) -> tuple[Integers, Floats]:
+    """Between which two tilts each group's total lies, and how far along.
+
+    `sums` are those of the groups, tilt by tilt; what falls counts as level. Two are kept at a
+    time: there may be many groups.
+    """
+    after = np.zeros(len(totals), dtype=np.int64)
+    risen = low = high = np.empty(0)
+    for tilt, found in enumerate(sums):
+        if tilt == 0:
+            risen = low = high = found
+            continue
+        before, risen = risen, np.maximum(risen, found)
+        passed = (before < totals) | (tilt == 1)
+        after[passed] = tilt
+        low, high = np.where(passed, before, low), np.where(passed, risen, high)
     part = np.clip((totals - low) / np.maximum(high - low, 1e-12), 0, 1)
     return after, part

@@ -15,6 +15,7 @@ from tallyveil.sums.tree import sum_by
 
 __all__ = [
     "is_rounded",
+    "rank_inside",
     "round_down_levels",
     "round_family",
     "round_total",
@@ -196,14 +197,14 @@ def _move_units(
     lacking = wanted[families]
     each = np.maximum(lacking // np.bincount(families)[families], 1)
     room = uppers[chosen] - whole[chosen] if sign > 0 else whole[chosen]
-    first = _rank_inside(families) < lacking
+    first = rank_inside(families) < lacking
     whole[chosen[first]] += sign * np.minimum(each, room)[first]
 
 
-def _rank_inside(groups: Integers) -> Integers:
+def rank_inside(groups: Integers) -> Integers:
     """The place of each entry inside its run of equal entries.
 
-    >>> _rank_inside(np.array([3, 3, 5, 5, 5])).tolist()
+    >>> rank_inside(np.array([3, 3, 5, 5, 5])).tolist()
     [0, 1, 0, 1, 2]
     """
     starts = np.flatnonzero(np.diff(groups, prepend=groups[0] - 1))
