@@ -7,7 +7,7 @@ import pytest
 
 from tallyveil.arrays import Floats
 from tallyveil.sums.combine import combine, noise_variance
-from tallyveil.sums.intervals import find_half_widths, weigh_measurements
+from tallyveil.sums.intervals import WeightedNoises, find_half_widths, weigh_measurements
 from tallyveil.sums.tree import Tree
 
 
@@ -20,6 +20,11 @@ def incidence(tree: Tree) -> list[Floats]:
         else np.eye(rows)
         for level, size in enumerate(tree.sizes)
     ]
+
+
+def spread_out(part: WeightedNoises, tree: Tree) -> Floats:
+    """The weight of every single noise: rows of one group may share theirs."""
+    return part.weights if part.times is None else part.weights[tree.parents[-1]]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -53,7 +58,7 @@ def test_it_equals_dense_least_squares(seed: int) -> None:
         found = [(i, e, 1) for i, e in enumerate(epsilons) if e is not None]
         for node in range(tree.sizes[level]):
             weights = weigh_measurements(made, found, level, node)
-            joined = np.concatenate([part for part, _, _ in weights])
+            joined = np.concatenate([spread_out(part, tree) for part in weights])
             np.testing.assert_allclose(joined, sums[level][node] @ gain, atol=1e-9)
     first, second = draw.normal(size=rows), draw.normal(size=rows)
     assert made.covariance(first, second) == pytest.approx(first @ covariance @ second)

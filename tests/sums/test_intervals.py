@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tallyveil.request.hierarchy import LevelBudget, describe_tree
-from tallyveil.sums.intervals import find_half_width
+from tallyveil.sums.intervals import WeightedNoises, find_half_width
 from tallyveil.sums.tree import Tree
 
 
@@ -27,3 +27,13 @@ def test_one_noise_lies_inside_as_often_as_stated(epsilon: str, nines: int) -> N
     assert beyond <= (1 - confidence) * (1 + 1e-3)
     least = max(0.0, math.log(2 / ((1 - confidence) * (1 + a))) / rate - 1)
     assert half <= 1.5 * least + 3 / rate + 2  # and not much wider than it must be
+
+
+def test_weights_that_rows_share_count_as_often_as_there_are_rows() -> None:
+    weights, rows = np.array([0.5, -0.2, 0.5, 0.1]), np.array([3, 1, 2, 4])
+    shared = WeightedNoises(weights, rows, 0.7, 2)
+    single = WeightedNoises(np.repeat(weights, rows), None, 0.7, 2)
+    assert shared.variance == pytest.approx(single.variance)
+    found, expected = shared.count(weights), single.count(single.weights)
+    assert [part.tolist() for part in found] == [part.tolist() for part in expected]
+    assert found[1].tolist() == [1, 4, 5]

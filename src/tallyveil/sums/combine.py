@@ -68,10 +68,19 @@ class Combined:
 
     def share(self, level: int) -> Floats:
         """How much of its parent's correction every node of a level takes; they sum to one."""
-        parents = self.tree.parents[level - 1]
+        return self.spread[level] * self._invert(level)[self.tree.parents[level - 1]]
+
+    @property
+    def share_of_rows(self) -> Floats:
+        """The same for the last level, once for each parent: its children are all alike."""
+        depth = self.tree.depth
+        shares: Floats = self.spread[depth][0] * self._invert(depth)
+        return shares
+
+    def _invert(self, level: int) -> Floats:
+        """One over the variance of the sum of every parent's children; 0 where that is exact."""
         below = self.below[level - 1]
-        each = np.divide(1.0, below, out=np.zeros_like(below), where=below > 0)
-        return self.spread[level] * each[parents]
+        return np.divide(1.0, below, out=np.zeros_like(below), where=below > 0)
 
     def covariance(self, first: NDArray[Any], second: NDArray[Any] | None = None) -> float:
         """The covariance of two weighted sums of the last level's estimates.

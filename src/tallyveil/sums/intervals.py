@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from tallyveil.arrays import Floats
-from tallyveil.sums.combine import Combined
+from tallyveil.arrays import Floats, Integers
+from tallyveil.sums.combine import Combined, noise_variance
+from tallyveil.sums.tree import Tree, sum_by
 
-__all__ = ["Measurement", "find_half_width", "find_half_widths", "weigh_measurements"]
+__all__ = [
+    "Measurement",
+    "WeightedNoises",
+    "find_half_width",
+    "find_half_widths",
+    "weigh_measurements",
+]
 
 POINTS = 4096
 PER_DEVIATION = 128
@@ -96,30 +104,60 @@ def find_half_width(
     deviation = math.sqrt(max(float(weights @ covariances[level]), 0.0))
     if deviation == 0:
         return 0.0, 0.0
-    parts = _weigh(covariances, measured)
+    parts = _weigh(combined.tree, level, covariances, measured)
     return deviation, deviation * _find_quantile(parts, confidence)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedNoises:
+    """The noises of one measurement of a level, and the weights that an estimate gives them.
+
+    `times` says how many noises have each weight; without it, each has one of its own.
+    """
+
+    weights: Floats
+    times: Integers | None
+    epsilon: float
+    noises: int
+
+    @property
+    def variance(self) -> float:
+        """The variance of the weighted sum."""
+        square = self.weights**2
+        whole = square.sum() if self.times is None else square @ self.times
+        return float(whole) * self.noises * noise_variance(self.epsilon)
+
+    def count(self, weights: Floats) -> tuple[Floats, Integers]:
+        """The different ones of `weights`, rising, which stand for ours, and their noises."""
+        if self.times is None:
+            return np.unique(weights, return_counts=True)
+        each = np.unique(weights)
+        places = np.searchsorted(each, weights)  # faster than an inverse where most are alike
+        return each, sum_by(places, self.times, len(each)).astype(np.int64)
 
 
 def weigh_measurements(
     combined: Combined, measured: Sequence[Measurement], level: int, node: int
-) -> list[tuple[Floats, float, int]]:
+) -> list[WeightedNoises]:
     """The weight that one estimate gives to every measurement, level by level.
 
     For the best linear estimate the weight of a measurement is the covariance of the estimate
-    with that of the measured node, over the variance of the measurement.
+    with that of the measured node, over the variance of the measurement. Above the rows, rows of
+    one group all have the same weight, which is given once.
     """
     chosen = np.zeros(combined.tree.sizes[level])
     chosen[node] = 1
-    return _weigh(_covary(combined, level, chosen), measured)
+    return _weigh(combined.tree, level, _covary(combined, level, chosen), measured)
 
 
 def _weigh(
-    covariances: list[Floats], measured: Sequence[Measurement]
-) -> list[tuple[Floats, float, int]]:
+    tree: Tree, level: int, covariances: list[Floats], measured: Sequence[Measurement]
+) -> list[WeightedNoises]:
     found = []
     for at, epsilon, noises in measured:
-        variance = noises * 2 * math.exp(-epsilon) / math.expm1(-epsilon) ** 2
-        found.append((covariances[at] / variance, epsilon, noises))
+        weights = covariances[at] / (noises * noise_variance(epsilon))
+        times = tree.members if at == tree.depth > level else None
+        found.append(WeightedNoises(weights, times, epsilon, noises))
     return found
 
 
@@ -127,34 +165,34 @@ def _covary(combined: Combined, level: int, weights: Floats) -> list[Floats]:
     """The covariance of a weighted sum of a level's estimates with the estimate of every node.
 
     Upwards, a parent's weight is what its children take of its correction; downwards, a child
-    has its share of its parent's covariance and what is its own.
+    has its share of its parent's covariance and what is its own. Rows are equally uncertain: with
+    nothing of their own, those of one group are alike, and the group stands for them.
     """
     tree, chain = combined.tree, [weights]
     for above in range(level, 0, -1):
         chain.insert(0, tree.sum_children(chain[0] * combined.share(above), above))
     found = [chain[0] * combined.spread[0]]
-    for below in range(1, tree.depth + 1):
+    for below in range(1, max(level + 1, tree.depth)):
         parents = tree.parents[below - 1]
         values = combined.share(below) * found[-1][parents]
         if below <= level:
             values = values + combined.spread[below] * (chain[below] - chain[below - 1][parents])
         found.append(values)
+    if level < tree.depth:
+        found.append(combined.share_of_rows * found[-1])
     return found
 
 
-def _find_quantile(weights: list[tuple[Floats, float, int]], confidence: float) -> float:
+def _find_quantile(parts: list[WeightedNoises], confidence: float) -> float:
     """The half-width that holds the weighted noise with this probability, in its deviations."""
-    variance = sum(
-        float((w**2).sum()) * n * 2 * math.exp(-e) / math.expm1(-e) ** 2 for w, e, n in weights
-    )
-    deviation = math.sqrt(variance)
+    deviation = math.sqrt(sum(part.variance for part in parts))
     if confidence > SUREST:
-        return _bound_quantile(weights, confidence) / deviation
-    parts = []
-    for weight, epsilon, noises in weights:
-        each, times = np.unique(np.round(weight / deviation, 9), return_counts=True)
-        parts.append((tuple(each.tolist()), tuple(times.tolist()), epsilon, noises))
-    return _transform(tuple(parts), deviation, confidence)
+        return _bound_quantile(parts, confidence) / deviation
+    counted = []
+    for part in parts:
+        each, times = part.count(np.round(part.weights / deviation, 9))
+        counted.append((tuple(each.tolist()), tuple(times.tolist()), part.epsilon, part.noises))
+    return _transform(tuple(counted), deviation, confidence)
 
 
 @lru_cache(maxsize=1024)
@@ -178,15 +216,14 @@ def _transform(
     return (at + 2) / PER_DEVIATION
 
 
-def _bound_quantile(weights: list[tuple[Floats, float, int]], confidence: float) -> float:
+def _bound_quantile(parts: list[WeightedNoises], confidence: float) -> float:
     """Chernoff's bound: the least (log E exp(s noise) + log(2 / (1 - confidence))) / s over s."""
-    parts = [(np.abs(weight[weight != 0]), e, n) for weight, e, n in weights]
-    most = min(epsilon / weight.max() for weight, epsilon, _ in parts if len(weight))
+    most = min(part.epsilon / np.abs(part.weights).max() for part in parts if part.weights.any())
     exponents = most * EXPONENTS
     log = np.full(len(exponents), math.log(2 / (1 - confidence)))
-    for weight, epsilon, noises in parts:
-        each, times = np.unique(weight, return_counts=True)
-        for one, many in zip(each, times, strict=True):
+    for part in parts:
+        epsilon, (each, times) = part.epsilon, part.count(np.abs(part.weights))
+        for one, many in zip(each[each > 0], times[each > 0], strict=True):
             ends = np.expm1(one * exponents - epsilon) * np.expm1(-one * exponents - epsilon)
-            log += noises * many * (2 * math.log(-math.expm1(-epsilon)) - np.log(ends))
+            log += part.noises * many * (2 * math.log(-math.expm1(-epsilon)) - np.log(ends))
     return float((log / exponents).min())

@@ -165,14 +165,14 @@ def hand_out(
     [0, 3, 1, 2]
     """
     present = np.flatnonzero(histogram)
-    ends = np.cumsum(histogram[present])[:-1]
+    ends, worth = np.cumsum(histogram[present])[:-1], present.astype(float)
     size = len(totals)
     shift, damping, last = np.zeros(size), np.ones(size), np.zeros(size)
     best, found, used = np.inf, groups, shift
     for _ in range(ROUNDS):
         score = expected + shift[groups]
         cuts = Cuts(score, ends)
-        gap = totals - sum_by(groups, present[cuts.runs], size)
+        gap = totals - sum_by(groups, worth[cuts.runs], size)
         missed = float(np.abs(gap).sum())
         if missed < best:
             best, found, used = missed, cuts.runs, shift
@@ -180,7 +180,7 @@ def hand_out(
             break
         damping = np.where(gap * last < 0, damping / 2, np.minimum(1.2 * damping, 1))
         last = gap
-        slope = _measure_slope(score, cuts, present, groups, gap)
+        slope = _measure_slope(score, cuts, worth, groups, gap)
         shift = shift + damping * 0.8 * gap / slope
     uppers = np.full(len(groups), len(histogram) - 1)
     target = expected + used[groups]
@@ -188,14 +188,17 @@ def hand_out(
 
 
 def _measure_slope(
-    score: Floats, cuts: Cuts, present: Integers, groups: Integers, gap: Floats
+    score: Floats, cuts: Cuts, worth: Floats, groups: Integers, gap: Floats
 ) -> Floats:
-    """By how much a group's sum moves when its scores do, ranks of the others held fixed."""
+    """By how much a group's sum moves when its scores do, ranks of the others held fixed.
+
+    `worth` is the count of every run of the scores.
+    """
     members = np.maximum(np.bincount(groups, minlength=len(gap)), 1)
     step = np.sign(gap) * np.maximum(np.abs(gap) / members, 0.05)
     step[gap == 0] = 0.05
-    moved = present[cuts.count_below(score + step[groups])]
-    moved -= present[cuts.below]
+    moved = worth[cuts.count_below(score + step[groups])]
+    moved -= worth[cuts.below]
     slope: Floats = np.maximum(sum_by(groups, moved, len(gap)) / step, 0.3 * members)
     return slope
 

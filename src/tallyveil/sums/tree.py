@@ -70,6 +70,11 @@ class Tree:
         """The number of the last level."""
         return len(self.parents)
 
+    @cached_property
+    def members(self) -> Integers:
+        """How many nodes of the last level belong to each node of the level above it."""
+        return np.bincount(self.parents[-1])
+
     def restrict(self, rows: Mask) -> tuple[Tree, tuple[Integers, ...]]:
         """The tree of some rows only, and for each level which node here each of its nodes is."""
         places: list[Integers] = [np.flatnonzero(rows)]
