@@ -14,29 +14,26 @@ most 5 % above up to epsilon 0.5 and 10 % beyond. Estimates of states are unbias
 are two standard errors from the truth on average than chance has it. The published sum of Kansas,
 85 homicides in 105 counties, is within 10 % on average at epsilon 1. One district of 100 with 23
 cases among others with 4 is published as the highest in 95 % of releases at epsilon 0.5. 200,000
-rows take under 2 s, 10 million in six levels under a minute and 2 GB. Exits with 1 if one is
-missed. Where another way is nearer for states, `benchmarks.sum_bounds` says whether any shares
-could have had both.
+rows take under 2 s, 10 million in six levels under a minute and 2 GB, both for the estimate alone
+and for the whole step with the distribution kept (`benchmarks.sum_scale`; without `--data` nothing
+else is measured). Exits with 1 if one is missed. Where another way is nearer for states,
+`benchmarks.sum_bounds` says whether any shares could have had both.
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measure import Bar, Plot, Result, Table, conduct, options, timed
+from benchmarks.measure import Bar, Plot, Result, Table, conduct, options
 from benchmarks.sum_bounds import find_least_share
+from benchmarks.sum_scale import measure_scale
 from benchmarks.sum_ways import RELEASES, RIVALS, Counts, publish_hierarchy, read_tables
-from tallyveil.sums.combine import combine, noise_variance
-from tallyveil.sums.rounding import round_down_levels
-from tallyveil.sums.tree import Tree
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 FINE = 4.0
@@ -290,47 +287,6 @@ def plot_table(name: str, cells: Sequence[Cell]) -> Plot:
         for way in ("hierarchy", "default", *RIVALS)
     }
     return Plot(name, "epsilon", "error of a state's sum", curves)
-
-
-def measure_scale(quick: bool) -> tuple[Table, list[Bar]]:
-    """Noise, estimate and whole numbers for large trees; certified draws are timed elsewhere."""
-    draw, rows, bars = np.random.default_rng(0), [], []
-    large = [(200_000, [51, 3100], 2.0), (10_000_000, [51, 3100, 84_000, 240_000], 60.0)]
-    for leaves, chain, limit in large[:1] if quick else large:
-        sizes = [1, *chain, leaves]
-        parents = [np.zeros(sizes[1], dtype=np.int64)]
-        for above, below in pairwise(sizes[1:]):
-            some = np.concatenate([np.arange(above), draw.integers(0, above, below - above)])
-            parents.append(np.sort(some))
-        tree = Tree(tuple(parents))
-        sums = tree.sum_up(draw.poisson(draw.gamma(0.3, 30, leaves)))
-        noisy = [s + (draw.geometric(0.2, len(s)) - draw.geometric(0.2, len(s))) for s in sums]
-        uppers = tree.sum_up(np.full(leaves, 10_000))
-        order = draw.permutation(leaves)
-        variances = [noise_variance(0.22)] * len(sizes)
-
-        def work(tree=tree, noisy=noisy, uppers=uppers, order=order, variances=variances):
-            made = combine(tree, noisy, variances)
-            return round_down_levels(made, uppers, order, tree.depth)
-
-        seconds, levels = timed(work)
-        exact = all(
-            np.array_equal(tree.sum_children(levels[at], at), levels[at - 1])
-            for at in range(1, tree.depth + 1)
-        )
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        rows.append((f"{leaves:,}", str(len(sizes)), f"{seconds:.1f} s", f"{peak:.2f} GB"))
-        met = seconds < limit and exact and peak < 2
-        bars.append(
-            Bar(
-                f"{leaves:,} rows under {limit:g} s and 2 GB",
-                f"{seconds:.1f} s, {peak:.2f} GB",
-                met,
-            )
-        )
-    return Table(
-        "Estimate and whole numbers", ("rows", "levels", "time", "peak memory"), rows
-    ), bars
 
 
 def run(given: argparse.Namespace) -> Result:

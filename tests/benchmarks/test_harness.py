@@ -209,6 +209,22 @@ def test_every_promise_of_sums_is_judged_over_all_cells():
     assert [bar.met for bar in sums.judge([worse])[:3]] == [False, False, False]
 
 
+def test_large_hierarchies_are_timed_with_their_distribution_too(monkeypatch):
+    from benchmarks import sum_scale
+
+    monkeypatch.setattr(sum_scale, "SIZES", ((300, [3, 20], 60.0), (500, [4, 30], None)))
+    shown, bars = sum_scale.measure_scale(quick=False)
+    assert [(row[0], row[2].split()[0]) for row in shown.rows] == [
+        ("300", "estimate"), ("300", "whole,"), ("500", "estimate"), ("500", "whole,"),
+    ]  # fmt: skip
+    assert [bar.promise for bar in bars] == [
+        "300 rows under 60 s and 2 GB", "300 rows by default under 60 s and 2 GB",
+    ]  # fmt: skip
+    assert all(bar.met for bar in bars)
+    monkeypatch.setattr(sum_scale, "adds_up", lambda tree, levels: False)
+    assert not any(bar.met for bar in sum_scale.measure_scale(quick=True)[1])
+
+
 def test_the_least_share_of_states_is_what_the_formula_says():
     from benchmarks.sum_bounds import find_least_share
 
