@@ -40,8 +40,8 @@ def test_a_wide_range_alone_no_longer_decides() -> None:
     """Some 3,000 counties with a generous public bound."""
     for epsilon in ("1/10", "1/2", "1", "2"):
         assert choose_method(3136, 2000, Fraction(epsilon))[0] == "preserve"
-    assert choose_method(30, 2000, Fraction(1))[0] == "geometric"
-    assert choose_method(30, 2000, Fraction(1, 10))[0] == "geometric"
+    assert choose_method(30, 2000, Fraction(4))[0] == "geometric"
+    assert choose_method(19, 2000, Fraction(1, 10))[0] == "geometric"
 
 
 def test_more_rows_never_speak_against_preserving() -> None:
@@ -55,7 +55,9 @@ def test_the_receipt_says_what_was_predicted() -> None:
     (column,) = tv.privatize([0, 3, 0, 7, 1] * 100, upper=9, epsilon=1).receipt.columns
     assert column.method == "preserve"
     assert str(predict(500, 9, Fraction(1))) in column.why
-    (column,) = tv.privatize([0, 3], upper=9, epsilon=1).receipt.columns
+    (column,) = tv.privatize([0, 3] * 20, upper=9, epsilon=6).receipt.columns
     assert column.method == "geometric"
     assert "the errors of preserve are predicted" in column.why
+    (column,) = tv.privatize([0, 3], upper=9, epsilon=1).receipt.columns
+    assert (column.method, "2 rows are too few" in column.why) == ("geometric", True)
     assert "assuming at least" in choose_method(None, 9, Fraction(1))[1]
