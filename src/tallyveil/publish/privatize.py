@@ -93,7 +93,7 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
         `loss` and `properties`), a mechanism file, or "auto", which looks at sizes only.
     priority : str
         For preserve, what matters most: "distribution" (if left out), "balanced", which comes as
-        near to it as single counts allow that err at most 0.25 % more than plain noise, or
+        near to it as single counts allow that err about as much as plain noise, or
         "counts", which gives single counts the least error and lets the distribution follow less
         closely.
     tradeoff : number

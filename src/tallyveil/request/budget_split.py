@@ -54,6 +54,9 @@ MANY_ROWS = 100
 MOST_IN_USE = 100
 """Of a wider range about so many cells are taken to be in use."""
 
+LEAST_FITTED = 0.1
+"""The smallest epsilon that predictions were fitted to."""
+
 LEAST_TOTALS = 16 * math.sqrt(2)
 """Rows times the distribution's epsilon at which four deviations of a total are N/4 rows."""
 
@@ -230,16 +233,16 @@ def predict_distance(epsilon: float, share: float, records: int, size: int) -> f
     """The distance of the estimated distribution to be expected, if it gets `share` of epsilon.
 
     With R rows for each of at most 100 cells and s the error of plain noise, it is
-    0.28 R^-0.3 s^(2/3) (1 + f (R sqrt(epsilon s) + epsilon^-2)/12)^(-3/4): what the draws tell
-    under a smooth distribution, and what a share f for the totals adds. Draws alone have
-    0.44 R^(-1/3) s^0.8 where R is below 100, too few for a smooth estimate. Measured on the
-    same tables and parts of them.
+    0.28 R^-0.3 s^(2/3) (1 + f (R sqrt(epsilon s) + e^-2)/12)^(-3/4), e = epsilon, but at least 0.1:
+    what the draws tell under a smooth distribution, and what a share f for the totals adds.
+    Draws alone have 0.44 R^(-1/3) s^0.8 where R is below 100, too few for a smooth estimate.
+    Measured on the same tables and parts of them.
     """
     rows, plain = records / _count_in_use(size), _plain_error(epsilon)
     if not share and rows < MANY_ROWS:
         return 0.44 * math.pow(rows, -1 / 3) * math.pow(plain, 0.8)
     drawn = 0.28 * math.pow(rows, -0.3) * math.pow(plain, 2 / 3)
-    told = share * (rows * math.sqrt(epsilon * plain) + math.pow(epsilon, -2)) / 12
+    told = share * (rows * math.sqrt(epsilon * plain) + max(epsilon, LEAST_FITTED) ** -2) / 12
     return drawn * math.pow(1 + told, -3 / 4)
 
 

@@ -91,7 +91,7 @@ class ReleaseOptions:
         default=None,
         metadata=tell(
             "For preserve, what matters most: distribution (if left out), balanced (single counts "
-            "err at most 0.25 % more than plain noise would) or counts.",
+            "err about as much as plain noise would) or counts.",
             PRIVACY,
         ),
     )
