@@ -154,6 +154,16 @@ def test_margins_are_planned_and_compared(table):
     assert names == ["total", "state", "kind"]
 
 
+@pytest.mark.parametrize("words", [("--hierarchy", "state"), ("--margins", "state,kind")])
+def test_figures_of_sums_stay_inside_the_range(table, words):
+    """They are those that the receipt of a release states for the draws, cut to the range."""
+    accuracy = plan(table, *BASE, *words)["columns"][0]["accuracy"]
+    assert accuracy["true_count"] == list(range(13))
+    assert max(accuracy["interval_high"]) <= 12
+    assert accuracy["bias"][0] > 0 > accuracy["bias"][12]
+    assert max(accuracy["rmse"]) <= 12
+
+
 def test_signed_counts_are_not_floored(table):
     words = [*BASE]
     del words[2:4]  # the upper bound

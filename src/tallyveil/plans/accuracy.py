@@ -36,6 +36,7 @@ from tallyveil.request.ranges import NO_UPPER, WIDE
 
 __all__ = [
     "CONFIDENCE",
+    "FAR",
     "WIDEST_PICTURE",
     "Accuracy",
     "Figures",
@@ -59,6 +60,9 @@ WIDEST_PICTURE = 1001
 
 FARTHEST = 2 * 10**5
 """In a wide range, figures are stated for true counts up to this."""
+
+FAR = 1000
+"""Before anything is drawn, figures of a wide range are stated for true counts up to this."""
 
 FARTHEST_ADDED = 10**6
 """Without an upper bound, parts of a matched table are added up to this count."""
@@ -154,8 +158,9 @@ def expected_accuracy(certified: Certified, upper: int, last: int | None = None)
     `last` is the largest count of interest, `upper` if none is known.
     """
     if isinstance(certified, CertifiedNoise):
-        far = min(1000 if last is None else last, FARTHEST)
-        top = _reach_beyond(far, certified)
+        whole = last is None and upper <= WIDE  # rows of sums, which are clamped after the draw
+        far = upper if whole else min(FAR if last is None else last, FARTHEST)
+        top = min(upper, _reach_beyond(far, certified))
         return geometric_accuracy(top, certified.exact_epsilon, choose_stated(far))
     stated = choose_stated(upper if last is None else last, upper)
     if isinstance(certified, CertifiedGeometric):
@@ -166,12 +171,8 @@ def expected_accuracy(certified: Certified, upper: int, last: int | None = None)
 
 def matrix_of(certified: Certified) -> Mechanism:
     """The probabilities that a certified count is drawn with."""
-    return _require_answers(certified).mechanism
-
-
-def _require_answers(certified: Certified) -> CertifiedAnswers | Ladder:
     if isinstance(certified, (CertifiedAnswers, Ladder)):
-        return certified
+        return certified.mechanism
     raise ArgumentError("certified", "answer a count", got=repr(certified))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tallyveil.documents.promise import LARGE_DELTA, WEAK_EPSILON, promise
-from tallyveil.plans.accuracy import expected_accuracy, signed_accuracy
+from tallyveil.plans.accuracy import FAR, expected_accuracy, signed_accuracy
 from tallyveil.plans.layout import ReadCounts
 from tallyveil.plans.methods import count_cells
 from tallyveil.plans.optimality import predict_release
@@ -53,9 +53,6 @@ ABOUT_LABELS = (
     *("zero", "missing"),
 )
 """Options about a table's labels and rows, which invented tables have none of."""
-
-FAR = 1000
-"""Signed counts have no upper bound: figures are stated for true counts up to this."""
 
 
 @dataclass(frozen=True)
