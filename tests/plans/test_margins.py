@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import json
 from fractions import Fraction
 from pathlib import Path
 
@@ -107,6 +108,44 @@ def test_a_third_margin_is_stated(tmp_path: Path) -> None:
     assert all(found.ok for found in check_package(tmp_path / "r"))
     missed = [int(row["cases_missed"]) for row in read_margin(tmp_path / "r", 2)]
     assert max(map(abs, missed)) <= 3
+
+
+def read_page(release: tv.Release) -> str:
+    return release.files["METHODOLOGY.html"].decode()
+
+
+def release_sparse(out: Path | None = None) -> tv.Release:
+    """Margins that cross in few rows of small counts, and at a small epsilon cannot be met."""
+    table = make_table().iloc[::5].assign(cases=lambda rows: np.minimum(rows["cases"], 3))
+    options = {"count": "cases", "upper": 3, "epsilon": "1/5", "margins": "age,sex+school,part"}
+    entropy = None if out else tv.SeededNotPrivate(1)
+    return tv.privatize(table, **options, entropy=entropy, out=out)
+
+
+def test_page_and_receipt_say_by_how_much_margins_are_missed() -> None:
+    release = release_sparse()
+    missed = [
+        max(abs(int(row["cases_missed"])) for row in csv.DictReader(text.decode().splitlines()))
+        for text in release.sums.values()
+    ]
+    (column,) = release.receipt.columns
+    assert column.missed == tuple(missed)
+    assert missed[0] or missed[1]
+    page = read_page(release)
+    assert "first two margins are met exactly" not in page
+    assert f"within {max(missed)}" in page
+    met = tv.privatize(make_table(), **OPTIONS, keep="part")
+    assert met.receipt.columns[0].missed == (0, 0)
+    assert "Every margin is met exactly." in read_page(met)
+
+
+def test_the_check_says_by_how_much_margins_are_missed(tmp_path: Path) -> None:
+    release_sparse(tmp_path / "r")
+    (finding,) = (found for found in check_package(tmp_path / "r") if found.name == "sums")
+    (column,) = json.loads((tmp_path / "r" / "receipt.json").read_text("utf-8"))["columns"]
+    most = max(column["missed"])
+    assert finding.ok
+    assert (f"miss one by {most} at most" in finding.detail) == (most > 0)
 
 
 def test_margins_are_nearer_than_sums_of_noisy_rows() -> None:

@@ -26,7 +26,7 @@ from tallyveil.publish.reopen import require
 from tallyveil.request.hierarchy import MISSED
 from tallyveil.request.strata import find_strata
 from tallyveil.sums.grouping import Grouping
-from tallyveil.sums.margins import EXACT_MARGINS, Margins
+from tallyveil.sums.margins import EXACT_MARGINS, Margins, measure_missed
 from tallyveil.sums.tree import Tree
 from tallyveil.tables.base import Table
 from tallyveil.untrusted import read_file
@@ -48,6 +48,7 @@ def check_sums(root: Path, table: Table, receipt: Receipt) -> str:
     same = SumsRecord.of_table(record.request, grouping, table) == record
     require(same, "the hierarchy of the data is not the stated one")
     contents = [read_file(root / file) for file in record.files]
+    worst = 0
     built: list[dict[str, _Built]] = [{} for _ in contents]
     for column in receipt.columns:
         counts = table.counts(column.name)
@@ -62,6 +63,7 @@ def check_sums(root: Path, table: Table, receipt: Receipt) -> str:
         if isinstance(tree, Margins):
             missed = [_read_missed(content, column.name) for content in contents]
             _require_met(grouping, column, sums, missed)
+            worst = max(worst, *measure_missed(missed))
         else:
             _require_additive(tree, stated)
         for level, estimates in enumerate(stated):
@@ -80,7 +82,8 @@ def check_sums(root: Path, table: Table, receipt: Receipt) -> str:
         expected = write_level(level, record, tree, table, built[level])
         require(content == expected, f"{record.files[level]} does not add up to the data")
     if isinstance(tree, Margins):
-        return f"rows meet {len(contents)} margins as stated"
+        gap = f", and miss one by {worst:,} at most" if worst else ""
+        return f"rows meet {len(contents)} margins as stated{gap}"
     words = f", no row above its {record.request.bounds}" if record.request.bounds else ""
     words += f"; outside the promise: {record.outside}" if record.outside else ""
     return f"{len(contents)} levels add up exactly{words}"
@@ -105,6 +108,8 @@ def _require_met(
     free = not crossed or bool((sums[-1] == column.upper).any())
     met = free or not any(gap.any() for gap in missed[:EXACT_MARGINS])
     require(met, f"a margin of {column.name} is missed that can be met")
+    said = column.missed is None or column.missed == measure_missed(missed)  # new ones say it
+    require(said, f"{column.name} misses its margins by other amounts than the receipt states")
 
 
 def _require_additive(tree: Tree, values: Sequence[Floats]) -> None:

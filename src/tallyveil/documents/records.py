@@ -18,7 +18,7 @@ from tallyveil.plans.tallies import Histogram, Matching
 from tallyveil.request.budget_split import PLAIN, Tradeoff
 from tallyveil.request.earlier_splits import LAST_VERSION
 from tallyveil.request.fields import read_amount, read_text, read_texts, read_whole, refusal
-from tallyveil.request.hierarchy import MOST_STAGES
+from tallyveil.request.hierarchy import MOST_STAGES, describe_missed
 from tallyveil.request.kinds import DISTRIBUTION, MethodKind, find_kind
 from tallyveil.request.nested import describe_limit, describe_telling
 from tallyveil.request.ranges import LARGEST_UPPER, NO_UPPER
@@ -85,6 +85,8 @@ class ColumnRecord:
     """The column whose draws helped to rank the rows, where there is one."""
     groups: tuple[GroupRecord, ...] | None = None
     """Totals of the groups that public columns make; None in receipts before version 3."""
+    missed: tuple[int, ...] | None = None
+    """By how much each margin is missed at most; None without margins, and in earlier receipts."""
 
     @property
     def kind(self) -> MethodKind:
@@ -171,6 +173,8 @@ class ColumnRecord:
         """What was done to the column, in sentences."""
         first = any(stage.kind == DISTRIBUTION for stage in self.stages)
         steps = (DISTRIBUTION_STEP, *self.kind.steps) if first else self.kind.steps
+        if self.missed is not None:  # earlier receipts say what is usual, not what happened
+            steps = *steps[:-1], describe_missed(self.missed)
         own = (describe_limit(self.at_most, self.kind.matches),) if self.at_most else ()
         told = (describe_telling(self.told_by),) if self.told_by else ()
         return *steps, *told, *own, *describe_tradeoff(self.tradeoff)
@@ -217,6 +221,7 @@ class ColumnRecord:
             "unbiased": None if self.unbiased is None else dict(self.unbiased),
             **({"at_most": self.at_most} if self.at_most else {}),
             **({"told_by": self.told_by} if self.told_by else {}),
+            **({} if self.missed is None else {"missed": list(self.missed)}),
             **({} if self.tradeoff is None else {"tradeoff": str(self.tradeoff)}),
             **({} if self.guesses is None else {"best": best | self.guesses.to_dict()}),
             "post_processing": list(self.steps),
@@ -255,6 +260,7 @@ class ColumnRecord:
             data.get("optimality"),
             read_text(data.get("told_by", "")),
             read_groups(data["groups"]) if version > LAST_VERSION else None,
+            _read_missed(data["missed"], data["method"]) if "missed" in data else None,
         )
 
 
@@ -325,6 +331,12 @@ class LedgerRecord:
 
 def _read_wholes(values: Any, least: int, most: int = 2**62) -> tuple[int, ...]:
     return tuple(read_whole(value, least, most) for value in values)
+
+
+def _read_missed(values: Any, method: Any) -> tuple[int, ...]:
+    if method != "margins" or not isinstance(values, list) or not values:
+        raise refusal("nothing about margins, or by how much each is missed,")
+    return _read_wholes(values, 0)
 
 
 def _read_accuracy(data: Mapping[str, Any], version: int) -> Mapping[str, Any]:

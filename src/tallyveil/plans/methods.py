@@ -72,6 +72,11 @@ class PublishedCounts:
     signed: bool = False
     told_by: str = ""
 
+    @property
+    def largest_missed(self) -> tuple[int, ...] | None:
+        """By how much each margin is missed at most; None where there are no margins."""
+        return None
+
     @cached_property
     def counts(self) -> Integers:
         """The published counts as 64-bit numbers, shape (rows,)."""

@@ -25,6 +25,7 @@ from tallyveil.request.hierarchy import (
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.bounds import fit_bounds
 from tallyveil.sums.combine import Combined, combine
+from tallyveil.sums.margins import measure_missed
 from tallyveil.sums.matching import expect_counts, hand_out, tilt_to_total
 from tallyveil.sums.rounding import round_down_levels
 from tallyveil.sums.tree import Tree
@@ -55,6 +56,11 @@ class PublishedSums(PublishedCounts):
     sums: tuple[Integers, ...] = ()
     estimates: tuple[Floats, ...] = field(default=(), repr=False)
     missed: tuple[Integers, ...] = ()
+
+    @property
+    def largest_missed(self) -> tuple[int, ...] | None:
+        """By how much each margin is missed at most; None where there are no margins."""
+        return measure_missed(self.missed) if self.missed else None
 
     def describe_level(
         self, level: int, accuracy: LevelAccuracy

@@ -329,6 +329,7 @@ def _describe(
         published.guesses,
         figures.optimality,
         published.told_by,
+        missed=published.largest_missed,
     )
     return record, figures
 

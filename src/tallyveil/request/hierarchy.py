@@ -30,6 +30,7 @@ __all__ = [
     "HierarchyRequest",
     "LevelBudget",
     "count_alone",
+    "describe_missed",
     "describe_tree",
     "find_groups",
     "find_tree",
@@ -230,6 +231,24 @@ def name_levels(request: HierarchyRequest, depth: int) -> tuple[str, ...]:
     if request.margins:
         return tuple("+".join(names) for names in request.margins)
     return (TOTAL, *request.columns)[:depth]
+
+
+def describe_missed(missed: Sequence[int]) -> str:
+    """How rows were fitted to margins that they miss by so much at most, in sentences.
+
+    >>> describe_missed((0, 0, 2)).split(". ")[1:3]
+    ['Met exactly: margins 1, 2', 'Met as closely as the cells allow: margin 3 within 2']
+    """
+    exact = [f"{at}" for at, most in enumerate(missed, 1) if not most]
+    near = [f"margin {at} within {most:,}" for at, most in enumerate(missed, 1) if most]
+    met = f"Met exactly: {'margin' if len(exact) == 1 else 'margins'} {', '.join(exact)}."
+    parts = [
+        "Rows were raked to the margins and rounded by a linear program.",
+        *([met] if exact and near else ["Every margin is met exactly."] if exact else []),
+        *([f"Met as closely as the cells allow: {', '.join(near)}."] if near else []),
+        "The files of the margins say by how much every group is missed.",
+    ]
+    return " ".join(parts)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tallyveil.arrays import Floats, Integers, Mask, freeze
 from tallyveil.sums.tree import Tree, sum_by
 
-__all__ = ["EXACT_MARGINS", "Margins", "rake", "round_to_margins"]
+__all__ = ["EXACT_MARGINS", "Margins", "measure_missed", "rake", "round_to_margins"]
 
 SWEEPS = 200
 NEAR = 1e-7
@@ -92,6 +92,15 @@ class Margins:
         """One margin as a hierarchy of its own: total, groups, rows."""
         group = self.groups[margin]
         return Tree((np.zeros(int(group.max()) + 1, dtype=np.int64), group))
+
+
+def measure_missed(missed: Sequence[Integers]) -> tuple[int, ...]:
+    """By how much each margin is missed at most.
+
+    >>> measure_missed([np.array([0, 0]), np.array([1, -3])])
+    (0, 3)
+    """
+    return tuple(int(np.abs(gap).max()) for gap in missed)
 
 
 def rake(cells: Floats, margins: Margins, targets: Sequence[Integers], upper: int) -> Floats:
