@@ -1,5 +1,7 @@
 """What a simulation measures is what releases have."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ from tallyveil.request.request import check_options
 def simulated(**words):
     options = ReleaseOptions(count="n", keep="all", **words)
     request = check_options(options)
-    opened = Opened(request, invent_table(["n"], 400))
+    opened = Opened(request, invent_table(request, 400))
     return simulate(prepare_opened(opened, read=read_invented(request)))[0]
 
 
@@ -37,8 +39,46 @@ def test_a_smaller_epsilon_errs_more():
 
 
 def test_invented_counts_are_the_same_every_time():
-    assert np.array_equal(invent_counts(1500)[:1200], invent_counts(1200))
-    assert np.array_equal(invent_counts(1500)[1200:], invent_counts(300))
+    request = ask(["n", "m"])
+    many = invent_counts(request, 1500)
+    for name, counts in invent_counts(request, 1200).items():
+        assert np.array_equal(many[name], np.concatenate([counts, counts[:300]]))
+
+
+def ask(names, **words):
+    words = {"keep": "all", "epsilon": 1, "upper": 100} | words
+    return check_options(ReleaseOptions(count=names, **words))
+
+
+def test_invented_columns_go_together_and_are_no_copies():
+    """Their correlation is that of cases in two years, or a little less; on real counties 0.93."""
+    found = invent_counts(ask(["first", "second", "third"]), 1200)
+    related = np.corrcoef(np.log1p(list(found.values())))
+    for one, two in ((0, 1), (0, 2), (1, 2)):
+        assert 0.6 < related[one, two] < 0.93
+    means = [counts.mean() for counts in found.values()]
+    assert max(means) < 2 * min(means)
+
+
+def test_invented_nested_columns_are_smaller_the_more_so_the_smaller_their_upper_bounds():
+    names, chain = ["cases", "deaths", "hospitalised"], ("deaths", "hospitalised", "cases")
+    for upper, shares in (
+        ([500, 10, 100], (0.1, 0.2)),
+        (100, (1 / 4, 1 / 4)),
+        (None, (1 / 4, 1 / 4)),
+    ):
+        found = invent_counts(ask(names, nested=chain, upper=upper), 1200)
+        assert list(found) == names
+        for (small, large), share in zip(pairwise(chain), shares, strict=True):
+            assert (found[small] <= found[large]).all()
+            assert found[small].sum() == pytest.approx(share * found[large].sum(), rel=0.2)
+
+
+def test_dry_runs_of_nested_columns_try_small_deaths():
+    words = {"nested": "deaths,cases", "epsilon": 1, "upper": 40}
+    seen = preview_table(None, ReleaseOptions(count=["deaths", "cases"], keep="all", **words))
+    deaths, cases = (column["histogram"]["before"] for column in seen.simulated)
+    assert deaths[0] > 1.5 * cases[0]
 
 
 def test_long_tables_are_tried_on_their_first_rows(tmp_path):

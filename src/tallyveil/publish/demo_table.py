@@ -7,9 +7,14 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from tallyveil.arrays import Floats, Integers
 from tallyveil.sampling.entropy import SeededNotPrivate
 
-__all__ = ["counts_of", "demo_csv"]
+__all__ = ["ROWS", "counts_of", "demo_csv", "other_cases", "some_of"]
+
+ROWS, SEED = 1200, 2026
+LARGEST_RATE = 500.0
+"""Other illnesses are not expected more often than this in one county."""
 
 FIRST_WORDS = """
     Alder Amber Ash Badger Barley Beech Birch Bracken Bramble Clay Clover Copper Crane Dove Elder
@@ -24,13 +29,11 @@ LAST_WORDS = """
 REGIONS = ("North", "East", "South", "West", "Lakes", "Coast")
 
 
-def demo_csv(rows: int = 1200) -> str:
+def demo_csv(rows: int = ROWS) -> str:
     """A CSV of county, region, population and cases; rows at most 1,500."""
-    source = SeededNotPrivate(2026)
-    uniform = (source.words(3 * rows) >> np.uint64(11)).astype(float) / 2.0**53 + 2.0**-54
-    normal = np.array([NormalDist().inv_cdf(u) for u in uniform[: 2 * rows]])
-    population = np.round(np.exp(10.2 + 1.1 * normal[:rows]) / 100).astype(int) * 100 + 300
-    rate = population * 6e-5 * np.exp(0.9 * normal[rows:])
+    source = SeededNotPrivate(SEED)
+    uniform = _draw_uniform(source, 3 * rows)
+    population, rate = _make_counties(uniform[: 2 * rows])
     cases = [_poisson(r, u) for r, u in zip(rate, uniform[2 * rows :], strict=True)]
     names = [f"{first}{last}" for first in FIRST_WORDS.split() for last in LAST_WORDS.split()]
     chosen = sorted(source.permutation(len(names))[:rows].tolist())
@@ -38,6 +41,42 @@ def demo_csv(rows: int = 1200) -> str:
     for at, (name, people, ill) in enumerate(zip(chosen, population, cases, strict=True)):
         lines.append(f"{names[name]},{REGIONS[at % len(REGIONS)]},{people},{ill}")
     return "\n".join(lines) + "\n"
+
+
+def other_cases(number: int) -> Integers:
+    """Cases of another illness in the same counties: more where the first has more, no copy of it.
+
+    A county's rate is that of the first illness times a factor, from 0.6 to 1.6 in most of them.
+    """
+    _, rate = _make_counties(_draw_uniform(SeededNotPrivate(SEED), 3 * ROWS)[: 2 * ROWS])
+    uniform = _draw_uniform(SeededNotPrivate(SEED + number), 2 * ROWS)
+    own = np.minimum(rate * np.exp(0.5 * _make_normal(uniform[:ROWS])), LARGEST_RATE)
+    return np.array([_poisson(r, u) for r, u in zip(own, uniform[ROWS:], strict=True)])
+
+
+def some_of(counts: Integers, share: float, number: int) -> Integers:
+    """How many of those who are counted have something, each with the same chance."""
+    rows = np.repeat(np.arange(len(counts)), counts)
+    chosen = _draw_uniform(SeededNotPrivate(SEED + number), len(rows)) < share
+    return np.bincount(rows[chosen], minlength=len(counts)).astype(np.int64)
+
+
+def _draw_uniform(source: SeededNotPrivate, size: int) -> Floats:
+    """Numbers strictly between 0 and 1."""
+    uniform: Floats = (source.words(size) >> np.uint64(11)).astype(float) / 2.0**53 + 2.0**-54
+    return uniform
+
+
+def _make_normal(uniform: Floats) -> Floats:
+    return np.array([NormalDist().inv_cdf(u) for u in uniform])
+
+
+def _make_counties(uniform: Floats) -> tuple[Integers, Floats]:
+    """Every county's population, and how many cases are expected in it."""
+    rows = len(uniform) // 2
+    normal = _make_normal(uniform)
+    population = np.round(np.exp(10.2 + 1.1 * normal[:rows]) / 100).astype(int) * 100 + 300
+    return population, population * 6e-5 * np.exp(0.9 * normal[rows:])
 
 
 def _poisson(rate: float, uniform: float) -> int:

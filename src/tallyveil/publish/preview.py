@@ -259,8 +259,8 @@ def _invent(
         told["contributions"] = request.unit.contributions
     fitting = ReleaseOptions(**{**told, "count": names, "keep": "all"})
     size = len(request.categories) or rows or INVENTED_ROWS
-    table = invent_table(names, min(size, MOST_ROWS))
-    return fitting, Opened(check_options(fitting), table)
+    asked = check_options(fitting)
+    return fitting, Opened(asked, invent_table(asked, min(size, MOST_ROWS)))
 
 
 def _plan_all(request: Request, rows: int | None) -> Preview:

@@ -9,23 +9,25 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.arrays import Floats, Integers
+from tallyveil.arrays import Floats, Integers, freeze
 from tallyveil.errors import TableError, TallyveilError
 from tallyveil.plans.layout import ReadCounts
 from tallyveil.plans.prepare import prepare_opened
 from tallyveil.plans.prepared import Opened, Prepared
-from tallyveil.publish.demo_table import counts_of, demo_csv
+from tallyveil.publish.demo_table import counts_of, demo_csv, other_cases, some_of
 from tallyveil.publish.transaction import Say
 from tallyveil.request.arguments import split_names
 from tallyveil.request.hierarchy import name_levels
 from tallyveil.request.kinds import KINDS
 from tallyveil.request.options import ReleaseOptions
+from tallyveil.request.ranges import NO_UPPER
 from tallyveil.request.request import Request, check_options
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.margins import Margins
@@ -63,23 +65,43 @@ WIDEST = {"fair": 1000, "design": 100}
 CELLS = (0, 1, 2, 3, 4, 5, 6, 11, 21, 51, 101, 201, 501, 1001, 2001, 5001, 10_001)
 """Where the bars of a simulated histogram begin."""
 
+LEAST_SHARE, MOST_SHARE = 0.02, 0.25
+"""What part of an invented column the one nested in it has."""
+
 NUMBER_TYPES = ("integer", "number", "any")
 
 
-def invent_counts(rows: int) -> Integers:
-    """So many invented counts, most of them small, the same every time."""
-    return np.resize(counts_of(demo_csv()), rows)
+def invent_counts(request: Request, rows: int) -> dict[str, Integers]:
+    """So many invented counts for every column, most of them small, the same every time.
+
+    Columns go together as those of one table do, and none is a copy of another. A nested column
+    counts some of those in the next: as many as the upper bounds of both say, at most a quarter.
+    """
+    uppers = {column.name: column.upper for column in request.columns}
+    found = {n: _invent_column(at) for at, n in enumerate(uppers) if n not in request.nested[:-1]}
+    for number, (small, large) in enumerate(reversed([*pairwise(request.nested)]), len(uppers)):
+        share = (uppers[small] or NO_UPPER) / (uppers[large] or NO_UPPER)
+        share = min(max(share, LEAST_SHARE), MOST_SHARE)
+        found[small] = some_of(found[large], share, number)
+    return {name: np.resize(found[name], rows) for name in uppers}
 
 
-def invent_table(names: Sequence[str], rows: int) -> Table:
-    """A table of invented counts in columns of these names."""
-    counts = tuple(map(str, invent_counts(rows).tolist()))
+@cache
+def _invent_column(number: int) -> Integers:
+    return freeze(other_cases(number) if number else counts_of(demo_csv()))
+
+
+def invent_table(request: Request, rows: int) -> Table:
+    """A table of invented counts in the columns that are asked for."""
+    counts = invent_counts(request, rows)
     labels = tuple(f"row {at}" for at in range(1, rows + 1))
-    return DelimitedTable(("", *names), (labels, *(counts for _ in names)))
+    cells = (tuple(map(str, column.tolist())) for column in counts.values())
+    return DelimitedTable(("", *counts), (labels, *cells))
 
 
 def read_invented(request: Request) -> ReadCounts:
     """Gives invented counts in place of a column's own, whose type alone is looked at."""
+    invent = cache(partial(invent_counts, request))
 
     def read(table: Table, name: str, upper: int) -> ColumnCounts:
         kind = table.type_of(name)
@@ -88,7 +110,7 @@ def read_invented(request: Request) -> ReadCounts:
                 f"Column {name!r} must hold a whole number of at least 0 in every row. Its type is "
                 f"{kind}.{HINTS['text']}"
             )
-        return clip_counts(invent_counts(table.rows), upper)
+        return clip_counts(invent(table.rows)[name], upper)
 
     return read
 
