@@ -1,5 +1,6 @@
 import csv
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -303,6 +304,17 @@ def test_no_option_is_ignored(tallyveil, tmp_path, words, said):
     frame = pd.DataFrame({"county": list("abcd"), "cases": [3, 1, 4, 1]})
     tv.privatize(frame, count="cases", keep="county", upper=9, epsilon=1, out=folder)
     assert said in tallyveil("interpret", folder, *words, check=2).stderr
+
+
+def test_large_totals_are_whole_numbers_with_separators(tallyveil, tmp_path):
+    frame = pd.DataFrame({"area": range(200), "people": [1_354_000 + at for at in range(200)]})
+    options = {"count": "people", "keep": "area", "epsilon": 1, "method": "geometric"}
+    tv.privatize(frame, **options, out=tmp_path / "r")
+    done = tallyveil("interpret", tmp_path / "r", "--out", tmp_path / "read.csv", check=0)
+    said = done.stdout.replace("\n", " ")
+    assert re.search(
+        r"about 270,8\d\d,\d{3}, .* interval 270,8\d\d,\d{3} to 270,8\d\d,\d{3}\.", said
+    )
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from tallyveil.cli.released import (
     read_source,
     require_likely,
 )
-from tallyveil.cli.totals import print_totals
+from tallyveil.cli.totals import describe_total, print_totals
 
 if TYPE_CHECKING:
     from tallyveil.arrays import Floats
@@ -304,7 +304,7 @@ def _show_column(
     else:
         rows = summary["rows"]
         out.print(f"Written to {target}: {rows} rows with {', '.join(added)}.", markup=False)
-        out.print(_totals_in_words(summary), markup=False)
+        out.print(describe_total(summary["total"], summary["confidence"]), markup=False)
 
 
 def _look_up(
@@ -344,17 +344,6 @@ def _estimate_totals(source: Source, values: Floats, confidence: float) -> dict[
     parts = asdict(total)
     shared = {name: parts[name] / len(values) for name in parts if name != "groups"}
     return {"total": parts, "mean": {**shared, "groups": len(values)}}
-
-
-def _totals_in_words(summary: dict[str, Any]) -> str:
-    total = summary["total"]
-    if total is None:
-        return "This mechanism has no unbiased estimate, so none of the total either."
-    return (
-        f"The total of the true answers is about {total['value']:.6g}, standard error "
-        f"{total['standard_error']:.4g}; {summary['confidence']:.0%} interval "
-        f"{total['low']:.6g} to {total['high']:.6g}."
-    )
 
 
 def _print_accuracy(

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tallyveil.cli.common import out, print_json, write_data
 
-__all__ = ["print_totals"]
+__all__ = ["describe_total", "print_totals"]
+
+LARGE = 1000
+"""Numbers from here on are shown whole."""
 
 
 def print_totals(
@@ -51,3 +55,24 @@ def print_totals(
         return
     target.write_text(text.getvalue(), encoding="utf-8", newline="\n")
     out.print(f"Written to {target}: {len(rows)} totals with intervals.", markup=False)
+
+
+def describe_total(total: Mapping[str, Any] | None, confidence: float) -> str:
+    """The total of a column in words."""
+    if total is None:
+        return "This mechanism has no unbiased estimate, so none of the total either."
+    value, low, high = (_show(total[part]) for part in ("value", "low", "high"))
+    error = _show(total["standard_error"], 4)
+    return (
+        f"The total of the true answers is about {value}, standard error {error}; "
+        f"{confidence:.0%} interval {low} to {high}."
+    )
+
+
+def _show(value: float, digits: int = 6) -> str:
+    """A number, whole and with separators where it is large, never with a power of ten.
+
+    >>> [_show(x) for x in (270812345.6, -1234.0, 0.5, 999.99)]
+    ['270,812,346', '-1,234', '0.5', '999.99']
+    """
+    return f"{value:,.0f}" if abs(value) >= LARGE else f"{value:.{digits}g}"
