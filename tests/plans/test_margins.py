@@ -110,6 +110,18 @@ def test_a_third_margin_is_stated(tmp_path: Path) -> None:
     assert max(map(abs, missed)) <= 3
 
 
+def test_a_margin_may_be_a_list_of_columns() -> None:
+    for margins in (
+        [["age", "sex"], ["school"]],
+        [("age", "sex"), "school"],
+        ["age+sex", "school"],
+    ):
+        made = tv.privatize(make_table(), **{**OPTIONS, "margins": margins}, keep="part")
+        assert made.receipt.sums.request.margins == (("age", "sex"), ("school",))
+    with pytest.raises(UsageError, match="cannot be written"):
+        tv.privatize(make_table(), **{**OPTIONS, "margins": [["a\ud800"], ["b"]]}, keep="part")
+
+
 def read_page(release: tv.Release) -> str:
     return release.files["METHODOLOGY.html"].decode()
 

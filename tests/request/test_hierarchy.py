@@ -139,11 +139,29 @@ def test_a_changed_sum_is_found(tmp_path: Path, change: str) -> None:
         ({"method": "geometric"}, UsageError, "method of its own"),
         ({"upper": "auto", "upper_epsilon": 1}, UsageError, "public upper bound"),
         ({"drop": ["age", "state"]}, UsageError, "kept and dropped"),
+        ({"signed": True, "upper": None}, UsageError, "leave 'signed' out, and ask for 'unbiased'"),
+        ({"hierarchy": None, "margins": "a,b", "upper": None}, UsageError, "Margins need a public"),
     ],
 )
 def test_bad_requests_are_refused(change: dict, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         tv.privatize(make_table(1), **{**OPTIONS, "drop": "age", **change})
+
+
+def test_a_list_of_categories_that_is_a_full_cross_is_called_so(tmp_path: Path) -> None:
+    people = pd.DataFrame({"state": list("NNS"), "county": ["N1", "N2", "S1"], "age": [3, 40, 70]})
+    asked = {"by": ["state", "county"], "upper": 9, "epsilon": 1, "hierarchy": "state,county"}
+    crossed = {"state": ["N", "S"], "county": ["N1", "N2", "S1"]}
+    with pytest.raises(TableError, match=r"combinations that exist.*header state,county") as told:
+        tv.privatize(people, **asked, categories=crossed)
+    assert "distinct" not in str(told.value)
+    (tmp_path / "counties.csv").write_text("state,county\nN,N1\nN,N2\nS,S1\n")
+    made = tv.privatize(people, **asked, categories=tmp_path / "counties.csv")
+    assert made.receipt.sums.names == ("total", "state")
+    ages = {**asked, "by": ["state", "age"], "bins": {"age": [0, 18, 65]}, "categories": "N,S"}
+    with pytest.raises(TableError, match="leave 'age' out of the hierarchy"):
+        tv.privatize(people, **{**ages, "hierarchy": "state,age"})
+    assert tv.privatize(people, **{**ages, "hierarchy": "state"}).receipt.sums.sizes == (1, 2, 6)
 
 
 def test_refusals_come_before_the_debit_and_tell_no_count(tmp_path: Path) -> None:

@@ -154,6 +154,7 @@ def test_check_finds_a_row_out_of_order(tmp_path: Path) -> None:
         ({"nested": "deaths,deaths"}, "each once"),
         ({"nested": "deaths,state"}, "name columns of counts"),
         ({"hierarchy": "state"}, "inside a hierarchy"),
+        ({"margins": "state,county"}, "with margins are not offered"),
         ({"method": "fair"}, "one of the methods"),
         ({"epsilon": None, "within": 3}, "give 'epsilon' instead"),
     ],

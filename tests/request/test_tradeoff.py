@@ -204,6 +204,7 @@ def test_the_share_grows_with_the_tradeoff_and_without_one_the_split_is_the_pred
         ({"best": True, "method": "geometric"}, "for the method preserve"),
         ({"tradeoff": 0, "method": "fair"}, "for the method preserve"),
         ({"priority": "counts", "hierarchy": "state"}, "inside a hierarchy"),
+        ({"priority": "counts", "margins": "state,age"}, "not offered with margins"),
         ({"priority": "counts", "epsilon": None, "within": 3}, "'within' goes with"),
         ({"best": True, "count": ["cases", "area"], "nested": ["cases", "area"]}, "by rank"),
         (

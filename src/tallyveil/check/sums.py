@@ -82,8 +82,8 @@ def check_sums(root: Path, table: Table, receipt: Receipt) -> str:
         expected = write_level(level, record, tree, table, built[level])
         require(content == expected, f"{record.files[level]} does not add up to the data")
     if isinstance(tree, Margins):
-        gap = f", and miss one by {worst:,} at most" if worst else ""
-        return f"rows meet {len(contents)} margins as stated{gap}"
+        misses = f", and miss one by {worst:,} at most" if worst else ""
+        return f"rows meet {len(contents)} margins as stated{misses}"
     words = f", no row above its {record.request.bounds}" if record.request.bounds else ""
     words += f"; outside the promise: {record.outside}" if record.outside else ""
     return f"{len(contents)} levels add up exactly{words}"

@@ -113,10 +113,11 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
     zero : str or sequence of str
         Rows that are 0 whatever the data say, such as "sex = F and cause = prostate"; public.
         They receive nothing, and a table that has more in one is refused.
-    margins : str or sequence of str
-        Margins that cross, such as ["age+sex", "education"]: counts add up to the released sums of
-        the first two exactly where the cells allow it, of more as closely as rounding allows.
-        Margins are measured where that is worth their share of epsilon.
+    margins : str, sequence of str, or sequence of sequence of str
+        Margins that cross, such as ["age+sex", "education"] or [["age", "sex"], ["education"]]:
+        counts add up to the released sums of the first two exactly where the cells allow it, of
+        more as closely as rounding allows. Margins are measured where that is worth their share
+        of epsilon.
     strata : str or sequence of str
         Public columns such as a region: the distribution of counts is kept within each of their
         groups, and in the whole table.

@@ -98,6 +98,11 @@ class HierarchyRequest:
         return "hierarchy" if self.keep_distribution else "sums"
 
     @property
+    def why(self) -> str:
+        """Why that method is used."""
+        return "margins were asked for" if self.margins else "a hierarchy was asked for"
+
+    @property
     def exact_level(self) -> int:
         """The number of the finest exact level, -1 for none."""
         return (TOTAL, *self.columns).index(self.exact) if self.exact else -1
@@ -117,7 +122,8 @@ def find_tree(
     """
     columns = [read_codes(name, table, categories, by) for name in request.columns]
     for coarse, fine, at in zip(columns, columns[1:], range(len(columns)), strict=False):
-        _require_one_parent(coarse, fine, request.columns[at], request.columns[at + 1])
+        names = request.columns[at : at + 2]
+        _require_one_parent(coarse, fine, names, by if categories else ())
     codes = [column.codes if order is None else column.codes[order] for column in columns]
     tree = Tree.of_columns(codes)
     _require_above_rows(request, tree)
@@ -170,11 +176,25 @@ def read_codes(
     return table.codes(name)
 
 
-def _require_one_parent(coarse: Codes, fine: Codes, above: str, below: str) -> None:
-    """Refuse a finer label that occurs under two coarser ones."""
+def _require_one_parent(
+    coarse: Codes, fine: Codes, names: Sequence[str], listed: Sequence[str]
+) -> None:
+    """Refuse a finer label that occurs under two coarser ones.
+
+    `listed` are the columns of the public list that says which labels go together, if one does.
+    """
+    above, below = names
     first = np.full(len(fine.values), -1, dtype=np.int64)
     first[fine.codes] = coarse.codes
     if not np.array_equal(first[fine.codes], coarse.codes):
+        pairs = number_together([coarse.codes, fine.codes])
+        if listed and int(pairs.max()) + 1 == len(coarse.values) * len(fine.values):
+            raise TableError(
+                f"The list of categories has every label of {below!r} under every label of "
+                f"{above!r}. If every {below} lies in one {above}, list the combinations that "
+                f"exist: 'categories' may be a CSV file with the header {','.join(listed)}. If "
+                f"not, leave {below!r} out of the hierarchy, or name both in 'margins'."
+            )
         if len(fine.values) < len(coarse.values):
             raise TableError(
                 f"A label of {below!r} occurs under two labels of {above!r}, which has more labels "
@@ -184,7 +204,8 @@ def _require_one_parent(coarse: Codes, fine: Codes, above: str, below: str) -> N
         raise TableError(
             f"A label of {below!r} occurs under two labels of {above!r}. Every {below} must lie in "
             f"one {above}: make the labels of {below!r} distinct, for example with the one of "
-            f"{above!r} before each."
+            f"{above!r} before each. Where the two cross, as ages and sexes do, leave {below!r} "
+            "out of the hierarchy, or name both in 'margins'."
         )
 
 

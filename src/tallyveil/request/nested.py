@@ -38,7 +38,8 @@ def check_nested(options: ReleaseOptions, counted: Sequence[str]) -> tuple[str, 
         hint = "Name them in 'count' as well."
         raise ArgumentError("nested", "name columns of counts", got=got, hint=hint)
     if options.hierarchy or options.margins:
-        raise UsageError("Nested columns inside a hierarchy are not offered: sums would not hold.")
+        place = "inside a hierarchy" if options.hierarchy else "with margins"
+        raise UsageError(f"Nested columns {place} are not offered: sums would not hold.")
     if options.within is not None:
         raise UsageError(
             "'within' promises an accuracy for every count, and nested columns are changed after "

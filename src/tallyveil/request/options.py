@@ -138,7 +138,7 @@ class ReleaseOptions:
             "With --hierarchy: a public column with the largest count of every row.", SUMS
         ),
     )
-    margins: Names = field(
+    margins: Names | Sequence[Sequence[str]] = field(
         default=None, metadata=tell("Crossing margins such as age+sex,school to add up to.", SUMS)
     )
     strata: Names = field(

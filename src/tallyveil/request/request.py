@@ -177,10 +177,10 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
     if strata:
         method, why = "strata", "strata were asked for"
     if hierarchy is not None:
-        asked = "margins were" if hierarchy.margins else "a hierarchy was"
-        method, why = hierarchy.method, f"{asked} asked for"
+        method, why = hierarchy.method, hierarchy.why
         if None in uppers or NO_UPPER in uppers:
-            raise UsageError("A hierarchy needs a public upper bound: give 'upper' as a number.")
+            needs = "Margins need" if hierarchy.margins else "A hierarchy needs"
+            raise UsageError(f"{needs} a public upper bound: give 'upper' as a number.")
     if NO_UPPER in uppers and method not in (*OPEN_METHODS, "ladder"):
         hint = "The methods preserve and geometric need none."
         raise ArgumentError("upper", f"be given for the method {method!r}", hint=hint)

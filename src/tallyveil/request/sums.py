@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tallyveil.errors import ArgumentError, UsageError
-from tallyveil.request.arguments import list_given, split_names
+from tallyveil.request.arguments import list_given, require_writable, split_names
 from tallyveil.request.hierarchy import (
     BESIDE,
     MISSED,
@@ -26,8 +26,10 @@ TOTAL_WORDS = (TOTAL, "nation", "all")
 def check_hierarchy(options: ReleaseOptions, counted: Sequence[str]) -> HierarchyRequest | None:
     """The hierarchy that was asked for, or None; everything that needs no table is checked."""
     columns = split_names(options.hierarchy, "hierarchy")
-    if split_names(options.margins, "margins"):
-        return _check_margins(options, counted)
+    margins = _name_margins(options.margins)
+    _require_unsigned(options.signed and bool(columns or margins))
+    if margins:
+        return _check_margins(options, counted, margins)
     if not columns:
         for name in ("invariant", "level_weights", "bounds"):
             if any(str(part) for part in list_given(getattr(options, name))):
@@ -66,9 +68,31 @@ def check_hierarchy(options: ReleaseOptions, counted: Sequence[str]) -> Hierarch
     )
 
 
-def _check_margins(options: ReleaseOptions, counted: Sequence[str]) -> HierarchyRequest:
+def _require_unsigned(signed: bool) -> None:
+    if signed:
+        raise UsageError(
+            "Signed counts are published as they were drawn, and do not add up to measured sums: "
+            "leave 'signed' out, and ask for 'unbiased' to publish the draws beside the counts."
+        )
+
+
+def _name_margins(given: Any) -> tuple[str, ...]:
+    """Every margin as one text, its columns joined by plus signs; lists of columns are margins.
+
+    >>> _name_margins([["age", "sex"], "edu"]), _name_margins("age+sex,edu")
+    (('age+sex', 'edu'), ('age+sex', 'edu'))
+    """
+    if given is None or isinstance(given, str):
+        return split_names(given, "margins")
+    joined = ["+".join(map(str, list_given(names))) for names in list_given(given)]
+    require_writable("margins", joined)
+    return split_names(joined, "margins")
+
+
+def _check_margins(
+    options: ReleaseOptions, counted: Sequence[str], parts: Sequence[str]
+) -> HierarchyRequest:
     """Margins that can be met together: at least two, of different public columns."""
-    parts = split_names(options.margins)
     margins = tuple(tuple(name.strip() for name in part.split("+")) for part in parts)
     columns = tuple(name for margin in margins for name in margin)
     got = ", ".join(parts)

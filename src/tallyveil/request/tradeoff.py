@@ -63,7 +63,8 @@ def check_tradeoff(options: ReleaseOptions) -> tuple[bool, Tradeoff | None]:
             "estimates the distribution: ask for it."
         )
     if options.hierarchy or options.margins:
-        raise UsageError("'priority', 'tradeoff' and 'best' are not offered inside a hierarchy.")
+        place = "inside a hierarchy" if options.hierarchy else "with margins"
+        raise UsageError(f"'priority', 'tradeoff' and 'best' are not offered {place}.")
     if options.nested and (options.best or moves_counts(tradeoff)):
         raise UsageError(
             "Nested columns are handed out by rank: leave out 'best', tradeoffs below 1, and the "
