@@ -52,6 +52,27 @@ def test_groups_of_a_level_are_what_its_file_says(tmp_path: Path) -> None:
     assert whole.value == float(read_rows(release.sums["sums-0.csv"])[0]["cases_estimate"])
 
 
+def test_all_margins_together_tell_the_total_of_the_table(tmp_path: Path) -> None:
+    asked = {**OPTIONS, "epsilon": "1/5", "margins": "county,age"}
+    release = tv.privatize(make_table(), **asked, out=tmp_path / "r")
+    assert len(release.receipt.columns[0].stages) == 3
+    found = tv.estimate_total(release)
+    stated = [read_rows(content) for content in release.sums.values()]
+    totals = [sum(float(row["cases_estimate"]) for row in rows) for rows in stated]
+    assert min(totals) < found.value < max(totals)
+    assert found == tv.estimate_total(tmp_path / "r") == tv.estimate_total(release, where=())
+    some = [tv.estimate_total(release, by=by) for by in ("region", "age")]
+    alone = [sum(one.standard_error**2 for one in groups.values()) ** 0.5 for groups in some]
+    assert found.standard_error < min(alone)
+
+
+def test_margins_that_were_not_measured_tell_the_total_of_the_rows(tmp_path: Path) -> None:
+    release = tv.privatize(make_table(), **{**OPTIONS, "epsilon": 4}, margins="state,age")
+    assert len(release.receipt.columns[0].stages) == 1
+    rows = read_rows(release.sums["sums-1.csv"])
+    assert tv.estimate_total(release).value == sum(float(row["cases_estimate"]) for row in rows)
+
+
 KINDS = {
     "regions of a hierarchy": ({"hierarchy": "state,county"}, "region"),
     "ages across a hierarchy": ({"hierarchy": "state,county", "unbiased": True}, "age"),

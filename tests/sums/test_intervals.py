@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from tallyveil.request.hierarchy import LevelBudget, describe_tree
-from tallyveil.sums.intervals import WeightedNoises, find_half_width
+from tallyveil.sums.combine import combine, noise_variance
+from tallyveil.sums.intervals import WeightedNoises, find_half_width, join_totals
+from tallyveil.sums.margins import Margins
 from tallyveil.sums.tree import Tree
 
 
@@ -37,3 +39,37 @@ def test_weights_that_rows_share_count_as_often_as_there_are_rows() -> None:
     found, expected = shared.count(weights), single.count(single.weights)
     assert [part.tolist() for part in found] == [part.tolist() for part in expected]
     assert found[1].tolist() == [1, 4, 5]
+
+
+def test_totals_of_margins_are_joined_with_the_variance_and_the_interval_that_is_stated() -> None:
+    """Margins share the noise of their rows: their totals are neither independent nor the same."""
+    draw, runs = np.random.default_rng(4), 4000
+    margins = Margins((np.arange(30) % 5, np.arange(30) // 10))
+    epsilons = (0.4, 0.3, 0.2)
+
+    def noise(epsilon: float, size: int) -> np.ndarray:
+        parts = draw.geometric(-math.expm1(-epsilon), (2, size))
+        return np.asarray(parts[0] - parts[1])
+
+    def measure() -> list[tuple[object, list[tuple[int, float, int]]]]:
+        rows, found = noise(epsilons[-1], 30), []
+        for at, epsilon in enumerate(epsilons[:-1]):
+            tree = margins.tree(at)
+            drawn = [None, noise(epsilon, tree.sizes[1]), rows]
+            known = [None, noise_variance(epsilon), noise_variance(epsilons[-1])]
+            measured = [(1, epsilon, 1), (2, epsilons[-1], 1)]
+            found.append((combine(tree, drawn, known), measured))
+        return found
+
+    values = []
+    for _ in range(runs):
+        trees = measure()
+        totals = np.array([float(one.estimates[0][0]) for one, _ in trees])
+        value, deviation, half = join_totals(trees, totals, 0.95)
+        values.append(value)
+    alone = [math.sqrt(one.variances[0][0]) for one, _ in trees]
+    assert deviation < 0.95 * min(alone)
+    assert np.std(values) == pytest.approx(deviation, rel=4 * (1 / runs) ** 0.5)
+    assert abs(np.mean(values)) < 4 * deviation / runs**0.5
+    covered = np.mean(np.abs(values) <= half)
+    assert abs(covered - 0.95) < 4 * (0.95 * 0.05 / runs) ** 0.5

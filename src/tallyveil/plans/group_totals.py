@@ -21,7 +21,7 @@ from tallyveil.reading.unbiased import Estimate
 from tallyveil.request.hierarchy import HierarchyRequest, LevelBudget, describe_tree, split_levels
 from tallyveil.sums.combine import Combined
 from tallyveil.sums.grouping import Grouping
-from tallyveil.sums.intervals import Measurement, find_half_width, find_half_widths
+from tallyveil.sums.intervals import Measurement, find_half_width, find_half_widths, join_totals
 from tallyveil.sums.margins import Margins
 from tallyveil.sums.tree import sum_by
 
@@ -92,6 +92,16 @@ class GroupTotals:
             for tree, levels in zip(self.trees, known, strict=True):
                 levels[tree.combined.tree.depth] = self._estimate_rows(tree, levels)
         return known
+
+    def add_all(self, confidence: float) -> Estimate:
+        """The total of all rows, as accurately as all trees together have it."""
+        rows = self.trees[0].combined.tree.sizes[-1]
+        if any(len(one.measured) < 2 for one in self.trees) or len(self.trees) < 2:
+            return self.add(np.ones(rows, dtype=bool), confidence)
+        totals = np.array([float(known[1].sum()) for known in self._known])
+        trees = [(one.combined, one.measured) for one in self.trees]
+        value, deviation, half = join_totals(trees, totals, confidence)
+        return make_estimate(value, deviation, (half, half), rows, self.upper)
 
     def add(self, inside: Mask, confidence: float) -> Estimate:
         """The total of the rows that are `inside`, as accurately as any of the trees has it."""

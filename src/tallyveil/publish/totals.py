@@ -63,7 +63,7 @@ def estimate_total(
 
     - noise on every row, and levels: unbiased estimates, with exact quantiles of sums of noise;
     - hierarchies and margins: the estimates in their files, for groups made of measured ones; for
-      all groups where the release has unbiased columns;
+      all groups where the release has unbiased columns; all margins together for the whole table;
     - `preserve`: what the receipt tells of the draws behind the counts; unbiased for the whole
       table, for groups with a bias that is bounded and is part of the interval;
     - any other table of probabilities: its unbiased estimator, with bounded tails for few rows.
@@ -119,7 +119,8 @@ def estimate_total(
     if len(rows) == 0:
         raise ArgumentError("where", "leave at least one row")
     sums = _read_sums(source, receipt)
-    add = prepare_adding(table, receipt, record, adder, sums=sums, confidence=confidence)
+    known = table, receipt, record, adder
+    add = prepare_adding(*known, sums=sums, confidence=confidence, whole=not names)
     if not names:
         return add(rows)
     _require_public(names, receipt, "by")
@@ -134,14 +135,16 @@ def prepare_adding(
     *,
     sums: Sequence[bytes],
     confidence: float,
+    whole: bool = False,
 ) -> Callable[[Integers], Estimate]:
     """How rows of a column are added: from their numbers to the estimate of their total.
 
-    `sums` are the files of a release that adds up, in the order of its levels.
+    `sums` are the files of a release that adds up, in the order of its levels. With `whole`, all
+    margins together tell the total of all rows; receipts state that of a group as one has it.
     """
     free = np.ones(table.rows, bool) if receipt.zeros is None else receipt.zeros.find_free(table)
     if record.kind.adds_up:
-        return partial(_add_sums, _open_sums(sums, table, receipt, record), free, confidence)
+        return partial(_add_sums, _open_sums(sums, table, receipt, record), free, confidence, whole)
     return partial(_add, adder, _read_published(table, record), free, confidence)
 
 
@@ -244,10 +247,14 @@ def _open_sums(
     return GroupTotals(trees, stated, record.upper, draws)
 
 
-def _add_sums(totals: GroupTotals, free: Mask, confidence: float, rows: Integers) -> Estimate:
+def _add_sums(
+    totals: GroupTotals, free: Mask, confidence: float, whole: bool, rows: Integers
+) -> Estimate:
     """The total of some rows of a release that adds up."""
     inside = np.zeros(len(free), dtype=bool)
     inside[rows] = True
+    if whole and inside.all() and free.any():
+        return replace(totals.add_all(confidence), groups=len(rows))
     if not (inside & free).any():
         return Estimate(0, 0, 0, 0, len(rows))
     return replace(totals.add(inside[free], confidence), groups=len(rows))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -22,6 +22,7 @@ __all__ = [
     "WeightedNoises",
     "find_half_width",
     "find_half_widths",
+    "join_totals",
     "weigh_measurements",
 ]
 
@@ -134,6 +135,48 @@ class WeightedNoises:
         each = np.unique(weights)
         places = np.searchsorted(each, weights)  # faster than an inverse where most are alike
         return each, sum_by(places, self.times, len(each)).astype(np.int64)
+
+
+def join_totals(
+    trees: Sequence[tuple[Combined, Sequence[Measurement]]], totals: Floats, confidence: float
+) -> tuple[float, float, float]:
+    """The best mean of what several trees of the same rows say of their grand total.
+
+    Each tree has sums of its own, measured with independent noises, and all share the rows' noise.
+    So the totals are correlated, and the weights of least variance are C^-1 1 / (1' C^-1 1).
+
+    Parameters
+    ----------
+    trees : sequence of (Combined, measurements)
+        Of total, groups and rows: the total is not measured, groups and rows are.
+    totals : array of float, shape (trees,)
+        What each tree says.
+    confidence : float
+        How often the interval must hold the truth.
+
+    Returns
+    -------
+    tuple of float
+        The mean, its standard deviation and the half-width of its interval.
+    """
+    own, shared = [], []
+    for combined, measured in trees:
+        covariances = _covary(combined, 0, np.ones(1))
+        groups, rows = _weigh(combined.tree, 0, covariances, measured)
+        own.append(groups)
+        shared.append(replace(rows, weights=rows.weights[combined.tree.parents[-1]], times=None))
+    of_rows = np.array([rows.weights for rows in shared])
+    each = noise_variance(shared[0].epsilon) * shared[0].noises
+    covariance = of_rows @ of_rows.T * each + np.diag([groups.variance for groups in own])
+    means = np.linalg.solve(covariance, np.ones(len(totals)))
+    means /= means.sum()
+    deviation = math.sqrt(float(means @ covariance @ means))
+    parts = [
+        replace(groups, weights=mean * groups.weights)
+        for mean, groups in zip(means, own, strict=True)
+    ]
+    parts.append(replace(shared[0], weights=means @ of_rows))
+    return float(means @ totals), deviation, deviation * _find_quantile(parts, confidence)
 
 
 def weigh_measurements(
