@@ -1,4 +1,4 @@
-"""Releases without an upper bound: nothing is top-coded, and everybody says so."""
+"""Releases without an upper bound: nothing below the ceiling is top-coded, and pages say so."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.certified.mechanism import CertifiedNoise
-from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.errors import ArgumentError, TableError, UsageError
 from tallyveil.estimate.cells import growing_thresholds
 from tallyveil.publish.reopen import read_receipt
 from tallyveil.request.ranges import NO_UPPER
@@ -50,7 +50,7 @@ def test_both_stages_draw_unbounded_certified_noise_and_add_up():
 def test_the_folder_checks_and_its_page_says_so(folder):
     assert all(finding.ok for finding in tv.check_package(folder))
     page = (folder / "METHODOLOGY.html").read_text(encoding="utf-8")
-    assert "No upper bound was set" in page
+    assert "No upper bound was set; counts above 1,000,000,000, if there were any, count as" in page
     assert "top-cod" not in page
     assert isinstance(tv.load(folder / "mechanism.json"), CertifiedNoise)
 
@@ -92,6 +92,53 @@ def test_preserve_works_for_few_rows_when_asked_for(tmp_path):
         released = tv.privatize(COUNTS[:rows], epsilon="0.5", method="preserve")
         assert len(released.table) == rows
         assert all(f.ok for f in tv.check_package(released.save(tmp_path / str(rows))))
+
+
+MEASURED = "The distribution was measured at public thresholds"
+
+
+@pytest.mark.parametrize(
+    ("options", "measured"),
+    [
+        ({"epsilon": 1}, True),
+        ({"epsilon": "0.1", "tradeoff": 0}, False),
+        ({"epsilon": 20, "method": "preserve"}, False),
+        ({"epsilon": "0.01", "method": "preserve"}, False),
+        ({"epsilon": 20, "method": "preserve", "upper": 2_000_000}, False),
+    ],
+)
+def test_a_page_says_that_the_distribution_was_measured_only_where_it_was(
+    options, measured, tmp_path
+):
+    release = tv.privatize(COUNTS, out=tmp_path / "r", **options)
+    kinds = [stage.kind for stage in release.receipt.columns[0].stages]
+    assert ("distribution" in kinds) == measured
+    assert (MEASURED in (tmp_path / "r" / "METHODOLOGY.html").read_text("utf-8")) == measured
+    assert all(finding.ok for finding in tv.check_package(tmp_path / "r"))
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_counts_above_the_ceiling_count_as_that_and_every_page_says_so(signed, tmp_path):
+    asked = {"epsilon": 20, "method": "geometric", "signed": signed}
+    large = tv.privatize([10**10, 1, 2, 5], out=tmp_path / "large", **asked)
+    small = tv.privatize([7, 1, 2, 5], **asked)
+    assert abs(large.table[0] - NO_UPPER) < 10
+    words = "counts above 1,000,000,000, if there were any, count as that"
+    for release in (large, small):  # what is said is public, and depends on no count
+        assert words in release.files["METHODOLOGY.html"].decode()
+        assert "no count was cut off" not in release.files["METHODOLOGY.html"].decode()
+        assert "1,000,000,000" in release.receipt.columns[0].range_words
+    assert all(finding.ok for finding in tv.check_package(tmp_path / "large"))
+
+
+def test_a_table_above_the_ceiling_is_refused_with_what_can_be_done():
+    with pytest.raises(TableError, match="above 1,000,000,000") as refused:
+        tv.privatize([10**10, 1], epsilon=1, above="refuse")
+    assert "Raise the bound" not in str(refused.value)
+    page = tv.privatize([10**9, 1], epsilon=1, above="refuse").files["METHODOLOGY.html"].decode()
+    assert "a table with counts above 1,000,000,000 would have been refused" in page
+    with pytest.raises(ArgumentError, match="Left out, counts up to 1,000,000,000"):
+        tv.privatize([10**9, 1], epsilon=1, upper=10**9)
 
 
 def test_large_epsilon_spends_nothing_on_the_distribution(tmp_path):

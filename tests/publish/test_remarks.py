@@ -96,3 +96,16 @@ def test_at_a_screen_a_private_bound_says_what_it_loses(tmp_path):
     words = f"privatize {table} --count cases --keep all --epsilon 1 --out {tmp_path / 'r'}"
     asked = [*words.split(), "--upper", "auto", "--upper-epsilon", "1"]
     assert "what lies above is lost" in CliRunner().invoke(app.app, asked).stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [("", "above 1,000,000,000, the largest that is published,"), ("--upper 9", "above --upper")],
+)
+def test_at_a_screen_what_is_cut_names_its_bound(options, words, tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("id,n\na,10000000000\nb,1\nc,2\nd,5\n")
+    asked = f"privatize {table} --count n --keep id --epsilon 1 {options} --out {tmp_path / 'r'}"
+    said = " ".join(CliRunner().invoke(app.app, asked.split()).stderr.split())
+    assert words in said
+    assert ("--upper" in said) == bool(options)

@@ -108,6 +108,20 @@ def test_a_folder_states_it_and_check_works_it_out(options, tmp_path):
     assert set(tv.estimate_total(folder, by="state")) == {"a", "b"}
 
 
+@pytest.mark.parametrize(("tradeoff", "marked"), [("0", True), ("1/4", False)])
+def test_counts_that_are_best_guesses_are_marked_as_such(tmp_path, tradeoff, marked):
+    folder = tmp_path / "release"
+    asked = {"count": "cases", "keep": "all", "upper": 40, "epsilon": 1, "tradeoff": tradeoff}
+    tv.privatize(table(), out=folder, **asked)
+    assert [found.detail for found in tv.check_package(folder) if not found.ok] == []
+    described = json.loads((folder / "datapackage.json").read_text())["resources"][0]["schema"]
+    (field,) = (field for field in described["fields"] if field["name"] == "cases")
+    assert field["constraints"] == {"required": True, "minimum": 0, "maximum": 40}
+    page = (folder / "METHODOLOGY.html").read_text()
+    words = "not to be summed, averaged or tabulated"
+    assert [words in text for text in (field["description"], page)] == [marked] * 2
+
+
 def test_check_finds_a_changed_guess(tmp_path):
     table().to_csv(tmp_path / "cases.csv", index=False)
     folder = tmp_path / "release"

@@ -95,12 +95,10 @@ def _column_lines(column: Mapping[str, Any]) -> list[str]:
 
 
 def _range(column: Mapping[str, Any]) -> str:
-    from tallyveil.request.ranges import NO_UPPER
+    from tallyveil.request.ranges import NO_UPPER, OPEN_RANGE, SIGNED_RANGE
 
-    if column["signed"]:
-        return "counts of any sign, without bounds"
     if column["upper"] == NO_UPPER:
-        return "counts from 0, without an upper bound"
+        return f"counts {SIGNED_RANGE if column['signed'] else OPEN_RANGE}"
     return f"counts 0 to {column['upper']:,}"
 
 

@@ -90,6 +90,7 @@ def describe_data(
     beside = {name for column in receipt.columns for name in column.columns[1:]}
     beside |= {column.name for column in receipt.columns if column.signed}
     best = {c.columns[-1]: c.upper for c in receipt.columns if c.guesses is not None}
+    best |= {c.name: c.upper for c in receipt.columns if c.is_best}
     fields: list[dict[str, Any]] = []
     for name in (*data.index_names, *data.names):
         if name in best:

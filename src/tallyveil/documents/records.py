@@ -21,7 +21,7 @@ from tallyveil.request.fields import read_amount, read_text, read_texts, read_wh
 from tallyveil.request.hierarchy import MOST_STAGES, describe_missed
 from tallyveil.request.kinds import DISTRIBUTION, MethodKind, find_kind
 from tallyveil.request.nested import describe_limit, describe_telling
-from tallyveil.request.ranges import LARGEST_UPPER, NO_UPPER
+from tallyveil.request.ranges import LARGEST_UPPER, NO_UPPER, OPEN_RANGE, SIGNED_RANGE
 from tallyveil.request.tradeoff import (
     BEST_USE,
     LARGEST_TRADEOFF,
@@ -41,6 +41,9 @@ ONLY_ROWS = (
     "this epsilon noise of their own would not make them more accurate. The published counts add "
     "up to the published sums."
 )
+
+UNBOUNDED = "from 0, without an upper bound"
+"""What receipts before version 3 say of columns for which none was set."""
 
 TERMS = ("accounting", "total_epsilon", "total_delta")
 """What the record says of an account that does not simply add."""
@@ -152,16 +155,33 @@ class ColumnRecord:
         return ""
 
     @property
+    def earlier(self) -> bool:
+        """Whether the receipt has version 1 or 2: pages made then keep their words."""
+        return self.groups is None
+
+    @property
     def bounded(self) -> bool:
-        """Whether there was an upper bound; without one, nothing was top-coded."""
+        """Whether there was an upper bound; without one, only the ceiling `NO_UPPER` holds."""
         return self.upper_source != "none"
+
+    @property
+    def is_best(self) -> bool:
+        """Whether the counts themselves are the best guess for every row."""
+        return self.tradeoff == 0 and not self.earlier
+
+    @property
+    def measures_distribution(self) -> bool:
+        """Whether a stage of its own measured the distribution."""
+        return any(stage.kind == DISTRIBUTION for stage in self.stages)
 
     @property
     def range_words(self) -> str:
         """The possible counts, in words."""
-        if self.signed:
-            return "of any sign, without bounds"
-        return f"0 to {self.upper:,}" if self.bounded else "from 0, without an upper bound"
+        if self.bounded:
+            return f"0 to {self.upper:,}"
+        if self.earlier:
+            return "of any sign, without bounds" if self.signed else UNBOUNDED
+        return SIGNED_RANGE if self.signed else OPEN_RANGE
 
     @property
     def counts_stage(self) -> StageRecord:
@@ -171,8 +191,7 @@ class ColumnRecord:
     @property
     def steps(self) -> tuple[str, ...]:
         """What was done to the column, in sentences."""
-        first = any(stage.kind == DISTRIBUTION for stage in self.stages)
-        steps = (DISTRIBUTION_STEP, *self.kind.steps) if first else self.kind.steps
+        steps = (*((DISTRIBUTION_STEP,) if self.measures_distribution else ()), *self.kind.steps)
         if self.missed is not None:  # earlier receipts say what is usual, not what happened
             steps = *steps[:-1], describe_missed(self.missed)
         own = (describe_limit(self.at_most, self.kind.matches),) if self.at_most else ()

@@ -24,6 +24,7 @@ from tallyveil.plans.zeros import find_free, meets_rule, require_zero
 from tallyveil.request.forms import check_form
 from tallyveil.request.hierarchy import find_groups
 from tallyveil.request.options import ReleaseOptions
+from tallyveil.request.ranges import NO_UPPER
 from tallyveil.request.request import Request, check_options
 from tallyveil.request.strata import find_strata
 from tallyveil.request.tradeoff import name_best
@@ -297,6 +298,11 @@ def _require_covered(counts: Mapping[str, ColumnCounts], request: Request) -> No
     own = request.hierarchy.bounds if request.hierarchy is not None else ""
     for column in request.columns:
         if counts[column.name].above:
+            if column.upper == NO_UPPER:
+                raise TableError(
+                    f"Column {column.name!r} has counts above {NO_UPPER:,}, the largest that are "
+                    "published. Let them be top-coded there, or count in thousands."
+                )
             bound = f"{column.upper}" + (f" or their row's {own!r}" if own else "")
             hint = ", and exact sums allow no top-coding" if exact else ""
             other = "" if exact else ", or let them be top-coded"

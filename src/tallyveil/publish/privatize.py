@@ -74,9 +74,9 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
         The column of counts, or several; not needed for an array, nor for microdata.
     upper : int or "auto", optional
         The largest count that can be published; larger ones are top-coded. It must be public.
-        Left out, nothing is top-coded (methods preserve and geometric). "auto" top-codes at a
-        private 99th percentile for `upper_epsilon`, which cuts off what lies above it: of
-        heavy-tailed counts often a tenth of the total and more.
+        Left out, only counts above 1,000,000,000 are (methods preserve and geometric). "auto"
+        top-codes at a private 99th percentile for `upper_epsilon`, which cuts off what lies above:
+        of heavy-tailed counts often a tenth of the total and more.
     epsilon : number
         The privacy loss of each count column; exact (0.1 means 1/10). Like `upper` it may be
         given per count column, as a sequence or a mapping.

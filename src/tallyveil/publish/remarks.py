@@ -14,6 +14,7 @@ from tallyveil.plans.prepared import Prepared
 from tallyveil.plans.sum_files import describe_alone
 from tallyveil.publish.preview import remark_on_cost
 from tallyveil.request.hierarchy import count_alone
+from tallyveil.request.ranges import NO_UPPER
 from tallyveil.tables.base import Table
 from tallyveil.tables.categories import sorted_order
 from tallyveil.tables.formulas import find_formulas
@@ -45,15 +46,19 @@ def list_notes(prepared: Prepared) -> list[str]:
 
 def _note_on_cut(prepared: Prepared) -> str:
     """Counts above the upper bound, without saying how many."""
-    cut = [name for name, column in prepared.counts.items() if column.above]
-    if not cut:
-        return ""
     asked = prepared.request.hierarchy
-    bound = "--upper or --bounds" if asked is not None and asked.bounds else "--upper"
-    return (
-        f"Some counts of {', '.join(cut)} lie above {bound} and are cut to it: that part is "
-        "lost. How much it is, --confidential-report says."
+    own = " or --bounds" if asked is not None and asked.bounds else ""
+    cut: dict[str, list[str]] = {}
+    for column in prepared.request.columns:
+        if prepared.counts[column.name].above:
+            none = column.upper == NO_UPPER
+            bound = f"{NO_UPPER:,}, the largest that is published," if none else f"--upper{own}"
+            cut.setdefault(bound, []).append(column.name)
+    said = (
+        f"Some counts of {', '.join(names)} lie above {bound} and are cut to it: that part is lost."
+        for bound, names in cut.items()
     )
+    return " ".join([*said, "How much it is, --confidential-report says."]) if cut else ""
 
 
 def _note_on_search(prepared: Prepared) -> str:
@@ -63,7 +68,8 @@ def _note_on_search(prepared: Prepared) -> str:
         return ""
     return (
         f"{', '.join(names)} is cut at a private 99th percentile: what lies above is lost, often "
-        "10 to 25 % of the total where few counts are large. Without --upper nothing is cut."
+        "10 to 25 % of the total where few counts are large. Without --upper nothing is cut below "
+        f"{NO_UPPER:,}."
     )
 
 

@@ -11,6 +11,8 @@ __all__ = [
     "LARGEST_UPPER",
     "NO_UPPER",
     "OPEN_METHODS",
+    "OPEN_RANGE",
+    "SIGNED_RANGE",
     "WIDE",
     "WIDEST_MATRIX",
     "check_upper",
@@ -25,7 +27,12 @@ WIDEST_MATRIX = 5_000
 """The largest upper bound where every count has a row of a table of probabilities."""
 
 NO_UPPER = 10**9
-"""Stands for an upper bound where none was given: the ceiling of the public thresholds."""
+"""Stands for an upper bound where none was given: the ceiling, which is public. Larger counts
+count as this."""
+
+OPEN_RANGE = f"from 0, with {NO_UPPER:,} for all above"
+SIGNED_RANGE = f"of any sign, true ones above {NO_UPPER:,} taken as that"
+"""Counts without an upper bound, in words."""
 
 LARGEST_UPPER = NO_UPPER - 1
 
@@ -45,7 +52,8 @@ def check_upper(value: Any, argument: str) -> int | None:
         hint = "It is the largest count that can be published, and it must be publicly known."
         raise ArgumentError(argument, "be a whole number of at least 1, or 'auto'", value, hint)
     if int(value) > LARGEST_UPPER:
-        raise ArgumentError(argument, f"be at most {LARGEST_UPPER:,}", value)
+        hint = f"Left out, counts up to {NO_UPPER:,} are published, and larger ones count as that."
+        raise ArgumentError(argument, f"be at most {LARGEST_UPPER:,}", value, hint)
     return int(value)
 
 

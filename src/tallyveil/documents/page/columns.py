@@ -164,12 +164,9 @@ def adding_words(column: ColumnRecord) -> list[str]:
     if column.unbiased is not None:
         words += f" {unbiased_words(column)}"
     if column.guesses is not None:
-        words += (
-            f" The column {column.columns[-1]} holds the best guess for every single row: the "
-            "middle of what its noisy count and the estimated distribution say of it. It errs "
-            "least row by row. It is not to be summed, averaged or tabulated: its distribution is "
-            "not that of the table, and sums of it can be far off."
-        )
+        words += f" {_guess_words(column.columns[-1])}"
+    if column.is_best:
+        words += f" {_guess_words(name)}"
     if column.hides_parts:
         return [
             paragraph(words),
@@ -192,6 +189,16 @@ def adding_words(column: ColumnRecord) -> list[str]:
         ),
         ask_for_groups(column),
     ]
+
+
+def _guess_words(name: str) -> str:
+    """What a column of best guesses is good for, and what not."""
+    return (
+        f"The column {name} holds the best guess for every single row: the middle of what its "
+        "noisy count and the estimated distribution say of it. It errs least row by row. It is not "
+        "to be summed, averaged or tabulated: its distribution is not that of the table, and sums "
+        "of it can be far off."
+    )
 
 
 def unbiased_words(column: ColumnRecord) -> str:

@@ -110,11 +110,13 @@ def _range_step(column: ColumnRecord) -> str:
     measured = (
         " The distribution was measured at public thresholds: every count up to 63, then steps "
         f"that grow with the count, up to {upper:,}."
-        if column.kind.keeps_distribution and upper > WIDE
+        if column.kind.keeps_distribution
+        and upper > WIDE
+        and (column.measures_distribution or column.earlier)
         else ""
     )
     if not column.bounded:
-        return f"No upper bound was set, and no count was cut off.{measured}"
+        return f"No upper bound was set{_ceiling_words(column)}.{measured}"
     source = (
         f"The range 0 to {upper} was set from public knowledge"
         if column.upper_source == "given"
@@ -126,3 +128,12 @@ def _range_step(column: ColumnRecord) -> str:
         else "a table with larger counts would have been refused"
     )
     return f"{source}; {larger}.{measured}"
+
+
+def _ceiling_words(column: ColumnRecord) -> str:
+    """What became of counts above the public ceiling, or would have, where no bound was set."""
+    if column.earlier:
+        return ", and no count was cut off"
+    if column.above == "top_code":
+        return f"; counts above {column.upper:,}, if there were any, count as that"
+    return f"; a table with counts above {column.upper:,} would have been refused"
