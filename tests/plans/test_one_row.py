@@ -6,8 +6,10 @@ from time import process_time
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import tallyveil as tv
+from tallyveil.cli import app
 from tallyveil.errors import UsageError
 from tallyveil.publish.reopen import read_receipt
 
@@ -48,6 +50,35 @@ def test_small_epsilons_and_wide_ranges_have_plain_noise(tmp_path):
     assert wide.receipt.columns[0].method == "geometric"
     open_ended = tv.privatize(COUNTS, epsilon=1, contributions=3, one_row=True)
     assert open_ended.receipt.columns[0].method == "geometric"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"upper": None}, "an upper bound of at most 1,000"),
+        ({"upper": 5000}, "an upper bound of at most 1,000"),
+        ({"epsilon": "1/2"}, "an epsilon of 2 to"),
+        ({}, ""),
+    ],
+)
+def test_plain_noise_says_what_the_other_would_need(tmp_path, options, words):
+    folder, release = publish(tmp_path, **options)
+    column = release.receipt.columns[0]
+    assert (column.method == "geometric") == bool(words)
+    assert ("needs" in column.why) == bool(words)
+    assert words in column.why
+    assert column.why in (folder / "METHODOLOGY.html").read_text()
+    assert [found.detail for found in tv.check_package(folder) if not found.ok] == []
+
+
+@pytest.mark.parametrize(("upper", "noted"), [("", True), ("--upper 50", False)])
+def test_at_a_screen_a_statement_that_gains_nothing_is_said_to(tmp_path, upper, noted):
+    table = tmp_path / "t.csv"
+    table.write_text("id,n\n" + "".join(f"p{i},{count}\n" for i, count in enumerate(COUNTS)))
+    words = f"privatize {table} --count n --keep id --epsilon 1 --contributions 4 --one-row {upper}"
+    done = CliRunner().invoke(app.app, [*words.split(), "--out", str(tmp_path / "r")])
+    assert done.exit_code == 0
+    assert ("--upper of at most 1,000" in " ".join(done.stderr.split())) == noted
 
 
 def test_a_folder_that_drops_the_statement_is_refused(tmp_path):

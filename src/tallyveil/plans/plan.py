@@ -42,7 +42,7 @@ from tallyveil.request.request import ColumnRequest, Request
 from tallyveil.request.unit import PrivacyUnit
 from tallyveil.sums.margins import Margins
 
-__all__ = ["ColumnPlan", "PlannedStage", "plan_column", "plan_search"]
+__all__ = ["WIDEST_STAIRCASE", "ColumnPlan", "PlannedStage", "plan_column", "plan_search"]
 
 ROWS_PER_COUNT = 5
 """How many rows for each possible count a plan assumes that knows no table."""
@@ -50,7 +50,6 @@ ROWS_PER_COUNT = 5
 
 STAIRCASE_FROM, WIDEST_STAIRCASE = 2, 1000
 """Staircase noise is used from this epsilon of all moves together, and up to this upper bound."""
-
 
 LEAST_OPEN_RATE = Fraction(REACH, FARTHEST_NOISE)
 """Smallest epsilon of noise on counts in a wide range or none: figures cover all of it."""
@@ -169,8 +168,8 @@ def plan_column(
         name, why = choose_method(rows, upper, column.epsilon)
     if name not in PLANNERS:
         name = "file"
-    if name == "geometric" and _prefers_staircase(request, upper, column.epsilon):
-        name = "staircase"
+    if name == "geometric" and request.unit.one_row:
+        name, why = _choose_for_one_row(request, upper, column.epsilon)
     if upper > WIDE:
         made = _plan_open(request, name, column.epsilon, rows, upper)
     else:
@@ -275,11 +274,19 @@ def _plan_canonical(request: Request, query: Query, epsilon: Fraction, rows: int
     return _make_independent(certify(canonical(query, epsilon, request.delta)))
 
 
-def _prefers_staircase(request: Request, upper: int, epsilon: Fraction) -> bool:
-    """Whether noise for all moves of a unit together errs less, and can be certified."""
-    if not request.unit.one_row or upper > WIDEST_STAIRCASE:
-        return False
-    return STAIRCASE_FROM <= epsilon * request.multiplier <= LARGEST_EPSILON
+def _choose_for_one_row(request: Request, upper: int, epsilon: Fraction) -> tuple[str, str]:
+    """Noise for all moves of a unit together, or plain noise, and why in words.
+
+    The former errs less, but is not made for wide ranges, nor at a small or vast epsilon.
+    """
+    plain = ""
+    if upper > WIDEST_STAIRCASE:
+        plain = f"an upper bound of at most {WIDEST_STAIRCASE:,}"
+    elif not STAIRCASE_FROM <= epsilon * request.multiplier <= LARGEST_EPSILON:
+        plain = f"an epsilon of {STAIRCASE_FROM} to {LARGEST_EPSILON} for all of them"
+    if not plain:
+        return "staircase", request.why
+    return "geometric", f"{request.why}; noise made for them together needs {plain}"
 
 
 def _plan_staircase(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from tallyveil.plans.plan import WIDEST_STAIRCASE
 from tallyveil.plans.prepared import Prepared
 from tallyveil.plans.sum_files import describe_alone
 from tallyveil.publish.preview import remark_on_cost
@@ -40,7 +41,12 @@ def list_remarks(prepared: Prepared) -> list[str]:
 
 def list_notes(prepared: Prepared) -> list[str]:
     """All remarks and, for somebody at a screen, what was cut at a bound or is not measured."""
-    notes = _note_on_cut(prepared), _note_on_search(prepared), _note_on_sums(prepared)
+    notes = (
+        _note_on_cut(prepared),
+        _note_on_search(prepared),
+        _note_on_sums(prepared),
+        _note_on_one_row(prepared),
+    )
     return [*list_remarks(prepared), *filter(None, notes)]
 
 
@@ -70,6 +76,18 @@ def _note_on_search(prepared: Prepared) -> str:
         f"{', '.join(names)} is cut at a private 99th percentile: what lies above is lost, often "
         "10 to 25 % of the total where few counts are large. Without --upper nothing is cut below "
         f"{NO_UPPER:,}."
+    )
+
+
+def _note_on_one_row(prepared: Prepared) -> str:
+    """Columns whose range is too wide for the noise that contributions in one row allow."""
+    plans = prepared.plans if prepared.request.unit.one_row else ()
+    wide = [plan.name for plan in plans if plan.upper > WIDEST_STAIRCASE]
+    if not wide:
+        return ""
+    return (
+        f"--one-row gains nothing for {', '.join(wide)}: the noise that it allows, which errs "
+        f"less, needs an --upper of at most {WIDEST_STAIRCASE:,}. Plain noise is used."
     )
 
 

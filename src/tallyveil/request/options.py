@@ -43,7 +43,7 @@ class ReleaseOptions:
         default=None,
         metadata=tell(
             "Largest count that can be published, from public knowledge; larger ones are "
-            "top-coded. Once, or once per --count. Left out: only those above a billion are. 'auto' "
+            "top-coded. Once, or once per --count. Left out: only those above a billion. 'auto' "
             "cuts at a private 99th percentile, for --upper-epsilon, and loses what lies above.",
             PRIVACY,
             "many",
