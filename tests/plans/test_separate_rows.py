@@ -7,9 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import tallyveil as tv
 from tallyveil.check.ledger import check_ledger
+from tallyveil.cli import app
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.plans.methods import Independent
 from tallyveil.publish.reopen import read_receipt
@@ -23,7 +25,7 @@ DELTA = Fraction(1, 10**6)
 def publish(tmp_path, **options):
     folder = tmp_path / "release"
     asked = {"upper": 30, "epsilon": "0.02", "contributions": 50, "delta": "0.000001"}
-    return folder, tv.privatize(COUNTS, out=folder, **asked, separate_rows=True, **options)
+    return folder, tv.privatize(COUNTS, out=folder, separate_rows=True, **{**asked, **options})
 
 
 # -- the guarantee -------------------------------------------------------------------------------
@@ -195,6 +197,84 @@ def test_a_person_is_counted_once_in_each_cell(tmp_path):
     assert made.table["count"].tolist() == [40, 40, 40, 0]  # noise of one in 2e9
     assert made.receipt.unit.bound == "enforced"
     assert [found.detail for found in tv.check_package(tmp_path / "release") if not found.ok] == []
+
+
+def count_visits(most, cells, **options):
+    """Forty persons with one row in each of ten places, of which the first `cells` are counted."""
+    rows = [(p, f"c{c}") for p in range(40) for c in range(cells)]
+    names = [f"c{c}" for c in range(cells)]
+    asked = {"by": "place", "categories": names, "person": "who", "upper": 300, "epsilon": "0.1"}
+    asked |= {"delta": "0.001", "separate_rows": True, "rows_per_person": most}
+    return tv.privatize(pd.DataFrame(rows, columns=["who", "place"]), **asked, **options)
+
+
+@pytest.mark.parametrize("most", [10, 20, 100, 5000])
+def test_nobody_is_charged_for_more_rows_than_there_are_cells(most, tmp_path):
+    receipt = count_visits(most, 10, out=tmp_path / "r").receipt
+    ten = PrivacyUnit(contributions=10, delta=Fraction(1, 1000))
+    assert receipt.epsilon == ten.charge(Fraction(1, 10)) < Fraction(95, 100)
+    assert receipt.unit.contributions == 10
+    assert [found.detail for found in tv.check_package(tmp_path / "r") if not found.ok] == []
+
+
+def test_one_cell_costs_one_row():
+    receipt = count_visits(20, 1).receipt
+    assert (receipt.epsilon, receipt.delta) == (Fraction(1, 10), 0)
+
+
+def test_a_stated_bound_is_not_lowered(tmp_path):
+    """What a publisher states may be wrong about cells: it is refused, not mended."""
+    with pytest.raises(ArgumentError, match="at most 150"):
+        publish(tmp_path, **{"contributions": 151})
+
+
+# -- little to gain ------------------------------------------------------------------------------
+
+
+def test_no_delta_is_spent_where_composing_gains_too_little(tmp_path):
+    ledger = tv.Ledger.create(tmp_path / "ledger.db")
+    ledger.open("data", "5")  # pure: a delta would be refused
+    asked = {"epsilon": 1, "contributions": 5, "ledger": ledger, "dataset": "data"}
+    folder, release = publish(tmp_path, **asked)
+    receipt = release.receipt
+    assert (receipt.epsilon, receipt.delta) == (5, 0)
+    assert [found.detail for found in tv.check_package(folder) if not found.ok] == []
+    assert read_receipt(folder) == receipt
+    page = (folder / "METHODOLOGY.html").read_text()
+    assert (
+        "would gain less than a hundredth. Every epsilon is multiplied by 5, and delta is" in page
+    )
+    assert "moves at most 5 counts, each by one" in page
+    document = json.loads((folder / "receipt.json").read_text())
+    assert document["separate_rows"] == {"delta": "0"}
+    assert document["dp_flavor"]["name"] == "Pure DP"
+
+
+def test_the_same_rows_are_counted_with_and_without_a_delta(tmp_path):
+    """A person is counted once in a cell because that was asked for, whatever it gains."""
+    rows = [(p, c) for p in range(40) for c in "abc" for _ in range(5)]
+    asked = {"by": "place", "categories": ["a", "b", "c"], "person": "who", "upper": 300}
+    asked |= {"epsilon": 20, "delta": "0.000001", "separate_rows": True, "rows_per_person": 3}
+    made = tv.privatize(pd.DataFrame(rows, columns=["who", "place"]), **asked)
+    assert (made.receipt.epsilon, made.receipt.delta) == (60, 0)
+    assert made.table["count"].tolist() == [40, 40, 40]  # noise of one in 2e9
+
+
+def test_a_delta_that_gains_enough_is_spent_for_all_columns():
+    table = pd.DataFrame({"a": COUNTS, "b": COUNTS})
+    asked = {"upper": 30, "epsilon": ["0.02", "1"], "contributions": 50, "delta": "0.000001"}
+    made = tv.privatize(table, count=["a", "b"], separate_rows=True, **asked)
+    assert made.receipt.delta == 2 * DELTA
+
+
+def test_at_a_screen_a_delta_that_is_not_spent_is_said_to(tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("id,n\n" + "".join(f"p{i},{count}\n" for i, count in enumerate(COUNTS)))
+    words = f"privatize {table} --count n --keep id --epsilon 1 --contributions 5 --separate-rows"
+    done = CliRunner().invoke(
+        app.app, [*words.split(), "--delta", "1e-6", "--out", str(tmp_path / "r")]
+    )
+    assert "--delta is not spent" in done.stderr
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "change_one"])

@@ -182,7 +182,7 @@ def _check_budget(receipt: Receipt) -> str:
     for column in receipt.columns:
         fits = receipt.unit.one_row or not column.kind.together
         require(fits, f"{column.name} has noise for one row, and its unit may be in several")
-        separate = receipt.unit.delta > 0
+        separate = receipt.unit.separate
         alone = column.method == "geometric" and len(column.stages) == 1 and not receipt.disjoint
         require(alone or not separate, f"{column.name} is not drawn row by row")
         expected = _expected_stages(column, receipt)

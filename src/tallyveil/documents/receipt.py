@@ -32,6 +32,7 @@ from tallyveil.plans.layout import ROW_ORDERS
 from tallyveil.plans.sum_files import SumsRecord
 from tallyveil.plans.zeros import ZerosRecord
 from tallyveil.request.about import About
+from tallyveil.request.earlier_splits import LAST_VERSION
 from tallyveil.request.fields import read_amount, read_text, read_texts, read_whole
 from tallyveil.request.request import ABOVE, MOST_COUNTS
 from tallyveil.request.slack import MOST_SEPARATE, charge_delta
@@ -215,7 +216,7 @@ class Receipt:
             "neighbours": unit.neighbours,
             "contributions": unit.contributions,
             **({"one_row": True} if unit.one_row else {}),
-            **({"separate_rows": {"delta": str(unit.delta)}} if unit.delta else {}),
+            **({"separate_rows": {"delta": str(unit.delta)}} if unit.separate else {}),
             "bound": unit.bound,
             "multiplier": self.multiplier,
             "dp_flavor": {
@@ -364,10 +365,12 @@ def _read_unit(data: Mapping[str, Any], version: int, *, of_rows: bool) -> Priva
     unit = PrivacyUnit(kind, data["neighbours"], often, bound, of_rows, one_row)
     if version == 1 or "separate_rows" not in data:
         return unit
-    delta = read_amount(data["separate_rows"]["delta"])
-    if one_row or not 0 < delta < 1 or not 1 < unit.multiplier <= MOST_SEPARATE:
+    stated = data["separate_rows"]["delta"]
+    none = version > LAST_VERSION and stated == "0"  # composing would have gained too little
+    delta = Fraction(0) if none else read_amount(stated)
+    if one_row or not (none or 0 < delta < 1) or not 1 < unit.multiplier <= MOST_SEPARATE:
         raise PackageError("The receipt states a unit or a relation that does not exist.")
-    return replace(unit, delta=delta)
+    return replace(unit, delta=delta, separate=True)
 
 
 def _require_groups(groups: tuple[tuple[str, ...], ...], names: list[str]) -> None:

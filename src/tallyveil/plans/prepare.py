@@ -187,7 +187,7 @@ def _count_microdata(
     if request.person is not None:
         persons, met = identify_persons(source, request.person), select_rows(source, request.where)
         order, apart = entropy.permutation(source.rows), met
-        if request.unit.delta:
+        if request.unit.separate:
             known = request.categories, request.other_place, request.bins
             apart = keep_apart(persons, find_cells(source, request.by, *known), met, order)
         stays = bound_rows(persons, apart, request.unit.contributions, order)
@@ -286,7 +286,7 @@ def _require_room_beside(source: Table, request: Request, layout: Layout) -> Non
 def _require_apart(request: Request, rows: int) -> None:
     """Refuse a statement that cannot be: contributions in more rows than there are."""
     unit = request.unit
-    if unit.delta and unit.bound == "stated" and unit.contributions > rows:
+    if unit.separate and unit.bound == "stated" and unit.contributions > rows:
         rule = f"be at most {rows:,}, the published rows, if no two contributions are in one"
         raise ArgumentError("contributions", rule, unit.contributions)
 

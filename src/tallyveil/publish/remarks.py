@@ -46,6 +46,7 @@ def list_notes(prepared: Prepared) -> list[str]:
         _note_on_search(prepared),
         _note_on_sums(prepared),
         _note_on_one_row(prepared),
+        _note_on_delta(prepared),
     )
     return [*list_remarks(prepared), *filter(None, notes)]
 
@@ -88,6 +89,17 @@ def _note_on_one_row(prepared: Prepared) -> str:
     return (
         f"--one-row gains nothing for {', '.join(wide)}: the noise that it allows, which errs "
         f"less, needs an --upper of at most {WIDEST_STAIRCASE:,}. Plain noise is used."
+    )
+
+
+def _note_on_delta(prepared: Prepared) -> str:
+    """A delta that was given and is not spent."""
+    unit = prepared.request.unit
+    if not unit.separate or unit.delta:
+        return ""
+    return (
+        f"--delta is not spent: composing {unit.multiplier} rows with it would gain less than a "
+        "hundredth of epsilon. Their epsilons are added up."
     )
 
 

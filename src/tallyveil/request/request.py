@@ -48,7 +48,7 @@ from tallyveil.request.ranges import (
     check_upper,
     require_narrow,
 )
-from tallyveil.request.slack import check_delta, separate_moves
+from tallyveil.request.slack import check_delta, keep_worthy_delta, separate_moves
 from tallyveil.request.strata import check_strata
 from tallyveil.request.sums import check_hierarchy
 from tallyveil.request.tradeoff import check_tradeoff
@@ -186,8 +186,10 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         raise ArgumentError("upper", f"be given for the method {method!r}", hint=hint)
     unit = check_unit(options, by, microdata)
     delta = check_delta(options, uppers, unit)
+    categories = check_categories(options, by)
     if options.separate_rows:
-        unit, delta = separate_moves(options, uppers, unit, delta), Fraction(0)
+        unit = separate_moves(options, uppers, unit, delta, len(categories))
+        delta = Fraction(0)
         method, why = "geometric", "contributions of one unit are in different rows"
     if delta and method != "design":
         method, why = "canonical", "a delta was asked for; the distribution of counts is not kept"
@@ -199,9 +201,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
     if options.signed and (options.unbiased or options.nested):
         raise UsageError("Signed counts are unbiased by themselves, and keep no order.")
     epsilons = (levels[0],) * len(names) if levels else _find_epsilons(options, method, uppers)
-    if unit.delta and not all(unit.charge(epsilon) for epsilon in epsilons):
-        hint = "With this one the epsilons would be lost in it."
-        raise ArgumentError("delta", "be smaller, so that an epsilon is left", options.delta, hint)
+    unit = keep_worthy_delta(unit, epsilons)
     return Request(
         tuple(map(ColumnRequest, names, uppers, epsilons)),
         levels,
@@ -216,7 +216,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         by,
         None if options.person is None else str(options.person),
         parse_conditions(list_given(options.where)),
-        check_categories(options, by),
+        categories,
         None if options.other is None else str(options.other),
         bins,
         options.order,

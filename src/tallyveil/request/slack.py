@@ -23,6 +23,7 @@ __all__ = [
     "WITH_DELTA",
     "charge_delta",
     "check_delta",
+    "keep_worthy_delta",
     "separate_moves",
 ]
 
@@ -32,6 +33,9 @@ WIDEST_SLACK = 1000
 
 MOST_SEPARATE = 1000
 """So many moves of one unit in different rows are composed at most."""
+
+LEAST_GAIN = Fraction(1, 100)
+"""Composing must lower a column's epsilon by this share of it, or no delta is spent."""
 
 WITH_DELTA = ("canonical", "design")
 """The methods that can have a delta."""
@@ -81,14 +85,24 @@ def check_delta(
 
 
 def separate_moves(
-    options: ReleaseOptions, uppers: Sequence[int | None], unit: PrivacyUnit, delta: Fraction
+    options: ReleaseOptions,
+    uppers: Sequence[int | None],
+    unit: PrivacyUnit,
+    delta: Fraction,
+    cells: int,
 ) -> PrivacyUnit:
-    """The unit whose moves are in different rows, so that they are composed with a delta."""
+    """The unit whose moves are in different rows, so that they are composed with a delta.
+
+    Of rows in one of the public `cells` one of each person is counted where that is made true
+    (`tallyveil.tables.persons.keep_apart`), so nobody is counted more often than there are cells.
+    """
     if not delta or unit.multiplier == 1:
         raise UsageError(
             "'separate_rows' goes with 'delta', and with 'contributions' or 'rows_per_person' of "
             "at least 2: without them there is nothing to compose."
         )
+    if unit.bound == "enforced":
+        unit = replace(unit, contributions=min(unit.contributions, cells))
     if unit.multiplier > MOST_SEPARATE:
         rule = f"be at most {MOST_SEPARATE:,} moves of one unit with 'separate_rows'"
         raise ArgumentError("contributions", rule, got=f"{unit.multiplier:,}")
@@ -99,7 +113,24 @@ def separate_moves(
     if None in uppers:
         hint = "The search looks at all rows together; no bound is needed."
         raise ArgumentError("upper", "not be auto with 'separate_rows'", hint=hint)
-    return replace(unit, delta=delta)
+    return replace(unit, delta=delta, separate=True) if unit.multiplier > 1 else unit
+
+
+def keep_worthy_delta(unit: PrivacyUnit, epsilons: Sequence[Fraction]) -> PrivacyUnit:
+    """The unit, without its delta where composing with it gains hardly anything over adding up.
+
+    A delta that leaves nothing of an epsilon is refused.
+
+    >>> few = PrivacyUnit(contributions=5, delta=Fraction(1, 10**6), separate=True)
+    >>> keep_worthy_delta(few, [Fraction(1)]).delta, keep_worthy_delta(few, [Fraction(1)]).separate
+    (Fraction(0, 1), True)
+    """
+    if unit.delta and not all(unit.charge(epsilon) for epsilon in epsilons):
+        hint, got = "With this one the epsilons would be lost in it.", f"{float(unit.delta):g}"
+        raise ArgumentError("delta", "be smaller, so that an epsilon is left", got=got, hint=hint)
+    added = replace(unit, delta=Fraction(0))
+    little = (unit.charge(e) > (1 - LEAST_GAIN) * added.charge(e) for e in epsilons)
+    return added if unit.delta and all(little) else unit
 
 
 def charge_delta(deltas: Mapping[str, Fraction], disjoint: Sequence[Sequence[str]]) -> Fraction:

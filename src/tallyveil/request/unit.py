@@ -42,8 +42,8 @@ class PrivacyUnit:
 
     `of_rows` says that contributions are rows of microdata, and not counts of an aggregated
     column; `bound` is one of `BOUNDS`; `one_row` says that all of a unit's contributions are in
-    one row of the published table. With a `delta` no two contributions are in one row: the epsilons
-    of a unit's rows are then composed, and the whole has that delta.
+    one row of the published table, `separate` that no two are. The latter may have a `delta`: the
+    epsilons of a unit's rows are then composed, and the whole has that delta.
 
     >>> PrivacyUnit(contributions=3).multiplier, PrivacyUnit("event").name
     (3, 'one single event, such as a visit or a test, and not a person')
@@ -56,6 +56,7 @@ class PrivacyUnit:
     of_rows: bool = False
     one_row: bool = False
     delta: Fraction = Fraction(0)
+    separate: bool = False
 
     def charge(self, epsilon: Fraction) -> Fraction:
         """What a unit is charged for draws with this epsilon for one move of one count by one.
@@ -89,7 +90,7 @@ class PrivacyUnit:
     @property
     def _where(self) -> str:
         """What is said of the rows that a unit's contributions are in."""
-        if self.delta:
+        if self.separate:
             return ", no two in the same row of the published table"
         return ", all in one row of the published table" if self.one_row else ""
 
@@ -113,7 +114,7 @@ class PrivacyUnit:
             return f"{done} moves one count by one"
         if self.one_row:
             return f"{done} moves one count by at most {self.multiplier}"
-        if self.delta:
+        if self.separate:
             return f"{done} moves at most {self.multiplier} counts, each by one"
         return f"{done} moves counts by at most {self.multiplier} in all"
 

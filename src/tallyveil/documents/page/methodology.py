@@ -30,6 +30,10 @@ from tallyveil.request.tradeoff import show_tradeoff
 __all__ = ["methodology"]
 
 MULTIPLIED = "Every epsilon is multiplied by {0}"
+TOO_LITTLE = (
+    "No two moves are in one row, but composing them with a delta would gain less than a "
+    "hundredth. Every epsilon is multiplied by {0}, and delta is 0"
+)
 COMPOSED = "Every epsilon is that of {0} draws composed, which the delta is for"
 
 
@@ -118,7 +122,8 @@ def _costs(receipt: Receipt) -> list[str]:
     if receipt.multiplier > 1:
         together = all(column.kind.together for column in receipt.columns)
         how = "Every epsilon is for up to {0} moves" if together else MULTIPLIED
-        how = COMPOSED if receipt.unit.delta else how
+        if receipt.unit.separate:
+            how = COMPOSED if receipt.unit.delta else TOO_LITTLE
         parts.append(paragraph(f"{how.format(receipt.multiplier)}: {receipt.unit_moves}."))
     parts += [
         paragraph(
