@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from decimal import Decimal
 from fractions import Fraction
 
 import mpmath
@@ -125,8 +126,36 @@ def test_the_zcdp_budget_is_used_up_to_a_millionth() -> None:
 def test_bad_arguments() -> None:
     with pytest.raises(ArgumentError, match="greater than 0"):
         compose([Fraction(1), Fraction(0)])
-    with pytest.raises(ArgumentError, match="at least 1"):
-        share_epsilon(0, Fraction(1), MILLIONTH)
+    for times in (0, 10_001, 10**5, True, 2.5, "3"):
+        with pytest.raises(ArgumentError, match="whole number from 1 to 10,000"):
+            share_epsilon(times, Fraction(1), MILLIONTH)
+
+
+@pytest.mark.parametrize("kind", [float, str, Decimal, Fraction])
+def test_numbers_of_every_kind_mean_what_they_print_as(kind) -> None:
+    tenth, millionth = kind("0.1"), kind("0.000001")
+    exact = compose([Fraction(1, 10)] * 3 + [Fraction(2)])
+    found = compose([tenth] * 3 + [2])
+    assert found == exact
+    assert found.delta(tenth) == exact.delta(Fraction(1, 10))
+    assert found.epsilon(millionth) == exact.epsilon(MILLIONTH)
+    assert share_epsilon(20, tenth, millionth) == share_epsilon(20, Fraction(1, 10), MILLIONTH)
+
+
+@pytest.mark.parametrize("wrong", [None, "x", float("nan"), object(), [1]])
+def test_other_things_are_refused_in_words(wrong) -> None:
+    loss = compose([1])
+    calls = [
+        lambda: compose(wrong if wrong != [1] else [[1]]),
+        lambda: compose([wrong]),
+        lambda: loss.delta(wrong),
+        lambda: loss.epsilon(wrong),
+        lambda: share_epsilon(3, wrong, MILLIONTH),
+        lambda: share_epsilon(3, 1, wrong),
+    ]
+    for call in calls:
+        with pytest.raises(ArgumentError):
+            call()
 
 
 def test_many_different_epsilons_are_composed_to_five_digits() -> None:

@@ -219,11 +219,13 @@ class _Concentrated:
 
     @cached_property
     def spent_epsilon(self) -> Fraction:
+        """What zCDP gives at the delta, or the sum of all epsilons: both hold."""
+        added = sum((entry.epsilon for entry in self.debits), Fraction(0))
         top = int(self.epsilon * GRID) + 1
         short = find_last(
             -1, top, lambda k: concentrated_delta(self.spent_rho, Fraction(k, GRID)) > self.delta
         )
-        return min(self.epsilon, Fraction(short + 1, GRID))
+        return min(self.epsilon, added, Fraction(short + 1, GRID))
 
     @property
     def spent_delta(self) -> Fraction:

@@ -22,11 +22,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
+from numbers import Integral
+from typing import Any
 
 from tallyveil.errors import ArgumentError
-from tallyveil.exact import exp_lower, exp_upper
+from tallyveil.exact import (
+    Epsilon,
+    exact_delta,
+    exact_epsilon,
+    exact_rational,
+    exp_lower,
+    exp_upper,
+)
 
 __all__ = [
+    "MOST_SHARED",
     "PrivacyLoss",
     "compose",
     "concentrated_budget",
@@ -43,6 +53,9 @@ SLOT = 2 * BITS + 64
 
 MOST_STEPS = 16_000
 """How many losses are told apart at most; on a coarser grid the result is still a bound."""
+
+MOST_SHARED = 10_000
+"""An epsilon is shared by at most so many equal releases: that takes seconds."""
 
 FEW = 8
 """Up to this many equal releases are added one by one; more by squaring."""
@@ -65,11 +78,12 @@ class PrivacyLoss:
     step: Fraction
     masses: tuple[int, ...]
 
-    def delta(self, epsilon: Fraction) -> Fraction:
+    def delta(self, epsilon: Epsilon) -> Fraction:
         """The smallest delta that goes with `epsilon`, rounded up.
 
         sum over losses L > epsilon of P(L) (1 - e^(epsilon - L))
         """
+        epsilon = exact_rational(epsilon, "epsilon")
         start = max(0, (epsilon - self.first) // self.step + 1)
         tail = self.masses[start:]
         if not tail:
@@ -82,22 +96,27 @@ class PrivacyLoss:
             kept = kept * shrink >> BITS
         return min(Fraction(1), Fraction(total, ONE * ONE))
 
-    def epsilon(self, delta: Fraction) -> Fraction:
+    def epsilon(self, delta: Epsilon) -> Fraction:
         """The smallest epsilon, a multiple of 1e-9, that is proved to hold with `delta`."""
+        delta = exact_delta(delta)
         largest = self.first + (len(self.masses) - 1) * self.step
         top = -(-largest.numerator * FINE_GRID // largest.denominator)
         short = find_last(-1, top, lambda k: self.delta(Fraction(k, FINE_GRID)) > delta)
         return min(largest, Fraction(short + 1, FINE_GRID))
 
 
-def compose(epsilons: Iterable[Fraction]) -> PrivacyLoss:
+def compose(epsilons: Iterable[Epsilon]) -> PrivacyLoss:
     """Compose releases with these epsilons, all fixed before the first draw.
 
-    >>> together = compose([Fraction(1, 10)] * 100)
-    >>> float(together.epsilon(Fraction(1, 10**6))), float(together.epsilon(Fraction(0)))
+    Numbers are exact: 0.1 means 1/10.
+
+    >>> together = compose([0.1] * 100)
+    >>> float(together.epsilon(1e-6)), float(together.epsilon(0))
     (4.774567589, 10.0)
     """
-    counted = Counter(epsilons)
+    if isinstance(epsilons, str) or not isinstance(epsilons, Iterable):
+        raise ArgumentError("epsilons", "be a sequence of numbers, one for each release", epsilons)
+    counted = Counter(exact_rational(epsilon, "epsilons") for epsilon in epsilons)
     if any(epsilon <= 0 for epsilon in counted):
         raise ArgumentError("epsilons", "be greater than 0")
     if not counted:
@@ -109,20 +128,28 @@ def compose(epsilons: Iterable[Fraction]) -> PrivacyLoss:
     return PrivacyLoss(-sum(counted.elements(), Fraction(0)), step, _unpack(packed))
 
 
-def share_epsilon(times: int, epsilon: Fraction, delta: Fraction) -> Fraction:
+def share_epsilon(times: int, epsilon: Epsilon, delta: Epsilon) -> Fraction:
     """The largest equal epsilon, a multiple of 1e-6, that `times` releases can have together.
 
-    >>> float(share_epsilon(100, Fraction(1), Fraction(1, 10**6)))
+    Up to 10,000 of them, which takes seconds.
+
+    >>> float(share_epsilon(100, 1, 1e-6))
     0.024011
     """
-    if times < 1:
-        raise ArgumentError("times", "be at least 1", times)
+    times, epsilon, delta = _check_times(times), exact_epsilon(epsilon), exact_delta(delta)
     low = epsilon.numerator * GRID // (epsilon.denominator * times)
     high = epsilon.numerator * GRID // epsilon.denominator + 1
     last = find_last(
         low, high, lambda k: compose([Fraction(k, GRID)] * times).delta(epsilon) <= delta
     )
     return max(Fraction(last, GRID), epsilon / times)
+
+
+def _check_times(times: Any) -> int:
+    whole = isinstance(times, Integral) and not isinstance(times, bool)
+    if not whole or not 1 <= int(times) <= MOST_SHARED:
+        raise ArgumentError("times", f"be a whole number from 1 to {MOST_SHARED:,}", times)
+    return int(times)
 
 
 def concentrated_cost(epsilon: Fraction) -> Fraction:

@@ -13,9 +13,6 @@ from tallyveil.cli.common import JsonOption, example, fail, out, print_json, tex
 
 __all__ = ["app"]
 
-MOST_STAGES = 10_000
-"""How many equal stages a plan may have."""
-
 app = typer.Typer(
     help="The privacy budget: what each dataset may spend, and what it has spent.",
     no_args_is_help=True,
@@ -89,7 +86,7 @@ def plan(
 
     A release has a stage for each step that spends: `tallyveil privatize --dry-run` lists them.
     """
-    from tallyveil.budget.composition import share_epsilon
+    from tallyveil.budget.composition import MOST_SHARED, share_epsilon
     from tallyveil.budget.entries import shown_rational
     from tallyveil.budget.ledger import Ledger
     from tallyveil.errors import ArgumentError, UsageError
@@ -99,8 +96,8 @@ def plan(
     book = Ledger(ledger)
     account = book.account(dataset)
     if stages is not None:
-        if not 1 <= stages <= MOST_STAGES:
-            raise ArgumentError("--stages", f"lie between 1 and {MOST_STAGES:,}", stages)
+        if not 1 <= stages <= MOST_SHARED:
+            raise ArgumentError("--stages", f"lie between 1 and {MOST_SHARED:,}", stages)
         places = [share_epsilon(stages, account.epsilon, account.delta)] * stages
     else:
         places = _read_plan(epsilons or "")
@@ -119,6 +116,7 @@ def plan(
 
 def _read_plan(text: str) -> list[Fraction]:
     """Epsilons written as 0.1x12,0.5."""
+    from tallyveil.budget.composition import MOST_SHARED
     from tallyveil.errors import ArgumentError
     from tallyveil.exact import exact_epsilon
 
@@ -126,9 +124,9 @@ def _read_plan(text: str) -> list[Fraction]:
     for part in text.split(","):
         amount, _, times = part.strip().partition("x")
         if times and not (
-            times.isascii() and times.isdigit() and 1 <= int(times[:9]) <= MOST_STAGES
+            times.isascii() and times.isdigit() and 1 <= int(times[:9]) <= MOST_SHARED
         ):
-            rule = f"repeat an epsilon up to {MOST_STAGES:,} times, such as 0.1x12"
+            rule = f"repeat an epsilon up to {MOST_SHARED:,} times, such as 0.1x12"
             raise ArgumentError("--epsilons", rule, part)
         places += [exact_epsilon(amount, "--epsilons")] * int(times or 1)
     return places
