@@ -42,6 +42,40 @@ def test_other_ptables_are_refused(text):
         ptable_matrix(text)
 
 
+def test_decimal_commas_are_read_with_semicolons():
+    """As R's write.csv2 writes them."""
+    plain = ptable_text(MATRIX, ANSWERS, ANSWERS)
+    lines = [line.replace(",", ";").replace(".", ",") for line in plain.splitlines()]
+    lines[0] = ";".join(f'"{name}"' for name in lines[0].split(";"))
+    text = "\n".join(lines)
+    assert is_ptable(text)
+    assert np.array_equal(ptable_matrix(text)[0], MATRIX)
+    assert np.array_equal(tv.Mechanism.from_csv(text, epsilon="0.7").matrix, MATRIX)
+    with pytest.raises(tv.MechanismError, match="hold numbers only"):
+        ptable_matrix("i;j;p\n0;0;1.000,5\n")
+
+
+def test_a_ptable_of_several_types_is_called_so():
+    lines = ptable_text(MATRIX, ANSWERS, ANSWERS).splitlines()
+    both = [*lines, *lines[1:]]
+    half = len(lines)
+    kinds = ["even"] * (half - 1) + ["odd"] * (half - 1)
+    text = "\n".join(
+        [lines[0], *(line.replace("all", k) for line, k in zip(both[1:], kinds, strict=True))]
+    )
+    with pytest.raises(tv.MechanismError, match="several types"):
+        tv.Mechanism.from_csv(text)
+    one = "\n".join(line for line in text.splitlines() if not line.endswith("odd"))
+    assert np.array_equal(tv.Mechanism.from_csv(one).matrix, MATRIX)
+
+
+@pytest.mark.parametrize("make", [tv.certify_geometric, lambda q, e: tv.certify(tv.fair(q, e))])
+def test_certified_mechanisms_are_written_as_ptables_too(make, tmp_path):
+    certified = make(tv.Query.count(3), "0.7")
+    assert certified.to_ptable(tmp_path / "p.csv") == certified.mechanism.to_ptable()
+    assert tv.Mechanism.from_csv(tmp_path / "p.csv").query == tv.Query.count(3)
+
+
 def maximum_entropy_ptable():
     """The ptable of the R package for noise of at most 2 with variance 1, from its definition.
 

@@ -106,17 +106,29 @@ def ptable_text(matrix: Floats, inputs: NDArray[Any], outputs: NDArray[Any]) -> 
 
 
 def ptable_matrix(text: str) -> tuple[Floats, Floats, Floats]:
-    """Read the matrix, inputs and outputs of a ptable; separators , and ; are both read."""
+    """Read the matrix, inputs and outputs of a ptable; separators , and ; are both read.
+
+    With semicolons a comma may stand for the decimal point, as R's ``write.csv2`` writes it.
+
+    >>> ptable_matrix("i;j;p\\n0;0;0,75\\n0;1;0,25\\n")[0].tolist()
+    [[0.75, 0.25]]
+    """
     start = text.lstrip("\ufeff")
-    lines = _split_lines(start, ";" if ";" in start.split("\n", 1)[0] else ",")
+    separator = ";" if ";" in start.split("\n", 1)[0] else ","
+    lines = _split_lines(start, separator)
     header = [name.strip().lower() for name in next(lines)]
     where = [header.index(name) for name in ("i", "j", "p")]
+    kind, kinds = header.index("type") if "type" in header else None, set()
     columns = array("d"), array("d"), array("d")
     for line in lines:
         if len(line) != len(header):
             raise MechanismError("ptable", "have lines of equal length")
         for column, at in zip(columns, where, strict=True):
-            column.append(_read_number(line[at]))
+            column.append(_read_number(line[at].replace(",", ".")))
+        kinds.add("" if kind is None else line[kind].strip().lower())
+    if len(kinds) > 1:
+        hint = "Each of them is a table of its own: keep the lines of one."
+        raise MechanismError("ptable", "have one type of cells", hint=hint, got="several types")
     if not columns[0]:
         raise MechanismError("ptable", "hold at least one transition", got="only a header")
     i, j, p = map(np.array, columns)

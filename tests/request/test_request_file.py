@@ -101,6 +101,35 @@ def test_the_command_line_overrides_the_request(request_file, tmp_path):
     assert found["columns"][0]["upper"] == 9, "what was not given stays as the request has it"
 
 
+@pytest.mark.parametrize(
+    ("lines", "words", "published"),
+    [
+        ('priority = "balanced"', "--tradeoff 0.5", ("preserve", "1/2")),
+        ("tradeoff = 0.5", "--priority counts", ("preserve", "1/4")),
+        ('priority = "balanced"', "--method geometric", ("geometric", None)),
+        ("tradeoff = 0.5", "--method geometric", ("geometric", None)),
+        ('method = "geometric"', "--tradeoff 0.5", ("preserve", "1/2")),
+        ('method = "geometric"', "--priority counts", ("preserve", "1/4")),
+        ('priority = "counts"', "--method preserve", ("preserve", "1/4")),
+        ('priority = "counts"', "--epsilon 1", ("preserve", "1/4")),
+    ],
+)
+def test_an_option_pushes_out_those_of_the_file_that_it_excludes(
+    request_file, tmp_path, lines, words, published
+):
+    request_file.write_text(f"{REQUEST}{lines}\n")
+    run("run", request_file, *words.split(), "--out", tmp_path / "out")
+    (column,) = receipt(tmp_path / "out")["columns"]
+    assert (column["method"], column.get("tradeoff")) == published
+
+
+def test_options_that_exclude_each_other_are_refused_in_one_place(request_file, tmp_path):
+    words = ["--tradeoff", "0.5", "--priority", "counts"]
+    assert "either" in str(run("run", request_file, *words, "--out", tmp_path / "o", code=2))
+    request_file.write_text(f'{REQUEST}tradeoff = 0.5\npriority = "counts"\n')
+    assert "either" in str(run("run", request_file, "--out", tmp_path / "o", code=2))
+
+
 def test_a_saved_request_asks_for_the_same(tmp_path):
     (tmp_path / "cases.csv").write_text(TEXT)
     (tmp_path / "saved").mkdir()

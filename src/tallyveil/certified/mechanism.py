@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,10 @@ class CertifiedAnswers(Certified):
     @abstractmethod
     def mechanism(self) -> Mechanism:
         """The probabilities as a matrix of doubles, for accuracy statements."""
+
+    def to_ptable(self, path: str | Path | None = None) -> str:
+        """The matrix as a ptable; see `tv.Mechanism.to_ptable`."""
+        return self.mechanism.to_ptable(path)
 
     @property
     def total(self) -> int:

@@ -48,12 +48,13 @@ def command(
     """
     from tallyveil.errors import UsageError
     from tallyveil.request.request_file import read_request
+    from tallyveil.request.tradeoff import leave_out_excluded
 
     named, asked = read_request(request)
     file = table or named
     if file is None and not dry_run:
         raise UsageError("The request names no table: give --table, or the key 'table'.")
-    options = make_options({**asked, **given})
+    options = make_options({**leave_out_excluded(asked, given), **given})
     words = shlex.join(sys.argv)
     require_trial(dry_run, rows, like)
     trial = Trial(rows, like) if dry_run else None

@@ -58,6 +58,8 @@ OWN: dict[str, dict[str, Any]] = {
     "upper": _per_column({"anyOf": [WHOLE, TEXT]}),
     "epsilon": _per_column(AMOUNT),
     "upper_epsilon": AMOUNT,
+    "delta": AMOUNT,
+    "tradeoff": AMOUNT,
     "levels": LIST,
     "level_weights": LIST,
     "hierarchy": NAMES,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any
 
 from tallyveil.budget.entries import shown_rational
 from tallyveil.errors import ArgumentError, UsageError
@@ -24,6 +25,7 @@ __all__ = [
     "PRIORITIES",
     "check_tradeoff",
     "describe_tradeoff",
+    "leave_out_excluded",
     "moves_counts",
     "name_best",
     "show_tradeoff",
@@ -35,6 +37,9 @@ PRIORITIES: Mapping[str, Tradeoff | None] = {
     "counts": Fraction(1, 4),
 }
 """The tradeoffs that have names; None is the share and the matching of earlier releases."""
+
+PRESERVING = ("auto", "preserve")
+"""The methods that a priority or a tradeoff can be given with."""
 
 LARGEST_TRADEOFF = 1000
 BEST = "best"
@@ -57,7 +62,7 @@ def check_tradeoff(options: ReleaseOptions) -> tuple[bool, Tradeoff | None]:
             hint = "1 keeps the estimated distribution; less is nearer to the single counts."
             rule = f"lie in 0..{LARGEST_TRADEOFF}"
             raise ArgumentError("tradeoff", rule, options.tradeoff, hint)
-    if str(options.method) not in ("auto", "preserve") or options.levels is not None:
+    if str(options.method) not in PRESERVING or options.levels is not None:
         raise UsageError(
             "'priority', 'tradeoff' and 'best' are for the method preserve at one level, which "
             "estimates the distribution: ask for it."
@@ -73,6 +78,25 @@ def check_tradeoff(options: ReleaseOptions) -> tuple[bool, Tradeoff | None]:
     if options.within is not None:
         raise UsageError("'within' goes with other methods: give 'epsilon' instead.")
     return True, tradeoff
+
+
+def leave_out_excluded(asked: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a request file, without those that the options `given` instead exclude.
+
+    A priority and a tradeoff exclude each other, and both exclude other methods than preserve.
+
+    >>> leave_out_excluded({"priority": "balanced", "epsilon": 1}, {"tradeoff": "0.5"})
+    {'epsilon': 1}
+    """
+    tradeoffs = {"priority", "tradeoff"}
+    excluded: set[str] = set()
+    if tradeoffs & given.keys():
+        excluded |= tradeoffs
+        if str(asked.get("method", "auto")) not in PRESERVING:
+            excluded.add("method")
+    if str(given.get("method", "auto")) not in PRESERVING:
+        excluded |= tradeoffs
+    return {name: value for name, value in asked.items() if name not in excluded}
 
 
 def moves_counts(tradeoff: Tradeoff | None) -> bool:
