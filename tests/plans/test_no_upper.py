@@ -131,6 +131,14 @@ def test_counts_above_the_ceiling_count_as_that_and_every_page_says_so(signed, t
     assert all(finding.ok for finding in tv.check_package(tmp_path / "large"))
 
 
+def test_the_confidential_report_does_not_ask_for_a_larger_ceiling(tmp_path):
+    report = tmp_path / "report.html"
+    tv.privatize([10**10, 1, 2, 5], epsilon=1, out=tmp_path / "r", confidential_report=report)
+    text = report.read_text(encoding="utf-8")
+    assert "1 rows have more than 1,000,000,000, the largest published. Top-coding took" in text
+    assert "A larger bound" not in text
+
+
 def test_a_table_above_the_ceiling_is_refused_with_what_can_be_done():
     with pytest.raises(TableError, match="above 1,000,000,000") as refused:
         tv.privatize([10**10, 1], epsilon=1, above="refuse")

@@ -112,10 +112,12 @@ def _column(
 
 def _top_coding_words(column: ColumnRecord, true: Integers, cut: int, lost: int) -> str:
     own = "" if cut == int((true > column.upper).sum()) else ", or more than their own bound"
+    bound = f"the upper bound of {column.name}" if column.bounded else "the largest published"
     return (
-        f"{cut:,} rows have more than {column.upper:,}, the upper bound of {column.name}{own}. "
+        f"{cut:,} rows have more than {column.upper:,}, {bound}{own}. "
         f"Top-coding took {lost / true.sum():.1%} of the true total out of the "
-        "release before any noise was added. A larger bound would lose less."
+        "release before any noise was added."
+        + (" A larger bound would lose less." if column.bounded else "")
     )
 
 
