@@ -11,6 +11,8 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.documents.group_record import MOST_GROUPS
+from tallyveil.documents.page.columns import BLURRED
+from tallyveil.documents.page.html import MARKED_STYLE
 from tallyveil.publish import by_group
 from tallyveil.publish.folder import CHECKSUMS, checksums_text
 from tallyveil.publish.reopen import read_receipt, rebuild_methodology
@@ -206,6 +208,7 @@ def test_a_receipt_without_totals_of_groups_is_read_and_has_the_words_it_had(fra
     assert forge(tmp_path / "r", lambda column: column.pop("groups"), version=2) == []
     page = (tmp_path / "r" / "METHODOLOGY.html").read_text(encoding="utf-8")
     assert "Totals of groups" not in page
+    assert not any(later in page for later in (MARKED_STYLE, BLURRED, '<table class="facts">'))
     assert "for the groups that any column published unchanged makes:" in page
     assert "groups" not in {finding.name for finding in tv.check_package(tmp_path / "r")}
 

@@ -16,7 +16,14 @@ from tallyveil.documents.page.html import figure, paragraph, section, table
 from tallyveil.documents.page.totals import name_groups
 from tallyveil.documents.records import ColumnRecord
 
-__all__ = ["adding_words", "ask_for_groups", "column_section", "limits_of", "unbiased_words"]
+__all__ = [
+    "BLURRED",
+    "adding_words",
+    "ask_for_groups",
+    "column_section",
+    "limits_of",
+    "unbiased_words",
+]
 
 WIDEST_HEATMAP = 60
 """Up to this largest published count the mechanism is shown as a picture."""
