@@ -5,6 +5,8 @@ import json
 import pytest
 
 import tallyveil as tv
+from tallyveil.documents.page.columns import BLURRED
+from tallyveil.documents.page.html import MARKED_STYLE
 from tallyveil.plans import plan
 from tallyveil.publish.folder import CHECKSUMS, checksums_text
 from tallyveil.request.earlier_splits import choose_earlier_split
@@ -13,15 +15,20 @@ COUNTS = [k % 7 for k in range(400)]
 
 
 def call_it_version_2(folder, *, groups=True):
-    """Write the receipt of that version, which had no totals of groups, and the page that it makes.
-
-    A single column of counts has no groups, so pages were the same.
-    """
+    """Write the receipt of that version, which had no totals of groups, and the page it had."""
     path = folder / "receipt.json"
     document = json.loads(path.read_text(encoding="utf-8")) | {"version": 2}
     for column in document["columns"]:
         assert not groups or column.pop("groups") == []
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    page = (folder / "METHODOLOGY.html").read_text(encoding="utf-8")
+    for later, earlier in {
+        MARKED_STYLE: "",
+        BLURRED: "",
+        '<table class="facts">': "<table>",
+    }.items():
+        page = page.replace(later, earlier)
+    (folder / "METHODOLOGY.html").write_text(page, encoding="utf-8")
     files = {p.name: p.read_bytes() for p in folder.iterdir() if p.name != CHECKSUMS}
     (folder / CHECKSUMS).write_text(checksums_text(files))
 
