@@ -20,5 +20,8 @@ SUITE = (
 )
 """One module per question, in the order of the page."""
 
-SHARED = ("measure", "peers", "page", "paired", "no_upper", "bounds", "sum_ways", "sum_bounds")
+SHARED = (
+    *("measure", "peers", "page", "paired", "no_upper", "bounds"),
+    *("sum_ways", "sum_bounds", "sum_scale"),
+)
 """Modules of this folder that the others use."""

@@ -16,15 +16,15 @@ ROWS, UPPER, EPSILON = 3000, 600, Fraction(4)
 
 def test_nearly_exact_rows_without_a_histogram_are_not_smoothed():
     """On homicides by county smoothing made rows 1.3 times and distributions 1.6 times as far."""
-    random = np.random.default_rng(5)
-    some = random.lognormal(0.3, 1.9, ROWS).astype(np.int64)
-    counts = np.minimum(np.where(random.random(ROWS) < 0.5, 0, some), UPPER)
-    states = np.sort(random.integers(0, 50, ROWS))
+    random, rows = np.random.default_rng(5), 20_000
+    some = random.lognormal(0.3, 1.9, rows).astype(np.int64)
+    counts = np.minimum(np.where(random.random(rows) < 0.5, 0, some), UPPER)
+    states = np.sort(random.integers(0, 50, rows))
     made = make_sums(HierarchyRequest(("state",)), Tree.of_columns([states]), EPSILON, UPPER)
     assert not made.budget.distribution
     draws = made.draw(counts, SeededNotPrivate(1))
     values = np.clip(draws.levels[-1], 0, UPPER)
     alone = PrivateDraws(values, EPSILON, None, Fraction(0), UPPER + 1)
     assert estimate_histogram(alone).smooth  # or there is nothing to see
-    wanted = estimate_directly(alone).spread_out(UPPER + 1) / ROWS
+    wanted = estimate_directly(alone).spread_out(UPPER + 1) / rows
     assert np.array_equal(made._estimate(draws), wanted)
