@@ -119,8 +119,6 @@ HIDDEN = {  # the same public values, with and without something else in memory
 def test_what_is_not_published_leaves_no_trace_in_memory(name, order, compare, tmp_path):
     pair = HIDDEN[name]
     options = {"count": "cases", "keep": "all", "allow_duplicates": True, "order": order}
-    if name in ("nested dictionaries", "lists"):
-        options["format"] = "arrow"  # Parquet files are not published with them
     if isinstance(pair[0], pd.Series):
         options = {}
     assert compare(pair, options, tmp_path / "place") == []
