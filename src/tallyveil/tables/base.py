@@ -42,7 +42,6 @@ TABLE_KINDS = (
 """What a table can be."""
 
 SIGNED = re.compile(r"0|-?[1-9][0-9]{0,17}")
-QUOTED, BARE_RETURN = re.compile('"[^"]*"'), re.compile("\r(?!\n)")
 BATCH_ROWS = 65_536
 """How many rows a batch has unless told otherwise."""
 
@@ -173,15 +172,7 @@ class Table(Protocol):
 
 
 def encode_file(text: str, encoding: str = "utf-8") -> bytes:
-    """Encode the text of a published file; a `TableError` if it could not be read back.
-
-    A carriage return that no quotation marks enclose would end a row for whoever reads it.
-    """
-    if "\r" in text and BARE_RETURN.search(QUOTED.sub("", text)):
-        raise TableError(
-            "A name or label that is to be published has a carriage return, which ends a row in "
-            "text files. Replace it first, or say --format parquet."
-        )
+    """Encode the text of a published file; a `TableError` if a character has no bytes in it."""
     try:
         return text.encode(encoding)
     except UnicodeEncodeError:

@@ -118,25 +118,11 @@ class DelimitedTable(Table):
 
     def to_bytes(self) -> bytes:
         """Write the file with the same delimiter, line ends and encoding as it was read."""
-        text = "".join(self._write_rows(self.line_end))
-        if "\r" in text and "\r" not in self.line_end:  # Python quotes what its line end has
-            rows = self._write_rows("\r\n")
-            text = "".join(row.removesuffix("\r\n") + self.line_end for row in rows)
-        return encode_file(text, self.encoding)
-
-    def _write_rows(self, line_end: str) -> list[str]:
-        """Write the header and every row, each a text of its own."""
-        written = _Rows()
-        writer = csv.writer(written, delimiter=self.delimiter, lineterminator=line_end)
+        buffer = io.StringIO(newline="")
+        writer = csv.writer(buffer, delimiter=self.delimiter, lineterminator=self.line_end)
         writer.writerow(self.names)
         writer.writerows(zip(*self.columns, strict=True))
-        return written
-
-
-class _Rows(list[str]):
-    """What a writer writes, row by row."""
-
-    write = list.append
+        return encode_file(buffer.getvalue(), self.encoding)
 
 
 def read_delimited(
