@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -9,13 +10,16 @@ from numpy.typing import NDArray
 
 __all__ = [
     "COMPARISON_ROUNDING",
+    "MOST_COUNTED",
     "BigIntegers",
     "Floats",
     "Fractions",
     "Integers",
     "Mask",
+    "Tally",
     "count_values",
     "freeze",
+    "tally_values",
 ]
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -32,6 +36,9 @@ COMPARISON_ROUNDING = 1e-12
 
 COUNTED_AT_ONCE = 1 << 18
 """Values that are counted at once, so that narrow types are not widened all together."""
+
+MOST_COUNTED = 4001
+"""Of more possible values only those that occur are tallied."""
 
 Array = TypeVar("Array", bound=NDArray[Any])
 
@@ -56,3 +63,56 @@ def count_values(values: NDArray[Any], size: int) -> Integers:
     for start in range(0, len(values), step):
         total += np.bincount(values[start : start + step], minlength=size)
     return total
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Whole numbers that occur, rising, and how often each does.
+
+    >>> tally = Tally.of(np.array([7, 7])) + Tally.of(np.array([10**9, 7]))
+    >>> tally.values.tolist(), tally.rows.tolist()
+    ([7, 1000000000], [3, 1])
+    """
+
+    values: Integers
+    rows: Integers
+
+    @classmethod
+    def of(cls, values: NDArray[np.integer[Any]]) -> Tally:
+        """Count numbers of any size."""
+        present, rows = np.unique(values, return_counts=True)
+        return cls(present.astype(np.int64), rows)
+
+    @classmethod
+    def of_any(cls, found: Integers | Tally) -> Tally:
+        """What `tally_values` found, without what does not occur."""
+        if isinstance(found, Tally):
+            return found
+        present = np.flatnonzero(found)
+        return cls(present, found[present])
+
+    def __add__(self, other: Tally) -> Tally:
+        values, at = np.unique(np.append(self.values, other.values), return_inverse=True)
+        rows = np.zeros(len(values), np.int64)
+        np.add.at(rows, at, np.append(self.rows, other.rows))
+        return Tally(values, rows)
+
+    def is_same(self, other: Tally) -> bool:
+        """Whether the same numbers occur as often."""
+        pairs = (self.values, other.values), (self.rows, other.rows)
+        return all(np.array_equal(*pair) for pair in pairs)
+
+    def spread_out(self, size: int) -> Integers:
+        """How often each of 0..size-1 occurs, shape (size,)."""
+        dense = np.zeros(size, np.int64)
+        dense[self.values] = self.rows
+        return dense
+
+
+def tally_values(values: NDArray[np.integer[Any]], size: int) -> Integers | Tally:
+    """How often each of 0..size-1 occurs: an array, or a tally where there are many. Both add up.
+
+    >>> tally_values(np.array([1, 1]), 3)
+    array([0, 2, 0])
+    """
+    return count_values(values, size) if size <= MOST_COUNTED else Tally.of(values)

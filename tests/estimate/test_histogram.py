@@ -67,7 +67,7 @@ def test_it_takes_draws_and_nothing_else():
         "epsilon1",
         "size",
         "thresholds",
-        "counted",
+        "weights",
     }
 
 

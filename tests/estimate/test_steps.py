@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tallyveil.arrays import Tally
 from tallyveil.estimate.cells import Cells
 from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.ranks import match_ranks
@@ -27,28 +28,36 @@ def count_digits_of(draws, words, asked):
     return count
 
 
-def hand_out(draws, words, cells, histogram, size):
-    sizes = np.bincount(find_bins(draws, words), minlength=size << FIRST_BITS)
+def hand_out(draws, words, cells, histogram, size=None):
+    """Without a size no bins are counted beforehand."""
+    bins = None
+    if size is not None:
+        bins = np.bincount(find_bins(draws, words), minlength=size << FIRST_BITS)
     asked = []
-    steps = find_steps(sizes, cells, histogram, count_digits_of(draws, words, asked))
+    counting = count_digits_of(draws, words, asked)
+    steps = find_steps(Tally.of(draws), bins, cells, histogram, counting)
     return steps, steps.hand_out(draws, words), asked
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_steps_are_ranks(seed):
+@pytest.mark.parametrize("wide", [False, True])
+def test_steps_are_ranks(seed, wide):
     """Every row gets what it gets when all rows are sorted by draw and word."""
     random = np.random.default_rng(seed)
     size, rows = int(random.integers(2, 40)), int(random.integers(1, 5000))
     draws = np.minimum(random.geometric(0.2, rows) - 1, size - 1).astype(np.uint8)
+    if wide:
+        size = 10**9
+        draws = np.minimum(draws.astype(np.int64) ** 7, size - 1)
     words = random.integers(0, 2**64, rows, dtype=np.uint64)
-    ends = np.unique(np.append(random.integers(0, size, size), size - 1))
-    cells = Cells.ending_at(ends if seed % 3 else np.arange(size))
+    ends = np.unique(np.append(random.integers(0, size, 40), size - 1))
+    cells = Cells.ending_at(ends if wide or seed % 3 else np.arange(size))
     histogram = random.multinomial(rows, random.dirichlet(np.ones(len(cells))))
-    steps, found, asked = hand_out(draws, words, cells, histogram, size)
+    steps, found, asked = hand_out(draws, words, cells, histogram, None if wide else size)
     sorted_out = PrivateDraws(draws.astype(np.int64), Fraction(1), None, Fraction(0), size)
     expected = match_ranks(sorted_out, cells, histogram, np.argsort(words))
     assert np.array_equal(found, expected)
-    assert len(asked) <= 2
+    assert len(asked) <= 2 + wide
     pairs = np.unique(np.stack([draws, found]), axis=1, return_counts=True)
     stated = {}
     for draw, count, own in zip(steps.draws, steps.counts, steps.rows, strict=True):

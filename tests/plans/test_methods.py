@@ -66,7 +66,7 @@ def test_publishing_takes_private_draws_and_nothing_else():
     for method in (Preserve, Independent, Levels):
         assert list(inspect.signature(method.publish).parameters) == ["self", "draws", "entropy"]
     fields = set(PrivateDraws.__dataclass_fields__)
-    assert fields == {"values", "epsilon2", "totals", "epsilon1", "size", "thresholds", "counted"}
+    assert fields == {"values", "epsilon2", "totals", "epsilon1", "size", "thresholds", "weights"}
     budget = split_budget(1, "1/2", records=len(COUNTS), size=21)
     draws = draw_privately(COUNTS, 20, budget, Entropy())
     assert not np.shares_memory(draws.values, COUNTS)

@@ -65,7 +65,8 @@ def parquet(tmp_path_factory):
 
 
 def read(out):
-    files = sorted((out / "data.parquet").iterdir())
+    data = out / "data.parquet"
+    files = sorted(data.iterdir()) if data.is_dir() else [data]
     return pa.concat_tables([pq.read_table(file) for file in files])
 
 
@@ -313,3 +314,41 @@ def test_every_row_has_one_draw_though_executors_die(
     assert set(staged.values()) == {1}
     assert failures(out) == []
     assert sorted(read(out)["id"].to_pylist()) == list(range(ROWS))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"upper": None},
+        {"upper": None, "method": "geometric", "unbiased": True},
+        {"upper": "auto", "upper_epsilon": "0.5", "best": True},
+        {"method": "fair"},
+        {"order": "sorted"},
+    ],
+    ids=["open", "unbiased", "private bound", "fair", "brought"],
+)
+def test_options_of_one_machine_are_taken(session, parquet, tmp_path, asked):
+    folder, truth = parquet
+    out = tmp_path / "release"
+    spark.privatize(session.read.parquet(str(folder)), **(OPTIONS | asked), out=out)
+    assert failures(out) == []
+    published = read(out)
+    found = published["cases"].to_numpy()[np.argsort(published["id"].to_numpy())]
+    assert np.abs(found.clip(0, UPPER) - truth).mean() < 3
+
+
+def test_microdata_are_counted_on_the_cluster(session, tmp_path):
+    """At epsilon 10 for each of three rows, one of seven counts is not exact at 6e-4."""
+    rows = session.range(0, 40_000, 1, 7).selectExpr(
+        "concat('p', id % 9001) as person", "id % 7 as ward", "id % 90 as age"
+    )
+    asked = {"by": "ward", "categories": list(range(7)), "upper": 9000, "method": "geometric"}
+    asked |= {"person": "person", "rows_per_person": 3, "epsilon": 10}
+    out = tmp_path / "release"
+    spark.privatize(rows, **asked, where="age >= 18", out=out)
+    assert failures(out) == []
+    numbers = np.arange(40_000)
+    persons = np.bincount(numbers[numbers % 90 >= 18] % 9001)
+    found = pq.read_table(out / "data.parquet")
+    assert found["ward"].to_pylist() == list(range(7))
+    assert abs(sum(found["count"].to_pylist()) - np.minimum(persons, 3).sum()) <= 1

@@ -9,6 +9,7 @@ import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +22,7 @@ from tallyveil import spark
 from tallyveil.check.package import check_package
 from tallyveil.cli.app import app
 from tallyveil.errors import ArgumentError, LedgerError, PackageError, TableError, UsageError
-from tallyveil.estimate.steps import FIRST_BITS, find_bins
-from tallyveil.plans import distributed as plans
+from tallyveil.plans import apart
 from tallyveil.publish.transaction import publish_table
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.tables import (
@@ -147,32 +147,6 @@ def test_the_ledger_is_debited_once_and_before_anything_is_drawn(frame, tmp_path
     publish_table(frame, options, command="test")
     assert steps == [2]
     assert ledger.account("wards").spent_epsilon == 2
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"method": "fair"}, "method"),
-        ({"upper": None}, "upper"),
-        ({"upper": "auto", "upper_epsilon": 1}, "upper_epsilon"),
-        ({"upper": 5000}, "upper"),
-        ({"best": True}, "best"),
-        ({"unbiased": True}, "unbiased"),
-        ({"order": "sorted"}, "order"),
-        ({"categories": "a,b", "by": "ward"}, "categories"),
-        ({"strata": "ward"}, "strata"),
-        ({"hierarchy": "ward"}, "hierarchy"),
-        ({"priority": "counts"}, "priority"),
-        ({"format": "csv"}, "format"),
-        ({"entropy": tv.SeededNotPrivate(1)}, "entropy"),
-        ({"confidential_report": "x.html"}, "confidential_report"),
-        ({"levels": [2, 1], "epsilon": None}, "levels"),
-    ],
-)
-def test_what_is_not_taken_is_refused_by_name(frame, tmp_path, options, words):
-    with pytest.raises(ArgumentError, match=f"'{words}'"):
-        publish(frame, tmp_path / "release", **options)
-    assert not any(tmp_path.iterdir())
 
 
 def test_out_is_needed(frame):
@@ -558,20 +532,15 @@ def test_preserve_keeps_its_share_for_the_distribution(frame, tmp_path):
 def test_nothing_but_draws_tells_two_neighbours_apart(table, tmp_path, make_frame, monkeypatch):
     """With draws and noise held fixed, two tables that differ by one person give one folder."""
 
-    def draw(self, counts):
-        found = {}
-        for name, (certified, matches) in self.certified.items():
-            size, rows = certified.query.shape[1], len(counts[name])
-            drawn = (np.arange(rows) * 7 % size).astype(np.uint8)
-            words = (np.arange(rows, dtype=np.uint64) + np.uint64(1)) * np.uint64(
-                0x9E3779B97F4A7C15
-            )
-            bins = np.bincount(find_bins(drawn, words), minlength=size << FIRST_BITS)
-            found[name] = (drawn, words, bins) if matches else (drawn, None, None)
-        return found
+    def draw(self, counts, _):
+        rows = len(counts)
+        drawn = (np.arange(rows) * 7 % (self.upper + 1)).astype(np.uint8)
+        numbers = np.arange(rows, dtype=np.uint64) + np.uint64(1)
+        words = SimpleNamespace(words=lambda _: numbers * np.uint64(0x9E3779B97F4A7C15))
+        return [self._rank(drawn, words)]
 
-    monkeypatch.setattr(plans._DrawRow, "__call__", draw)
-    monkeypatch.setattr(plans, "noisy_cumulative", lambda h, *_: np.arange(1, len(h)) * 200)
+    monkeypatch.setattr(apart._Column, "draw", draw)
+    monkeypatch.setattr(apart, "noisy_cumulative", lambda h, *_: np.arange(1, len(h)) * 200)
     counts = table["cases"].to_numpy().copy()
     counts[np.flatnonzero(counts < 40)[5]] += 1
     pair = table, table.set_column(2, "cases", pa.array(counts))

@@ -118,11 +118,8 @@ def command(
     if engine not in (LOCAL, SPARK):
         raise ArgumentError("engine", f"be {LOCAL} or {SPARK}", engine)
     if engine == SPARK:
-        from tallyveil.plans.distributed import require_taken
-
         if save_request is not None:
             raise UsageError("--save-request is for tables on one machine: leave --engine out.")
-        require_taken(options)
         source = None if dry_run else _open_spark(source, options)  # a dry run starts no cluster
     words = shlex.join(sys.argv)
     require_trial(dry_run, rows, like)

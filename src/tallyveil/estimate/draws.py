@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.arrays import Integers, count_values
+from tallyveil.arrays import Integers, Tally, count_values
 
 __all__ = ["PrivateDraws"]
 
@@ -28,7 +28,7 @@ class PrivateDraws:
     epsilon1 : the exact privacy cost of `totals`, 0 without them
     size : the number of possible counts, public
     thresholds : the public thresholds of `totals`, rising; None: every count 0..size-2
-    counted : how many rows have each draw, where `values` are not held here, shape (size,)
+    weights : how many rows drew each of `values`, which are then different and rising; None: one
     """
 
     values: NDArray[np.integer[Any]]
@@ -37,29 +37,28 @@ class PrivateDraws:
     epsilon1: Fraction
     size: int
     thresholds: Integers | None = None
-    counted: Integers | None = None
-
-    @classmethod
-    def count(
-        cls, counted: Integers, epsilon2: Fraction, totals: Integers | None, epsilon1: Fraction
-    ) -> PrivateDraws:
-        """Draws of which only their histogram is here."""
-        size = len(counted)
-        return cls(np.zeros(0, np.int64), epsilon2, totals, epsilon1, size, None, counted)
+    weights: Integers | None = None
 
     @property
     def records(self) -> int:
         """The number of rows, public."""
-        return len(self.values) if self.counted is None else int(self.counted.sum())
+        return len(self.values) if self.weights is None else int(self.weights.sum())
 
     @property
     def largest(self) -> int:
         """The largest draw."""
-        if self.counted is None:
-            return int(self.values.max())
-        return int(np.flatnonzero(self.counted)[-1])
+        return int(self.values.max())
 
     @cached_property
     def histogram(self) -> Integers:
         """How many draws there are of each count, where they are clamped, shape (size,)."""
-        return count_values(self.values, self.size) if self.counted is None else self.counted
+        if self.weights is None:
+            return count_values(self.values, self.size)
+        return self.tally.spread_out(self.size)
+
+    @property
+    def tally(self) -> Tally:
+        """How many rows have each draw that occurs."""
+        if self.weights is None:
+            return Tally.of(self.values)
+        return Tally(self.values.astype(np.int64), self.weights)

@@ -129,9 +129,8 @@ def observe(draws: PrivateDraws, cells: Cells | None = None) -> Observed:
     if draws.thresholds is None:
         drawn, thresholds = cells.collect(draws.histogram), np.arange(cells.high[-1])
     else:
-        drawn = np.bincount(
-            cells.locate(draws.values.astype(np.int64)), minlength=len(cells)
-        ).astype(float)
+        place = cells.locate(draws.values.astype(np.int64))
+        drawn = np.bincount(place, draws.weights, len(cells)).astype(float)
         thresholds = cells.high[:-1]
     if draws.totals is None:
         return Observed(cells, drawn, epsilon2, np.zeros(0), 0.0)

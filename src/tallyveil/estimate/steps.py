@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.arrays import Integers
+from tallyveil.arrays import MOST_COUNTED, Integers, Tally
 from tallyveil.errors import ArgumentError
 from tallyveil.estimate.cells import Cells
 
@@ -26,7 +26,6 @@ WORD_BITS, FIRST_BITS, NEXT_BITS = 64, 8, 24
 """Bits of a word, of its first digit, and of the digits after it."""
 
 LAST_WORD = (1 << WORD_BITS) - 1
-
 Words: TypeAlias = NDArray[np.uint64]
 
 Prefix: TypeAlias = tuple[int, int, int, int]
@@ -49,7 +48,7 @@ class Steps:
     """Which count each row gets, by its draw and its word.
 
     Entry e holds for the `rows[e]` rows with `draws[e]` whose word is above the limit of the
-    entry before and at most `limits[e]`. Every draw has at least one entry; they are in order.
+    entry before and at most `limits[e]`. Every draw that occurs has an entry; they are in order.
     """
 
     draws: Integers
@@ -74,7 +73,10 @@ class Steps:
         """The count of every row."""
         if words is None:
             raise ArgumentError("words", "be given to tell rows of one draw apart")
-        entry = self._first[find_bins(draws, words)]
+        if self.draws[-1] < MOST_COUNTED:
+            entry = self._first[find_bins(draws, words)]
+        else:
+            entry = np.searchsorted(self.draws, draws)
         rows = np.flatnonzero(self.limits[entry] < words)
         while len(rows):
             entry[rows] += 1
@@ -83,14 +85,20 @@ class Steps:
 
 
 def find_steps(
-    sizes: Integers, cells: Cells, histogram: Integers, count_digits: CountDigits
+    drawn: Tally,
+    bins: Integers | None,
+    cells: Cells,
+    histogram: Integers,
+    count_digits: CountDigits,
 ) -> Steps:
     """Steps that give `histogram` rows to the cells, in the order of draws and words.
 
     Parameters
     ----------
-    sizes : array of int
-        How many rows each bin of `find_bins` has.
+    drawn : Tally
+        How many rows have each draw.
+    bins : array of int or None
+        How many rows each bin of `find_bins` has, where that was counted already.
     cells, histogram : Cells and array of int
         As in `match_ranks`.
     count_digits : callable
@@ -102,24 +110,26 @@ def find_steps(
         Two rows of one draw with one word, which has a chance of rows^2 / 2^64, get one count:
         where a limit falls between them, the cell before it gets both.
     """
-    bins = sizes.reshape(-1, 1 << FIRST_BITS)
-    ends = np.cumsum(bins.sum(axis=1))
-    tops = np.cumsum(histogram)
+    ends, tops = np.cumsum(drawn.rows), np.cumsum(histogram)
+    starts = ends - drawn.rows
     wanted = np.unique(tops[(tops > 0) & (tops < ends[-1])])
-    draws = np.searchsorted(ends, wanted)
-    inside = wanted < ends[draws]  # others fall between two draws
-    starts = ends - bins.sum(axis=1)
+    places = np.searchsorted(ends, wanted)
+    inside = wanted < ends[places]  # others fall between two draws
     searches = [
-        _Search(draw, top, int(starts[draw]), bins[draw])
-        for draw, top in zip(draws[inside].tolist(), wanted[inside].tolist(), strict=True)
+        _Search(place, int(drawn.values[place]), int(starts[place]), top)
+        for place, top in zip(places[inside].tolist(), wanted[inside].tolist(), strict=True)
     ]
+    if bins is not None:
+        for search in searches:
+            first = bins.reshape(-1, 1 << FIRST_BITS)[search.draw]
+            search.descend(np.arange(len(first)), first)
     while waiting := [search for search in searches if search.limit is None]:
         counted = count_digits([search.prefix for search in waiting])
         for search, digits in zip(waiting, counted, strict=True):
             search.descend(*digits)
-    moved = {search.top: search.start + search.rank for search in searches}
+    moved = {search.top: search.reached for search in searches}
     tops = np.array([moved.get(top, top) for top in tops.tolist()], np.int64)
-    return _write_steps(searches, starts, ends, tops, cells)
+    return _write_steps(searches, drawn, tops, cells)
 
 
 class _Search:
@@ -127,11 +137,21 @@ class _Search:
 
     limit: int | None = None
 
-    def __init__(self, draw: int, top: int, start: int, first: Integers) -> None:
-        self.draw, self.top, self.start, self.rank = draw, top, start, top - start
+    def __init__(self, place: int, draw: int, start: int, top: int) -> None:
+        self.place, self.draw, self.start, self.top, self.rank = (
+            place,
+            draw,
+            start,
+            top,
+            top - start,
+        )
         self.beginning, self.bits, self.below = 0, 0, 0
         self._step = FIRST_BITS
-        self.descend(np.arange(len(first)), first)
+
+    @property
+    def reached(self) -> int:
+        """How many rows lie up to the word, those with smaller draws among them."""
+        return self.start + self.rank
 
     @property
     def prefix(self) -> Prefix:
@@ -154,25 +174,18 @@ class _Search:
         self._step = min(NEXT_BITS, WORD_BITS - self.bits)
 
 
-def _write_steps(
-    searches: Sequence[_Search], starts: Integers, ends: Integers, tops: Integers, cells: Cells
-) -> Steps:
+def _write_steps(searches: Sequence[_Search], drawn: Tally, tops: Integers, cells: Cells) -> Steps:
     """One entry for every draw and every limit inside it."""
-    inner: dict[int, list[tuple[int, int]]] = {}
-    for search in searches:
-        limit = LAST_WORD if search.limit is None else search.limit
-        inner.setdefault(search.draw, []).append((limit, search.rank))
-    found: list[tuple[int, int, int, int]] = []
-    for draw, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
-        below = 0
-        for limit, rank in (*sorted(set(inner.get(draw, ()))), (LAST_WORD, end - start)):
-            if rank == below and rank < end - start:
-                continue
-            cell = min(int(np.searchsorted(tops, start + below, side="right")), len(cells) - 1)
-            count = int(np.clip(draw, cells.low[cell], cells.high[cell]))
-            found.append((draw, limit, count, rank - below))
-            below = rank
-    draws, limits, counts, rows = (list(column) for column in zip(*found, strict=True))
-    return Steps(
-        np.array(draws), np.array(limits, np.uint64), np.array(counts), np.array(rows, np.int64)
-    )
+    ends = np.cumsum(drawn.rows)
+    inner = np.array([search.limit for search in searches], np.uint64)
+    place = np.append(np.array([s.place for s in searches], np.int64), np.arange(len(ends)))
+    limits = np.append(inner, np.full(len(ends), LAST_WORD, np.uint64))
+    reached = np.append(np.array([s.reached for s in searches], np.int64), ends)
+    order = np.lexsort((limits, place))
+    place, limits, reached = place[order], limits[order], reached[order]
+    rows = np.diff(reached, prepend=0)
+    kept = (rows > 0) | (limits == LAST_WORD)
+    place, limits, reached, rows = (part[kept] for part in (place, limits, reached, rows))
+    cell = np.minimum(np.searchsorted(tops, reached - rows, side="right"), len(cells) - 1)
+    draws = drawn.values[place]
+    return Steps(draws, limits, np.clip(draws, cells.low[cell], cells.high[cell]), rows)

@@ -41,6 +41,7 @@ __all__ = [
     "Preserve",
     "PublishedCounts",
     "count_cells",
+    "draw_rows",
     "keep_order",
     "noisy_cumulative",
     "require_range",
@@ -160,7 +161,7 @@ class Independent:
         """One certified draw per row; each row is one person's only row."""
         require_range(counts, _range_of(self.certified, self.upper)[0])
         entropy.rekey()
-        return _draw_rows(self.certified, counts, entropy, self.upper)
+        return draw_rows(self.certified, counts, entropy, self.upper)
 
     def publish(self, draws: NDArray[Any], entropy: Entropy) -> tuple[PublishedCounts, ...]:
         """The draws themselves."""
@@ -196,7 +197,7 @@ class Preserve:
         size = _range_of(self.certified, self.upper)[1]
         require_range(counts, size)
         entropy.rekey()
-        values = freeze(_draw_rows(self.certified, counts, entropy, self.upper))
+        values = freeze(draw_rows(self.certified, counts, entropy, self.upper))
         is_open = isinstance(self.certified, CertifiedNoise)
         thresholds = growing_thresholds(self.upper) if is_open else None
         epsilon2, noise = self.certified.exact_epsilon, self.distribution
@@ -274,7 +275,7 @@ def _range_of(certified: CertifiedAnswers | CertifiedNoise, upper: int) -> tuple
     return certified.query.shape
 
 
-def _draw_rows(
+def draw_rows(
     certified: CertifiedAnswers | CertifiedNoise, counts: Counts, entropy: Entropy, upper: int
 ) -> NDArray[Any]:
     """One certified draw per row; noise is cut to 0..upper, which looks at the draw alone."""

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from tallyveil.arrays import Mask, freeze
+from tallyveil.arrays import Integers, Mask, freeze
 from tallyveil.errors import ArgumentError, TableError, UsageError
-from tallyveil.plans.distributed import StagedDraws, require_place, require_taken
-from tallyveil.plans.layout import ROW_ORDERS, Layout, ReadCounts, read_columns
+from tallyveil.plans.distributed import StagedDraws, require_place, stays_apart
+from tallyveil.plans.layout import ROW_ORDERS, Layout, ReadCounts, choose_columns, read_columns
 from tallyveil.plans.plan import plan_column, plan_search
-from tallyveil.plans.prepared import Opened, Prepared
+from tallyveil.plans.prepared import Opened, Prepared, count_cells
 from tallyveil.plans.unbiased import name_unbiased
 from tallyveil.plans.upper import CEILING
 from tallyveil.plans.zeros import find_free, meets_rule, require_zero
@@ -32,11 +32,11 @@ from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.grouping import Grouping
 from tallyveil.tables.array import ArrayTable
 from tallyveil.tables.base import Table
-from tallyveil.tables.categories import count_rows, find_cells, select_rows
+from tallyveil.tables.counting import PersonBound
 from tallyveil.tables.counts import LARGEST, ColumnCounts, clip_counts, read_counts
 from tallyveil.tables.declared import declare_numbers, leave_out_missing
 from tallyveil.tables.distributed import DistributedTable
-from tallyveil.tables.persons import bound_rows, identify_persons, keep_apart
+from tallyveil.tables.persons import identify_persons
 from tallyveil.tables.source import read_table, require_own_names
 
 __all__ = ["open_table", "prepare", "prepare_opened"]
@@ -61,9 +61,12 @@ def prepare(table: Any, options: ReleaseOptions) -> Prepared:
         Ready for the transaction.
     """
     opened = open_table(table, options)
-    if isinstance(opened.source, DistributedTable):
-        return _prepare_distributed(opened.source, opened.request, options)
-    return prepare_opened(opened, options.entropy)
+    try:
+        return prepare_opened(opened, options.entropy)
+    except BaseException:
+        if opened.tasks is not None:
+            opened.tasks.forget()
+        raise
 
 
 def open_table(table: Any, options: ReleaseOptions) -> Opened:
@@ -73,7 +76,7 @@ def open_table(table: Any, options: ReleaseOptions) -> Opened:
     source = read_table(table, early.form if early else check_form(options, False)[0])
     request = early or check_options(options, array=isinstance(source, ArrayTable))
     if isinstance(source, DistributedTable):
-        return Opened(request, source)
+        return _open_distributed(source, request, options)
     if isinstance(source, ArrayTable):
         source = _name_array(source, request)
     if source.rows == 0 and not request.categories:
@@ -91,14 +94,8 @@ def prepare_opened(
     opened: Opened, entropy: Entropy | None = None, read: ReadCounts = read_counts
 ) -> Prepared:
     """Plan the draws for a table that is open; `read` gives its counts, or invented ones."""
-    request, source, left_out = opened.request, opened.source, None
-    if request.microdata:
-        if read is read_counts:
-            counts, layout, left_out = _count_microdata(source, request, entropy or Entropy())
-        else:
-            counts, layout = _stand_in_for_microdata(source, request, read)
-    else:
-        counts, layout = read_columns(source, request, read)
+    request, source = opened.request, opened.source
+    counts, layout, left_out = _read(opened, entropy, read)
     request, counts = _bound_counts(source, request, counts, layout)
     if read is not read_counts:  # invented counts contradict no bound
         counts = {name: replace(column, above=0) for name, column in counts.items()}
@@ -131,11 +128,26 @@ def prepare_opened(
         layout,
         left_out,
         opened.missing,
+        None if request.microdata else opened.tasks,
     )
     for asked in request.columns:
         if asked.upper is None:  # what cannot be certified at any bound fails before the debit
             plan_column(request, asked, rows, search=prepared.searches[asked.name], found=1)
     return prepared
+
+
+def _read(
+    opened: Opened, entropy: Entropy | None, read: ReadCounts
+) -> tuple[dict[str, ColumnCounts], Layout, tuple[int, int] | None]:
+    """Every count column, how it is published, and which part of its rows was left out."""
+    request, source = opened.request, opened.source
+    if request.microdata and read is read_counts:
+        return _count_microdata(opened, entropy or Entropy())
+    if request.microdata:
+        return *_stand_in_for_microdata(source, request, read), None
+    if opened.tasks is not None:
+        return *opened.tasks.read(request), None
+    return *read_columns(source, request, read), None
 
 
 def _name_array(source: ArrayTable, request: Request) -> ArrayTable:
@@ -145,23 +157,23 @@ def _name_array(source: ArrayTable, request: Request) -> ArrayTable:
     return replace(source, name=request.columns[0].name)
 
 
-def _prepare_distributed(
+def _open_distributed(
     source: DistributedTable, request: Request, options: ReleaseOptions
-) -> Prepared:
-    """A table on other machines, with its histograms for counts."""
-    require_taken(options)
+) -> Opened:
+    """A table on other machines, whose rows stay there, or are brought here where they must."""
     require_place(options)
-    tasks = StagedDraws(source)
+    tasks = StagedDraws(source, Path(str(options.out)))
+    if request.microdata or stays_apart(request, options):
+        return Opened(request, source, tasks=tasks)
+    needed = choose_columns(source, request)
     try:
-        counts, layout = tasks.read(request, Path(str(options.out)))
-        _require_covered(counts, request)
-        require_own_names(layout.keep)
-        plans = tuple(plan_column(request, column, source.rows) for column in request.columns)
-        shared = tasks.share_plans(plans)
-    except BaseException:
+        brought = source.bring(needed, tasks.make_room())
+    finally:
         tasks.forget()
-        raise
-    return Prepared(request, source, counts, {}, shared, layout, tasks=tasks)
+    if brought.rows == 0 and not request.categories:
+        raise TableError("The table has no rows.")
+    request = replace(request, drop=())  # those columns stayed where they are
+    return Opened(request, *_read_as_declared(brought, request))
 
 
 def _read_as_declared(source: Table, request: Request) -> tuple[Table, int]:
@@ -176,34 +188,35 @@ def _read_as_declared(source: Table, request: Request) -> tuple[Table, int]:
 
 
 def _count_microdata(
-    source: Table, request: Request, entropy: Entropy
+    opened: Opened, entropy: Entropy
 ) -> tuple[dict[str, ColumnCounts], Layout, tuple[int, int] | None]:
     """Rows counted into the public categories, and how many were left out to bound each person's.
 
     The choice of rows is made with secure random bits and is itself never published.
     """
+    request, source, left_out = opened.request, opened.source, None
     (column,) = request.columns
-    stays, left_out = None, None
-    if request.person is not None:
-        persons, met = identify_persons(source, request.person), select_rows(source, request.where)
-        order, apart = entropy.permutation(source.rows), met
-        if request.unit.separate:
-            known = request.categories, request.other_place, request.bins
-            apart = keep_apart(persons, find_cells(source, request.by, *known), met, order)
-        stays = bound_rows(persons, apart, request.unit.contributions, order)
-        left_out = int(met.sum() - stays.sum()), int(met.sum())
-    counted = count_rows(
-        source,
-        request.by,
-        request.categories,
-        request.where,
-        stays=stays,
-        other=request.other_place,
-        bins=request.bins,
-    )
+    if request.person is None:
+        counted = count_cells(source, request)
+    else:
+        unit = request.unit
+        bound = PersonBound(request.person, unit.contributions, unit.separate, entropy.permutation)
+        if isinstance(source, DistributedTable) and opened.tasks is not None:
+            bound = replace(bound, shuffle=_shuffle)  # by every machine for itself
+            found = source.count_bounded(request.counting, bound, opened.tasks.make_room())
+            opened.tasks.forget()
+        else:
+            found = request.counting.count_bounded(source, bound)
+        counted, stay, of = found
+        left_out = of - stay, of
     counts = {column.name: clip_counts(counted, column.upper or CEILING)}
     layout = Layout((*request.by, column.name), ROW_ORDERS["categories"], grouped=True)
     return counts, layout, left_out
+
+
+def _shuffle(rows: int) -> Integers:
+    """A uniformly random permutation, under a new key."""
+    return Entropy().permutation(rows)
 
 
 def _stand_in_for_microdata(
@@ -213,7 +226,7 @@ def _stand_in_for_microdata(
     nobody = source.slice(0, 0)
     if request.person is not None:
         identify_persons(nobody, request.person)
-    count_rows(nobody, request.by, request.categories, request.where, bins=request.bins)
+    request.counting.count(nobody)
     (column,) = request.columns
     empty = np.zeros(len(request.categories), dtype=np.int64)
     cells = nobody.build_grouped(request.by, request.categories, {column.name: empty})

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from tallyveil.arrays import Integers
+from tallyveil.arrays import Integers, count_values
 from tallyveil.errors import TableError
 from tallyveil.plans.distributed import Place, StagedDraws
 from tallyveil.plans.layout import Layout, place_rows
@@ -22,12 +22,11 @@ from tallyveil.request.slack import charge_delta
 from tallyveil.request.unit import charge_columns
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.base import CountArray, Table
-from tallyveil.tables.categories import count_rows
 from tallyveil.tables.convert import convert_table
 from tallyveil.tables.counts import ColumnCounts
-from tallyveil.tables.distributed import DistributedTable
+from tallyveil.tables.distributed import DistributedCounts, DistributedTable
 
-__all__ = ["Opened", "Prepared"]
+__all__ = ["Opened", "Prepared", "count_cells"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +37,16 @@ class Opened:
     source: Table
     missing: int = 0
     """How many rows were left out because a count was declared missing."""
+
+    tasks: StagedDraws | None = None
+    """What looks at rows on other machines, where they stay there."""
+
+
+def count_cells(source: Table, request: Request) -> Integers:
+    """The rows of microdata in every public category, counted where they are."""
+    if isinstance(source, DistributedTable):
+        return source.count_cells(request.counting)
+    return request.counting.count(source)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +115,11 @@ class Prepared:
         Only a bound that was found privately is known later, and clamps once more.
         """
         values = self.counts[plan.name].values
-        return np.minimum(values, plan.upper) if plan.upper_source == "private" else values
+        if plan.upper_source != "private":
+            return values
+        if isinstance(values, DistributedCounts):
+            return cast("CountArray", values.cut(plan.upper))
+        return np.minimum(values, plan.upper)
 
     def complete_plans(self, entropy: Entropy) -> tuple[ColumnPlan, ...]:
         """All plans in order; private upper bounds are drawn here, and paid for already."""
@@ -118,9 +131,14 @@ class Prepared:
                 plans.append(planned[column.name])
                 continue
             noise: Any = search.certified
-            found = find_upper(self.counts[column.name].values, noise, CEILING, entropy)
+            values: Any = self.counts[column.name].values
+            if isinstance(values, DistributedCounts):
+                histogram = values.histogram
+            else:
+                histogram = count_values(values, CEILING + 1)
+            found = find_upper(histogram, noise, entropy)
             plans.append(plan_column(self.request, column, self.rows, search=search, found=found))
-        return tuple(plans)
+        return tuple(plans) if self.tasks is None else self.tasks.share_plans(tuple(plans))
 
     def draw(
         self, plans: tuple[ColumnPlan, ...], entropy: Entropy
@@ -142,15 +160,7 @@ class Prepared:
         request = self.request
         if request.microdata:
             (column,) = request.columns
-            counted = count_rows(
-                self.source,
-                request.by,
-                request.categories,
-                request.where,
-                other=request.other_place,
-                bins=request.bins,
-            )
-            return {column.name: counted}
+            return {column.name: count_cells(self.source, request)}
         truth = {name: self.source.counts(name) for name in self.counts}
         if not self.layout.grouped:
             return truth
@@ -181,8 +191,9 @@ class Prepared:
         return levels * (self._bound_data(uppers) + proofs + figures + (4 << 20))
 
     def _bound_data(self, uppers: Mapping[str, int]) -> int:
-        if isinstance(self.source, DistributedTable):
-            return self.source.bound_room(len(uppers))
+        if self.tasks is not None:
+            columns = 1 + self.request.unbiased + self.request.best
+            return self.tasks.source.bound_room(columns * len(uppers))
         fullest = {
             name: np.full(self.rows, upper, np.min_scalar_type(upper))
             for name, upper in uppers.items()

@@ -8,13 +8,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tallyveil.arrays import count_values
+from tallyveil.arrays import Integers, count_values
 from tallyveil.certified.certify import certify_noise
 from tallyveil.certified.mechanism import CertifiedNoise
 from tallyveil.errors import ArgumentError, TableError
 from tallyveil.estimate.isotonic import monotone
 from tallyveil.exact import Epsilon
-from tallyveil.plans.methods import Counts, noisy_cumulative
+from tallyveil.plans.methods import noisy_cumulative
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sampling.marks import mark_draws
 
@@ -81,19 +81,16 @@ def private_upper(
         raise TableError("The table has no rows: there is nothing to privatize.")
     noise = certify_noise(epsilon)
     source = Entropy.fresh(entropy)
-    found = find_upper(np.minimum(column, ceiling), noise, ceiling, source, quantile)
+    histogram = count_values(np.minimum(column, ceiling), ceiling + 1)
+    found = find_upper(histogram, noise, source, quantile)
     return PrivateUpper(mark_draws(found, source), noise.exact_epsilon, quantile)
 
 
 def find_upper(
-    counts: Counts,
-    noise: CertifiedNoise,
-    ceiling: int,
-    entropy: Entropy,
-    quantile: float = QUANTILE,
+    histogram: Integers, noise: CertifiedNoise, entropy: Entropy, quantile: float = QUANTILE
 ) -> int:
-    """The bound itself; `counts` lie in 0..ceiling, and the noise is certified already."""
-    draws = noisy_cumulative(count_values(counts, ceiling + 1), noise, entropy)
-    totals = np.append(monotone(draws, len(counts)), float(len(counts)))
-    first = int(np.flatnonzero(totals >= quantile * len(counts) - 1e-9)[0])
+    """The bound itself, from the rows of every count 0..ceiling; the noise is certified already."""
+    rows = int(histogram.sum())
+    totals = np.append(monotone(noisy_cumulative(histogram, noise, entropy), rows), float(rows))
+    first = int(np.flatnonzero(totals >= quantile * rows - 1e-9)[0])
     return max(first, 1)

@@ -57,6 +57,7 @@ from tallyveil.sums.grouping import Grouping
 from tallyveil.tables.bins import Bins
 from tallyveil.tables.categories import Label, find_category
 from tallyveil.tables.conditions import Condition, parse_conditions
+from tallyveil.tables.counting import Counting
 from tallyveil.tables.form import Form
 
 __all__ = ["ABOVE", "ColumnRequest", "Request", "check_options"]
@@ -136,6 +137,11 @@ class Request:
     def other_place(self) -> int | None:
         """Where in the list of categories everything goes that is not listed."""
         return None if self.other is None else find_category(self.categories, self.other)
+
+    @property
+    def counting(self) -> Counting:
+        """Which rows of microdata are counted, and where."""
+        return Counting(self.by, self.categories, self.where, self.other_place, self.bins)
 
 
 def check_options(options: ReleaseOptions, array: bool = False) -> Request:

@@ -30,6 +30,7 @@ __all__ = [
     "combine_categories",
     "count_rows",
     "describe_repeat",
+    "describe_unlisted",
     "find_category",
     "find_cells",
     "place_categories",
@@ -247,15 +248,14 @@ def count_rows(
     categories: Sequence[Label],
     where: Sequence[Condition],
     *,
-    stays: Mask | None = None,
     other: int | None = None,
     bins: Mapping[str, Bins] | None = None,
 ) -> Integers:
     """Count the rows of microdata that meet all conditions in each public category, in batches.
 
     A row with a category that is not listed counts for the category at `other`; without one it
-    raises a `TableError`. Only rows in `stays` are counted, if it is given. Numbers of a column
-    in `bins` count for the range they lie in; conditions see the numbers themselves.
+    raises a `TableError`. Numbers of a column in `bins` count for the range they lie in; conditions
+    see the numbers themselves.
     """
     _require_columns(table, by)
     met = select_rows(table, where)
@@ -265,15 +265,18 @@ def count_rows(
         places = _place_rows(batch, by, categories, other, bins)
         unlisted = met[rows] & (places < 0)
         if unlisted.any():
-            raise TableError(
-                f"Row {start + unlisted.argmax() + 1} has a category that is not in the public "
-                "list. Extend the list, name a cell for all others (--other LABEL), or leave such "
-                "rows out with a condition (--where)."
-            )
-        counted = met[rows] if stays is None else stays[rows]
-        counts += np.bincount(places[counted], minlength=len(categories))
+            raise describe_unlisted(f"Row {start + unlisted.argmax() + 1}")
+        counts += np.bincount(places[met[rows]], minlength=len(categories))
         start += batch.rows
     return counts
+
+
+def describe_unlisted(which: str) -> TableError:
+    """The error for a row of microdata with a category that is not in the public list."""
+    return TableError(
+        f"{which} has a category that is not in the public list. Extend the list, name a cell for "
+        "all others (--other LABEL), or leave such rows out with a condition (--where)."
+    )
 
 
 def find_cells(

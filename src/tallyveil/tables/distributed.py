@@ -8,31 +8,36 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.arrays import Integers
+from tallyveil.arrays import Integers, Tally, count_values, tally_values
 from tallyveil.errors import TableError, UsageError
 from tallyveil.tables.base import CountArray, Order, Table
 from tallyveil.tables.codes import Codes
+from tallyveil.tables.counting import Counting, PersonBound
 
 __all__ = [
     "KEPT",
+    "CountRange",
     "DistributedCounts",
     "DistributedTable",
     "DrawRows",
+    "Drawn",
     "HandOut",
     "HandedOut",
     "LabelFacts",
     "PartFacts",
     "PartedTable",
+    "PrivateRoom",
     "Seal",
     "StagedRows",
     "Tallied",
+    "Words",
     "count_part_rows",
     "list_slices",
     "name_parts",
@@ -45,15 +50,48 @@ PART_ROWS, MOST_PARTS = 1 << 20, 5000
 KEPT = "table"
 """Where rows that were looked at are kept, inside the private folder of a release."""
 
-DrawRows: TypeAlias = Callable[
-    [Mapping[str, CountArray]],
-    Mapping[str, tuple[CountArray, NDArray[np.uint64] | None, CountArray]],
-]
-"""Gives every row of a batch its draw and, where ranks are matched, a random word, and how many
-rows are in each bin, by column."""
+Words: TypeAlias = NDArray[np.uint64]
 
-HandOut: TypeAlias = Callable[[CountArray, NDArray[np.uint64] | None], CountArray]
+HandOut: TypeAlias = Callable[[CountArray, Words | None], CountArray]
 """Gives the published count of every row by its draw and its word."""
+
+Drawn: TypeAlias = tuple[str, int]
+"""A column of draws: of which column of counts, and of which level (0 where there is one)."""
+
+
+class DrawRows(Protocol):
+    """Draws the rows of a batch where they are, each once."""
+
+    @property
+    def kinds(self) -> Mapping[Drawn, np.dtype[Any]]:
+        """The columns of draws in order, and the types that they are kept in."""
+
+    def __call__(
+        self, counts: Mapping[str, CountArray]
+    ) -> Mapping[Drawn, tuple[CountArray, Words | None, Integers | Tally]]:
+        """Give every row's draw, a random word where ranks are matched, and rows in each bin."""
+
+
+@dataclass(frozen=True)
+class CountRange:
+    """Up to where a column of counts is taken as it is, and how the true counts are tallied.
+
+    With `thresholds` in the cells that these begin after, one more than there are of them.
+    """
+
+    upper: int
+    thresholds: Integers | None = None
+
+    @property
+    def size(self) -> int:
+        """How many possible counts, or cells, there are."""
+        return (self.upper if self.thresholds is None else len(self.thresholds)) + 1
+
+    def tally(self, counts: CountArray) -> Integers | Tally:
+        """How many rows have each count, or are in each cell."""
+        if self.thresholds is None:
+            return tally_values(counts, self.size)
+        return count_values(np.searchsorted(self.thresholds, counts), self.size)
 
 
 LabelFacts: TypeAlias = dict[str, tuple[str | None, int]]
@@ -73,9 +111,18 @@ class Seal(Protocol):
         """Decrypt, or raise if it is not what was encrypted."""
 
 
+@dataclass(frozen=True)
+class PrivateRoom:
+    """A private folder that other machines see, what encrypts there, and a key for hashes."""
+
+    folder: Path
+    seal: Seal
+    key: int = field(repr=False)
+
+
 @dataclass(frozen=True, eq=False)
 class DistributedCounts:
-    """A column of confidential counts on other machines: its histogram.
+    """A column of confidential counts on other machines: rows of each count, or in each cell.
 
     `ordered` says whether every partition is in the order of these counts.
     """
@@ -86,17 +133,23 @@ class DistributedCounts:
     def __len__(self) -> int:
         return int(self.histogram.sum())
 
+    def cut(self, upper: int) -> DistributedCounts:
+        """The same with every count above `upper` taken as that."""
+        above = self.histogram[upper:].sum()
+        return replace(self, histogram=np.append(self.histogram[:upper], above))
+
 
 @dataclass(frozen=True, eq=False)
 class HandedOut:
-    """A column of published counts that tasks hand out, and how many rows each count has."""
+    """A published column that tasks hand out by rows' draws, and how many rows each count has.
+
+    Where nothing was counted, `rows` is None.
+    """
 
     staged: Any
+    drawn: Drawn
     hand_out: HandOut
-    histogram: Integers
-
-    def __len__(self) -> int:
-        return int(self.histogram.sum())
+    rows: Tally | None = None
 
     def astype(self, _: Any) -> NoReturn:
         """Refuse: the counts are in the release folder."""
@@ -116,11 +169,11 @@ class StagedRows(Protocol):
     """Rows with their draws, drawn once and kept in a private folder."""
 
     @property
-    def bins(self) -> Mapping[str, Integers]:
-        """How many rows are in each bin, by column."""
+    def bins(self) -> Mapping[Drawn, Integers | Tally]:
+        """How many rows are in each bin, by column of draws."""
 
     def count_digits(
-        self, name: str, prefixes: Sequence[tuple[int, int, int, int]]
+        self, drawn: Drawn, prefixes: Sequence[tuple[int, int, int, int]]
     ) -> list[tuple[Integers, Integers]]:
         """Which next digits occur, and in how many rows (`tallyveil.estimate.steps`)."""
 
@@ -160,16 +213,29 @@ class DistributedTable(_ElsewhereTable):
     @abstractmethod
     def survey(
         self,
-        uppers: Mapping[str, int],
+        ranges: Mapping[str, CountRange],
         labels: Sequence[str],
         keys: Sequence[str],
-        place: tuple[Path, Seal, int],
+        room: PrivateRoom,
     ) -> tuple[Tallied, LabelFacts]:
         """Look at every row, once: check counts, look at `labels`, and keep both, encrypted.
 
-        Refuses two rows with the same labels of `keys`. `place` is a private folder that other
-        machines see, what encrypts there, and a key for hashes.
+        Refuses two rows with the same labels of `keys`.
         """
+
+    @abstractmethod
+    def count_cells(self, counting: Counting) -> Integers:
+        """Count rows of microdata in public categories."""
+
+    @abstractmethod
+    def count_bounded(
+        self, counting: Counting, bound: PersonBound, room: PrivateRoom
+    ) -> tuple[Integers, int, int]:
+        """The same with so many rows of each person; also how many stay of how many."""
+
+    @abstractmethod
+    def bring(self, names: Sequence[str], room: PrivateRoom) -> Table:
+        """Bring some columns of all rows here, in the order of the partitions."""
 
     @abstractmethod
     def bound_room(self, counts: int) -> int:

@@ -10,29 +10,42 @@ from tallyveil.tables.base import Table
 from tallyveil.tables.codes import encode_text, normal_label
 from tallyveil.tables.counts import MISSING
 
-__all__ = ["bound_rows", "identify_persons", "keep_apart"]
+__all__ = ["bound_rows", "describe_nameless", "identify_persons", "keep_apart", "name_persons"]
 
 
 def identify_persons(table: Table, column: str) -> Integers:
     """Give a number to every row, the same for two rows exactly if they are of one person.
 
-    Identifiers are compared in normal form: 7, 7.0 and "7 " are one person. What programs write
-    for a missing value is nobody's identifier: strangers who share it would share one bound, and
-    which of their rows stay would depend on who else is there.
     Raises a `TableError` if the column is not there or a row does not say whose it is.
+    """
+    labels, persons, nameless = name_persons(table, column)
+    if nameless.any():
+        raise describe_nameless(f"Row {int(nameless.argmax()) + 1}", column)
+    return np.asarray(encode_text(labels).codes[persons], dtype=np.int64)
+
+
+def name_persons(table: Table, column: str) -> tuple[list[str], Integers, Mask]:
+    """Give the persons' identifiers, which of them each row has, and the rows that have none.
+
+    Identifiers are compared in normal form: 7, 7.0 and "7 " are one person, and may stand in the
+    list several times. What programs write for a missing value is nobody's identifier: strangers
+    who share it would share one bound, and which of their rows stay would depend on who else is
+    there.
     """
     if column not in (*table.names, *table.index_names):
         raise TableError(f"There is no column {column!r} that tells persons apart.")
     found = table.codes(column)
     missing = [label.strip().lower() in MISSING for label in found.labels]
     nameless = np.array(missing, dtype=bool)[found.codes]
-    if nameless.any():
-        raise TableError(
-            f"Row {int(nameless.argmax()) + 1} has no value in {column!r}, so nothing says whose "
-            "it is. Leave such rows out, or give each of them a value of its own."
-        )
-    same = encode_text([normal_label(label) for label in found.labels])
-    return np.asarray(same.codes[found.codes], dtype=np.int64)
+    return [normal_label(label) for label in found.labels], found.codes, nameless
+
+
+def describe_nameless(which: str, column: str) -> TableError:
+    """The error for a row that does not say whose it is."""
+    return TableError(
+        f"{which} has no value in {column!r}, so nothing says whose it is. Leave such rows out, or "
+        "give each of them a value of its own."
+    )
 
 
 def bound_rows(persons: Integers, counted: Mask, most: int, order: Integers) -> Mask:

@@ -6,9 +6,9 @@ A file has a name of its own for every attempt of a task. Which attempt counts i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,10 +25,12 @@ __all__ = [
     "DRAWS",
     "HASHES",
     "LABELS",
-    "SMALL",
     "KeptRows",
+    "choose_kind",
+    "open_labels",
     "read_labels",
     "read_pieces",
+    "write_batch",
     "write_piece",
 ]
 
@@ -38,11 +40,13 @@ ENDINGS = LABELS, COUNTS, HASHES = ".labels", ".counts", ".hashes"
 DRAWS, BINS = "draws-", "bins-"
 """How the files of a partition begin that has been drawn: its rows, and how many each bin has."""
 
-SMALL = np.dtype(np.uint16)
-"""How counts and draws are kept."""
-
 LENGTH = 8
 """Bytes that say how long the next piece is."""
+
+
+def choose_kind(uppers: Iterable[int]) -> np.dtype[Any]:
+    """The type in which counts up to these are kept."""
+    return np.dtype(np.uint16 if max(uppers) < 1 << 16 else np.uint32)
 
 
 def write_piece(file: IO[bytes], seal: Seal, content: Any) -> None:
@@ -73,12 +77,13 @@ class KeptRows:
     name: str
     files: tuple[IO[bytes], ...]
     seal: Seal
+    kind: np.dtype[Any]
 
     @classmethod
-    def create(cls, path: Path, seal: Seal) -> KeptRows:
-        """Make the files, which only their owner can read."""
+    def create(cls, path: Path, seal: Seal, kind: np.dtype[Any]) -> KeptRows:
+        """Make the files, which only their owner can read, for counts of one type."""
         made = (os.fdopen(open_new(Path(f"{path}{end}")), "wb") for end in ENDINGS)
-        return cls(path.name, tuple(made), seal)
+        return cls(path.name, tuple(made), seal, kind)
 
     def __enter__(self) -> KeptRows:
         return self
@@ -89,8 +94,8 @@ class KeptRows:
 
     def add(self, labels: Any, counts: Mapping[str, CountArray]) -> None:
         """Keep a batch."""
-        write_piece(self.files[0], self.seal, _write_batch(labels))
-        whole = np.concatenate([own.astype(SMALL) for own in counts.values()])
+        write_piece(self.files[0], self.seal, write_batch(labels))
+        whole = np.concatenate([own.astype(self.kind) for own in counts.values()])
         write_piece(self.files[1], self.seal, whole.data)
 
     def add_hashes(self, buckets: Sequence[Sequence[Hashes]]) -> None:
@@ -99,7 +104,8 @@ class KeptRows:
             write_piece(self.files[2], self.seal, b"".join(own.data for own in pieces))
 
 
-def _write_batch(batch: Any) -> Any:
+def write_batch(batch: Any) -> Any:
+    """A batch as bytes."""
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()
@@ -113,3 +119,22 @@ def read_labels(piece: bytes) -> Any:
     import pyarrow as pa
 
     return pa.ipc.open_stream(piece).read_all()
+
+
+def open_labels(paths: Sequence[Path], seal: Seal, schema: Any) -> Any:
+    """A reader of all batches in some files, each of which is removed when it was read.
+
+    `schema` is for files without any.
+    """
+    import pyarrow as pa
+
+    def read() -> Iterator[Any]:
+        for path in paths:
+            for piece in read_pieces(path, seal):
+                yield from read_labels(piece).to_batches()
+            path.unlink()
+
+    batches = read()
+    first = list(islice(batches, 1))
+    known = first[0].schema if first else schema
+    return pa.RecordBatchReader.from_batches(known, chain(first, batches))

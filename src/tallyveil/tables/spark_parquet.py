@@ -85,7 +85,7 @@ class SurveyFiles(Task):
     def _read(self, piece: Piece) -> Iterator[Any]:
         import pyarrow.parquet as pq
 
-        names, rows = [*self.survey.labels, *self.survey.uppers], 0
+        names, rows = [*self.survey.labels, *self.survey.ranges], 0
         groups = list(range(piece.first, piece.last))
         with pq.ParquetFile(piece.path, buffer_size=BUFFER, pre_buffer=False) as file:
             for batch in file.iter_batches(BATCH_ROWS, groups, names, use_threads=False):

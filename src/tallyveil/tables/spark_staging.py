@@ -19,18 +19,17 @@ from typing import Any
 
 import numpy as np
 
-from tallyveil.arrays import Integers, Mask, count_values
+from tallyveil.arrays import MOST_COUNTED, Integers, Mask, tally_values
 from tallyveil.tables.arrow import ArrowTable
 from tallyveil.tables.arrow_write import write_pieces
 from tallyveil.tables.base import CountArray
-from tallyveil.tables.distributed import DrawRows, HandOut, Seal
+from tallyveil.tables.distributed import Drawn, DrawRows, HandOut, Seal
 from tallyveil.tables.hashes import Hashes, use_key
 from tallyveil.tables.spark_files import (
     BINS,
     COUNTS,
     DRAWS,
     LABELS,
-    SMALL,
     read_labels,
     read_pieces,
     write_piece,
@@ -44,7 +43,7 @@ WORD = 8
 """Bytes of a word."""
 
 FEW = 8
-"""Bits that every prefix has at the least."""
+"""Bits that every prefix has at the least where first digits were counted in bins."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +83,7 @@ class Draw(Task):
     files: tuple[str, ...]
     folder: str
     columns: tuple[str, ...]
+    kind: np.dtype[Any]
     draw: DrawRows
     seal: Seal
 
@@ -91,13 +91,14 @@ class Draw(Task):
         """Give a row for each number. Every attempt writes files of its own."""
         for number in list_numbers(batches):
             name = str(uuid.uuid4())
-            bins: dict[str, CountArray] = {}
+            bins: dict[Drawn, Any] = {}
             with open(open_new(Path(self.folder) / f"{DRAWS}{name}"), "wb") as file:
                 for piece in read_pieces(Path(self.files[number] + COUNTS), self.seal):
-                    counts = np.frombuffer(piece, SMALL).reshape(len(self.columns), -1)
+                    counts = np.frombuffer(piece, self.kind).reshape(len(self.columns), -1)
                     drawn = self.draw(dict(zip(self.columns, counts, strict=True)))
-                    for column, (own, words, binned) in drawn.items():
-                        write_piece(file, self.seal, _join_draws(own, words))
+                    for column, kind in self.draw.kinds.items():
+                        own, words, binned = drawn[column]
+                        write_piece(file, self.seal, _join_draws(own.astype(kind), words))
                         bins[column] = bins[column] + binned if column in bins else binned
             with open(open_new(Path(self.folder) / f"{BINS}{name}"), "wb") as file:
                 write_piece(file, self.seal, pickle.dumps(bins))
@@ -106,8 +107,8 @@ class Draw(Task):
 
 def _join_draws(drawn: CountArray, words: Any) -> Any:
     """The words of a batch, if ranks are matched, and then its draws."""
-    small = drawn.astype(SMALL).view(np.uint8)
-    return small.data if words is None else np.concatenate([words.view(np.uint8), small]).data
+    own = drawn.view(np.uint8)
+    return own.data if words is None else np.concatenate([words.view(np.uint8), own]).data
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class StagedFile:
     labels: str
     draws: str
     batch_rows: tuple[int, ...]
-    columns: int
+    kinds: tuple[np.dtype[Any], ...]
     seal: Seal
 
     def read_labels(self, first: int = 0, last: int | None = None) -> Iterator[Any]:
@@ -129,17 +130,18 @@ class StagedFile:
         self, first: int = 0, last: int | None = None
     ) -> Iterator[list[tuple[CountArray, Any]]]:
         """The draws and words of each column, for some batches."""
-        rows = self.batch_rows[first:last]
-        end = (first + len(rows)) * self.columns
-        pieces = read_pieces(Path(self.draws), self.seal, first * self.columns, end)
+        rows, columns = self.batch_rows[first:last], len(self.kinds)
+        end = (first + len(rows)) * columns
+        pieces = read_pieces(Path(self.draws), self.seal, first * columns, end)
         for own in rows:
-            yield [_cut_draws(piece, own) for piece in islice(pieces, self.columns)]
+            together = zip(islice(pieces, columns), self.kinds, strict=True)
+            yield [_cut_draws(piece, own, kind) for piece, kind in together]
 
 
-def _cut_draws(piece: bytes, rows: int) -> tuple[CountArray, Any]:
+def _cut_draws(piece: bytes, rows: int, kind: np.dtype[Any]) -> tuple[CountArray, Any]:
     """Cut a piece into draws and words; it must be one of so many rows."""
-    before = len(piece) - SMALL.itemsize * rows
-    drawn = np.frombuffer(piece, SMALL, rows, offset=before)
+    before = len(piece) - kind.itemsize * rows
+    drawn = np.frombuffer(piece, kind, rows, offset=before)
     words = np.frombuffer(memoryview(piece)[:before], np.uint64)
     return drawn, words.reshape(rows) if before else None
 
@@ -150,6 +152,7 @@ class CountDigits(Task):
 
     files: tuple[StagedFile, ...]
     column: int
+    binned: bool
     prefixes: tuple[tuple[int, int, int, int], ...]
 
     def run(self, batches: Batches, _: int) -> Iterator[Mapping[str, Any]]:
@@ -168,20 +171,27 @@ class CountDigits(Task):
     @cached_property
     def _wanted(self) -> Mask:
         """Whether rows with each draw, and each beginning of a word, may be counted."""
-        found = np.zeros((1 << 8 * SMALL.itemsize, 1 << FEW), dtype=bool)
+        found = np.zeros((MOST_COUNTED, 1 << FEW), dtype=bool)
         for draw, beginning, bits, _ in self.prefixes:
             found[draw, beginning >> (bits - FEW)] = True
         return found.reshape(-1)
 
-    def _count(self, drawn: CountArray, words: Hashes, found: list[list[Any]]) -> None:
+    def _select(self, drawn: CountArray, words: Hashes) -> Integers:
+        """The rows that may be counted."""
+        if not self.binned:
+            return np.flatnonzero(np.isin(drawn, [draw for draw, *_ in self.prefixes]))
         places = drawn.astype(np.intp)
         places <<= FEW
         places |= (words >> np.uint64(64 - FEW)).view(np.int64)
-        rows = np.flatnonzero(self._wanted.take(places))
+        return np.flatnonzero(self._wanted.take(places))
+
+    def _count(self, drawn: CountArray, words: Hashes, found: list[list[Any]]) -> None:
+        rows = self._select(drawn, words)
         drawn, words = drawn[rows], words[rows]
         for at, (draw, beginning, bits, step) in enumerate(self.prefixes):
             own = words[drawn == draw]
-            own = own[own >> np.uint64(64 - bits) == np.uint64(beginning)]
+            if bits:
+                own = own[own >> np.uint64(64 - bits) == np.uint64(beginning)]
             found[at].append((own << np.uint64(bits)) >> np.uint64(64 - step))
 
 
@@ -189,12 +199,15 @@ class CountDigits(Task):
 class Publish(Task):
     """Write parts of the published table, one for each number that arrives.
 
+    `hand_out` has, for each column, which of the staged columns it is made from, and how; `sizes`
+    how many counts it can have, where rows are counted.
+
     What is written follows from staged files alone: a task that runs twice writes the same bytes.
     """
 
     files: tuple[StagedFile, ...]
     slices: tuple[tuple[tuple[int, int, int, int], ...], ...]
-    hand_out: Mapping[str, HandOut]
+    hand_out: Mapping[str, tuple[int, HandOut]]
     sizes: Mapping[str, int]
     keep: tuple[str, ...]
     folders: tuple[str, str]
@@ -206,7 +219,7 @@ class Publish(Task):
             yield {"result": pickle.dumps((number, *self._write(number)))}
 
     def _write(self, number: int) -> tuple[int, str, dict[str, Any]]:
-        counted = {name: np.zeros(size, np.int64) for name, size in self.sizes.items()}
+        counted: dict[str, Any] = {}
         pieces = self._build(number, counted)
         first = next(pieces)
         hidden = Path(self.folders[0]) / f"{self.names[number]}-{uuid.uuid4()}"
@@ -220,7 +233,7 @@ class Publish(Task):
         os.replace(hidden, Path(self.folders[1]) / self.names[number])
         return size, digest, counted
 
-    def _build(self, number: int, counted: Mapping[str, Integers]) -> Iterator[Any]:
+    def _build(self, number: int, counted: dict[str, Any]) -> Iterator[Any]:
         import pyarrow as pa
 
         for at, group in groupby(self.slices[number], key=lambda part: part[0]):
@@ -230,14 +243,13 @@ class Publish(Task):
             for labels, drawn, (_, _, start, stop) in read:
                 others = labels if labels.num_columns else pa.table({"": pa.nulls(stop)})
                 counts = {}
-                for (name, hand_out), (own, words) in zip(
-                    self.hand_out.items(), drawn, strict=True
-                ):
+                for name, (staged, hand_out) in self.hand_out.items():
+                    own, words = drawn[staged]
                     part = None if words is None else words[start:stop]
                     counts[name] = hand_out(own[start:stop], part)
-                    np.add(
-                        counted[name], count_values(counts[name], len(counted[name])), counted[name]
-                    )
+                    if name in self.sizes:
+                        rows = tally_values(counts[name], self.sizes[name])
+                        counted[name] = counted[name] + rows if name in counted else rows
                 piece = ArrowTable(others.slice(start, stop - start), "parquet", from_file=True)
                 yield piece.build_piece(counts, self.keep)
 

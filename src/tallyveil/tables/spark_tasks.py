@@ -19,13 +19,13 @@ from zipimport import zipimporter
 
 import numpy as np
 
-from tallyveil.arrays import Integers, count_values
+from tallyveil.arrays import Integers, Tally
 from tallyveil.errors import TableError
 from tallyveil.fingerprint import fingerprint
 from tallyveil.tables.arrow import ArrowTable
 from tallyveil.tables.base import CountArray
 from tallyveil.tables.counts import RowError, clip_counts
-from tallyveil.tables.distributed import Seal
+from tallyveil.tables.distributed import CountRange, PrivateRoom, Seal
 from tallyveil.tables.equal import find_equal, share_out
 from tallyveil.tables.hashes import (
     Hashes,
@@ -33,7 +33,7 @@ from tallyveil.tables.hashes import (
     join_hashes,
     use_key,
 )
-from tallyveil.tables.spark_files import HASHES, KeptRows, read_pieces
+from tallyveil.tables.spark_files import HASHES, KeptRows, choose_kind, read_pieces
 from tallyveil.tables.spool import open_new
 from tallyveil.tables.text_column import TextColumn
 from tallyveil.tables.totals import LabelSearch
@@ -123,7 +123,7 @@ class Facts:
     problem: tuple[str, str] | None = None
     file: str = ""
     batch_rows: tuple[int, ...] = ()
-    histograms: Mapping[str, Integers] = field(default_factory=dict)
+    tallies: Mapping[str, Integers | Tally] = field(default_factory=dict)
     above: Mapping[str, int] = field(default_factory=dict)
     rules: Mapping[str, tuple[bool, bool, bool]] = field(default_factory=dict)
     label_bytes: int = 0
@@ -134,35 +134,34 @@ class Facts:
 
 @dataclass(frozen=True)
 class Survey(Task):
-    """Look at every row, once: check counts, look at labels, and keep both in `folder`, encrypted.
+    """Look at every row, once: check counts, look at labels, and keep both in `room`, encrypted.
 
     Hashes of `keys` are kept beside them, in as many buckets. Every attempt has files of its own,
     which its facts name: what is compared, drawn and published later is what one attempt saw.
     """
 
-    uppers: Mapping[str, int]
+    ranges: Mapping[str, CountRange]
     labels: tuple[str, ...]
     keys: tuple[str, ...]
     buckets: int
-    folder: str
-    seal: Seal
-    key: int
+    room: PrivateRoom
 
     def run(self, batches: Batches, partition: int) -> Iterator[Mapping[str, Any]]:
         """Give the facts of the partition."""
-        use_key(self.key)
+        use_key(self.room.key)
         yield {"result": pickle.dumps(replace(self._look(batches), partition=partition))}
 
     def _look(self, batches: Batches) -> Facts:
         name = f"rows-{uuid.uuid4()}"
         try:
-            with KeptRows.create(Path(self.folder) / name, self.seal) as kept:
+            kind = choose_kind(own.upper for own in self.ranges.values())
+            with KeptRows.create(self.room.folder / name, self.room.seal, kind) as kept:
                 return self._work(batches, kept)
         except OSError:  # no room, no such folder, no right to write there
             return Facts(fingerprint())
 
     def _work(self, batches: Batches, kept: KeptRows) -> Facts:
-        tallies = {name: _Tally(upper) for name, upper in self.uppers.items()}
+        tallies = {name: _Column(own) for name, own in self.ranges.items()}
         searches = {name: LabelSearch("utf-8") for name in self.labels}
         waiting: list[list[Hashes]] = [[] for _ in range(self.buckets)]
         rows, size = [], 0
@@ -190,7 +189,7 @@ class Survey(Task):
             None,
             kept.name,
             tuple(rows),
-            {name: own.histogram for name, own in tallies.items()},
+            {name: own.tally for name, own in tallies.items()},
             {name: own.above for name, own in tallies.items()},
             {name: own.rules for name, own in tallies.items()},
             size,
@@ -198,21 +197,21 @@ class Survey(Task):
         )
 
 
-class _Tally:
-    """The histogram of counts, how many lie above, and whether they rise, fall and differ."""
+class _Column:
+    """How many rows have each count, how many lie above, and whether they rise, fall and differ."""
 
-    def __init__(self, upper: int) -> None:
-        self.upper, self.above = upper, 0
-        self.histogram = np.zeros(upper + 1, np.int64)
+    def __init__(self, known: CountRange) -> None:
+        self.known, self.above = known, 0
+        self.tally: Any = known.tally(np.zeros(0, np.uint8))
         self.rules = (True, True, False)
         self.last = np.zeros(0, np.uint8)
 
     def add(self, given: Integers) -> CountArray:
         """Check the counts of the next batch, and give them cut to the upper bound."""
-        found = clip_counts(given, self.upper)
+        found = clip_counts(given, self.known.upper)
         counts = found.values
         self.above += found.above
-        self.histogram += count_values(counts, len(self.histogram))
+        self.tally = self.tally + self.known.tally(counts)
         rises, falls, differs = self.rules
         if rises or falls or not differs:
             joined = np.concatenate([self.last, counts])

@@ -1,0 +1,81 @@
+"""Which rows of microdata are counted, where, and how many of each person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tallyveil.arrays import Integers, Mask, count_values
+from tallyveil.tables.base import Table
+from tallyveil.tables.bins import Bins
+from tallyveil.tables.categories import (
+    Label,
+    count_rows,
+    describe_unlisted,
+    find_cells,
+    select_rows,
+)
+from tallyveil.tables.conditions import Condition
+from tallyveil.tables.persons import bound_rows, identify_persons, keep_apart
+
+__all__ = ["Counting", "PersonBound"]
+
+
+@dataclass(frozen=True)
+class PersonBound:
+    """At most `most` rows of each person stay, with `apart` no two of them in one category.
+
+    `column` tells persons apart; `shuffle` gives a uniformly random permutation of so many rows.
+    """
+
+    column: str
+    most: int
+    apart: bool
+    shuffle: Callable[[int], Integers]
+
+    def choose(self, persons: Integers, cells: Integers, counted: Mask) -> Mask:
+        """Choose the rows that stay, of those that are `counted`."""
+        order = self.shuffle(len(persons))
+        if self.apart:
+            counted = keep_apart(persons, cells, counted, order)
+        return bound_rows(persons, counted, self.most, order)
+
+
+@dataclass(frozen=True)
+class Counting:
+    """The public categories of columns `by`, and the conditions that rows must meet.
+
+    `other` is the place of all categories that are not listed.
+    """
+
+    by: tuple[str, ...]
+    categories: tuple[Label, ...]
+    where: tuple[Condition, ...] = ()
+    other: int | None = None
+    bins: Mapping[str, Bins] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are looked at."""
+        return tuple(dict.fromkeys((*self.by, *(condition.column for condition in self.where))))
+
+    def place(self, table: Table) -> tuple[Mask, Integers, Mask]:
+        """Which rows are counted, the category of every row, and those that are counted nowhere."""
+        met = select_rows(table, self.where)
+        cells = find_cells(table, self.by, self.categories, self.other, self.bins)
+        return met, cells, met & (cells < 0)
+
+    def count(self, table: Table) -> Integers:
+        """Count rows; see `count_rows`."""
+        known = self.by, self.categories, self.where
+        return count_rows(table, *known, other=self.other, bins=self.bins)
+
+    def count_bounded(self, table: Table, bound: PersonBound) -> tuple[Integers, int, int]:
+        """Count so many rows of each person; also give how many stay of how many."""
+        persons = identify_persons(table, bound.column)
+        met, cells, unlisted = self.place(table)
+        if unlisted.any():
+            raise describe_unlisted(f"Row {int(unlisted.argmax()) + 1}")
+        stays = bound.choose(persons, cells, met)
+        counts = count_values(cells[stays], len(self.categories))
+        return counts, int(stays.sum()), int(met.sum())
