@@ -8,8 +8,9 @@ reads and writes it; `tallyveil.spark.privatize` releases it at epsilon 1 with t
 every count is checked, all rows are compared, kept, drawn, ranked and published. Both run in
 turns, after a run of each that is not counted; the shortest of each are compared, for a quarter of
 the rows and for all. A DataFrame that is no plain file, whose rows Spark hands to Python, is shown
-beside them, for a quarter of the rows. Processor time is that of all processes of cluster and
-session together.
+beside them, for a quarter of the rows, and so is counting: Spark counts the rows of every number
+of cases, and `privatize` does that for a public list of these numbers, with and without a bound on
+the rows of one person. Processor time is that of all processes of cluster and session together.
 
 Bar: at most 1.5 times Spark's own reading and writing of all rows, by processor time. Exits with 1
 where it is missed. Wall time is shown beside it.
@@ -32,6 +33,8 @@ from benchmarks.scale import write_parquet
 
 COPY, RELEASE = "Spark reads and writes", "tallyveil on Spark, Parquet files"
 DERIVED, CHECK = "tallyveil on Spark, a DataFrame with an expression", "tallyveil check"
+GROUPS, COUNTED = "Spark counts rows in 81 groups", "tallyveil on Spark, rows counted in 81 groups"
+BOUNDED = "tallyveil on Spark, one row of each person counted"
 MOST = 1.5
 FILES, ROUNDS = 8, 3
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -160,11 +163,25 @@ def measure_size(
         frame = session.read.parquet(str(table)).selectExpr("id", "abs(cases) as cases")
         publish_table(frame, asked, command="benchmark")
 
+    def count_groups() -> None:
+        session.read.parquet(str(table)).groupBy("cases").count().collect()
+
+    def count_rows(**person: Any) -> None:
+        known = {"by": "cases", "categories": list(range(81)), "method": "geometric"}
+        wish = ReleaseOptions(**known, epsilon=1, upper=rows, out=out, **person)
+        publish_table(session.read.parquet(str(table)), wish, command="benchmark")
+
+    def count_persons() -> None:
+        count_rows(person="id", rows_per_person=1)
+
     def check() -> None:
         findings = check_package(out)
         assert all(finding.ok for finding in findings), findings
 
-    kinds = {COPY: copy, RELEASE: release} | ({DERIVED: release_derived} if derived else {})
+    kinds = {COPY: copy, RELEASE: release}
+    if derived:
+        kinds |= {DERIVED: release_derived, GROUPS: count_groups, COUNTED: count_rows}
+        kinds |= {BOUNDED: count_persons}
     found = []
     for turn in range(1 + ROUNDS):
         for kind, action in kinds.items():

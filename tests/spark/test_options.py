@@ -6,11 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 import tallyveil as tv
 from tallyveil import spark
 from tallyveil.check.package import check_package
+from tallyveil.cli.app import app
 from tallyveil.tables import spark as engine
+from tallyveil.tables import spark_jobs
 
 OPTIONS = {"count": "cases", "keep": ["id", "ward"], "drop": ["note", "deaths"], "epsilon": 1}
 
@@ -111,6 +114,17 @@ def test_rows_that_are_needed_together_are_brought_here(wide_frame, tmp_path, na
     assert b"Anna-Schmidt" not in content
 
 
+def test_rows_that_are_brought_keep_the_order_of_columns(table, make_frame, tmp_path, monkeypatch):
+    """Tasks that read files themselves get the columns in the order of the file."""
+    path = tmp_path / "table.parquet"
+    pq.write_table(table, path)
+    monkeypatch.setattr(spark_jobs, "list_files", lambda *_: [path])
+    frame = make_frame([table.select(["note", "deaths", "cases", "ward", "id"])])
+    publish(frame, tmp_path / "release", order="sorted")
+    assert failures(tmp_path / "release") == []
+    assert read(tmp_path / "release").column_names == ["cases", "ward", "id"]
+
+
 def test_a_mechanism_of_a_file_draws(wide_frame, tmp_path, designed):
     publish(wide_frame, tmp_path / "release", keep=["id", "ward", "region"], method=designed)
     assert failures(tmp_path / "release") == []
@@ -195,7 +209,7 @@ def test_microdata_have_every_option_of_one_machine(people, people_frame, tmp_pa
 
 def test_rows_of_one_person_are_bounded_where_they_are(people, people_frame, tmp_path, monkeypatch):
     """Whichever partitions a person's rows are in, exactly the smaller of bound and rows stay."""
-    monkeypatch.setattr(engine, "BUCKET_BYTES", 10_000)
+    monkeypatch.setattr(engine, "PERSON_BYTES", 10_000)
     out = tmp_path / "release"
     asked = MICRODATA | {"person": "person", "rows_per_person": 3, "epsilon": 30}
     release = spark.privatize(people_frame, **asked, out=out)
@@ -252,3 +266,26 @@ def test_levels_are_drawn_one_from_the_other(wide_frame, tmp_path):
     assert np.abs(second - first).mean() < errors[1] + 0.1
     with pytest.raises(tv.UsageError, match="privatize_levels"):
         publish(wide_frame, tmp_path / "other", levels=[2, 1], epsilon=None)
+
+
+def test_the_command_releases_levels_on_spark(wide_frame, tmp_path, monkeypatch):
+    monkeypatch.setattr(spark, "open_frame", lambda _: wide_frame)
+    words = ["ladder", "wards", "--engine", "spark", "--count", "cases", "--upper", "40"]
+    words += ["--epsilons", "2,1", "--keep", "all", "--out", str(tmp_path / "levels")]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert [failures(folder) for folder in sorted((tmp_path / "levels").iterdir())] == [[], []]
+    words = ["ladder", "--value", "7", "--engine", "spark", "--upper", "9", "--epsilons", "2,1"]
+    done = CliRunner().invoke(app, words)
+    assert "--engine is for a table" in str(done.exception)
+
+
+def test_a_note_says_that_rows_were_brought(wide_frame, tmp_path, monkeypatch):
+    monkeypatch.setattr(spark, "open_frame", lambda _: wide_frame)
+    words = ["privatize", "wards", "--engine", "spark", "--count", "cases", "--upper", "40"]
+    words += ["--epsilon", "1", "--keep", "all"]
+    for option, said in (("sorted", True), ("input", False)):
+        out = ["--order", option, "--out", str(tmp_path / option)]
+        done = CliRunner().invoke(app, [*words, *out])
+        assert done.exit_code == 0, done.output
+        assert ("needs all rows in one place" in " ".join(done.output.split())) is said

@@ -23,10 +23,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXAMPLE",
+    "LOCAL",
+    "EngineOption",
     "FromOption",
     "Trial",
     "choose_source",
     "command",
+    "open_source",
     "publish_and_show",
     "publish_file",
     "require_trial",
@@ -111,16 +114,13 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Publish a private version of a table of counts, as a folder that a stranger can check."""
-    from tallyveil.errors import ArgumentError, UsageError
+    from tallyveil.errors import UsageError
 
     nothing = dry_run and file is None and database is None
     source: Any = None if nothing else choose_source(file, database)
-    if engine not in (LOCAL, SPARK):
-        raise ArgumentError("engine", f"be {LOCAL} or {SPARK}", engine)
-    if engine == SPARK:
-        if save_request is not None:
-            raise UsageError("--save-request is for tables on one machine: leave --engine out.")
-        source = None if dry_run else _open_spark(source, options)  # a dry run starts no cluster
+    if engine != LOCAL and save_request is not None:
+        raise UsageError("--save-request is for tables on one machine: leave --engine out.")
+    source = open_source(source, engine, options, dry_run)
     words = shlex.join(sys.argv)
     require_trial(dry_run, rows, like)
     trial = Trial(rows, like) if dry_run else None
@@ -128,9 +128,19 @@ def command(
         publish_and_show(source, options, words, trial, as_json=as_json)
 
 
-def _open_spark(source: Path | str, options: ReleaseOptions) -> Any:
-    """Open a table of Spark: a path, an address, or a name of the catalogue."""
-    from tallyveil.errors import UsageError
+def open_source(source: Any, engine: str, options: ReleaseOptions, dry_run: bool = False) -> Any:
+    """A source as it is; or, of Spark, a path, an address or a name of the catalogue, opened.
+
+    A dry run starts no cluster.
+    """
+    from tallyveil.errors import ArgumentError, UsageError
+
+    if engine not in (LOCAL, SPARK):
+        raise ArgumentError("engine", f"be {LOCAL} or {SPARK}", engine)
+    if engine == LOCAL:
+        return source
+    if dry_run:
+        return None
     from tallyveil.plans.distributed import ADDRESS
     from tallyveil.spark import open_table
 

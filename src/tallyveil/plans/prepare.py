@@ -129,6 +129,7 @@ def prepare_opened(
         left_out,
         opened.missing,
         None if request.microdata else opened.tasks,
+        opened.brought,
     )
     for asked in request.columns:
         if asked.upper is None:  # what cannot be certified at any bound fails before the debit
@@ -173,7 +174,7 @@ def _open_distributed(
     if brought.rows == 0 and not request.categories:
         raise TableError("The table has no rows.")
     request = replace(request, drop=())  # those columns stayed where they are
-    return Opened(request, *_read_as_declared(brought, request))
+    return Opened(request, *_read_as_declared(brought, request), brought=True)
 
 
 def _read_as_declared(source: Table, request: Request) -> tuple[Table, int]:

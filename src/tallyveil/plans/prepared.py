@@ -41,6 +41,9 @@ class Opened:
     tasks: StagedDraws | None = None
     """What looks at rows on other machines, where they stay there."""
 
+    brought: bool = False
+    """Whether rows were brought here from other machines."""
+
 
 def count_cells(source: Table, request: Request) -> Integers:
     """The rows of microdata in every public category, counted where they are."""
@@ -67,6 +70,9 @@ class Prepared:
 
     tasks: StagedDraws | None = None
     """What draws the rows of a table on other machines."""
+
+    brought: bool = False
+    """Whether rows were brought here from other machines."""
 
     @property
     def rows(self) -> int:

@@ -42,6 +42,7 @@ def list_remarks(prepared: Prepared) -> list[str]:
 def list_notes(prepared: Prepared) -> list[str]:
     """All remarks and, for somebody at a screen, what was cut at a bound or is not measured."""
     notes = (
+        _note_on_brought(prepared),
         _note_on_cut(prepared),
         _note_on_search(prepared),
         _note_on_sums(prepared),
@@ -49,6 +50,16 @@ def list_notes(prepared: Prepared) -> list[str]:
         _note_on_delta(prepared),
     )
     return [*list_remarks(prepared), *filter(None, notes)]
+
+
+def _note_on_brought(prepared: Prepared) -> str:
+    """Rows of other machines that were brought here."""
+    if not prepared.brought:
+        return ""
+    return (
+        "What was asked for needs all rows in one place: the columns that are published were "
+        "brought to this machine, which takes the time and the room of a table here."
+    )
 
 
 def _note_on_cut(prepared: Prepared) -> str:
@@ -159,8 +170,6 @@ def _remark_on_order(prepared: Prepared) -> str:
 def _remark_on_nested(prepared: Prepared) -> str:
     """Nested columns that stand the other way round in most rows where they differ."""
     names, counts = prepared.request.nested, prepared.counts
-    if prepared.tasks is not None:  # rows are on other machines
-        return ""
     for small, large in pairwise(names):
         few, many = counts[small].values, counts[large].values
         if (few > many).sum() > (few < many).sum():

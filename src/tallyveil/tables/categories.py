@@ -24,6 +24,7 @@ from tallyveil.tables.codes import normal_label
 from tallyveil.tables.conditions import Condition
 from tallyveil.tables.delimited import read_delimited
 from tallyveil.tables.distinct import CANNOT_HASH, find_repeat
+from tallyveil.tables.places import Label, Places, normal_category
 
 __all__ = [
     "Label",
@@ -32,7 +33,6 @@ __all__ = [
     "describe_repeat",
     "describe_unlisted",
     "find_category",
-    "find_cells",
     "place_categories",
     "public_categories",
     "read_column_lists",
@@ -40,9 +40,6 @@ __all__ = [
     "select_rows",
     "sorted_order",
 ]
-
-Label = tuple[Any, ...]
-"""One category: a value for each column; the values of a column are of one type."""
 
 PLAIN = (bool, int, float, date)
 """Types of values that keep their type; everything else is published as text."""
@@ -80,11 +77,11 @@ def public_categories(
     if not labels or any(len(label) != len(by) for label in labels):
         raise ArgumentError("categories", f"give a value for each of: {', '.join(by)}")
     seen: set[Label] = set()
-    for label in map(_normal_category, labels):
+    for label in map(normal_category, labels):
         if label in seen:
             raise ArgumentError("categories", "name every category once", ", ".join(label))
         seen.add(label)
-    if other is not None and _normal_category((other,) * len(by)) not in seen:
+    if other is not None and normal_category((other,) * len(by)) not in seen:
         labels.append((other,) * len(by))
     columns = (_unify(values, is_text) for values in zip(*labels, strict=True))
     return tuple(zip(*columns, strict=True))
@@ -150,11 +147,7 @@ def _not_a_list(values: Any) -> ArgumentError:
 def find_category(categories: Sequence[Label], label: str) -> int:
     """Find the place in the list of the category with this label in every column."""
     wanted = normal_label(label)
-    return next(at for at, one in enumerate(categories) if set(_normal_category(one)) == {wanted})
-
-
-def _normal_category(label: Label) -> tuple[str, ...]:
-    return tuple(normal_label(str(part)) for part in label)
+    return next(at for at, one in enumerate(categories) if set(normal_category(one)) == {wanted})
 
 
 def _unify(values: Sequence[Any], is_text: bool) -> list[Any]:
@@ -257,12 +250,13 @@ def count_rows(
     raises a `TableError`. Numbers of a column in `bins` count for the range they lie in; conditions
     see the numbers themselves.
     """
-    _require_columns(table, by)
+    known = Places.of(by, categories, other, bins)
+    known.require_columns(table)
     met = select_rows(table, where)
     counts, start = np.zeros(len(categories), dtype=np.int64), 0
     for batch in table.batches():
         rows = slice(start, start + batch.rows)
-        places = _place_rows(batch, by, categories, other, bins)
+        places = known.find(batch)
         unlisted = met[rows] & (places < 0)
         if unlisted.any():
             raise describe_unlisted(f"Row {start + unlisted.argmax() + 1}")
@@ -279,25 +273,6 @@ def describe_unlisted(which: str) -> TableError:
     )
 
 
-def find_cells(
-    table: Table,
-    by: Sequence[str],
-    categories: Sequence[Label],
-    other: int | None = None,
-    bins: Mapping[str, Bins] | None = None,
-) -> Integers:
-    """Find the place in the public list of every row of microdata; -1 if it has none."""
-    _require_columns(table, by)
-    found = [_place_rows(batch, by, categories, other, bins) for batch in table.batches()]
-    return np.concatenate([np.zeros(0, np.int64), *found])
-
-
-def _require_columns(table: Table, by: Sequence[str]) -> None:
-    for name in by:
-        if name not in (*table.names, *table.index_names):
-            raise TableError(f"There is no column {name!r} to count by.")
-
-
 def place_categories(
     table: Table, keys: Sequence[str], categories: Sequence[Label], other: int | None = None
 ) -> Integers:
@@ -306,7 +281,7 @@ def place_categories(
     Raises a `TableError` if a row has a category that is not listed, unless there is a place for
     all `other` rows, or that of an earlier row.
     """
-    places = _place_rows(table, keys, categories, other)
+    places = Places.of(keys, categories, other).find(table)
     if (places < 0).any():
         row = (places < 0).argmax() + 1
         raise TableError(
@@ -319,42 +294,6 @@ def place_categories(
     if repeats.any():
         raise _repeated_category(int(repeats.argmax()), keys)
     return places
-
-
-def _place_rows(
-    table: Table,
-    by: Sequence[str],
-    categories: Sequence[Label],
-    other: int | None,
-    bins: Mapping[str, Bins] | None = None,
-) -> Integers:
-    """Find the position of every row's category in the public list; `other` if it is not there.
-
-    Column by column: `known` numbers the beginnings of the public categories so far, and
-    `places` says which of them each row begins with.
-    """
-    listed_labels = list(map(_normal_category, categories))
-    known = np.zeros(len(categories), dtype=np.int64)
-    places = np.zeros(table.rows, dtype=np.int64)
-    for at, name in enumerate(by):
-        parts = [label[at] for label in listed_labels]
-        code_of = {part: code for code, part in enumerate(dict.fromkeys(parts))}
-        column = table.codes(name)
-        ranges = (bins or {}).get(name)
-        labels = column.labels if ranges is None else map(ranges.find, column.labels)
-        listed = np.array(
-            [code_of.get(normal_label(label), -1) for label in labels], dtype=np.int64
-        )
-        found = listed[column.codes]
-        pairs = known * len(code_of) + [code_of[part] for part in parts]
-        beginnings, known = np.unique(pairs, return_inverse=True)
-        wanted = places * len(code_of) + found
-        nearest = np.minimum(np.searchsorted(beginnings, wanted), len(beginnings) - 1)
-        is_listed = (places >= 0) & (found >= 0) & (beginnings[nearest] == wanted)
-        places = np.where(is_listed, nearest, -1)
-    position = np.empty(len(categories), dtype=np.int64)
-    position[known] = np.arange(len(categories))
-    return np.where(places >= 0, position[places], -1 if other is None else other)
 
 
 def _cross_values(categories: Mapping[Any, Any], by: Sequence[str]) -> list[Label]:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
 
 from tallyveil.arrays import Integers, Mask, count_values
 from tallyveil.tables.base import Table
@@ -12,11 +16,11 @@ from tallyveil.tables.categories import (
     Label,
     count_rows,
     describe_unlisted,
-    find_cells,
     select_rows,
 )
 from tallyveil.tables.conditions import Condition
 from tallyveil.tables.persons import bound_rows, identify_persons, keep_apart
+from tallyveil.tables.places import Places
 
 __all__ = ["Counting", "PersonBound"]
 
@@ -61,9 +65,19 @@ class Counting:
 
     def place(self, table: Table) -> tuple[Mask, Integers, Mask]:
         """Which rows are counted, the category of every row, and those that are counted nowhere."""
+        self._places.require_columns(table)
         met = select_rows(table, self.where)
-        cells = find_cells(table, self.by, self.categories, self.other, self.bins)
+        found = [self._places.find(batch) for batch in table.batches()]
+        cells = np.concatenate([np.zeros(0, np.int64), *found])
         return met, cells, met & (cells < 0)
+
+    @cached_property
+    def _places(self) -> Places:
+        return Places.of(self.by, self.categories, self.other, self.bins)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What was asked for; whoever gets it finds the places again."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def count(self, table: Table) -> Integers:
         """Count rows; see `count_rows`."""

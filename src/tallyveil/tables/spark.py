@@ -1,12 +1,12 @@
 """Tables of Spark: rows are looked at, drawn and written by tasks, and stay where they are.
 
-Five kinds of jobs release counts. The first reads the table: counts are tallied, and kept with their
-labels and hashes of these, encrypted, in a private folder; the second compares the hashes. The
-third draws what was kept; of several attempts of a task Spark takes the word of one, so no row has
-two draws. Spark itself writes nothing. The fourth counts digits of random words, and the fifth
-writes parts of the published table. No rows pass between Java and Python, unless the table is no
-plain file. One job counts microdata, or two where the rows of each person are bounded. Rows that
-are needed in one place are brought here.
+Five kinds of jobs release counts. The first reads the table: counts are tallied, and kept with
+their labels and hashes of these, encrypted, in a private folder; the second compares the hashes.
+The third draws what was kept; of several attempts of a task Spark takes the word of one, so no
+row has two draws. Spark itself writes nothing. The fourth counts digits of random words, and the
+fifth writes parts of the published table. No rows pass between Java and Python, unless the table
+is no plain file. One job counts microdata, or two where the rows of each person are bounded. Rows
+that are needed in one place are brought here.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from tallyveil.tables.distributed import (
     Tallied,
 )
 from tallyveil.tables.spark_files import HASHES, LABELS, choose_kind, open_labels
-from tallyveil.tables.spark_parquet import SurveyFiles, cut_files
+from tallyveil.tables.spark_parquet import ReadFiles, cut_files
 from tallyveil.tables.spark_parts import KeptTable, SparkParts, StagedFrame
 
 __all__ = ["SparkTable"]
 
-BUCKET_BYTES, MOST_BUCKETS = 1 << 26, 1 << 8
-"""Bytes of a table whose hashes are compared together, and the most buckets of them."""
+BUCKET_BYTES, PERSON_BYTES, MOST_BUCKETS = 1 << 26, 1 << 22, 1 << 8
+"""Bytes of a table whose hashes are compared together, or whose persons are; the most buckets."""
 
 
 @dataclass(eq=False)
@@ -98,17 +98,9 @@ class SparkTable(DistributedTable):
         for name in labels:
             if not is_plain(self._empty.table.schema.field(name).type):
                 raise TableError(f"Column {name!r} has a type that is not published: drop it.")
-        names, buckets = (*labels, *ranges), self._count_buckets((*labels, *ranges))
+        names, buckets = (*labels, *ranges), self._count_buckets((*labels, *ranges), BUCKET_BYTES)
         look = spark_tasks.Survey(dict(ranges), tuple(labels), tuple(keys), buckets, room)
-        files = spark_jobs.list_files(self.frame, names)
-        spark_jobs.require_parquet(files)
-        pieces = cut_files(files, self._empty.table.select(names).schema)
-        parts: list[spark_tasks.Facts] = []
-        if pieces is not None:
-            parts = spark_jobs.collect_numbers(self.frame, SurveyFiles(look, pieces), len(pieces))
-        if pieces is None or any(own.unseen for own in parts):
-            parts = spark_jobs.collect_rows(self.frame, names, look)
-        parts = sorted(parts, key=lambda own: own.partition)
+        parts: list[spark_tasks.Facts] = self._look(names, look)
         self._require_kept(room.folder, parts)
         self.kept = KeptTable(
             tuple(own.file for own in parts),
@@ -123,10 +115,23 @@ class SparkTable(DistributedTable):
         tallied = {name: _add_tallies(name, parts, own) for name, own in ranges.items()}
         return tallied, {name: _join_totals([p.labels[name] for p in parts]) for name in labels}
 
-    def _count_buckets(self, names: Sequence[str]) -> int:
+    def _look(self, names: Sequence[str], task: spark_tasks.Task) -> list[Any]:
+        """What a task says of some columns of every partition, or piece of a file, in order."""
+        files = spark_jobs.list_files(self.frame, names)
+        spark_jobs.require_parquet(files)
+        pieces = cut_files(files, self._empty.table.select(names).schema)
+        found: list[Any] = [None]
+        if pieces is not None:
+            read = ReadFiles(task, tuple(names), pieces)
+            found = spark_jobs.collect_numbers(self.frame, read, len(pieces))
+        if None in found:
+            found = spark_jobs.collect_rows(self.frame, names, task)
+        return sorted(found, key=lambda own: int(own.partition))
+
+    def _count_buckets(self, names: Sequence[str], each: int) -> int:
         """How many buckets rows are shared out to, so that one is not too much for a task."""
         size = spark_jobs.estimate_bytes(self.frame, names)
-        return min(max(1, size // BUCKET_BYTES), MOST_BUCKETS)
+        return min(max(1, size // each), MOST_BUCKETS)
 
     @staticmethod
     def _require_kept(folder: Path, parts: Sequence[spark_tasks.Facts]) -> None:
@@ -172,7 +177,7 @@ class SparkTable(DistributedTable):
         """
         counting.count_bounded(self._empty, bound)  # refuses columns that are not there
         names = tuple(dict.fromkeys((*counting.columns, bound.column)))
-        buckets = self._count_buckets(names)
+        buckets = self._count_buckets(names, PERSON_BYTES)
         share = spark_counting.ShareOut(counting, bound.column, buckets, room)
         files = tuple(path.name for path in self._list_said(self._ask(names, share), room))
         choose = spark_counting.CountPersons(files, bound, len(counting.categories), room)
@@ -188,12 +193,12 @@ class SparkTable(DistributedTable):
 
     def _ask(self, names: Sequence[str], task: spark_tasks.Task) -> list[spark_counting.Said]:
         """What a task says of some columns of every partition, in order; raises what is wrong."""
-        parts: list[spark_counting.Said] = spark_jobs.collect_rows(self.frame, names, task)
+        parts: list[spark_counting.Said] = self._look(names, task)
         _require_program(parts)
         for own in parts:
             if own.problem:
                 raise TableError(own.problem)
-        return sorted(parts, key=lambda own: own.partition)
+        return parts
 
     @staticmethod
     def _list_said(parts: Sequence[spark_counting.Said], room: PrivateRoom) -> list[Path]:

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from tallyveil.errors import TableError
-from tallyveil.fingerprint import fingerprint
 from tallyveil.tables.base import BATCH_ROWS
-from tallyveil.tables.spark_tasks import Batches, Facts, Survey, Task, list_numbers
+from tallyveil.tables.spark_tasks import Batches, Task, list_numbers
 
-__all__ = ["Piece", "SurveyFiles", "cut_files"]
+__all__ = ["Piece", "ReadFiles", "cut_files"]
 
 ALIKE = ("int8", "int16", "int32", "int64", "float", "double", "bool", "string")
 """Types, by Arrow's names, that are read alike."""
@@ -67,29 +66,28 @@ def _cut(path: str, sizes: Sequence[int]) -> Iterator[Piece]:
 
 
 @dataclass(frozen=True)
-class SurveyFiles(Task):
-    """Look at the rows of a piece for each number that arrives."""
+class ReadFiles(Task):
+    """Let a task look at some columns of a piece, for each number that arrives."""
 
-    survey: Survey
+    task: Task
+    names: tuple[str, ...]
     pieces: tuple[Piece, ...]
 
     def run(self, batches: Batches, _: int) -> Iterator[Mapping[str, Any]]:
-        """Give what `Survey` gives, or that a file is not there for this machine."""
+        """Give what the task gives, or nothing where a file is not there for this machine."""
         for number in list_numbers(batches):
             if Path(self.pieces[number].path).is_file():
-                yield from self.survey.run(self._read(self.pieces[number]), number)
+                yield from self.task.run(self._read(self.pieces[number]), number)
             else:
-                facts = Facts(fingerprint(), unseen=True)
-                yield {"result": pickle.dumps(facts)}
+                yield {"result": pickle.dumps(None)}
 
     def _read(self, piece: Piece) -> Iterator[Any]:
         import pyarrow.parquet as pq
 
-        names, rows = [*self.survey.labels, *self.survey.ranges], 0
-        groups = list(range(piece.first, piece.last))
+        rows, groups = 0, list(range(piece.first, piece.last))
         with pq.ParquetFile(piece.path, buffer_size=BUFFER, pre_buffer=False) as file:
-            for batch in file.iter_batches(BATCH_ROWS, groups, names, use_threads=False):
+            for batch in file.iter_batches(BATCH_ROWS, groups, list(self.names), use_threads=False):
                 rows += batch.num_rows
-                yield batch
+                yield batch.select(list(self.names))  # not in the order of the file
         if rows != piece.rows:
             raise TableError("The table was changed while it was read.")

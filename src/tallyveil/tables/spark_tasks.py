@@ -129,7 +129,6 @@ class Facts:
     label_bytes: int = 0
     labels: Mapping[str, tuple[str | None, int, tuple[str, ...]]] = field(default_factory=dict)
     partition: int = 0
-    unseen: bool = False
 
 
 @dataclass(frozen=True)
