@@ -44,6 +44,7 @@ from tallyveil.tables.distributed import (
     HandedOut,
     StagedRows,
     Words,
+    choose_kind,
 )
 
 __all__ = ["DrawnApart", "RowDraws", "choose_range"]
@@ -77,7 +78,7 @@ class _Column:
     @property
     def kinds(self) -> tuple[np.dtype[Any], ...]:
         """The types of the draws of every level."""
-        own = np.dtype(np.uint16 if self.upper < 1 << 16 else np.uint32)
+        own = choose_kind([self.upper])
         if isinstance(self.method, Levels):
             return (own,) * len(self.method.ladder.rungs)
         return (own, np.dtype(np.int64)) if self.keeps else (own,)

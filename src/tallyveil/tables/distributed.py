@@ -7,7 +7,7 @@ the number of parts of the table, never with its rows.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, NoReturn, Protocol, TypeAlias
@@ -38,6 +38,7 @@ __all__ = [
     "StagedRows",
     "Tallied",
     "Words",
+    "choose_kind",
     "count_part_rows",
     "list_slices",
     "name_parts",
@@ -276,6 +277,11 @@ class PartedTable(_ElsewhereTable):
     def write(self, file: IO[bytes]) -> None:
         """Refuse: the table is no single file."""
         _refuse_rows()
+
+
+def choose_kind(uppers: Iterable[int]) -> np.dtype[Any]:
+    """The type in which counts, or draws, up to these are kept."""
+    return np.dtype(np.uint16 if max(uppers) < 1 << 16 else np.uint32)
 
 
 def count_part_rows(rows: int) -> int:

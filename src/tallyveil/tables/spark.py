@@ -40,8 +40,9 @@ from tallyveil.tables.distributed import (
     LabelFacts,
     PrivateRoom,
     Tallied,
+    choose_kind,
 )
-from tallyveil.tables.spark_files import HASHES, LABELS, choose_kind, open_labels
+from tallyveil.tables.spark_files import HASHES, LABELS, open_labels
 from tallyveil.tables.spark_parquet import ReadFiles, cut_files
 from tallyveil.tables.spark_parts import KeptTable, SparkParts, StagedFrame
 

@@ -6,7 +6,7 @@ A file has a name of its own for every attempt of a task. Which attempt counts i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -26,7 +26,6 @@ __all__ = [
     "HASHES",
     "LABELS",
     "KeptRows",
-    "choose_kind",
     "open_labels",
     "read_labels",
     "read_pieces",
@@ -42,11 +41,6 @@ DRAWS, BINS = "draws-", "bins-"
 
 LENGTH = 8
 """Bytes that say how long the next piece is."""
-
-
-def choose_kind(uppers: Iterable[int]) -> np.dtype[Any]:
-    """The type in which counts up to these are kept."""
-    return np.dtype(np.uint16 if max(uppers) < 1 << 16 else np.uint32)
 
 
 def write_piece(file: IO[bytes], seal: Seal, content: Any) -> None:

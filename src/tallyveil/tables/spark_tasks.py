@@ -25,7 +25,7 @@ from tallyveil.fingerprint import fingerprint
 from tallyveil.tables.arrow import ArrowTable
 from tallyveil.tables.base import CountArray
 from tallyveil.tables.counts import RowError, clip_counts
-from tallyveil.tables.distributed import CountRange, PrivateRoom, Seal
+from tallyveil.tables.distributed import CountRange, PrivateRoom, Seal, choose_kind
 from tallyveil.tables.equal import find_equal, share_out
 from tallyveil.tables.hashes import (
     Hashes,
@@ -33,7 +33,7 @@ from tallyveil.tables.hashes import (
     join_hashes,
     use_key,
 )
-from tallyveil.tables.spark_files import HASHES, KeptRows, choose_kind, read_pieces
+from tallyveil.tables.spark_files import HASHES, KeptRows, read_pieces
 from tallyveil.tables.spool import open_new
 from tallyveil.tables.text_column import TextColumn
 from tallyveil.tables.totals import LabelSearch
