@@ -23,6 +23,7 @@ from tallyveil.arrays import Integers
 from tallyveil.errors import TableError, TallyveilError
 from tallyveil.tables.base import CountArray, Table, UnheldError, read_signed
 from tallyveil.tables.codes import Codes, normal_label
+from tallyveil.tables.packed import PackedTable
 from tallyveil.tables.source import read_released
 from tallyveil.tables.streamed import StreamedTable
 
@@ -30,12 +31,19 @@ __all__ = ["measure_release"]
 
 Found = TypeVar("Found")
 
-WHOLE_ROWS = 10_000
-"""Up to so many rows are read back; of longer tables those with the oddest labels."""
+WHOLE_ROWS = 2000
+"""Up to so many rows are read back; of longer tables those that may turn out otherwise."""
 
-FEW_LABELS, MOST_ODD, USUAL = 1000, 2000, 20
+FEW_LABELS, MOST_ODD, USUAL = 300, 500, 20
 """A column of few labels is read back with each of them; of others so many odd and usual ones."""
 
+LONGEST_CELL = 1 << 17
+"""Python reads no longer cell of a text file."""
+
+UNPACKED = ("dta", "xpt")
+"""Files whose size does not tell how alike their counts are, so that it can be judged."""
+
+ARROW = ("parquet", "arrow")
 TEXT = ("csv", "tsv")
 ODD = re.compile("[^ !#-~\\xa1-\\ud7ff\\ue000-\\ufdcf\\ufdf0-\\ufefe\\uff00-\\uffef]")
 """What makes a label odd: controls, quotation marks, what is no character."""
@@ -43,6 +51,7 @@ ODD = re.compile("[^ !#-~\\xa1-\\ud7ff\\ue000-\\ufdcf\\ufdf0-\\ufefe\\uff00-\\uf
 MISSING = ("", "nan", "nat", "none", "null", "<na>")
 """What libraries write for no value."""
 
+TRUTH = {"True": "1", "False": "0"}
 WHOLE = re.compile(r"-?[0-9]+")
 TIME = re.compile(r"[-+0-9TZ:., days]*[0-9][-+0-9TZ:., days]*")
 """Times and durations, which every library writes in a way of its own."""
@@ -87,16 +96,40 @@ def measure_release(
     except UnheldError as problem:
         raise TableError(str(problem)) from None
     try:
-        size = _guard(table.largest_size)
+        size, any_text = _guard(lambda: _measure(table))
         if source is not None:
             trial.require_apart(source, table)
         if _is_tried(table):
-            trial.require_same(_choose_rows(table, counts))
+            trial.require_same(trial.choose_rows(table, any_text))
     except UnheldError as problem:
-        named = trial.find_column(_choose_rows(table, counts))
+        named = trial.find_column(trial.choose_rows(table, any_text=False))
         found = f" It is the column {named!r}." if named else ""
         raise TableError(f"{problem}{found}") from None
     return size
+
+
+def _measure(table: Table) -> tuple[int, bool]:
+    """Bound the size of a file, and say whether any of the table's text can stand in it.
+
+    It can in files of Arrow, and in text files if it is not too long: their writers quote what has
+    to be quoted.
+    """
+    if isinstance(table, StreamedTable) or not table.extension.startswith(TEXT):
+        return table.largest_size(), table.extension in ARROW
+    if isinstance(table, PackedTable):
+        return table.largest_size(), _has_short_rows(table.inner.to_bytes())
+    content = table.to_bytes()
+    return len(content), _has_short_rows(content)
+
+
+def _has_short_rows(content: bytes) -> bool:
+    """Whether no row of a text could hold a cell that is too long."""
+    at = 0
+    while at + LONGEST_CELL < len(content):
+        at = content.rfind(b"\n", at + 1, at + LONGEST_CELL)
+        if at < 0:
+            return False
+    return True
 
 
 def _is_tried(table: Table) -> bool:
@@ -164,7 +197,12 @@ class _Trial:
                 table.write(file)
             form = getattr(table, "delimiter", ","), getattr(table, "encoding", "utf-8")
             read = read_released(
-                path, *form, rows=table.rows, counts=list(self.counts), labels=labels, large=True
+                path,
+                *form,
+                rows=table.rows,
+                counts=list(self.counts),
+                labels=labels,
+                large=table.extension not in UNPACKED,
             )
             if read.names != columns or read.rows != table.rows:
                 return False
@@ -187,6 +225,22 @@ class _Trial:
         if name in self.apart and not len(pairs) == len(before.labels) == len(after.labels):
             return False
         return all(_agree(old, new, kind == "integer") for old, new in pairs)
+
+    def choose_rows(self, table: Table, any_text: bool) -> Table:
+        """Give a short table as it is, and of a long one rows that may be read back otherwise.
+
+        What the release groups by is always looked at. Where `any_text` can stand, a few other rows
+        show that names and types can be written.
+        """
+        if table.rows <= WHOLE_ROWS or isinstance(table, StreamedTable):
+            return table
+        names = [name for name in (*table.index_names, *table.names) if name not in self.counts]
+        if any_text:
+            names = [name for name in names if name in self.exact | self.apart]
+        rows: Integers = np.arange(USUAL)
+        for name in names:
+            rows = np.union1d(rows, _find_odd(table.codes(name)))
+        return table.build_released(self.counts, table.names, rows)
 
     def find_column(self, table: Table) -> str:
         """Find the first column that alone is not read back the same; empty if none is found."""
@@ -224,9 +278,7 @@ def _agree(before: str, after: str, is_whole: bool) -> bool:
     old, new = (" ".join(normal_label(label).split()) for label in (before, after))
     if old == new or (old.lower() in MISSING and new.lower() in MISSING):
         return True
-    if (TIME.fullmatch(before) and not _is_number(old)) or (
-        old in ("True", "False") and new in ("1", "0")
-    ):
+    if TRUTH.get(old) == new or (TIME.fullmatch(before) and not _is_number(old)):
         return True
     if not (_is_number(old) and _is_number(new)):
         return False
@@ -242,17 +294,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _choose_rows(table: Table, counts: Mapping[str, CountArray]) -> Table:
-    """Give a short table as it is, and of a long one the rows with odd labels and a few others."""
-    if table.rows <= WHOLE_ROWS or isinstance(table, StreamedTable):
-        return table
-    rows: Integers = np.arange(USUAL)
-    for name in (*table.index_names, *table.names):
-        if name not in counts:
-            rows = np.union1d(rows, _find_odd(table.codes(name)))
-    return table.build_released(counts, table.names, rows)
 
 
 def _find_odd(codes: Codes) -> Integers:
@@ -275,7 +316,7 @@ def _choose_labels(codes: Codes) -> Integers:
         return np.concatenate([np.arange(USUAL), unfit, ends])
     labels = codes.labels
     longest = max(range(len(labels)), key=lambda at: len(labels[at]))
-    chosen = [*range(USUAL), longest]
+    chosen = [*range(USUAL), *range(0, len(labels), 1 + len(labels) // FEW_LABELS), longest]
     if ODD.search("\n".join(labels).replace("\n", "")) or any(map(_has_blanks, labels)):
         odd = (at for at, label in enumerate(labels) if ODD.search(label) or _has_blanks(label))
         chosen += islice(odd, MOST_ODD)
