@@ -10,21 +10,23 @@ from typing import Any, cast
 import numpy as np
 
 from tallyveil.arrays import Integers, count_values
-from tallyveil.errors import TableError
 from tallyveil.plans.distributed import Place, StagedDraws
 from tallyveil.plans.layout import Layout, place_rows
 from tallyveil.plans.methods import PublishedCounts, keep_order
 from tallyveil.plans.plan import ColumnPlan, PlannedStage, plan_column
 from tallyveil.plans.together import rank_together
+from tallyveil.plans.unbiased import name_unbiased
 from tallyveil.plans.upper import CEILING, find_upper
 from tallyveil.request.request import Request
 from tallyveil.request.slack import charge_delta
+from tallyveil.request.tradeoff import name_best
 from tallyveil.request.unit import charge_columns
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.base import CountArray, Table
 from tallyveil.tables.convert import convert_table
 from tallyveil.tables.counts import ColumnCounts
 from tallyveil.tables.distributed import DistributedCounts, DistributedTable
+from tallyveil.tables.trial import measure_release
 
 __all__ = ["Opened", "Prepared", "count_cells"]
 
@@ -204,10 +206,17 @@ class Prepared:
             name: np.full(self.rows, upper, np.min_scalar_type(upper))
             for name, upper in uppers.items()
         }
-        try:
-            return self.build_table(fullest).largest_size()
-        except UnicodeEncodeError:  # a format that is not written as text of one encoding
-            raise TableError("A label has a character that cannot be written.") from None
+        request, beside = self.request, [name_unbiased] * self.request.unbiased
+        beside += [name_best] * request.best
+        more = {name(own): fullest[own] for name in beside for own in fullest}
+        rules = (condition.column for rule in request.zeros for condition in rule)
+        return measure_release(
+            lambda: self.build_table(fullest | more),
+            fullest | more,
+            exact=() if request.hierarchy is None else request.hierarchy.columns,
+            apart=(*request.strata, *rules),
+            source=self.source if request.format and not self.layout.grouped else None,
+        )
 
     def open_place(self, place: Place | None) -> None:
         """Try the place where other machines draw, if they do, before anything is spent."""

@@ -31,7 +31,7 @@ from tallyveil.sums.grouping import Grouping
 from tallyveil.sums.intervals import find_half_widths
 from tallyveil.sums.margins import Margins
 from tallyveil.sums.tree import Tree
-from tallyveil.tables.base import Table
+from tallyveil.tables.base import Table, write_text
 
 __all__ = [
     "LevelAccuracy",
@@ -256,11 +256,7 @@ def write_level(
         if missed is not None:
             header.append(f"{name}_{MISSED}")
             parts.append(missed.tolist())
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(zip(*parts, strict=True))
-    return text.getvalue().encode("utf-8")
+    return write_text(header, parts).encode("utf-8")
 
 
 def format_numbers(values: Floats) -> list[str]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
-from tallyveil.tables.base import CountArray, Order, Table, encode_file
+from tallyveil.tables.base import CountArray, Order, Table, encode_file, write_text
 from tallyveil.tables.codes import Codes, encode_text
 from tallyveil.tables.counts import (
     convert_numbers,
@@ -110,7 +110,8 @@ class ArrayTable(Table):
 
     def to_bytes(self) -> bytes:
         """Write a file of one column."""
-        return encode_file("\n".join([self.name, *map(str, self.values.tolist())]) + "\n")
+        counts = "\n".join(map(str, self.values.tolist()))
+        return encode_file(write_text([self.name], [()]) + counts + "\n")
 
 
 def _choose_rebuild(source: Any) -> Callable[[CountArray], Any]:

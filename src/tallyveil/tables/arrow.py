@@ -131,13 +131,15 @@ def _open_parquet(
 ) -> tuple[Callable[[], Any], Any, int]:
     """How to read columns of a Parquet file, its schema, and what they unpack to.
 
-    Labels stay in dictionaries: one long label may stand in every row.
+    Labels stay in dictionaries: one long label may stand in every row. Lists and structs are no
+    labels, and not read.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     limit = {"thrift_container_size_limit": MOST_PARTS}
     schema = pq.ParquetFile(pa.BufferReader(content), **limit).schema_arrow
+    labels = [name for name in labels if not pa.types.is_nested(schema.field(name).type)]
     file = pq.ParquetFile(pa.BufferReader(content), read_dictionary=list(labels), **limit)
     names = [*labels, *counts]
     require_whole(schema, counts)
@@ -181,7 +183,8 @@ def require_whole(schema: Any, counts: Sequence[str]) -> None:
 def build_arrow(columns: Mapping[str, Sequence[str]], types: Mapping[str, str]) -> Any:
     """Build a pyarrow table from columns of text and their types: integer, number or string.
 
-    An empty cell of a column of numbers becomes null.
+    An empty cell of a column of numbers becomes null. Whole numbers that are too large for 64 bits
+    stay text.
     """
     pa = import_pyarrow()
     convert = {"integer": (int, pa.int64()), "number": (float, pa.float64())}
@@ -191,7 +194,10 @@ def build_arrow(columns: Mapping[str, Sequence[str]], types: Mapping[str, str]) 
             arrays[name] = pa.array(cells, pa.string())
             continue
         read, wanted = convert[types[name]]
-        arrays[name] = pa.array([read(cell) if cell else None for cell in cells], wanted)
+        try:
+            arrays[name] = pa.array([read(cell) if cell else None for cell in cells], wanted)
+        except OverflowError:
+            arrays[name] = pa.array(cells, pa.string())
     return pa.table(arrays)
 
 
@@ -372,8 +378,10 @@ def _list_values(column: Any, name: str) -> list[Any]:
     """The values of a column, without a word about those that Python cannot hold."""
     try:
         found: list[Any] = column.to_pylist()
-    except (OverflowError, ValueError):
-        raise TableError(f"Column {name!r} holds a value out of all bounds.") from None
+    except (OverflowError, ValueError, LookupError):
+        raise TableError(
+            f"Column {name!r} holds a value out of all bounds, or in no known time zone."
+        ) from None
     return found
 
 

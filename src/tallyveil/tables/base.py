@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeAlias
@@ -22,8 +24,10 @@ __all__ = [
     "CountArray",
     "Order",
     "Table",
+    "UnheldError",
     "encode_file",
     "read_signed",
+    "write_text",
 ]
 
 TABLE_KINDS = (
@@ -50,6 +54,10 @@ CountArray: TypeAlias = NDArray[np.integer[Any]]
 
 Order: TypeAlias = Integers | None
 """Row numbers in the order in which rows are wanted, or None for the order they have."""
+
+
+class UnheldError(TableError):
+    """Said by a writer whose format cannot hold a table, and that does not know which column."""
 
 
 class Table(Protocol):
@@ -171,13 +179,47 @@ class Table(Protocol):
         return None
 
 
+def write_text(
+    names: Sequence[str],
+    columns: Sequence[Iterable[Any]],
+    delimiter: str = ",",
+    line_end: str = "\n",
+) -> str:
+    """Write columns as text; cells that hold the end of a line of any kind are quoted.
+
+    Python quotes the marks of its own line end alone.
+
+    >>> write_text(["a", "b"], [["x\\ry"], [1]])
+    'a,b\\n"x\\ry",1\\n'
+    """
+    buffer = io.StringIO(newline="")
+    _write_rows(csv.writer(buffer, delimiter=delimiter, lineterminator=line_end), names, columns)
+    text = buffer.getvalue()
+    if not any(mark in text for mark in "\r\n" if mark not in line_end):
+        return text
+    both, lines = "\r\n", _Lines()
+    _write_rows(csv.writer(lines, delimiter=delimiter, lineterminator=both), names, columns)
+    return "".join(line.removesuffix(both) + line_end for line in lines)
+
+
+def _write_rows(writer: Any, names: Sequence[str], columns: Sequence[Iterable[Any]]) -> None:
+    writer.writerow(names)
+    writer.writerows(zip(*columns, strict=True))
+
+
+class _Lines(list[str]):
+    """What a writer writes, row by row."""
+
+    write = list.append
+
+
 def encode_file(text: str, encoding: str = "utf-8") -> bytes:
-    """Encode the text of a published file; a `TableError` if a character has no bytes in it."""
+    """Encode the text of a published file; an `UnheldError` if a character has no bytes in it."""
     try:
         return text.encode(encoding)
     except UnicodeEncodeError:
         cure = "Correct it" if encoding.startswith("utf") else "Convert the table to UTF-8"
-        raise TableError(
+        raise UnheldError(
             "A name or label that is to be published has a character that cannot be written as "
             f"{encoding}. {cure} first."
         ) from None

@@ -24,7 +24,7 @@ import numpy as np
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
-from tallyveil.tables.base import BATCH_ROWS, CountArray, Order, Table, encode_file
+from tallyveil.tables.base import BATCH_ROWS, CountArray, Order, Table, encode_file, write_text
 from tallyveil.tables.codes import Codes, encode_text
 from tallyveil.tables.counts import convert_text
 
@@ -118,11 +118,8 @@ class DelimitedTable(Table):
 
     def to_bytes(self) -> bytes:
         """Write the file with the same delimiter, line ends and encoding as it was read."""
-        buffer = io.StringIO(newline="")
-        writer = csv.writer(buffer, delimiter=self.delimiter, lineterminator=self.line_end)
-        writer.writerow(self.names)
-        writer.writerows(zip(*self.columns, strict=True))
-        return encode_file(buffer.getvalue(), self.encoding)
+        text = write_text(self.names, self.columns, self.delimiter, self.line_end)
+        return encode_file(text, self.encoding)
 
 
 def read_delimited(

@@ -8,10 +8,11 @@ of values; no style, author, comment, hidden sheet or name of the one that came 
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -63,6 +64,11 @@ NO_DATES = (
     'core-properties"/>'
 )
 OLD = b"\xd0\xcf\x11\xe0"
+UNFIT, LONGEST = re.compile("[\ud800-\udfff\ufffe\uffff]"), 32_767
+"""Characters that XML does not have, beside those that openpyxl knows, and the longest text."""
+
+LARGEST_WHOLE = 10**15
+"""Below this, workbooks hold whole numbers as their digits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,13 +89,15 @@ class ExcelTable(CellsTable):
                 "most: say another --format."
             )
 
+        for name, column in zip(self.names, self.columns, strict=True):
+            _require_writable(name, {name, *(cell for cell in column if isinstance(cell, str))})
         book = openpyxl.Workbook(write_only=True)
         sheet = book.create_sheet(SHEET)
 
         def make(value: Any) -> Any:
             if not isinstance(value, str):
                 return value
-            cell = WriteOnlyCell(sheet, _require_writable(value))
+            cell = WriteOnlyCell(sheet, value)
             cell.data_type = "s"  # text that begins with = stays text
             return cell
 
@@ -102,12 +110,17 @@ class ExcelTable(CellsTable):
 
 
 def build_excel(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> ExcelTable:
-    """Build a sheet of columns."""
-    return ExcelTable(tuple(names), tuple(map(tuple, columns)))
+    """Build a sheet of columns; whole numbers have no point in it."""
+    return ExcelTable(tuple(names), tuple(tuple(map(_plain, column)) for column in columns))
 
 
-def read_excel(source: Path | bytes, form: Form) -> ExcelTable:
-    """Read one sheet of a workbook: the one that is named, or the only one."""
+def _plain(cell: Any) -> Any:
+    whole = isinstance(cell, float) and cell.is_integer() and abs(cell) < LARGEST_WHOLE
+    return int(cell) if whole else cell
+
+
+def read_excel(source: Path | bytes, form: Form, *, released: bool = False) -> ExcelTable:
+    """Read one sheet of a workbook, which may be a `released` one: that named, or the only one."""
     raw = source if isinstance(source, bytes) else read_file(source)
     if raw.startswith(OLD):
         raise TableError(
@@ -121,7 +134,7 @@ def read_excel(source: Path | bytes, form: Form) -> ExcelTable:
                 "the sheet as CSV first."
             )
         book = Book(raw)
-        return _read_sheet(book.read_sheet(book.choose_sheet(form.sheet)), form)
+        return _read_sheet(book.read_sheet(book.choose_sheet(form.sheet)), form, released=released)
 
 
 def read_released_excel(content: bytes, rows: int, *, large: bool = False) -> ExcelTable:
@@ -143,14 +156,17 @@ def read_released_excel(content: bytes, rows: int, *, large: bool = False) -> Ex
         book = Book(content)
         if list(book.sheets) != [SHEET]:
             raise TableError("A released workbook has one sheet.")
-        table = _read_sheet(book.read_sheet(SHEET), Form())
+        table = _read_sheet(book.read_sheet(SHEET), Form(), released=True)
     for name in table.names:
         table.cells(name)  # a formula or an error is no released value
     return table
 
 
-def _read_sheet(sheet: Sheet, form: Form) -> ExcelTable:
-    """Read a sheet as a table: its first row that holds anything is the header."""
+def _read_sheet(sheet: Sheet, form: Form, *, released: bool = False) -> ExcelTable:
+    """Read a sheet as a table: its first row that holds anything is the header.
+
+    Nothing is asked about one that was `released`: it has a header and rows, and nothing else.
+    """
     found = [row for row in sheet.rows if row[0] > form.skip_rows]
     if not found:
         raise TableError("The table is empty: the sheet holds no header and no rows.")
@@ -173,7 +189,8 @@ def _read_sheet(sheet: Sheet, form: Form) -> ExcelTable:
         )
     by_number = {at: (columns, values) for at, columns, values in found}
     kept = [_fill(*by_number.get(at, ((), ())), filled) for at in numbers]
-    _ask_about_titles(kept, first)
+    if not released:
+        _ask_about_titles(kept, first)
     names = [_name_column(cell, at - 1) for at, cell in zip(filled, kept[0], strict=True)]
     repeated = next((name for name, times in Counter(names).items() if times > 1), None)
     if repeated is not None:
@@ -249,12 +266,17 @@ def _name_column(cell: Any, at: int) -> str:
     return str(cell)
 
 
-def _require_writable(text: str) -> str:
+def _require_writable(name: str, texts: Iterable[str]) -> None:
+    """Refuse a column with a name or label that XML, or Excel, has no room for."""
     from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
-    if ILLEGAL_CHARACTERS_RE.search(text) or len(text) > 32_767:
-        raise TableError("A label has a character, or a length, that no Excel cell can hold.")
-    return text
+    for text in texts:
+        odd = ILLEGAL_CHARACTERS_RE.search(text) or UNFIT.search(text)
+        if odd or len(text) > LONGEST:
+            raise TableError(
+                f"Column {name!r} has a name or label with a character, or a length, that no Excel "
+                "cell can hold. Replace it first, or say another --format."
+            )
 
 
 def _write_again(content: bytes) -> bytes:

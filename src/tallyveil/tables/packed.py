@@ -93,8 +93,9 @@ class PackedTable(WrappedTable):
 
     def largest_size(self) -> int:
         """Give more bytes than the compressed file takes, whatever it holds."""
-        self.to_bytes()  # what cannot be packed fails now
-        return bound_packed(len(self.inner.to_bytes()))
+        content = self.inner.to_bytes()
+        pack(content, self.packing)  # what cannot be packed fails now
+        return bound_packed(len(content))
 
     def text(self, name: str) -> TextColumn | None:
         """Give a column of text as bytes."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +12,7 @@ import numpy as np
 
 from tallyveil.arrays import Integers
 from tallyveil.tables.arrow_rebuild import rebuild_array
-from tallyveil.tables.base import CountArray, Order, Table, encode_file
+from tallyveil.tables.base import CountArray, Order, Table, encode_file, write_text
 from tallyveil.tables.codes import Codes, encode_floats, encode_objects, encode_values
 from tallyveil.tables.counts import convert_numbers, convert_objects, name_type
 
@@ -115,12 +117,20 @@ class PandasTable(Table):
 
     def to_bytes(self) -> bytes:
         """Write the frame as CSV, its index first unless it only numbers the rows."""
+        text = self._write("\n")
+        if "\r" in text:
+            header, *rows = csv.reader(io.StringIO(self._write("\r\n"), newline=""))
+            text = write_text(header, list(zip(*rows, strict=True)))
+        return encode_file(text)
+
+    def _write(self, line_end: str) -> str:
         text: str = self.frame.to_csv(
+            header=list(self.names),
             index=bool(self.index_names),
             index_label=list(self.index_names) or None,
-            lineterminator="\n",
+            lineterminator=line_end,
         )
-        return encode_file(text)
+        return text
 
     def _column(self, name: str) -> Any:
         return self.frame.iloc[:, self.names.index(name)]

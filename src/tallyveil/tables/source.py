@@ -205,8 +205,12 @@ def read_published(path: Path, delimiter: str | None, encoding: str) -> Table:
         from tallyveil.tables.parts import load_parts
 
         return load_parts(path)
-    is_text = split_packing(path)[0] in TEXT_ENDINGS
-    return read_table(path, Form(delimiter, encoding) if is_text else None)
+    ending = split_packing(path)[0]
+    if ending == ".xlsx" and path.is_file():
+        from tallyveil.tables.excel import read_excel
+
+        return read_excel(path, Form(), released=True)
+    return read_table(path, Form(delimiter, encoding) if ending in TEXT_ENDINGS else None)
 
 
 def require_likely_rows(path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 from tallyveil.errors import MissingExtraError, TableError
 from tallyveil.tables.bare import require_bare_notes
+from tallyveil.tables.base import UnheldError
 from tallyveil.tables.cells import CellsTable
 from tallyveil.untrusted import UNLIKELY, read_file
 
@@ -43,6 +44,9 @@ TIMES = {
     "xpt": (re.compile(rb"\d{2}[A-Z]{3}\d{2}:\d{2}:\d{2}:\d{2}"), b"01JAN80:00:00:00"),
 }
 """Where each format says when it was written, and what stands there instead."""
+
+EXACT = 2**53
+"""Up to here doubles hold every whole number."""
 
 MOST_CELLS = 2**40
 CELLS_LEAST = 4_000_000
@@ -85,11 +89,12 @@ class StatisticsTable(CellsTable):
             path = Path(folder, f"data.{self.kind}")
             try:
                 getattr(library, WRITERS[self.kind])(build_frame(columns), path)
-            except library.PyreadstatError as problem:
-                raise TableError(
+            except (library.PyreadstatError, library.ReadstatError, OverflowError):
+                raise UnheldError(
                     f"The format {self.kind} cannot hold this table: names of columns must be "
-                    "short, of letters and digits. Say another --format."
-                ) from problem
+                    "short, of letters and digits, and numbers finite and not too large. Say "
+                    "another --format."
+                ) from None
             content = path.read_bytes()
         pattern, plain = TIMES[self.kind]
         if self.kind == "xpt":
@@ -100,8 +105,9 @@ class StatisticsTable(CellsTable):
 def build_statistics(
     names: Sequence[str], columns: Sequence[Sequence[Any]], kind: str
 ) -> StatisticsTable:
-    """Build a table of a statistics program from columns."""
-    return StatisticsTable(tuple(names), tuple(map(tuple, columns)), kind)
+    """Build a table of a statistics program from columns; whole numbers are doubles in it."""
+    made = tuple(tuple(map(_hold, column)) for column in columns)
+    return StatisticsTable(tuple(names), made, kind)
 
 
 def read_statistics(path: Path, ending: str) -> StatisticsTable:
@@ -176,6 +182,12 @@ def _call(library: Any, path: Path, ending: str, **options: Any) -> Any:
         raise TableError(
             f"The file cannot be read as {ending.removeprefix('.')}: it is damaged or cut short."
         ) from problem
+
+
+def _hold(cell: Any) -> Any:
+    """Give a whole number as the double that it will be, unless none is so large."""
+    is_whole = isinstance(cell, int) and not isinstance(cell, bool)
+    return float(cell) if is_whole and abs(cell) <= EXACT else cell
 
 
 def _plain(cell: Any) -> Any:
