@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pyarrow as pa
+from pyspark import cloudpickle
 
 from tallyveil.tables import spark_jobs
 
@@ -40,6 +41,8 @@ class LocalFrame:
         return self._new(part.rename_columns(list(names)) for part in self.partitions)
 
     def mapInArrow(self, function, schema):  # noqa: N802 - Spark's name
+        """Spark writes functions of more than a mebibyte to disk, and with them the key."""
+        assert len(cloudpickle.dumps(function)) < 4096
         made = []
         for number, part in enumerate(self.partitions):
             for _ in range(2 if number in self.repeats else 1):

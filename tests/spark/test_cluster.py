@@ -1,7 +1,9 @@
 """The same on a real standalone cluster: a master and two workers, whose executors may die."""
 
+import tempfile
 import threading
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -110,6 +112,36 @@ def test_spark_is_told_nothing(cluster, released):
     assert SECRET not in said
     assert "ward 77" not in said
     assert "Entropy" not in said
+
+
+def test_spark_keeps_no_key_on_disk(cluster, session, tmp_path):
+    """What Spark hands to tasks, or gets from them, is written to disks where it is large."""
+    words = "id", "cast(id * 7 as long) as cases"
+    frame = session.range(0, 90_000, 1, 2).selectExpr(*words)
+    seen, counted = [], []
+
+    def look(step):
+        if step == "packing":
+            places = [*cluster.root.rglob("*"), *Path(tempfile.gettempdir()).glob("spark-*/**/*")]
+            held = [path.read_bytes() for path in places if path.is_file()]
+            counted.append(len(held))
+            assert not any(seen[0].tasks.seal.key in content for content in held)
+
+    asked = {"count": "cases", "keep": "id", "upper": None, "epsilon": 1, "method": "preserve"}
+    options = ReleaseOptions(**asked, out=tmp_path / "release")
+    publish_table(frame, options, command="test", say=look, remark=seen.append)
+    look("packing")
+    assert min(counted) > 0
+    assert failures(tmp_path / "release") == []
+
+
+def test_files_that_are_named_twice_are_read_twice(session, parquet, tmp_path):
+    file = sorted(parquet[0].iterdir())[0]
+    frame = session.read.parquet(str(file), str(file))
+    assert spark_jobs.list_files(frame, frame.columns) == []
+    out = tmp_path / "release"
+    spark.privatize(frame, **OPTIONS, allow_duplicates=True, out=out)
+    assert read(out).num_rows == 2 * pq.read_metadata(file).num_rows
 
 
 def test_what_is_nothing_but_files_is_told_from_what_is_not(session, parquet):

@@ -12,6 +12,8 @@ import tallyveil as tv
 from tallyveil import spark
 from tallyveil.check.package import check_package
 from tallyveil.cli.app import app
+from tallyveil.publish.transaction import publish_table
+from tallyveil.request.options import ReleaseOptions
 from tallyveil.tables import spark as engine
 from tallyveil.tables import spark_jobs
 
@@ -289,3 +291,63 @@ def test_a_note_says_that_rows_were_brought(wide_frame, tmp_path, monkeypatch):
         done = CliRunner().invoke(app, [*words, *out])
         assert done.exit_code == 0, done.output
         assert ("needs all rows in one place" in " ".join(done.output.split())) is said
+
+
+@pytest.mark.parametrize("person", [{}, {"person": "person", "rows_per_person": 2}])
+def test_what_a_column_holds_is_told_from_all_parts(make_frame, tmp_path, person):
+    """A part in which all labels are numbers, or none is, is not refused for that."""
+    rows = {"person": ["p", "q", "r", "s"], "ward": ["a"] * 4}
+    table = pa.table({**rows, "code": ["1", "2", "unknown", "3"]})
+    asked = {"by": "ward", "categories": ["a"], "upper": 9, "epsilon": 50, "method": "geometric"}
+    for number, where in enumerate(("code != unknown", "code >= 2")):
+        out = tmp_path / str(number)
+        frame = make_frame([table.slice(0, 2), table.slice(2, 1), table.slice(3)])
+        spark.privatize(frame, **asked, **person, where=where, out=out)
+        assert read(out)["count"].to_pylist() == [3 - number]
+    frame = make_frame([table.slice(0, 1), table.slice(1, 1)])
+    with pytest.raises(tv.TableError, match="compares numbers with text"):
+        spark.privatize(frame, **asked, **person, where="code != x", out=tmp_path / "refused")
+
+
+def test_parents_and_children_in_different_parts_are_noticed(make_frame, tmp_path):
+    """Every person would be counted twice: no part tells, all together do."""
+    states = pa.table({"code": [f"{at:02}" for at in range(10)], "cases": [9] * 10})
+    wards = [f"{state:02}{at}" for state in range(10) for at in range(5)]
+    counties = pa.table({"code": wards, "cases": [2] * 50})
+    asked = {"count": "cases", "keep": "all", "upper": 20, "epsilon": 1}
+    for parts in ([states, counties], [counties.slice(0, 20), states, counties.slice(20)]):
+        with pytest.raises(tv.TableError, match="counted 2 times"):
+            spark.privatize(make_frame(parts), **asked, out=tmp_path / "release")
+    assert not any(tmp_path.iterdir())
+    spark.privatize(make_frame([counties]), **asked, out=tmp_path / "release")
+
+
+def test_a_report_of_microdata_does_not_read_the_table_again(people, make_frame, tmp_path):
+    """What would fail then fails after the debit."""
+    frame = make_frame([people])
+    options = ReleaseOptions(
+        **MICRODATA, out=tmp_path / "release", confidential_report=tmp_path / "report.html"
+    )
+
+    def lose(step):
+        if step == "drawing":
+            frame.partitions[:] = []
+
+    publish_table(frame, options, command="test", say=lose)
+    assert "12,000" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+def test_a_table_without_rows_is_said_to_be_one(table, make_frame, tmp_path, partitions):
+    frame = make_frame([table.slice(0, 0)] * max(partitions, 1))
+    if not partitions:
+        frame.mapInArrow = lambda *_: make_frame([pa.table({"result": []})])
+    with pytest.raises(tv.TableError, match="has no rows"):
+        publish(frame, tmp_path / "release")
+
+
+def test_a_count_that_is_text_gets_the_hint_of_one_machine(table, make_frame, tmp_path):
+    cases = pa.array(["*", *map(str, table["cases"].to_pylist()[1:])])
+    frame = make_frame([table.set_column(2, "cases", cases)])
+    with pytest.raises(tv.TableError, match=r"A row holds text\. A code for a missing count is"):
+        publish(frame, tmp_path / "release")

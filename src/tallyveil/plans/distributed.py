@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from tallyveil.arrays import Integers
 from tallyveil.errors import ArgumentError, TableError, UsageError
 from tallyveil.plans.apart import DrawnApart, RowDraws, choose_range
 from tallyveil.plans.layout import ROW_ORDERS, Layout, choose_columns, require_no_totals
@@ -23,6 +24,7 @@ from tallyveil.request.request import Request
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sampling.seal import ReleaseSeal
 from tallyveil.tables.base import CountArray
+from tallyveil.tables.counting import Counting, PersonBound
 from tallyveil.tables.counts import ColumnCounts
 from tallyveil.tables.distributed import KEPT, DistributedTable, PrivateRoom, StagedRows
 from tallyveil.tables.spool import make_private
@@ -123,6 +125,16 @@ class StagedDraws:
             for name, (found, above) in tallied.items()
         }
         return counts, Layout(keep, ROW_ORDERS["partitions"])
+
+    def count(self, counting: Counting, bound: PersonBound | None) -> tuple[Integers, Integers]:
+        """Count rows of microdata where they are: so many of each person, and all of them."""
+        room = self.make_room()
+        if bound is not None:
+            found = self.source.count_bounded(counting, bound, room)
+        else:
+            found = (self.source.count_cells(counting, room),) * 2
+        self.forget()
+        return found
 
     def forget(self) -> None:
         """Remove the rows that were kept."""

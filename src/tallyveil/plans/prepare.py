@@ -17,7 +17,7 @@ from tallyveil.errors import ArgumentError, TableError, UsageError
 from tallyveil.plans.distributed import StagedDraws, require_place, stays_apart
 from tallyveil.plans.layout import ROW_ORDERS, Layout, ReadCounts, choose_columns, read_columns
 from tallyveil.plans.plan import plan_column, plan_search
-from tallyveil.plans.prepared import Opened, Prepared, count_cells
+from tallyveil.plans.prepared import Counted, Opened, Prepared
 from tallyveil.plans.unbiased import name_unbiased
 from tallyveil.plans.upper import CEILING
 from tallyveil.plans.zeros import find_free, meets_rule, require_zero
@@ -95,7 +95,7 @@ def prepare_opened(
 ) -> Prepared:
     """Plan the draws for a table that is open; `read` gives its counts, or invented ones."""
     request, source = opened.request, opened.source
-    counts, layout, left_out = _read(opened, entropy, read)
+    counts, layout, counted = _read(opened, entropy, read)
     request, counts = _bound_counts(source, request, counts, layout)
     if read is not read_counts:  # invented counts contradict no bound
         counts = {name: replace(column, above=0) for name, column in counts.items()}
@@ -126,7 +126,7 @@ def prepare_opened(
         {c.name: plan_search(request, c) for c in request.columns if c.upper is None},
         tuple(plan_column(request, asked, rows) for asked in known),
         layout,
-        left_out,
+        counted,
         opened.missing,
         None if request.microdata else opened.tasks,
         opened.brought,
@@ -139,14 +139,14 @@ def prepare_opened(
 
 def _read(
     opened: Opened, entropy: Entropy | None, read: ReadCounts
-) -> tuple[dict[str, ColumnCounts], Layout, tuple[int, int] | None]:
-    """Every count column, how it is published, and which part of its rows was left out."""
+) -> tuple[dict[str, ColumnCounts], Layout, Counted | None]:
+    """Every count column, how it is published, and what was counted of microdata."""
     request, source = opened.request, opened.source
     if request.microdata and read is read_counts:
         return _count_microdata(opened, entropy or Entropy())
     if request.microdata:
         return *_stand_in_for_microdata(source, request, read), None
-    if opened.tasks is not None:
+    if opened.tasks is not None and read is read_counts:
         return *opened.tasks.read(request), None
     return *read_columns(source, request, read), None
 
@@ -190,29 +190,27 @@ def _read_as_declared(source: Table, request: Request) -> tuple[Table, int]:
 
 def _count_microdata(
     opened: Opened, entropy: Entropy
-) -> tuple[dict[str, ColumnCounts], Layout, tuple[int, int] | None]:
-    """Rows counted into the public categories, and how many were left out to bound each person's.
+) -> tuple[dict[str, ColumnCounts], Layout, Counted | None]:
+    """Rows counted into the public categories, where they are.
 
-    The choice of rows is made with secure random bits and is itself never published.
+    Which rows of a person stay is chosen with secure random bits, and itself never published.
     """
-    request, source, left_out = opened.request, opened.source, None
-    (column,) = request.columns
-    if request.person is None:
-        counted = count_cells(source, request)
+    request, source, counting = opened.request, opened.source, opened.request.counting
+    (column,), unit = request.columns, request.unit
+    bound, tasks = None, opened.tasks
+    if request.person is not None:
+        shuffle = entropy.permutation if tasks is None else _shuffle  # by each machine for itself
+        bound = PersonBound(request.person, unit.contributions, unit.separate, shuffle)
+    if isinstance(source, DistributedTable) and tasks is not None:
+        counts, every = tasks.count(counting, bound)
+    elif bound is not None:
+        counts, every = counting.count_bounded(source, bound)
     else:
-        unit = request.unit
-        bound = PersonBound(request.person, unit.contributions, unit.separate, entropy.permutation)
-        if isinstance(source, DistributedTable) and opened.tasks is not None:
-            bound = replace(bound, shuffle=_shuffle)  # by every machine for itself
-            found = source.count_bounded(request.counting, bound, opened.tasks.make_room())
-            opened.tasks.forget()
-        else:
-            found = request.counting.count_bounded(source, bound)
-        counted, stay, of = found
-        left_out = of - stay, of
-    counts = {column.name: clip_counts(counted, column.upper or CEILING)}
+        counts = every = counting.count(source)
+    left_out = None if bound is None else (int((every - counts).sum()), int(every.sum()))
     layout = Layout((*request.by, column.name), ROW_ORDERS["categories"], grouped=True)
-    return counts, layout, left_out
+    cut = {column.name: clip_counts(counts, column.upper or CEILING)}
+    return cut, layout, Counted(every, left_out)
 
 
 def _shuffle(rows: int) -> Integers:

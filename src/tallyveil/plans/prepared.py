@@ -25,10 +25,10 @@ from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.base import CountArray, Table
 from tallyveil.tables.convert import convert_table
 from tallyveil.tables.counts import ColumnCounts
-from tallyveil.tables.distributed import DistributedCounts, DistributedTable
+from tallyveil.tables.distributed import DistributedCounts
 from tallyveil.tables.trial import measure_release
 
-__all__ = ["Opened", "Prepared", "count_cells"]
+__all__ = ["Counted", "Opened", "Prepared"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +47,12 @@ class Opened:
     """Whether rows were brought here from other machines."""
 
 
-def count_cells(source: Table, request: Request) -> Integers:
-    """The rows of microdata in every public category, counted where they are."""
-    if isinstance(source, DistributedTable):
-        return source.count_cells(request.counting)
-    return request.counting.count(source)
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Rows of microdata in every category; and how many were left out, of how many."""
+
+    every: Integers
+    left_out: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +65,8 @@ class Prepared:
     searches: Mapping[str, PlannedStage]
     plans: tuple[ColumnPlan, ...]
     layout: Layout
-    left_out: tuple[int, int] | None = None
-    """Of how many rows that were to be counted how many were left out, to bound each person's."""
+    counted: Counted | None = None
+    """Of microdata, what was counted."""
 
     missing: int = 0
     """How many rows were left out because a count was declared missing."""
@@ -80,6 +81,11 @@ class Prepared:
     def rows(self) -> int:
         """How many rows will be published."""
         return len(next(iter(self.counts.values())).values)
+
+    @property
+    def left_out(self) -> tuple[int, int] | None:
+        """How many rows were left out, to bound each person's, of how many."""
+        return None if self.counted is None else self.counted.left_out
 
     @property
     def stages(self) -> tuple[tuple[str, Fraction], ...]:
@@ -166,9 +172,9 @@ class Prepared:
     def read_truth(self) -> dict[str, Integers]:
         """The true counts, not top-coded, row for row; for the data holder's eyes only."""
         request = self.request
-        if request.microdata:
+        if self.counted is not None:
             (column,) = request.columns
-            return {column.name: count_cells(self.source, request)}
+            return {column.name: self.counted.every}
         truth = {name: self.source.counts(name) for name in self.counts}
         if not self.layout.grouped:
             return truth

@@ -21,7 +21,7 @@ from tallyveil.errors import ArgumentError, TableError, describe_kind
 from tallyveil.tables.base import BATCH_ROWS, Table
 from tallyveil.tables.bins import Bins
 from tallyveil.tables.codes import normal_label
-from tallyveil.tables.conditions import Condition
+from tallyveil.tables.conditions import Condition, Kinds
 from tallyveil.tables.delimited import read_delimited
 from tallyveil.tables.distinct import CANNOT_HASH, find_repeat
 from tallyveil.tables.places import Label, Places, normal_category
@@ -33,6 +33,7 @@ __all__ = [
     "describe_repeat",
     "describe_unlisted",
     "find_category",
+    "look_at_rows",
     "place_categories",
     "public_categories",
     "read_column_lists",
@@ -225,14 +226,28 @@ def sorted_order(table: Table, names: Sequence[str], ties: Integers | None = Non
 
 def select_rows(table: Table, where: Sequence[Condition]) -> Mask:
     """Find the rows of microdata that meet all conditions, in batches."""
+    met, kinds = look_at_rows(table, where)
+    for condition, own in zip(where, kinds, strict=True):
+        condition.require_kinds(own)
+    return met
+
+
+def look_at_rows(table: Table, where: Sequence[Condition]) -> tuple[Mask, list[Kinds]]:
+    """Find the rows of a part of a table that meet all conditions, and what labels each looks at.
+
+    What a column holds may be told from all parts together alone.
+    """
     for condition in where:
         condition.require_column(table)
     met, start = np.ones(table.rows, dtype=bool), 0
+    kinds = [Kinds() for _ in where]
     for batch in table.batches() if where else ():
-        for condition in where:
-            met[start : start + batch.rows] &= condition.holds(batch)
+        for at, condition in enumerate(where):
+            holds, own = condition.look(batch)
+            met[start : start + batch.rows] &= holds
+            kinds[at] += own
         start += batch.rows
-    return met
+    return met, kinds
 
 
 def count_rows(

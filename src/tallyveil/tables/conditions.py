@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from tallyveil.errors import ArgumentError, TableError
 from tallyveil.tables.base import Table
 from tallyveil.tables.codes import normal_label
 
-__all__ = ["Condition", "parse_conditions"]
+__all__ = ["Condition", "Kinds", "parse_conditions"]
 
 CONDITION = re.compile(
     r"\s*(?P<column>[^\s<>=!].*?)\s*(?P<sign>==|!=|>=|<=|=|>|<)\s*(?P<value>.*?)\s*"
@@ -38,6 +38,17 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @dataclass(frozen=True)
+class Kinds:
+    """Whether a column has labels that are numbers, and others; of several parts, together."""
+
+    numbers: bool = False
+    text: bool = False
+
+    def __add__(self, other: Kinds) -> Kinds:
+        return Kinds(self.numbers or other.numbers, self.text or other.text)
+
+
+@dataclass(frozen=True)
 class Condition:
     """One public condition on a row of microdata, such as ``age >= 18``."""
 
@@ -52,31 +63,37 @@ class Condition:
         """Find the rows that meet the condition; a row without a value meets only ``!=``.
 
         Numbers are compared as numbers where both sides are numbers, everything else as text (so
-        ISO dates compare as dates).
+        ISO dates compare as dates). A column that is all numbers, or has none, may be refused.
         """
+        met, kinds = self.look(table)
+        self.require_kinds(kinds)
+        return met
+
+    def look(self, table: Table) -> tuple[Mask, Kinds]:
+        """Find the rows of a part of a table that meet the condition, and what its labels are."""
         self.require_column(table)
         column = table.codes(self.column)
         right = _parse_number(self.value)
-        self._require_type(column.labels, right)
+        numeric = {_parse_number(label) is not None for label in column.labels if label.strip()}
+        kinds = Kinds(True in numeric, False in numeric)
         if column.numbers is not None and right is not None:
             met = COMPARE[self.sign](column.numbers, right)
         else:
             met = np.array([self._compare(label.strip()) for label in column.labels], dtype=bool)
         rows: Mask = met[column.codes]
-        return rows
+        return rows, kinds
 
     def require_column(self, table: Table) -> None:
         """Raise a `TableError` unless the table has the column."""
         if self.column not in table.names:
             raise TableError(f"The condition {str(self)!r} names a column that is not there.")
 
-    def _require_type(self, labels: Sequence[str], right: float | None) -> None:
+    def require_kinds(self, kinds: Kinds) -> None:
         """Refuse to compare numbers with text, which no row would meet."""
-        numeric = [_parse_number(label) is not None for label in labels if label.strip()]
-        is_ordered = self.sign not in ("==", "!=")
-        if numeric and right is None and all(numeric):
+        right, is_ordered = _parse_number(self.value), self.sign not in ("==", "!=")
+        if kinds.numbers and not kinds.text and right is None:
             raise TableError(f"The condition {str(self)!r} compares numbers with text.")
-        if numeric and right is not None and is_ordered and not any(numeric):
+        if kinds.text and not kinds.numbers and right is not None and is_ordered:
             raise TableError(f"The condition {str(self)!r} compares text with a number.")
 
     def _compare(self, label: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -16,13 +16,13 @@ from tallyveil.tables.categories import (
     Label,
     count_rows,
     describe_unlisted,
-    select_rows,
+    look_at_rows,
 )
-from tallyveil.tables.conditions import Condition
+from tallyveil.tables.conditions import Condition, Kinds
 from tallyveil.tables.persons import bound_rows, identify_persons, keep_apart
 from tallyveil.tables.places import Places
 
-__all__ = ["Counting", "PersonBound"]
+__all__ = ["Counting", "PersonBound", "Placed"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,20 @@ class PersonBound:
         return bound_rows(persons, counted, self.most, order)
 
 
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Which rows are counted, the category of every row (-1: none), and what conditions saw."""
+
+    met: Mask
+    cells: Integers
+    kinds: tuple[Kinds, ...]
+
+    @property
+    def unlisted(self) -> Mask:
+        """The rows that are to be counted and have no category."""
+        return self.met & (self.cells < 0)
+
+
 @dataclass(frozen=True)
 class Counting:
     """The public categories of columns `by`, and the conditions that rows must meet.
@@ -63,13 +77,17 @@ class Counting:
         """The columns that are looked at."""
         return tuple(dict.fromkeys((*self.by, *(condition.column for condition in self.where))))
 
-    def place(self, table: Table) -> tuple[Mask, Integers, Mask]:
-        """Which rows are counted, the category of every row, and those that are counted nowhere."""
+    def place(self, table: Table) -> Placed:
+        """Where the rows of a table, or of a part of one, are counted."""
         self._places.require_columns(table)
-        met = select_rows(table, self.where)
+        met, kinds = look_at_rows(table, self.where)
         found = [self._places.find(batch) for batch in table.batches()]
-        cells = np.concatenate([np.zeros(0, np.int64), *found])
-        return met, cells, met & (cells < 0)
+        return Placed(met, np.concatenate([np.zeros(0, np.int64), *found]), tuple(kinds))
+
+    def require_kinds(self, parts: Iterable[tuple[Kinds, ...]]) -> None:
+        """Refuse conditions that compare numbers with text, from what all parts of a table hold."""
+        for condition, own in zip(self.where, zip(*parts, strict=True), strict=False):
+            condition.require_kinds(sum(own, Kinds()))
 
     @cached_property
     def _places(self) -> Places:
@@ -84,12 +102,13 @@ class Counting:
         known = self.by, self.categories, self.where
         return count_rows(table, *known, other=self.other, bins=self.bins)
 
-    def count_bounded(self, table: Table, bound: PersonBound) -> tuple[Integers, int, int]:
-        """Count so many rows of each person; also give how many stay of how many."""
+    def count_bounded(self, table: Table, bound: PersonBound) -> tuple[Integers, Integers]:
+        """Count so many rows of each person, and all of them."""
         persons = identify_persons(table, bound.column)
-        met, cells, unlisted = self.place(table)
-        if unlisted.any():
-            raise describe_unlisted(f"Row {int(unlisted.argmax()) + 1}")
-        stays = bound.choose(persons, cells, met)
-        counts = count_values(cells[stays], len(self.categories))
-        return counts, int(stays.sum()), int(met.sum())
+        placed, size = self.place(table), len(self.categories)
+        self.require_kinds([placed.kinds])
+        if placed.unlisted.any():
+            raise describe_unlisted(f"Row {int(placed.unlisted.argmax()) + 1}")
+        stays = bound.choose(persons, placed.cells, placed.met)
+        counts, every = (count_values(placed.cells[rows], size) for rows in (stays, placed.met))
+        return counts, every

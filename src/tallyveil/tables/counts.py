@@ -56,9 +56,13 @@ class RowError(TableError):
 
     def __init__(self, column: str, row: int, what: str) -> None:
         self.column, self.row, self.what = column, row, what
-        super().__init__(
-            f"Column {column!r} must hold a whole number of at least 0 in every row. "
-            f"Row {row} holds {what}.{HINTS.get(what, '')}"
+        super().__init__(self.describe(f"Row {row}"))
+
+    def describe(self, which: str) -> str:
+        """Say what is wrong with some row."""
+        return (
+            f"Column {self.column!r} must hold a whole number of at least 0 in every row. "
+            f"{which} holds {self.what}.{HINTS.get(self.what, '')}"
         )
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -118,7 +118,7 @@ class PrivateRoom:
 
     folder: Path
     seal: Seal
-    key: int = field(repr=False)
+    key: int = field(default=0, repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,14 +225,14 @@ class DistributedTable(_ElsewhereTable):
         """
 
     @abstractmethod
-    def count_cells(self, counting: Counting) -> Integers:
+    def count_cells(self, counting: Counting, room: PrivateRoom) -> Integers:
         """Count rows of microdata in public categories."""
 
     @abstractmethod
     def count_bounded(
         self, counting: Counting, bound: PersonBound, room: PrivateRoom
-    ) -> tuple[Integers, int, int]:
-        """The same with so many rows of each person; also how many stay of how many."""
+    ) -> tuple[Integers, Integers]:
+        """The same with so many rows of each person, and with all of them."""
 
     @abstractmethod
     def bring(self, names: Sequence[str], room: PrivateRoom) -> Table:

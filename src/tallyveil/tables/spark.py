@@ -45,6 +45,7 @@ from tallyveil.tables.distributed import (
 from tallyveil.tables.spark_files import HASHES, LABELS, open_labels
 from tallyveil.tables.spark_parquet import ReadFiles, cut_files
 from tallyveil.tables.spark_parts import KeptTable, SparkParts, StagedFrame
+from tallyveil.tables.totals import join_levels
 
 __all__ = ["SparkTable"]
 
@@ -101,7 +102,7 @@ class SparkTable(DistributedTable):
                 raise TableError(f"Column {name!r} has a type that is not published: drop it.")
         names, buckets = (*labels, *ranges), self._count_buckets((*labels, *ranges), BUCKET_BYTES)
         look = spark_tasks.Survey(dict(ranges), tuple(labels), tuple(keys), buckets, room)
-        parts: list[spark_tasks.Facts] = self._look(names, look)
+        parts: list[spark_tasks.Facts] = self._look(names, look, room)
         self._require_kept(room.folder, parts)
         self.kept = KeptTable(
             tuple(own.file for own in parts),
@@ -111,12 +112,12 @@ class SparkTable(DistributedTable):
             sum(own.label_bytes for own in parts),
             room.seal,
         )
-        if keys:
+        if keys and self.rows:
             self._compare(room, keys, buckets)
         tallied = {name: _add_tallies(name, parts, own) for name, own in ranges.items()}
-        return tallied, {name: _join_totals([p.labels[name] for p in parts]) for name in labels}
+        return tallied, {name: join_levels(p.labels[name] for p in parts) for name in labels}
 
-    def _look(self, names: Sequence[str], task: spark_tasks.Task) -> list[Any]:
+    def _look(self, names: Sequence[str], task: spark_tasks.Task, room: PrivateRoom) -> list[Any]:
         """What a task says of some columns of every partition, or piece of a file, in order."""
         files = spark_jobs.list_files(self.frame, names)
         spark_jobs.require_parquet(files)
@@ -124,9 +125,9 @@ class SparkTable(DistributedTable):
         found: list[Any] = [None]
         if pieces is not None:
             read = ReadFiles(task, tuple(names), pieces)
-            found = spark_jobs.collect_numbers(self.frame, read, len(pieces))
+            found = spark_jobs.collect_numbers(self.frame, read, len(pieces), room)
         if None in found:
-            found = spark_jobs.collect_rows(self.frame, names, task)
+            found = spark_jobs.collect_rows(self.frame, names, task, room)
         return sorted(found, key=lambda own: int(own.partition))
 
     def _count_buckets(self, names: Sequence[str], each: int) -> int:
@@ -139,16 +140,17 @@ class SparkTable(DistributedTable):
         """Refuse where executors run another program, found no counts, or kept no rows here."""
         _require_program(parts)
         for own in parts:
-            spark_tasks.require_counts(own.problem)
+            if own.problem:
+                raise TableError(own.problem)
             if not (own.file and (folder / f"{own.file}{LABELS}").is_file()):
-                raise _describe_unseen(folder)
+                raise spark_jobs.describe_unseen(folder)
 
     def _compare(self, room: PrivateRoom, keys: Sequence[str], buckets: int) -> None:
         """Refuse rows whose hashes and labels are the same."""
         kept = self._kept
         files = kept.list_files(room.folder)
         find = spark_tasks.FindRepeats(files, kept.seal)
-        found = spark_jobs.collect_numbers(self.frame, find, buckets)
+        found = spark_jobs.collect_numbers(self.frame, find, buckets, room)
         for file in files:
             Path(file + HASHES).unlink()
         suspects = np.concatenate(found)[: spark_tasks.MOST_SUSPECTS]
@@ -156,23 +158,24 @@ class SparkTable(DistributedTable):
             return
         task = spark_staging.Compare(files, tuple(keys), suspects.tobytes(), kept.seal, room.key)
         seen: Counter[tuple[int, tuple[str, ...]]] = Counter()
-        for own in spark_jobs.collect_numbers(self.frame, task, len(kept.files)):
+        for own in spark_jobs.collect_numbers(self.frame, task, len(kept.files), room):
             seen.update(own)
         if max(seen.values(), default=0) > 1:
             raise describe_repeat("A row", keys)
 
-    def count_cells(self, counting: Counting) -> Integers:
+    def count_cells(self, counting: Counting, room: PrivateRoom) -> Integers:
         """Count rows of microdata in public categories, where they are."""
         counting.count(self._empty)  # refuses columns that are not there
         task = spark_counting.CountCells(counting)
-        parts: list[spark_counting.Said] = self._ask(counting.columns, task)
+        parts: list[spark_counting.Said] = self._ask(counting.columns, task, room)
+        counting.require_kinds(own.kinds for own in parts)
         found = (own.counts for own in parts if own.counts is not None)
         return sum(found, np.zeros(len(counting.categories), np.int64))
 
     def count_bounded(
         self, counting: Counting, bound: PersonBound, room: PrivateRoom
-    ) -> tuple[Integers, int, int]:
-        """The same with so many rows of each person; also how many stay of how many.
+    ) -> tuple[Integers, Integers]:
+        """The same with so many rows of each person, and with all of them.
 
         Rows of one person come together in one bucket, encrypted, and are chosen there.
         """
@@ -180,21 +183,25 @@ class SparkTable(DistributedTable):
         names = tuple(dict.fromkeys((*counting.columns, bound.column)))
         buckets = self._count_buckets(names, PERSON_BYTES)
         share = spark_counting.ShareOut(counting, bound.column, buckets, room)
-        files = tuple(path.name for path in self._list_said(self._ask(names, share), room))
+        parts = self._ask(names, share, room)
+        counting.require_kinds(own.kinds for own in parts)
+        files = tuple(path.name for path in self._list_said(parts, room))
         choose = spark_counting.CountPersons(files, bound, len(counting.categories), room)
-        found = spark_jobs.collect_numbers(self.frame, choose, buckets)
-        counts, stay, of = zip(*found, strict=True)
-        return sum(counts, np.zeros(len(counting.categories), np.int64)), sum(stay), sum(of)
+        found = spark_jobs.collect_numbers(self.frame, choose, buckets, room)
+        counts, every = (np.sum(own, axis=0) for own in zip(*found, strict=True))
+        return counts, every
 
     def bring(self, names: Sequence[str], room: PrivateRoom) -> Table:
         """Bring some columns of all rows here, in the order of the partitions."""
-        parts = self._ask(names, spark_counting.HandOver(room))
+        parts = self._ask(names, spark_counting.HandOver(room), room)
         empty = self._empty.table.select(list(names))
         return read_answer(open_labels(self._list_said(parts, room), room.seal, empty.schema))
 
-    def _ask(self, names: Sequence[str], task: spark_tasks.Task) -> list[spark_counting.Said]:
+    def _ask(
+        self, names: Sequence[str], task: spark_tasks.Task, room: PrivateRoom
+    ) -> list[spark_counting.Said]:
         """What a task says of some columns of every partition, in order; raises what is wrong."""
-        parts: list[spark_counting.Said] = self._look(names, task)
+        parts: list[spark_counting.Said] = self._look(names, task, room)
         _require_program(parts)
         for own in parts:
             if own.problem:
@@ -206,7 +213,7 @@ class SparkTable(DistributedTable):
         """The files that tasks say they wrote, which must be seen here."""
         paths = [room.folder / own.file for own in parts]
         if not all(path.is_file() for path in paths):
-            raise _describe_unseen(room.folder)
+            raise spark_jobs.describe_unseen(room.folder)
         return paths
 
     @property
@@ -224,17 +231,20 @@ class SparkTable(DistributedTable):
     def require_seen(self, folder: Path) -> None:
         """Refuse a folder where executors cannot write files that are seen here."""
         task = spark_tasks.WriteFile(str(folder))
-        for name in spark_jobs.collect_numbers(self.frame, task, len(self._kept.files)):
+        kept = self._kept
+        room = PrivateRoom(folder, kept.seal)
+        for name in spark_jobs.collect_numbers(self.frame, task, len(kept.files), room):
             if not (name and (folder / name).is_file()):
-                raise _describe_unseen(folder)
+                raise spark_jobs.describe_unseen(folder)
 
     def stage(self, folder: Path, draw: DrawRows) -> StagedFrame:
         """Draw every row once, into `folder`; the table is not looked at again."""
         kept = self._kept
         files = kept.list_files(folder / KEPT)
         task = spark_staging.Draw(files, str(folder), kept.columns, kept.kind, draw, kept.seal)
-        drawn = spark_jobs.collect_numbers(self.frame, task, len(files))
-        return StagedFrame.read(self.frame, folder, kept, draw.kinds, drawn)
+        room = PrivateRoom(folder, kept.seal)
+        drawn = spark_jobs.collect_numbers(self.frame, task, len(files), room)
+        return StagedFrame.read(self.frame, room, kept, draw.kinds, drawn)
 
     def build_released(
         self, counts: Mapping[str, Any], keep: Sequence[str], order: Order = None
@@ -262,13 +272,6 @@ def _require_program(parts: Sequence[Any]) -> None:
         )
 
 
-def _describe_unseen(folder: Path) -> UsageError:
-    return UsageError(
-        f"The executors do not see {str(folder.parent)!r}, or may not write there: 'out' must lie "
-        "on a file system that they share with this machine, as the same user."
-    )
-
-
 def _add_tallies(
     name: str, parts: Sequence[spark_tasks.Facts], known: CountRange
 ) -> tuple[DistributedCounts, int]:
@@ -288,12 +291,3 @@ def _is_ordered(rules: Sequence[tuple[bool, bool, bool]]) -> bool:
     """Whether all partitions rise, or all fall, and some counts differ."""
     rises, falls, differs = zip(*rules, strict=True)
     return (all(rises) or all(falls)) and any(differs)
-
-
-def _join_totals(
-    parts: Sequence[tuple[str | None, int, tuple[str, ...]]],
-) -> tuple[str | None, int]:
-    """What the partitions say of one column: a label that stands for all others, and levels."""
-    seen = {label for _, _, labels in parts for label in labels}
-    total = next((total for total, _, _ in parts if total is not None), None)
-    return (total if len(seen) > 1 else None), max((levels for _, levels, _ in parts), default=1)

@@ -10,6 +10,7 @@ import pickle
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,11 @@ import numpy as np
 from tallyveil.arrays import Integers, count_values
 from tallyveil.errors import TableError
 from tallyveil.fingerprint import fingerprint
+from tallyveil.tables.base import Table
 from tallyveil.tables.categories import describe_unlisted
 from tallyveil.tables.codes import encode_text
-from tallyveil.tables.counting import Counting, PersonBound
+from tallyveil.tables.conditions import Kinds
+from tallyveil.tables.counting import Counting, PersonBound, Placed
 from tallyveil.tables.distributed import PrivateRoom
 from tallyveil.tables.hashes import hash_text, use_key
 from tallyveil.tables.persons import describe_nameless, name_persons
@@ -41,6 +44,23 @@ class Said:
     problem: str = ""
     counts: Integers | None = None
     file: str = ""
+    kinds: tuple[Kinds, ...] = ()
+
+
+class _Seen:
+    """Places the rows of one batch after the other, and keeps what the conditions saw."""
+
+    def __init__(self, counting: Counting) -> None:
+        self.counting = counting
+        self.kinds = tuple(Kinds() for _ in counting.where)
+
+    def place(self, table: Table) -> Placed:
+        """Place the rows of a batch; refuses one that is to be counted and has no category."""
+        placed = self.counting.place(table)
+        self.kinds = tuple(map(add, self.kinds, placed.kinds))
+        if placed.unlisted.any():
+            raise describe_unlisted("A row")
+        return placed
 
 
 @dataclass(frozen=True)
@@ -52,13 +72,12 @@ class CountCells(Task):
     def run(self, batches: Batches, partition: int) -> Iterator[Mapping[str, Any]]:
         """Give the counts of all categories."""
         counts = np.zeros(len(self.counting.categories), np.int64)
+        seen = _Seen(self.counting)
         try:
             for batch in batches:
-                met, cells, unlisted = self.counting.place(wrap_batch(batch))
-                if unlisted.any():
-                    raise describe_unlisted("A row")
-                counts += count_values(cells[met], len(counts))
-            said = Said(fingerprint(), partition, counts=counts)
+                placed = seen.place(wrap_batch(batch))
+                counts += count_values(placed.cells[placed.met], len(counts))
+            said = Said(fingerprint(), partition, counts=counts, kinds=seen.kinds)
         except TableError as problem:
             said = Said(fingerprint(), partition, str(problem))
         yield {"result": pickle.dumps(said)}
@@ -76,18 +95,19 @@ class ShareOut(Task):
     def run(self, batches: Batches, partition: int) -> Iterator[Mapping[str, Any]]:
         """Give the name of the file, which has a piece for each bucket."""
         use_key(self.room.key)
+        seen = _Seen(self.counting)
         try:
-            said = Said(fingerprint(), partition, file=self._write(batches))
+            said = Said(fingerprint(), partition, file=self._write(batches, seen), kinds=seen.kinds)
         except TableError as problem:
             said = Said(fingerprint(), partition, str(problem))
         except OSError:  # no room, no such folder, no right to write there
             said = Said(fingerprint(), partition)
         yield {"result": pickle.dumps(said)}
 
-    def _write(self, batches: Batches) -> str:
+    def _write(self, batches: Batches, seen: _Seen) -> str:
         waiting: list[list[Any]] = [[] for _ in range(self.buckets)]
         for batch in batches:
-            for own, rows in zip(waiting, self._share_out(batch), strict=True):
+            for own, rows in zip(waiting, self._share_out(batch, seen), strict=True):
                 own.append(rows)
         name = f"persons-{uuid.uuid4()}"
         with open(open_new(self.room.folder / name), "wb") as file:
@@ -95,21 +115,19 @@ class ShareOut(Task):
                 write_piece(file, self.room.seal, pickle.dumps(own))
         return name
 
-    def _share_out(self, batch: Any) -> Iterator[tuple[list[str], Integers, Integers]]:
+    def _share_out(self, batch: Any, seen: _Seen) -> Iterator[tuple[list[str], Integers, Integers]]:
         """For each bucket its persons, and the person and the category of each of its rows."""
         table = wrap_batch(batch)
         labels, persons, nameless = name_persons(table, self.person)
         if nameless.any():
             raise describe_nameless("A row", self.person)
-        met, cells, unlisted = self.counting.place(table)
-        if unlisted.any():
-            raise describe_unlisted("A row")
+        placed = seen.place(table)
         hashes = hash_text(TextColumn.of([label.encode() for label in labels]))
         bucket_of = (hashes % np.uint64(self.buckets)).astype(np.int64)
         for bucket in range(self.buckets):
-            rows = np.flatnonzero(met & (bucket_of[persons] == bucket))
+            rows = np.flatnonzero(placed.met & (bucket_of[persons] == bucket))
             known, numbers = np.unique(persons[rows], return_inverse=True)
-            yield [labels[at] for at in known.tolist()], numbers, cells[rows]
+            yield [labels[at] for at in known.tolist()], numbers, placed.cells[rows]
 
 
 @dataclass(frozen=True)
@@ -122,7 +140,7 @@ class CountPersons(Task):
     room: PrivateRoom
 
     def run(self, batches: Batches, _: int) -> Iterator[Mapping[str, Any]]:
-        """Give the counts of all categories, how many rows stay, and of how many."""
+        """Give the counts of all categories: of the rows that stay, and of all."""
         for bucket in list_numbers(batches):
             labels: list[str] = []
             persons, cells = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
@@ -138,10 +156,10 @@ class CountPersons(Task):
 
     def _count(
         self, labels: list[str], persons: Integers, cells: Integers
-    ) -> tuple[Integers, int, int]:
+    ) -> tuple[Integers, Integers]:
         same = encode_text(labels).codes[persons] if labels else persons
         stays = self.bound.choose(same, cells, np.ones(len(cells), dtype=bool))
-        return count_values(cells[stays], self.size), int(stays.sum()), len(cells)
+        return count_values(cells[stays], self.size), count_values(cells, self.size)
 
 
 @dataclass(frozen=True)

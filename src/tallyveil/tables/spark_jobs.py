@@ -7,20 +7,26 @@ from __future__ import annotations
 
 import os
 import pickle
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from tallyveil.errors import MissingExtraError, TableError, UsageError
 from tallyveil.tables.arrow_values import import_pyarrow
-from tallyveil.tables.spark_tasks import Task
+from tallyveil.tables.distributed import PrivateRoom, Seal
+from tallyveil.tables.spark_files import read_pieces, write_piece
+from tallyveil.tables.spark_tasks import Task, write_row
+from tallyveil.tables.spool import open_new
 
 __all__ = [
     "ROWS_AT_ONCE",
     "collect_numbers",
     "collect_rows",
+    "describe_unseen",
     "estimate_bytes",
     "is_repeatable",
     "list_files",
@@ -158,12 +164,12 @@ def read_schema(frame: Any) -> Any:
         raise TableError("The DataFrame has a column of a type that Arrow has not.") from None
 
 
-def collect_rows(frame: Any, names: Sequence[str], task: Task) -> list[Any]:
+def collect_rows(frame: Any, names: Sequence[str], task: Task, room: PrivateRoom) -> list[Any]:
     """What a task gives for some columns of each partition.
 
     Columns have numbers for names on the way: Spark takes a dot for a field inside a column.
     """
-    return _collect(frame, lambda: _choose(frame, names), _make_function(task, tuple(names)))
+    return _collect(frame, lambda: _choose(frame, names), _Order(task, tuple(names)), room)
 
 
 def _choose(frame: Any, names: Sequence[str]) -> Any:
@@ -171,12 +177,12 @@ def _choose(frame: Any, names: Sequence[str]) -> Any:
     return frame.toDF(*numbers.values()).select(*(numbers[name] for name in names))
 
 
-def collect_numbers(frame: Any, task: Task, count: int) -> list[Any]:
+def collect_numbers(frame: Any, task: Task, count: int, room: PrivateRoom) -> list[Any]:
     """What a task gives for numbers below `count`, a few for each task.
 
     Of several attempts of a task Spark takes one, and its word alone arrives here.
     """
-    return _collect(frame, lambda: spread_numbers(frame, count), _make_function(task))
+    return _collect(frame, lambda: spread_numbers(frame, count), _Order(task), room)
 
 
 def spread_numbers(frame: Any, count: int) -> Any:
@@ -203,9 +209,11 @@ def list_files(frame: Any, names: Sequence[str]) -> list[Path]:
             return []
         relation = plan.relation()
         kinds = _name_class(relation), _name_class(relation.fileFormat())
-        if kinds != PLAIN_FILES or relation.partitionSchema().length():
+        listed = list(relation.location().inputFiles()) if kinds == PLAIN_FILES else []
+        is_twice = len(set(listed)) < len(listed)
+        if is_twice or kinds != PLAIN_FILES or relation.partitionSchema().length():
             return []
-        addresses = [urlsplit(file) for file in frame.inputFiles()]
+        addresses = [urlsplit(file) for file in listed]
     except (Py4JError, PySparkException):
         return []
     if any(address.scheme != "file" or address.netloc for address in addresses):
@@ -223,33 +231,93 @@ def estimate_bytes(frame: Any, names: Sequence[str]) -> int:
     return int(str(plan.stats().sizeInBytes()))
 
 
-def _make_function(
-    task: Task, names: tuple[str, ...] = ()
-) -> Callable[[Iterator[Any]], Iterator[Any]]:
+@dataclass(frozen=True)
+class _Order:
+    """A task, and the names of the columns that it gets, if any."""
+
+    task: Task
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _SealedOrder:
+    """Where an order lies, encrypted; what comes of it is encrypted as well.
+
+    Spark writes what is large among the things that it hands to tasks, or gets from them, to disks,
+    in the clear. So it gets the key of a release and this path, and never more.
+    """
+
+    path: Path
+    seal: Seal
+
+    @classmethod
+    def write(cls, order: _Order, room: PrivateRoom) -> _SealedOrder:
+        """Put an order into the private folder."""
+        from pyspark import cloudpickle
+
+        dump: Callable[[Any], bytes] = cloudpickle.dumps
+        path = room.folder / f"order-{uuid.uuid4()}"
+        with open(open_new(path), "wb") as file:
+            write_piece(file, room.seal, dump(order))
+        return cls(path, room.seal)
+
+    def carry_out(self, batches: Iterator[Any], partition: int) -> Iterator[Any]:
+        """Give the sealed rows of the task, or of a machine that does not see the order."""
+        try:
+            (content,) = read_pieces(self.path, self.seal)
+        except OSError:
+            yield self._close(pickle.dumps(_Unseen()))
+            return
+        order: _Order = pickle.loads(content)
+        names = order.names
+        named = (batch.rename_columns(names) for batch in batches) if names else batches
+        for row in order.task(named, partition):
+            yield self._close(row.column(0)[0].as_buffer())
+
+    def _close(self, result: Any) -> Any:
+        return write_row({"result": self.seal.close(memoryview(result).cast("B"))})
+
+
+class _Unseen:
+    """Said by a machine that does not see the private folder."""
+
+
+def _make_function(order: _SealedOrder) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """A plain function, as Spark wants it; its name is all that Spark's plans show of it."""
 
     def tallyveil_task(batches: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        named = (batch.rename_columns(names) for batch in batches) if names else batches
-        return task(named, 0 if context is None else context.partitionId())
+        return order.carry_out(batches, 0 if context is None else context.partitionId())
 
     return tallyveil_task
 
 
-def _collect(
-    frame: Any, choose: Callable[[], Any], function: Callable[[Iterator[Any]], Iterator[Any]]
-) -> list[Any]:
+def _collect(frame: Any, choose: Callable[[], Any], order: _Order, room: PrivateRoom) -> list[Any]:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    sealed = _SealedOrder.write(order, room)
     with _set(frame.sparkSession.conf):
         try:
-            rows = choose().mapInArrow(function, "result binary").collect()
+            rows = choose().mapInArrow(_make_function(sealed), "result binary").collect()
         except (PySparkException, Py4JError):
             raise TableError(STOPPED) from None
-    return [pickle.loads(bytes(row[0])) for row in rows]
+        finally:
+            sealed.path.unlink(missing_ok=True)
+    found = [pickle.loads(room.seal.open(bytes(row[0]))) for row in rows]
+    if any(isinstance(own, _Unseen) for own in found):
+        raise describe_unseen(room.folder)
+    return found
+
+
+def describe_unseen(folder: Path) -> UsageError:
+    """The error for a private folder that executors do not see."""
+    return UsageError(
+        f"The executors do not see {str(folder.parent)!r}, or may not write there: 'out' must lie "
+        "on a file system that they share with this machine, as the same user."
+    )
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from tallyveil.tables.distributed import (
     HandedOut,
     PartedTable,
     PartFacts,
+    PrivateRoom,
     Seal,
     count_part_rows,
     list_slices,
@@ -68,7 +69,7 @@ class StagedFrame:
     """Rows with their draws in a private folder; a file for each partition of the table."""
 
     frame: Any
-    folder: Path
+    room: PrivateRoom
     rows: int
     columns: tuple[Drawn, ...]
     files: tuple[spark_staging.StagedFile, ...]
@@ -78,7 +79,7 @@ class StagedFrame:
     def read(
         cls,
         frame: Any,
-        folder: Path,
+        room: PrivateRoom,
         kept: KeptTable,
         kinds: Mapping[Drawn, np.dtype[Any]],
         drawn: Sequence[tuple[int, str]],
@@ -90,7 +91,7 @@ class StagedFrame:
             if number in names:
                 refuse_changed()
             names[number] = name
-            (counted,) = read_pieces(folder / f"{BINS}{name}", kept.seal)
+            (counted,) = read_pieces(room.folder / f"{BINS}{name}", kept.seal)
             for column, sizes in pickle.loads(counted).items():
                 bins[column] = bins[column] + sizes if column in bins else sizes
         if sorted(names) != list(range(len(kept.files))):
@@ -98,16 +99,16 @@ class StagedFrame:
         files = tuple(
             spark_staging.StagedFile(
                 f"{label}{LABELS}",
-                str(folder / f"{DRAWS}{names[number]}"),
+                str(room.folder / f"{DRAWS}{names[number]}"),
                 rows,
                 tuple(kinds.values()),
                 kept.seal,
             )
             for number, (label, rows) in enumerate(
-                zip(kept.list_files(folder / KEPT), kept.batch_rows, strict=True)
+                zip(kept.list_files(room.folder / KEPT), kept.batch_rows, strict=True)
             )
         )
-        return cls(frame, folder, kept.rows, tuple(kinds), files, bins)
+        return cls(frame, room, kept.rows, tuple(kinds), files, bins)
 
     def count_digits(
         self, drawn: Drawn, prefixes: Sequence[tuple[int, int, int, int]]
@@ -115,7 +116,7 @@ class StagedFrame:
         """Which next digits occur, and in how many rows, for each prefix."""
         at, binned = self.columns.index(drawn), not isinstance(self.bins[drawn], Tally)
         task = spark_staging.CountDigits(self.files, at, binned, tuple(prefixes))
-        parts = spark_jobs.collect_numbers(self.frame, task, len(self.files))
+        parts = spark_jobs.collect_numbers(self.frame, task, len(self.files), self.room)
         return [_add_counts(own) for own in zip(*parts, strict=True)]
 
     def cut_parts(self) -> list[tuple[tuple[int, int, int, int], ...]]:
@@ -175,12 +176,12 @@ class SparkParts(PartedTable):
             },
             {name: int(rows.values[-1]) + 1 for name, rows in expected.items()},
             self.keep,
-            (str(staged.folder), str(folder)),
+            (str(staged.room.folder), str(folder)),
             names,
         )
         found, histograms = {}, dict[str, Any]()
         for number, size, sha256, counted in spark_jobs.collect_numbers(
-            self.staged.frame, task, len(names)
+            self.staged.frame, task, len(names), staged.room
         ):
             found[number] = PartFacts(names[number], size, sha256)
             for name, rows in counted.items():

@@ -47,8 +47,8 @@ __all__ = [
     "WriteFile",
     "hash_rows",
     "list_numbers",
-    "require_counts",
     "wrap_batch",
+    "write_row",
 ]
 
 Batches = Iterator[Any]
@@ -69,7 +69,7 @@ class Task(ABC):
         """Work through the batches of a partition, without a word about them in an error."""
         try:
             for row in self.run(batches, partition):
-                yield _write_row(row)
+                yield write_row(row)
         except Exception as problem:
             name = type(problem).__name__
             raise RuntimeError(f"A task of Tallyveil stopped: {name}.") from None
@@ -88,7 +88,8 @@ def _forget_zips() -> None:
             del sys.path_importer_cache[path]
 
 
-def _write_row(row: Mapping[str, Any]) -> Any:
+def write_row(row: Mapping[str, Any]) -> Any:
+    """A row of whole numbers and bytes as a batch."""
     import pyarrow as pa
 
     def wrap(value: Any) -> Any:
@@ -120,7 +121,7 @@ class Facts:
     """What a task says of a partition of a table; or, in `problem`, what is wrong there."""
 
     program: str
-    problem: tuple[str, str] | None = None
+    problem: str = ""
     file: str = ""
     batch_rows: tuple[int, ...] = ()
     tallies: Mapping[str, Integers | Tally] = field(default_factory=dict)
@@ -168,24 +169,26 @@ class Survey(Task):
             table = wrap_batch(batch)
             try:
                 counts = {name: own.add(table.counts(name)) for name, own in tallies.items()}
+                for name, search in searches.items():
+                    text = table.text(name)
+                    if text is not None:
+                        search.add(text)
+                if self.keys:
+                    shared = share_out(hash_rows(table, self.keys), self.buckets)
+                    for own, pieces in zip(shared, waiting, strict=True):
+                        pieces.append(own)
             except RowError as found:
-                return Facts(fingerprint(), (found.column, found.what))
+                return Facts(fingerprint(), found.describe("A row"))
+            except TableError as found:
+                return Facts(fingerprint(), str(found))
             labels = batch.select(list(self.labels))
-            for name, search in searches.items():
-                text = table.text(name)
-                if text is not None:
-                    search.add(text)
-            if self.keys:
-                shared = share_out(hash_rows(table, self.keys), self.buckets)
-                for own, pieces in zip(shared, waiting, strict=True):
-                    pieces.append(own)
             rows.append(batch.num_rows)
             size += labels.nbytes
             kept.add(labels, counts)
         kept.add_hashes(waiting)
         return Facts(
             fingerprint(),
-            None,
+            "",
             kept.name,
             tuple(rows),
             {name: own.tally for name, own in tallies.items()},
@@ -271,13 +274,3 @@ class WriteFile(Task):
             except (OSError, UnicodeError):  # not there, not writable, or a name it cannot write
                 name = ""
             yield {"result": pickle.dumps(name)}
-
-
-def require_counts(problem: tuple[str, str] | None) -> None:
-    """Raise a `TableError` about a column of which a task said that it holds no counts."""
-    if problem is not None:
-        column, what = problem
-        raise TableError(
-            f"Column {column!r} must hold a whole number of at least 0 in every row. A row holds "
-            f"{what}."
-        )

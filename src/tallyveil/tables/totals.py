@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from heapq import nsmallest
+from itertools import chain, islice
 
 import numpy as np
 
@@ -12,7 +14,14 @@ from tallyveil.tables.base import BATCH_ROWS, Table
 from tallyveil.tables.streamed import FileTable
 from tallyveil.tables.text_column import TextColumn
 
-__all__ = ["LabelSearch", "count_nested", "find_total", "find_totals", "list_labels"]
+__all__ = [
+    "LabelSearch",
+    "count_nested",
+    "find_total",
+    "find_totals",
+    "join_levels",
+    "list_labels",
+]
 
 NO_NAMES = ("integer", "number", "boolean", "date", "datetime", "time")
 """Types whose labels are no names."""
@@ -64,6 +73,9 @@ STARTS[np.isin(LOWER[np.arange(1 << 16, dtype=np.uint16).view(np.uint8)].view(np
 STARTS |= np.tile(SPACES, 256)
 
 SEPARATORS = ("/", ">", "|", " - ", ": ")
+MOST_TOLD = 1000
+"""So many labels of a part of a table are compared with those of the others."""
+
 LONGEST = 60
 """No label longer than this is a total."""
 
@@ -90,8 +102,7 @@ def find_totals(table: Table, names: Sequence[str]) -> dict[str, tuple[str | Non
             else:
                 searches[name].add(column)
     for name, search in searches.items():
-        total, levels, seen = search.finish()
-        found[name] = (total if len(seen) > 1 else None), levels
+        found[name] = join_levels([search.finish()])
     return found
 
 
@@ -118,13 +129,29 @@ class LabelSearch:
         self.last = column
 
     def finish(self) -> tuple[str | None, int, tuple[str, ...]]:
-        """Give the total, the levels, and up to two labels that occur."""
+        """Give the total, the levels, and labels that occur, the shortest and some others.
+
+        Labels of several parts of a table, put together, tell what no part does: `join_levels`.
+        """
         if self.first is None or self.last is None:
             return None, 1, ()
         parts = self.first, self.last.take(slice(-MOST_LABELS, None))
         labels_of = [_list_distinct(part, self.encoding) for part in parts]
-        several = sorted({label for labels in labels_of for label in labels})
-        return self.total, max(map(count_nested, labels_of)), tuple(several[:2])
+        every = dict.fromkeys(chain.from_iterable(labels_of))
+        shortest = nsmallest(MOST_TOLD, every, key=lambda label: (len(label), label))
+        told = dict.fromkeys((*shortest, *islice(every, MOST_TOLD)))
+        return self.total, max(map(count_nested, labels_of)), tuple(told)
+
+
+def join_levels(
+    parts: Iterable[tuple[str | None, int, tuple[str, ...]]],
+) -> tuple[str | None, int]:
+    """The total and the levels of a column, from what `LabelSearch` says of parts of a table."""
+    found = list(parts)
+    seen = {label for _, _, labels in found for label in labels}
+    total = next((total for total, _, _ in found if total is not None), None)
+    levels = max((levels for _, levels, _ in found), default=1)
+    return (total if len(seen) > 1 else None), max(levels, count_nested(seen))
 
 
 def _list_distinct(column: TextColumn, encoding: str) -> list[str]:

@@ -148,6 +148,8 @@ def _guard(do: Callable[[], Found]) -> Found:
         return do()
     except (TallyveilError, OSError, MemoryError):
         raise
+    except UnicodeError:
+        raise UnheldError("A name or label has a character that cannot be written.") from None
     except Exception:  # whatever the writer of some format raises, which might quote a cell
         raise UnheldError(
             "The table cannot be written in this format. Convert columns of unusual types to text "
