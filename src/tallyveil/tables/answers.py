@@ -91,6 +91,6 @@ def _write(file: Any, schema: Any, pieces: Iterator[Any], place: Path) -> int:
 
 def _no_room(place: Path) -> TableError:
     return TableError(
-        f"The answer of the database needs room in {str(place)!r}, which has none or cannot be "
+        f"The rows that were read need room in {str(place)!r}, which has none or cannot be "
         "written: set TMPDIR to a folder on a larger disk."
     )
