@@ -121,6 +121,6 @@ def test_long_files_that_are_read_into_memory_are_noted(tmp_path, monkeypatch, q
     (tmp_path / "t.csv").write_text(f"ward,cases\n{rows}")
     words = ["privatize", str(tmp_path / "t.csv"), "--count", "cases", "--keep", "all"]
     words += ["--upper", "9", "--epsilon", "1", "--out", str(tmp_path / "out")]
-    done = CliRunner().invoke(app, words)
+    done = CliRunner().invoke(app.app, words)
     assert done.exit_code == 0, done.output
     assert ("was read into memory" in " ".join(done.output.split())) is quoted
