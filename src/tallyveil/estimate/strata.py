@@ -6,7 +6,8 @@ The histogram of stratum g over cells, with N_g rows, is modelled as::
 
 with z the distribution of the whole table. The splines' coefficients are ~ Normal(0, tau^2) in
 size and in second differences: tau near 0 means that strata are alike. The tau that explains the
-draws of all strata best serves every one. At last the strata are reconciled with the whole.
+draws of all strata best serves every one. At last the strata are reconciled with the whole, by
+moving their rows no farther than it takes.
 """
 
 from __future__ import annotations
@@ -32,11 +33,7 @@ SPLINES = 8
 LEVEL = 0.05
 """How strongly coefficients themselves are held, beside their second differences."""
 
-SMOOTH_PART = 0.1
-"""How much of the smooth histogram is mixed in, so that raking finds rows in every cell."""
-
 REFITS = 1
-SWEEPS = 50
 
 
 def pool_strata(strata: Sequence[PrivateDraws]) -> PrivateDraws:
@@ -61,25 +58,36 @@ def _ends(draws: PrivateDraws) -> tuple[int, Integers | None]:
 def estimate_strata(strata: Sequence[PrivateDraws]) -> tuple[Cells, tuple[Floats, ...]]:
     """Every stratum's histogram over common cells; not whole numbers.
 
-    A few rows far above all others stay where they were drawn. Floating point; no privacy
-    depends on it.
+    A few rows far above all others stay where they were drawn; so do all, where noise is so small
+    that none could be told better. Floating point; no privacy depends on it.
     """
     whole = pool_strata(strata)
     observed = observe(whole)
     cells, number = observed.cells, count_near(observed)
-    found = estimate_histogram(whole)
-    national = np.bincount(cells.locate(found.cells.low), found.histogram, len(cells))
     each = [observe(stratum, cells) for stratum in strata]
     near = [one.take_first(number) for one in each]
-    inside = national[:number] * (sum(one.records for one in near) / national[:number].sum())
-    try:
-        fitted = _fit_all(near, inside / inside.sum())
-    except (np.linalg.LinAlgError, ArithmeticError, ValueError):  # a double ran out of digits
-        fitted = [one.records * inside / inside.sum() for one in near]
-    reconciled = _reconcile(np.array(fitted), np.array([one.records for one in near]), inside)
+    rows = np.array([one.records for one in near])
+    if not rows.any():
+        return cells, tuple(one.drawn for one in each)
+    found = estimate_histogram(whole)
+    placed = np.bincount(cells.locate(found.cells.low), found.histogram, len(cells))
+    national: Floats = placed[:number].astype(float)
+    if not national.any():  # rows were drawn here, though the totals say that there are none
+        national = observed.drawn[:number]
+    shares = national / national.sum()
+    reconciled = _reconcile(_fit_near(near, shares), rows.sum() * shares)
     return cells, tuple(
         np.append(own, one.drawn[number:]) for own, one in zip(reconciled, each, strict=True)
     )
+
+
+def _fit_near(near: Sequence[Observed], shares: Floats) -> Floats:
+    """Every stratum's histogram, shape (G, n); as drawn where a double runs out of digits."""
+    try:
+        fitted = np.array(_fit_all(near, shares))
+    except (np.linalg.LinAlgError, ArithmeticError, ValueError):
+        fitted = np.full((1, 1), np.nan)
+    return fitted if np.isfinite(fitted).all() else np.array([one.drawn for one in near])
 
 
 def _fit_all(near: Sequence[Observed], distribution: Floats) -> list[Floats]:
@@ -109,15 +117,13 @@ def _fit_each(
 
 
 def _settle(one: Observed, known: Information, fit: Fit) -> Floats:
-    """The likeliest histogram, with a little of the smooth one wherever it has nothing."""
+    """The likeliest histogram, given the smooth one that is expected."""
     if not one.records:
         return np.zeros(len(one.cells))
     expected = one.records * fit.distribution
     spread = spread_around(expected, PHI)
     gram, right = known.gram + np.diag(1 / spread), known.right + expected / spread
-    likeliest = least_squares_at_total(gram, right, one.records)
-    settled: Floats = (1 - SMOOTH_PART) * likeliest + SMOOTH_PART * expected
-    return settled
+    return least_squares_at_total(gram, right, one.records)
 
 
 def _inform(one: Observed, distribution: Floats) -> Information:
@@ -142,12 +148,18 @@ def _make_shape(cells: Cells, distribution: Floats) -> Shape:
     return Shape("log", np.log(floor), np.hstack([smooth, zero]), rough, ridge, number + 1)
 
 
-def _reconcile(fitted: Floats, rows: Floats, whole: Floats) -> Floats:
-    """The nearest histograms with these numbers of rows that add up to the whole: raking."""
-    found = fitted + 1e-12 * np.outer(rows, whole / whole.sum())
-    for _ in range(SWEEPS):
-        found *= whole / np.maximum(found.sum(axis=0), 1e-300)
-        sums = found.sum(axis=1)
-        found *= np.divide(rows, sums, out=np.zeros_like(sums), where=sums > 0)[:, None]
-    reconciled: Floats = found
+def _reconcile(fitted: Floats, whole: Floats) -> Floats:
+    """Histograms that add up to the whole and keep their numbers of rows: optimal transport.
+
+    What the strata add up to is moved to the whole in the order of ranks, the shortest way: cell
+    i gives cell j as many rows as both have ranks in common, the same part from every stratum.
+    """
+    added = fitted.sum(axis=0)
+    start, end = np.cumsum(added), np.cumsum(whole)
+    end = np.minimum(end * (start[-1] / end[-1]), start[-1])
+    upper = np.minimum.outer(start, end)
+    lower = np.maximum.outer(np.append(0.0, start[:-1]), np.append(0.0, end[:-1]))
+    moved = np.maximum(upper - lower, 0.0)
+    given = moved.sum(axis=1, keepdims=True)
+    reconciled: Floats = fitted @ np.divide(moved, given, out=np.eye(len(added)), where=given > 0)
     return reconciled

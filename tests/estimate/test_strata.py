@@ -1,0 +1,121 @@
+"""Strata: rows stay near their draws, parts add up to the whole, and few rows gain from others."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tallyveil.arrays import Floats, Integers
+from tallyveil.estimate import strata as module
+from tallyveil.estimate.draws import PrivateDraws
+from tallyveil.estimate.histogram import estimate_histogram
+from tallyveil.estimate.ranks import match_ranks, round_histogram
+from tallyveil.estimate.strata import estimate_strata
+
+
+def draw(counts: Integers, epsilon: float, upper: int, random: np.random.Generator) -> PrivateDraws:
+    """What `preserve` draws, half of epsilon for each part, from bits that are not private."""
+
+    def noise(size: int) -> Integers:
+        p = -np.expm1(-epsilon / 2)
+        return random.geometric(p, size) - random.geometric(p, size)
+
+    values = np.clip(counts + noise(len(counts)), 0, upper)
+    totals = np.cumsum(np.bincount(counts, minlength=upper + 1))[:-1] + noise(upper)
+    half = Fraction(epsilon) / 2
+    return PrivateDraws(values, half, totals, half, upper + 1)
+
+
+def hand_out(draws: list[PrivateDraws], random: np.random.Generator) -> list[Integers]:
+    cells, found = estimate_strata(draws)
+    return [
+        match_ranks(own, cells, round_histogram(part, own.records), random.permutation(own.records))
+        for own, part in zip(draws, found, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("epsilon", [5, 10, 50])
+def test_rows_stay_near_their_counts(epsilon: int) -> None:
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        counts = [random.integers(0, 80, 20) for _ in range(3)]
+        draws = [draw(one, epsilon, 90, random) for one in counts]
+        released = hand_out(draws, random)
+        worst = max(np.abs(a - b).max() for a, b in zip(released, counts, strict=True))
+        assert worst <= 30 / epsilon + 4, seed
+
+
+def test_no_noise_moves_no_row_of_skewed_strata() -> None:
+    random = np.random.default_rng(5)
+    counts = [
+        np.minimum(random.negative_binomial(0.8, 0.8 / (0.8 + mean), rows), 300)
+        for mean, rows in [(60, 40), (20, 900), (5, 200), (90, 400)]
+    ]
+    draws = [draw(one, 40, 300, random) for one in counts]
+    for released, true in zip(hand_out(draws, random), counts, strict=True):
+        assert np.abs(released - true).max() <= 1
+        assert np.abs(released - true).mean() < 0.01
+
+
+def test_strata_keep_their_rows_and_add_up_to_the_whole() -> None:
+    random = np.random.default_rng(1)
+    fitted: Floats = random.gamma(0.3, 5.0, (4, 30))
+    fitted[:, 7], fitted[2] = 0.0, 0.0
+    whole: Floats = random.gamma(0.3, 5.0, 30)
+    whole[3] = 0.0
+    whole *= fitted.sum() / whole.sum()
+    found = module._reconcile(fitted, whole)
+    assert np.allclose(found.sum(axis=0), whole)
+    assert np.allclose(found.sum(axis=1), fitted.sum(axis=1))
+    assert (found >= 0).all()
+
+
+def test_strata_that_add_up_already_stay() -> None:
+    fitted = np.array([[3.0, 0.0, 1.0, 0.0], [0.0, 0.0, 2.0, 5.0]])
+    assert np.allclose(module._reconcile(fitted, fitted.sum(axis=0)), fitted)
+    whole = np.array([3.0, 1.0, 2.0, 5.0])  # one row of the third cell goes one cell down
+    moved = module._reconcile(fitted, whole)
+    assert np.allclose(moved, [[3.0, 1 / 3, 2 / 3, 0.0], [0.0, 2 / 3, 4 / 3, 5.0]])
+
+
+def test_rows_stay_as_drawn_where_the_fit_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lose_digits(*_: object) -> list[Floats]:
+        return [np.full(3, np.nan)]
+
+    random = np.random.default_rng(3)
+    counts = [random.integers(0, 4, 80), random.integers(16, 21, 80)]
+    draws = [draw(one, 20, 20, random) for one in counts]
+    monkeypatch.setattr(module, "_fit_all", lose_digits)
+    for released, true in zip(hand_out(draws, random), counts, strict=True):
+        assert np.abs(released - true).max() <= 2
+
+
+def test_rows_are_shared_where_totals_say_that_there_are_none() -> None:
+    # Two rows are drawn at 0; sharp totals put every row far up.
+    far = np.arange(20, 220, 4)
+    values = np.append(far, [0, 0])
+    totals = np.cumsum(np.bincount(np.append(far, [100, 100]), minlength=301))[:-1]
+    draws = [PrivateDraws(values, Fraction(8), totals, Fraction(30), 301) for _ in range(3)]
+    _, found = estimate_strata(draws)
+    assert all(np.isfinite(one).all() for one in found)
+    assert np.allclose([one.sum() for one in found], len(values))
+
+
+def test_small_strata_gain_from_each_other() -> None:
+    together, apart = [], []
+    for seed in range(3):
+        random = np.random.default_rng(seed)
+        counts = [np.minimum(random.negative_binomial(1, 0.15, 40), 40) for _ in range(12)]
+        draws = [draw(one, 0.5, 40, random) for one in counts]
+        cells, found = estimate_strata(draws)
+        for own, part, true in zip(draws, found, counts, strict=True):
+            single = estimate_histogram(own)
+            for where, told, kept in (
+                (cells, part, together),
+                (single.cells, single.histogram, apart),
+            ):
+                rounded = round_histogram(told, own.records)
+                kept.append(np.abs(np.repeat(where.low, rounded) - np.sort(true)).mean())
+    assert np.mean(together) < 0.85 * np.mean(apart)
