@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -46,6 +47,14 @@ STOPPED = (
     "Spark stopped while it worked on the table. Its message may quote data and is not shown; it "
     "stands in Spark's own logs."
 )
+PYTHON = "PYSPARK_PYTHON"
+"""Where Spark looks for the Python of its tasks."""
+
+NOT_THERE = "No module named 'tallyveil'"
+MISSING = (
+    "The Python of the executors has no Tallyveil: install this version there as well, or set "
+    "PYSPARK_PYTHON to a Python that has it."
+)
 SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_AT_ONCE)}
 """How a session is set while a job of ours runs."""
 
@@ -68,7 +77,7 @@ def open_frame(source: Any) -> Any:
     The session is the one that is running, or a new one as Spark's own configuration says.
     """
     try:
-        from pyspark.sql import SparkSession
+        import pyspark.sql  # noqa: F401
     except ImportError as missing:
         raise MissingExtraError("pyspark", "spark") from missing
     import_pyarrow()
@@ -76,12 +85,28 @@ def open_frame(source: Any) -> Any:
         if not hasattr(source, "mapInArrow"):
             raise UsageError("Give Spark a DataFrame, a Parquet path or the name of a table.")
         return source
-    words, session = str(source), SparkSession.builder.appName("tallyveil").getOrCreate()
+    words, session = str(source), _start()
     if not (isinstance(source, Path) or "/" in words or words.endswith(".parquet")):
         return _read(session, lambda: session.table(words), words, "as a table of the catalogue")
     if os.path.exists(words) and _starts_here(session):
         return _open_here(session, Path(words).absolute(), words)
     return _read(session, lambda: session.read.parquet(words), words, "as Parquet")
+
+
+def _start() -> Any:
+    """The running session, or a new one; on this machine alone its tasks have this very Python."""
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("tallyveil")
+    is_local = (SparkConf().get("spark.master") or "local").startswith("local")
+    if not is_local or PYTHON in os.environ:
+        return builder.getOrCreate()
+    os.environ[PYTHON] = sys.executable
+    try:
+        return builder.getOrCreate()
+    finally:
+        del os.environ[PYTHON]
 
 
 def open_published(frame: Any, path: Path) -> Any:
@@ -302,7 +327,9 @@ def _collect(frame: Any, choose: Callable[[], Any], order: _Order, room: Private
     with _set(frame.sparkSession.conf):
         try:
             rows = choose().mapInArrow(_make_function(sealed), "result binary").collect()
-        except (PySparkException, Py4JError):
+        except (PySparkException, Py4JError) as problem:
+            if NOT_THERE in str(problem):
+                raise UsageError(MISSING) from None
             raise TableError(STOPPED) from None
         finally:
             sealed.path.unlink(missing_ok=True)
