@@ -637,3 +637,37 @@ def test_files_that_executors_do_not_see_are_read_by_spark(
     monkeypatch.setattr(engine, "cut_files", cut_and_hide)
     publish(frame, tmp_path / "release")
     assert read(tmp_path / "release")["id"].to_pylist() == table["id"].to_pylist()
+
+
+def test_tasks_on_this_machine_have_this_python(monkeypatch):
+    """Spark takes any python3 of the path, which need not have Tallyveil."""
+    import pyspark
+    from pyspark.sql import SparkSession
+
+    found = []
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.setattr(
+        SparkSession.Builder,
+        "getOrCreate",
+        lambda _: found.append(os.environ.get("PYSPARK_PYTHON")),
+    )
+    for master in ("local[2]", None, "spark://elsewhere:7077"):
+        conf = SimpleNamespace(get=lambda _, master=master: master)
+        monkeypatch.setattr(pyspark, "SparkConf", lambda conf=conf: conf)
+        spark_jobs._start()
+    monkeypatch.setenv("PYSPARK_PYTHON", "chosen")
+    spark_jobs._start()
+    assert found == [sys.executable, sys.executable, None, "chosen"]
+    assert os.environ["PYSPARK_PYTHON"] == "chosen"
+
+
+def test_executors_without_the_program_are_said_to_be_that(frame, tmp_path):
+    from pyspark.errors import PySparkException
+
+    def fail(*_):
+        raise PySparkException("... ModuleNotFoundError: No module named 'tallyveil' ...")
+
+    frame.toDF = fail
+    with pytest.raises(UsageError, match="executors has no Tallyveil: install this version"):
+        publish(frame, tmp_path / "release")
+    assert not any(tmp_path.iterdir())
