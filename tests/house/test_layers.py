@@ -25,6 +25,7 @@ HOMES = {  # the only modules that may import each heavy library
         "tables.arrow_values",
         "tables.arrow_write",
         "tables.arrow_file",
+        "tables.arrow_released",
         "tables.packed",
         "tables.parts",
         "tables.answers",

@@ -32,6 +32,8 @@ from tallyveil.tables.base import Table, read_signed
 from tallyveil.tables.codes import number_together
 from tallyveil.tables.conditions import parse_conditions
 from tallyveil.tables.source import read_published
+from tallyveil.tables.streamed import FileTable
+from tallyveil.tables.tallied import tally_groups
 from tallyveil.untrusted import read_file
 
 __all__ = [
@@ -115,6 +117,8 @@ def estimate_total(
     texts = (where,) if isinstance(where, str) else tuple(where or ())
     if names or texts:
         _require_parts(record)
+    if isinstance(table, FileTable) and receipt.zeros is None and not record.kind.adds_up:
+        return _add_batches(table, receipt, (record, adder), (names, texts), confidence)
     rows = np.flatnonzero(_choose_rows(table, receipt, texts))
     if len(rows) == 0:
         raise ArgumentError("where", "leave at least one row")
@@ -125,6 +129,28 @@ def estimate_total(
         return add(rows)
     _require_public(names, receipt, "by")
     return {key: add(part) for key, part in _group_rows(table, names, rows)}
+
+
+def _add_batches(
+    table: FileTable,
+    receipt: Receipt,
+    column: tuple[ColumnRecord, Adder],
+    choice: tuple[Sequence[str], Sequence[str]],
+    confidence: float,
+) -> Any:
+    """The total of a long table, or those of its groups, from tallies; `choice` is (by, where)."""
+    (record, adder), by, conditions = column, choice[0], parse_conditions(choice[1])
+    _require_public([condition.column for condition in conditions], receipt, "where")
+    _require_public(by, receipt, "by")
+    read = partial(_read_published, record=record)
+    name = record.name if record.unbiased is None else record.drawn_column
+    found = {
+        key if len(by) > 1 else "".join(key): adder.add(group.counts, confidence, group.times)
+        for key, group in tally_groups(table, by, conditions, [name], read).items()
+    }
+    if not found:
+        raise ArgumentError("where", "leave at least one row")
+    return found if by else found[""]
 
 
 def prepare_adding(

@@ -14,15 +14,7 @@ import numpy as np
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
-from tallyveil.tables.arrow import (
-    MOST_PARTS,
-    ArrowTable,
-    damaged,
-    measure_parquet,
-    read_arrow,
-    require_size,
-    require_whole,
-)
+from tallyveil.tables.arrow import ArrowTable, damaged, read_arrow
 from tallyveil.tables.arrow_sizes import measure_arrow
 from tallyveil.tables.arrow_values import (
     import_pyarrow,
@@ -31,14 +23,13 @@ from tallyveil.tables.arrow_values import (
     measure_width,
 )
 from tallyveil.tables.arrow_write import bound_file, choose_rows, require_writable, write_pieces
-from tallyveil.tables.bare import require_bare_parquet
 from tallyveil.tables.base import BATCH_ROWS, CountArray, Table
 from tallyveil.tables.codes import Codes
 from tallyveil.tables.identity import FileIdentity
 from tallyveil.tables.streamed import FileTable
 from tallyveil.untrusted import SMALL, UNLIKELY
 
-__all__ = ["ArrowFile", "count_rows", "is_plain", "open_arrow", "open_released_parquet"]
+__all__ = ["ArrowFile", "count_rows", "is_plain", "open_arrow"]
 
 UNPACKED_LEAST, UNPACKED_EACH = 300 << 20, 20
 """Bytes that a file may take in memory at once, and how many more for each of its own."""
@@ -50,7 +41,6 @@ NESTED = 24
 """Bytes that a value inside of a list takes at the least while it is built anew."""
 
 AS_PARQUET = "write it as Parquet without categories and lists: that is read in batches"
-WINDOW = 1 << 12
 BUFFER = 1 << 20
 """Bytes read at once from each column of a Parquet file."""
 
@@ -170,58 +160,6 @@ def _require_rows(rows: int, path: Path, is_ours: bool) -> None:
     if rows > (MOST_ROWS if size <= SMALL else ROWS_EACH * size) and not is_ours:
         hint = "write it as Parquet without compression and dictionaries"
         raise TableError(f"{UNLIKELY} If that is right, {hint}.")
-
-
-def open_released_parquet(path: Path, counts: Sequence[str], *, part: bool = False) -> Table:
-    """Open columns of counts of somebody else's Parquet file, to be read in batches.
-
-    What they unpack to is added up from headers first, as `read_released_arrow` does. A `part` of a
-    table may hold what the engine that wrote it says of itself.
-    """
-    pa = import_pyarrow()
-    import pyarrow.parquet as pq
-
-    try:
-        identity = FileIdentity.of(path)
-        with (
-            FileBytes(path) as content,
-            pq.ParquetFile(path, thrift_container_size_limit=MOST_PARTS) as file,
-        ):
-            schema, meta = file.schema_arrow, file.metadata
-            require_whole(schema, counts)
-            if not part:
-                require_bare_parquet(schema, meta, len(content))
-            require_size(measure_parquet(file, content, counts), len(content))
-            rows = sum(meta.row_group(at).num_rows for at in range(meta.num_row_groups))
-    except (pa.ArrowException, OSError, ValueError, KeyError) as problem:
-        if isinstance(problem, TableError):
-            raise
-        raise TableError("The file cannot be read as Parquet.") from problem
-    return ArrowFile(identity, schema, tuple(counts), "parquet", rows)
-
-
-class FileBytes(Sequence[int]):
-    """The bytes of a file, read where they are looked at."""
-
-    def __init__(self, path: Path) -> None:
-        self.file = path.open("rb")
-        self.size = path.stat().st_size
-        self.start, self.window = 0, b""
-
-    def __enter__(self) -> FileBytes:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.file.close()
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __getitem__(self, at: Any) -> Any:
-        if not 0 <= at - self.start < len(self.window):
-            self.file.seek(at)
-            self.start, self.window = at, self.file.read(WINDOW)
-        return self.window[at - self.start]
 
 
 def is_plain(kind: Any) -> bool:

@@ -8,6 +8,7 @@ page headers, and the FlatBuffers of Arrow's footer and messages.
 
 from __future__ import annotations
 
+import mmap as mmap_module
 import struct
 from collections.abc import Iterator, Sequence
 from mmap import mmap
@@ -16,6 +17,8 @@ __all__ = ["measure_arrow", "page_sizes"]
 
 DEEPEST = 16
 MAGIC = b"ARROW1"
+MAPPED = 16
+"""Batches after which a mapped file is let go of: a look at a header maps all that is around it."""
 
 # types of the Thrift compact protocol
 STOP, TRUE, FALSE, BYTE, I64, DOUBLE, BINARY, LIST, SET, STRUCT = 0, 1, 2, 3, 6, 7, 8, 9, 10, 12
@@ -109,12 +112,20 @@ def measure_arrow(content: bytes | mmap) -> tuple[int, int]:
         (length,) = struct.unpack_from("<i", content, len(content) - 10)
         footer = _Flat(content, len(content) - 10 - length)
         words, batches = (
-            [_measure_batch(content, *struct.unpack_from("<qi4xq", content, at)) for at in blocks]
-            for blocks in (footer.structs(2, 24), footer.structs(3, 24))
+            list(_measure_batches(content, footer.structs(number, 24))) for number in (2, 3)
         )
         return sum(rows for rows, _ in batches), sum(size for _, size in words + batches)
     except struct.error:
         raise ValueError("a header points outside the file") from None
+
+
+def _measure_batches(content: bytes | mmap, blocks: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Rows and size of every batch; what was mapped of a file is given back now and then."""
+    unneeded = getattr(mmap_module, "MADV_DONTNEED", None)  # not on Windows
+    for number, at in enumerate(blocks, start=1):
+        yield _measure_batch(content, *struct.unpack_from("<qi4xq", content, at))
+        if isinstance(content, mmap) and unneeded is not None and number % MAPPED == 0:
+            content.madvise(unneeded)
 
 
 def _measure_batch(content: bytes | mmap, offset: int, head: int, body: int) -> tuple[int, int]:

@@ -21,19 +21,19 @@ from tallyveil.errors import ArgumentError, TableError, describe_kind
 from tallyveil.tables.base import BATCH_ROWS, Table
 from tallyveil.tables.bins import Bins
 from tallyveil.tables.codes import normal_label
-from tallyveil.tables.conditions import Condition, Kinds
+from tallyveil.tables.conditions import Condition, RowChooser
 from tallyveil.tables.delimited import read_delimited
 from tallyveil.tables.distinct import CANNOT_HASH, find_repeat
 from tallyveil.tables.places import Label, Places, normal_category
 
 __all__ = [
     "Label",
+    "choose_rows",
     "combine_categories",
     "count_rows",
     "describe_repeat",
     "describe_unlisted",
     "find_category",
-    "look_at_rows",
     "place_categories",
     "public_categories",
     "read_column_lists",
@@ -226,28 +226,20 @@ def sorted_order(table: Table, names: Sequence[str], ties: Integers | None = Non
 
 def select_rows(table: Table, where: Sequence[Condition]) -> Mask:
     """Find the rows of microdata that meet all conditions, in batches."""
-    met, kinds = look_at_rows(table, where)
-    for condition, own in zip(where, kinds, strict=True):
-        condition.require_kinds(own)
+    chooser = RowChooser(where)
+    met = choose_rows(table, chooser)
+    chooser.require_types()
     return met
 
 
-def look_at_rows(table: Table, where: Sequence[Condition]) -> tuple[Mask, list[Kinds]]:
-    """Find the rows of a part of a table that meet all conditions, and what labels each looks at.
-
-    What a column holds may be told from all parts together alone.
-    """
-    for condition in where:
+def choose_rows(table: Table, chooser: RowChooser) -> Mask:
+    """Find the rows of a table, or of a part of one, that meet all conditions, in batches."""
+    for condition in chooser.conditions:
         condition.require_column(table)
-    met, start = np.ones(table.rows, dtype=bool), 0
-    kinds = [Kinds() for _ in where]
-    for batch in table.batches() if where else ():
-        for at, condition in enumerate(where):
-            holds, own = condition.look(batch)
-            met[start : start + batch.rows] &= holds
-            kinds[at] += own
-        start += batch.rows
-    return met, kinds
+    if not chooser.conditions:
+        return np.ones(table.rows, dtype=bool)
+    found = [chooser.choose(batch) for batch in table.batches()]
+    return np.concatenate([np.ones(0, dtype=bool), *found])
 
 
 def count_rows(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,9 @@ import numpy as np
 from tallyveil.arrays import Mask
 from tallyveil.errors import ArgumentError, TableError
 from tallyveil.tables.base import Table
-from tallyveil.tables.codes import normal_label
+from tallyveil.tables.codes import Codes, normal_label
 
-__all__ = ["Condition", "Kinds", "parse_conditions"]
+__all__ = ["Condition", "RowChooser", "parse_conditions"]
 
 CONDITION = re.compile(
     r"\s*(?P<column>[^\s<>=!].*?)\s*(?P<sign>==|!=|>=|<=|=|>|<)\s*(?P<value>.*?)\s*"
@@ -38,17 +38,6 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @dataclass(frozen=True)
-class Kinds:
-    """Whether a column has labels that are numbers, and others; of several parts, together."""
-
-    numbers: bool = False
-    text: bool = False
-
-    def __add__(self, other: Kinds) -> Kinds:
-        return Kinds(self.numbers or other.numbers, self.text or other.text)
-
-
-@dataclass(frozen=True)
 class Condition:
     """One public condition on a row of microdata, such as ``age >= 18``."""
 
@@ -63,37 +52,38 @@ class Condition:
         """Find the rows that meet the condition; a row without a value meets only ``!=``.
 
         Numbers are compared as numbers where both sides are numbers, everything else as text (so
-        ISO dates compare as dates). A column that is all numbers, or has none, may be refused.
+        ISO dates compare as dates).
         """
-        met, kinds = self.look(table)
-        self.require_kinds(kinds)
-        return met
-
-    def look(self, table: Table) -> tuple[Mask, Kinds]:
-        """Find the rows of a part of a table that meet the condition, and what its labels are."""
         self.require_column(table)
         column = table.codes(self.column)
+        self.require_type(self.find_kinds(column))
+        return self.meets(column)
+
+    def meets(self, column: Codes) -> Mask:
+        """Find the rows of a column that meet the condition, whatever its labels are."""
         right = _parse_number(self.value)
-        numeric = {_parse_number(label) is not None for label in column.labels if label.strip()}
-        kinds = Kinds(True in numeric, False in numeric)
         if column.numbers is not None and right is not None:
             met = COMPARE[self.sign](column.numbers, right)
         else:
             met = np.array([self._compare(label.strip()) for label in column.labels], dtype=bool)
         rows: Mask = met[column.codes]
-        return rows, kinds
+        return rows
+
+    def find_kinds(self, column: Codes) -> set[bool]:
+        """Whether the labels of a column, as far as it has any, are numbers."""
+        return {_parse_number(label) is not None for label in column.labels if label.strip()}
 
     def require_column(self, table: Table) -> None:
         """Raise a `TableError` unless the table has the column."""
         if self.column not in table.names:
             raise TableError(f"The condition {str(self)!r} names a column that is not there.")
 
-    def require_kinds(self, kinds: Kinds) -> None:
-        """Refuse to compare numbers with text, which no row would meet."""
+    def require_type(self, kinds: set[bool]) -> None:
+        """Refuse to compare numbers with text, which no row would meet; see `find_kinds`."""
         right, is_ordered = _parse_number(self.value), self.sign not in ("==", "!=")
-        if kinds.numbers and not kinds.text and right is None:
+        if right is None and kinds == {True}:
             raise TableError(f"The condition {str(self)!r} compares numbers with text.")
-        if kinds.text and not kinds.numbers and right is not None and is_ordered:
+        if right is not None and is_ordered and kinds == {False}:
             raise TableError(f"The condition {str(self)!r} compares text with a number.")
 
     def _compare(self, label: str) -> bool:
@@ -106,6 +96,31 @@ class Condition:
         if right is not None and self.sign not in ("==", "!="):
             return False
         return bool(COMPARE[self.sign](normal_label(label), normal_label(self.value)))
+
+
+class RowChooser:
+    """Finds the rows that meet all conditions, batch by batch.
+
+    What a column holds is known after the last batch: `require_types` is asked then.
+    """
+
+    def __init__(self, conditions: Sequence[Condition]) -> None:
+        self.conditions = conditions
+        self.kinds: list[set[bool]] = [set() for _ in conditions]
+
+    def choose(self, batch: Table) -> Mask:
+        """Find the rows of a batch that meet all conditions."""
+        chosen = np.ones(batch.rows, dtype=bool)
+        for condition, kinds in zip(self.conditions, self.kinds, strict=True):
+            column = batch.codes(condition.column)
+            kinds.update(condition.find_kinds(column))
+            chosen &= condition.meets(column)
+        return chosen
+
+    def require_types(self) -> None:
+        """Refuse to compare numbers with text, as `Condition.holds` does."""
+        for condition, kinds in zip(self.conditions, self.kinds, strict=True):
+            condition.require_type(kinds)
 
 
 def parse_conditions(texts: Iterable[str]) -> tuple[Condition, ...]:

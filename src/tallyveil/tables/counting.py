@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -14,11 +14,11 @@ from tallyveil.tables.base import Table
 from tallyveil.tables.bins import Bins
 from tallyveil.tables.categories import (
     Label,
+    choose_rows,
     count_rows,
     describe_unlisted,
-    look_at_rows,
 )
-from tallyveil.tables.conditions import Condition, Kinds
+from tallyveil.tables.conditions import Condition, RowChooser
 from tallyveil.tables.persons import bound_rows, identify_persons, keep_apart
 from tallyveil.tables.places import Places
 
@@ -47,11 +47,10 @@ class PersonBound:
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """Which rows are counted, the category of every row (-1: none), and what conditions saw."""
+    """Which rows are counted, and the category of every row, -1 for none."""
 
     met: Mask
     cells: Integers
-    kinds: tuple[Kinds, ...]
 
     @property
     def unlisted(self) -> Mask:
@@ -77,17 +76,20 @@ class Counting:
         """The columns that are looked at."""
         return tuple(dict.fromkeys((*self.by, *(condition.column for condition in self.where))))
 
-    def place(self, table: Table) -> Placed:
+    def place(self, table: Table, chooser: RowChooser) -> Placed:
         """Where the rows of a table, or of a part of one, are counted."""
         self._places.require_columns(table)
-        met, kinds = look_at_rows(table, self.where)
+        met = choose_rows(table, chooser)
         found = [self._places.find(batch) for batch in table.batches()]
-        return Placed(met, np.concatenate([np.zeros(0, np.int64), *found]), tuple(kinds))
+        return Placed(met, np.concatenate([np.zeros(0, np.int64), *found]))
 
-    def require_kinds(self, parts: Iterable[tuple[Kinds, ...]]) -> None:
-        """Refuse conditions that compare numbers with text, from what all parts of a table hold."""
-        for condition, own in zip(self.where, zip(*parts, strict=True), strict=False):
-            condition.require_kinds(sum(own, Kinds()))
+    def require_types(self, parts: Iterable[Sequence[set[bool]]]) -> None:
+        """Refuse conditions that compare numbers with text, from what parts of a table hold."""
+        chooser = RowChooser(self.where)
+        for part in parts:
+            for kinds, own in zip(chooser.kinds, part, strict=True):
+                kinds.update(own)
+        chooser.require_types()
 
     @cached_property
     def _places(self) -> Places:
@@ -105,8 +107,9 @@ class Counting:
     def count_bounded(self, table: Table, bound: PersonBound) -> tuple[Integers, Integers]:
         """Count so many rows of each person, and all of them."""
         persons = identify_persons(table, bound.column)
-        placed, size = self.place(table), len(self.categories)
-        self.require_kinds([placed.kinds])
+        chooser, size = RowChooser(self.where), len(self.categories)
+        placed = self.place(table, chooser)
+        chooser.require_types()
         if placed.unlisted.any():
             raise describe_unlisted(f"Row {int(placed.unlisted.argmax()) + 1}")
         stays = bound.choose(persons, placed.cells, placed.met)

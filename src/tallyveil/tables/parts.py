@@ -9,7 +9,8 @@ from typing import Any
 
 from tallyveil.errors import TableError
 from tallyveil.tables.arrow import ArrowTable, damaged, read_arrow
-from tallyveil.tables.arrow_file import ArrowFile, open_released_parquet
+from tallyveil.tables.arrow_file import ArrowFile
+from tallyveil.tables.arrow_released import open_released_parquet
 from tallyveil.tables.arrow_values import import_pyarrow
 from tallyveil.tables.base import BATCH_ROWS
 from tallyveil.tables.distributed import name_parts

@@ -139,7 +139,7 @@ def read_released(
 ) -> Table:
     """Read a table of so many rows that somebody else released, or only the columns named.
 
-    Long text is read in batches; so is long Parquet, unless labels are asked for.
+    Long text is read in batches; so are long Parquet and Arrow, unless labels are asked for.
 
     Nothing the file says of itself makes this cost much more than its size suggests, unless it
     may be `large`.
@@ -192,11 +192,12 @@ def _open_released(
         if opened is not None and not opened.ends_with_a_row:
             raise TableError(ONE_FORM)
         return opened
-    if ending not in PARQUET_ENDINGS or packing or size < LONG_RELEASE:
+    if ending not in PARQUET_ENDINGS + ARROW_ENDINGS or packing or size < LONG_RELEASE:
         return None
-    from tallyveil.tables.arrow_file import open_released_parquet
+    from tallyveil.tables.arrow_released import open_released_feather, open_released_parquet
 
-    return open_released_parquet(path, counts)
+    is_parquet = ending in PARQUET_ENDINGS
+    return (open_released_parquet if is_parquet else open_released_feather)(path, counts)
 
 
 def read_published(path: Path, delimiter: str | None, encoding: str) -> Table:

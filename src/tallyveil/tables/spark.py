@@ -168,7 +168,7 @@ class SparkTable(DistributedTable):
         counting.count(self._empty)  # refuses columns that are not there
         task = spark_counting.CountCells(counting)
         parts: list[spark_counting.Said] = self._ask(counting.columns, task, room)
-        counting.require_kinds(own.kinds for own in parts)
+        counting.require_types(own.kinds for own in parts)
         found = (own.counts for own in parts if own.counts is not None)
         return sum(found, np.zeros(len(counting.categories), np.int64))
 
@@ -184,7 +184,7 @@ class SparkTable(DistributedTable):
         buckets = self._count_buckets(names, PERSON_BYTES)
         share = spark_counting.ShareOut(counting, bound.column, buckets, room)
         parts = self._ask(names, share, room)
-        counting.require_kinds(own.kinds for own in parts)
+        counting.require_types(own.kinds for own in parts)
         files = tuple(path.name for path in self._list_said(parts, room))
         choose = spark_counting.CountPersons(files, bound, len(counting.categories), room)
         found = spark_jobs.collect_numbers(self.frame, choose, buckets, room)

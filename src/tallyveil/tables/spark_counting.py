@@ -10,7 +10,6 @@ import pickle
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from tallyveil.fingerprint import fingerprint
 from tallyveil.tables.base import Table
 from tallyveil.tables.categories import describe_unlisted
 from tallyveil.tables.codes import encode_text
-from tallyveil.tables.conditions import Kinds
+from tallyveil.tables.conditions import RowChooser
 from tallyveil.tables.counting import Counting, PersonBound, Placed
 from tallyveil.tables.distributed import PrivateRoom
 from tallyveil.tables.hashes import hash_text, use_key
@@ -44,20 +43,23 @@ class Said:
     problem: str = ""
     counts: Integers | None = None
     file: str = ""
-    kinds: tuple[Kinds, ...] = ()
+    kinds: tuple[set[bool], ...] = ()
 
 
 class _Seen:
     """Places the rows of one batch after the other, and keeps what the conditions saw."""
 
     def __init__(self, counting: Counting) -> None:
-        self.counting = counting
-        self.kinds = tuple(Kinds() for _ in counting.where)
+        self.counting, self.chooser = counting, RowChooser(counting.where)
+
+    @property
+    def kinds(self) -> tuple[set[bool], ...]:
+        """For each condition, whether labels are numbers."""
+        return tuple(self.chooser.kinds)
 
     def place(self, table: Table) -> Placed:
         """Place the rows of a batch; refuses one that is to be counted and has no category."""
-        placed = self.counting.place(table)
-        self.kinds = tuple(map(add, self.kinds, placed.kinds))
+        placed = self.counting.place(table, self.chooser)
         if placed.unlisted.any():
             raise describe_unlisted("A row")
         return placed
