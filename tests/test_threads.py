@@ -1,5 +1,8 @@
 """Small linear algebra runs on one thread, and the number before comes back."""
 
+from contextlib import ExitStack
+from threading import Event, Thread
+
 import numpy as np
 import pytest
 
@@ -34,6 +37,41 @@ def test_the_number_comes_back_after_an_error():
     outside = count_threads()
     with pytest.raises(ValueError, match="inside"), one_blas_thread():
         raise ValueError("inside")
+    assert count_threads() == outside
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_the_number_comes_back_after_threads_that_overlap():
+    """The second enters inside the first and leaves after it."""
+    outside = count_threads()
+    entered, first_left = Event(), Event()
+    still_one = []
+
+    def second():
+        with one_blas_thread():
+            entered.set()
+            assert first_left.wait(10)
+            still_one.append(all(number == 1 for number in count_threads()))
+
+    thread = Thread(target=second)
+    with one_blas_thread():
+        thread.start()
+        assert entered.wait(10)
+    first_left.set()
+    thread.join(10)
+    assert still_one == [True]
+    assert count_threads() == outside
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_the_number_comes_back_after_blocks_inside_one_another():
+    outside = count_threads()
+    with ExitStack() as stack:
+        for _ in range(3):
+            stack.enter_context(one_blas_thread())
+        with one_blas_thread():
+            pass
+        assert all(number == 1 for number in count_threads())
     assert count_threads() == outside
 
 

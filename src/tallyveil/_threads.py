@@ -2,8 +2,9 @@
 
 Matrices of a few hundred rows take less time than handing them to threads does, and on a machine
 that has other work to do each thread waits for the slowest. OpenBLAS, which NumPy and SciPy ship
-with, can be told so while a computation runs. Where another library does the work, nothing
-changes.
+with, can be told so while a computation runs. The number holds for the whole process, so the first
+computation sets it and the last one that still runs puts back what was before. Where another
+library does the work, nothing changes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Lock
 
 __all__ = ["one_blas_thread"]
 
@@ -25,17 +27,44 @@ Setter = Callable[[int], object]
 Getter = Callable[[], int]
 
 
+class _Pools:
+    """How many computations want one thread, and the numbers before the first of them."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.inside = 0
+        self.before: list[tuple[Setter, int]] = []
+
+    def enter(self) -> None:
+        with self.lock:
+            if not self.inside:
+                self.before = [(put, get()) for put, get in _find_pools()]
+                for put, _ in self.before:
+                    put(1)
+            self.inside += 1
+
+    def leave(self) -> None:
+        with self.lock:
+            self.inside -= 1
+            if not self.inside:
+                for put, number in self.before:
+                    put(number)
+
+
+_POOLS = _Pools()
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Let OpenBLAS use one thread inside the block, and as many as before after it."""
-    before = [(put, get()) for put, get in _find_pools()]
+    """Let OpenBLAS use one thread inside the block, and as many as before after it.
+
+    Blocks may overlap, in one thread or in several: the last to end puts the number back.
+    """
+    _POOLS.enter()
     try:
-        for put, _ in before:
-            put(1)
         yield
     finally:
-        for put, number in before:
-            put(number)
+        _POOLS.leave()
 
 
 @cache

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tallyveil._threads import one_blas_thread
 from tallyveil.arrays import BigIntegers, Integers
 from tallyveil.certified.base import Certified, seal_claim
 from tallyveil.certified.certify import make_weights
@@ -296,6 +297,7 @@ def check_levels(epsilons: Sequence[Epsilon]) -> tuple[Fraction, ...]:
     return levels
 
 
+@one_blas_thread()  # many small products: two threads take three times the processor time
 def _build_rungs(query: Query, levels: tuple[Fraction, ...]) -> list[Rung]:
     tables = [make_weights(geometric(query, levels[0]), levels[0])[0]]
     for number in range(1, len(levels)):
@@ -303,6 +305,7 @@ def _build_rungs(query: Query, levels: tuple[Fraction, ...]) -> list[Rung]:
     return _make_rungs(query, levels, tables)
 
 
+@one_blas_thread()
 def _make_rungs(query: Query, levels: Sequence[Fraction], tables: Sequence[Integers]) -> list[Rung]:
     """Every level with its distribution as doubles: the product of the tables up to it."""
     rungs: list[Rung] = []

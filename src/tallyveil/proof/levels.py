@@ -4,7 +4,8 @@ A level is drawn in steps, each from integer weights; its distribution is the pr
 tables, with entries of hundreds of bits. Far from the diagonal the rows of a table are constant,
 so a table is that constant beside each row plus a window around the diagonal, and so is a product.
 It is built for some rows at a time: a few exact vectors, and integers cut into limbs so short that
-a double holds every sum of their products exactly. Comparisons are made in those integers.
+a double holds every sum of their products exactly. Comparisons are made in those integers. Rows
+whose cells lie between integers that suffice (`proof.brackets`) need none of that.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 
 from tallyveil.arrays import BigIntegers, Floats, Integers, Mask
 from tallyveil.neighbours import Neighbours
+from tallyveil.proof.brackets import Brackets
 from tallyveil.proof.exponent import Growth
 from tallyveil.proof.products import exact_product, ratio_holds
 from tallyveil.proof.ratios import find_row_fault
@@ -69,15 +71,20 @@ def first_broken_level(
 
     P is the exact product of the tables up to the level, whose rows total 2^62 each. The factor
     is `Growth.of(epsilon)`, a rational proved not to exceed e^epsilon. A level whose epsilon is
-    None is not compared.
+    None is not compared. Rows that `Brackets` prove are not multiplied out; all others are, so
+    the answer is that of the exact products.
     """
     if neighbours.kind != "band" or neighbours.width > WIDEST_BAND:
         return _compare_whole(tables, neighbours, epsilons)
     growths = [None if epsilon is None else Growth.of(epsilon) for epsilon in epsilons]
-    chain = _Chain.of(tables)
+    brackets = Brackets.of(tables)
+    chain: _Chain | None = None
     broken = len(tables)
     for start in range(0, neighbours.size - 1, ROWS_AT_ONCE):
         stop = min(neighbours.size, start + ROWS_AT_ONCE + neighbours.width)
+        if brackets and brackets.prove(start, stop, neighbours.width, growths[:broken]):
+            continue
+        chain = chain or _Chain.of(tables)
         levels = zip(growths[:broken], chain.build_rows(start, stop), strict=False)
         for level, (growth, rows) in enumerate(levels):
             if growth is not None and not _block_holds(rows, neighbours.width, growth):
