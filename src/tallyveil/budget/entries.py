@@ -13,10 +13,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from tallyveil.budget.addresses import hide_passwords
 from tallyveil.budget.chain import Link
 from tallyveil.errors import ArgumentError, LedgerError
 from tallyveil.exact import exact_rational
+from tallyveil.passwords import hide_in_command
 
 __all__ = ["Debit", "Entry", "Stage", "read_entry", "shown_rational", "write_amount"]
 
@@ -83,7 +83,7 @@ class Debit:
             for stage in self.stages
         ]
         epsilon, delta = write_amount(self.epsilon, "epsilon"), write_amount(self.delta, "delta")
-        command = hide_passwords(self.command)
+        command = hide_in_command(self.command)
         if not self.request:
             del data["request"]
         return data | {"epsilon": epsilon, "delta": delta, "command": command}
@@ -119,6 +119,8 @@ class Entry:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready: numbers for people, and the exact rationals beside them."""
         fields = dict(self.body)
+        if isinstance(fields.get("command"), str):  # an earlier program kept more passwords
+            fields["command"] = hide_in_command(fields["command"])
         if "stages" in fields:
             fields["stages"] = [
                 {
