@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -14,11 +16,11 @@ from functools import lru_cache
 from typing import Any
 
 from tallyveil.budget.chain import Link
-from tallyveil.errors import ArgumentError, LedgerError
+from tallyveil.errors import ArgumentError, LedgerError, TallyveilError
 from tallyveil.exact import exact_rational
 from tallyveil.passwords import hide_in_command
 
-__all__ = ["Debit", "Entry", "Stage", "read_entry", "shown_rational", "write_amount"]
+__all__ = ["Debit", "Entry", "Stage", "read_entry", "say_spent", "shown_rational", "write_amount"]
 
 MOST_DIGITS = 400
 """An amount has at most this many digits above and below its fraction bar."""
@@ -176,3 +178,22 @@ def _read_amount(text: Any) -> Fraction:
     if found is None or str(found) != text:
         raise ValueError
     return found
+
+
+@contextmanager
+def say_spent() -> Iterator[list[Entry | None]]:
+    """What goes wrong after a debit says that the budget is spent.
+
+    Gives a list for the entry, which is empty, or holds None, as long as nothing was debited.
+    """
+    debited: list[Entry | None] = []
+    try:
+        yield debited
+    except Exception as problem:
+        for entry in filter(None, debited):
+            spent = f"The budget was spent before that, by entry {entry.sequence} of the ledger."
+            if isinstance(problem, TallyveilError) and not isinstance(problem, ImportError):
+                problem.args = (f"{problem} {spent}",)
+            else:
+                problem.add_note(spent)
+        raise

@@ -114,7 +114,7 @@ def run() -> None:
         # An unexpected error's text may hold anything, even a count: name only its kind.
         sys.exit(
             fail(
-                f"Something unexpected went wrong ({type(problem).__name__}). "
+                f"Something unexpected went wrong ({type(problem).__name__}).{_notes(problem)} "
                 "Run the command again with --debug to see where."
             )
         )
@@ -122,8 +122,13 @@ def run() -> None:
 
 def _sentence(problem: Exception) -> str:
     if isinstance(problem, OSError) and problem.strerror and problem.filename:
-        return f"{problem.filename}: {problem.strerror}."
-    return str(problem)
+        return f"{problem.filename}: {problem.strerror}.{_notes(problem)}"
+    return f"{problem}{_notes(problem)}"
+
+
+def _notes(problem: Exception) -> str:
+    """What was noted of an error on its way here: that a budget was spent."""
+    return "".join(f" {note}" for note in getattr(problem, "__notes__", ()))
 
 
 def _spell_options(message: str) -> str:
