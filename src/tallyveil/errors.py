@@ -17,12 +17,15 @@
     └── MissingExtraError (also ImportError) an optional library is not installed
 
 Messages name the argument, the rule, what was given and what to do. They never contain
-confidential values: a count from a table is described by its row's rule, not quoted.
+confidential values: a count from a table is described by its row's rule, not quoted. Passwords in
+what was given are replaced by stars (`tallyveil.passwords`).
 """
 
 from __future__ import annotations
 
 from functools import partial
+
+from tallyveil.passwords import hide_passwords
 
 __all__ = [
     "ArgumentError",
@@ -47,7 +50,14 @@ LONGEST_VALUE = 120
 
 
 class TallyveilError(Exception):
-    """The root of every error raised on purpose by Tallyveil."""
+    """The root of every error raised on purpose by Tallyveil; no message shows a password.
+
+    >>> str(TallyveilError("There is no file 'mysql:/ann:secret@db'."))
+    "There is no file 'mysql:/ann:***@db'."
+    """
+
+    def __init__(self, *parts: object) -> None:
+        super().__init__(*(hide_passwords(x) if isinstance(x, str) else x for x in parts))
 
 
 class ArgumentError(TallyveilError, ValueError):
@@ -99,7 +109,7 @@ class UsageError(ArgumentError):
     def __init__(self, message: str) -> None:
         self.argument = self.rule = self.hint = self.got = ""
         self.value = None
-        ValueError.__init__(self, message)
+        TallyveilError.__init__(self, message)
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (str(self),)
@@ -167,7 +177,7 @@ def describe_kind(value: object) -> str:
 
 def _shorten(value: object) -> str:
     try:
-        text = repr(value)
+        text = hide_passwords(repr(value))
     except ValueError:  # a number of more digits than Python writes
         return describe_kind(value)
     if " at 0x" in text:  # a default repr: an address helps nobody

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tallyveil.budget.addresses import find_secrets, hide_passwords, remove_secrets
+from tallyveil.budget.addresses import find_secrets, remove_secrets
+from tallyveil.passwords import hide_in_command
 
 
 @pytest.mark.parametrize(
@@ -17,7 +18,7 @@ from tallyveil.budget.addresses import find_secrets, hide_passwords, remove_secr
     ],
 )
 def test_no_spelling_of_a_password_is_kept(address):
-    kept = hide_passwords(f"tallyveil ledger show --ledger {address}")
+    kept = hide_in_command(f"tallyveil ledger show --ledger {address}")
     assert "***" in kept
     assert "s3cret" not in kept
     assert "s3%63ret" not in kept
@@ -28,4 +29,4 @@ def test_other_parameters_stay():
     command = (
         "tallyveil ledger show --ledger 'postgresql://ann@db/budgets?port=5432&sslmode=require'"
     )
-    assert hide_passwords(command) == command
+    assert hide_in_command(command) == command

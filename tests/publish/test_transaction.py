@@ -5,6 +5,7 @@ import json
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tallyveil as tv
@@ -27,6 +28,70 @@ def test_a_folder_that_exists_costs_nothing(book, tmp_path):
     with pytest.raises(tv.PackageError, match="exists already"):
         tv.privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "out", ledger=book, dataset="cases")
     assert book.account("cases").remaining_epsilon == 2
+
+
+def test_a_folder_that_exists_is_refused_before_the_table_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(transaction, "prepare", lambda *_: pytest.fail("the table was read"))
+    (tmp_path / "out").mkdir()
+    with pytest.raises(tv.PackageError, match="exists already"):
+        tv.privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "out")
+
+
+def test_a_folder_that_appears_meanwhile_is_refused_before_the_debit(book, tmp_path, monkeypatch):
+    def make(*given):
+        (tmp_path / "out").mkdir()
+        return real(*given)
+
+    real = transaction.prepare
+    monkeypatch.setattr(transaction, "prepare", make)
+    with pytest.raises(tv.PackageError, match="exists already") as refused:
+        tv.privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "out", ledger=book, dataset="cases")
+    assert "spent" not in str(refused.value)
+    assert book.account("cases").remaining_epsilon == 2
+
+
+@pytest.mark.parametrize(
+    "problem", [tv.TableError("Gone."), OSError(28, "No space left"), RuntimeError("unforeseen")]
+)
+@pytest.mark.parametrize("debited", [True, False])
+def test_what_fails_after_the_debit_says_that_the_budget_was_spent(
+    book, tmp_path, monkeypatch, problem, debited
+):
+    def fail(*_):
+        raise problem
+
+    problem = type(problem)(*problem.args)
+    monkeypatch.setattr(transaction, "write_releases", fail)
+    paid = {"ledger": book, "dataset": "cases"} if debited else {}
+    with pytest.raises(Exception, match=r"Gone|no room|unforeseen") as failed:
+        tv.privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "out", **paid)
+    said = " ".join([str(failed.value), *getattr(failed.value, "__notes__", ())])
+    assert ("The budget was spent before that, by entry 2 of the ledger." in said) == debited
+    assert (book.account("cases").remaining_epsilon == 1) == debited
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_counts_without_a_name_are_refused_before_the_debit(book, tmp_path, name):
+    table = pd.DataFrame({"ward": ["A", "B"], name: [1, 2]})
+    with pytest.raises(tv.ArgumentError, match="'count' must name columns that have a name"):
+        tv.privatize(
+            table,
+            count=name,
+            keep="all",
+            upper=9,
+            epsilon=1,
+            out=tmp_path / "out",
+            ledger=book,
+            dataset="cases",
+        )
+    assert book.account("cases").remaining_epsilon == 2
+
+
+@pytest.mark.parametrize("method", ["design", "fair"])
+def test_a_range_too_wide_for_a_matrix_is_refused(method):
+    with pytest.raises(tv.ArgumentError, match="'upper' must be at most 5,000 for the method"):
+        tv.privatize(COUNTS, upper=70_000, epsilon=1, method=method)
 
 
 def test_a_ledger_needs_a_folder(book):

@@ -73,6 +73,16 @@ def test_a_table_that_breaks_the_order_is_released_all_the_same() -> None:
     assert (out["deaths"] <= out["hospitalised"]).all()
 
 
+def test_a_column_far_above_the_one_that_bounds_it_is_released(tmp_path: Path) -> None:
+    """Every draw of the smaller column lies beyond the range of the larger, which has one row."""
+    table = pd.DataFrame({"cases": [0], "deaths": [10**7]})
+    options: dict[str, Any] = {"count": ["cases", "deaths"], "nested": "deaths,cases"}
+    with pytest.warns(UserWarning, match="'deaths' above 'cases'"):
+        out = tv.privatize(table, **options, epsilon=1, out=tmp_path / "out").table
+    assert (out["deaths"] <= out["cases"]).all()
+    assert all(finding.ok for finding in check_package(tmp_path / "out"))
+
+
 def test_the_largest_column_is_published_as_without_the_order() -> None:
     made = release(make_table(), method="geometric").receipt.columns
     assert [column.at_most for column in made] == ["hospitalised", "cases", ""]

@@ -218,6 +218,50 @@ def test_no_password_is_written_or_shown(server, tmp_path):
     assert json.loads(done.stdout)["receipt"]
 
 
+def test_no_password_in_a_query_is_kept(duck, tmp_path):
+    secret, ledger = "hunter2secret", tmp_path / "budget.db"
+    run("ledger", "init", "--ledger", ledger, "--dataset", "v", "--epsilon", 3)
+    query = f"{QUERY} WHERE 'host=h PassWord={secret}' <> ''"
+    words = ["--count", "cases", "--keep", "all", "--upper", 9, "--epsilon", 1]
+    words += ["--ledger", ledger, "--dataset", "v", "--out", tmp_path / "out"]
+    done = run("privatize", "--from", duck, "--query", query, *words)
+    assert done.returncode == 0, done.stderr
+    seen = run("inspect", "--from", duck, "--query", query)
+    assert seen.returncode == 0, seen.stderr
+    assert secret not in done.stdout + done.stderr + seen.stdout + seen.stderr
+    kept = everything_written(tmp_path)
+    assert b"PassWord=***" in kept
+    assert secret.encode() not in kept
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("privatize", "ADDRESS", "--count", "cases", "--epsilon", 1, "--out", "o"),
+        ("privatize", "--from", "ADDRESS", "--count", "cases", "--epsilon", 1, "--out", "o"),
+        ("privatize", "x.csv", "ADDRESS", "--count", "cases", "--epsilon", 1, "--out", "o"),
+        ("ledger", "init", "--ledger", "ADDRESS", "--dataset", "v", "--epsilon", 1),
+        ("ledger", "show", "--ledger", "ADDRESS"),
+        ("inspect", "ADDRESS"),
+        ("check", "ADDRESS"),
+        ("verify", "ADDRESS"),
+        ("run", "ADDRESS"),
+        ("report", "ADDRESS"),
+    ],
+    ids=lambda words: " ".join(map(str, words[:3])),
+)
+@pytest.mark.parametrize(
+    "address", ["postgresql+psycopg://owner:hunter2secret@h/db", "host=h password=hunter2secret"]
+)
+def test_no_command_shows_an_address_in_the_wrong_place(words, address, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run(*(address if word == "ADDRESS" else word for word in words))
+    assert done.returncode in (1, 2)
+    assert done.stderr
+    assert "hunter2" not in done.stdout + done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_password_may_come_from_the_environment(server, tmp_path):
     bare = server.network_address("postgres").replace(f":{server.password}", "")
     words = ["--query", QUERY, "--count", "cases", "--keep", "all", "--upper", 9, "--epsilon", 1]

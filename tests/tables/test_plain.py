@@ -295,12 +295,13 @@ def test_a_file_that_changes_between_passes_is_refused(tmp_path, monkeypatch, sp
     monkeypatch.setattr(prepare, "read_columns", read_and_change)
     options = ReleaseOptions(**OPTIONS, out=out, ledger=book, dataset="cases")
     assert isinstance(read_table(path), PlainFile)
-    with pytest.raises(tv.TableError, match="changed while it was read"):
+    with pytest.raises(tv.TableError, match="changed while it was read") as noticed:
         publish_table(path, options, command="", say=change)
     assert not out.exists()
     assert list(tmp_path.glob(".out*")) == []
     early = when in ("planning", "reserving room")
     assert len(book.history("cases")) == (0 if early else 1)
+    assert ("The budget was spent before that" in str(noticed.value)) != early
 
 
 def test_a_header_alone_goes_to_the_careful_reader(tmp_path):

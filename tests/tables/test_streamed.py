@@ -152,11 +152,13 @@ def test_a_file_that_changes_is_noticed(path, tmp_path, how, when):
             path.write_bytes(content + b"x" if how == "appended" else content[::-1])
 
     options = ReleaseOptions(**OPTIONS, out=out, ledger=book, dataset="cases")
-    with pytest.raises(tv.errors.TableError, match="changed while it was read"):
+    with pytest.raises(tv.errors.TableError, match="changed while it was read") as noticed:
         publish_table(path, options, command="", say=change)
     assert not out.exists()
     assert list(tmp_path.glob(".out*")) == []
-    assert len(book.history("cases")) == (0 if when == "reserving room" else 1)
+    debits = len(book.history("cases"))
+    assert debits == (0 if when == "reserving room" else 1)
+    assert ("The budget was spent before that" in str(noticed.value)) == bool(debits)
 
 
 def test_rows_that_pack_well_are_published_whatever_room_a_stranger_has(tmp_path, monkeypatch):

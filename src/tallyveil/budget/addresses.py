@@ -1,20 +1,40 @@
-"""Addresses of databases, and the passwords in them, which are never shown or written."""
+"""Addresses of databases, the secrets in them, and what is an address of another kind.
+
+How secrets are hidden in texts is in `tallyveil.passwords`.
+"""
 
 from __future__ import annotations
 
+import os
 import re
-import shlex
+from pathlib import Path
 from urllib.parse import parse_qsl, unquote
 
 from tallyveil.errors import LedgerError
+from tallyveil.passwords import HIDDEN, is_secret
 
-__all__ = ["SCHEMES", "find_secrets", "hide_passwords", "is_address", "remove_secrets"]
+__all__ = [
+    "KEEP_PASSWORDS",
+    "NOT_SHOWN",
+    "SCHEMES",
+    "find_secrets",
+    "is_address",
+    "is_unknown_address",
+    "remove_secrets",
+]
 
 SCHEMES = ("postgresql", "postgres")
-HIDDEN = "***"
-SECRET_WORDS = ("password", "sslpassword", "oauth_client_secret")
-AUTHORITY = re.compile(r"(?P<scheme>[a-z]+://)(?P<user>[^:/?#@]*):.*@", re.IGNORECASE | re.DOTALL)
-PARAMETER = re.compile(r"(?P<name>[\w%]+)=[^&]*")
+NOT_SHOWN = "It is not shown, because it may hold a password."
+KEEP_PASSWORDS = "Keep passwords in PGPASSWORD or a pgpass file."
+FOREIGN = re.compile(r"(?:[a-z][a-z0-9+.\-]++:)+/|[^\s/:@]+:[^\s@]*@", re.IGNORECASE)
+"""The scheme of an address (drives of Windows have one letter), or USER:PASSWORD@."""
+
+KEYS = (
+    *("host", "hostaddr", "port", "dbname", "user", "service", "passfile", "sslmode", "server"),
+    *("database", "uid", "driver", "dsn", "data source", "user id", "initial catalog"),
+)
+PAIR = re.compile(r"(?:^|[\s;])([a-z_][\w%]*(?: (?:source|id|catalog))?)\s*=", re.IGNORECASE)
+"""The name of a parameter in a connection string, at its start or after a space or semicolon."""
 
 
 def is_address(location: str) -> bool:
@@ -26,20 +46,25 @@ def is_address(location: str) -> bool:
     return location.partition("://")[0].lower() in SCHEMES and "://" in location
 
 
-def hide_passwords(command: str) -> str:
-    """A command line as it may be kept: every password in an address is replaced by stars.
+def is_unknown_address(place: str | Path) -> bool:
+    """Whether what should be a file is none, and has the form of an address instead.
 
-    >>> hide_passwords("tallyveil ledger show --ledger postgresql://ann:secret@db/budgets")
-    "tallyveil ledger show --ledger 'postgresql://ann:***@db/budgets'"
+    That is a scheme, as in ``mysql://``, or a connection string, as in ``host=db password=...``.
+    A file that exists is a file, whatever its name.
+
+    >>> is_unknown_address("postgresql+psycopg://db/x"), is_unknown_address("host=db user=ann")
+    (True, True)
+    >>> is_unknown_address("a=b.csv"), is_unknown_address("year=2020/user=1.csv")
+    (False, False)
     """
-    if not any(f"{scheme}:" in command.lower() for scheme in SCHEMES):
-        return command
-    try:
-        words = shlex.split(command)
-    except ValueError:  # no command line: hide too much rather than too little
-        words = [command]
-    hidden = [_hide_in_word(word) if "://" in word else word for word in words]
-    return command if hidden == words else shlex.join(hidden)
+    text = str(place)
+    if os.path.exists(text):
+        return False
+    if FOREIGN.match(text):
+        return True
+    names = [name.lower() for name in PAIR.findall(text)]
+    known = [name for name in names if name in KEYS]
+    return any(map(is_secret, names)) or len(known) > 1 or text.partition("=")[0] == "host"
 
 
 def find_secrets(address: str) -> set[str]:
@@ -54,8 +79,9 @@ def find_secrets(address: str) -> set[str]:
     user, at, _ = authority.partition("@")
     written = {user.partition(":")[2]} if at else set()
     query = rest.partition("?")[2].partition("#")[0]
-    written |= {part.partition("=")[2] for part in query.split("&") if _is_secret(part)}
-    written |= {value for name, value in parse_qsl(query) if name.lower() in SECRET_WORDS}
+    parts = (part.partition("=") for part in query.split("&"))
+    written |= {value for name, _, value in parts if is_secret(name)}
+    written |= {value for name, value in parse_qsl(query) if is_secret(name)}
     return {spelling for text in written for spelling in (text, unquote(text)) if spelling}
 
 
@@ -64,15 +90,3 @@ def remove_secrets(text: str, secrets: set[str]) -> str:
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     return text
-
-
-def _is_secret(parameter: str) -> bool:
-    """Whether a parameter is one, however its name is spelled: libpq decodes names as well."""
-    return unquote(parameter.partition("=")[0]).lower() in SECRET_WORDS
-
-
-def _hide_in_word(word: str) -> str:
-    shown = AUTHORITY.sub(rf"\g<scheme>\g<user>:{HIDDEN}@", word)
-    return PARAMETER.sub(
-        lambda found: f"{found['name']}={HIDDEN}" if _is_secret(found[0]) else found[0], shown
-    )

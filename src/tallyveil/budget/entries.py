@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from tallyveil.budget.addresses import hide_passwords
 from tallyveil.budget.chain import Link
-from tallyveil.errors import ArgumentError, LedgerError
+from tallyveil.errors import ArgumentError, LedgerError, TallyveilError
 from tallyveil.exact import exact_rational
+from tallyveil.passwords import hide_in_command
 
-__all__ = ["Debit", "Entry", "Stage", "read_entry", "shown_rational", "write_amount"]
+__all__ = ["Debit", "Entry", "Stage", "read_entry", "say_spent", "shown_rational", "write_amount"]
 
 MOST_DIGITS = 400
 """An amount has at most this many digits above and below its fraction bar."""
@@ -83,7 +85,7 @@ class Debit:
             for stage in self.stages
         ]
         epsilon, delta = write_amount(self.epsilon, "epsilon"), write_amount(self.delta, "delta")
-        command = hide_passwords(self.command)
+        command = hide_in_command(self.command)
         if not self.request:
             del data["request"]
         return data | {"epsilon": epsilon, "delta": delta, "command": command}
@@ -119,6 +121,8 @@ class Entry:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready: numbers for people, and the exact rationals beside them."""
         fields = dict(self.body)
+        if isinstance(fields.get("command"), str):  # an earlier program kept more passwords
+            fields["command"] = hide_in_command(fields["command"])
         if "stages" in fields:
             fields["stages"] = [
                 {
@@ -174,3 +178,22 @@ def _read_amount(text: Any) -> Fraction:
     if found is None or str(found) != text:
         raise ValueError
     return found
+
+
+@contextmanager
+def say_spent() -> Iterator[list[Entry | None]]:
+    """What goes wrong after a debit says that the budget is spent.
+
+    Gives a list for the entry, which is empty, or holds None, as long as nothing was debited.
+    """
+    debited: list[Entry | None] = []
+    try:
+        yield debited
+    except Exception as problem:
+        for entry in filter(None, debited):
+            spent = f"The budget was spent before that, by entry {entry.sequence} of the ledger."
+            if isinstance(problem, TallyveilError) and not isinstance(problem, ImportError):
+                problem.args = (f"{problem} {spent}",)
+            else:
+                problem.add_note(spent)
+        raise

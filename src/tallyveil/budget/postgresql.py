@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from tallyveil.budget.addresses import find_secrets, remove_secrets
+from tallyveil.budget.addresses import KEEP_PASSWORDS, find_secrets, remove_secrets
 from tallyveil.budget.chain import FIRST, Link, StoreTransaction
 from tallyveil.budget.postgresql_schema import MIGRATIONS, SCHEMA_DIGESTS, describe_schema
 from tallyveil.errors import LedgerError, MissingExtraError
@@ -44,6 +44,24 @@ class PostgresqlStore:
         self._secrets = find_secrets(address)
         self._parameters = _read_address(address)
         self.name = _describe_address(self._parameters)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Refuse to be pickled with a password, which would then lie in some file or pipe.
+
+        Without it a copy would fail somewhere else, or connect as somebody else.
+        """
+        if self._secrets:
+            raise LedgerError(
+                "A ledger whose address holds a password is not pickled: leave the password out "
+                "of the address. " + KEEP_PASSWORDS
+            )
+        return self.__dict__
+
+    def __copy__(self) -> PostgresqlStore:
+        return self
+
+    def __deepcopy__(self, memo: object) -> PostgresqlStore:
+        return self  # it never changes
 
     def create(self) -> None:
         """Make the tables, or accept the ledger that is already there."""

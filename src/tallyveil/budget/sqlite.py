@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from tallyveil.budget.chain import FIRST, Link, StoreTransaction
 from tallyveil.errors import LedgerError
+from tallyveil.passwords import hide_passwords
 
 __all__ = ["MIGRATIONS", "SqliteStore"]
 
@@ -65,7 +66,7 @@ class SqliteStore:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.name = str(path)
+        self.name = hide_passwords(str(path))
 
     def create(self) -> None:
         """Make the file, or accept the ledger that is already there."""

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tallyveil.budget.addresses import is_address
+from tallyveil.budget.addresses import (
+    KEEP_PASSWORDS,
+    NOT_SHOWN,
+    is_address,
+    is_unknown_address,
+)
 from tallyveil.budget.chain import LedgerStore
 from tallyveil.errors import LedgerError
 
@@ -18,11 +23,12 @@ def open_store(location: str | Path) -> LedgerStore:
         from tallyveil.budget.postgresql import PostgresqlStore
 
         return PostgresqlStore(text)
-    scheme, separator, _ = text.partition("://")
-    if separator or text.partition(":")[0].lower().startswith("postgres"):
+    is_postgres = text.partition(":")[0].lower().startswith("postgres") and ":" in text
+    if "://" in text or is_postgres or is_unknown_address(location):
         raise LedgerError(
-            "A ledger is the path of a file, or an address that starts with postgresql://. "
-            f"{scheme.partition(':')[0]!r} is neither."
+            "A ledger is the path of a file, or an address: write postgresql://USER@HOST/DATABASE, "
+            "as text. What was given is an address of another kind, or a connection string. "
+            f"{NOT_SHOWN} {KEEP_PASSWORDS}"
         )
     from tallyveil.budget.sqlite import SqliteStore
 

@@ -8,6 +8,7 @@ import sys
 from typing import Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from tallyveil.cli import (
     check,
@@ -34,8 +35,26 @@ __all__ = ["app", "run"]
 QUOTED = re.compile(r"(?<!Got )(?<!olumn )'(?:([a-z_]+)|(--[a-z-]+))'")
 """The name of an argument in a message, or one that is spelled already."""
 
+
+class QuietGroup(TyperGroup):
+    """The commands; what the library for command lines quotes of them shows no password."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        from tallyveil.passwords import hide_passwords
+
+        try:
+            return super().invoke(ctx)
+        except Exception as problem:
+            said = getattr(problem, "message", None)
+            if isinstance(said, str):  # of an error of that library
+                vars(problem)["message"] = hide_passwords(said)
+            raise
+
+
 app = typer.Typer(
     name="tallyveil",
+    cls=QuietGroup,
     help="Release private counts: choose the best mechanism, prove it, draw from it.",
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -95,7 +114,7 @@ def run() -> None:
         # An unexpected error's text may hold anything, even a count: name only its kind.
         sys.exit(
             fail(
-                f"Something unexpected went wrong ({type(problem).__name__}). "
+                f"Something unexpected went wrong ({type(problem).__name__}).{_notes(problem)} "
                 "Run the command again with --debug to see where."
             )
         )
@@ -103,8 +122,13 @@ def run() -> None:
 
 def _sentence(problem: Exception) -> str:
     if isinstance(problem, OSError) and problem.strerror and problem.filename:
-        return f"{problem.filename}: {problem.strerror}."
-    return str(problem)
+        return f"{problem.filename}: {problem.strerror}.{_notes(problem)}"
+    return f"{problem}{_notes(problem)}"
+
+
+def _notes(problem: Exception) -> str:
+    """What was noted of an error on its way here: that a budget was spent."""
+    return "".join(f" {note}" for note in getattr(problem, "__notes__", ()))
 
 
 def _spell_options(message: str) -> str:

@@ -17,6 +17,7 @@ import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from tallyveil.passwords import hide_passwords
 from tallyveil.untrusted import escape_controls
 
 __all__ = [
@@ -134,7 +135,7 @@ LONGEST_ERROR = 4000
 
 def fail(message: str, code: int = 1) -> int:
     """Say in one paragraph on standard error what went wrong; return the exit code."""
-    words = " ".join(message.split())
+    words = hide_passwords(" ".join(message.split()))
     shown = words if len(words) <= LONGEST_ERROR else f"{words[:LONGEST_ERROR]} ..."
     errors.print("[bold red]error:[/] ", end="")
     errors.print(shown, markup=False)
@@ -144,7 +145,7 @@ def fail(message: str, code: int = 1) -> int:
 def note(message: str) -> None:
     """A remark on standard error, out of the way of what is printed."""
     errors.print("[bold yellow]note:[/] ", end="")
-    errors.print(" ".join(message.split()), markup=False)
+    errors.print(hide_passwords(" ".join(message.split())), markup=False)
 
 
 @contextmanager

@@ -54,8 +54,11 @@ def command(
     if as_json:
         print_json({"kind": table.kind, "rows": count, "columns": columns})
         return
+    from tallyveil.passwords import hide_passwords
+
+    named = one_line(hide_passwords(title[-1]))
     out.print(
-        f"{one_line(title[-1])}: {table.kind}, {count:,} rows, {len(columns):,} columns",
+        f"{named}: {table.kind}, {count:,} rows, {len(columns):,} columns",
         markup=False,
     )
     rows = [(column["name"], column["type"]) for column in columns[:MOST_SHOWN]]
@@ -86,7 +89,7 @@ def _say_what_next(source: list[str], columns: list[dict[str, str]]) -> str:
 
     `source` is how the command names the table.
     """
-    from tallyveil.budget.addresses import hide_passwords
+    from tallyveil.passwords import hide_in_command
 
     integers = [column["name"] for column in columns if column["type"] == "integer"]
     asked = (
@@ -107,7 +110,7 @@ def _say_what_next(source: list[str], columns: list[dict[str, str]]) -> str:
     others = [column["name"] for column in columns if column["name"] != integers[0]]
     words = ["tallyveil", "privatize", *source, "--count", integers[0]]
     words += [word for name in others[:MOST_SHOWN] for word in ("--drop", name)]
-    shown = one_line(hide_passwords(shlex.join(words))) + " --upper N --epsilon 1 --out release"
+    shown = one_line(hide_in_command(shlex.join(words))) + " --upper N --epsilon 1 --out release"
     lines = [asked, f"If {one_line(integers[0])} holds counts of people:", f"  {shown}"]
     if others:
         lines.append("Say --keep instead of --drop for each column that is public.")

@@ -184,8 +184,11 @@ class Matching:
     def describe_moves(self, size: int) -> tuple[Floats, Floats]:
         """Mean and variance of count minus draw, for every draw 0..size-1, shapes (size,).
 
-        A draw that did not occur is moved as far as those around it, in between evenly.
+        A draw that did not occur is moved as far as those around it, in between evenly; where none
+        occurred, nothing is moved.
         """
+        if not len(self.draws):
+            return np.zeros(size), np.zeros(size)
         present, at = np.unique(self.draws, return_inverse=True)
         rows = np.bincount(at, self.rows)
         move = (self.counts - self.draws).astype(float)

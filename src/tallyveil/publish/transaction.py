@@ -18,16 +18,12 @@ from typing import IO, Any
 
 import numpy as np
 
-from tallyveil.budget.entries import Debit, Entry, Stage
+from tallyveil.budget.entries import Debit, Entry, Stage, say_spent
 from tallyveil.budget.ledger import Ledger
 from tallyveil.certified.ladder import Ladder
 from tallyveil.documents.proof_files import ProofFiles
 from tallyveil.documents.receipt import Receipt
-from tallyveil.documents.records import (
-    ColumnRecord,
-    LedgerRecord,
-    LevelRecord,
-)
+from tallyveil.documents.records import ColumnRecord, LedgerRecord, LevelRecord
 from tallyveil.documents.table_record import TableRecord
 from tallyveil.errors import UsageError
 from tallyveil.plans.accuracy import Figures, describe_published
@@ -94,11 +90,13 @@ def publish_table(
     prepared = prepare(table, options)
     remark(prepared)
     say("reserving room")
-    with _reserve(options, prepared) as place, _reserve_report(options) as report:
+    reserved = _reserve(options, prepared), _reserve_report(options)
+    with say_spent() as spent, reserved[0] as place, reserved[1] as report:
         prepared.open_place(place)
         name = str(uuid.uuid4())
         say("debiting the ledger")
         entry = None if account is None else _debit(account, prepared, command, name, request)
+        spent.append(entry)
         say("drawing")
         plans = prepared.complete_plans(entropy)
         published = prepared.draw(plans, entropy)
@@ -137,6 +135,8 @@ def _check_targets(options: ReleaseOptions) -> None:
             "A ledger is debited before anything is drawn, so the release folder must be "
             "reserved first: give 'out' as well."
         )
+    if options.out is not None:
+        require_new_folder(options.out)  # and again, without a gap, when it is reserved and made
     _check_report(options)
 
 

@@ -19,6 +19,9 @@ def check_columns(
     options: ReleaseOptions, by: tuple[str, ...], counted: tuple[str, ...], unnamed: bool
 ) -> None:
     """Which columns are counts and which are categories must fit together."""
+    if any(not name.strip() for name in counted):
+        rule, hint = "name columns that have a name", "Give the column of counts one first."
+        raise ArgumentError("count", rule, got="an empty name", hint=hint)
     if not counted and not unnamed:
         hint = "For microdata, one row per person, name the columns to count by."
         raise ArgumentError("count", "name the column of counts", hint=hint)

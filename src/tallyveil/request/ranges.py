@@ -40,6 +40,10 @@ OPEN_METHODS = ("auto", "preserve", "geometric")
 """What needs no upper bound."""
 
 
+MATRIX_METHODS = ("fair", "design")
+"""What holds a table of probabilities, however wide the range."""
+
+
 def check_upper(value: Any, argument: str) -> int | None:
     """A public upper bound: `NO_UPPER` for none, None for one that is to be found privately."""
     if value is None:
@@ -59,7 +63,9 @@ def check_upper(value: Any, argument: str) -> int | None:
 
 def require_narrow(uppers: tuple[int | None, ...], method: str) -> None:
     """Refuse a wide range for a method that holds a table of its counts, or of probabilities."""
-    if method == "fair" and any(WIDEST_MATRIX < (upper or 0) < NO_UPPER for upper in uppers):
+    if method in MATRIX_METHODS and any(
+        WIDEST_MATRIX < (upper or 0) < NO_UPPER for upper in uppers
+    ):
         rule = f"be at most {WIDEST_MATRIX:,} for the method {method!r}"
         raise ArgumentError("upper", rule, hint="The methods preserve and geometric go farther.")
     if method not in OPEN_METHODS and any(WIDE < (upper or 0) < NO_UPPER for upper in uppers):

@@ -16,10 +16,18 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any
 
-from tallyveil.budget.addresses import find_secrets, is_address
+from tallyveil.budget.addresses import (
+    KEEP_PASSWORDS,
+    find_secrets,
+    is_address,
+    is_unknown_address,
+)
+from tallyveil.budget.stores import open_store
 from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.passwords import hide_passwords
 from tallyveil.request.kinds import ASKED_FOR
 from tallyveil.request.options import ReleaseOptions
+from tallyveil.tables.databases import require_file
 from tallyveil.tables.source import STANDARD_INPUT
 from tallyveil.untrusted import escape_controls, open_file
 
@@ -162,6 +170,7 @@ def write_request(options: ReleaseOptions, table: str | None, folder: Path) -> s
     lines = ["# A request of tallyveil. Run it with: tallyveil run FILE --out FOLDER"]
     lines += ["# Options on the command line override what stands here.", ""]
     if table is not None and table != STANDARD_INPUT:
+        require_file(table)
         lines += [f"{TABLE} = {_write(_relate(table, folder))}", ""]
     for field in _offered():
         value = getattr(options, field.name)
@@ -254,9 +263,11 @@ def _resolve(found: dict[str, Any], folder: Path) -> tuple[str | None, dict[str,
     """The table's path and the options, with paths relative to the folder of the request."""
     table = found.pop(TABLE, None)
     if table is not None and table != STANDARD_INPUT:
+        if not os.path.exists(folder / table):
+            require_file(table)
         table = str(folder / table)
     for name in PATHS:
-        if name in found and not is_address(found[name]):
+        if name in found and not _is_elsewhere(found[name], folder):
             found[name] = str(folder / found[name])
     for name in MAYBE_PATHS:
         value = found.get(name)
@@ -264,6 +275,11 @@ def _resolve(found: dict[str, Any], folder: Path) -> tuple[str | None, dict[str,
         if isinstance(value, str) and not is_word and os.path.isfile(folder / value):
             found[name] = str(folder / value)
     return table, found
+
+
+def _is_elsewhere(place: str, folder: Path) -> bool:
+    """Whether a place is an address; one of an unknown kind is refused by whoever opens it."""
+    return is_address(place) or (is_unknown_address(place) and not os.path.exists(folder / place))
 
 
 def _file_value(name: str, value: Any, folder: Path) -> Any:
@@ -277,7 +293,11 @@ def _file_value(name: str, value: Any, folder: Path) -> Any:
                 "The ledger's address holds a password, which no request may hold: leave it out "
                 "and use PGPASSWORD or a pgpass file."
             )
+        if is_unknown_address(address) and not is_address(address):
+            open_store(address)  # which refuses it
         return address if is_address(address) else _relate(address, folder)
+    if name == "query" and hide_passwords(str(value)) != str(value):
+        raise UsageError(f"The query holds a password, which no request may hold. {KEEP_PASSWORDS}")
     is_file = name in MAYBE_PATHS and isinstance(value, (str, Path)) and os.path.isfile(value)
     is_file = is_file and not (name == "method" and str(value) in ASKED_FOR)
     if name in PATHS or is_file:

@@ -67,6 +67,11 @@ def check_tradeoff(options: ReleaseOptions) -> tuple[bool, Tradeoff | None]:
             "'priority', 'tradeoff' and 'best' are for the method preserve at one level, which "
             "estimates the distribution: ask for it."
         )
+    if options.signed:
+        raise UsageError(
+            "Signed counts are published as drawn: leave out 'priority', 'tradeoff' and 'best', "
+            "which say how counts are handed out after the draw, or leave out 'signed'."
+        )
     if options.hierarchy or options.margins:
         place = "inside a hierarchy" if options.hierarchy else "with margins"
         raise UsageError(f"'priority', 'tradeoff' and 'best' are not offered {place}.")

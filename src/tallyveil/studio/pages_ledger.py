@@ -8,10 +8,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from tallyveil.budget.addresses import hide_passwords
 from tallyveil.budget.entries import shown_rational
 from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import LedgerError
+from tallyveil.passwords import hide_passwords
 from tallyveil.studio.choices import check_folder_name
 from tallyveil.studio.errors import RefusedError
 from tallyveil.studio.state import Studio, read_body

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from tallyveil.budget.addresses import hide_passwords
 from tallyveil.budget.entries import shown_rational
 from tallyveil.check.package import check_package
 from tallyveil.documents.receipt import Receipt
 from tallyveil.exact import exact_epsilon
+from tallyveil.passwords import hide_in_command, hide_passwords
 from tallyveil.plans.methods import count_cells
 from tallyveil.plans.plan import ROWS_PER_COUNT
 from tallyveil.plans.prepared import Prepared
@@ -157,7 +157,7 @@ def publish(
         remarks.extend(list_notes(prepared))
 
     said = _name_files(options)
-    words = hide_passwords(write_command(shown, said))
+    words = hide_in_command(write_command(shown, said))
     releases = publish_table(
         Path(place.table),
         options,

@@ -7,15 +7,23 @@ while it works through the data may quote them, and is not shown.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import NoReturn
 
-from tallyveil.budget.addresses import find_secrets, is_address, remove_secrets
-from tallyveil.errors import LedgerError, MissingExtraError, TableError
+from tallyveil.budget.addresses import (
+    KEEP_PASSWORDS,
+    NOT_SHOWN,
+    find_secrets,
+    is_address,
+    is_unknown_address,
+    remove_secrets,
+)
+from tallyveil.errors import LedgerError, MissingExtraError, TableError, UsageError
 from tallyveil.tables.answers import read_answer
 from tallyveil.tables.base import BATCH_ROWS, Table
 
-__all__ = ["is_database", "read_database"]
+__all__ = ["is_database", "read_database", "require_file"]
 
 DUCKDB = "duckdb:"
 QUIETLY = "SET enable_progress_bar = false"
@@ -38,6 +46,18 @@ def is_database(source: object) -> bool:
     False
     """
     return isinstance(source, str) and (is_address(source) or source.startswith(DUCKDB))
+
+
+def require_file(source: str | Path) -> None:
+    """Refuse an address in the place of a file, without quoting it."""
+    is_duckdb = is_database(str(source)) and not is_database(source)
+    if is_unknown_address(source) or (is_duckdb and not os.path.exists(source)):
+        raise UsageError(
+            "The table is to be a file, and what was given is the address of a database or a "
+            f"connection string. {NOT_SHOWN} An address goes with --from and --query (in Python, "
+            "as text with a query): write postgresql://USER@HOST/NAME or duckdb:FILE. "
+            f"{KEEP_PASSWORDS}"
+        )
 
 
 def read_database(address: str, query: str) -> Table:

@@ -13,7 +13,7 @@ from tallyveil.errors import TableError, UsageError
 from tallyveil.tables.array import wrap_array
 from tallyveil.tables.bare import require_bare_packing
 from tallyveil.tables.base import Table
-from tallyveil.tables.databases import is_database, read_database
+from tallyveil.tables.databases import is_database, read_database, require_file
 from tallyveil.tables.delimited import DelimitedTable, read_delimited
 from tallyveil.tables.form import Form
 from tallyveil.tables.packed import (
@@ -106,6 +106,7 @@ def read_table(source: Any, form: Form | None = None) -> Table:
         form.require_unused((*TEXT_ONLY, "sheet"), "a database")
         table = read_database(source, form.query)
     elif isinstance(source, (str, Path)):
+        require_file(source)
         table = _read_file(Path(source), form)
     else:
         form.require_unused((*TEXT_ONLY, "sheet"), "a table in memory")
