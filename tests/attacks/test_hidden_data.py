@@ -9,6 +9,7 @@ import importlib.util
 import io
 import json
 import shutil
+import struct
 import zipfile
 from pathlib import Path
 
@@ -21,7 +22,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.check import package
 from tallyveil.documents.receipt import Receipt
-from tallyveil.tables import plain, source
+from tallyveil.tables import arrow_bare, arrow_sizes, plain, source
 
 spec = importlib.util.spec_from_file_location("forging", Path(__file__).with_name("forging.py"))
 forging = importlib.util.module_from_spec(spec)
@@ -86,6 +87,42 @@ def rewrite_arrow(change):
     return edit
 
 
+def before_arrow_footer(content):
+    at = len(content) - 10 - int.from_bytes(content[-10:-6], "little")
+    return content[:at] + TRUTH.encode() + content[at:]
+
+
+def in_padding(content):
+    """The mark at the beginning is filled up to eight bytes."""
+    return content[:6] + b"42" + content[8:]
+
+
+def between_buffers(content):
+    """Zeros fill up to eight bytes behind every buffer."""
+    footer = arrow_sizes.FlatTable(
+        content, len(content) - 10 - int.from_bytes(content[-10:-6], "little")
+    )
+    (block,) = footer.structs(3, 24)
+    gaps = arrow_bare._list_gaps(content, *struct.unpack_from("<qi4xq", content, block))
+    start, stop = next(gap for gap in gaps if gap[1] > gap[0])
+    assert content[start:stop] == bytes(stop - start)
+    return content[:start] + b"7" * (stop - start) + content[stop:]
+
+
+def say_in_batches(path):
+    table = pa.ipc.open_file(path.read_bytes()).read_all()
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        for batch in table.to_batches():
+            writer.write_batch(batch, custom_metadata={"truth": TRUTH})
+
+
+def say_in_footer(path):
+    table = pa.ipc.open_file(path.read_bytes()).read_all()
+    made = pa.ipc.new_file(str(path), table.schema, metadata={"truth": TRUTH})
+    with made as writer:
+        writer.write_table(table)
+
+
 def say_in_schema(table):
     return table.replace_schema_metadata({"truth": TRUTH})
 
@@ -138,6 +175,11 @@ HIDDEN = {
     "metadata of Arrow": ("arrow", rewrite_arrow(say_in_schema)),
     "metadata of its column": ("arrow", rewrite_arrow(say_in_field)),
     "a narrow type of Arrow": ("arrow", rewrite_arrow(say_by_type)),
+    "a hole of Arrow": ("arrow", by_bytes(before_arrow_footer)),
+    "its padding": ("arrow", by_bytes(in_padding)),
+    "padding of its batches": ("arrow", by_bytes(between_buffers)),
+    "words of its batches": ("arrow", say_in_batches),
+    "words of its footer": ("arrow", say_in_footer),
     "a label of Stata": ("dta", rewrite_statistics("dta", file_label=TRUTH[:60])),
     "labels of columns": ("dta", rewrite_statistics("dta", column_labels=["area", TRUTH[:60]])),
     "labels of values": ("dta", rewrite_statistics("dta", **LABELS)),

@@ -12,6 +12,7 @@ import numpy as np
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
+from tallyveil.tables.arrow_bare import require_bare_arrow
 from tallyveil.tables.arrow_rebuild import rebuild_table
 from tallyveil.tables.arrow_sizes import measure_arrow, page_sizes
 from tallyveil.tables.arrow_values import (
@@ -101,6 +102,7 @@ def read_released_arrow(
             read, schema, size = _open_parquet(content, counts, labels)
         else:
             _, size = measure_arrow(content)
+            require_bare_arrow(content)
             reader = pa.ipc.open_file(
                 pa.BufferReader(content),
                 options=pa.ipc.IpcReadOptions(

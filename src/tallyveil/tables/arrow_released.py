@@ -9,6 +9,7 @@ from typing import Any
 
 from tallyveil.errors import TableError
 from tallyveil.tables.arrow import MOST_PARTS, measure_parquet, require_size, require_whole
+from tallyveil.tables.arrow_bare import require_bare_arrow
 from tallyveil.tables.arrow_file import ArrowFile
 from tallyveil.tables.arrow_sizes import measure_arrow
 from tallyveil.tables.arrow_values import import_pyarrow
@@ -60,6 +61,7 @@ def open_released_feather(path: Path, counts: Sequence[str]) -> Table:
         identity = FileIdentity.of(path)
         with open_file(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
             rows, size = measure_arrow(content)
+            require_bare_arrow(content)
             length = len(content)
         with pa.OSFile(str(path)) as source:
             schema = pa.ipc.open_file(source).schema

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from mmap import mmap
 
-__all__ = ["measure_arrow", "page_sizes"]
+__all__ = ["MAGIC", "FlatTable", "measure_arrow", "page_sizes"]
 
 DEEPEST = 16
 MAGIC = b"ARROW1"
@@ -110,7 +110,7 @@ def measure_arrow(content: bytes | mmap) -> tuple[int, int]:
         if content[: len(MAGIC)] != MAGIC or content[-len(MAGIC) :] != MAGIC:
             raise ValueError("not an Arrow file")
         (length,) = struct.unpack_from("<i", content, len(content) - 10)
-        footer = _Flat(content, len(content) - 10 - length)
+        footer = FlatTable(content, len(content) - 10 - length)
         words, batches = (
             list(_measure_batches(content, footer.structs(number, 24))) for number in (2, 3)
         )
@@ -132,7 +132,7 @@ def _measure_batch(content: bytes | mmap, offset: int, head: int, body: int) -> 
     """Rows of one batch, and what it unpacks to: its buffers, and a byte for every row."""
     if offset < 0 or head < 8 or body < 0 or offset + head + body > len(content):
         raise ValueError("a batch lies outside the file")
-    message = _Flat(content, offset + 8)  # after the mark and the length
+    message = FlatTable(content, offset + 8)  # after the mark and the length
     batch = message.table(2)
     if struct.unpack_from("<B", content, message.field(1))[0] == 2:  # a dictionary
         batch = batch.table(1)
@@ -150,7 +150,7 @@ def _measure_batch(content: bytes | mmap, offset: int, head: int, body: int) -> 
     return max(rows, 0), total
 
 
-class _Flat:
+class FlatTable:
     """A FlatBuffers table: where its fields are, by number."""
 
     def __init__(self, content: bytes | mmap, at: int, *, root: bool = True) -> None:
@@ -167,12 +167,14 @@ class _Flat:
         (offset,) = struct.unpack_from("<H", self.content, self.fields + place)
         return self.at + int(offset) if offset else 0
 
-    def table(self, number: int) -> _Flat:
+    def table(self, number: int) -> FlatTable:
         """The table that a field refers to."""
         at = self.field(number)
         if not at:
             raise ValueError("a header lacks a part")
-        return _Flat(self.content, at + struct.unpack_from("<I", self.content, at)[0], root=False)
+        return FlatTable(
+            self.content, at + struct.unpack_from("<I", self.content, at)[0], root=False
+        )
 
     def structs(self, number: int, size: int) -> list[int]:
         """Where the structs of a list are, none if it is not there."""

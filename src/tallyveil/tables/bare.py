@@ -17,11 +17,13 @@ from tallyveil.errors import TableError
 from tallyveil.untrusted import open_file
 
 __all__ = [
+    "require_bare",
     "require_bare_notes",
     "require_bare_packing",
     "require_bare_parquet",
     "require_bare_schema",
     "require_bare_zip",
+    "require_joined",
 ]
 
 PIECE = 1 << 20
@@ -34,25 +36,26 @@ NOTES = ("file_label", "notes", "variable_value_labels", "missing_ranges", "miss
          "mr_sets")  # fmt: skip
 
 
-def _require(bare: bool) -> None:
+def require_bare(bare: bool) -> None:
+    """Refuse a file unless it is bare."""
     if not bare:
         raise TableError("The released file holds more than its table.")
 
 
 def require_bare_schema(schema: Any) -> None:
     """Refuse an Arrow schema that says anything but names and types."""
-    _require(not schema.metadata)
+    require_bare(not schema.metadata)
     fields = list(schema)
     while fields:
         field = fields.pop()
-        _require(not {*(field.metadata or ())} - {b"PARQUET:field_id"})
+        require_bare(not {*(field.metadata or ())} - {b"PARQUET:field_id"})
         fields += [field.type.field(at) for at in range(field.type.num_fields)]
 
 
 def require_bare_parquet(schema: Any, meta: Any, length: int) -> None:
     """Refuse a Parquet file with words of its own, or bytes that belong to no column."""
     require_bare_schema(schema)
-    _require({*(meta.metadata or ())} <= {b"ARROW:schema"})
+    require_bare({*(meta.metadata or ())} <= {b"ARROW:schema"})
     groups = (meta.row_group(at) for at in range(meta.num_row_groups))
     chunks = (group.column(at) for group in groups for at in range(meta.num_columns))
     parts = []
@@ -60,35 +63,35 @@ def require_bare_parquet(schema: Any, meta: Any, length: int) -> None:
         starts = (chunk.dictionary_page_offset, chunk.data_page_offset)
         start = min(offset for offset in starts if offset)
         parts.append((start, chunk.total_compressed_size))
-    end = _require_joined(parts, PARQUET_MARK)
-    _require(end + meta.serialized_size + PARQUET_TAIL == length)
+    end = require_joined(parts, PARQUET_MARK)
+    require_bare(end + meta.serialized_size + PARQUET_TAIL == length)
 
 
-def _require_joined(parts: Iterable[tuple[int, int]], end: int) -> int:
+def require_joined(parts: Iterable[tuple[int, int]], end: int) -> int:
     """Where the last of these parts ends; each must start where the one before ends."""
     for start, size in sorted(parts):
-        _require(start == end and size >= 0)
+        require_bare(start == end and size >= 0)
         end = start + size
     return end
 
 
 def require_bare_notes(facts: Any) -> None:
     """Refuse a file of a statistics program with labels or notes; `facts` is what it says."""
-    _require(not any(getattr(facts, name, None) for name in NOTES))
-    _require(not any(facts.column_labels))
+    require_bare(not any(getattr(facts, name, None) for name in NOTES))
+    require_bare(not any(facts.column_labels))
 
 
 def require_bare_zip(parts: ZipFile, length: int) -> None:
     """Refuse a zip file of `length` bytes in which some belong to no member."""
     members = parts.infolist()
-    _require(not parts.comment)
+    require_bare(not parts.comment)
     for member in members:
-        _require(not (member.extra or member.comment or member.flag_bits))
-        _require(member.date_time == (1980, 1, 1, 0, 0, 0))
+        require_bare(not (member.extra or member.comment or member.flag_bits))
+        require_bare(member.date_time == (1980, 1, 1, 0, 0, 0))
     sizes = [(one.header_offset, 30 + len(one.filename) + one.compress_size) for one in members]
-    _require(_require_joined(sizes, 0) == parts.start_dir)
+    require_bare(require_joined(sizes, 0) == parts.start_dir)
     directory = sum(46 + len(member.filename) for member in members)
-    _require(parts.start_dir + directory + 22 == length)
+    require_bare(parts.start_dir + directory + 22 == length)
 
 
 def require_bare_packing(path: Path, packing: str) -> None:
@@ -97,25 +100,25 @@ def require_bare_packing(path: Path, packing: str) -> None:
         try:
             _skip_gzip(file) if packing == ".gz" else _skip_zstd(file)
         except (zlib.error, struct.error):
-            _require(False)
-        _require(not file.read(1))
+            require_bare(False)
+        require_bare(not file.read(1))
 
 
 def _skip_gzip(file: IO[bytes]) -> None:
     head = file.read(len(GZIP))
-    _require(head == GZIP)
+    require_bare(head == GZIP)
     stream = zlib.decompressobj(31)
     stream.decompress(head)
     while not stream.eof:
         waiting = stream.unconsumed_tail or file.read(PIECE)
-        _require(bool(stream.decompress(waiting, PIECE) or waiting))
-    _require(not stream.unused_data)
+        require_bare(bool(stream.decompress(waiting, PIECE) or waiting))
+    require_bare(not stream.unused_data)
 
 
 def _skip_zstd(file: IO[bytes]) -> None:
     """Go to the end of one frame, block by block; what follows it is not of this table."""
     magic, flags = struct.unpack("<IB", file.read(5))
-    _require(magic == ZSTD and not flags & 0b1011)  # no dictionary, nothing reserved
+    require_bare(magic == ZSTD and not flags & 0b1011)  # no dictionary, nothing reserved
     whole = flags >> 5 & 1
     content = (whole, 2, 4, 8)[flags >> 6]
     file.read((0 if whole else 1) + content)
@@ -124,5 +127,5 @@ def _skip_zstd(file: IO[bytes]) -> None:
         (block,) = struct.unpack("<I", file.read(3) + b"\0")
         last, kind, size = block & 1, block >> 1 & 3, block >> 3
         size = 1 if kind == 1 else size
-        _require(len(file.read(size)) == size)
+        require_bare(len(file.read(size)) == size)
     file.read(4 if flags & 4 else 0)
