@@ -38,7 +38,7 @@ def test_what_is_not_a_ledger_is_refused(tmp_path):
     connection.close()
     with pytest.raises(LedgerError, match="not a Tallyveil ledger"):
         Ledger.create(other)
-    with pytest.raises(LedgerError, match="neither"):
+    with pytest.raises(LedgerError, match="an address of another kind"):
         Ledger("nosuch://somewhere")
     with pytest.raises(LedgerError, match="folder"):
         Ledger.create(tmp_path / "missing" / "budget.db")

@@ -291,6 +291,7 @@ def test_verifying_imports_no_solver_and_no_design_code(certified, tmp_path):
         "errors",
         "exact",
         "neighbours",
+        "passwords",
         "query",
         "untrusted",
     }
