@@ -91,11 +91,17 @@ class Tally:
         present = np.flatnonzero(found)
         return cls(present, found[present])
 
+    @classmethod
+    def add_up(cls, values: Integers, rows: Integers) -> Tally:
+        """Add up how often numbers occur that may stand there several times."""
+        present, at = np.unique(values, return_inverse=True)
+        added = np.zeros(len(present), np.int64)
+        np.add.at(added, at, rows)
+        return cls(present[added > 0], added[added > 0])
+
     def __add__(self, other: Tally) -> Tally:
-        values, at = np.unique(np.append(self.values, other.values), return_inverse=True)
-        rows = np.zeros(len(values), np.int64)
-        np.add.at(rows, at, np.append(self.rows, other.rows))
-        return Tally(values, rows)
+        values, rows = np.append(self.values, other.values), np.append(self.rows, other.rows)
+        return Tally.add_up(values, rows)
 
     def is_same(self, other: Tally) -> bool:
         """Whether the same numbers occur as often."""

@@ -214,7 +214,7 @@ class DrawnApart:
             low, high = find_row_limits(draws, found, float(cast("Any", method.tradeoff)))
             at = np.searchsorted(draws.values, steps.draws)
             steps = replace(steps, counts=steps.counts.clip(low[at], high[at]))
-        rows = _add_up(steps.counts, steps.rows)
+        rows = Tally.add_up(steps.counts, steps.rows)
         column: Any = HandedOut(staged, source, steps.hand_out, rows)
         published = PublishedCounts(column, Histogram.of_tally(rows), _match(steps, self.upper + 1))
         if not method.best:
@@ -262,15 +262,7 @@ def _count_draws(bins: Integers | Tally) -> Tally:
     return Tally.of_any(bins.reshape(-1, 1 << FIRST_BITS).sum(axis=1))
 
 
-def _add_up(counts: Integers, rows: Integers) -> Tally:
-    """How many rows have each count, from steps that may have the same count."""
-    values, at = np.unique(counts, return_inverse=True)
-    added = np.zeros(len(values), np.int64)
-    np.add.at(added, at, rows)
-    return Tally(values[added > 0], added[added > 0])
-
-
 def _match(steps: Steps, size: int) -> Matching:
     """Which draws became which counts, from how many rows each step has."""
-    pairs = _add_up(steps.draws * size + steps.counts, steps.rows)
+    pairs = Tally.add_up(steps.draws * size + steps.counts, steps.rows)
     return Matching(freeze(pairs.values // size), freeze(pairs.values % size), freeze(pairs.rows))

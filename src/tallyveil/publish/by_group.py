@@ -23,7 +23,7 @@ from tallyveil.plans.accuracy import CONFIDENCE
 from tallyveil.plans.adding import Adder, MatchedAdder, MatrixAdder
 from tallyveil.publish.totals import choose_adder, prepare_adding, split_rows
 from tallyveil.tables.base import Table
-from tallyveil.tables.codes import normal_label, number_together
+from tallyveil.tables.codes import is_number, normal_label, number_together
 
 __all__ = ["PublicGroups", "add_groups", "find_groups", "group_rows", "list_asked", "state_groups"]
 
@@ -155,15 +155,7 @@ def plain_label(label: str) -> str | None:
         return None
     if len(text) > LONGEST_LABEL or UNFIT.search(text) or CLOCK.search(text):
         return None
-    return text if CODE.fullmatch(text) or not _is_number(text) else None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return text if CODE.fullmatch(text) or not is_number(text) else None
 
 
 def state_groups(

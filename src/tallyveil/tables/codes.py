@@ -20,6 +20,7 @@ __all__ = [
     "encode_objects",
     "encode_text",
     "encode_values",
+    "is_number",
     "normal_label",
     "number_together",
 ]
@@ -49,6 +50,19 @@ def normal_label(label: str) -> str:
     if whole:
         return "0" if whole[2] == "0" else whole[1] + whole[2]
     return day[1] if day else text
+
+
+def is_number(text: str) -> bool:
+    """Whether Python reads a text as a number.
+
+    >>> is_number("1e5"), is_number("nan"), is_number("a")
+    (True, True, False)
+    """
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 class Values(Protocol):

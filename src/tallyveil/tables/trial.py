@@ -22,7 +22,7 @@ import numpy as np
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError, TallyveilError
 from tallyveil.tables.base import CountArray, Table, UnheldError, read_signed
-from tallyveil.tables.codes import Codes, normal_label
+from tallyveil.tables.codes import Codes, is_number, normal_label
 from tallyveil.tables.packed import PackedTable
 from tallyveil.tables.source import read_released
 from tallyveil.tables.streamed import StreamedTable
@@ -280,22 +280,14 @@ def _agree(before: str, after: str, is_whole: bool) -> bool:
     old, new = (" ".join(normal_label(label).split()) for label in (before, after))
     if old == new or (old.lower() in MISSING and new.lower() in MISSING):
         return True
-    if TRUTH.get(old) == new or (TIME.fullmatch(before) and not _is_number(old)):
+    if TRUTH.get(old) == new or (TIME.fullmatch(before) and not is_number(old)):
         return True
-    if not (_is_number(old) and _is_number(new)):
+    if not (is_number(old) and is_number(new)):
         return False
     first, second = float(old), float(new)
     if is_whole and WHOLE.fullmatch(old):
         return second.is_integer() and int(second) == int(old)
     return math.isclose(first, second, rel_tol=ROUNDED)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _find_odd(codes: Codes) -> Integers:
