@@ -25,9 +25,8 @@ from tallyveil.plans.sums import make_sums
 from tallyveil.request.hierarchy import HierarchyRequest
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.combine import combine, noise_variance
-from tallyveil.sums.grouping import Grouping
+from tallyveil.sums.grouping import Grouping, Tree
 from tallyveil.sums.rounding import round_down_levels
-from tallyveil.sums.tree import Tree
 
 __all__ = ["measure_scale"]
 

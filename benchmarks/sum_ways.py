@@ -29,8 +29,8 @@ from tallyveil.request.hierarchy import HierarchyRequest, split_levels
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sampling.noise import geometric_noise
 from tallyveil.sums.combine import combine, noise_variance
+from tallyveil.sums.grouping import Tree
 from tallyveil.sums.rounding import round_family
-from tallyveil.sums.tree import Tree
 
 __all__ = ["RELEASES", "RIVALS", "Counts", "publish_hierarchy", "read_tables"]
 

@@ -19,7 +19,7 @@ from tallyveil.budget.entries import Stage as Stage
 from tallyveil.reading.interpret import interpret as interpret
 from tallyveil.reading.posterior import posterior as posterior
 from tallyveil.reading.posterior import Posterior as Posterior
-from tallyveil.reading.confidence import confidence_sets as confidence_sets
+from tallyveil.reading.posterior import confidence_sets as confidence_sets
 from tallyveil.reading.unbiased import unbiased as unbiased
 from tallyveil.publish.totals import estimate_total as estimate_total
 from tallyveil.reading.unbiased import estimate_mean as estimate_mean
@@ -31,10 +31,10 @@ from tallyveil.query import Query as Query
 from tallyveil.neighbours import Neighbours as Neighbours
 from tallyveil.mechanism import Mechanism as Mechanism
 from tallyveil.mechanisms.geometric import geometric as geometric
-from tallyveil.mechanisms.fair import fair as fair
-from tallyveil.mechanisms.fair import randomized_response as randomized_response
-from tallyveil.mechanisms.fair import uniform as uniform
-from tallyveil.mechanisms.canonical import canonical as canonical
+from tallyveil.mechanisms.exponential import fair as fair
+from tallyveil.mechanisms.exponential import randomized_response as randomized_response
+from tallyveil.mechanisms.exponential import uniform as uniform
+from tallyveil.mechanisms.geometric import canonical as canonical
 from tallyveil.mechanisms.exponential import exponential as exponential
 from tallyveil.mechanisms.additive import laplace as laplace
 from tallyveil.mechanisms.additive import staircase as staircase
@@ -55,12 +55,12 @@ from tallyveil.reading.precision import epsilon_for as epsilon_for
 from tallyveil.reading.derive import derivability as derivability
 from tallyveil.reading.derive import derivation as derivation
 from tallyveil.reading.derive import is_derivable as is_derivable
-from tallyveil.reading.dominate import dominating_remap as dominating_remap
+from tallyveil.reading.derive import dominating_remap as dominating_remap
 from tallyveil.evaluate.distances import count_errors as count_errors
 from tallyveil.evaluate.distances import kolmogorov_smirnov as kolmogorov_smirnov
 from tallyveil.evaluate.distances import total_variation as total_variation
 from tallyveil.evaluate.distances import wasserstein as wasserstein
-from tallyveil.mechanisms.minimax import bound_distribution_error as bound_distribution_error
+from tallyveil.mechanisms.frontier import bound_distribution_error as bound_distribution_error
 
 # Prove and draw
 from tallyveil.certified.certify import certify as certify

@@ -16,14 +16,20 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tallyveil import audit, formats
+from tallyveil import formats
 from tallyveil.answers import read_floats, read_whole
 from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError, MechanismError, describe_kind
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
 from tallyveil.loss import loss_table
-from tallyveil.matrix import FrozenArrays, check_matrix
-from tallyveil.measures import AccuracyMeasures
+from tallyveil.matrix import (
+    AccuracyMeasures,
+    FrozenArrays,
+    WorstPair,
+    check_matrix,
+    hockey_stick,
+    worst_pair,
+)
 from tallyveil.properties import PROPERTIES, SEVEN, TOLERANCE, Witness, witness
 from tallyveil.query import Query, require_query
 from tallyveil.untrusted import parse_json, read_file
@@ -100,9 +106,9 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
 
     # -- privacy ------------------------------------------------------------------------------
 
-    def worst_pair(self) -> audit.WorstPair:
+    def worst_pair(self) -> WorstPair:
         """The neighbours and the output whose probabilities differ most, and by how much."""
-        return audit.worst_pair(self.matrix, self.query.neighbours)
+        return worst_pair(self.matrix, self.query.neighbours)
 
     def realised_epsilon(self) -> float:
         """The smallest epsilon for which this matrix is epsilon-private.
@@ -123,7 +129,7 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
         values = np.atleast_1d(read_floats(epsilons, "epsilons"))
         if not np.isfinite(values).all() or (values < 0).any():
             raise ArgumentError("epsilons", "be finite and at least 0", epsilons)
-        return audit.hockey_stick(self.matrix, self.query.neighbours, values)
+        return hockey_stick(self.matrix, self.query.neighbours, values)
 
     # -- structure ----------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 # The one list of these names: the program reads it, and so do type checkers.
 
-from tallyveil.audit import WorstPair as WorstPair
+from tallyveil.matrix import WorstPair as WorstPair
 from tallyveil.budget.accounting import Account as Account
 from tallyveil.budget.entries import Entry as Entry
 from tallyveil.certified.ladder import Rung as Rung
@@ -10,7 +10,7 @@ from tallyveil.evaluate.distances import CountErrors as CountErrors
 from tallyveil.mechanisms.frontier import Frontier as Frontier
 from tallyveil.check.package import Finding as Finding
 from tallyveil.plans.upper import PrivateUpper as PrivateUpper
-from tallyveil.reading.confidence import ConfidenceSets as ConfidenceSets
+from tallyveil.reading.posterior import ConfidenceSets as ConfidenceSets
 from tallyveil.reading.consumer import BoundCertificate as BoundCertificate
 from tallyveil.reading.consumer import Tie as Tie
 from tallyveil.reading.derive import Derivability as Derivability

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import tallyveil as tv
 from tallyveil.cli.app import app
 from tallyveil.cli.design import command
-from tallyveil.optimize.options import DesignOptions
+from tallyveil.optimize.problem import DesignOptions
 
 
 def inside(*words):

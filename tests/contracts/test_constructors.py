@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import tallyveil as tv
 from tallyveil import mechanisms
 from tallyveil.mechanism import Mechanism
-from tallyveil.mechanisms.staircase import whole_staircase
+from tallyveil.mechanisms.additive import whole_staircase
 
 DELTA = 1e-6
 BUILD = {

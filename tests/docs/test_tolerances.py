@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "tallyveil"
 CORE = [
     *(PACKAGE / f"{name}.py" for name in ("arrays", "errors", "exact", "answers", "neighbours")),
-    *(PACKAGE / f"{name}.py" for name in ("query", "prior", "loss", "properties", "audit")),
+    *(PACKAGE / f"{name}.py" for name in ("query", "prior", "loss", "properties", "matrix")),
     PACKAGE / "formats.py",
     *(PACKAGE / "mechanisms").glob("*.py"),
     *(PACKAGE / "sampling").glob("*.py"),

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tallyveil as tv
-from tallyveil.estimate.cells import MOST_CELLS, Cells, choose_cells, growing_thresholds
+from tallyveil.estimate.draws import MOST_CELLS, Cells, choose_cells, growing_thresholds
 
 
 @settings(max_examples=80, deadline=None)

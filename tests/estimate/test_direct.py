@@ -8,13 +8,10 @@ from scipy.optimize import minimize
 
 import tallyveil as tv
 from tallyveil.estimate import direct, histogram
-from tallyveil.estimate import least_squares as nonnegative
-from tallyveil.estimate.cells import Cells
-from tallyveil.estimate.draws import PrivateDraws
+from tallyveil.estimate.direct import least_squares_at_total, monotone
+from tallyveil.estimate.draws import Cells, PrivateDraws
 from tallyveil.estimate.histogram import estimate_directly
 from tallyveil.estimate.information import Observed
-from tallyveil.estimate.isotonic import monotone
-from tallyveil.estimate.least_squares import least_squares_at_total
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tallyveil.sampling.noise import geometric_noise
 
@@ -66,7 +63,7 @@ def test_both_solvers_agree(monkeypatch):
     root = rng.normal(size=(40, 30))
     gram, right = root.T @ root, rng.normal(size=30) * 10
     blocks = least_squares_at_total(gram, right, 3.0)
-    monkeypatch.setattr(nonnegative, "ROUNDS", 0)
+    monkeypatch.setattr(direct, "ROUNDS", 0)
     np.testing.assert_allclose(least_squares_at_total(gram, right, 3.0), blocks, atol=1e-5)
 
 

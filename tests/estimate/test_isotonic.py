@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tallyveil.estimate.isotonic import monotone
+from tallyveil.estimate.direct import monotone
 
 
 def test_monotone_is_isotonic_regression():

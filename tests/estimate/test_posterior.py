@@ -6,11 +6,17 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.estimate.cells import Cells, growing_thresholds
-from tallyveil.estimate.draws import PrivateDraws
+from tallyveil.estimate.draws import Cells, PrivateDraws, growing_thresholds
 from tallyveil.estimate.histogram import Estimate
-from tallyveil.estimate.posterior import ALLOWED, FARTHEST, SPARSE, find_row_limits, keep_error
-from tallyveil.estimate.ranks import match_ranks, round_histogram
+from tallyveil.estimate.ranks import (
+    ALLOWED,
+    FARTHEST,
+    SPARSE,
+    find_row_limits,
+    keep_error,
+    match_ranks,
+    round_histogram,
+)
 from tallyveil.sampling.entropy import SeededNotPrivate
 
 

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallyveil.estimate import ranks
-from tallyveil.estimate.cells import Cells
-from tallyveil.estimate.draws import PrivateDraws
+from tallyveil.estimate.draws import Cells, PrivateDraws
 from tallyveil.estimate.ranks import hand_out_ranks, match_ranks, round_histogram
 
 

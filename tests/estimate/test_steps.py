@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from tallyveil.arrays import Tally
-from tallyveil.estimate.cells import Cells
-from tallyveil.estimate.draws import PrivateDraws
+from tallyveil.estimate.draws import Cells, PrivateDraws
 from tallyveil.estimate.ranks import match_ranks
 from tallyveil.estimate.steps import FIRST_BITS, find_bins, find_steps
 

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from tallyveil.arrays import Floats, Integers
-from tallyveil.estimate import strata as module
+from tallyveil.estimate import histogram
 from tallyveil.estimate.draws import PrivateDraws
-from tallyveil.estimate.histogram import estimate_histogram
+from tallyveil.estimate.histogram import estimate_histogram, estimate_strata
 from tallyveil.estimate.ranks import match_ranks, round_histogram
-from tallyveil.estimate.strata import estimate_strata
 
 
 def draw(counts: Integers, epsilon: float, upper: int, random: np.random.Generator) -> PrivateDraws:
@@ -66,7 +65,7 @@ def test_strata_keep_their_rows_and_add_up_to_the_whole() -> None:
     whole: Floats = random.gamma(0.3, 5.0, 30)
     whole[3] = 0.0
     whole *= fitted.sum() / whole.sum()
-    found = module._reconcile(fitted, whole)
+    found = histogram._reconcile(fitted, whole)
     assert np.allclose(found.sum(axis=0), whole)
     assert np.allclose(found.sum(axis=1), fitted.sum(axis=1))
     assert (found >= 0).all()
@@ -74,9 +73,9 @@ def test_strata_keep_their_rows_and_add_up_to_the_whole() -> None:
 
 def test_strata_that_add_up_already_stay() -> None:
     fitted = np.array([[3.0, 0.0, 1.0, 0.0], [0.0, 0.0, 2.0, 5.0]])
-    assert np.allclose(module._reconcile(fitted, fitted.sum(axis=0)), fitted)
+    assert np.allclose(histogram._reconcile(fitted, fitted.sum(axis=0)), fitted)
     whole = np.array([3.0, 1.0, 2.0, 5.0])  # one row of the third cell goes one cell down
-    moved = module._reconcile(fitted, whole)
+    moved = histogram._reconcile(fitted, whole)
     assert np.allclose(moved, [[3.0, 1 / 3, 2 / 3, 0.0], [0.0, 2 / 3, 4 / 3, 5.0]])
 
 
@@ -87,7 +86,7 @@ def test_rows_stay_as_drawn_where_the_fit_fails(monkeypatch: pytest.MonkeyPatch)
     random = np.random.default_rng(3)
     counts = [random.integers(0, 4, 80), random.integers(16, 21, 80)]
     draws = [draw(one, 20, 20, random) for one in counts]
-    monkeypatch.setattr(module, "_fit_all", lose_digits)
+    monkeypatch.setattr(histogram, "_fit_all", lose_digits)
     for released, true in zip(hand_out(draws, random), counts, strict=True):
         assert np.abs(released - true).max() <= 2
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.mechanisms.staircase import whole_staircase
+from tallyveil.mechanisms.additive import whole_staircase
 from tallyveil.proof import certificate as document
 from tallyveil.proof.exponent import Growth
 from tallyveil.proof.ratios import check_weights

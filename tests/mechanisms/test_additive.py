@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.mechanisms.densities import (
+from tallyveil.mechanisms.additive import (
     CauchyNoise,
     LaplaceNoise,
     StaircaseNoise,

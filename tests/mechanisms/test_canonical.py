@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import linprog
 
 import tallyveil as tv
-from tallyveil.mechanisms.canonical import canonical_cells
+from tallyveil.mechanisms.geometric import canonical_cells
 
 CASES = [(e, d) for e in (0.05, 0.5, 1.0, 3.0) for d in (1e-9, 1e-4, 0.03, 0.2)]
 

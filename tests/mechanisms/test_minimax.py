@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.mechanisms.minimax import least_uniform_error
+from tallyveil.mechanisms.frontier import least_uniform_error
 
 
 def uniform_error(upper, epsilon):

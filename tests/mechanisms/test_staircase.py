@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.mechanisms.staircase import count_moved_by, whole_staircase
+from tallyveil.mechanisms.additive import count_moved_by, whole_staircase
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 2.0, 6.0])

@@ -10,8 +10,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.optimize import bound as bounds
 from tallyveil.optimize.bound import bound_objective, bound_path
-from tallyveil.optimize.options import DesignOptions
-from tallyveil.optimize.problem import pose
+from tallyveil.optimize.problem import DesignOptions, pose
 from tallyveil.optimize.program import WORST_CASE, assemble
 from tallyveil.optimize.solver import solve
 from tallyveil.properties import Rows

@@ -7,8 +7,7 @@ import tallyveil as tv
 from tallyveil.loss import is_monge
 from tallyveil.optimize.bound import measure_gap
 from tallyveil.optimize.closed_forms import find_closed_form
-from tallyveil.optimize.options import DesignOptions
-from tallyveil.optimize.problem import pose
+from tallyveil.optimize.problem import DesignOptions, pose
 
 N = np.arange(7)
 

@@ -4,9 +4,8 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.errors import InfeasibleError
-from tallyveil.optimize.conflicts import bound_miss, raise_conflict
-from tallyveil.optimize.options import DesignOptions
-from tallyveil.optimize.problem import pose
+from tallyveil.optimize.problem import DesignOptions, pose
+from tallyveil.optimize.search import bound_miss, raise_conflict
 
 
 def posed(**options):

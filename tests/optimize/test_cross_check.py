@@ -10,8 +10,7 @@ from scipy import sparse
 
 import tallyveil as tv
 from tallyveil.errors import InfeasibleError
-from tallyveil.optimize.options import DesignOptions
-from tallyveil.optimize.problem import Problem, pose
+from tallyveil.optimize.problem import DesignOptions, Problem, pose
 from tallyveil.optimize.search import solve_problem
 from tallyveil.optimize.solver import Program, solve
 from tallyveil.properties import PROPERTIES, SEVEN, rows

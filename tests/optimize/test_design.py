@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.optimize.options import DesignOptions
+from tallyveil.optimize.problem import DesignOptions
 from tallyveil.properties import SEVEN
 
 Q = tv.Query.count(12)
@@ -256,10 +256,10 @@ class Terminal(io.StringIO):
 
 
 def test_progress_line_on_a_terminal(monkeypatch):
-    from tallyveil.optimize import progress
+    from tallyveil.optimize import solver
 
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(progress, "SECONDS_BEFORE_SHOWN", 0.0)
+    monkeypatch.setattr(solver, "SECONDS_BEFORE_SHOWN", 0.0)
     for shown, asked in ((True, None), (True, True), (False, False)):
         monkeypatch.setattr("sys.stderr", Terminal())
         tv.design(Q, 0.5, method="lp", progress=asked)

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.optimize.options import DesignOptions
 from tallyveil.optimize.polish import find_broken_rows, lift_underflow, meets_marginals, polish
-from tallyveil.optimize.problem import pose
+from tallyveil.optimize.problem import DesignOptions, pose
 
 QUERY = tv.Query.count(6)
 FIXED = [0.05, 0.1, 0.2, 0.3, 0.2, 0.1, 0.05]

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tallyveil.optimize import progress
+from tallyveil.optimize import solver
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def notebook(monkeypatch):
 
 
 def watch(asked):
-    with progress.watch_solver(asked, "Designing") as report:
+    with solver.watch_solver(asked, "Designing") as report:
         if report is not None:
             assert report(7, 0.25) is False
             assert report(12, 0.125) is False
@@ -29,7 +29,7 @@ def test_nobody_sees_a_line_where_output_goes_to_a_file(capsys):
 
 @pytest.mark.parametrize("asked", [None, True])
 def test_a_notebook_shows_one_line_over_itself_and_removes_it(notebook, monkeypatch, capsys, asked):
-    monkeypatch.setattr(progress, "SECONDS_BEFORE_SHOWN", 0.0)
+    monkeypatch.setattr(solver, "SECONDS_BEFORE_SHOWN", 0.0)
     watch(asked)
     out, shown = capsys.readouterr()
     assert out == ""

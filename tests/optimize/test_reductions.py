@@ -4,13 +4,22 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.optimize import reductions
-from tallyveil.optimize.constraints import Block, list_privacy_rows, list_property_rows
-from tallyveil.optimize.matrix_program import ColumnSums, Layout, RowSums
-from tallyveil.optimize.options import DesignOptions
-from tallyveil.optimize.problem import pose
+from tallyveil.optimize import matrix_program as matrices
+from tallyveil.optimize.matrix_program import (
+    ColumnSums,
+    CostScaling,
+    Layout,
+    MatrixScaling,
+    RowSums,
+)
+from tallyveil.optimize.problem import (
+    Block,
+    DesignOptions,
+    list_privacy_rows,
+    list_property_rows,
+    pose,
+)
 from tallyveil.optimize.program import ROW_SUMS, WORST_CASE, assemble
-from tallyveil.optimize.reductions import CostScaling, MatrixScaling
 from tallyveil.optimize.solver import Solution, solve
 from tallyveil.properties import Rows
 
@@ -25,12 +34,12 @@ def problem(query=None, **options):
 
 
 SUBSTITUTIONS = {
-    "identity": lambda p: reductions.identity(p.query.shape),
-    "mirror": lambda p: reductions.mirror(reductions.identity(p.query.shape)),
-    "diagonal": lambda p: reductions.share_diagonal(SUBSTITUTIONS["mirror"](p), p.query.home),
-    "tails": lambda p: reductions.geometric_tails(p, 2),
-    "tails and mirror": lambda p: reductions.mirror(reductions.geometric_tails(p, 2)),
-    "erase": lambda p: reductions.erase(reductions.geometric_tails(p, 3), np.arange(9) % 4 == 0),
+    "identity": lambda p: matrices.identity(p.query.shape),
+    "mirror": lambda p: matrices.mirror(matrices.identity(p.query.shape)),
+    "diagonal": lambda p: matrices.share_diagonal(SUBSTITUTIONS["mirror"](p), p.query.home),
+    "tails": lambda p: matrices.geometric_tails(p, 2),
+    "tails and mirror": lambda p: matrices.mirror(matrices.geometric_tails(p, 2)),
+    "erase": lambda p: matrices.erase(matrices.geometric_tails(p, 3), np.arange(9) % 4 == 0),
 }
 
 
@@ -96,7 +105,7 @@ def test_a_shared_diagonal_is_one_variable():
 
 
 def test_tails_fall_by_exactly_epsilon():
-    substitution = reductions.geometric_tails(problem(), 2)
+    substitution = matrices.geometric_tails(problem(), 2)
     matrix = substitution.expand(np.ones(substitution.size))
     assert matrix[5, 0] == pytest.approx(np.exp(-0.7 * 3))
     assert matrix[2, 0] == 1.0
@@ -227,7 +236,7 @@ def test_scalings_change_the_program_and_not_its_solution():
     """Twice the costs double the multipliers; three times the matrix leaves them alone."""
     given = problem(prior=np.arange(1, 10), properties=["weakly_honest"])
     written = assemble(given).stages[0]
-    substitution = reductions.identity(given.query.shape)
+    substitution = matrices.identity(given.query.shape)
     plain = substitution.apply(written)
     reference = substitution.invert(written, solve(plain, tolerance=1e-11))
     triple, double = MatrixScaling(3), CostScaling(2)

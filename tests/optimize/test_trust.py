@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.optimize.closed_forms import find_closed_form
-from tallyveil.optimize.options import DesignOptions
-from tallyveil.optimize.problem import pose
-from tallyveil.optimize.theorems import is_unimodal
+from tallyveil.optimize.closed_forms import find_closed_form, is_unimodal
+from tallyveil.optimize.problem import DesignOptions, pose
 
 COUNT = tv.Query.count
 

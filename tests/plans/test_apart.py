@@ -7,8 +7,7 @@ import pytest
 
 from tallyveil.arrays import Tally
 from tallyveil.certified.certify import certify_geometric, certify_noise
-from tallyveil.estimate.cells import growing_thresholds
-from tallyveil.estimate.draws import PrivateDraws
+from tallyveil.estimate.draws import PrivateDraws, growing_thresholds
 from tallyveil.estimate.histogram import estimate_histogram
 from tallyveil.estimate.ranks import match_ranks
 from tallyveil.estimate.steps import FIRST_BITS, find_bins

@@ -17,7 +17,7 @@ from tallyveil.errors import ArgumentError, TableError, UsageError
 from tallyveil.plans.sums import make_sums
 from tallyveil.request.hierarchy import HierarchyRequest
 from tallyveil.sampling.entropy import SeededNotPrivate
-from tallyveil.sums.tree import Tree
+from tallyveil.sums.grouping import Tree
 
 OPTIONS = {"count": "cases", "upper": 30, "epsilon": 1, "hierarchy": "state", "bounds": "people"}
 

@@ -24,8 +24,7 @@ from tallyveil.plans.margin_sums import make_margins
 from tallyveil.request.hierarchy import HierarchyRequest
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tallyveil.sums.combine import noise_variance
-from tallyveil.sums.grouping import Grouping
-from tallyveil.sums.margins import Margins, rake, round_to_margins
+from tallyveil.sums.grouping import Grouping, Margins, rake, round_to_margins
 
 OPTIONS = {"count": "cases", "upper": 40, "epsilon": 1, "margins": "age+sex,school"}
 

@@ -9,7 +9,7 @@ from tallyveil.estimate.histogram import estimate_directly, estimate_histogram
 from tallyveil.plans.sums import make_sums
 from tallyveil.request.hierarchy import HierarchyRequest
 from tallyveil.sampling.entropy import SeededNotPrivate
-from tallyveil.sums.tree import Tree
+from tallyveil.sums.grouping import Tree
 
 ROWS, UPPER, EPSILON = 3000, 600, Fraction(4)
 

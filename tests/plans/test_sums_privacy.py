@@ -29,9 +29,7 @@ from tallyveil.proof.rounding import TOTAL
 from tallyveil.query import Query
 from tallyveil.request.hierarchy import HierarchyRequest
 from tallyveil.sampling.entropy import SeededNotPrivate
-from tallyveil.sums.grouping import Grouping
-from tallyveil.sums.margins import Margins
-from tallyveil.sums.tree import Tree
+from tallyveil.sums.grouping import Grouping, Margins, Tree
 
 EPSILON = Fraction(3, 2)
 

@@ -17,8 +17,7 @@ from tallyveil.errors import ArgumentError, TableError
 from tallyveil.plans.sums import make_sums
 from tallyveil.plans.zeros import WithEmptyGroups, WithZeros
 from tallyveil.request.hierarchy import HierarchyRequest
-from tallyveil.sums.grouping import Grouping
-from tallyveil.sums.tree import Tree
+from tallyveil.sums.grouping import Grouping, Tree
 
 RULE = "sex = F and cause = prostate"
 

@@ -4,7 +4,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.loss import loss_table
 from tallyveil.matrix import posterior_costs
-from tallyveil.reading import interior, minimax
+from tallyveil.reading import minimax
 from tallyveil.reading.minimax import minimax_remap
 
 
@@ -126,11 +126,11 @@ def test_known_answers_with_holes_close_the_gap(epsilon):
 
 def test_no_game_is_solved_twice(monkeypatch):
     """Rounds end when neither the columns nor the accuracy asked for change."""
-    seen = []
+    seen, honest = [], minimax.solve_game
 
     def solve(costs, position, tolerance, start):
         seen.append((costs.shape, tolerance))
-        return interior.solve_game(costs, position, tolerance, start)
+        return honest(costs, position, tolerance, start)
 
     monkeypatch.setattr(minimax, "solve_game", solve)
     q = tv.Query.count(150)
@@ -143,9 +143,9 @@ def test_a_game_goes_on_from_its_solution_with_fewer_columns():
     rng = np.random.default_rng(4)
     costs, block = rng.random((30, 200)), np.repeat(np.arange(40), 5)
     place = np.flatnonzero(np.arange(200) % 5 < 4)
-    fewer = interior.solve_game(costs[:, place], block[place], 1e-3)
-    resumed = interior.solve_game(costs, block, 1e-9, (fewer, place))
-    fresh = interior.solve_game(costs, block, 1e-9)
+    fewer = minimax.solve_game(costs[:, place], block[place], 1e-3)
+    resumed = minimax.solve_game(costs, block, 1e-9, (fewer, place))
+    fresh = minimax.solve_game(costs, block, 1e-9)
     assert resumed.value == pytest.approx(fresh.value, rel=1e-8)
     assert (costs @ resumed.shares).max() == pytest.approx(fresh.value, rel=1e-7)
     assert np.add.reduceat(resumed.shares, np.arange(0, 200, 5)) == pytest.approx(1.0)
@@ -153,10 +153,10 @@ def test_a_game_goes_on_from_its_solution_with_fewer_columns():
 
 def test_bands_leave_out_nothing_but_rounding():
     costs = tv.geometric(tv.Query.count(300), "0.5").matrix
-    bands = interior._find_bands(costs, np.arange(301))
+    bands = minimax._find_bands(costs, np.arange(301))
     assert [columns.stop for columns, *_ in bands][-1] == 301
     reached = np.zeros(costs.shape, dtype=bool)
     for columns, _, rows in bands:
         reached[columns, rows] = True
     assert not reached.all()
-    assert costs[~reached].max() <= interior.ROUNDING * costs.max()
+    assert costs[~reached].max() <= minimax.ROUNDING * costs.max()

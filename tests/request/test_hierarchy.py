@@ -21,7 +21,7 @@ from tallyveil.publish.preview import preview_table
 from tallyveil.request.hierarchy import HierarchyRequest
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.sampling.entropy import SeededNotPrivate
-from tallyveil.sums.tree import Tree
+from tallyveil.sums.grouping import Tree
 
 OPTIONS = {"count": "cases", "upper": 40, "epsilon": 1, "hierarchy": ["state", "county"]}
 

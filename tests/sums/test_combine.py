@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 
 from tallyveil.arrays import Floats
-from tallyveil.sums.combine import combine, noise_variance
-from tallyveil.sums.intervals import WeightedNoises, find_half_widths, weigh_measurements
-from tallyveil.sums.tree import Tree
+from tallyveil.sums.combine import (
+    WeightedNoises,
+    combine,
+    find_half_widths,
+    noise_variance,
+    weigh_measurements,
+)
+from tallyveil.sums.grouping import Tree
 
 
 def incidence(tree: Tree) -> list[Floats]:

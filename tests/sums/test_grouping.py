@@ -6,9 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tallyveil.sums.grouping import Grouping
-from tallyveil.sums.margins import Margins
-from tallyveil.sums.tree import Tree
+from tallyveil.sums.grouping import Grouping, Margins, Tree
 
 
 def test_all_rows_free_changes_nothing() -> None:

@@ -9,10 +9,14 @@ import numpy as np
 import pytest
 
 from tallyveil.request.hierarchy import LevelBudget, describe_tree
-from tallyveil.sums.combine import combine, noise_variance
-from tallyveil.sums.intervals import WeightedNoises, find_half_width, join_totals
-from tallyveil.sums.margins import Margins
-from tallyveil.sums.tree import Tree
+from tallyveil.sums.combine import (
+    WeightedNoises,
+    combine,
+    find_half_width,
+    join_totals,
+    noise_variance,
+)
+from tallyveil.sums.grouping import Margins, Tree
 
 
 @pytest.mark.parametrize("epsilon", ["1/10", "1", "3", "5", "7", "10", "20"])

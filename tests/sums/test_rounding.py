@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tallyveil.errors import UsageError
 from tallyveil.sums.combine import combine
+from tallyveil.sums.grouping import Tree, sum_by
 from tallyveil.sums.rounding import round_down_levels, round_family
-from tallyveil.sums.tree import Tree, sum_by
 
 
 @settings(max_examples=60, deadline=None)

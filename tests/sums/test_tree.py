@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tallyveil.errors import UsageError
-from tallyveil.sums.tree import Tree
+from tallyveil.sums.grouping import Tree
 
 
 def test_nodes_are_numbered_by_first_appearance_and_the_rows_are_the_last_level() -> None:

@@ -15,8 +15,7 @@ from tallyveil.documents.records import ColumnRecord
 from tallyveil.plans.group_totals import MeasuredTree, list_trees
 from tallyveil.publish.reopen import require
 from tallyveil.request.hierarchy import HierarchyRequest, split_levels
-from tallyveil.sums.grouping import Grouping
-from tallyveil.sums.margins import Margins
+from tallyveil.sums.grouping import Grouping, Margins
 from tallyveil.sums.rounding import is_rounded, weigh_totals
 
 __all__ = ["FARTHEST", "ROUND_OFF", "require_rounded"]

@@ -25,9 +25,7 @@ from tallyveil.plans.zeros import find_grouping
 from tallyveil.publish.reopen import require
 from tallyveil.request.hierarchy import MISSED
 from tallyveil.request.strata import find_strata
-from tallyveil.sums.grouping import Grouping
-from tallyveil.sums.margins import EXACT_MARGINS, Margins, measure_missed
-from tallyveil.sums.tree import Tree
+from tallyveil.sums.grouping import EXACT_MARGINS, Grouping, Margins, Tree, measure_missed
 from tallyveil.tables.base import Table
 from tallyveil.untrusted import read_file
 

@@ -86,7 +86,7 @@ def _make_folder(folder: Path) -> None:
 
 def _compare() -> list[tuple[str, str, str, str]]:
     """Mean absolute error, error at zero and chance of the truth for four mechanisms."""
-    from tallyveil.mechanisms.fair import fair, uniform
+    from tallyveil.mechanisms.exponential import fair, uniform
     from tallyveil.mechanisms.geometric import geometric
     from tallyveil.optimize.design import design
     from tallyveil.query import Query

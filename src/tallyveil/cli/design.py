@@ -15,7 +15,7 @@ from tallyveil.cli.common import example, pictures
 if TYPE_CHECKING:
     from tallyveil.loss import Loss
     from tallyveil.optimize.design import Design
-    from tallyveil.optimize.options import DesignOptions
+    from tallyveil.optimize.problem import DesignOptions
     from tallyveil.prior import Prior
     from tallyveil.query import Query
 
@@ -84,7 +84,7 @@ def command(
     with several epsilons one folder each, and tradeoff.csv and tradeoff.png.
     """
     from tallyveil.optimize.design import design_with
-    from tallyveil.optimize.options import DesignOptions
+    from tallyveil.optimize.problem import DesignOptions
 
     query = parse_query(question, categories, extend)
     options = DesignOptions(

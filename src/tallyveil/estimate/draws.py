@@ -1,7 +1,12 @@
-"""What an estimate is made from: private draws and public facts."""
+"""Private draws and public facts, over cells of neighbouring counts.
+
+Everything that an estimate is made from. Cells are single counts first, then steps that grow with
+the count.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -10,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.arrays import Integers, Tally, count_values
+from tallyveil.arrays import Floats, Integers, Tally, count_values
 
-__all__ = ["PrivateDraws"]
+__all__ = ["MOST_CELLS", "Cells", "PrivateDraws", "choose_cells", "growing_thresholds"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,3 +67,107 @@ class PrivateDraws:
         if self.weights is None:
             return Tally.of(self.values)
         return Tally(self.values.astype(np.int64), self.weights)
+
+
+MOST_CELLS = 256
+"""Up to this many possible counts each is a cell of its own."""
+
+SINGLE = 1 / 4
+"""In a wider range, so many of the cells are single counts before cells grow."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A partition of 0..high[-1] into runs of neighbouring counts, shape (n,) each."""
+
+    low: Integers
+    high: Integers
+
+    @classmethod
+    def ending_at(cls, high: Integers) -> Cells:
+        """The cells whose largest counts are `high`, the first from 0 on."""
+        return cls(np.append(0, high[:-1] + 1), high)
+
+    def __len__(self) -> int:
+        return len(self.high)
+
+    @property
+    def widths(self) -> Integers:
+        """How many counts each cell has."""
+        return self.high - self.low + 1
+
+    @property
+    def single(self) -> bool:
+        """Whether every cell is one count."""
+        return bool((self.low == self.high).all())
+
+    def locate(self, values: Integers) -> Integers:
+        """The cell of each value; what lies outside counts to the cell nearest to it."""
+        return np.minimum(np.searchsorted(self.high, values), len(self) - 1)
+
+    def collect(self, histogram: Integers) -> Floats:
+        """How many rows each cell has, from how many each count has."""
+        collected: Floats = np.add.reduceat(histogram, self.low).astype(float)
+        return collected
+
+    def draw_cumulative(self, epsilon: float) -> Floats:
+        """F[i, j] = Pr(draw <= high_j | a count of cell i), shape (n, n-1).
+
+        With a = exp(-epsilon), w counts in cell i, all alike, and m = (1 - a^w)/(w (1 - a)) the
+        mean of 1, a, ..., a^(w-1)::
+
+            1 - m a^(high_j - high_i + 1)/(1 + a)  for j >= i,   m a^(low_i - high_j)/(1 + a)  below
+        """
+        width = self.widths.astype(float)
+        below = np.exp(-epsilon) / (1 + np.exp(-epsilon))
+        mean = np.expm1(-epsilon * width) / (np.expm1(-epsilon) * width)
+        high, low = self.high.astype(float), self.low.astype(float)
+        gap = high[None, :-1] - high[:, None]
+        short = low[:, None] - high[None, :-1] - 1.0
+        reach = below * mean[:, None] * np.exp(-epsilon * np.where(gap >= 0, gap, short))
+        F: Floats = np.where(gap >= 0, 1.0 - reach, reach)
+        return F
+
+
+def growing_thresholds(ceiling: int, most: int = MOST_CELLS) -> Integers:
+    """Rising thresholds below `ceiling`: single counts, then steps that grow by a common factor.
+
+    At most `most` - 1 of them, so that `most` cells cover 0..ceiling; a quarter are single counts.
+
+    >>> growing_thresholds(10).tolist()
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+    >>> len(growing_thresholds(10**9)), growing_thresholds(10**9)[62:68].tolist()
+    (255, [62, 63, 68, 74, 81, 88])
+    """
+    if ceiling < most:
+        return np.arange(ceiling)
+    single = int(SINGLE * most)
+    steps = np.arange(1, most - single + 1)
+    factor = math.log(ceiling / (single - 1)) / len(steps)
+    ends = np.floor((single - 1) * np.exp(factor * steps)).astype(np.int64)
+    ends = np.maximum(ends, single - 1 + steps)  # where the steps are shorter than a count
+    return np.append(np.arange(single), ends[:-1])
+
+
+def choose_cells(
+    thresholds: Integers | None, size: int, largest: float, most: int = MOST_CELLS
+) -> Cells:
+    """The cells of an estimate: few, and none that is sure to be empty.
+
+    Parameters
+    ----------
+    thresholds : array of int or None
+        The thresholds that were drawn, where not all were.
+    size : int
+        The number of possible counts.
+    largest : float
+        No true count is above this: the largest draw and the farthest that noise reaches.
+    most : int, optional
+        How many cells there may be, where every threshold was drawn.
+    """
+    top = size - 1
+    if thresholds is None:
+        top = min(top, max(math.ceil(largest), 1))
+        return Cells.ending_at(np.append(growing_thresholds(top, most), top))
+    ends = np.append(thresholds, top)
+    return Cells.ending_at(ends[: max(int(np.searchsorted(ends, largest)), 1) + 1])

@@ -1,4 +1,4 @@
-"""What two private draws say about a histogram, as one quadratic form.
+"""The likelihood of a histogram given two private draws, as one quadratic form.
 
 Given the histogram h, both draws are nearly normal with means that are linear in h. So minus
 twice the log likelihood is, up to a constant::
@@ -9,14 +9,43 @@ twice the log likelihood is, up to a constant::
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from tallyveil.arrays import Floats, Integers
-from tallyveil.estimate.cells import Cells
-from tallyveil.estimate.triangular import invert_root
+from tallyveil.estimate.draws import Cells
 
-__all__ = ["Information", "Observed", "noise_variance"]
+__all__ = ["Information", "Observed", "invert_root", "noise_variance"]
+
+SMALL = 48
+"""Rows that are inverted at once."""
+
+
+def invert_root(matrix: Floats) -> Floats:
+    """Return L^-1 for the Cholesky factor L of a positive definite matrix: matrix = L L'.
+
+    >>> invert_root(np.array([[4.0, 2.0], [2.0, 17.0]])).tolist()
+    [[0.5, 0.0], [-0.125, 0.25]]
+    """
+    return _invert_lower(np.linalg.cholesky(matrix))
+
+
+def _invert_lower(root: Any) -> Floats:
+    """Invert by halves, mostly in products of matrices.
+
+    The inverse of [[A, 0], [C, D]] is [[A^-1, 0], [-D^-1 C A^-1, D^-1]].
+    """
+    if len(root) <= SMALL:
+        small: Any = np.linalg.inv(root)
+        return np.tril(small)
+    half = len(root) // 2
+    inverse = np.zeros(root.shape)
+    inverse[:half, :half] = first = _invert_lower(root[:half, :half])
+    inverse[half:, half:] = last = _invert_lower(root[half:, half:])
+    inverse[half:, :half] = -(last @ (root[half:, :half] @ first))
+    return inverse
+
 
 FLOOR = 0.05
 """Added to the variance of every cumulative count of draws, for what is not normal in it."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tallyveil.arrays import MOST_COUNTED, Integers, Tally
 from tallyveil.errors import ArgumentError
-from tallyveil.estimate.cells import Cells
+from tallyveil.estimate.draws import Cells
 
 __all__ = ["FIRST_BITS", "CountDigits", "Prefix", "Steps", "find_bins", "find_steps"]
 

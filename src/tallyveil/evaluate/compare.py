@@ -10,7 +10,7 @@ import numpy as np
 from tallyveil.errors import ArgumentError, describe_kind
 from tallyveil.evaluate.comparison import Comparison, Row
 from tallyveil.loss import Loss, loss_name
-from tallyveil.measures import check_confidence
+from tallyveil.matrix import check_confidence
 from tallyveil.mechanism import Mechanism, MechanismLike, as_mechanism
 from tallyveil.prior import Prior, resolve_prior
 
@@ -51,7 +51,7 @@ def compare(
     Examples
     --------
     >>> from tallyveil.mechanisms.geometric import geometric
-    >>> from tallyveil.mechanisms.fair import uniform
+    >>> from tallyveil.mechanisms.exponential import uniform
     >>> from tallyveil.query import Query
     >>> q = Query.count(4)
     >>> c = compare([geometric(q, 1.0), uniform(q, 1.0)], ["absolute", "zero_one"])

@@ -4,32 +4,157 @@
 Definition 4): plain post-processing, so the noise's own guarantee holds. ``"normalize"`` cuts
 the density to the range and rescales each row, which needs more noise. ``"calibrate"``
 normalises with the smallest scale that gives the wanted epsilon on this very query.
+
+Probabilities of intervals are built from positive terms only, never as a difference of two
+cumulative values near one, so a tail of 1e-300 keeps twelve digits.
+
+`whole_staircase` is staircase noise on the whole numbers: the best noise for a count that one unit
+moves by several. With b = e^-epsilon and a sensitivity of w, the noise k has a probability
+proportional to::
+
+    b^q      if |k| = q w + p with p < r,        b^(q + 1)     if p >= r,        0 <= p < w
+
+for the step r in 1..w with the least mean absolute value. Probabilities of numbers w apart on one
+side differ by exactly e^epsilon, and of none less far apart by more. For w = 1 it is geometric
+noise.
+
+References
+----------
+Geng and Viswanath (2014), The optimal mechanism in differential privacy.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Real
 from typing import Literal
 
 import numpy as np
 
 from tallyveil.arrays import Floats
-from tallyveil.audit import hockey_stick, worst_pair
 from tallyveil.errors import ArgumentError, QueryError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
+from tallyveil.matrix import hockey_stick, worst_pair
 from tallyveil.mechanism import Mechanism
-from tallyveil.mechanisms.densities import (
-    LaplaceNoise,
-    Noise,
-    StaircaseNoise,
-    discrete_gaussian_probabilities,
-)
 from tallyveil.mechanisms.geometric import require_grid
+from tallyveil.neighbours import Neighbours
 from tallyveil.query import EDGE_TOLERANCE, Query, require_query
 
-__all__ = ["discrete_gaussian", "laplace", "noise_matrix", "staircase"]
+__all__ = [
+    "CauchyNoise",
+    "LaplaceNoise",
+    "Noise",
+    "StaircaseNoise",
+    "count_moved_by",
+    "discrete_gaussian",
+    "discrete_gaussian_probabilities",
+    "laplace",
+    "noise_matrix",
+    "staircase",
+    "whole_staircase",
+]
+
+GAUSSIAN_REACH = 40
+"""Beyond this many sigmas the weights of the discrete Gaussian are below any double."""
+
+
+class Noise(ABC):
+    """Noise on the real line with a density that is symmetric around zero."""
+
+    def mass(self, lower: Floats, upper: Floats) -> Floats:
+        """Return the probability of each interval [lower, upper]; the ends may be infinite."""
+        # The parts above and below zero; the second is mirrored, an absent part is [0, 0].
+        above = self._mass_above(np.maximum(lower, 0.0), np.maximum(upper, 0.0))
+        below = self._mass_above(np.maximum(-upper, 0.0), np.maximum(-lower, 0.0))
+        return above + below
+
+    @abstractmethod
+    def _mass_above(self, near: Floats, far: Floats) -> Floats:
+        """The probability of each interval with 0 <= near <= far."""
+
+
+@dataclass(frozen=True)
+class LaplaceNoise(Noise):
+    """Density exp(-|x|/scale) / (2 scale) (Croft, Sack and Shi 2020, equation 19)."""
+
+    scale: float
+
+    def _mass_above(self, near: Floats, far: Floats) -> Floats:
+        return np.exp(-near / self.scale) * -np.expm1((near - far) / self.scale) / 2
+
+
+@dataclass(frozen=True)
+class StaircaseNoise(Noise):
+    """A density of stairs: step k, from k to k+1 times `step`, has two heights.
+
+    With b = e^(-epsilon), the first `gamma` of step k has height h b^k and the rest h b^(k+1).
+    gamma = 1/(1 + e^(epsilon/2)) minimises the absolute error, 1/2 gives geometric noise on
+    the grid (Croft, Sack and Shi 2020, equations 20 and 21; half-open steps and the recursion
+    on |x|: errata, Croft 4).
+    """
+
+    step: float
+    epsilon: float
+    gamma: float
+
+    def _mass_above(self, near: Floats, far: Floats) -> Floats:
+        first, start = self._locate(near)
+        last, stop = self._locate(far)
+        same = first == last
+        head = self._mass_within(first, start, np.where(same, stop, 1.0))
+        tail = np.where(same, 0.0, self._mass_within(last, np.zeros_like(stop), stop))
+        with np.errstate(invalid="ignore"):
+            whole = np.where(same, 0.0, last - first - 1)
+        # step k as a whole has mass b^k (1 - b) / 2, so whole steps are a geometric sum
+        between = np.exp(-self.epsilon * (first + 1)) * -np.expm1(-self.epsilon * whole) / 2
+        return head + tail + between
+
+    def _locate(self, x: Floats) -> tuple[Floats, Floats]:
+        """The step that x >= 0 lies on, and the fraction of it that lies before x."""
+        steps = np.floor(x / self.step)
+        with np.errstate(invalid="ignore"):
+            fraction = np.where(np.isinf(x), 0.0, x / self.step - steps)
+        return steps, fraction
+
+    def _mass_within(self, k: Floats, start: Floats, stop: Floats) -> Floats:
+        """The probability between two fractions of step k."""
+        fall = math.exp(-self.epsilon)
+        top = -math.expm1(-self.epsilon) / (2 * (self.gamma + fall * (1 - self.gamma)))
+        high = np.minimum(stop, self.gamma) - np.minimum(start, self.gamma)
+        low = np.maximum(stop, self.gamma) - np.maximum(start, self.gamma)
+        return top * np.exp(-self.epsilon * k) * (high + fall * low)
+
+
+@dataclass(frozen=True)
+class CauchyNoise(Noise):
+    """Density scale / (pi (scale^2 + x^2))."""
+
+    scale: float
+
+    def _mass_above(self, near: Floats, far: Floats) -> Floats:
+        a, b = near / self.scale, far / self.scale
+        with np.errstate(invalid="ignore", over="ignore"):
+            # arctan(b) - arctan(a) as one arctangent: no cancellation for a, b >= 0
+            angle = np.where(np.isinf(b), np.arctan2(1.0, a), np.arctan2(b - a, 1 + a * b))
+        return angle / math.pi
+
+
+def discrete_gaussian_probabilities(sigma: float, reach: int) -> tuple[Floats, Floats]:
+    """Return Pr(Z = k) and Pr(Z >= k) of the discrete Gaussian for k = 0..reach.
+
+    Pr(Z = k) is proportional to exp(-k^2 / (2 sigma^2)) on all integers. Sums run from the far
+    tail inwards.
+    """
+    far = max(reach, math.ceil(GAUSSIAN_REACH * sigma)) + 2
+    k = np.arange(far + 1, dtype=float)
+    weights = np.exp(-(k * k) / (2 * sigma * sigma))
+    tails = np.cumsum(weights[::-1])[::-1]
+    total = 2 * tails[1] + weights[0]
+    return weights[: reach + 1] / total, tails[: reach + 1] / total
+
 
 Boundary = Literal["snap", "normalize"]
 
@@ -258,3 +383,65 @@ def _find_smallest_scale(good: Callable[[float], bool], start: float) -> float:
 def _require_one_of(argument: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         raise ArgumentError(argument, "be one of " + ", ".join(map(repr, known)), value)
+
+
+NEGLIGIBLE = 60.0
+"""Noise this many factors e less likely than the last answer's is left out."""
+
+
+def count_moved_by(upper: int, moves: int) -> Query:
+    """The query of a count from 0 to `upper` that one unit moves by up to `moves`.
+
+    >>> count_moved_by(9, 3).neighbours.width
+    3
+    """
+    answers = np.arange(upper + 1)
+    return Query.custom(answers, answers, Neighbours.band(upper + 1, min(moves, upper)))
+
+
+def whole_staircase(upper: int, moves: int, epsilon: Epsilon) -> Mechanism:
+    """Build the mechanism that adds staircase noise to a count and clamps it to 0..upper.
+
+    Parameters
+    ----------
+    upper : int
+        The largest count.
+    moves : int
+        By how much one unit can move it.
+    epsilon : number
+        The privacy loss for all moves together.
+
+    Returns
+    -------
+    Mechanism
+        Of the query `count_moved_by(upper, moves)`.
+
+    Examples
+    --------
+    >>> whole_staircase(9, 1, 1).isclose(whole_staircase(9, 1, 1), 0)
+    True
+    """
+    exact = exact_epsilon(epsilon)
+    query = count_moved_by(upper, moves)
+    noise = _choose_noise(min(moves, upper), float(exact), upper)  # no count moves farther
+    every = np.arange(upper + 1)
+    matrix = noise[np.abs(every[:, None] - every)]
+    beyond = np.cumsum(noise[::-1])[::-1][: upper + 1]  # smallest first, so that no digit is lost
+    matrix[:, 0], matrix[:, -1] = beyond, beyond[::-1]
+    return Mechanism(matrix, query, exact, name="staircase")
+
+
+def _choose_noise(moves: int, epsilon: float, upper: int) -> Floats:
+    """Probabilities of the noise 0, 1, 2, ... with the least mean absolute value.
+
+    Far beyond `upper`, as what lies there is clamped.
+    """
+    last = upper + moves * math.ceil(NEGLIGIBLE / epsilon)
+    far = np.arange(last + 1)
+    found = []
+    for step in range(1, moves + 1):
+        weights: Floats = np.exp(-epsilon * (far // moves + (far % moves >= step)))
+        weights /= 2 * weights.sum() - weights[0]
+        found.append((float(2 * far @ weights), weights))
+    _, best = min(found, key=lambda pair: pair[0])
+    return best

@@ -15,8 +15,7 @@ from tallyveil.arrays import Floats, Integers, freeze
 from tallyveil.errors import QueryError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
 from tallyveil.mechanism import Mechanism
-from tallyveil.mechanisms.canonical import canonical_cells
-from tallyveil.mechanisms.geometric import geometric, geometric_output_distribution
+from tallyveil.mechanisms.geometric import canonical_cells, geometric, geometric_output_distribution
 from tallyveil.prior import require_distribution
 from tallyveil.query import Query, require_query
 

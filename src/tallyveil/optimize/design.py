@@ -21,10 +21,9 @@ from tallyveil.loss import Loss
 from tallyveil.mechanism import Mechanism
 from tallyveil.optimize.bound import measure_gap
 from tallyveil.optimize.closed_forms import find_closed_form
-from tallyveil.optimize.options import DesignOptions
-from tallyveil.optimize.problem import Problem, pose
-from tallyveil.optimize.progress import Progress, watch_solver
+from tallyveil.optimize.problem import DesignOptions, Problem, pose
 from tallyveil.optimize.search import Attempt, Found, solve_problem
+from tallyveil.optimize.solver import Progress, watch_solver
 from tallyveil.optimize.tolerances import ROUNDED_GAP
 from tallyveil.prior import Prior
 from tallyveil.query import Query
@@ -180,7 +179,7 @@ def design(
     cache : str, Path or None
         A folder in which results are kept and looked up by the hash of the problem.
     progress : bool, callable or None
-        See `tallyveil.optimize.progress`.
+        See `tallyveil.optimize.solver`.
 
     Returns
     -------

@@ -15,8 +15,7 @@ from tallyveil.arrays import Floats
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.transport import monotone_remap
 from tallyveil.neighbours import Neighbours
-from tallyveil.optimize.constraints import Block, list_property_rows, select_rows
-from tallyveil.optimize.problem import Problem
+from tallyveil.optimize.problem import Block, Problem, list_property_rows, select_rows
 from tallyveil.optimize.tolerances import (
     DISTRIBUTION_TOLERANCE,
     MAX_DROP_COST,

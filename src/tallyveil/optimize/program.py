@@ -15,26 +15,34 @@ import numpy as np
 from scipy import sparse
 
 from tallyveil.arrays import Floats, Integers, Mask
-from tallyveil.optimize import reductions
-from tallyveil.optimize.constraints import (
+from tallyveil.optimize.matrix_program import (
+    ColumnSums,
+    Constraint,
+    CostScaling,
+    MatrixProgram,
+    MatrixScaling,
+    MatrixSolution,
+    OtherVariables,
+    RowSums,
+    Substitution,
+    erase,
+    geometric_tails,
+    identity,
+    mark_tails,
+    mirror,
+    share_diagonal,
+)
+from tallyveil.optimize.problem import (
     PRIVACY,
     Block,
+    Marginal,
+    Problem,
     has_output_minimum,
     list_privacy_rows,
     list_property_rows,
     number_pairs,
     select_rows,
 )
-from tallyveil.optimize.matrix_program import (
-    ColumnSums,
-    Constraint,
-    MatrixProgram,
-    MatrixSolution,
-    OtherVariables,
-    RowSums,
-)
-from tallyveil.optimize.problem import Marginal, Problem
-from tallyveil.optimize.reductions import CostScaling, MatrixScaling, Substitution
 from tallyveil.optimize.solver import Matrix, Program, Solution
 from tallyveil.properties import Rows
 
@@ -173,7 +181,7 @@ def _drop_superfluous(block: Block, problem: Problem, mirrored: bool, width: int
     rows = block.rows
     keep = np.ones(len(rows), dtype=bool)
     if width is not None and rows.smaller is not None:
-        far = reductions.mark_tails(problem, width)
+        far = mark_tails(problem, width)
         first, second = far[rows.larger], far[rows.smaller]
         # A row along one input is implied only where both its entries lie in tails; a row
         # down a tail is implied as soon as one does. Honesty compares with the truth.
@@ -188,7 +196,7 @@ def _drop_superfluous(block: Block, problem: Problem, mirrored: bool, width: int
 
 def _drop_beyond(block: Block, problem: Problem, cut: int) -> Block:
     """The rows of a block that have no entry beyond `cut`."""
-    far = reductions.mark_tails(problem, cut)
+    far = mark_tails(problem, cut)
     keep = ~far[block.rows.larger]
     if block.rows.smaller is not None:
         keep &= ~far[block.rows.smaller]
@@ -303,17 +311,17 @@ def _is_free(problem: Problem) -> bool:
 def choose_substitution(problem: Problem, selection: Selection) -> Substitution:
     """Choose how entries become variables: tails, symmetry, a shared diagonal, erased outputs."""
     if selection.width is None:
-        chosen = reductions.identity(problem.query.shape)
+        chosen = identity(problem.query.shape)
     else:
-        chosen = reductions.geometric_tails(problem, selection.width)
+        chosen = geometric_tails(problem, selection.width)
     if selection.folded:
-        chosen = reductions.mirror(chosen)
+        chosen = mirror(chosen)
     if "fair" in problem.properties:
-        chosen = reductions.share_diagonal(chosen, problem.query.home)
+        chosen = share_diagonal(chosen, problem.query.home)
     erased = np.broadcast_to(mark_erased(problem), problem.query.shape)
     if selection.cut is not None:
-        erased = erased | reductions.mark_tails(problem, selection.cut)
-    return reductions.erase(chosen, erased) if erased.any() else chosen
+        erased = erased | mark_tails(problem, selection.cut)
+    return erase(chosen, erased) if erased.any() else chosen
 
 
 def _choose_matrix_factor(problem: Problem) -> float:

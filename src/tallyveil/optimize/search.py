@@ -13,6 +13,11 @@ Three loops, from the outside in, each ended by the certified gap or by the dema
 
 If nothing is good enough, constant answers and closed forms that meet the demands are considered,
 and then whether the demands conflict. Every program that was solved is recorded as an `Attempt`.
+
+*Conflicts.* Row sums, privacy and every property can always be met together (by the uniform
+mechanism), so only output distributions can be out of reach. Allow them to be missed: the least
+total miss, bounded from below like any objective, is positive exactly when the demands conflict.
+Dropping demands one by one while that stays so leaves an irreducible set.
 """
 
 from __future__ import annotations
@@ -21,19 +26,25 @@ import math
 import time
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from tallyveil.arrays import Floats
-from tallyveil.errors import QueryError, TallyveilError
+from tallyveil.errors import InfeasibleError, QueryError, TallyveilError
 from tallyveil.mechanisms.additive import staircase
-from tallyveil.mechanisms.fair import fair, randomized_response
+from tallyveil.mechanisms.exponential import fair, randomized_response
 from tallyveil.mechanisms.geometric import geometric
-from tallyveil.optimize.bound import bound_objective, measure_gap
-from tallyveil.optimize.conflicts import raise_conflict
-from tallyveil.optimize.constants import bound_by_constants, find_best_constant
-from tallyveil.optimize.constraints import Block
+from tallyveil.optimize.bound import (
+    bound_by_constants,
+    bound_objective,
+    find_best_constant,
+    measure_gap,
+)
+from tallyveil.optimize.closed_forms import bound_by_domination
+from tallyveil.optimize.matrix_program import ColumnSums, Constraint, MatrixScaling, OtherVariables
 from tallyveil.optimize.path_solver import is_path_problem, solve_path
 from tallyveil.optimize.polish import (
     can_fill_both_ways,
@@ -42,13 +53,20 @@ from tallyveil.optimize.polish import (
     meets_marginals,
     polish,
 )
-from tallyveil.optimize.problem import Problem
-from tallyveil.optimize.program import WORST_CASE, Assembly, assemble
-from tallyveil.optimize.solver import Solution, Watch, round_down, solve
-from tallyveil.optimize.theorems import bound_by_domination
+from tallyveil.optimize.problem import Block, Problem
+from tallyveil.optimize.program import (
+    WORST_CASE,
+    Assembly,
+    assemble,
+    choose_substitution,
+    select,
+    write_program,
+)
+from tallyveil.optimize.solver import Solution, Watch, lower_bound, round_down, solve
 from tallyveil.optimize.tolerances import (
     ACCEPTABLE_GAP,
     COARSE_TOLERANCE,
+    CONFLICT_MISS,
     CUT_SHARE,
     FEW_VARIABLES,
     MANY_ANSWERS,
@@ -60,7 +78,68 @@ from tallyveil.optimize.tolerances import (
     TAIL_SHARES,
 )
 
-__all__ = ["Attempt", "Found", "solve_problem"]
+__all__ = ["Attempt", "Found", "bound_miss", "raise_conflict", "solve_problem"]
+
+SHORT, EXCESS = "short", "excess"
+"""Names of the variables by which outputs miss their demanded probability."""
+
+
+def raise_conflict(problem: Problem, watch: Watch | None = None) -> None:
+    """Raise `InfeasibleError` with an irreducible conflict; return if none is proved."""
+    miss = bound_miss(problem, watch)
+    if miss <= CONFLICT_MISS:
+        return
+    least = ["zero_outputs"] if problem.least_probability > 0 else []
+    marginals = [one.name for one in problem.marginals]
+    demands = ["privacy", *problem.properties, *least, *marginals]
+    for name in list(demands):
+        fewer = [other for other in demands if other != name]
+        if bound_miss(_keep_demands(problem, fewer), watch) > CONFLICT_MISS:
+            demands = fewer
+    listed = ", ".join(demands)
+    raise InfeasibleError(
+        f"No mechanism at epsilon = {float(problem.epsilon):g} meets all of: {listed}. "
+        f"The output distributions are missed by at least {miss:.3g} in total. Leave any one of "
+        "these out and the others can be met.",
+        tuple(demands),
+    )
+
+
+def _keep_demands(problem: Problem, names: list[str]) -> Problem:
+    private = "privacy" in names
+    return replace(
+        problem,
+        private=private,
+        delta=problem.delta if private else Fraction(0),
+        properties=tuple(name for name in problem.properties if name in names),
+        marginals=tuple(one for one in problem.marginals if one.name in names),
+        least_probability=problem.least_probability if "zero_outputs" in names else 0.0,
+    )
+
+
+def bound_miss(problem: Problem, watch: Watch | None = None) -> float:
+    """Bound sum_j |(source M)_j - target_j| from below, over all marginals and private M.
+
+    The program minimises short + excess subject to source M + short - excess = target.
+    """
+    if not problem.marginals:
+        return 0.0
+    n, m = problem.query.shape
+    relaxed = replace(problem, marginals=(), worst_case=False, loss_table=np.zeros((n, m)))
+    selection = select(relaxed, fold_if_mirrored=False)
+    written = write_program(relaxed, selection)
+    count = m * len(problem.marginals)
+    equations = dict(written.equations)
+    for number, marginal in enumerate(problem.marginals):
+        own = sparse.eye_array(m, count, k=m * number, format="csr")
+        form = ColumnSums(marginal.source, np.arange(m))
+        equations[marginal] = Constraint(form, marginal.target, {SHORT: own, EXCESS: -own})
+    miss = {name: OtherVariables(count, cost=1.0) for name in (SHORT, EXCESS)}
+    measured = replace(written, equations=equations, others={**written.others, **miss})
+    scaled = MatrixScaling(m).apply(measured)
+    program = choose_substitution(relaxed, selection).apply(scaled)
+    solution = solve(program, watch=watch)
+    return lower_bound(program, solution.y_eq, solution.y_ub, upper=float(m)) / m
 
 
 @dataclass(frozen=True)

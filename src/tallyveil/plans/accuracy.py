@@ -29,7 +29,7 @@ from tallyveil.plans.adding import Adder, make_adder
 from tallyveil.plans.optimality import describe_optimality, expect_drawn, expect_matched
 from tallyveil.plans.tallies import Histogram, Matching, round_counts
 from tallyveil.query import Query
-from tallyveil.reading.confidence import ConfidenceSets, confidence_sets
+from tallyveil.reading.posterior import ConfidenceSets, confidence_sets
 from tallyveil.reading.unbiased import Estimate
 from tallyveil.request.kinds import MethodKind
 from tallyveil.request.ranges import NO_UPPER, WIDE

@@ -29,9 +29,15 @@ from tallyveil.mechanisms.geometric import (
     sum_both_sides,
 )
 from tallyveil.plans.tallies import Matching
-from tallyveil.reading.confidence import confidence_sets
-from tallyveil.reading.sums import bound_reach, measure_tails, reach_of_sum
-from tallyveil.reading.unbiased import Estimate, UnbiasedEstimator, unbiased
+from tallyveil.reading.posterior import confidence_sets
+from tallyveil.reading.unbiased import (
+    Estimate,
+    UnbiasedEstimator,
+    bound_reach,
+    measure_tails,
+    reach_of_sum,
+    unbiased,
+)
 
 __all__ = ["Adder", "GeometricAdder", "MatchedAdder", "MatrixAdder", "make_adder", "make_estimate"]
 

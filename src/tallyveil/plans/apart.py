@@ -16,11 +16,9 @@ import numpy as np
 
 from tallyveil.arrays import MOST_COUNTED, Integers, Tally, count_values, freeze, tally_values
 from tallyveil.certified.mechanism import CertifiedGeometric, CertifiedNoise
-from tallyveil.estimate.cells import growing_thresholds
-from tallyveil.estimate.draws import PrivateDraws
+from tallyveil.estimate.draws import PrivateDraws, growing_thresholds
 from tallyveil.estimate.histogram import Estimate, estimate_histogram
-from tallyveil.estimate.posterior import find_row_limits
-from tallyveil.estimate.ranks import round_histogram
+from tallyveil.estimate.ranks import find_row_limits, round_histogram
 from tallyveil.estimate.steps import FIRST_BITS, Steps, find_bins, find_steps
 from tallyveil.plans.methods import (
     Independent,

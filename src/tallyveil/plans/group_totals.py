@@ -19,11 +19,14 @@ from tallyveil.errors import UsageError
 from tallyveil.plans.adding import make_estimate
 from tallyveil.reading.unbiased import Estimate
 from tallyveil.request.hierarchy import HierarchyRequest, LevelBudget, describe_tree, split_levels
-from tallyveil.sums.combine import Combined
-from tallyveil.sums.grouping import Grouping
-from tallyveil.sums.intervals import Measurement, find_half_width, find_half_widths, join_totals
-from tallyveil.sums.margins import Margins
-from tallyveil.sums.tree import sum_by
+from tallyveil.sums.combine import (
+    Combined,
+    Measurement,
+    find_half_width,
+    find_half_widths,
+    join_totals,
+)
+from tallyveil.sums.grouping import Grouping, Margins, sum_by
 
 __all__ = ["GroupTotals", "MeasuredTree", "list_trees"]
 

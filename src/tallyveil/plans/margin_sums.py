@@ -21,7 +21,7 @@ from tallyveil.plans.tallies import Histogram, Matching
 from tallyveil.request.hierarchy import HierarchyRequest, LevelBudget, list_measured, split_levels
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.combine import Combined, combine
-from tallyveil.sums.margins import Margins, rake, round_to_margins
+from tallyveil.sums.grouping import Margins, rake, round_to_margins
 from tallyveil.sums.matching import expect_alone
 from tallyveil.sums.rounding import round_family, round_total, weigh_totals
 

@@ -20,11 +20,9 @@ from tallyveil.arrays import Integers, Mask, count_values, freeze
 from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric, CertifiedNoise
 from tallyveil.errors import CertificationError
-from tallyveil.estimate.cells import growing_thresholds
-from tallyveil.estimate.draws import PrivateDraws
+from tallyveil.estimate.draws import PrivateDraws, growing_thresholds
 from tallyveil.estimate.histogram import estimate_histogram
-from tallyveil.estimate.posterior import find_row_limits, keep_error
-from tallyveil.estimate.ranks import hand_out_ranks, round_histogram
+from tallyveil.estimate.ranks import find_row_limits, hand_out_ranks, keep_error, round_histogram
 from tallyveil.estimate.together import DrawnColumn, expect_together
 from tallyveil.plans.tallies import Histogram, Matching
 from tallyveil.request.budget_split import Tradeoff

@@ -17,10 +17,8 @@ from tallyveil.certified.base import Certified
 from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedMechanism
 from tallyveil.errors import ArgumentError
-from tallyveil.mechanisms.canonical import canonical_cells
-from tallyveil.mechanisms.frontier import Posterior
-from tallyveil.mechanisms.geometric import absolute_errors, output_factors
-from tallyveil.mechanisms.minimax import bound_distribution_error
+from tallyveil.mechanisms.frontier import Posterior, bound_distribution_error
+from tallyveil.mechanisms.geometric import absolute_errors, canonical_cells, output_factors
 from tallyveil.mechanisms.transport import monotone_remap
 from tallyveil.plans.tallies import Matching
 from tallyveil.request.budget_split import predict_distance, predict_error

@@ -40,7 +40,7 @@ from tallyveil.request.kinds import COUNTS, DISTRIBUTION, KINDS, UPPER_BOUND
 from tallyveil.request.ranges import NO_UPPER, WIDE
 from tallyveil.request.request import ColumnRequest, Request
 from tallyveil.request.unit import PrivacyUnit
-from tallyveil.sums.margins import Margins
+from tallyveil.sums.grouping import Margins
 
 __all__ = ["WIDEST_STAIRCASE", "ColumnPlan", "PlannedStage", "plan_column", "plan_search"]
 
@@ -269,7 +269,7 @@ def _plan_geometric(request: Request, query: Query, epsilon: Fraction, rows: int
 
 
 def _plan_canonical(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:
-    from tallyveil.mechanisms.canonical import canonical
+    from tallyveil.mechanisms.geometric import canonical
 
     return _make_independent(certify(canonical(query, epsilon, request.delta)))
 
@@ -290,14 +290,14 @@ def _choose_for_one_row(request: Request, upper: int, epsilon: Fraction) -> tupl
 
 
 def _plan_staircase(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:
-    from tallyveil.mechanisms.staircase import whole_staircase
+    from tallyveil.mechanisms.additive import whole_staircase
 
     upper, moves = query.shape[1] - 1, request.multiplier
     return _make_independent(certify(whole_staircase(upper, moves, epsilon * moves)))
 
 
 def _plan_fair(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:
-    from tallyveil.mechanisms.fair import fair
+    from tallyveil.mechanisms.exponential import fair
 
     return _make_independent(certify(fair(query, epsilon)))
 

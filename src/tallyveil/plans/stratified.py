@@ -9,8 +9,8 @@ import numpy as np
 
 from tallyveil.arrays import Integers, freeze
 from tallyveil.estimate.draws import PrivateDraws
+from tallyveil.estimate.histogram import estimate_strata
 from tallyveil.estimate.ranks import match_ranks, round_histogram
-from tallyveil.estimate.strata import estimate_strata
 from tallyveil.plans.methods import Counts, Preserve, PublishedCounts
 from tallyveil.plans.tallies import Histogram, Matching
 from tallyveil.sampling.entropy import Entropy

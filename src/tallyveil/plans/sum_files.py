@@ -27,10 +27,8 @@ from tallyveil.request.hierarchy import (
 )
 from tallyveil.request.kinds import COUNTS, DISTRIBUTION
 from tallyveil.request.request import Request
-from tallyveil.sums.grouping import Grouping
-from tallyveil.sums.intervals import find_half_widths
-from tallyveil.sums.margins import Margins
-from tallyveil.sums.tree import Tree
+from tallyveil.sums.combine import find_half_widths
+from tallyveil.sums.grouping import Grouping, Margins, Tree
 from tallyveil.tables.base import Table, write_text
 
 __all__ = [

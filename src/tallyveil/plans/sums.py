@@ -23,12 +23,10 @@ from tallyveil.request.hierarchy import (
     split_levels,
 )
 from tallyveil.sampling.entropy import Entropy
-from tallyveil.sums.bounds import fit_bounds
 from tallyveil.sums.combine import Combined, combine
-from tallyveil.sums.margins import measure_missed
+from tallyveil.sums.grouping import Tree, measure_missed
 from tallyveil.sums.matching import expect_counts, hand_out, tilt_to_total
-from tallyveil.sums.rounding import round_down_levels
-from tallyveil.sums.tree import Tree
+from tallyveil.sums.rounding import fit_bounds, round_down_levels
 
 __all__ = ["PublishedSums", "SumDraws", "Sums", "make_sums"]
 

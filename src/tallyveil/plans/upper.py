@@ -12,7 +12,7 @@ from tallyveil.arrays import Integers, count_values
 from tallyveil.certified.certify import certify_noise
 from tallyveil.certified.mechanism import CertifiedNoise
 from tallyveil.errors import ArgumentError, TableError
-from tallyveil.estimate.isotonic import monotone
+from tallyveil.estimate.direct import monotone
 from tallyveil.exact import Epsilon
 from tallyveil.plans.methods import noisy_cumulative
 from tallyveil.sampling.entropy import Entropy

@@ -18,8 +18,8 @@ from tallyveil.documents.records import ColumnRecord
 from tallyveil.documents.stages import StageRecord
 from tallyveil.errors import PackageError
 from tallyveil.mechanism import Mechanism
+from tallyveil.mechanisms.additive import count_moved_by
 from tallyveil.mechanisms.geometric import geometric
-from tallyveil.mechanisms.staircase import count_moved_by
 from tallyveil.mechanisms.transport import transport
 from tallyveil.plans.accuracy import (
     WIDEST_PICTURE,
@@ -31,7 +31,7 @@ from tallyveil.plans.accuracy import (
 )
 from tallyveil.publish.folder import CHECKSUMS
 from tallyveil.query import Query
-from tallyveil.reading.confidence import ConfidenceSets
+from tallyveil.reading.posterior import ConfidenceSets
 from tallyveil.request.kinds import DISTRIBUTION
 from tallyveil.request.ranges import NO_UPPER, OPEN_METHODS, WIDE
 from tallyveil.untrusted import parse_json, read_file

@@ -30,8 +30,7 @@ from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.ranges import NO_UPPER
 from tallyveil.request.request import Request, check_options
 from tallyveil.sampling.entropy import Entropy
-from tallyveil.sums.margins import Margins
-from tallyveil.sums.tree import sum_by
+from tallyveil.sums.grouping import Margins, sum_by
 from tallyveil.tables.base import CountArray, Table
 from tallyveil.tables.counts import HINTS, ColumnCounts, clip_counts
 from tallyveil.tables.delimited import DelimitedTable

@@ -16,7 +16,7 @@ from tallyveil.certified.base import Certified
 from tallyveil.documents.receipt import Receipt
 from tallyveil.documents.records import ColumnRecord
 from tallyveil.errors import ArgumentError, PackageError, UsageError
-from tallyveil.measures import check_confidence
+from tallyveil.matrix import check_confidence
 from tallyveil.plans.accuracy import make_open_adder
 from tallyveil.plans.adding import Adder, MatchedAdder, make_adder
 from tallyveil.plans.group_totals import GroupTotals, list_trees

@@ -13,8 +13,9 @@ from tallyveil.errors import ArgumentError, InfeasibleError
 from tallyveil.matrix import FrozenArrays
 from tallyveil.mechanism import MechanismLike, as_mechanism
 from tallyveil.prior import Prior
-from tallyveil.reading.confidence import ConfidenceSets, confidence_sets
 from tallyveil.reading.posterior import (
+    ConfidenceSets,
+    confidence_sets,
     find_column,
     find_outputs,
     posterior,

@@ -13,11 +13,10 @@ from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError, InfeasibleError, describe_kind
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.loss import loss_table
-from tallyveil.measures import check_confidence, check_number
+from tallyveil.matrix import check_confidence, check_number
 from tallyveil.mechanism import Mechanism, MechanismLike, as_mechanism
 from tallyveil.mechanisms.additive import laplace, staircase
-from tallyveil.mechanisms.exponential import exponential
-from tallyveil.mechanisms.fair import fair, uniform
+from tallyveil.mechanisms.exponential import exponential, fair, uniform
 from tallyveil.mechanisms.geometric import geometric
 from tallyveil.query import Query, require_query
 from tallyveil.reading.posterior import MARGIN

@@ -14,10 +14,8 @@ from tallyveil.arrays import Integers, freeze
 from tallyveil.errors import ArgumentError, TableError
 from tallyveil.request.budget_split import rows_tell
 from tallyveil.sums.combine import Combined, combine, noise_variance
-from tallyveil.sums.grouping import Grouping
-from tallyveil.sums.margins import Margins
+from tallyveil.sums.grouping import Grouping, Margins, Tree
 from tallyveil.sums.shares import share_budget, share_margins
-from tallyveil.sums.tree import Tree
 from tallyveil.tables.base import Table
 from tallyveil.tables.codes import Codes, encode_text, number_together
 

@@ -1,18 +1,304 @@
-"""Groups of rows some of which hold nobody: what is measured is the tree of the others."""
+"""Rows in groups that nest or cross: a hierarchy of sums, and several margins.
+
+In a hierarchy level 0 is the grand total, and the last level holds the single counts. Margins group
+the cells of a table in several ways that cross, such as by age and sex and by education. Expected
+cells are raked towards the margins; then whole numbers near them are found that meet two margins
+exactly. With two margins the program is one of a flow in a network, whose corners are whole numbers
+(Hoffman and Kruskal 1956). Further margins are met as closely as rounding allows.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.arrays import Integers, Mask
-from tallyveil.sums.margins import Margins
-from tallyveil.sums.tree import Tree
+from tallyveil.arrays import Floats, Integers, Mask, freeze
+from tallyveil.errors import UsageError
 
-__all__ = ["Grouping"]
+__all__ = [
+    "EXACT_MARGINS",
+    "LARGEST_SUM",
+    "Grouping",
+    "Margins",
+    "Tree",
+    "measure_missed",
+    "rake",
+    "round_to_margins",
+    "sum_by",
+]
+
+LARGEST_SUM = 2**53
+"""Sums stay below this, so that floating point adds them without error."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Which node of each level belongs to which node of the level above.
+
+    Attributes
+    ----------
+    parents : tuple of array of int
+        ``parents[l][i]`` is the node of level l that node i of level l + 1 belongs to. Every
+        node has at least one child.
+    size : int
+        The number of nodes of the last level.
+
+    Examples
+    --------
+    >>> tree = Tree.of_columns([np.array([0, 0, 1])])
+    >>> tree.sizes, [level.tolist() for level in tree.sum_up(np.array([5, 1, 2]))]
+    ((1, 2, 3), [[8], [6, 2], [5, 1, 2]])
+    """
+
+    parents: tuple[Integers, ...]
+
+    @classmethod
+    def of_columns(cls, columns: Sequence[NDArray[Any]]) -> Tree:
+        """The tree of rows under columns of codes, from coarse to fine.
+
+        Nodes of a level stand in the order in which they appear first in the rows, which is
+        public. A last column that tells all rows apart is the level of the rows itself.
+        """
+        rows = len(columns[0])
+        parents: list[Integers] = []
+        above = np.zeros(rows, dtype=np.int64)
+        for column in columns:
+            pairs = above * (int(np.max(column)) + 1) + column
+            nodes, first = _number_by_first(pairs)
+            if len(first) == rows:
+                break
+            parents.append(freeze(above[first]))
+            above = nodes
+        parents.append(freeze(above))
+        return cls(tuple(parents))
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """How many nodes each level has."""
+        return (1, *(len(parents) for parents in self.parents))
+
+    @property
+    def depth(self) -> int:
+        """The number of the last level."""
+        return len(self.parents)
+
+    @cached_property
+    def members(self) -> Integers:
+        """How many nodes of the last level belong to each node of the level above it."""
+        return np.bincount(self.parents[-1])
+
+    def restrict(self, rows: Mask) -> tuple[Tree, tuple[Integers, ...]]:
+        """The tree of some rows only, and for each level which node here each of its nodes is."""
+        places: list[Integers] = [np.flatnonzero(rows)]
+        parents: list[Integers] = []
+        for level in reversed(self.parents):
+            nodes, numbers = np.unique(level[places[0]], return_inverse=True)
+            parents.insert(0, freeze(numbers.reshape(-1)))
+            places.insert(0, nodes)
+        return Tree(tuple(parents)), tuple(places)
+
+    def sum_children(self, values: NDArray[Any], level: int) -> Floats:
+        """The sums of `values`, one for each node of `level`, over the nodes of level - 1."""
+        return sum_by(self.parents[level - 1], values, self.sizes[level - 1])
+
+    def sum_up(self, leaves: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+        """The sums of every level, coarse to fine, of whole numbers or of real ones."""
+        levels: list[NDArray[Any]] = [leaves]
+        for level in range(self.depth, 0, -1):
+            above = self.sum_children(levels[0], level)
+            if leaves.dtype.kind in "iu":
+                levels.insert(0, above.astype(np.int64))
+                continue
+            levels.insert(0, above)
+        if levels[0].dtype.kind in "iu" and abs(int(levels[0][0])) >= LARGEST_SUM:
+            raise UsageError(f"The grand total must stay below {LARGEST_SUM:,}.")
+        return tuple(levels)
+
+    def spread_down(self, values: NDArray[Any], level: int, to: int) -> NDArray[Any]:
+        """For every node of level `to`, the entry of `values` of its ancestor at `level`."""
+        for parents in self.parents[level:to]:
+            values = values[parents]
+        return values
+
+
+def sum_by(groups: Integers, values: NDArray[Any], size: int) -> Floats:
+    """Sum `values` by group number; exact for whole numbers below 2^53.
+
+    >>> sum_by(np.array([1, 0, 1]), np.array([4, 5, 6]), 2).tolist()
+    [5.0, 10.0]
+    """
+    summed: Any = np.bincount(groups, weights=values, minlength=size)
+    sums: Floats = summed
+    return sums
+
+
+def _number_by_first(keys: Integers) -> tuple[Integers, Integers]:
+    """Number distinct keys in order of first appearance: every row's number, and first rows."""
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return rank[inverse.reshape(-1)], first[order]
+
+
+SWEEPS = 200
+NEAR = 1e-7
+EXACT_MARGINS = 2
+"""So many margins are met exactly."""
+
+MISSED = 100.0
+"""What a unit by which a further margin is missed costs, against moving a cell by one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Margins:
+    """Which group of each margin every row belongs to.
+
+    >>> margins = Margins((np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])))
+    >>> margins.sizes, [part.tolist() for part in margins.sum_up(np.array([1, 2, 3, 4]))[:2]]
+    ((2, 2, 4), [[3, 7], [4, 6]])
+    """
+
+    groups: tuple[Integers, ...]
+
+    @property
+    def depth(self) -> int:
+        """The number of margins."""
+        return len(self.groups)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many groups each margin has, and the number of rows."""
+        return (*(int(group.max()) + 1 for group in self.groups), len(self.groups[0]))
+
+    def sum_up(self, rows: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+        """The sums of every margin, and the rows themselves; whole numbers stay whole."""
+        sums: list[NDArray[Any]] = []
+        for group, size in zip(self.groups, self.sizes, strict=False):
+            added: NDArray[Any] = sum_by(group, rows, size)
+            sums.append(added.astype(np.int64) if rows.dtype.kind in "iu" else added)
+        return (*sums, rows)
+
+    def restrict(self, rows: Mask) -> tuple[Margins, tuple[Integers, ...]]:
+        """The margins of some rows only, and which group here each of their groups is."""
+        found = [np.unique(group[rows], return_inverse=True) for group in self.groups]
+        groups = tuple(freeze(numbers.reshape(-1)) for _, numbers in found)
+        return Margins(groups), (*(nodes for nodes, _ in found), np.flatnonzero(rows))
+
+    def crosses(self) -> bool:
+        """Whether every two groups of the first two margins have a row in common."""
+        first, second = self.groups[:2]
+        pairs = first * (int(second.max()) + 1) + second
+        return len(np.unique(pairs)) == self.sizes[0] * self.sizes[1]
+
+    def find_apart(self) -> tuple[int, int] | None:
+        """Two margins of which some groups share no row with the others, so that sums must agree.
+
+        >>> Margins((np.array([0, 0, 1, 1]), np.array([0, 1, 2, 2]))).find_apart()
+        (0, 1)
+        """
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        for one, two in combinations(range(self.depth), 2):
+            first, second = self.groups[one], self.groups[two]
+            size = int(first.max()) + int(second.max()) + 2
+            joined = (np.ones(len(first)), (first, second + int(first.max()) + 1))
+            if connected_components(coo_array(joined, (size, size)), directed=False)[0] > 1:
+                return one, two
+        return None
+
+    def tree(self, margin: int) -> Tree:
+        """One margin as a hierarchy of its own: total, groups, rows."""
+        group = self.groups[margin]
+        return Tree((np.zeros(int(group.max()) + 1, dtype=np.int64), group))
+
+
+def measure_missed(missed: Sequence[Integers]) -> tuple[int, ...]:
+    """By how much each margin is missed at most.
+
+    >>> measure_missed([np.array([0, 0]), np.array([1, -3])])
+    (0, 3)
+    """
+    return tuple(int(np.abs(gap).max()) for gap in missed)
+
+
+def rake(cells: Floats, margins: Margins, targets: Sequence[Integers], upper: int) -> Floats:
+    """Cells multiplied so that their sums come as near to the targets as they can.
+
+    >>> margins = Margins((np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])))
+    >>> rake(np.ones(4), margins, [np.array([2, 6]), np.array([4, 4])], 9).round(3).tolist()
+    [1.0, 1.0, 3.0, 3.0]
+    """
+    found = np.clip(cells, 1e-9, upper).astype(float)
+    for _ in range(SWEEPS):
+        gap = 0.0
+        for group, target in zip(margins.groups, targets, strict=True):
+            sums = sum_by(group, found, len(target))
+            gap = max(gap, float(np.abs(sums - target).max()))
+            found *= np.divide(target, sums, out=np.zeros(len(target)), where=sums > 0)[group]
+            np.minimum(found, upper, out=found)
+        if gap < NEAR:
+            break
+    return found
+
+
+def round_to_margins(
+    cells: Floats, margins: Margins, targets: Sequence[Integers], upper: int
+) -> Integers:
+    """Whole numbers in 0..upper near the cells whose sums meet the first two margins exactly.
+
+    Minimised is the sum of |x - cell|, and, for further margins, 100 for each unit missed. Where
+    no such table exists, because groups cross in too few rows, the first two may be missed too.
+
+    >>> margins = Margins((np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])))
+    >>> targets = [np.array([3, 2]), np.array([2, 3])]
+    >>> round_to_margins(np.array([1.2, 1.8, 0.8, 1.2]), margins, targets, 9).tolist()
+    [1, 2, 1, 1]
+    """
+    near = cells
+    if margins.depth > EXACT_MARGINS:
+        near = _solve(cells, margins, targets, upper, exact=margins.depth)
+    first = Margins(margins.groups[:EXACT_MARGINS])
+    found = _solve(near, first, targets[:EXACT_MARGINS], upper, exact=first.depth)
+    whole: Integers = np.clip(np.rint(found), 0, upper).astype(np.int64)
+    return whole
+
+
+def _solve(
+    cells: Floats, margins: Margins, targets: Sequence[Integers], upper: int, *, exact: int
+) -> Floats:
+    """The corner of the program min sum |x - cell| + what margins are missed by."""
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_matrix, hstack, identity
+
+    rows = len(cells)
+    low = np.floor(cells + NEAR)
+    part = np.maximum(cells - low, 0)
+    wanted = np.concatenate(targets[:exact]).astype(float)
+    starts = np.cumsum([0, *margins.sizes[:exact]])
+    place = np.concatenate([g + s for g, s in zip(margins.groups[:exact], starts, strict=False)])
+    column = np.tile(np.arange(rows), exact)
+    A = coo_matrix((np.ones(exact * rows), (place, column)), (len(wanted), rows)).tocsr()
+    slack = identity(len(wanted), format="csr")
+    whole = hstack([A, A, -A, slack, -slack], format="csr")
+    ones, missed = np.ones(rows), np.full(len(wanted), MISSED)
+    cost = np.concatenate([1 - 2 * part, ones, ones, missed, missed])
+    room = np.minimum(upper - low, 1)
+    most = np.concatenate([room, upper - low - room, low, np.full(2 * len(wanted), np.inf)])
+    bounds: Any = np.column_stack([np.zeros(len(cost)), most])
+    made = linprog(cost, A_eq=whole, b_eq=wanted - A @ low, bounds=bounds, method="highs-ds")
+    if made.x is None:
+        return cells
+    x = made.x
+    found: Floats = low + x[:rows] + x[rows : 2 * rows] - x[2 * rows : 3 * rows]
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ def test_table_1_snapped_laplace():
 
 def test_mass_outside_the_range_is_sixty_percent():
     # section 1.1: true answer 3 in 1..5; exact value exp(-1/2) (errata, Croft 10)
-    from tallyveil.mechanisms.densities import LaplaceNoise
+    from tallyveil.mechanisms.additive import LaplaceNoise
 
     noise = LaplaceNoise(4.0)
     outside = noise.mass(np.array([-np.inf, 2.0]), np.array([-2.0, np.inf])).sum()

@@ -13,7 +13,7 @@ from typing import Literal
 from tallyveil.errors import QueryError
 from tallyveil.exact import Epsilon, exact_epsilon
 from tallyveil.mechanism import Mechanism
-from tallyveil.mechanisms.fair import fair
+from tallyveil.mechanisms.exponential import fair
 from tallyveil.mechanisms.geometric import geometric
 from tallyveil.properties import check_names
 from tallyveil.query import Query, require_query

@@ -14,7 +14,7 @@ from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon
 from tallyveil.loss import Loss
 from tallyveil.mechanism import Mechanism
-from tallyveil.mechanisms.fair import fair, uniform
+from tallyveil.mechanisms.exponential import fair, uniform
 from tallyveil.mechanisms.geometric import geometric
 from tallyveil.optimize.design import Design, design
 from tallyveil.papers.alpha import epsilon_from_alpha

@@ -80,7 +80,7 @@ def rescaled_loss(mechanism: Mechanism, beyond: float = 0, prior: Prior = None) 
 
     Examples
     --------
-    >>> from tallyveil.mechanisms.fair import uniform
+    >>> from tallyveil.mechanisms.exponential import uniform
     >>> round(rescaled_loss(uniform(Query.count(4))), 12)
     1.0
     """

@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike
 from tallyveil.arrays import COMPARISON_ROUNDING, Floats
 from tallyveil.errors import ArgumentError, QueryError
 from tallyveil.exact import Epsilon, exact_epsilon
-from tallyveil.mechanisms.additive import noise_matrix
-from tallyveil.mechanisms.densities import CauchyNoise
+from tallyveil.mechanisms.additive import CauchyNoise, noise_matrix
 from tallyveil.query import Query, require_query
 
 __all__ = ["cauchy", "smooth_sensitivity"]

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats
 from tallyveil.errors import ArgumentError
-from tallyveil.estimate.isotonic import monotone
+from tallyveil.estimate.direct import monotone
 
 __all__ = ["POSTPROCESSING", "clip_shares", "fit_isotonic", "project_on_simplex", "to_distribution"]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from tallyveil.figures import heatmaps
 from tallyveil.mechanism import Mechanism
-from tallyveil.mechanisms.fair import fair
+from tallyveil.mechanisms.exponential import fair
 from tallyveil.mechanisms.geometric import exact_geometric, geometric
 from tallyveil.papers.alpha import epsilon_from_alpha
 from tallyveil.papers.cormode.mechanisms import WM_WEAK, build_compared, fair_diagonal

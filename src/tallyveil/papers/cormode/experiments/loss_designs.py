@@ -8,7 +8,7 @@ import numpy as np
 
 from tallyveil.figures import Curve, Panel, panels
 from tallyveil.mechanism import Mechanism
-from tallyveil.mechanisms.fair import uniform
+from tallyveil.mechanisms.exponential import uniform
 from tallyveil.papers.cormode.experiments.binomial_groups import RATIOS, compute_rmse
 from tallyveil.papers.cormode.mechanisms import solve_program
 from tallyveil.papers.cormode.objectives import paper_loss

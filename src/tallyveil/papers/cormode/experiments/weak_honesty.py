@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from tallyveil.figures import Curve, Panel, panels
-from tallyveil.mechanisms.fair import fair
+from tallyveil.mechanisms.exponential import fair
 from tallyveil.mechanisms.geometric import geometric
 from tallyveil.papers.alpha import epsilon_from_alpha
 from tallyveil.papers.cormode.costs import compute_wm_cost

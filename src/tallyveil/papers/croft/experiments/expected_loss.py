@@ -15,7 +15,7 @@ import numpy as np
 from tallyveil.figures import Curve, Panel, panels
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.additive import laplace, staircase
-from tallyveil.mechanisms.fair import uniform
+from tallyveil.mechanisms.exponential import uniform
 from tallyveil.papers.croft.variants import variant1, variant2
 from tallyveil.papers.harness.experiment import (
     Context,

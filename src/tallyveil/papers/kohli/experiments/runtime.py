@@ -21,8 +21,7 @@ from tallyveil.figures import Curve, Panel, panels
 from tallyveil.mechanisms.additive import staircase
 from tallyveil.mechanisms.geometric import geometric
 from tallyveil.mechanisms.transport import transport
-from tallyveil.optimize.options import DesignOptions
-from tallyveil.optimize.problem import pose
+from tallyveil.optimize.problem import DesignOptions, pose
 from tallyveil.optimize.program import assemble
 from tallyveil.optimize.solver import solve
 from tallyveil.papers.harness.data import draw_binomial, load_homicides, load_schools
