@@ -9,7 +9,6 @@ SUITE = (
     "large_ranges",
     "throughput",
     "scale",
-    "spark",
     "startup",
     "studio",
     "accuracy",

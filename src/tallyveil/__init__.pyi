@@ -85,7 +85,6 @@ from tallyveil import papers as papers
 from tallyveil import results as results
 from tallyveil import opendp as opendp
 from tallyveil import dp_accounting as dp_accounting
-from tallyveil import spark as spark
 
 # Errors
 from tallyveil.errors import TallyveilError as TallyveilError

@@ -12,7 +12,7 @@ import pytest
 import tallyveil as tv
 
 ROOT = Path(__file__).parents[2]
-MODULES_BY_NAME = {"papers", "results", "opendp", "dp_accounting", "spark"}
+MODULES_BY_NAME = {"papers", "results", "opendp", "dp_accounting"}
 MODULES = sorted(module.name for module in pkgutil.walk_packages(tv.__path__, "tallyveil."))
 
 

@@ -67,7 +67,7 @@ def check_counts(table: Table, receipt: Receipt) -> str:
     for name, _ in facts.bins:
         fits = set(table.codes(name).labels) <= set(facts.list_ranges(name))
         require(fits, f"{name} has labels that are no ranges of the receipt")
-    if facts.other and not facts.parts:
+    if facts.other:
         there = any(facts.other in table.codes(name).labels for name in rest)
         require(there, "no row has the label of the cell for other categories")
     order = _check_order(table, receipt)

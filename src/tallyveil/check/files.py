@@ -13,7 +13,6 @@ from tallyveil.documents.files import FileFacts
 from tallyveil.documents.receipt import Receipt
 from tallyveil.publish.folder import CHECKSUMS
 from tallyveil.publish.reopen import plain_name, require
-from tallyveil.tables.parts import list_parts
 from tallyveil.untrusted import read_file
 
 __all__ = ["Hashed", "check_files", "measure_data"]
@@ -23,9 +22,6 @@ Hashed: TypeAlias = Callable[[Path], tuple[int, str]]
 
 MOST_FILES = 10_000
 """Files a release folder may have."""
-
-PARTED = "data.parquet"
-"""The one file that may be a folder: data that many machines wrote, in parts."""
 
 
 def check_files(root: Path, hashed: Hashed) -> str:
@@ -38,8 +34,7 @@ def check_files(root: Path, hashed: Hashed) -> str:
     listed: dict[str, str] = {}
     for line in read_file(root / CHECKSUMS).decode("utf-8").splitlines():
         value, _, name = line.partition("  ")
-        inner = name.removeprefix(f"{PARTED}/")
-        plain = "/" not in inner and "\\" not in inner and name not in listed
+        plain = "/" not in name and "\\" not in name and name not in listed
         require(plain, f"{CHECKSUMS} has a line that is not a plain file name")
         listed[name] = value
     one_form = "".join(f"{listed[name]}  {name}\n" for name in sorted(listed))
@@ -53,21 +48,12 @@ def check_files(root: Path, hashed: Hashed) -> str:
 
 
 def _list_present(root: Path) -> set[str]:
-    """The names of all files, those of a folder of data behind its own."""
+    """The names of all files."""
     present = {path.name for path in islice(root.iterdir(), MOST_FILES + 1)}
-    if PARTED in present and stat.S_ISDIR(os.lstat(root / PARTED).st_mode):
-        inside = islice((root / PARTED).iterdir(), MOST_FILES + 1)
-        present = (present - {PARTED}) | {f"{PARTED}/{path.name}" for path in inside}
     require(len(present) <= MOST_FILES, f"the folder has more than {MOST_FILES:,} files")
     return present
 
 
 def measure_data(root: Path, receipt: Receipt, hashed: Hashed) -> FileFacts:
-    """Size and hash of the data: of their one file, or of all their parts."""
-    name, parts = plain_name(receipt.table.file), receipt.table.parts
-    require(bool(parts) == (root / name).is_dir(), f"{name} is not what the receipt says")
-    if not parts:
-        return FileFacts(*hashed(root / name))
-    found = list_parts(root / name)
-    require(len(found) == parts, "the data have another number of parts than stated")
-    return FileFacts.join({f"{name}/{p.name}": FileFacts(*hashed(p)) for p in found})
+    """Return the size and the hash of the data file."""
+    return FileFacts(*hashed(root / plain_name(receipt.table.file)))

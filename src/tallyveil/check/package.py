@@ -244,7 +244,7 @@ def _read_data(root: Path, receipt: Receipt, large: bool) -> Table:
         *(() if receipt.zeros is None else receipt.zeros.columns),
         *(name for name, _ in facts.bins),
         *(name for names in grouped for name in names),
-        *(facts.published_unchanged if facts.other and not facts.parts else ()),
+        *(facts.published_unchanged if facts.other else ()),
     )
     labels = tuple(dict.fromkeys(labels))
     form = root / plain_name(facts.file), facts.delimiter, facts.encoding

@@ -48,8 +48,6 @@ def command(
     words = title = [str(source)]
     if options.query is not None:
         words = title = ["--from", str(source), "--query", options.query]
-    elif _is_folder(source):
-        words = [str(source), "--engine", "spark"]
     columns = [{"name": name, "type": table.type_of(name)} for name in table.names]
     if as_json:
         print_json({"kind": table.kind, "rows": count, "columns": columns})
@@ -68,16 +66,8 @@ def command(
     out.print("\n" + _say_what_next(words, columns), markup=False)
 
 
-def _is_folder(source: Path | str) -> bool:
-    return isinstance(source, Path) and source.is_dir()
-
-
 def _open(source: Path | str, form: Form) -> tuple[Table, int]:
-    """The columns of a table, or of a folder of Parquet files, and its number of rows."""
-    if isinstance(source, Path) and _is_folder(source):
-        from tallyveil.tables.parts import describe_parts
-
-        return describe_parts(source)
+    """Open a table and count its rows."""
     from tallyveil.tables.source import read_table
 
     table = read_table(source, form)

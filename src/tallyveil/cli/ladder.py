@@ -14,11 +14,8 @@ import typer
 from tallyveil.cli.common import JsonOption, example, note, out, print_json, text_table
 from tallyveil.cli.options import takes_release_options
 from tallyveil.cli.privatize import (
-    LOCAL,
-    EngineOption,
     FromOption,
     choose_source,
-    open_source,
     publish_file,
 )
 from tallyveil.request.options import ReleaseOptions
@@ -58,7 +55,6 @@ def command(
     *,
     options: ReleaseOptions,
     database: FromOption = None,
-    engine: EngineOption = LOCAL,
     value: Annotated[int | None, typer.Option(help="Instead of a file: one true count.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -75,15 +71,13 @@ def command(
     if len(given) != 1:
         raise UsageError("Give either a FILE, --from or --value.")
     if value is not None:
-        if engine != LOCAL:
-            raise UsageError("--engine is for a table: it does not go with --value.")
         _release_value(value, options, as_json)
         return
     if options.out is None or (options.count is None and options.by is None):
         raise UsageError("With a FILE, name the column with --count and the folder with --out.")
     if options.ledger is None:
         note("No ledger: nothing keeps count of further releases of these data.")
-    source = open_source(choose_source(file, database), engine, options)
+    source = choose_source(file, database)
     releases = publish_file(source, options, shlex.join(sys.argv))
     receipts = [release.receipt for release in releases]
     epsilons = [receipt.columns[0].epsilon for receipt in receipts]

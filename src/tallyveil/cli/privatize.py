@@ -23,13 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXAMPLE",
-    "LOCAL",
-    "EngineOption",
     "FromOption",
     "Trial",
     "choose_source",
     "command",
-    "open_source",
     "publish_and_show",
     "publish_file",
     "require_trial",
@@ -44,7 +41,6 @@ EXAMPLE = example(
     "--count cases --keep all --upper 60 --epsilon 1 --out release/",
 )
 STEPS = 5
-LOCAL, SPARK = "local", "spark"
 DryRunOption = Annotated[
     bool,
     typer.Option(
@@ -79,15 +75,6 @@ FromOption = Annotated[
     ),
 ]
 
-EngineOption = Annotated[
-    str,
-    typer.Option(
-        help="Where the table is worked on: local, or spark, on the machines of a Spark cluster; "
-        "FILE, or --from, is then a Parquet path or the name of a table.",
-        rich_help_panel=TABLE,
-    ),
-]
-
 
 @takes_release_options(leave_out=["levels"])
 def command(
@@ -100,7 +87,6 @@ def command(
     *,
     options: ReleaseOptions,
     database: FromOption = None,
-    engine: EngineOption = LOCAL,
     dry_run: DryRunOption = False,
     rows: RowsOption = None,
     like: LikeOption = None,
@@ -114,40 +100,13 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Publish a private version of a table of counts, as a folder that a stranger can check."""
-    from tallyveil.errors import UsageError
-
     nothing = dry_run and file is None and database is None
     source: Any = None if nothing else choose_source(file, database)
-    if engine != LOCAL and save_request is not None:
-        raise UsageError("--save-request is for tables on one machine: leave --engine out.")
-    source = open_source(source, engine, options, dry_run)
     words = shlex.join(sys.argv)
     require_trial(dry_run, rows, like)
     trial = Trial(rows, like) if dry_run else None
     with _saved_request(save_request, options, file, database):
         publish_and_show(source, options, words, trial, as_json=as_json)
-
-
-def open_source(source: Any, engine: str, options: ReleaseOptions, dry_run: bool = False) -> Any:
-    """A source as it is; or, of Spark, a path, an address or a name of the catalogue, opened.
-
-    A dry run starts no cluster.
-    """
-    from tallyveil.errors import ArgumentError, UsageError
-
-    if engine not in (LOCAL, SPARK):
-        raise ArgumentError("engine", f"be {LOCAL} or {SPARK}", engine)
-    if engine == LOCAL:
-        return source
-    if dry_run:
-        return None
-    from tallyveil.plans.distributed import ADDRESS
-    from tallyveil.spark import open_table
-
-    words = str(source)
-    if isinstance(source, Path) and ADDRESS.match(words):
-        raise UsageError("A FILE is a path: give Spark an address, such as s3a://..., with --from.")
-    return open_table(source if os.path.exists(words) else words, options)
 
 
 @contextmanager

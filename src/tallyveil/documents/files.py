@@ -37,20 +37,11 @@ class FileFacts:
 
     size: int
     sha256: str
-    parts: tuple[str, ...] = ()
-    """The names of the files of a folder; `sha256` is then that of their list of checksums."""
 
     @classmethod
     def of(cls, content: bytes) -> FileFacts:
         """The facts of a file with this content."""
         return cls(len(content), hashlib.sha256(content).hexdigest())
-
-    @classmethod
-    def join(cls, parts: Mapping[str, FileFacts]) -> FileFacts:
-        """The facts of a folder, from those of its files by their names."""
-        listed = "".join(f"{facts.sha256}  {name}\n" for name, facts in sorted(parts.items()))
-        size = sum(facts.size for facts in parts.values())
-        return cls(size, hashlib.sha256(listed.encode()).hexdigest(), tuple(sorted(parts)))
 
 
 def build_files(
@@ -123,7 +114,7 @@ def describe_data(
     resource: dict[str, Any] = {
         "profile": "tabular-data-resource" if is_text else "data-resource",
         "name": "data",
-        "path": list(written.parts) or receipt.table.file,
+        "path": receipt.table.file,
         "format": ending,
         "mediatype": MEDIA_TYPES[ending],
         "encoding": receipt.table.encoding,

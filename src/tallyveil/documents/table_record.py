@@ -35,9 +35,6 @@ class TableRecord:
     """Codes for missing counts; rows with one were left out."""
 
     missing_rows: int = 0
-    parts: int = 0
-    """How many files a folder of data has; 0 where the data are one file."""
-
     bins: tuple[tuple[str, Bins], ...] = ()
     """The public ranges of every column that was counted by ranges."""
 
@@ -53,8 +50,6 @@ class TableRecord:
         facts = {field.name: getattr(self, field.name) for field in fields(self)}
         if not self.missing:
             del facts["missing"], facts["missing_rows"]
-        if not self.parts:
-            del facts["parts"]
         del facts["bins"]
         if self.bins:
             facts["bins"] = {name: bins.write() for name, bins in self.bins}
@@ -78,7 +73,6 @@ class TableRecord:
             read_text(data["other"]) if version > 1 else "",
             read_texts(data.get("missing", [])),
             read_whole(data.get("missing_rows", 0), 0),
-            read_whole(data.get("parts", 0), 0),
             _read_bins(data.get("bins", {}), counted_by),
         )
 

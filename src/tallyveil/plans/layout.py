@@ -28,7 +28,6 @@ __all__ = [
     "choose_columns",
     "place_rows",
     "read_columns",
-    "require_no_totals",
 ]
 
 ReadCounts: TypeAlias = Callable[[Table, str, int], ColumnCounts]
@@ -48,7 +47,6 @@ Totals: TypeAlias = Mapping[str, tuple[str | None, int]]
 ROW_ORDERS = {
     "categories": "that of the public list of categories",
     "input": "that of the input",
-    "partitions": "that of the partitions of the input",
     "sorted": "sorted by the public columns",
 }
 
@@ -76,7 +74,7 @@ def read_columns(
     counts = {name: read(source, name, upper) for name, upper in uppers.items()}
     public = tuple(name for name in (*source.index_names, *keep) if name not in uppers)
     keys = request.by or public
-    require_no_totals(find_totals(source, public), request, public)
+    _require_no_totals(find_totals(source, public), request, public)
     if not request.allow_duplicates:
         require_distinct(source, keys)
     if request.categories:
@@ -147,7 +145,7 @@ def place_rows(source: Table, request: Request) -> Integers:
     return place_categories(source, request.by, request.categories, request.other_place)
 
 
-def require_no_totals(totals: Totals, request: Request, public: Sequence[str]) -> None:
+def _require_no_totals(totals: Totals, request: Request, public: Sequence[str]) -> None:
     """Ask about rows that seem to repeat others: everybody in them is counted more than once.
 
     `totals` is what `find_totals` finds in the columns that are published.

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from tallyveil.arrays import Integers, Mask, freeze
+from tallyveil.arrays import Mask, freeze
 from tallyveil.errors import ArgumentError, TableError, UsageError
-from tallyveil.plans.distributed import StagedDraws, require_place, stays_apart
-from tallyveil.plans.layout import ROW_ORDERS, Layout, ReadCounts, choose_columns, read_columns
+from tallyveil.plans.layout import ROW_ORDERS, Layout, ReadCounts, read_columns
 from tallyveil.plans.plan import plan_column, plan_search
 from tallyveil.plans.prepared import Counted, Opened, Prepared
 from tallyveil.plans.unbiased import name_unbiased
@@ -35,7 +34,6 @@ from tallyveil.tables.base import Table
 from tallyveil.tables.counting import PersonBound
 from tallyveil.tables.counts import LARGEST, ColumnCounts, clip_counts, read_counts
 from tallyveil.tables.declared import declare_numbers, leave_out_missing
-from tallyveil.tables.distributed import DistributedTable
 from tallyveil.tables.persons import identify_persons
 from tallyveil.tables.source import read_table, require_own_names
 
@@ -60,13 +58,7 @@ def prepare(table: Any, options: ReleaseOptions) -> Prepared:
     Prepared
         Ready for the transaction.
     """
-    opened = open_table(table, options)
-    try:
-        return prepare_opened(opened, options.entropy)
-    except BaseException:
-        if opened.tasks is not None:
-            opened.tasks.forget()
-        raise
+    return prepare_opened(open_table(table, options), options.entropy)
 
 
 def open_table(table: Any, options: ReleaseOptions) -> Opened:
@@ -75,8 +67,6 @@ def open_table(table: Any, options: ReleaseOptions) -> Opened:
     early = check_options(options) if is_path else None
     source = read_table(table, early.form if early else check_form(options, False)[0])
     request = early or check_options(options, array=isinstance(source, ArrayTable))
-    if isinstance(source, DistributedTable):
-        return _open_distributed(source, request, options)
     if isinstance(source, ArrayTable):
         source = _name_array(source, request)
     if source.rows == 0 and not request.categories:
@@ -128,8 +118,6 @@ def prepare_opened(
         layout,
         counted,
         opened.missing,
-        None if request.microdata else opened.tasks,
-        opened.brought,
     )
     for asked in request.columns:
         if asked.upper is None:  # what cannot be certified at any bound fails before the debit
@@ -146,8 +134,6 @@ def _read(
         return _count_microdata(opened, entropy or Entropy())
     if request.microdata:
         return *_stand_in_for_microdata(source, request, read), None
-    if opened.tasks is not None and read is read_counts:
-        return *opened.tasks.read(request), None
     return *read_columns(source, request, read), None
 
 
@@ -156,25 +142,6 @@ def _name_array(source: ArrayTable, request: Request) -> ArrayTable:
     if len(request.columns) > 1:
         raise ArgumentError("count", "be one name, or left out, for an array of counts")
     return replace(source, name=request.columns[0].name)
-
-
-def _open_distributed(
-    source: DistributedTable, request: Request, options: ReleaseOptions
-) -> Opened:
-    """A table on other machines, whose rows stay there, or are brought here where they must."""
-    require_place(options)
-    tasks = StagedDraws(source, Path(str(options.out)))
-    if request.microdata or stays_apart(request, options):
-        return Opened(request, source, tasks=tasks)
-    needed = choose_columns(source, request)
-    try:
-        brought = source.bring(needed, tasks.make_room())
-    finally:
-        tasks.forget()
-    if brought.rows == 0 and not request.categories:
-        raise TableError("The table has no rows.")
-    request = replace(request, drop=())  # those columns stayed where they are
-    return Opened(request, *_read_as_declared(brought, request), brought=True)
 
 
 def _read_as_declared(source: Table, request: Request) -> tuple[Table, int]:
@@ -197,25 +164,16 @@ def _count_microdata(
     """
     request, source, counting = opened.request, opened.source, opened.request.counting
     (column,), unit = request.columns, request.unit
-    bound, tasks = None, opened.tasks
-    if request.person is not None:
-        shuffle = entropy.permutation if tasks is None else _shuffle  # by each machine for itself
-        bound = PersonBound(request.person, unit.contributions, unit.separate, shuffle)
-    if isinstance(source, DistributedTable) and tasks is not None:
-        counts, every = tasks.count(counting, bound)
-    elif bound is not None:
-        counts, every = counting.count_bounded(source, bound)
-    else:
+    bound = None
+    if request.person is None:
         counts = every = counting.count(source)
+    else:
+        bound = PersonBound(request.person, unit.contributions, unit.separate, entropy.permutation)
+        counts, every = counting.count_bounded(source, bound)
     left_out = None if bound is None else (int((every - counts).sum()), int(every.sum()))
     layout = Layout((*request.by, column.name), ROW_ORDERS["categories"], grouped=True)
     cut = {column.name: clip_counts(counts, column.upper or CEILING)}
     return cut, layout, Counted(every, left_out)
-
-
-def _shuffle(rows: int) -> Integers:
-    """A uniformly random permutation, under a new key."""
-    return Entropy().permutation(rows)
 
 
 def _stand_in_for_microdata(

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from tallyveil.arrays import Integers, count_values
-from tallyveil.plans.distributed import Place, StagedDraws
 from tallyveil.plans.layout import Layout, place_rows
 from tallyveil.plans.methods import PublishedCounts, keep_order
 from tallyveil.plans.plan import ColumnPlan, PlannedStage, plan_column
@@ -25,7 +24,6 @@ from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.base import CountArray, Table
 from tallyveil.tables.convert import convert_table
 from tallyveil.tables.counts import ColumnCounts
-from tallyveil.tables.distributed import DistributedCounts
 from tallyveil.tables.trial import measure_release
 
 __all__ = ["Counted", "Opened", "Prepared"]
@@ -39,12 +37,6 @@ class Opened:
     source: Table
     missing: int = 0
     """How many rows were left out because a count was declared missing."""
-
-    tasks: StagedDraws | None = None
-    """What looks at rows on other machines, where they stay there."""
-
-    brought: bool = False
-    """Whether rows were brought here from other machines."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +62,6 @@ class Prepared:
 
     missing: int = 0
     """How many rows were left out because a count was declared missing."""
-
-    tasks: StagedDraws | None = None
-    """What draws the rows of a table on other machines."""
-
-    brought: bool = False
-    """Whether rows were brought here from other machines."""
 
     @property
     def rows(self) -> int:
@@ -131,8 +117,6 @@ class Prepared:
         values = self.counts[plan.name].values
         if plan.upper_source != "private":
             return values
-        if isinstance(values, DistributedCounts):
-            return cast("CountArray", values.cut(plan.upper))
         return np.minimum(values, plan.upper)
 
     def complete_plans(self, entropy: Entropy) -> tuple[ColumnPlan, ...]:
@@ -145,14 +129,10 @@ class Prepared:
                 plans.append(planned[column.name])
                 continue
             noise: Any = search.certified
-            values: Any = self.counts[column.name].values
-            if isinstance(values, DistributedCounts):
-                histogram = values.histogram
-            else:
-                histogram = count_values(values, CEILING + 1)
+            histogram = count_values(self.counts[column.name].values, CEILING + 1)
             found = find_upper(histogram, noise, entropy)
             plans.append(plan_column(self.request, column, self.rows, search=search, found=found))
-        return tuple(plans) if self.tasks is None else self.tasks.share_plans(tuple(plans))
+        return tuple(plans)
 
     def draw(
         self, plans: tuple[ColumnPlan, ...], entropy: Entropy
@@ -205,9 +185,6 @@ class Prepared:
         return levels * (self._bound_data(uppers) + proofs + figures + (4 << 20))
 
     def _bound_data(self, uppers: Mapping[str, int]) -> int:
-        if self.tasks is not None:
-            columns = 1 + self.request.unbiased + self.request.best
-            return self.tasks.source.bound_room(columns * len(uppers))
         fullest = {
             name: np.full(self.rows, upper, np.min_scalar_type(upper))
             for name, upper in uppers.items()
@@ -223,8 +200,3 @@ class Prepared:
             apart=(*request.strata, *rules),
             source=self.source if request.format and not self.layout.grouped else None,
         )
-
-    def open_place(self, place: Place | None) -> None:
-        """Try the place where other machines draw, if they do, before anything is spent."""
-        if self.tasks is not None:
-            self.tasks.open(place)

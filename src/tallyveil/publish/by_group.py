@@ -77,7 +77,7 @@ class PublicGroups:
 def list_asked(receipt: Receipt) -> tuple[tuple[str, ...], ...]:
     """The columns, or the margins of several, that may make groups; none in a long table."""
     facts = receipt.table
-    if facts.rows > MOST_ROWS or facts.parts or all(not _can_tell(c) for c in receipt.columns):
+    if facts.rows > MOST_ROWS or all(not _can_tell(c) for c in receipt.columns):
         return ()
     asked = None if receipt.sums is None else receipt.sums.request
     bounds = "" if asked is None else asked.bounds

@@ -23,7 +23,6 @@ from typing import IO, Any
 from tallyveil.budget.entries import shown_rational
 from tallyveil.documents.files import FileFacts
 from tallyveil.errors import PackageError
-from tallyveil.tables.distributed import PartFacts
 
 try:
     import fcntl
@@ -90,25 +89,6 @@ class Staging:
         facts = FileFacts(hashing.tell(), hashing.digest.hexdigest())
         self.written.setdefault(inner, {})[name] = facts.sha256
         return facts
-
-    def write_parts(
-        self, inner: str, name: str, fill: Callable[[Path], list[PartFacts]]
-    ) -> FileFacts:
-        """Let other machines fill the folder `name` with files, and take their word for hashes."""
-        self.free_room()
-        folder = self._open(inner) / name
-        folder.mkdir()
-        made = {f"{name}/{part.name}": FileFacts(part.size, part.sha256) for part in fill(folder)}
-        _force_names(folder)
-        sums = {part: facts.sha256 for part, facts in made.items()}
-        self.written.setdefault(inner, {}).update(sums)
-        return FileFacts.join(made)
-
-    def open_private(self) -> Path:
-        """A folder beside the hidden one that only its owner can read; see `reserve_folder`."""
-        folder = _name_private(self.target)
-        folder.mkdir(mode=0o700)
-        return folder
 
     def commit(self, folders: Mapping[str, Mapping[str, bytes]]) -> Path:
         """Write everything, force it to disk, and show the folder.
@@ -195,8 +175,6 @@ def reserve_folder(folder: str | Path, room: int) -> Iterator[Staging]:
             ) from problem
         raise PackageError(f"{str(target)!r} cannot be written: {problem.strerror}.") from problem
     finally:
-        if place is not None:
-            shutil.rmtree(_name_private(target), ignore_errors=True)
         if place is None or not place.committed:
             if place is not None:
                 shutil.rmtree(place.hidden, ignore_errors=True)
@@ -254,13 +232,7 @@ def _take_name(target: Path) -> tuple[Path, int]:
         for name in os.listdir(hidden):
             inner = hidden / name
             shutil.rmtree(inner) if inner.is_dir() and not inner.is_symlink() else inner.unlink()
-        shutil.rmtree(_name_private(target), ignore_errors=True)
         return hidden, lock
-
-
-def _name_private(target: Path) -> Path:
-    """Where other machines leave draws for one another while a release is made."""
-    return target.with_name(f".{target.name}.draws")
 
 
 def _make_new(folder: Path) -> bool:

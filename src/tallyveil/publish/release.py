@@ -18,7 +18,6 @@ from tallyveil.request.ranges import WIDE
 from tallyveil.sampling.marks import mark_table
 from tallyveil.tables.base import Table
 from tallyveil.tables.delimited import DelimitedTable
-from tallyveil.tables.distributed import PartedTable
 from tallyveil.tables.plain import open_plain
 from tallyveil.tables.streamed import StreamedTable
 
@@ -132,11 +131,7 @@ def write_releases(place: Staging, releases: tuple[Release, ...]) -> tuple[Relea
         names = [name_level_folder(level, e) for level, e in enumerate(epsilons, start=1)]
     folders = {}
     for inner, release in zip(names, releases, strict=True):
-        file, data = release.receipt.table.file, release.data
-        if isinstance(data, PartedTable):
-            facts = place.write_parts(inner, file, data.write_parts)
-        else:
-            facts = place.write(inner, file, data.write)
+        facts = place.write(inner, release.receipt.table.file, release.data.write)
         folders[inner] = release.describe(facts)
     folder = place.commit(folders)
     return tuple(

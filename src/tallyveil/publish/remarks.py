@@ -45,7 +45,6 @@ def list_remarks(prepared: Prepared) -> list[str]:
 def list_notes(prepared: Prepared) -> list[str]:
     """All remarks and, for somebody at a screen, what was cut at a bound or is not measured."""
     notes = (
-        _note_on_brought(prepared),
         _note_on_memory(prepared),
         _note_on_cut(prepared),
         _note_on_search(prepared),
@@ -56,21 +55,11 @@ def list_notes(prepared: Prepared) -> list[str]:
     return [*list_remarks(prepared), *filter(None, notes)]
 
 
-def _note_on_brought(prepared: Prepared) -> str:
-    """Rows of other machines that were brought here."""
-    if not prepared.brought:
-        return ""
-    return (
-        "What was asked for needs all rows in one place: the columns that are published were "
-        "brought to this machine, which takes the time and the room of a table here."
-    )
-
-
 def _note_on_memory(prepared: Prepared) -> str:
     """A long file that had to be read into memory."""
     source = prepared.source
     is_held = isinstance(source, DelimitedTable) or getattr(source, "from_file", False)
-    if source.rows < MANY_ROWS or prepared.brought or not is_held:
+    if source.rows < MANY_ROWS or not is_held:
         return ""
     return (
         "The table was read into memory, which takes far longer and more room than reading it in "
@@ -165,14 +154,6 @@ def _remark_on_order(prepared: Prepared) -> str:
     layout = prepared.layout
     if layout.grouped or layout.order is not None or prepared.rows < 3:
         return ""
-    if prepared.tasks is not None:
-        ordered = prepared.tasks.list_ordered(prepared.counts)
-        return (
-            f"The rows of every partition stand in the order of {ordered[0]!r}, and row order is "
-            "published. Unless that order is public, sort the table by public columns first."
-            if ordered
-            else ""
-        )
     for name, column in prepared.counts.items():
         before, after = column.values[:-1], column.values[1:]
         is_ordered = bool((after >= before).all() or (after <= before).all())
@@ -226,8 +207,7 @@ def _remark_on_kept_counts(prepared: Prepared) -> str:
     numbers = [
         name
         for name in rest
-        if source.type_of(name) == "integer"
-        and (prepared.tasks is not None or len(source.codes(name).values) < source.rows)
+        if source.type_of(name) == "integer" and len(source.codes(name).values) < source.rows
     ]
     if not numbers:
         return ""

@@ -45,7 +45,6 @@ from tallyveil.request.strata import StrataRecord
 from tallyveil.request.tradeoff import moves_counts
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.base import Table
-from tallyveil.tables.distributed import PartedTable
 
 __all__ = ["Say", "open_account", "publish_table", "require_possible"]
 
@@ -92,7 +91,6 @@ def publish_table(
     say("reserving room")
     reserved = _reserve(options, prepared), _reserve_report(options)
     with say_spent() as spent, reserved[0] as place, reserved[1] as report:
-        prepared.open_place(place)
         name = str(uuid.uuid4())
         say("debiting the ledger")
         entry = None if account is None else _debit(account, prepared, command, name, request)
@@ -354,7 +352,6 @@ def _describe_table(
         request.other or "",
         request.form.missing,
         prepared.missing,
-        data.parts if isinstance(data, PartedTable) else 0,
         tuple(request.bins.items()),
     )
 

@@ -23,11 +23,10 @@ __all__ = ["open_released_feather", "open_released_parquet"]
 WINDOW = 1 << 12
 
 
-def open_released_parquet(path: Path, counts: Sequence[str], *, part: bool = False) -> Table:
+def open_released_parquet(path: Path, counts: Sequence[str]) -> Table:
     """Open columns of counts of somebody else's Parquet file, to be read in batches.
 
-    What they unpack to is added up from headers first, as `read_released_arrow` does. A `part` of a
-    table may hold what the engine that wrote it says of itself.
+    What they unpack to is added up from headers first, as `read_released_arrow` does.
     """
     pa = import_pyarrow()
     import pyarrow.parquet as pq
@@ -40,8 +39,7 @@ def open_released_parquet(path: Path, counts: Sequence[str], *, part: bool = Fal
         ):
             schema, meta = file.schema_arrow, file.metadata
             require_whole(schema, counts)
-            if not part:
-                require_bare_parquet(schema, meta, len(content))
+            require_bare_parquet(schema, meta, len(content))
             require_size(measure_parquet(file, content, counts), len(content))
             rows = sum(meta.row_group(at).num_rows for at in range(meta.num_row_groups))
     except (pa.ArrowException, OSError, ValueError, KeyError) as problem:

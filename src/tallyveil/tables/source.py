@@ -146,10 +146,6 @@ def read_released(
     may be `large`.
     """
     ending, packing = split_packing(path)
-    if path.is_dir() and ending in PARQUET_ENDINGS:
-        from tallyveil.tables.parts import open_parts
-
-        return open_parts(path, counts)
     opened = _open_released(path, (delimiter, encoding), counts, large)
     if packing and ending in TEXT_ENDINGS:
         require_bare_packing(path, packing)
@@ -203,10 +199,6 @@ def _open_released(
 
 def read_published(path: Path, delimiter: str | None, encoding: str) -> Table:
     """Read the data file of a release; delimiter and encoding are for text only."""
-    if path.is_dir():
-        from tallyveil.tables.parts import load_parts
-
-        return load_parts(path)
     ending = split_packing(path)[0]
     if ending == ".xlsx" and path.is_file():
         from tallyveil.tables.excel import read_excel
@@ -252,10 +244,6 @@ def _wrap(source: Any) -> Table:
         from tallyveil.tables.arrow import wrap_arrow
 
         return wrap_arrow(source)
-    if library == "pyspark":
-        from tallyveil.tables.spark import SparkTable
-
-        return SparkTable(source)
     return wrap_array(source)
 
 
