@@ -14,7 +14,6 @@ SUITE = (
     "accuracy",
     "consumers",
     "sums",
-    "together",
     "composition",
 )
 """One module per question, in the order of the page."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks import SUITE
 
-REAL = ("accuracy", "sums", "together")
+REAL = ("accuracy", "sums")
 """Benchmarks that also measure on real tables, where there are any."""
 
 

@@ -36,8 +36,6 @@ KINDS = {
     "zero": {**FEW, "zero": ["county = 7", "county = 14 and half = a"]},
     "zero, hierarchy": {**WIDE, "hierarchy": "region,state", "zero": "county = 7"},
     "nested": {**TWO, "nested": "tests,cases", "method": "preserve"},
-    "together": {**TWO, "together": True, "method": "preserve"},
-    "together, unbiased": {**TWO, "together": True, "method": "preserve", "unbiased": True},
     "unbiased": {**WIDE, "unbiased": True, "method": "preserve"},
     "signed": {**FEW, "upper": None, "signed": True},
     "no upper": {**WIDE, "upper": None, "method": "preserve"},

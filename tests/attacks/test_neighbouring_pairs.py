@@ -111,16 +111,6 @@ COUNTED = {  # options for a table with one row per category
     "alone": {"keep": "all", "alone": True},
     "alone, sorted": {"keep": "all", "alone": True, "order": "sorted", "strata": "area"},
     "nested": {"count": ["cases", "tests"], "keep": "all", "nested": "tests,cases"},
-    "together": {
-        "count": ["cases", "tests"],
-        "keep": "all",
-        "together": True,
-        "method": "preserve",
-    },
-    "together, zeros": {
-        **{"count": ["cases", "tests"], "keep": "all", "together": True, "unbiased": True},
-        **{"zero": "area = e and sex = f", "order": "sorted", "disjoint": ["cases", "tests"]},
-    },
     "hierarchy of two counts": {
         **{"count": ["cases", "tests"], "keep": "all", "hierarchy": "sex", "bounds": "people"},
         **{"disjoint": ["cases", "tests"], "format": "parquet"},

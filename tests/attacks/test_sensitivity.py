@@ -56,13 +56,6 @@ OPTIONS = {
     "zeros": {**PLACE, "zero": "place = p0", "method": "preserve"},
     "zeros, sums": {**PLACE, "zero": "place = p0", "hierarchy": "region,state"},
     "nested": {**TWO, "nested": "tests,cases", "contributions": 2, "method": "preserve"},
-    "together": {**TWO, "together": True, "contributions": 2, "method": "preserve"},
-    "together, disjoint": {
-        **TWO,
-        "together": True,
-        "disjoint": ["cases", "tests"],
-        "method": "preserve",
-    },
     "disjoint": {**TWO, "disjoint": ["cases", "tests"], "contributions": 3, "method": "preserve"},
     "disjoint, changed": {
         **TWO,

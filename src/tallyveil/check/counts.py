@@ -109,10 +109,6 @@ def _check_order(table: Table, receipt: Receipt) -> str:
     words = ""
     names = [column.name for column in receipt.columns]
     for column in receipt.columns:
-        if column.told_by:
-            others = [c.name for c in receipt.columns if c.method == "preserve" and c is not column]
-            known = column.method == "preserve" and column.told_by in others
-            require(known, f"{column.name} is told by a column or method that it cannot be")
         if column.at_most:
             known = column.at_most in names and column.method in NESTED_METHODS
             require(known, f"{column.name} is nested in a column or method that it cannot be")

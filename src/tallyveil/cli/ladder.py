@@ -40,7 +40,6 @@ ONE_LEVEL = (
     "level_weights",
     "bounds",
     "nested",
-    "together",
     "unbiased",
 )
 """The options of `privatize` that mean nothing for several levels."""

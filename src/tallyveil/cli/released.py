@@ -112,10 +112,9 @@ class Source:
         record = self.record
         if record is not None and len(values) < sum(record.histogram.rows):
             kind = record.kind
-            if record.at_most or record.told_by or kind.by_group or kind.adds_up:
+            if record.at_most or kind.by_group or kind.adds_up:
                 raise InfeasibleError(
-                    "Parts of a column that is nested, in strata, fitted to sums, or ranked "
-                    "together with another one cannot be added."
+                    "Parts of a column that is nested, in strata or fitted to sums cannot be added."
                 )
         if record is not None and record.kind.adds_up and self.table is not None:
             from tallyveil.publish.totals import estimate_total as estimate_published

@@ -20,7 +20,7 @@ from tallyveil.request.earlier_splits import LAST_VERSION
 from tallyveil.request.fields import read_amount, read_text, read_texts, read_whole, refusal
 from tallyveil.request.hierarchy import MOST_STAGES, describe_missed
 from tallyveil.request.kinds import DISTRIBUTION, MethodKind, find_kind
-from tallyveil.request.nested import describe_limit, describe_telling
+from tallyveil.request.nested import describe_limit
 from tallyveil.request.ranges import LARGEST_UPPER, NO_UPPER, OPEN_RANGE, SIGNED_RANGE
 from tallyveil.request.tradeoff import (
     BEST_USE,
@@ -84,8 +84,6 @@ class ColumnRecord:
     """Which draws have which best guess, where a column of these is published."""
     optimality: Mapping[str, float] | None = None
     """Expected errors beside the least that any private release could have, where known."""
-    told_by: str = ""
-    """The column whose draws helped to rank the rows, where there is one."""
     groups: tuple[GroupRecord, ...] | None = None
     """Totals of the groups that public columns make; None in receipts before version 3."""
     missed: tuple[int, ...] | None = None
@@ -145,11 +143,6 @@ class ColumnRecord:
                 "they were handed out within strata, so the same value tells different things in "
                 "different groups"
             )
-        if self.told_by:
-            return (
-                f"rows were ranked together with {self.told_by}, so the same value tells "
-                "different things in different groups"
-            )
         if self.at_most:
             return f"keeping them below {self.at_most} moved some groups more than others"
         return ""
@@ -195,8 +188,7 @@ class ColumnRecord:
         if self.missed is not None:  # earlier receipts say what is usual, not what happened
             steps = *steps[:-1], describe_missed(self.missed)
         own = (describe_limit(self.at_most, self.kind.matches),) if self.at_most else ()
-        told = (describe_telling(self.told_by),) if self.told_by else ()
-        return *steps, *told, *own, *describe_tradeoff(self.tradeoff)
+        return *steps, *own, *describe_tradeoff(self.tradeoff)
 
     @property
     def prior(self) -> str:
@@ -239,7 +231,6 @@ class ColumnRecord:
             **({} if self.groups is None else {"groups": [g.to_dict() for g in self.groups]}),
             "unbiased": None if self.unbiased is None else dict(self.unbiased),
             **({"at_most": self.at_most} if self.at_most else {}),
-            **({"told_by": self.told_by} if self.told_by else {}),
             **({} if self.missed is None else {"missed": list(self.missed)}),
             **({} if self.tradeoff is None else {"tradeoff": str(self.tradeoff)}),
             **({} if self.guesses is None else {"best": best | self.guesses.to_dict()}),
@@ -277,7 +268,6 @@ class ColumnRecord:
             None if tradeoff is None else _read_tradeoff(tradeoff),
             None if guesses is None else _read_matching(guesses, upper),
             data.get("optimality"),
-            read_text(data.get("told_by", "")),
             read_groups(data["groups"]) if version > LAST_VERSION else None,
             _read_missed(data["missed"], data["method"]) if "missed" in data else None,
         )

@@ -187,7 +187,6 @@ def describe_published(
     epsilon: Fraction,
     moved: bool = False,
     signed: bool = False,
-    told: bool = False,
 ) -> Figures:
     """The figures of a column; the same for who publishes it and for who checks it.
 
@@ -211,8 +210,6 @@ def describe_published(
         Whether counts were changed after they were drawn, or after ranks were matched.
     signed : bool
         Whether counts are published as drawn, negative ones too.
-    told : bool
-        Whether another column's draws helped to rank the rows.
     """
     far = histogram.largest
     if upper > WIDE:  # as if the range ended far above all counts
@@ -230,7 +227,7 @@ def describe_published(
     rows = np.bincount(at, histogram.rows, minlength=upper + 1).astype(np.int64)
     total = adder.add(np.array(histogram.counts), CONFIDENCE, np.array(histogram.rows))
     sums = adder, None if kind.adds_up or not math.isfinite(total.standard_error) else total
-    is_known = far == histogram.largest and not (kind.adds_up or kind.together or told)
+    is_known = far == histogram.largest and not (kind.adds_up or kind.together)
     known, shares = None, rows / rows.sum()
     if not (kind.matches or moved):
         spread = measure_spread(certified, rows)

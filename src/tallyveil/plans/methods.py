@@ -22,8 +22,8 @@ from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric, 
 from tallyveil.errors import CertificationError
 from tallyveil.estimate.draws import PrivateDraws, growing_thresholds
 from tallyveil.estimate.histogram import estimate_histogram
+from tallyveil.estimate.joint import DrawnColumn, expect_jointly
 from tallyveil.estimate.ranks import find_row_limits, hand_out_ranks, keep_error, round_histogram
-from tallyveil.estimate.together import DrawnColumn, expect_together
 from tallyveil.plans.tallies import Histogram, Matching
 from tallyveil.request.budget_split import Tradeoff
 from tallyveil.request.nested import hand_out_below
@@ -58,8 +58,7 @@ class PublishedCounts:
     `beside` holds further columns of whole numbers, one value per row, by the word that is put
     after the column's name. `drawn` is every row's draw, where it is not the count. `guesses`
     says which draws have which best guess, where these are published beside the counts. With
-    `signed` the one column beside is published in place of the counts. `told_by` names the column
-    whose draws helped to rank the rows.
+    `signed` the one column beside is published in place of the counts.
     """
 
     values: NDArray[np.integer[Any]]
@@ -69,7 +68,6 @@ class PublishedCounts:
     drawn: NDArray[np.integer[Any]] | None = field(default=None, repr=False)
     guesses: Matching | None = None
     signed: bool = False
-    told_by: str = ""
 
     @property
     def largest_missed(self) -> tuple[int, ...] | None:
@@ -109,8 +107,8 @@ class PublishedCounts:
         else:
             other = above.counts if above.drawn is None else above.drawn.astype(np.int64)
             own = DrawnColumn(drawn, counts, epsilons[0])
-            told = expect_together(own, DrawnColumn(other[rows], limits, epsilons[1]))
-            made = hand_out_below(told, counts, limits, entropy.permutation(len(rows)))
+            expected = expect_jointly(own, DrawnColumn(other[rows], limits, epsilons[1]))
+            made = hand_out_below(expected, counts, limits, entropy.permutation(len(rows)))
         full = np.zeros_like(self.counts)
         full[rows] = made
         figures = Histogram.count(made), Matching.of(drawn, made)

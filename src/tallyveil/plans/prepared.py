@@ -13,7 +13,6 @@ from tallyveil.arrays import Integers, count_values
 from tallyveil.plans.layout import Layout, place_rows
 from tallyveil.plans.methods import PublishedCounts, keep_order
 from tallyveil.plans.plan import ColumnPlan, PlannedStage, plan_column
-from tallyveil.plans.together import rank_together
 from tallyveil.plans.unbiased import name_unbiased
 from tallyveil.plans.upper import CEILING, find_upper
 from tallyveil.request.request import Request
@@ -144,8 +143,6 @@ class Prepared:
             published[plan.name] = plan.method.publish(draws, entropy)
         asked = self.request
         drawn = {plan.name: float(plan.counts_stage.certified.exact_epsilon) for plan in plans}
-        if asked.together:
-            published = rank_together(published, drawn, asked.free, entropy)
         nested = {name: drawn[name] for name in asked.nested}
         return published | keep_order(nested, published, asked.free, entropy)
 

@@ -124,9 +124,6 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
     nested : str or sequence of str
         Count columns of which each counts some of those in the next, such as ["deaths",
         "hospitalised", "cases"]: every published row keeps that order, whatever the true one is.
-    together : bool
-        Whether rows of columns released by "preserve" are ranked by the draws of two columns, where
-        that is expected to lower the errors of both. Sums of groups then need `unbiased`.
     neighbours : str
         "add_remove" one unit, or "change_one" (takes away and adds: costs twice).
     unit : str

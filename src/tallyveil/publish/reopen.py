@@ -152,7 +152,6 @@ def describe_again(column: ColumnRecord, certified: Sequence[Certified]) -> Figu
         epsilon=column.epsilon,
         moved=column.moved,
         signed=column.signed,
-        told=bool(column.told_by),
     )
 
 

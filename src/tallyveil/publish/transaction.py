@@ -301,7 +301,6 @@ def _describe(
         epsilon=cost,
         moved=bool(at_most) or moves_counts(plan.tradeoff),
         signed=published.signed,
-        told=bool(published.told_by),
     )
     spread, beside = figures.spread, published.beside
     record = ColumnRecord(
@@ -326,7 +325,6 @@ def _describe(
         plan.tradeoff,
         published.guesses,
         figures.optimality,
-        published.told_by,
         missed=published.largest_missed,
     )
     return record, figures

@@ -15,9 +15,7 @@ from tallyveil.request.options import ReleaseOptions
 __all__ = [
     "NESTED_METHODS",
     "check_nested",
-    "check_together",
     "describe_limit",
-    "describe_telling",
     "hand_out_below",
 ]
 
@@ -51,38 +49,6 @@ def check_nested(options: ReleaseOptions, counted: Sequence[str]) -> tuple[str, 
             "one level."
         )
     return names
-
-
-def check_together(options: ReleaseOptions, counted: Sequence[str]) -> bool:
-    """Whether rows are to be ranked by the draws of two columns."""
-    if not options.together:
-        return False
-    if len(counted) < 2:
-        rule, hint = "be given for several columns of counts", "Name them in 'count'."
-        raise ArgumentError("together", rule, got=f"{len(counted)}", hint=hint)
-    others = {
-        "hierarchy": options.hierarchy,
-        "margins": options.margins,
-        "strata": options.strata,
-        "nested": options.nested,
-        "levels": options.levels is not None,
-        "within": options.within is not None,
-        "signed": options.signed,
-        "best": options.best,
-        "priority": options.priority,
-        "tradeoff": options.tradeoff is not None,
-    }
-    given = [name for name, asked in others.items() if asked]
-    if given:
-        raise UsageError(f"'together' and '{given[0]}' do not go together: leave one of them out.")
-    if str(options.method) not in ("auto", "preserve"):
-        raise UsageError("'together' is for the method preserve, which hands counts out by rank.")
-    return True
-
-
-def describe_telling(told_by: str) -> str:
-    """How the rows of a column were ranked with the help of another, as a sentence."""
-    return f"Rows were ranked by their draws of this column and of {told_by} together."
 
 
 def describe_limit(at_most: str, by_rank: bool) -> str:

@@ -157,10 +157,6 @@ class ReleaseOptions:
         default=None,
         metadata=tell("Count columns such as deaths,cases, each part of the next.", SUMS),
     )
-    together: bool = field(
-        default=False,
-        metadata=tell("Rank rows by two columns' draws if both gain.", SUMS, "switch"),
-    )
     loss: Loss = field(
         default="absolute",
         metadata=tell("For design: absolute, squared, zero_one, beyond:D or power:P.", PRIVACY),

@@ -38,7 +38,7 @@ from tallyveil.request.counted import (
 from tallyveil.request.forms import check_form
 from tallyveil.request.hierarchy import HierarchyRequest
 from tallyveil.request.kinds import ASKED_FOR, KINDS
-from tallyveil.request.nested import check_nested, check_together
+from tallyveil.request.nested import check_nested
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.ranges import (
     NO_UPPER,
@@ -117,7 +117,6 @@ class Request:
     free: Mask | None = None
     unbiased: bool = False
     nested: tuple[str, ...] = ()
-    together: bool = False
     strata: tuple[str, ...] = ()
     groups: Integers | None = None
     tradeoff: Tradeoff | None = None
@@ -178,8 +177,6 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
     preserves, tradeoff = check_tradeoff(options)
     if preserves and method == "auto":
         method, why = "preserve", "a priority, a tradeoff or best guesses were asked for"
-    if check_together(options, counted) and method == "auto":
-        method, why = "preserve", "columns are ranked together"
     if strata:
         method, why = "strata", "strata were asked for"
     if hierarchy is not None:
@@ -234,7 +231,6 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         zeros=check_zeros(options),
         unbiased=options.unbiased,
         nested=check_nested(options, counted),
-        together=options.together,
         strata=strata,
         tradeoff=tradeoff,
         best=options.best,

@@ -60,7 +60,6 @@ def check_delta(
         "margins": options.margins,
         "strata": options.strata,
         "nested": options.nested,
-        "together": options.together,
         "within": options.within,
         "unbiased": options.unbiased,
         "best": options.best,

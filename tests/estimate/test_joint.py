@@ -1,4 +1,4 @@
-"""What two draws together say of a count."""
+"""Expected counts given the draws of two columns."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from tallyveil.estimate import together
-from tallyveil.estimate.together import DrawnColumn, expect_together, find_partners
+from tallyveil.estimate import joint
+from tallyveil.estimate.joint import DrawnColumn, expect_jointly
 
 
 def add_noise(draw: np.random.Generator, counts: np.ndarray, epsilon: float) -> np.ndarray:
@@ -26,7 +26,7 @@ def test_blurring_is_the_kernel_of_the_noise() -> None:
     ]
     expected = kernels[0] @ values @ kernels[1]
     ratios = tuple(math.exp(-epsilon) for epsilon in epsilons)
-    assert np.allclose(together._blur(values, ratios), expected, rtol=1e-12)
+    assert np.allclose(joint._blur(values, ratios), expected, rtol=1e-12)
 
 
 def make_columns(
@@ -43,8 +43,8 @@ def test_both_draws_tell_more_than_one(share: float, scale: int) -> None:
     large = np.minimum(draw.poisson(draw.gamma(0.5, 8, 3000)), 60)
     small = draw.binomial(large, share)
     own, other = make_columns(draw, small, scale * large)
-    assert (own.size * other.size > together.MOST_PAIRS) == (scale > 1)
-    found = expect_together(own, other)
+    assert (own.size * other.size > joint.MOST_PAIRS) == (scale > 1)
+    found = expect_jointly(own, other)
     ranked = []
     for score in (own.draws, found):
         order = np.lexsort((draw.random(len(small)), score))
@@ -54,35 +54,16 @@ def test_both_draws_tell_more_than_one(share: float, scale: int) -> None:
     assert ranked[1] < 0.95 * ranked[0]
 
 
-def test_columns_that_go_together_help_each_other_and_others_do_not() -> None:
-    draw = np.random.default_rng(4)
-    rate = draw.gamma(0.5, 8, 2000)
-    alone = np.minimum(draw.poisson(draw.gamma(0.5, 8, 2000)), 60)
-    one, two = (np.minimum(draw.poisson(rate), 60) for _ in range(2))
-    columns = make_columns(draw, one, alone, two, epsilon=0.5)
-    assert find_partners(columns, draw.permutation(2000)) == [2, None, 0]
-
-
-def test_columns_apart_are_hardly_ever_taken_for_partners() -> None:
-    draw, found = np.random.default_rng(5), 0
-    for _ in range(30):
-        columns = make_columns(draw, draw.poisson(3, 400), draw.poisson(5, 400), epsilon=0.5)
-        found += find_partners(columns, draw.permutation(400)) != [None, None]
-    assert found <= 4, "chance finds a larger gain than in three shuffles for both at most 1 in 16"
-
-
 def test_columns_apart_are_ranked_as_before() -> None:
     draw = np.random.default_rng(3)
     own, other = make_columns(draw, draw.poisson(4, 4000), draw.poisson(4, 4000))
-    found = expect_together(own, other)
+    found = expect_jointly(own, other)
     assert np.corrcoef(found, own.draws)[0, 1] > 0.9
 
 
 def test_few_rows_and_wide_ranges_take_the_draws_themselves() -> None:
     few = DrawnColumn(np.arange(50), np.arange(50), 1.0)
-    assert expect_together(few, few).tolist() == few.draws.tolist()
-    assert find_partners([few, few], np.arange(50)) == [None, None]
+    assert expect_jointly(few, few).tolist() == few.draws.tolist()
     many = np.arange(1000) * 10**6
     wide = DrawnColumn(many, many, 1.0)
-    assert expect_together(wide, wide).tolist() == many.tolist()
-    assert find_partners([wide, wide], np.random.default_rng(1).permutation(1000)) == [None, None]
+    assert expect_jointly(wide, wide).tolist() == many.tolist()
