@@ -40,7 +40,7 @@ KINDS = {
     "signed": {**FEW, "upper": None, "signed": True},
     "no upper": {**WIDE, "upper": None, "method": "preserve"},
     "a wide range": {**WIDE, "upper": 10**7, "method": "geometric"},
-    "best guesses": {**WIDE, "best": True, "tradeoff": "1/3"},
+    "tradeoff": {**WIDE, "tradeoff": "1/3"},
     "disjoint": {**TWO, "disjoint": ["cases", "tests"]},
     "people": {**PEOPLE, "person": "who", "rows_per_person": 2, "where": "county >= 3"},
     "ranges": {"by": "county", "bins": {"county": [0, 50, 200]}, "upper": 400, "epsilon": 1},

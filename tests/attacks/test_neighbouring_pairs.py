@@ -38,7 +38,7 @@ MICRO = {  # options for one row per person
     "signed": {**CELLS, "signed": True, "upper": None},
     "no upper": {**CELLS, "upper": None, "unbiased": True},
     "levels": {**CELLS, "levels": [2, 1], "epsilon": None},
-    "best guesses": {**CELLS, "best": True},
+    "best guesses": {**CELLS, "method": "preserve", "tradeoff": 0},
     "alone": {**CELLS, "alone": True},
     "condition": {"by": "area", "categories": AREAS, "where": "age >= 50 and sex != x"},
     "other": {"by": "area", "categories": AREAS[:3], "other": "elsewhere"},

@@ -173,7 +173,7 @@ def test_words_that_cannot_be_written_cost_nothing(tmp_path):
     [
         {"contributions": 3, "one_row": True},
         {"strata": "state"},
-        {"unbiased": True, "best": True, "method": "preserve"},
+        {"unbiased": True, "method": "preserve"},
         {"zero": "county = 7", "tradeoff": "1/3"},
         {"format": "xlsx", "epsilon": "1e-6"},
     ],

@@ -84,7 +84,6 @@ def test_columns_whose_names_look_the_same_are_refused(twin, paid):
     ("name", "options"),
     [
         ("c_unbiased\u200b", {"count": "c", "keep": "all", "unbiased": True}),
-        ("c_best\u200b", {"count": "c", "keep": "all", "best": True}),
         ("count\u200b", {"by": "count\u200b", "categories": ["a", "b"]}),
     ],
 )

@@ -67,7 +67,7 @@ OPTIONS = {
     "signed": {**PLACE, "upper": None, "signed": True},
     "no upper": {**PLACE, "upper": None, "method": "preserve", "contributions": 2},
     "a wide range": {**PLACE, "upper": 5_000_000, "method": "preserve"},
-    "best guesses": {**PLACE, "best": True, "tradeoff": "1/3"},
+    "tradeoff": {**PLACE, "tradeoff": "1/3"},
     "several epsilons": {**TWO, "epsilon": ["1/2", 2], "upper": [6, 40]},
 }
 MICRO = {

@@ -17,7 +17,7 @@ spec = importlib.util.spec_from_file_location(
 releases = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(releases)
 
-KINDS = ("preserve", "fair", "design", "hierarchy", "margins", "strata", "best guesses", "no upper")
+KINDS = ("preserve", "fair", "design", "hierarchy", "margins", "strata", "tradeoff", "no upper")
 PLAIN = {"OPENBLAS_CORETYPE": "Prescott", "NPY_DISABLE_CPU_FEATURES": "X86_V3,X86_V4,AVX512_ICL"}
 """For x86; elsewhere nothing is different."""
 

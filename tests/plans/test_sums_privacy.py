@@ -63,7 +63,7 @@ class Script:
         entropy = SeededNotPrivate(3)
         (made,) = method.publish(method.draw(np.array(counts), entropy), entropy)
         levels = (*getattr(made, "sums", ()), *getattr(made, "estimates", ()))
-        levels = (*levels, *made.beside.values())
+        levels = (*levels, *([] if made.unbiased is None else [made.unbiased]))
         return (made.values.tolist(), *(np.round(level, 9).tolist() for level in levels))
 
 

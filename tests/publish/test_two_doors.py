@@ -59,8 +59,8 @@ REQUESTS = {
         {"count": ["cases", "tests"], "epsilon": ["1/2", "1/4"], "disjoint": ["cases", "tests"]},
     ),
     "counts first": (
-        "--count cases --upper 9 --epsilon 1 --tradeoff 1/4 --best",
-        {"tradeoff": "1/4", "best": True},
+        "--count cases --upper 9 --epsilon 1 --tradeoff 1/4",
+        {"tradeoff": "1/4"},
     ),
     "balanced": (
         "--count cases --upper 9 --epsilon 1 --priority balanced",

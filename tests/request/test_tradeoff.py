@@ -1,6 +1,5 @@
 """The knob between single counts and their distribution: what it gives, states and refuses."""
 
-import hashlib
 import json
 from fractions import Fraction
 
@@ -53,8 +52,9 @@ def test_less_tradeoff_means_less_error_and_more_distance():
 
 
 def test_at_zero_every_row_has_its_best_guess():
-    release = publish(tradeoff=0, best=True, entropy=SeededNotPrivate(3))
-    assert list(release.table.cases) == list(release.table.cases_best)
+    matching = publish(tradeoff=0, entropy=SeededNotPrivate(3)).receipt.columns[0].matching
+    assert len(set(matching.draws.tolist())) == len(matching.draws)
+    assert (np.diff(matching.counts) >= 0).all()
 
 
 def test_from_one_on_and_by_default_the_distribution_is_kept_exactly():
@@ -73,12 +73,12 @@ def test_from_one_on_and_by_default_the_distribution_is_kept_exactly():
 @pytest.mark.parametrize(
     "options",
     [
-        {"tradeoff": "1/4", "best": True},
-        {"tradeoff": 0, "best": True, "upper": None},
-        {"priority": "counts", "best": True, "unbiased": True},
-        {"priority": "balanced", "best": True, "upper": 900},
+        {"tradeoff": "1/4"},
+        {"tradeoff": 0, "upper": None},
+        {"priority": "counts", "unbiased": True},
+        {"priority": "balanced", "upper": 900},
         {"tradeoff": 20},
-        {"best": True, "zero": "state == a"},
+        {"tradeoff": "1/2", "zero": "state == a"},
     ],
 )
 def test_a_folder_states_it_and_check_works_it_out(options, tmp_path):
@@ -100,11 +100,6 @@ def test_a_folder_states_it_and_check_works_it_out(options, tmp_path):
     )
     assert split.epsilon2 == column.counts_stage.epsilon
     assert release.receipt.epsilon == Fraction(1, 2)
-    if options.get("best"):
-        fields = json.loads((folder / "datapackage.json").read_text())["resources"][0]["schema"]
-        assert "not to be summed" in fields["fields"][-1]["description"]
-        assert "not to be summed" in (folder / "METHODOLOGY.html").read_text()
-        assert "not to be summed" in (folder / "receipt.json").read_text()
     assert set(tv.estimate_total(folder, by="state")) == {"a", "b"}
 
 
@@ -120,23 +115,6 @@ def test_counts_that_are_best_guesses_are_marked_as_such(tmp_path, tradeoff, mar
     page = (folder / "METHODOLOGY.html").read_text()
     words = "not to be summed, averaged or tabulated"
     assert [words in text for text in (field["description"], page)] == [marked] * 2
-
-
-def test_check_finds_a_changed_guess(tmp_path):
-    table().to_csv(tmp_path / "cases.csv", index=False)
-    folder = tmp_path / "release"
-    asked = {"count": "cases", "keep": "all", "upper": 40, "epsilon": 1}
-    tv.privatize(tmp_path / "cases.csv", best=True, out=folder, **asked)
-    lines = (folder / "data.csv").read_text().splitlines()
-    start, _, value = lines[1].rpartition(",")
-    lines[1] = f"{start},{int(value) + 1}"
-    (folder / "data.csv").write_text("\n".join(lines) + "\n")
-    sums = (folder / "SHA256SUMS").read_text().splitlines()
-    new = hashlib.sha256((folder / "data.csv").read_bytes()).hexdigest()
-    sums = [f"{new}  data.csv" if line.endswith("  data.csv") else line for line in sums]
-    (folder / "SHA256SUMS").write_text("\n".join(sums) + "\n")
-    found = {finding.name: finding for finding in tv.check_package(folder)}
-    assert "one guess for every draw" in found["published counts"].detail
 
 
 def test_balanced_counts_err_no_more_than_plain_noise():
@@ -214,16 +192,12 @@ def test_the_share_grows_with_the_tradeoff_and_without_one_the_split_is_the_pred
         ({"priority": "speed"}, "'priority' must be one of"),
         ({"tradeoff": -1}, "'tradeoff' must lie in 0..1000"),
         ({"tradeoff": "much"}, "'tradeoff' must be a finite number"),
-        ({"best": "yes"}, "'best' must be True or False"),
-        ({"best": True, "method": "geometric"}, "for the method preserve"),
         ({"tradeoff": 0, "method": "fair"}, "for the method preserve"),
-        ({"best": True, "signed": True, "upper": None}, "Signed counts are published as drawn"),
         ({"tradeoff": 0.5, "signed": True, "upper": None}, "Signed counts are published as drawn"),
         ({"priority": "distribution", "signed": True, "upper": None}, "leave out 'signed'"),
         ({"priority": "counts", "hierarchy": "state"}, "inside a hierarchy"),
         ({"priority": "counts", "margins": "state,age"}, "not offered with margins"),
         ({"priority": "counts", "epsilon": None, "within": 3}, "'within' goes with"),
-        ({"best": True, "count": ["cases", "area"], "nested": ["cases", "area"]}, "by rank"),
         (
             {"priority": "balanced", "count": ["cases", "area"], "nested": ["cases", "area"]},
             "by rank",
@@ -233,17 +207,3 @@ def test_the_share_grows_with_the_tradeoff_and_without_one_the_split_is_the_pred
 def test_contradictions_are_refused(options, words):
     with pytest.raises((ArgumentError, UsageError), match=words):
         publish(**options)
-
-
-def test_a_taken_name_and_an_array_are_refused():
-    with pytest.raises(UsageError, match="cases_best' already"):
-        tv.privatize(
-            table().rename(columns={"area": "cases_best"}),
-            "cases",
-            keep="all",
-            upper=9,
-            epsilon=1,
-            best=True,
-        )
-    with pytest.raises(UsageError, match="no room for a column of best guesses"):
-        tv.privatize([1, 2, 3], upper=9, epsilon=1, best=True)

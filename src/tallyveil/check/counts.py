@@ -42,9 +42,8 @@ def check_counts(table: Table, receipt: Receipt) -> str:
     stated = receipt.protected_rows == protected
     require(stated, "the structural zeros of the data are not the stated ones")
     for column in receipt.columns:
-        asked = column.tradeoff is not None or column.guesses is not None
-        fits = not asked or column.method == "preserve"
-        require(fits, f"{column.name} states a tradeoff or guesses that its method has not")
+        fits = column.tradeoff is None or column.method == "preserve"
+        require(fits, f"{column.name} states a tradeoff that its method has not")
         counts, fixed = _part(_read_column(table, column), free)
         require(not fixed.any(), f"a structural zero of {column.name} is not 0")
         if column.unbiased is not None:
@@ -55,13 +54,6 @@ def check_counts(table: Table, receipt: Receipt) -> str:
             most = np.inf if column.signed else column.upper
             inside = -far <= draws.min() and draws.max() <= most + far
             require(inside, f"{column.drawn_column} has a draw that no noise gives")
-        if column.guesses is not None:
-            best, fixed = _part(read_signed(table, column.columns[-1]), free)
-            inside = 0 <= best.min() <= best.max() <= column.upper and not fixed.any()
-            matched = column.matching if inside else None
-            whole = counts.astype(np.int64)
-            same = matched is not None and matched.leads_to(column.guesses, whole, best)
-            require(same, f"{column.columns[-1]} does not hold one guess for every draw")
         same = Histogram.count(counts) == column.histogram
         require(same, f"the distribution of {column.name} is not the one in the receipt")
     for name, _ in facts.bins:

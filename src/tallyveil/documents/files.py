@@ -80,8 +80,7 @@ def describe_data(
     uppers = {column.name: column.upper for column in receipt.columns}
     beside = {name for column in receipt.columns for name in column.columns[1:]}
     beside |= {column.name for column in receipt.columns if column.signed}
-    best = {c.columns[-1]: c.upper for c in receipt.columns if c.guesses is not None}
-    best |= {c.name: c.upper for c in receipt.columns if c.is_best}
+    best = {c.name: c.upper for c in receipt.columns if c.is_best}
     fields: list[dict[str, Any]] = []
     for name in (*data.index_names, *data.names):
         if name in best:

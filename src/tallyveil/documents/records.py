@@ -23,11 +23,9 @@ from tallyveil.request.kinds import DISTRIBUTION, MethodKind, find_kind
 from tallyveil.request.nested import describe_limit
 from tallyveil.request.ranges import LARGEST_UPPER, NO_UPPER, OPEN_RANGE, SIGNED_RANGE
 from tallyveil.request.tradeoff import (
-    BEST_USE,
     LARGEST_TRADEOFF,
     describe_tradeoff,
     moves_counts,
-    name_best,
 )
 
 __all__ = [
@@ -80,8 +78,6 @@ class ColumnRecord:
     """The column whose published count no row exceeds, where columns are nested."""
     tradeoff: Tradeoff | None = None
     """What one unit of distribution error is worth in errors of counts, where it was given."""
-    guesses: Matching | None = None
-    """Which draws have which best guess, where a column of these is published."""
     optimality: Mapping[str, float] | None = None
     """Expected errors beside the least that any private release could have, where known."""
     groups: tuple[GroupRecord, ...] | None = None
@@ -97,9 +93,9 @@ class ColumnRecord:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the released table that hold what was drawn."""
-        beside = () if self.unbiased is None or self.signed else (self.drawn_column,)
-        best = () if self.guesses is None else (name_best(self.name),)
-        return (self.name, *beside, *best)
+        if self.unbiased is None or self.signed:
+            return (self.name,)
+        return self.name, self.drawn_column
 
     @property
     def drawn_column(self) -> str:
@@ -204,7 +200,6 @@ class ColumnRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        best = {"column": name_best(self.name), "use": BEST_USE}
         return {
             "name": self.name,
             "upper": self.upper,
@@ -233,7 +228,6 @@ class ColumnRecord:
             **({"at_most": self.at_most} if self.at_most else {}),
             **({} if self.missed is None else {"missed": list(self.missed)}),
             **({} if self.tradeoff is None else {"tradeoff": str(self.tradeoff)}),
-            **({} if self.guesses is None else {"best": best | self.guesses.to_dict()}),
             "post_processing": list(self.steps),
         }
 
@@ -243,7 +237,7 @@ class ColumnRecord:
         most = NO_UPPER if data["upper_source"] == "none" else LARGEST_UPPER
         upper = read_whole(data["upper"], 1, most)
         spread, matching = data["distribution"]["spread"], data.get("matching")
-        guesses, tradeoff = data.get("best"), data.get("tradeoff")
+        tradeoff = data.get("tradeoff")
         if not 1 <= len(data["stages"]) <= MOST_STAGES:
             raise refusal("a few stages for each column")
         return cls(
@@ -266,7 +260,6 @@ class ColumnRecord:
             data.get("unbiased"),
             read_text(data.get("at_most", "")),
             None if tradeoff is None else _read_tradeoff(tradeoff),
-            None if guesses is None else _read_matching(guesses, upper),
             data.get("optimality"),
             read_groups(data["groups"]) if version > LAST_VERSION else None,
             _read_missed(data["missed"], data["method"]) if "missed" in data else None,

@@ -28,7 +28,7 @@ from tallyveil.plans.tallies import Histogram, Matching
 from tallyveil.request.budget_split import Tradeoff
 from tallyveil.request.nested import hand_out_below
 from tallyveil.request.ranges import NO_UPPER, WIDE
-from tallyveil.request.tradeoff import BEST, moves_counts
+from tallyveil.request.tradeoff import moves_counts
 from tallyveil.sampling.entropy import Entropy
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "count_cells",
     "draw_rows",
     "keep_order",
+    "name_unbiased",
     "noisy_cumulative",
     "require_range",
 ]
@@ -55,18 +56,16 @@ class PublishedCounts:
 
     `values` are the counts in a type that may be narrow, `counts` the same in 64 bits.
     `matching` says which draws became which counts, where they are not the draws themselves.
-    `beside` holds further columns of whole numbers, one value per row, by the word that is put
-    after the column's name. `drawn` is every row's draw, where it is not the count. `guesses`
-    says which draws have which best guess, where these are published beside the counts. With
-    `signed` the one column beside is published in place of the counts.
+    `drawn` is every row's draw, where it is not the count. `unbiased` holds every row's draw
+    before the clamp, if it is published: as a further column or, with `signed`, instead of the
+    counts.
     """
 
     values: NDArray[np.integer[Any]]
     histogram: Histogram
     matching: Matching | None = None
-    beside: Mapping[str, Integers] = field(default_factory=dict)
+    unbiased: Integers | None = None
     drawn: NDArray[np.integer[Any]] | None = field(default=None, repr=False)
-    guesses: Matching | None = None
     signed: bool = False
 
     @property
@@ -81,10 +80,11 @@ class PublishedCounts:
 
     def name_columns(self, name: str) -> dict[str, NDArray[np.integer[Any]]]:
         """The columns that the released table gets for the count column `name`."""
+        if self.unbiased is None:
+            return {name: self.values}
         if self.signed:
-            (draws,) = self.beside.values()
-            return {name: draws}
-        return {name: self.values} | {f"{name}_{word}": c for word, c in self.beside.items()}
+            return {name: self.unbiased}
+        return {name: self.values, name_unbiased(name): self.unbiased}
 
     def limit_to(
         self,
@@ -170,14 +170,12 @@ class Preserve:
 
     Costs the epsilon of `distribution` for the cumulative histogram and that of `certified`
     for the rows, once for all of them: each row is one person's only row. With a `tradeoff` below
-    1 no row gets a count outside the central part of its posterior; with `best` the median of the
-    posterior is published beside the counts.
+    1 no row gets a count outside the central part of its posterior.
     """
 
     certified: CertifiedGeometric | CertifiedNoise
     distribution: CertifiedNoise | None
     tradeoff: Tradeoff | None = None
-    best: bool = False
     upper: int = NO_UPPER
 
     @property
@@ -219,12 +217,7 @@ class Preserve:
         counts = freeze(counts)
         matching = Matching.of(draws.values, counts)
         published = Histogram.of(histogram) if exact else Histogram.count(counts)
-        column = PublishedCounts(counts, published, matching, drawn=draws.values)
-        if not self.best:
-            return (column,)
-        best = freeze(draws.values.clip(*find_row_limits(draws, found, 0.0)))
-        guesses = Matching.of(draws.values, best)
-        return (replace(column, beside={BEST: best}, guesses=guesses),)
+        return (PublishedCounts(counts, published, matching, drawn=draws.values),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,6 +235,11 @@ class Levels:
     def publish(self, draws: list[NDArray[Any]], entropy: Entropy) -> tuple[PublishedCounts, ...]:
         """The draws themselves, one column per level."""
         return tuple(_count_published(level) for level in draws)
+
+
+def name_unbiased(column: str) -> str:
+    """Return the name of the column that holds the unbiased draws of a count column."""
+    return f"{column}_unbiased"
 
 
 def count_cells(upper: int) -> int:

@@ -246,7 +246,7 @@ def _make_preserve(
     noise = certify_noise(split.epsilon1) if split.epsilon1 else None
     certified = draw_from(split.epsilon2)
     first = () if noise is None else ((DISTRIBUTION, noise),)
-    method = Preserve(certified, noise, request.tradeoff, request.best, upper)
+    method = Preserve(certified, noise, request.tradeoff, upper)
     return _Made(method, (*first, (COUNTS, certified)), epsilon)
 
 

@@ -15,9 +15,9 @@ import numpy as np
 from tallyveil.arrays import Mask, freeze
 from tallyveil.errors import ArgumentError, TableError, UsageError
 from tallyveil.plans.layout import ROW_ORDERS, Layout, ReadCounts, read_columns
+from tallyveil.plans.methods import name_unbiased
 from tallyveil.plans.plan import plan_column, plan_search
 from tallyveil.plans.prepared import Counted, Opened, Prepared
-from tallyveil.plans.unbiased import name_unbiased
 from tallyveil.plans.upper import CEILING
 from tallyveil.plans.zeros import find_free, meets_rule, require_zero
 from tallyveil.request.forms import check_form
@@ -26,7 +26,6 @@ from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.ranges import NO_UPPER
 from tallyveil.request.request import Request, check_options
 from tallyveil.request.strata import find_strata
-from tallyveil.request.tradeoff import name_best
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.grouping import Grouping
 from tallyveil.tables.array import ArrayTable
@@ -90,7 +89,7 @@ def prepare_opened(
     if read is not read_counts:  # invented counts contradict no bound
         counts = {name: replace(column, above=0) for name, column in counts.items()}
     _require_covered(counts, request)
-    _require_room_beside(source, request, layout)
+    _require_free_names(source, request, layout)
     if request.strata:
         categories = request.categories if layout.grouped else ()
         groups = find_strata(request.strata, source, categories, request.by)
@@ -239,18 +238,16 @@ def _find_free(
     return free
 
 
-def _require_room_beside(source: Table, request: Request, layout: Layout) -> None:
-    """Refuse a column beside the counts that the table has no room or no free name for."""
-    names = [name_unbiased] * request.unbiased + [name_best] * request.best
-    if names and isinstance(source, ArrayTable):
-        what = "an unbiased column" if request.unbiased else "a column of best guesses"
-        raise UsageError(f"An array has no room for {what}: give a table.")
+def _require_free_names(source: Table, request: Request, layout: Layout) -> None:
+    """Refuse unbiased columns of an array, and those whose names the table has already."""
+    if request.unbiased and isinstance(source, ArrayTable):
+        raise UsageError("An array has no room for an unbiased column: give a table.")
     taken = {*source.names, *source.index_names, *request.by}
-    beside = [name(column.name) for name in names for column in request.columns]
-    for made in beside:
-        if made in taken:
-            raise UsageError(f"The table has a column {made!r} already: rename it first.")
-    require_own_names((*(() if layout.grouped else source.index_names), *layout.keep, *beside))
+    added = [name_unbiased(column.name) for column in request.columns if request.unbiased]
+    for name in added:
+        if name in taken:
+            raise UsageError(f"The table has a column {name!r} already: rename it first.")
+    require_own_names((*(() if layout.grouped else source.index_names), *layout.keep, *added))
 
 
 def _require_apart(request: Request, rows: int) -> None:

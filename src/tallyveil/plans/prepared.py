@@ -11,13 +11,11 @@ import numpy as np
 
 from tallyveil.arrays import Integers, count_values
 from tallyveil.plans.layout import Layout, place_rows
-from tallyveil.plans.methods import PublishedCounts, keep_order
+from tallyveil.plans.methods import PublishedCounts, keep_order, name_unbiased
 from tallyveil.plans.plan import ColumnPlan, PlannedStage, plan_column
-from tallyveil.plans.unbiased import name_unbiased
 from tallyveil.plans.upper import CEILING, find_upper
 from tallyveil.request.request import Request
 from tallyveil.request.slack import charge_delta
-from tallyveil.request.tradeoff import name_best
 from tallyveil.request.unit import charge_columns
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.base import CountArray, Table
@@ -178,7 +176,7 @@ class Prepared:
         if grouping is not None:  # labels, and five numbers for each column and sum
             figures += sum(grouping.whole.sizes[:-1]) * (2000 + 200 * len(uppers))
         levels = max(1, len(self.request.levels))
-        figures += 24 * self.rows * len(uppers) * (self.request.unbiased + self.request.best)
+        figures += 24 * self.rows * len(uppers) * self.request.unbiased
         return levels * (self._bound_data(uppers) + proofs + figures + (4 << 20))
 
     def _bound_data(self, uppers: Mapping[str, int]) -> int:
@@ -186,9 +184,8 @@ class Prepared:
             name: np.full(self.rows, upper, np.min_scalar_type(upper))
             for name, upper in uppers.items()
         }
-        request, beside = self.request, [name_unbiased] * self.request.unbiased
-        beside += [name_best] * request.best
-        more = {name(own): fullest[own] for name in beside for own in fullest}
+        request = self.request
+        more = {name_unbiased(name): fullest[name] for name in fullest if request.unbiased}
         rules = (condition.column for rule in request.zeros for condition in rule)
         return measure_release(
             lambda: self.build_table(fullest | more),

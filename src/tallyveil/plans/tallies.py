@@ -168,19 +168,6 @@ class Matching:
         last = np.searchsorted(held, counts, side="right") - 1
         return self.draws[order[first]], self.draws[order[last]]
 
-    def leads_to(self, guesses: Matching, counts: Integers, best: Integers) -> bool:
-        """Whether rows with these counts have, in `best`, the guesses for their draws.
-
-        Every draw that occurs has one guess, and a larger draw no smaller one.
-        """
-        draws, at = np.unique(self.draws, return_inverse=True)
-        if guesses.draws.tolist() != draws.tolist() or (np.diff(guesses.counts) < 0).any():
-            return False
-        rows = np.bincount(at, self.rows).astype(np.int64)
-        guess = np.repeat(guesses.counts[at], self.rows)
-        stated = Matching.of(np.repeat(self.counts, self.rows), guess)
-        return bool((rows == guesses.rows).all()) and Matching.of(counts, best) == stated
-
     def describe_moves(self, size: int) -> tuple[Floats, Floats]:
         """Mean and variance of count minus draw, for every draw 0..size-1, shapes (size,).
 

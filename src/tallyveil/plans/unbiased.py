@@ -18,15 +18,20 @@ from tallyveil.arrays import Integers, freeze
 from tallyveil.certified.base import Certified
 from tallyveil.certified.mechanism import CertifiedGeometric, CertifiedNoise
 from tallyveil.errors import UsageError
-from tallyveil.plans.methods import Counts, Independent, Method, Preserve, PublishedCounts
+from tallyveil.plans.methods import (
+    Counts,
+    Independent,
+    Method,
+    Preserve,
+    PublishedCounts,
+    name_unbiased,
+)
 from tallyveil.plans.stratified import Stratified
 from tallyveil.plans.sums import SumDraws
 from tallyveil.plans.zeros import WithEmptyGroups
 from tallyveil.sampling.entropy import Entropy
 
-__all__ = ["UNBIASED", "KeptDraws", "describe_unbiased", "keep_draws", "name_unbiased"]
-
-UNBIASED = "unbiased"
+__all__ = ["KeptDraws", "describe_unbiased", "keep_draws"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,9 +90,7 @@ class KeptDraws:
         """What the method publishes, and the kept draws beside it."""
         inner, noisy = draws
         published = self.inner.publish(inner, entropy)
-        return tuple(
-            replace(c, beside={UNBIASED: noisy, **c.beside}, signed=self.signed) for c in published
-        )
+        return tuple(replace(column, unbiased=noisy, signed=self.signed) for column in published)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +107,7 @@ class KeptRows:
         """What adds up, and the rows' own draws."""
         rows: Any = draws.levels[-1]
         published = self.inner.publish(draws, entropy)
-        return tuple(replace(one, beside={UNBIASED: rows, **one.beside}) for one in published)
+        return tuple(replace(column, unbiased=rows) for column in published)
 
 
 def keep_draws(method: Method, signed: bool = False) -> KeptDraws | KeptRows:
@@ -126,11 +129,6 @@ def keep_draws(method: Method, signed: bool = False) -> KeptDraws | KeptRows:
         "An unbiased column is made from geometric noise: use the method geometric or preserve, "
         "with one level, strata, or a hierarchy."
     )
-
-
-def name_unbiased(column: str) -> str:
-    """The name of the column beside a column of counts."""
-    return f"{column}_{UNBIASED}"
 
 
 def describe_unbiased(

@@ -78,9 +78,9 @@ class WithZeros:
         return tuple(self._fill(made) for made in self.method.publish(draws, entropy))
 
     def _fill(self, made: PublishedCounts) -> PublishedCounts:
-        beside = {word: self._spread(values) for word, values in made.beside.items()}
+        unbiased = None if made.unbiased is None else self._spread(made.unbiased)
         drawn = None if made.drawn is None else self._spread(made.drawn)
-        return replace(made, values=self._spread(made.values), beside=beside, drawn=drawn)
+        return replace(made, values=self._spread(made.values), unbiased=unbiased, drawn=drawn)
 
     def _spread(self, values: Any) -> Any:
         full = np.zeros(len(self.free), dtype=values.dtype)

@@ -193,9 +193,6 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
         Also publish a column NAME_unbiased: every row's noisy count before it was cut to the
         range or ranked. Signed, right on average, its variance in the receipt; it costs nothing
         more. For the methods geometric and preserve.
-    best : bool
-        For preserve, also publish a column NAME_best: the best guess for every single row (the
-        median of what is known of it). It errs least row by row, and is not to be summed.
     signed : bool
         Publish counts as drawn, negative ones too: every value and every sum of values is right
         on average. For the method geometric without `upper`.

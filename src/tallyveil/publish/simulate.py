@@ -310,7 +310,6 @@ def _list_alternatives(
         unbiased=False,
         priority=None,
         tradeoff=None,
-        best=False,
         loss="absolute",
         properties=(),
         delta=None,

@@ -33,7 +33,7 @@ from tallyveil.plans.prepare import prepare
 from tallyveil.plans.prepared import Prepared
 from tallyveil.plans.sum_files import SumsRecord, describe_levels, write_level
 from tallyveil.plans.sums import PublishedSums
-from tallyveil.plans.unbiased import UNBIASED, describe_unbiased
+from tallyveil.plans.unbiased import describe_unbiased
 from tallyveil.plans.zeros import ZerosRecord, find_grouping
 from tallyveil.publish.by_group import state_groups
 from tallyveil.publish.folder import Staging, require_new_folder, reserve_folder
@@ -302,7 +302,7 @@ def _describe(
         moved=bool(at_most) or moves_counts(plan.tradeoff),
         signed=published.signed,
     )
-    spread, beside = figures.spread, published.beside
+    spread, signed = figures.spread, published.signed
     record = ColumnRecord(
         plan.name,
         plan.upper,
@@ -320,10 +320,9 @@ def _describe(
         None if spread is None else tuple(np.round(2 * spread, 3).tolist()),
         published.matching,
         figures.state_total(),
-        describe_unbiased(plan.name, certified, published.signed) if UNBIASED in beside else None,
+        None if published.unbiased is None else describe_unbiased(plan.name, certified, signed),
         at_most,
         plan.tradeoff,
-        published.guesses,
         figures.optimality,
         missed=published.largest_missed,
     )

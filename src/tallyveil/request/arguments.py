@@ -31,7 +31,6 @@ SWITCHES = (
     "allow_duplicates",
     "allow_totals",
     "unbiased",
-    "best",
     "one_row",
     "separate_rows",
     "signed",

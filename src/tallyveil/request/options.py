@@ -360,15 +360,6 @@ class ReleaseOptions:
             "switch",
         ),
     )
-    best: bool = field(
-        default=False,
-        metadata=tell(
-            "For preserve, also publish NAME_best: the best guess for every row, not to be summed. "
-            "Costs nothing more.",
-            OUTPUT,
-            "switch",
-        ),
-    )
     title: str | None = field(default=None, metadata=tell("What the release is called.", ABOUT))
     publisher: str | None = field(default=None, metadata=tell("Who publishes it.", ABOUT))
     contact: str | None = field(default=None, metadata=tell("Where readers can ask.", ABOUT))

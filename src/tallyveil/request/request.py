@@ -120,7 +120,6 @@ class Request:
     strata: tuple[str, ...] = ()
     groups: Integers | None = None
     tradeoff: Tradeoff | None = None
-    best: bool = False
     signed: bool = False
     form: Form = field(default_factory=Form)
     format: str | None = None
@@ -176,7 +175,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
     method, why = _check_method(options)
     preserves, tradeoff = check_tradeoff(options)
     if preserves and method == "auto":
-        method, why = "preserve", "a priority, a tradeoff or best guesses were asked for"
+        method, why = "preserve", "a priority or a tradeoff was asked for"
     if strata:
         method, why = "strata", "strata were asked for"
     if hierarchy is not None:
@@ -233,7 +232,6 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         nested=check_nested(options, counted),
         strata=strata,
         tradeoff=tradeoff,
-        best=options.best,
         signed=options.signed,
         form=form,
         format=written,

@@ -62,7 +62,6 @@ def check_delta(
         "nested": options.nested,
         "within": options.within,
         "unbiased": options.unbiased,
-        "best": options.best,
         "priority": options.priority,
         "tradeoff": options.tradeoff is not None,
     }

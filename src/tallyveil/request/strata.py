@@ -31,11 +31,11 @@ def check_strata(options: ReleaseOptions, counted: Sequence[str]) -> tuple[str, 
     alone = options.levels is None and options.within is None and options.tradeoff is None
     alone = alone and not (options.hierarchy or options.margins)
     alone = alone and not options.nested
-    alone = alone and options.priority is None and not (options.best or options.one_row)
+    alone = alone and options.priority is None and not options.one_row
     if not alone or str(options.method) not in ("auto", "preserve"):
         raise UsageError(
             "Strata have a method of their own, at one epsilon: leave out 'method', 'within', "
-            "levels, 'hierarchy', 'nested', 'priority', 'tradeoff', 'best' and 'one_row'."
+            "levels, 'hierarchy', 'nested', 'priority', 'tradeoff' and 'one_row'."
         )
     return names
 

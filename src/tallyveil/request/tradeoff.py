@@ -19,7 +19,6 @@ from tallyveil.request.budget_split import PLAIN, Tradeoff
 from tallyveil.request.options import ReleaseOptions
 
 __all__ = [
-    "BEST",
     "BEST_USE",
     "LARGEST_TRADEOFF",
     "PRIORITIES",
@@ -27,7 +26,6 @@ __all__ = [
     "describe_tradeoff",
     "leave_out_excluded",
     "moves_counts",
-    "name_best",
     "show_tradeoff",
 ]
 
@@ -42,7 +40,6 @@ PRESERVING = ("auto", "preserve")
 """The methods that a priority or a tradeoff can be given with."""
 
 LARGEST_TRADEOFF = 1000
-BEST = "best"
 BEST_USE = "best guess for each row; not to be summed, averaged or tabulated"
 
 
@@ -52,7 +49,7 @@ def check_tradeoff(options: ReleaseOptions) -> tuple[bool, Tradeoff | None]:
         require_one_of("priority", options.priority, tuple(PRIORITIES))
     if options.priority is not None and options.tradeoff is not None:
         raise UsageError("Give either 'priority' or 'tradeoff': a priority is a tradeoff by name.")
-    asked = options.best or options.priority is not None or options.tradeoff is not None
+    asked = options.priority is not None or options.tradeoff is not None
     if not asked:
         return False, None
     tradeoff = PRIORITIES[options.priority] if options.priority is not None else None
@@ -64,20 +61,20 @@ def check_tradeoff(options: ReleaseOptions) -> tuple[bool, Tradeoff | None]:
             raise ArgumentError("tradeoff", rule, options.tradeoff, hint)
     if str(options.method) not in PRESERVING or options.levels is not None:
         raise UsageError(
-            "'priority', 'tradeoff' and 'best' are for the method preserve at one level, which "
-            "estimates the distribution: ask for it."
+            "'priority' and 'tradeoff' are for the method preserve at one level, which estimates "
+            "the distribution: ask for it."
         )
     if options.signed:
         raise UsageError(
-            "Signed counts are published as drawn: leave out 'priority', 'tradeoff' and 'best', "
-            "which say how counts are handed out after the draw, or leave out 'signed'."
+            "Signed counts are published as drawn: leave out 'priority' and 'tradeoff', which "
+            "say how counts are handed out after the draw, or leave out 'signed'."
         )
     if options.hierarchy or options.margins:
         place = "inside a hierarchy" if options.hierarchy else "with margins"
-        raise UsageError(f"'priority', 'tradeoff' and 'best' are not offered {place}.")
-    if options.nested and (options.best or moves_counts(tradeoff)):
+        raise UsageError(f"'priority' and 'tradeoff' are not offered {place}.")
+    if options.nested and moves_counts(tradeoff):
         raise UsageError(
-            "Nested columns are handed out by rank: leave out 'best', tradeoffs below 1, and the "
+            "Nested columns are handed out by rank: leave out tradeoffs below 1, and the "
             "priorities balanced and counts."
         )
     if options.within is not None:
@@ -135,8 +132,3 @@ def show_tradeoff(tradeoff: Tradeoff) -> str:
     if isinstance(tradeoff, str):
         return "the largest at which single counts err no more than plain noise"
     return shown_rational(tradeoff)
-
-
-def name_best(column: str) -> str:
-    """The name of the column of best guesses beside a column of counts."""
-    return f"{column}_{BEST}"

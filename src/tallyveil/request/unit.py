@@ -247,7 +247,7 @@ def _require_one_row(options: ReleaseOptions, contributions: int, neighbours: st
     if options.separate_rows:
         raise UsageError("Give either 'one_row' or 'separate_rows': they exclude each other.")
     others = (options.levels, options.hierarchy, options.disjoint, options.nested, options.within)
-    preserves = options.best or options.priority or options.tradeoff is not None
+    preserves = options.priority or options.tradeoff is not None
     if str(options.method) not in ("auto", "geometric") or any(others) or preserves:
         raise UsageError(
             "'one_row' is for the method geometric, at one level, without 'hierarchy', 'disjoint', "

@@ -170,8 +170,6 @@ def adding_words(column: ColumnRecord) -> list[str]:
         ]
     if column.unbiased is not None:
         words += f" {unbiased_words(column)}"
-    if column.guesses is not None:
-        words += f" {_guess_words(column.columns[-1])}"
     if column.is_best:
         words += f" {_guess_words(name)}"
     if column.hides_parts:
