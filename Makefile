@@ -67,9 +67,9 @@ format: setup ## Put the code in the house format
 	$(BIN)/ruff format src tests benchmarks examples
 	$(BIN)/ruff check --fix src tests benchmarks examples
 
-bench: setup servers ## Measure against the peers, side by side; DATA=FOLDER for real tables; writes docs/benchmarks.md
+bench: setup servers ## Measure against the peers, side by side; DATA=FOLDER for real tables; writes benchmarks/results.md
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA)) --out results/benchmarks; missed=$$?; \
-	  $(BIN)/python -m benchmarks.page results/benchmarks docs && exit $$missed
+	  $(BIN)/python -m benchmarks.page results/benchmarks . && exit $$missed
 
 bench-quick: setup ## The same at small sizes, in minutes; installs no peer
 	$(BIN)/python -m benchmarks --quick --out results/benchmarks-quick

@@ -1,8 +1,8 @@
-"""Make docs/benchmarks.md and its pictures from the numbers that were kept.
+"""Make benchmarks/results.md, its pictures, and the headlines in docs/benchmarks.md.
 
-    python -m benchmarks.page results/benchmarks docs [--note "The machine was shared."]
+    python -m benchmarks.page results/benchmarks . [--note "The machine was shared."]
 
-Benchmarks that are not in the folder keep what the page says of them.
+Benchmarks that are not in the folder of numbers keep their sections.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from tallyveil.figures import Curve, Panel, panels, save
 
 LONG = 24
 """Tables and lists of exponents longer than this are folded away."""
+
+HEADLINES = 4
+"""Of more targets than these, the page of the documentation shows the first, and those missed."""
 
 OURS = ("tallyveil", "transport")
 """How the labels of what the pictures are about begin."""
@@ -101,9 +104,9 @@ def page(parts: Mapping[str, Part], note: str = "") -> str:
     """The whole page in Markdown: every promise on top, kept or not."""
     ordered = [parts[name] for name in SUITE if name in parts]
     lines = [
-        "# Benchmarks",
+        "# Results of all benchmarks",
         "",
-        "Written by `python -m benchmarks.page results/benchmarks docs` from the numbers that "
+        "Written by `python -m benchmarks.page results/benchmarks .` from the numbers that "
         "`make bench` keeps in `results/benchmarks` (`make bench-quick`: minutes, small sizes). "
         "Everything in one table was measured in one run, so read the ratios rather than the "
         "seconds. Each section says when and on what it was measured, and a benchmark that was "
@@ -115,6 +118,26 @@ def page(parts: Mapping[str, Part], note: str = "") -> str:
     ]
     for part in ordered:
         lines += ["", part.section]
+    return "\n".join(lines) + "\n"
+
+
+def headlines(parts: Mapping[str, Part]) -> str:
+    """Build the page of the documentation: for each question what was promised and measured."""
+    lines = [
+        "# Benchmarks",
+        "",
+        "Written by `make bench` from single runs on two shared cores: read the ratios rather than "
+        "the seconds. Each table has the first targets and all that were missed; "
+        "`benchmarks/results.md` has all others, with tables, pictures, machines and peers.",
+    ]
+    for name in SUITE:
+        if name in parts:
+            question = parts[name].section.splitlines()[0]
+            lines += ["", question, "", f"`python -m benchmarks {name}`", ""]
+            lines += ["| Target | Measured | |", "|---|---|---|"]
+            for number, line in enumerate(parts[name].promises):
+                if number < HEADLINES or line.endswith("| **missed** |"):
+                    lines.append(line.replace(f"| {name} |", "|", 1))
     return "\n".join(lines) + "\n"
 
 
@@ -167,20 +190,19 @@ def _machine(document: Document) -> str:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("results", type=Path, help="the folder of NAME.json files")
-    parser.add_argument("docs", type=Path, help="where benchmarks.md and images/ go")
+    parser.add_argument("project", type=Path, help="the folder that has benchmarks/ and docs/")
     parser.add_argument("--note", default="", help="a sentence about how it was run")
     given = parser.parse_args(arguments)
     documents = kept(given.results)
     if not documents:
         parser.error(f"{given.results} holds no numbers; run `python -m benchmarks` first")
-    drawn = {d["benchmark"]: draw(d, given.docs / "images" / "benchmarks") for d in documents}
-    pictures = {
-        name: path.relative_to(given.docs).as_posix() for name, path in drawn.items() if path
-    }
-    file = given.docs / "benchmarks.md"
+    file = given.project / "benchmarks" / "results.md"
+    drawn = {d["benchmark"]: draw(d, file.parent / "images") for d in documents}
+    pictures = {name: f"images/{path.name}" for name, path in drawn.items() if path}
     before = read_parts(file.read_text(encoding="utf-8")) if file.exists() else {}
-    text = page(before | make_parts(documents, pictures), given.note)
-    file.write_text(text, encoding="utf-8")
+    parts = before | make_parts(documents, pictures)
+    file.write_text(page(parts, given.note), encoding="utf-8")
+    (given.project / "docs" / "benchmarks.md").write_text(headlines(parts), encoding="utf-8")
     return 0
 
 

@@ -78,12 +78,13 @@ def test_what_is_kept_and_how_it_ends(tmp_path, capsys, met):
 
 
 def test_the_page_from_a_small_result(tmp_path):
-    results, docs = tmp_path / "results", tmp_path / "docs"
+    results, docs = tmp_path / "results", tmp_path / "benchmarks"
     docs.mkdir()
+    (tmp_path / "docs").mkdir()
     name = benchmarks.SUITE[0]
     measure.conduct(name, result, argparse.Namespace(quick=True, json=results / f"{name}.json"))
-    assert page.main([str(results), str(docs), "--note", "The machine was shared."]) == 0
-    text = (docs / "benchmarks.md").read_text(encoding="utf-8")
+    assert page.main([str(results), str(tmp_path), "--note", "The machine was shared."]) == 0
+    text = (docs / "results.md").read_text(encoding="utf-8")
     assert "| 5 times theirs | 5.0 times | met |" in text
     assert "## How fast?" in text
     assert "| 10 | 1.0 | 5.0 |" in text
@@ -91,9 +92,12 @@ def test_the_page_from_a_small_result(tmp_path):
     assert "quick run" in text
     assert "The machine was shared." in text
     assert "Peers: opendp could not be installed here." in text
-    picture = docs / "images" / "benchmarks" / f"{name}.png"
+    picture = docs / "images" / f"{name}.png"
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert f"(images/benchmarks/{name}.png)" in text
+    assert f"(images/{name}.png)" in text
+    headlines = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert "## How fast?" in headlines
+    assert "| 5 times theirs | 5.0 times | met |" in headlines
 
 
 def test_missed_bars_stand_out_and_long_tables_are_folded():
@@ -112,28 +116,32 @@ def test_missed_bars_stand_out_and_long_tables_are_folded():
 
 
 def test_benchmarks_that_were_not_run_again_keep_their_part_of_the_page(tmp_path):
-    docs = tmp_path / "docs"
+    docs = tmp_path / "benchmarks"
     docs.mkdir()
+    (tmp_path / "docs").mkdir()
     for number, name in enumerate(benchmarks.SUITE[1::-1]):  # the second, then the first
         results = tmp_path / name
         made = argparse.Namespace(quick=True, json=results / f"{name}.json")
         measure.conduct(name, lambda number=number: result(met=number == 0), made)
-        assert page.main([str(results), str(docs)]) == 0
-    text = (docs / "benchmarks.md").read_text(encoding="utf-8")
+        assert page.main([str(results), str(tmp_path)]) == 0
+    text = (docs / "results.md").read_text(encoding="utf-8")
     first, second = benchmarks.SUITE[:2]
     assert f"| {first} | 5 times theirs | 5.0 times | **missed** |\n| {second} | 5 t" in text
     assert 0 < text.index(f"`python -m benchmarks {first}`") < text.index(f"marks {second}`")
-    page.main([str(tmp_path / second), str(docs)])
-    assert (docs / "benchmarks.md").read_text(encoding="utf-8") == text
+    page.main([str(tmp_path / second), str(tmp_path)])
+    assert (docs / "results.md").read_text(encoding="utf-8") == text
 
 
 def test_the_page_of_this_project_is_read_whole():
     """So that no section is lost when others are measured."""
-    text = (FOLDER.parent / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    text = (FOLDER / "results.md").read_text(encoding="utf-8")
     parts = page.read_parts(text)
     assert list(parts) == [name for name in benchmarks.SUITE if name in parts]
     assert len(parts) == text.count("\n## ")
     assert page.page(parts) == text
+    short = (FOLDER.parent / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert page.headlines(parts) == short
+    assert len(short.split()) <= 1500
 
 
 def test_a_folder_without_numbers_is_refused(tmp_path):

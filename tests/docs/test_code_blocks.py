@@ -1,7 +1,8 @@
 """Every code block in the documentation runs, in the order of its page, in a clean folder.
 
 ```python blocks share one namespace per page; lines of a ```console block that start with
-``$ tallyveil`` are run as a user would. A block of another language is only text.
+``$ tallyveil`` are run as a user would, and so is the demo of ``make demo`` before a page that asks
+for it. A block of another language is only text.
 """
 
 import os
@@ -41,6 +42,8 @@ def run_console(text: str, folder: Path) -> None:
 def test_code_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__docs__"}
+    if "make demo" in page.read_text(encoding="utf-8"):
+        run_console("$ tallyveil demo --out out/demo", tmp_path)
     for kind, text in blocks(page):
         if kind == "console":
             run_console(text, Path(os.getcwd()))

@@ -13,7 +13,7 @@ EXAMPLES = {
     file.name: file.read_text(encoding="utf-8") for file in (ROOT / "examples").glob("*.py")
 }
 RUN = re.compile(r"^Run: python (examples/\w+\.py)(.*)$", re.MULTILINE)
-GALLERY = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+LIST = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
 PARTS = {"group_marginals.py"}
 """Imported by other examples; not a program."""
 
@@ -49,17 +49,14 @@ def test_parts_are_used():
         assert users
 
 
-def test_every_picture_of_the_gallery_has_its_command():
-    sections = GALLERY.split("\n## ")[1:]
-    assert len(sections) >= 6
-    for section in sections:
-        picture = re.search(r"\]\((images/[\w/]+\.png)\)", section)[1]
-        assert (ROOT / "docs" / picture).is_file()
-        command = re.search(r"^python (examples/\w+\.py) (\w+\.png)$", section, re.MULTILINE)
-        assert Path(picture).name == command[2]
-        assert wanted_words(EXAMPLES[Path(command[1]).name]) == [command[2]]
+def test_every_picture_of_the_documentation_has_its_script():
+    made = {word for text in EXAMPLES.values() if RUN.search(text) for word in wanted_words(text)}
+    pictures = {file.name for file in (ROOT / "docs" / "images").glob("*.png")}
+    assert {name for name in pictures if not name.startswith("studio_")} == made & pictures
+    pages = "".join(page.read_text("utf-8") for page in (ROOT / "docs").rglob("*.md"))
+    assert all(f"images/{name})" in pages for name in pictures)
 
 
-def test_every_example_is_in_the_gallery():
-    for name in set(EXAMPLES) - PARTS:
-        assert f"examples/{name}" in GALLERY
+def test_every_example_is_listed():
+    for name in EXAMPLES:
+        assert f"`{name}`" in LIST

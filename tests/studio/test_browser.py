@@ -252,7 +252,3 @@ def test_pictures_of_the_documentation(page, served, walk, tmp_path):
     page.locator("#map figcaption", has_text="(fair)").wait_for()
     page.locator("#map svg").hover(position={"x": 180, "y": 150})
     picture("design")
-    page.goto(f"{served.origin}/learn/epsilon")
-    page.locator("#picture svg").wait_for()
-    page.get_by_text("No outcome is more than").wait_for()
-    picture("learn")
