@@ -29,7 +29,7 @@ CEILINGS = {
     "certified": (8, 11),
     "check": (9, 53),
     "cli": (35, 75),
-    "docs": (207, 0),
+    "docs": (63, 0),
     "documents": (34, 49),
     "estimate": (28, 75),
     "evaluate": (4, 18),
