@@ -24,7 +24,7 @@ from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import estimate_directly
 from tallyveil.estimate.ranks import match_ranks, round_histogram
 from tallyveil.plans.sums import PublishedSums, make_sums
-from tallyveil.request.earlier_splits import choose_earlier_split
+from tallyveil.request.budget_split import Split, rows_tell, rule_of_thumb
 from tallyveil.request.hierarchy import HierarchyRequest, split_levels
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sampling.noise import geometric_noise
@@ -103,7 +103,10 @@ def release_at_share(counts: Counts, states: Counts, upper: int, epsilon: float)
 def release_default(counts: Counts, states: Counts, upper: int, epsilon: float) -> Counts:
     """Rank matching with the direct estimate of the distribution, as it was before hierarchies."""
     size, rows = upper + 1, len(counts)
-    split = choose_earlier_split(None, Fraction(str(epsilon)), records=rows, size=size)
+    whole, share = Fraction(str(epsilon)), Fraction(0)
+    if not rows_tell(whole, rows, size):
+        share = Fraction(round(0.85 * rule_of_thumb(epsilon) * 10**6), 10**6)
+    split = Split(whole * share, whole * (1 - share), "before hierarchies")
     values = np.clip(counts + geometric_noise(rows, split.epsilon2), 0, upper)
     totals = None
     if split.epsilon1:

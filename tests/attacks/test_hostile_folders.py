@@ -92,21 +92,6 @@ def long_histogram(folder):
     path.write_text(text[:start] + fill("0,") + text[start:])
 
 
-def old_stages(folder):
-    """A receipt of version 1 with stages whose noise takes long to build."""
-    old = Path(__file__).parents[1] / "golden" / "version-1" / "preserve"
-    shutil.rmtree(folder)
-    shutil.copytree(old, folder)
-
-    def change(data):
-        column = data["columns"][0]
-        first = column["stages"][0]
-        tiny = [{**first, "epsilon_exact": f"1/{10**9 + k}"} for k in range(12)]
-        column["stages"] = [*tiny, *column["stages"]]
-
-    edit(folder, change)
-
-
 def replace_data(name, make):
     return lambda folder: (folder / name).write_bytes(make())
 
@@ -220,7 +205,6 @@ FOLDERS = {
         "many columns": many_columns,
         "many stages": many_stages,
         "a long histogram": long_histogram,
-        "old stages that take long": old_stages,
         "rows without end": replace_data("data.csv", lambda: fill("1\n").encode()),
         "rows of two": replace_data("data.csv", lambda: fill("1,1\n", "place,cases\n").encode()),
         "columns without end": replace_data("data.csv", lambda: fill("1,").encode()),

@@ -140,7 +140,6 @@ def test_altered_tables_are_refused_whoever_altered_them(ledger, script):
         ledger.verify,
         lambda: ledger.debit("cases", spend("1/100")),
         lambda: Ledger.create(ledger.store.path),
-        ledger.upgrade,
     ):
         with pytest.raises(LedgerError, match=r"were altered.*Nothing was spent"):
             use()

@@ -139,8 +139,6 @@ def test_making_a_ledger_again_changes_nothing(ledger, place):
     ledger.debit("cases", spend("1/4"))
     before = ledger.verify()
     assert Ledger.create(place).verify() == before
-    assert ledger.upgrade()[0] == ledger.upgrade()[1]
-    assert ledger.verify() == before
 
 
 @settings(max_examples=20, deadline=None)

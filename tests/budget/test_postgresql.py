@@ -104,7 +104,7 @@ ALTERED = {
 def test_altered_tables_are_refused(server, database, statement):
     book = Ledger.create(server.address(database))
     server.execute(database, statement)
-    for use in (book.verify, book.upgrade, lambda: book.open("x", 1)):
+    for use in (book.verify, lambda: book.open("x", 1)):
         with pytest.raises(LedgerError, match=r"were altered.*Nothing was spent"):
             use()
 
@@ -161,7 +161,6 @@ def test_the_roles_of_the_page(server, database, ledger):
             lambda: ann.close("cases"),
             lambda: eve.account("cases"),
             lambda: eve.debit("cases", spend("1/100")),
-            ann.upgrade,
         ):
             with pytest.raises(LedgerError, match=r"may not|only the owner"):
                 use()
@@ -177,36 +176,15 @@ def test_the_roles_of_the_page(server, database, ledger):
         server.execute(database, "DROP ROLE ann, bob, eve, ledger_spender, ledger_reader")
 
 
-def test_formats(server, database, ledger, monkeypatch):
-    """A further format, made up: old ledgers are refused, upgraded by their owner, and go on."""
-    before, now = ledger.verify(), len(postgresql.MIGRATIONS)
-    more = "CREATE INDEX by_dataset ON tallyveil.entries (dataset)"
-    monkeypatch.setattr(postgresql, "MIGRATIONS", (*postgresql.MIGRATIONS, more))
-    with pytest.raises(LedgerError, match=rf"format {now};.*ledger upgrade.*Nothing was"):
-        ledger.debit("cases", spend("1/4"))
-    assert ledger.upgrade() == (now, now + 1)
-    import psycopg
-
-    with psycopg.connect(server.address(database)) as connection:
-        digest = postgresql.describe_schema(connection)
-    monkeypatch.setattr(postgresql, "SCHEMA_DIGESTS", (*postgresql.SCHEMA_DIGESTS, digest))
+@pytest.mark.parametrize("version", [0, 2])
+def test_another_format_is_left_alone(server, database, ledger, version):
+    before = ledger.verify()
+    server.execute(database, f"UPDATE tallyveil.format SET version = {version}")
+    for use in (ledger.verify, lambda: ledger.debit("cases", spend("1/4"))):
+        with pytest.raises(LedgerError, match=rf"format {version};.*Nothing was spent"):
+            use()
+    server.execute(database, "UPDATE tallyveil.format SET version = 1")
     assert ledger.verify() == before
-    ledger.debit("cases", spend("1/4"))
-    monkeypatch.undo()
-    with pytest.raises(LedgerError, match=rf"format {now + 1}; this program knows"):
-        ledger.debit("cases", spend("1/4"))
-
-
-def test_a_ledger_of_the_first_format_is_upgraded_and_goes_on(server, database, monkeypatch):
-    with monkeypatch.context() as old:
-        old.setattr(postgresql, "MIGRATIONS", postgresql.MIGRATIONS[:1])
-        ledger = Ledger.create(server.address(database))
-        ledger.open("cases", 1)
-    with pytest.raises(LedgerError, match=r"format 1;.*ledger upgrade.*Nothing was spent"):
-        ledger.debit("cases", spend("1/4"))
-    assert ledger.upgrade() == (1, 2)
-    ledger.debit("cases", spend("1/4"))
-    assert ledger.verify()[0] == 2
 
 
 def test_what_the_server_asks_to_be_repeated_is_repeated(server, database, ledger):

@@ -37,10 +37,3 @@ def test_nothing_moved(found, name):
         )
         assert np.allclose(rows, wanted, rtol=1e-8, atol=NEAR)
     assert made == expected
-
-
-@pytest.mark.parametrize("folder", sorted((HERE / "version-1").iterdir()), ids=lambda p: p.name)
-def test_folders_of_receipt_version_1_still_check(folder):
-    import tallyveil as tv
-
-    assert all(finding.ok for finding in tv.check_package(folder))

@@ -11,8 +11,6 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.documents.group_record import MOST_GROUPS
-from tallyveil.documents.page.columns import BLURRED
-from tallyveil.documents.page.html import MARKED_STYLE
 from tallyveil.publish import by_group
 from tallyveil.publish.folder import CHECKSUMS, checksums_text
 from tallyveil.publish.reopen import read_receipt, rebuild_methodology
@@ -116,10 +114,10 @@ def reseal(folder):
     (folder / CHECKSUMS).write_text(checksums_text(files))
 
 
-def forge(folder, change, version=3):
+def forge(folder, change):
     """Change a receipt's totals of groups, and make the page and the checksums again."""
     path = folder / "receipt.json"
-    document = json.loads(path.read_text(encoding="utf-8")) | {"version": version}
+    document = json.loads(path.read_text(encoding="utf-8"))
     change(document["columns"][0])
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     page = rebuild_methodology(folder)
@@ -200,17 +198,6 @@ def test_totals_of_large_counts_cannot_be_moved(tmp_path, shift):
 def test_forged_sums_beside_totals_of_groups_do_not_pass(frame, tmp_path):
     publish(frame, **KINDS["hierarchy"], out=tmp_path / "r")
     assert forge(tmp_path / "r", move("published", 0, 1)) == ["groups"]
-
-
-def test_a_receipt_without_totals_of_groups_is_read_and_has_the_words_it_had(frame, tmp_path):
-    """Those of version 2 had none."""
-    publish(frame, **KINDS["geometric"], out=tmp_path / "r")
-    assert forge(tmp_path / "r", lambda column: column.pop("groups"), version=2) == []
-    page = (tmp_path / "r" / "METHODOLOGY.html").read_text(encoding="utf-8")
-    assert "Totals of groups" not in page
-    assert not any(later in page for later in (MARKED_STYLE, BLURRED, '<table class="facts">'))
-    assert "for the groups that any column published unchanged makes:" in page
-    assert "groups" not in {finding.name for finding in tv.check_package(tmp_path / "r")}
 
 
 @pytest.mark.parametrize("kind", ["preserve", "two"])

@@ -75,9 +75,6 @@ class LedgerStore(Protocol):
     def create(self) -> None:
         """Make an empty chain unless there is one already."""
 
-    def upgrade(self) -> tuple[int, int]:
-        """Bring the tables to the newest format; return the formats before and after."""
-
     def read(self, work: Callable[[StoreTransaction], Result]) -> Result:
         """Run `work` on a consistent view, for looking only."""
 

@@ -16,14 +16,19 @@ from typing import Any
 
 from tallyveil._version import __version__
 from tallyveil.budget.accounting import ACCOUNTINGS, SMALLEST_DELTA, Account, check_plan, stand
+from tallyveil.budget.addresses import (
+    KEEP_PASSWORDS,
+    NOT_SHOWN,
+    is_address,
+    is_unknown_address,
+)
 from tallyveil.budget.chain import LedgerStore, Link, StoreTransaction, read_chain
 from tallyveil.budget.entries import Debit, Entry, read_entry, write_amount
 from tallyveil.budget.names import check_new_name, find_look_alike
-from tallyveil.budget.stores import open_store
 from tallyveil.errors import ArgumentError, BudgetError, LedgerError
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
 
-__all__ = ["Ledger"]
+__all__ = ["Ledger", "open_store"]
 
 
 class Ledger:
@@ -150,10 +155,6 @@ class Ledger:
         self.store.write(work)
         return self.account(dataset)
 
-    def upgrade(self) -> tuple[int, int]:
-        """Bring the tables to this program's format; return the formats before and after."""
-        return self.store.upgrade()
-
     # -- reading ------------------------------------------------------------------------------
 
     def account(self, dataset: str) -> Account:
@@ -211,6 +212,25 @@ class Ledger:
         if not account.spending.is_sound:
             raise LedgerError(f"The dataset {dataset!r} is overspent: the ledger is damaged.")
         return account
+
+
+def open_store(location: str | Path) -> LedgerStore:
+    """Return the store at `location`: the path of a file, or ``postgresql://USER@HOST/DATABASE``."""
+    text = str(location)
+    if isinstance(location, str) and is_address(text):
+        from tallyveil.budget.postgresql import PostgresqlStore
+
+        return PostgresqlStore(text)
+    is_postgres = text.partition(":")[0].lower().startswith("postgres") and ":" in text
+    if "://" in text or is_postgres or is_unknown_address(location):
+        raise LedgerError(
+            "A ledger is the path of a file, or an address: write postgresql://USER@HOST/DATABASE, "
+            "as text. What was given is an address of another kind, or a connection string. "
+            f"{NOT_SHOWN} {KEEP_PASSWORDS}"
+        )
+    from tallyveil.budget.sqlite import SqliteStore
+
+    return SqliteStore(location)
 
 
 def _append(chain: StoreTransaction, dataset: str, kind: str, body: dict[str, Any]) -> Entry:

@@ -6,6 +6,7 @@ logged or written.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -14,10 +15,9 @@ from typing import Any, TypeVar
 
 from tallyveil.budget.addresses import KEEP_PASSWORDS, find_secrets, remove_secrets
 from tallyveil.budget.chain import FIRST, Link, StoreTransaction
-from tallyveil.budget.postgresql_schema import MIGRATIONS, SCHEMA_DIGESTS, describe_schema
 from tallyveil.errors import LedgerError, MissingExtraError
 
-__all__ = ["PostgresqlStore"]
+__all__ = ["PostgresqlStore", "describe_schema"]
 
 PATIENCE = 120.0  # seconds a process waits for its turn before it gives up, spending nothing
 CONNECT_SECONDS = 15
@@ -27,6 +27,108 @@ MISSING = ("3F000", "42P01")
 NOT_ALLOWED = "42501"
 LONGEST_REASON = 300
 RAISED = "P0001"  # by the triggers below
+
+FORMAT = 1
+
+SCHEMA = """
+CREATE SCHEMA tallyveil;
+CREATE TABLE tallyveil.format (version integer NOT NULL);
+CREATE TABLE tallyveil.entries (
+    sequence bigint PRIMARY KEY,
+    dataset text NOT NULL,
+    kind text NOT NULL,
+    body text NOT NULL,
+    previous text NOT NULL,
+    digest text NOT NULL UNIQUE
+);
+CREATE TABLE tallyveil.head (
+    one integer PRIMARY KEY CHECK (one = 1), length bigint NOT NULL, digest text NOT NULL
+);
+CREATE FUNCTION tallyveil.refuse() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
+BEGIN
+    RAISE EXCEPTION 'ledger entries are never changed or removed';
+END $$;
+CREATE FUNCTION tallyveil.check_entry() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    last tallyveil.head;
+    owner oid := (SELECT relowner FROM pg_catalog.pg_class WHERE oid = TG_RELID);
+BEGIN
+    SELECT * INTO STRICT last FROM tallyveil.head;
+    IF NEW.sequence <> last.length + 1 OR NEW.previous <> last.digest THEN
+        RAISE EXCEPTION 'a ledger entry follows the last one';
+    END IF;
+    IF NEW.kind <> 'debit' AND NOT pg_has_role(session_user, owner, 'MEMBER') THEN
+        RAISE EXCEPTION 'only the owner of a ledger opens and closes datasets';
+    END IF;
+    IF (NEW.body::jsonb ->> 'who') IS DISTINCT FROM session_user::text THEN
+        RAISE EXCEPTION 'a ledger entry names the account that made it';
+    END IF;
+    IF octet_length(NEW.body) > 1000000 OR octet_length(NEW.dataset) > 10000 THEN
+        RAISE EXCEPTION 'a ledger entry is too long';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE FUNCTION tallyveil.check_head() RETURNS trigger LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NEW.length <> OLD.length + 1 OR NEW.digest IS DISTINCT FROM
+        (SELECT digest FROM tallyveil.entries WHERE sequence = NEW.length) THEN
+        RAISE EXCEPTION 'the head of a ledger names its last entry';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER entries_follow BEFORE INSERT ON tallyveil.entries
+    FOR EACH ROW EXECUTE FUNCTION tallyveil.check_entry();
+CREATE TRIGGER entries_stay BEFORE UPDATE OR DELETE ON tallyveil.entries
+    FOR EACH ROW EXECUTE FUNCTION tallyveil.refuse();
+CREATE TRIGGER entries_remain BEFORE TRUNCATE ON tallyveil.entries
+    FOR EACH STATEMENT EXECUTE FUNCTION tallyveil.refuse();
+CREATE TRIGGER head_grows BEFORE UPDATE ON tallyveil.head
+    FOR EACH ROW EXECUTE FUNCTION tallyveil.check_head();
+CREATE TRIGGER head_stays BEFORE DELETE ON tallyveil.head
+    FOR EACH ROW EXECUTE FUNCTION tallyveil.refuse();
+CREATE TRIGGER head_remains BEFORE TRUNCATE ON tallyveil.head
+    FOR EACH STATEMENT EXECUTE FUNCTION tallyveil.refuse();
+"""
+"""The tables of a ledger, and functions that refuse edits.
+
+Functions look names up in `pg_catalog` first, so that temporary tables and types of a session
+cannot pass for the server's own.
+"""
+
+SCHEMA_DIGEST = "852861a7bec5ebd0292238d42f991e8cff2f5046d01f6fa0336f8900602bb0a6"
+"""The SHA-256 of what `DESCRIBE` finds in an unaltered ledger."""
+
+DESCRIBE = """
+WITH ours AS (
+    SELECT c.* FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = 'tallyveil'
+)
+SELECT concat_ws(' ', 'relation', relname, relkind, relpersistence, relrowsecurity,
+        relforcerowsecurity) FROM ours
+UNION ALL SELECT concat_ws(' ', 'column', relname, attname, format_type(atttypid, atttypmod),
+        attnotnull, atthasdef, attgenerated,
+        (SELECT collname FROM pg_collation l WHERE l.oid = attcollation))
+    FROM ours JOIN pg_attribute ON attrelid = ours.oid
+    WHERE attnum > 0 AND NOT attisdropped AND relkind <> 'i'
+UNION ALL SELECT concat_ws(' ', 'constraint', relname, conname, contype,
+        pg_get_constraintdef(k.oid))
+    FROM ours JOIN pg_constraint k ON conrelid = ours.oid WHERE contype <> 'n'
+UNION ALL SELECT concat_ws(' ', 'trigger', relname, tgname, tgenabled, pg_get_triggerdef(t.oid))
+    FROM ours JOIN pg_trigger t ON tgrelid = ours.oid WHERE NOT tgisinternal
+UNION ALL SELECT concat_ws(' ', 'function', proname, md5(prosrc), prosecdef, proconfig::text,
+        lanname)
+    FROM pg_proc JOIN pg_namespace n ON n.oid = pronamespace JOIN pg_language g ON g.oid = prolang
+    WHERE nspname = 'tallyveil'
+UNION ALL SELECT concat_ws(' ', 'rule', relname, rulename)
+    FROM ours JOIN pg_rewrite ON ev_class = ours.oid
+UNION ALL SELECT concat_ws(' ', 'policy', relname, polname)
+    FROM ours JOIN pg_policy ON polrelid = ours.oid
+UNION ALL SELECT concat_ws(' ', 'child', relname)
+    FROM ours JOIN pg_inherits ON inhparent = ours.oid WHERE relkind <> 'i'
+"""
 
 Result = TypeVar("Result")
 
@@ -71,21 +173,10 @@ class PostgresqlStore:
             if _read_one(connection, "SELECT to_regclass('tallyveil.format') IS NOT NULL"):
                 self._require_ledger(connection)
                 return
-            _run_migrations(connection, 0)
-            connection.execute("INSERT INTO tallyveil.format VALUES (%s)", (len(MIGRATIONS),))
+            connection.execute(SCHEMA)
+            connection.execute("INSERT INTO tallyveil.format VALUES (%s)", (FORMAT,))
             connection.execute("INSERT INTO tallyveil.head VALUES (1, 0, %s)", (FIRST,))
             connection.execute("COMMIT")
-
-    def upgrade(self) -> tuple[int, int]:
-        """Bring the tables to the newest format; return the formats before and after."""
-        with self._connected() as connection, self._in_words():
-            connection.execute("BEGIN")
-            connection.execute("LOCK TABLE tallyveil.format, tallyveil.head")
-            version = self._require_schema(connection)
-            _run_migrations(connection, version)
-            connection.execute("UPDATE tallyveil.format SET version = %s", (len(MIGRATIONS),))
-            connection.execute("COMMIT")
-        return version, len(MIGRATIONS)
 
     def read(self, work: Callable[[StoreTransaction], Result]) -> Result:
         """Run `work` on a consistent view, for looking only."""
@@ -181,28 +272,18 @@ class PostgresqlStore:
         )
 
     def _require_ledger(self, connection: Any) -> None:
-        """Refuse what is no ledger, an older one, and one whose tables somebody altered."""
-        version = self._require_schema(connection)
-        if version < len(MIGRATIONS):
-            raise LedgerError(
-                f"{self.name} is a ledger of format {version}; this program uses format "
-                f"{len(MIGRATIONS)}. Its owner brings it up to date with: tallyveil ledger upgrade "
-                "--ledger ADDRESS. Nothing was spent."
-            )
-
-    def _require_schema(self, connection: Any) -> int:
+        """Refuse a schema of another format, or one that was altered."""
         version = _read_one(connection, "SELECT max(version) FROM tallyveil.format")
-        if type(version) is not int or not 1 <= version <= len(MIGRATIONS):
+        if version != FORMAT:
             raise LedgerError(
-                f"{self.name} is a ledger of format {version}; this program knows formats up to "
-                f"{len(MIGRATIONS)}. Nothing was spent."
+                f"{self.name} is a ledger of format {version}; this program uses format {FORMAT}. "
+                "Nothing was spent."
             )
-        if describe_schema(connection) != SCHEMA_DIGESTS[version - 1]:
+        if describe_schema(connection) != SCHEMA_DIGEST:
             raise LedgerError(
                 f"The tables of the ledger {self.name} were altered: something in the schema "
                 "tallyveil does not belong there, is missing, or was changed. Nothing was spent."
             )
-        return version
 
     def _require_durable(self, connection: Any) -> None:
         if _read_one(connection, "SELECT current_setting('fsync')") != "on":
@@ -253,10 +334,10 @@ class _PostgresqlTransaction:
         return str(_read_one(self.connection, "SELECT session_user"))
 
 
-def _run_migrations(connection: Any, version: int) -> None:
-    """From format `version` to the newest, inside the caller's transaction."""
-    for script in MIGRATIONS[version:]:
-        connection.execute(script)
+def describe_schema(connection: Any) -> str:
+    """Return the SHA-256 of all tables, columns, triggers, functions and rules of the schema."""
+    lines = sorted(row[0] for row in connection.execute(DESCRIBE))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def _read_one(connection: Any, query: str) -> Any:

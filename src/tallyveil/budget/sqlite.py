@@ -7,7 +7,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -16,13 +16,14 @@ from tallyveil.budget.chain import FIRST, Link, StoreTransaction
 from tallyveil.errors import LedgerError
 from tallyveil.passwords import hide_passwords
 
-__all__ = ["MIGRATIONS", "SqliteStore"]
+__all__ = ["SCHEMA", "SqliteStore"]
 
 APPLICATION_ID = 0x544C5656  # marks the SQLite file as a Tallyveil ledger
 PATIENCE = 120.0  # seconds a process waits for its turn before it gives up, spending nothing
 
-MIGRATIONS = (
-    """
+FORMAT = 1
+
+SCHEMA = """
 CREATE TABLE entries (
     sequence INTEGER PRIMARY KEY,
     dataset TEXT NOT NULL,
@@ -31,26 +32,20 @@ CREATE TABLE entries (
     previous TEXT NOT NULL,
     digest TEXT NOT NULL UNIQUE
 );
-CREATE INDEX entries_of_dataset ON entries (dataset, sequence);
 CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), length INTEGER NOT NULL,
                    digest TEXT NOT NULL);
 CREATE TRIGGER entries_keep BEFORE UPDATE ON entries
     BEGIN SELECT RAISE(ABORT, 'ledger entries are never changed'); END;
 CREATE TRIGGER entries_stay BEFORE DELETE ON entries
     BEGIN SELECT RAISE(ABORT, 'ledger entries are never removed'); END;
-""",
-    # every debit reads the whole chain, so no index is used; the head is guarded as entries are
-    """
-DROP INDEX entries_of_dataset;
 CREATE TRIGGER head_grows BEFORE UPDATE ON head
     WHEN NEW.length <> OLD.length + 1 OR NEW.digest IS NOT
         (SELECT digest FROM entries WHERE sequence = NEW.length)
     BEGIN SELECT RAISE(ABORT, 'the head of a ledger names its last entry'); END;
 CREATE TRIGGER head_stays BEFORE DELETE ON head
     BEGIN SELECT RAISE(ABORT, 'the head of a ledger is never removed'); END;
-""",
-)
-"""The statements that lead from each format to the next; the newest format is their number."""
+"""
+"""The tables of a ledger and their guards; a file that holds anything else is refused."""
 
 Result = TypeVar("Result")
 
@@ -77,19 +72,12 @@ class SqliteStore:
                 connection.execute("ROLLBACK")
                 self._require_ledger(connection)
                 return
-            _run_migrations(connection, 0)
+            for statement in _split_statements(SCHEMA):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
             connection.execute("INSERT INTO head VALUES (1, 0, ?)", (FIRST,))
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute("COMMIT")
-
-    def upgrade(self) -> tuple[int, int]:
-        """Bring the tables to the newest format; return the formats before and after."""
-        with self._opened() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            version = self._require_schema(connection)
-            _run_migrations(connection, version)
-            connection.execute("COMMIT")
-        return version, len(MIGRATIONS)
 
     def read(self, work: Callable[[StoreTransaction], Result]) -> Result:
         """Run `work` on a consistent view, for looking only."""
@@ -155,33 +143,23 @@ class SqliteStore:
                 connection.close()
 
     def _require_ledger(self, connection: sqlite3.Connection) -> None:
-        """Refuse what is no ledger, an older one, and one whose tables somebody altered."""
-        version = self._require_schema(connection)
-        if version < len(MIGRATIONS):
-            raise LedgerError(
-                f"{self.name} is a ledger of format {version}; this program uses format "
-                f"{len(MIGRATIONS)}. Bring it up to date with: tallyveil ledger upgrade --ledger "
-                "FILE. Nothing was spent."
-            )
-
-    def _require_schema(self, connection: sqlite3.Connection) -> int:
+        """Refuse a file that is no ledger, has another format, or whose tables were altered."""
         (mark,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if mark != APPLICATION_ID:
             raise LedgerError(f"{self.name} is not a Tallyveil ledger. Nothing was spent.")
-        if not 1 <= version <= len(MIGRATIONS):
+        if version != FORMAT:
             raise LedgerError(
-                f"{self.name} is a ledger of format {version}; this program knows formats up to "
-                f"{len(MIGRATIONS)}. Nothing was spent."
+                f"{self.name} is a ledger of format {version}; this program uses format {FORMAT}. "
+                "Nothing was spent."
             )
-        altered = _read_schema(connection) ^ _expected_schema(version)
+        altered = _read_schema(connection) ^ _expected_schema()
         if altered:
             name = ascii(min(str(row[1]) for row in altered))
             raise LedgerError(
                 f"The tables of the ledger {self.name} were altered: {name} does not belong "
                 "there, is missing, or was changed. Nothing was spent."
             )
-        return int(version)
 
     def _in_words(self, problem: sqlite3.Error) -> str:
         text = str(problem)
@@ -222,38 +200,29 @@ class _SqliteTransaction:
             return "unknown"
 
 
-def _run_migrations(connection: sqlite3.Connection, version: int) -> None:
-    """From format `version` to the newest, inside the caller's transaction."""
-    for script in MIGRATIONS[version:]:
-        for statement in _statements(script):
-            connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-
-
 def _read_schema(connection: sqlite3.Connection) -> frozenset[tuple[Any, ...]]:
     """Every table, index, trigger and view, with the statement that made it."""
     rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master")
     return frozenset(tuple(row) for row in rows)
 
 
-@lru_cache(maxsize=8)
-def _expected_schema(version: int) -> frozenset[tuple[Any, ...]]:
-    """What a format holds, as SQLite itself writes it."""
+@cache
+def _expected_schema() -> frozenset[tuple[Any, ...]]:
+    """Return what the tables and guards look like as SQLite itself writes them."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:
-        for script in MIGRATIONS[:version]:
-            connection.executescript(script)
+        connection.executescript(SCHEMA)
         return _read_schema(connection)
     finally:
         connection.close()
 
 
-def _statements(script: str) -> list[str]:
-    """The statements of `script` one by one, so that all of them share one transaction."""
-    found, pending = [], ""
+def _split_statements(script: str) -> list[str]:
+    """Return the statements of `script`, which then share the caller's transaction."""
+    statements, pending = [], ""
     for line in script.strip().splitlines():
         pending += line + "\n"
         if sqlite3.complete_statement(pending):
-            found.append(pending)
+            statements.append(pending)
             pending = ""
-    return found
+    return statements

@@ -28,7 +28,7 @@ def check_groups(
     sums = [read_file(root / name) for name in files]
     asked, group, kinds = list_asked(receipt), cache(partial(group_rows, table)), 0
     for column, made in zip(receipt.columns, certified, strict=True):
-        stated = column.groups or ()
+        stated = column.groups
         by = [one.by for one in stated]
         known = len(set(by)) == len(by) and set(by) <= set(asked)
         require(known, f"the groups of {column.name} are not those of public columns")

@@ -43,7 +43,6 @@ from tallyveil.publish.reopen import (
     require_range,
 )
 from tallyveil.request.budget_split import choose_split
-from tallyveil.request.earlier_splits import LAST_VERSION, choose_earlier_split
 from tallyveil.request.hierarchy import split_levels
 from tallyveil.request.kinds import COUNTS, DISTRIBUTION, UPPER_BOUND
 from tallyveil.request.slack import WITH_DELTA
@@ -94,29 +93,16 @@ def _check_release(root: Path, large: bool) -> list[Finding]:
         receipt = read_receipt(root)
     except PackageError as problem:
         return [*findings, Finding("receipt", False, str(problem))]
-    totals: list[tuple[str, Callable[[], str]]] = []
-    if receipt.version == 1:
-        from tallyveil.check.version_1 import CHECKS
-
-        own = [(name, partial(check, root, receipt)) for name, check in CHECKS]
-        pages = []
-    else:
-        certified: list[list[Certified]] = []
-        own = [
-            ("receipt", partial(_check_receipt, root, receipt)),
-            ("certificates", partial(_check_certificates, root, receipt, certified)),
-        ]
-        pages = [("figures and pages", partial(_check_pages, root, receipt, certified))]
-        if receipt.version > LAST_VERSION:
-            totals = [("groups", lambda: check_groups(root, read(), receipt, certified))]
+    certified: list[list[Certified]] = []
     read = remember(partial(_read_data, root, receipt, large))
     checks: list[tuple[str, Callable[[], str]]] = [
-        *own,
+        ("receipt", partial(_check_receipt, root, receipt)),
+        ("certificates", partial(_check_certificates, root, receipt, certified)),
         ("budget", partial(_check_budget, receipt)),
         ("published counts", lambda: check_counts(read(), receipt)),
-        *pages,
+        ("figures and pages", partial(_check_pages, root, receipt, certified)),
         *([("sums", lambda: check_sums(root, read(), receipt))] if receipt.sums else []),
-        *totals,
+        ("groups", lambda: check_groups(root, read(), receipt, certified)),
         *([("strata", lambda: check_strata(read(), receipt))] if receipt.strata else []),
         ("data description", lambda: _check_description(root, read(), receipt, hashed)),
     ]
@@ -201,7 +187,7 @@ def _check_budget(receipt: Receipt) -> str:
         delta = any(stage.delta for stage in column.stages)
         fits = not delta or (column.method in WITH_DELTA and receipt.multiplier == 1)
         require(fits, f"{column.name} has a delta that its method or unit cannot have")
-        for stage in column.stages if receipt.version > 1 else column.stages[-1:]:
+        for stage in column.stages:
             together = column.kind.together and stage.kind == COUNTS  # not the search for a bound
             unit = PrivacyUnit() if together else receipt.unit
             cost = unit.charge(stage.certified_epsilon)
@@ -226,8 +212,7 @@ def _expected_stages(column: ColumnRecord, receipt: Receipt) -> list[tuple[str, 
     if not column.kind.keeps_distribution:
         return [counts]
     cells = count_cells(column.upper)
-    choose = choose_split if receipt.version > LAST_VERSION else choose_earlier_split
-    split = choose(column.tradeoff, column.epsilon, records=rows, size=cells)
+    split = choose_split(column.tradeoff, column.epsilon, records=rows, size=cells)
     drawn = (counts[0], split.epsilon2)
     first = (f"{column.name}: {DISTRIBUTION}", split.epsilon1)
     return [first, drawn] if split.epsilon1 else [drawn]
@@ -236,7 +221,7 @@ def _expected_stages(column: ColumnRecord, receipt: Receipt) -> list[tuple[str, 
 def _read_data(root: Path, receipt: Receipt, large: bool) -> Table:
     facts, counts = receipt.table, [column.name for column in receipt.columns]
     beside = [name for column in receipt.columns for name in column.columns[1:]]
-    grouped = list_asked(receipt) if receipt.version > LAST_VERSION else ()
+    grouped = list_asked(receipt)
     labels = (
         *beside,
         *(() if receipt.sums is None else receipt.sums.request.public),
@@ -275,7 +260,6 @@ def _check_pages(root: Path, receipt: Receipt, certified: list[list[Certified]])
         require(fits, f"the stated total of {column.name} is not that of its published counts")
         bounds, least = column.optimality or {}, figures.optimality or {}
         fits = bounds.keys() == least.keys() and all(is_close(bounds[k], least[k]) for k in least)
-        fits = fits or (not bounds and receipt.version <= LAST_VERSION)  # then few columns had them
         require(fits, f"{column.name} misstates how far it is from the best there is")
         spread = figures.spread
         same = (column.spread is None) == (spread is None)

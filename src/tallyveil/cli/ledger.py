@@ -1,4 +1,4 @@
-"""`tallyveil ledger`: init, plan, show, history, verify, close, upgrade."""
+"""`tallyveil ledger`: init, plan, show, history, verify, close."""
 
 from __future__ import annotations
 
@@ -268,17 +268,3 @@ def close(ledger: LedgerOption, dataset: DatasetOption, as_json: JsonOption = Fa
         print_json(account.to_dict())
     else:
         out.print(f"Closed {dataset!r}. It can never be debited again.", markup=False)
-
-
-@app.command(epilog=example("tallyveil ledger upgrade --ledger budget.db"))
-def upgrade(ledger: LedgerOption, as_json: JsonOption = False) -> None:
-    """Bring a ledger of an older program to this program's format; its entries stay as they are."""
-    from tallyveil.budget.ledger import Ledger
-
-    before, after = Ledger(ledger).upgrade()
-    if as_json:
-        print_json({"before": before, "after": after})
-    elif before == after:
-        out.print(f"The ledger has the newest format already: {after}.", markup=False)
-    else:
-        out.print(f"Upgraded the ledger from format {before} to {after}.", markup=False)

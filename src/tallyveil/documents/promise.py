@@ -10,7 +10,7 @@ from tallyveil.request.unit import PrivacyUnit
 
 __all__ = ["LARGE_DELTA", "VERSION", "WEAK_EPSILON", "promise"]
 
-VERSION = 3
+VERSION = 1
 """Of the receipt."""
 
 WEAK_EPSILON = 5
@@ -23,11 +23,10 @@ LARGE_DELTA = Fraction(1, 1000)
 def promise(
     epsilon: Fraction,
     unit: PrivacyUnit,
-    version: int = VERSION,
     delta: Fraction = Fraction(0),
     outside: str = "",
 ) -> str:
-    """The guarantee as a sentence about one unit, in the words of a version of the receipt.
+    """The guarantee as a sentence about one unit.
 
     The factor is e^epsilon, rounded up so that the sentence never promises too much. `outside` is
     what the promise does not cover.
@@ -35,11 +34,10 @@ def promise(
     factor = math.exp(min(float(epsilon), 100.0))
     cents = f"{math.ceil(factor * 100) / 100:.2f}".rstrip("0").rstrip(".") if factor < 1e6 else ""
     shown = cents or "a very large number"
-    what = unit.alternative if version > 1 else _compare_version_1(unit)
     return (
-        f"{what}, every possible outcome of this release stays as likely as "
+        f"{unit.alternative}, every possible outcome of this release stays as likely as "
         f"before, up to a factor of {shown} (epsilon {shown_rational(epsilon)}){_add(delta)}"
-        f"{_judge(epsilon, delta, unit.kind, version)}"
+        f"{_judge(epsilon, delta, unit.kind)}"
         + (f" Outside this promise: {outside}." if outside else "")
     )
 
@@ -50,24 +48,16 @@ def _add(delta: Fraction) -> str:
     return f" and an added probability of at most {shown_rational(delta)} (delta)"
 
 
-def _compare_version_1(unit: PrivacyUnit) -> str:
-    often = unit.contributions
-    who = f", who may be counted in up to {often} cells" if often > 1 else ""
-    then = "was counted or not" if unit.neighbours == "add_remove" else "were counted elsewhere"
-    return f"Whether one person{who} {then}"
-
-
-def _judge(epsilon: Fraction, delta: Fraction, kind: str, version: int) -> str:
+def _judge(epsilon: Fraction, delta: Fraction, kind: str) -> str:
     """What that factor means: the smaller it is, the more can be said."""
-    if delta > LARGE_DELTA and version > 1:
+    if delta > LARGE_DELTA:
         return (
             f". That is weak protection: with a chance of up to {shown_rational(delta)} the "
             f"release may show whether that {kind} was counted."
         )
-    if epsilon <= 1 or version == 1:
-        joint = ": w" if version == 1 else ". W"
+    if epsilon <= 1:
         return (
-            f"{joint}hatever anyone concludes about that {kind} from it, they could have concluded "
+            f". Whatever anyone concludes about that {kind} from it, they could have concluded "
             f"nearly as well without {'them' if kind == 'person' else 'it'}."
         )
     if epsilon <= WEAK_EPSILON:

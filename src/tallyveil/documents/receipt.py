@@ -32,7 +32,6 @@ from tallyveil.plans.layout import ROW_ORDERS
 from tallyveil.plans.sum_files import SumsRecord
 from tallyveil.plans.zeros import ZerosRecord
 from tallyveil.request.about import About
-from tallyveil.request.earlier_splits import LAST_VERSION
 from tallyveil.request.fields import read_amount, read_text, read_texts, read_whole
 from tallyveil.request.request import ABOVE, MOST_COUNTS
 from tallyveil.request.slack import MOST_SEPARATE, charge_delta
@@ -69,7 +68,6 @@ class Receipt:
     ledger: LedgerRecord | None
     ladder: LevelRecord | None = None
     program: str = __version__
-    version: int = VERSION
     sums: SumsRecord | None = None
     zeros: ZerosRecord | None = None
     about: About = field(default_factory=About)
@@ -164,7 +162,7 @@ class Receipt:
     def promise(self) -> str:
         """The guarantee as a sentence about one unit."""
         outside = "" if self.sums is None else self.sums.outside
-        words = promise(self.epsilon, self.unit, self.version, self.delta, outside)
+        words = promise(self.epsilon, self.unit, self.delta, outside)
         return words if self.private else f"{NOT_PRIVATE} With private draws: {words}"
 
     @property
@@ -198,7 +196,7 @@ class Receipt:
         epsilon, unit = self.epsilon, self.unit
         document = {
             "format": RECEIPT_FORMAT,
-            "version": self.version,
+            "version": VERSION,
             "release": self.release,
             "created": self.created,
             "program": {
@@ -262,30 +260,29 @@ class Receipt:
 
     @classmethod
     def from_dict(cls, data: Any) -> Receipt:
-        """The receipt in a document of this version or an earlier one, or a `PackageError`."""
+        """The receipt in a document, or a `PackageError`."""
         if not isinstance(data, Mapping) or data.get("format") != RECEIPT_FORMAT:
             raise PackageError("This is not the receipt of a Tallyveil release.")
         version = data.get("version")
-        if type(version) is not int or version not in range(1, VERSION + 1):
+        if type(version) is not int or version != VERSION:
             raise PackageError("The receipt has a version that this program does not read.")
         try:
-            return cls._read(data, version)
+            return cls._read(data)
         except (KeyError, TypeError, ValueError, AttributeError):
             raise PackageError("The receipt lacks a part, or a part has the wrong form.") from None
 
     @classmethod
-    def _read(cls, data: Mapping[str, Any], version: int) -> Receipt:
+    def _read(cls, data: Mapping[str, Any]) -> Receipt:
         ledger, ladder = data["ledger"], data.get("ladder")
         if len(data["columns"]) > MOST_COUNTS:
             raise PackageError(f"The receipt has more than {MOST_COUNTS:,} columns of counts.")
-        columns = tuple(ColumnRecord.from_dict(column, version) for column in data["columns"])
+        columns = tuple(ColumnRecord.from_dict(column) for column in data["columns"])
         if len({column.name for column in columns}) != len(columns):
             raise PackageError("The receipt lists a column twice.")
-        table = TableRecord.from_dict(data["table"], version)
+        table = TableRecord.from_dict(data["table"])
         if table.other and not table.counted_by and table.row_order != ROW_ORDERS["categories"]:
             raise PackageError("The receipt names a cell for other categories without any.")
-        if version > 1:
-            _require_order(table)
+        _require_order(table)
         if not columns or not all(c.above in ABOVE for c in columns):
             raise PackageError("The receipt has no columns, or states a bound that does not exist.")
         sums = SumsRecord.from_dict(data["hierarchy"]) if "hierarchy" in data else None
@@ -294,25 +291,24 @@ class Receipt:
         groups = data.get("strata")
         strata = None if groups is None else StrataRecord.from_dict(groups)
         _require_public(table, sums, zeros, strata)
-        groups = () if version == 1 else tuple(read_texts(group) for group in data["disjoint"])
+        groups = tuple(read_texts(group) for group in data["disjoint"])
         _require_groups(groups, [column.name for column in columns])
         return cls(
             read_text(data["release"]),
             read_text(data["created"]),
             data["private"] is True,
-            _read_unit(data, version, of_rows=bool(table.counted_by)),
+            _read_unit(data, of_rows=bool(table.counted_by)),
             groups,
             table,
             columns,
             None if ledger is None else LedgerRecord.from_dict(ledger),
             None if ladder is None else LevelRecord.from_dict(ladder),
             read_text(data["program"]["version"]),
-            version,
             sums,
             zeros,
             About.from_dict(data["about"]) if "about" in data else About(),
             strata,
-            "" if version == 1 else _read_fingerprint(data["program"]["fingerprint"]),
+            _read_fingerprint(data["program"]["fingerprint"]),
         )
 
 
@@ -348,25 +344,21 @@ def _read_fingerprint(value: Any) -> str:
     return str(value)
 
 
-def _read_unit(data: Mapping[str, Any], version: int, *, of_rows: bool) -> PrivacyUnit:
-    """The unit that a receipt states; version 1 knows persons and stated bounds only.
-
-    Words about the rows that contributions are in came later: in version 1 they have no meaning.
-    """
-    kind = "person" if version == 1 else data["unit"]
-    bound = "stated" if version == 1 else data["bound"]
+def _read_unit(data: Mapping[str, Any], *, of_rows: bool) -> PrivacyUnit:
+    """The unit that a receipt states."""
+    kind, bound = data["unit"], data["bound"]
     known = data["neighbours"] in NEIGHBOURS and kind in UNITS and bound in BOUNDS
     if not known or (bound == "enforced" and not (of_rows and kind == "person")):
         raise PackageError("The receipt states a unit or a relation that does not exist.")
     often = read_whole(data["contributions"], 1)
-    one_row = version > 1 and data.get("one_row", False) is True
+    one_row = data.get("one_row", False) is True
     if one_row and (often == 1 or bound != "stated" or data["neighbours"] != "add_remove"):
         raise PackageError("The receipt states a unit or a relation that does not exist.")
     unit = PrivacyUnit(kind, data["neighbours"], often, bound, of_rows, one_row)
-    if version == 1 or "separate_rows" not in data:
+    if "separate_rows" not in data:
         return unit
     stated = data["separate_rows"]["delta"]
-    none = version > LAST_VERSION and stated == "0"  # composing would have gained too little
+    none = stated == "0"  # composing would have gained too little
     delta = Fraction(0) if none else read_amount(stated)
     if one_row or not (none or 0 < delta < 1) or not 1 < unit.multiplier <= MOST_SEPARATE:
         raise PackageError("The receipt states a unit or a relation that does not exist.")

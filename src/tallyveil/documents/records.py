@@ -16,7 +16,6 @@ from tallyveil.documents.stages import StageRecord, amount
 from tallyveil.exact import LARGEST_EPSILON
 from tallyveil.plans.tallies import Histogram, Matching
 from tallyveil.request.budget_split import PLAIN, Tradeoff
-from tallyveil.request.earlier_splits import LAST_VERSION
 from tallyveil.request.fields import read_amount, read_text, read_texts, read_whole, refusal
 from tallyveil.request.hierarchy import MOST_STAGES, describe_missed
 from tallyveil.request.kinds import DISTRIBUTION, MethodKind, find_kind
@@ -39,9 +38,6 @@ ONLY_ROWS = (
     "this epsilon noise of their own would not make them more accurate. The published counts add "
     "up to the published sums."
 )
-
-UNBOUNDED = "from 0, without an upper bound"
-"""What receipts before version 3 say of columns for which none was set."""
 
 TERMS = ("accounting", "total_epsilon", "total_delta")
 """What the record says of an account that does not simply add."""
@@ -79,11 +75,11 @@ class ColumnRecord:
     tradeoff: Tradeoff | None = None
     """What one unit of distribution error is worth in errors of counts, where it was given."""
     optimality: Mapping[str, float] | None = None
-    """Expected errors beside the least that any private release could have, where known."""
-    groups: tuple[GroupRecord, ...] | None = None
-    """Totals of the groups that public columns make; None in receipts before version 3."""
+    """Expected errors, and the least that any private release could have, where known."""
+    groups: tuple[GroupRecord, ...] = ()
+    """Totals of the groups that public columns make."""
     missed: tuple[int, ...] | None = None
-    """By how much each margin is missed at most; None without margins, and in earlier receipts."""
+    """By how much each margin is missed at most; None without margins."""
 
     @property
     def kind(self) -> MethodKind:
@@ -144,11 +140,6 @@ class ColumnRecord:
         return ""
 
     @property
-    def earlier(self) -> bool:
-        """Whether the receipt has version 1 or 2: pages made then keep their words."""
-        return self.groups is None
-
-    @property
     def bounded(self) -> bool:
         """Whether there was an upper bound; without one, only the ceiling `NO_UPPER` holds."""
         return self.upper_source != "none"
@@ -156,11 +147,11 @@ class ColumnRecord:
     @property
     def is_best(self) -> bool:
         """Whether the counts themselves are the best guess for every row."""
-        return self.tradeoff == 0 and not self.earlier
+        return self.tradeoff == 0
 
     @property
     def measures_distribution(self) -> bool:
-        """Whether a stage of its own measured the distribution."""
+        """Whether a stage measured the distribution."""
         return any(stage.kind == DISTRIBUTION for stage in self.stages)
 
     @property
@@ -168,8 +159,6 @@ class ColumnRecord:
         """The possible counts, in words."""
         if self.bounded:
             return f"0 to {self.upper:,}"
-        if self.earlier:
-            return "of any sign, without bounds" if self.signed else UNBOUNDED
         return SIGNED_RANGE if self.signed else OPEN_RANGE
 
     @property
@@ -181,8 +170,8 @@ class ColumnRecord:
     def steps(self) -> tuple[str, ...]:
         """What was done to the column, in sentences."""
         steps = (*((DISTRIBUTION_STEP,) if self.measures_distribution else ()), *self.kind.steps)
-        if self.missed is not None:  # earlier receipts say what is usual, not what happened
-            steps = *steps[:-1], describe_missed(self.missed)
+        if self.missed is not None:
+            steps = *steps, describe_missed(self.missed)
         own = (describe_limit(self.at_most, self.kind.matches),) if self.at_most else ()
         return *steps, *own, *describe_tradeoff(self.tradeoff)
 
@@ -223,7 +212,7 @@ class ColumnRecord:
             "matching": None if self.matching is None else self.matching.to_dict(),
             "total": None if self.total is None else dict(self.total),
             **({} if self.optimality is None else {"optimality": dict(self.optimality)}),
-            **({} if self.groups is None else {"groups": [g.to_dict() for g in self.groups]}),
+            "groups": [group.to_dict() for group in self.groups],
             "unbiased": None if self.unbiased is None else dict(self.unbiased),
             **({"at_most": self.at_most} if self.at_most else {}),
             **({} if self.missed is None else {"missed": list(self.missed)}),
@@ -232,8 +221,8 @@ class ColumnRecord:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], version: int) -> ColumnRecord:
-        """The record that `to_dict` wrote, in this version or in version 1."""
+    def from_dict(cls, data: Mapping[str, Any]) -> ColumnRecord:
+        """The record that `to_dict` wrote."""
         most = NO_UPPER if data["upper_source"] == "none" else LARGEST_UPPER
         upper = read_whole(data["upper"], 1, most)
         spread, matching = data["distribution"]["spread"], data.get("matching")
@@ -248,12 +237,12 @@ class ColumnRecord:
             read_text(data["method"]),
             read_text(data["why"]),
             read_amount(data["epsilon_exact"]),
-            tuple(StageRecord.from_dict(s, data if version == 1 else s) for s in data["stages"]),
+            tuple(StageRecord.from_dict(stage) for stage in data["stages"]),
             read_text(data["loss"]),
             read_texts(data["properties"]),
             read_text(data["solver"]),
-            _read_accuracy(data["accuracy"], version),
-            _read_histogram(data["distribution"], upper, version),
+            {**data["accuracy"]},
+            _read_histogram(data["distribution"], upper),
             None if spread is None else tuple(spread),
             None if matching is None else _read_matching(matching, upper),
             data.get("total"),
@@ -261,8 +250,8 @@ class ColumnRecord:
             read_text(data.get("at_most", "")),
             None if tradeoff is None else _read_tradeoff(tradeoff),
             data.get("optimality"),
-            read_groups(data["groups"]) if version > LAST_VERSION else None,
-            _read_missed(data["missed"], data["method"]) if "missed" in data else None,
+            read_groups(data["groups"]),
+            _read_missed(data["missed"]) if data["method"] == "margins" else None,
         )
 
 
@@ -314,7 +303,7 @@ class LedgerRecord:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> LedgerRecord:
-        """The record as it stands in a receipt."""
+        """Read the record of a receipt."""
         head = (
             read_text(data["dataset"]),
             read_whole(data["entry"], 1),
@@ -335,21 +324,13 @@ def _read_wholes(values: Any, least: int, most: int = 2**62) -> tuple[int, ...]:
     return tuple(read_whole(value, least, most) for value in values)
 
 
-def _read_missed(values: Any, method: Any) -> tuple[int, ...]:
-    if method != "margins" or not isinstance(values, list) or not values:
-        raise refusal("nothing about margins, or by how much each is missed,")
+def _read_missed(values: Any) -> tuple[int, ...]:
+    if not isinstance(values, list) or not values:
+        raise refusal("by how much each margin is missed")
     return _read_wholes(values, 0)
 
 
-def _read_accuracy(data: Mapping[str, Any], version: int) -> Mapping[str, Any]:
-    if version == 1:  # stated for every count
-        return {**data, "true_count": list(range(len(data["bias"])))}
-    return {**data}
-
-
-def _read_histogram(data: Mapping[str, Any], upper: int, version: int) -> Histogram:
-    if version == 1:  # written out for every count
-        return Histogram.of(_read_wholes(data["histogram"], 0))
+def _read_histogram(data: Mapping[str, Any], upper: int) -> Histogram:
     counts, rows = _read_wholes(data["counts"], 0, upper), _read_wholes(data["rows"], 1)
     if not counts or list(counts) != sorted(set(counts)) or len(counts) != len(rows):
         raise refusal("every count that occurs, once")

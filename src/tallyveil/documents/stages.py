@@ -13,13 +13,13 @@ __all__ = ["StageRecord", "amount"]
 
 
 def amount(value: Fraction) -> dict[str, Any]:
-    """An exact amount with the number people read beside it."""
+    """Return an exact amount, and the number that people read."""
     return {"epsilon": float(value), "epsilon_exact": str(value)}
 
 
 @dataclass(frozen=True)
 class StageRecord:
-    """One step that spent, and the files that prove it; old receipts name files for counts only."""
+    """One step that spent, and the files that prove it."""
 
     name: str
     epsilon: Fraction
@@ -60,9 +60,9 @@ class StageRecord:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], files: Mapping[str, Any]) -> StageRecord:
-        """The stage in `data` with the files in `files`, which is `data` in new receipts."""
-        mechanism, certificate = files["mechanism"], files["certificate"]
+    def from_dict(cls, data: Mapping[str, Any]) -> StageRecord:
+        """The stage that `to_dict` wrote."""
+        mechanism, certificate = data["mechanism"], data["certificate"]
         return cls(
             read_text(data["name"]),
             read_amount(data["epsilon_exact"]),

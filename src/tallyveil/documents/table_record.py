@@ -56,7 +56,7 @@ class TableRecord:
         return {n: list(fact) if isinstance(fact, tuple) else fact for n, fact in facts.items()}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], version: int) -> TableRecord:
+    def from_dict(cls, data: Mapping[str, Any]) -> TableRecord:
         """The record that `to_dict` wrote."""
         counted_by = read_texts(data["counted_by"])
         return cls(
@@ -70,7 +70,7 @@ class TableRecord:
             read_text(data["row_order"]),
             counted_by,
             read_texts(data["where"]),
-            read_text(data["other"]) if version > 1 else "",
+            read_text(data["other"]),
             read_texts(data.get("missing", [])),
             read_whole(data.get("missing_rows", 0), 0),
             _read_bins(data.get("bins", {}), counted_by),

@@ -20,7 +20,6 @@ from tallyveil.errors import PackageError
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.additive import count_moved_by
 from tallyveil.mechanisms.geometric import geometric
-from tallyveil.mechanisms.transport import transport
 from tallyveil.plans.accuracy import (
     WIDEST_PICTURE,
     Figures,
@@ -159,17 +158,15 @@ def published_mechanism(folder: str | Path, column: ColumnRecord) -> Mechanism |
     """Probabilities of published counts given true ones, for one column of a receipt.
 
     Those of the certified mechanism itself, unless ranks were matched afterwards: then those
-    of the draw followed by the matching that the receipt states. Receipts of version 1 do not
-    state one, and the transport mechanism stands for it. None where the range is too wide.
+    of the draw followed by the matching that the receipt states. None where the range is too wide.
     """
     if column.upper + 1 > WIDEST_PICTURE:
         return None
     stage = column.counts_stage
     if column.matching is not None:
         return matched_mechanism(column.upper, stage.certified_epsilon, column.matching)
-    if column.kind.keeps_distribution:
-        rows = column.histogram.spread_out(column.upper + 1)
-        return transport(Query.count(column.upper), stage.certified_epsilon, rows / rows.sum())
+    if column.kind.matches:
+        raise PackageError(f"The receipt does not state the matching of {column.name}.")
     return matrix_of(load_stage(folder, stage))
 
 

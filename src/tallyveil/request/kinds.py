@@ -166,9 +166,6 @@ KINDS: Mapping[str, MethodKind] = {
             "every margin.",
             "Each margin was combined with the sums of its rows, and made whole numbers of at "
             "least 0 with one total.",
-            "Rows were raked to the margins and rounded by a linear program, so that the first two "
-            "margins are met exactly and others as closely as rounding allows; the files of the "
-            "margins say by how much they are missed.",
         ),
         asked_for=False,
         adds_up=True,

@@ -22,7 +22,7 @@ from tallyveil.budget.addresses import (
     is_address,
     is_unknown_address,
 )
-from tallyveil.budget.stores import open_store
+from tallyveil.budget.ledger import open_store
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.passwords import hide_passwords
 from tallyveil.request.kinds import ASKED_FOR

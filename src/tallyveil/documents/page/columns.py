@@ -17,7 +17,6 @@ from tallyveil.documents.page.totals import name_groups
 from tallyveil.documents.records import ColumnRecord
 
 __all__ = [
-    "BLURRED",
     "adding_words",
     "ask_for_groups",
     "column_section",

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 __all__ = [
-    "MARKED_STYLE",
     "figure",
     "list_words",
     "notes",
@@ -17,17 +16,7 @@ __all__ = [
     "table",
 ]
 
-MARKED_STYLE = """\
-table.facts td { overflow-wrap: anywhere; } table.facts td:first-child { min-width: 8rem; }
-table.marked td { padding-top: 0; padding-bottom: 0; vertical-align: middle; line-height: 1.35; }
-table.marked td:first-child { overflow-wrap: break-word; min-width: 6.5rem; max-width: 16rem; }
-table.marked .dots { width: 8.5rem; padding: 0; line-height: 0; font-weight: 400; }
-.dots svg { width: 8.5rem; display: block; font-family: inherit; }
-"""
-"""Of tables without a header and with pictures; pages of receipts before version 3 had none."""
-
-STYLE = (
-    """
+STYLE = """
 :root { --ink: #22303c; --soft: #5f6f7c; --line: #dfe5e9; --blue: #2f6f9f; --wash: #f5f8fa; }
 * { box-sizing: border-box; }
 body { margin: 0; color: var(--ink); background: #fff;
@@ -62,9 +51,11 @@ th { text-align: left; font-weight: 600; color: var(--soft); border-bottom: 1px 
      padding: .35rem .8rem .35rem 0; vertical-align: bottom; }
 td { border-bottom: 1px solid var(--line); padding: .35rem .8rem .35rem 0; vertical-align: top; }
 td.number, th.number { text-align: right; } td.number { white-space: nowrap; }
-"""
-    + MARKED_STYLE
-    + """\
+table.facts td { overflow-wrap: anywhere; } table.facts td:first-child { min-width: 8rem; }
+table.marked td { padding-top: 0; padding-bottom: 0; vertical-align: middle; line-height: 1.35; }
+table.marked td:first-child { overflow-wrap: break-word; min-width: 6.5rem; max-width: 16rem; }
+table.marked .dots { width: 8.5rem; padding: 0; line-height: 0; font-weight: 400; }
+.dots svg { width: 8.5rem; display: block; font-family: inherit; }
 tr.absent td { color: var(--soft); font-style: italic; }
 blockquote { margin: .8rem 0; padding: .8rem 1.2rem; border: 1px solid var(--line);
              border-radius: 8px; font-size: .95rem; }
@@ -96,7 +87,6 @@ table.sheet > tbody > tr { break-inside: auto; }
   .facts, .promise, pre { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
 }
 """
-)
 
 
 def page(title: str, body: str, confidential: bool = False) -> str:

@@ -13,7 +13,6 @@ from html import escape
 from tallyveil.arrays import Floats
 from tallyveil.budget.entries import shown_rational
 from tallyveil.documents.page.columns import (
-    BLURRED,
     adding_words,
     ask_for_groups,
     column_section,
@@ -21,7 +20,6 @@ from tallyveil.documents.page.columns import (
     unbiased_words,
 )
 from tallyveil.documents.page.html import (
-    MARKED_STYLE,
     list_words,
     notes,
     page,
@@ -35,7 +33,6 @@ from tallyveil.documents.page.totals import name_groups, totals_section
 from tallyveil.documents.receipt import FLOAT_PROTECTION, Receipt
 from tallyveil.documents.records import ColumnRecord, LedgerRecord
 from tallyveil.plans.accuracy import WIDEST_PICTURE
-from tallyveil.request.earlier_splits import LAST_VERSION
 from tallyveil.request.tradeoff import show_tradeoff
 
 __all__ = ["methodology"]
@@ -88,15 +85,7 @@ def methodology(receipt: Receipt, matrices: Sequence[Floats | None]) -> str:
         "computed from public or privatized values.</footer>",
     ]
     heading = f"{about.title}: how these counts were protected" if about.title else ""
-    text = page(heading or "How these counts were protected", "\n".join(body))
-    return text if receipt.version > LAST_VERSION else _write_as_before(text)
-
-
-def _write_as_before(text: str) -> str:
-    """The page as programs wrote it that made receipts of versions 1 and 2."""
-    for later, earlier in ((MARKED_STYLE, ""), ('<table class="facts">', "<table>"), (BLURRED, "")):
-        text = text.replace(later, earlier)
-    return text
+    return page(heading or "How these counts were protected", "\n".join(body))
 
 
 def _facts(receipt: Receipt) -> str:

@@ -110,9 +110,7 @@ def _range_step(column: ColumnRecord) -> str:
     measured = (
         " The distribution was measured at public thresholds: every count up to 63, then steps "
         f"that grow with the count, up to {upper:,}."
-        if column.kind.keeps_distribution
-        and upper > WIDE
-        and (column.measures_distribution or column.earlier)
+        if column.kind.keeps_distribution and upper > WIDE and column.measures_distribution
         else ""
     )
     if not column.bounded:
@@ -132,8 +130,6 @@ def _range_step(column: ColumnRecord) -> str:
 
 def _ceiling_words(column: ColumnRecord) -> str:
     """What became of counts above the public ceiling, or would have, where no bound was set."""
-    if column.earlier:
-        return ", and no count was cut off"
     if column.above == "top_code":
         return f"; counts above {column.upper:,}, if there were any, count as that"
     return f"; a table with counts above {column.upper:,} would have been refused"

@@ -25,16 +25,16 @@ ADDED = (
 
 def name_groups(column: ColumnRecord) -> str:
     """Which groups of a column have totals, in words; empty if none have."""
-    kinds = [" and ".join(made.by) for made in column.groups or ()]
+    kinds = [" and ".join(made.by) for made in column.groups]
     return f"by {list_words(kinds)}" if kinds else ""
 
 
 def totals_section(columns: Sequence[ColumnRecord]) -> list[str]:
     """The section with a table for every column and kind of groups; nothing if there are none."""
-    parts = [_one_table(column, made) for column in columns for made in column.groups or ()]
+    parts = [_one_table(column, made) for column in columns for made in column.groups]
     if not parts:
         return []
-    added = any(made.published for column in columns for made in column.groups or ())
+    added = any(made.published for column in columns for made in column.groups)
     words = [paragraph(HOLDS), *([paragraph(ADDED)] if added else [])]
     cut = [c for c in columns if c.groups and c.above == "top_code" and c.bounded]
     words += [paragraph(f"Counts of {c.name} above {c.upper:,} enter as {c.upper:,}.") for c in cut]
