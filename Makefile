@@ -39,8 +39,8 @@ demo: program ## The main job from end to end, on generated data
 	@$(BIN)/tallyveil demo --out out/demo
 
 check: setup ## Formatting, lint and types
-	$(BIN)/ruff format --check src tests benchmarks examples
-	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests reproduction benchmarks examples
+	$(BIN)/ruff check src tests reproduction benchmarks examples
 	$(BIN)/mypy
 
 servers: ## PostgreSQL, Chromium and Java for the tests that need them, where this machine allows it
@@ -64,8 +64,8 @@ test-slow: setup servers ## The long cross-checks as well, and property tests on
 	TALLYVEIL_HYPOTHESIS=explore $(BIN)/python -m pytest -n $(WORKERS)
 
 format: setup ## Put the code in the house format
-	$(BIN)/ruff format src tests benchmarks examples
-	$(BIN)/ruff check --fix src tests benchmarks examples
+	$(BIN)/ruff format src tests reproduction benchmarks examples
+	$(BIN)/ruff check --fix src tests reproduction benchmarks examples
 
 bench: setup servers ## Measure against the peers, side by side; DATA=FOLDER for real tables; writes benchmarks/results.md
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA)) --out results/benchmarks; missed=$$?; \

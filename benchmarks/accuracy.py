@@ -40,10 +40,10 @@ import pyarrow as pa
 import tallyveil as tv
 from benchmarks import bounds, no_upper, paired
 from benchmarks.measure import Bar, Plot, Result, Table, conduct, options
-from tallyveil.evaluate.distances import count_errors, wasserstein
-from tallyveil.papers.harness.data import Data, load_homicides, load_schools
-from tallyveil.papers.kohli.histogram import distribution_of_counts
+from reproduction.data import load_homicides, load_schools
+from tallyveil.evaluate import count_errors, wasserstein
 from tallyveil.papers.kohli.pipeline import privatize_counts
+from tallyveil.papers.kohli.privatizers import distribution_of_counts
 
 EPSILONS = ("0.1", "0.22", "0.48", "1.05", "2.29", "5")
 MEASURES = ("Wasserstein-1", "mean absolute error")
@@ -59,11 +59,7 @@ OURS = ("tallyveil", *KNOB)
 JUDGED, MORE, SURE = (PAPER, "balanced", "counts"), 5, 0.003
 """Released up to so many times more often where few persons are counted, and chance decides."""
 
-FILES = {
-    "homicides": "homicides_by_county.csv",
-    "schools": "private_schools_2017_18.csv",
-    "lyme": "lyme_by_county_2000_2018.csv",
-}
+LYME = "lyme_by_county_2000_2018.csv"
 Release = Callable[[np.ndarray], tuple[np.ndarray, float]]
 """From true counts to released ones, and what chance added to the error of their draws."""
 
@@ -109,19 +105,17 @@ def turn_knob(
 
 def load_data(folder: Path | None) -> dict[str, tuple[np.ndarray, int]]:
     """Load counts and their public upper bound, top-coded as in Kohli and Laskowski, section 6."""
-    files = {} if folder is None else {name: folder / file for name, file in FILES.items()}
-    real = Data(homicides=files.get("homicides"), schools=files.get("schools"))
-    murders = load_homicides(real)
-    found = {
+    murders = load_homicides(folder)
+    tables = {
         "binomial (20, 1/2)": (np.random.default_rng(20).binomial(20, 0.5, size=10_000), 20),
         murders.label: (murders.values, 50),
     }
     if folder is not None:
-        teachers = load_schools(real)
-        found[teachers.label] = (teachers.values, 80)
-        lyme = paired.read_column(files["lyme"], "Cases2018")
-        found["Lyme disease by county, 2018"] = (lyme, 600)
-    return {name: (np.minimum(counts, upper), upper) for name, (counts, upper) in found.items()}
+        teachers = load_schools(folder)
+        tables[teachers.label] = (teachers.values, 80)
+        lyme = paired.read_column(folder / LYME, "Cases2018")
+        tables["Lyme disease by county, 2018"] = (lyme, 600)
+    return {name: (np.minimum(counts, upper), upper) for name, (counts, upper) in tables.items()}
 
 
 def measure_cell(counts: np.ndarray, upper: int, epsilon: str, repetitions: int) -> dict[str, Any]:

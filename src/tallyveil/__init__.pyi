@@ -47,8 +47,8 @@ from tallyveil.optimize.design import design as design
 from tallyveil.optimize.design import Design as Design
 
 # Compare
-from tallyveil.evaluate.compare import compare as compare
-from tallyveil.evaluate.comparison import Comparison as Comparison
+from tallyveil.evaluate import compare as compare
+from tallyveil.evaluate import Comparison as Comparison
 from tallyveil.reading.precision import accuracy as accuracy
 from tallyveil.reading.precision import chance_within as chance_within
 from tallyveil.reading.precision import epsilon_for as epsilon_for
@@ -56,10 +56,10 @@ from tallyveil.reading.derive import derivability as derivability
 from tallyveil.reading.derive import derivation as derivation
 from tallyveil.reading.derive import is_derivable as is_derivable
 from tallyveil.reading.derive import dominating_remap as dominating_remap
-from tallyveil.evaluate.distances import count_errors as count_errors
-from tallyveil.evaluate.distances import kolmogorov_smirnov as kolmogorov_smirnov
-from tallyveil.evaluate.distances import total_variation as total_variation
-from tallyveil.evaluate.distances import wasserstein as wasserstein
+from tallyveil.evaluate import count_errors as count_errors
+from tallyveil.evaluate import kolmogorov_smirnov as kolmogorov_smirnov
+from tallyveil.evaluate import total_variation as total_variation
+from tallyveil.evaluate import wasserstein as wasserstein
 from tallyveil.mechanisms.frontier import bound_distribution_error as bound_distribution_error
 
 # Prove and draw

@@ -5,8 +5,8 @@ from tallyveil.budget.accounting import Account as Account
 from tallyveil.budget.entries import Entry as Entry
 from tallyveil.certified.ladder import Rung as Rung
 from tallyveil.certified.transport import ImplicitTransport as ImplicitTransport
-from tallyveil.evaluate.comparison import Row as Row
-from tallyveil.evaluate.distances import CountErrors as CountErrors
+from tallyveil.evaluate import Row as Row
+from tallyveil.evaluate import CountErrors as CountErrors
 from tallyveil.mechanisms.frontier import Frontier as Frontier
 from tallyveil.check.package import Finding as Finding
 from tallyveil.plans.upper import PrivateUpper as PrivateUpper

@@ -8,6 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "examples/README.md")),
+    *sorted((ROOT / "reproduction").glob("*.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 GENERATED = {"docs/reference.md", "docs/command-line.md", "docs/request.schema.json"}
@@ -35,6 +36,7 @@ def test_links_lead_somewhere(page):
 def test_the_menu_has_every_page_once():
     menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:\n")[1]
     listed = re.findall(r": ([\w/-]+\.md)$", menu, re.MULTILINE)
-    written = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES[3:]]
+    pages = (ROOT / "docs").rglob("*.md")
+    written = [page.relative_to(ROOT / "docs").as_posix() for page in pages]
     generated = [name.removeprefix("docs/") for name in GENERATED if name.endswith(".md")]
     assert sorted(listed) == sorted(written + generated)

@@ -14,8 +14,6 @@ EXAMPLES = {
 }
 RUN = re.compile(r"^Run: python (examples/\w+\.py)(.*)$", re.MULTILINE)
 LIST = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
-PARTS = {"group_marginals.py"}
-"""Imported by other examples; not a program."""
 
 
 def wanted_words(text):
@@ -24,7 +22,7 @@ def wanted_words(text):
     return [Path(word).name for word in words]
 
 
-@pytest.mark.parametrize("name", sorted(set(EXAMPLES) - PARTS))
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_the_example_runs(name, tmp_path):
     assert RUN.search(EXAMPLES[name])[1] == f"examples/{name}"
     words = wanted_words(EXAMPLES[name])
@@ -40,13 +38,6 @@ def test_the_example_runs(name, tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == sorted(words)
     for word in words:
         assert (tmp_path / word).read_bytes().startswith(b"\x89PNG")
-
-
-def test_parts_are_used():
-    for name in PARTS:
-        assert RUN.search(EXAMPLES[name]) is None
-        users = [file for file, text in EXAMPLES.items() if f"from {name[:-3]} import" in text]
-        assert users
 
 
 def test_every_picture_of_the_documentation_has_its_script():

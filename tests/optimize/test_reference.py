@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.papers.cormode.objectives import paper_loss
+from tallyveil.papers.cormode import paper_loss
 from tallyveil.properties import SEVEN
 
 CLOSE = 1e-6

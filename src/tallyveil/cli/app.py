@@ -21,7 +21,6 @@ from tallyveil.cli import (
     ledger,
     privatize,
     report,
-    reproduce,
     studio,
     verify,
 )
@@ -73,7 +72,6 @@ app.command("interpret", epilog=interpret.EXAMPLE)(interpret.command)
 app.command("check", epilog=check.EXAMPLE)(check.command)
 app.command("report", epilog=report.EXAMPLE)(report.command)
 app.command("studio", epilog=studio.EXAMPLE)(studio.command)
-app.command("reproduce", epilog=reproduce.EXAMPLE)(reproduce.command)
 app.add_typer(ledger.app, name="ledger")
 
 

@@ -56,7 +56,7 @@ def command(
 ) -> None:
     """Compare mechanisms: losses, bias, error probability, interval width, privacy, properties."""
     from tallyveil.cli.common import out, print_json
-    from tallyveil.evaluate.compare import compare
+    from tallyveil.evaluate import compare
     from tallyveil.loss import parse_loss
 
     query = None if question is None else parse_query(question)

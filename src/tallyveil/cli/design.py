@@ -152,7 +152,7 @@ def _write_design(folder: Path, found: Design) -> None:
 
 
 def _write_tradeoff(folder: Path, found: list[Design], options: DesignOptions) -> None:
-    from tallyveil.evaluate.compare import compare
+    from tallyveil.evaluate import compare
 
     prior = options.prior if options.prior is not None else options.fixed_point
     view = compare(found, [options.loss], [prior])

@@ -10,7 +10,7 @@ import typer
 from tallyveil.cli.common import JsonOption, example, one_line, out, print_json
 
 if TYPE_CHECKING:
-    from tallyveil.evaluate.audit import Audit
+    from tallyveil.evaluate import Audit
     from tallyveil.proof.ratios import Verdict
 
 __all__ = ["EXAMPLE", "command"]
@@ -47,7 +47,7 @@ def command(
 
     if is_matrix_file(file):
         from tallyveil.certified.files import read_mechanism
-        from tallyveil.evaluate.audit import audit_mechanism
+        from tallyveil.evaluate import audit_mechanism
 
         summary = _describe_audit(audit_mechanism(read_mechanism(file, upper=upper), epsilon))
     else:

@@ -13,7 +13,7 @@ from tallyveil.check.package import check_package
 from tallyveil.check.words import NOT_SHOWN, PROMISED, describe_checked
 from tallyveil.documents.files import RECEIPT
 from tallyveil.errors import TallyveilError
-from tallyveil.evaluate.audit import audit_mechanism
+from tallyveil.evaluate import audit_mechanism
 from tallyveil.mechanism import Mechanism, as_mechanism, is_matrix_file
 from tallyveil.proof.verify import read_document, verify
 from tallyveil.proof.words import NOT_PROVED, PROVED, describe_question

@@ -13,8 +13,7 @@ from tallyveil.budget.composition import compose, share_epsilon
 from tallyveil.certified.certify import certify
 from tallyveil.certified.ladder import Ladder
 from tallyveil.documents.promise import promise
-from tallyveil.evaluate.audit import audit_mechanism
-from tallyveil.evaluate.distances import wasserstein
+from tallyveil.evaluate import audit_mechanism, wasserstein
 from tallyveil.exact import exact_epsilon
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.geometric import geometric

@@ -5,7 +5,7 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.loss import loss_table
-from tallyveil.papers.cormode.objectives import paper_loss, rescaled_loss
+from tallyveil.papers.cormode import paper_loss, rescaled_loss
 
 
 def test_unknown_names_are_refused():

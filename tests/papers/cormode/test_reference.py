@@ -8,7 +8,7 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.loss import loss_table
-from tallyveil.papers.cormode.objectives import paper_loss
+from tallyveil.papers.cormode import paper_loss
 
 SHORT = {
     "RH": "row_honest",

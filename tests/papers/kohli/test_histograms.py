@@ -7,9 +7,15 @@ from hypothesis import strategies as st
 
 import tallyveil as tv
 from tallyveil.errors import ArgumentError, TableError
-from tallyveil.papers.kohli import tree
-from tallyveil.papers.kohli.histogram import check_counts
-from tallyveil.papers.kohli.postprocess import POSTPROCESSING, to_distribution
+from tallyveil.papers.kohli.privatizers import (
+    POSTPROCESSING,
+    check_counts,
+    invert_haar,
+    make_consistent,
+    sum_levels,
+    to_distribution,
+    transform_haar,
+)
 
 
 def test_bird_flu_like_table():
@@ -51,11 +57,11 @@ def test_top_coding_and_whole_floats():
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=70), st.integers(2, 16))
 def test_trees_without_noise_give_the_bins_back(bins, branching):
     histogram = np.array(bins)
-    levels = tree.transform_haar(histogram)
-    back = tree.invert_haar(np.concatenate(levels), histogram.sum())
+    levels = transform_haar(histogram)
+    back = invert_haar(np.concatenate(levels), histogram.sum())
     np.testing.assert_allclose(back[: len(bins)], histogram, atol=1e-9)
-    sums = tree.sum_levels(histogram, branching)
-    leaves = tree.make_consistent(np.concatenate(sums), len(sums), branching, histogram.sum())
+    sums = sum_levels(histogram, branching)
+    leaves = make_consistent(np.concatenate(sums), len(sums), branching, histogram.sum())
     np.testing.assert_allclose(leaves[: len(bins)], histogram, atol=1e-9)
 
 
@@ -63,7 +69,7 @@ def test_consistent_tree_is_least_squares():
     rng = np.random.default_rng(0)
     noisy, total, b = rng.normal(size=3 + 9), 2.5, 3
     design = np.vstack([np.kron(np.eye(3), np.ones(3)), np.eye(9)])
-    found = tree.make_consistent(noisy, 2, b, total)
+    found = make_consistent(noisy, 2, b, total)
     # least squares with the sum held: project residuals, then check they are orthogonal
     residual = design.T @ (noisy - design @ found)
     np.testing.assert_allclose(found.sum(), total)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tallyveil.papers.kohli.residual import Residual
+from tallyveil.papers.kohli.greedy import Residual
 
 
 def test_taking_a_scale_uses_up_one_bound_exactly():

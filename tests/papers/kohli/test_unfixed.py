@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 import tallyveil as tv
 from tallyveil.errors import ArgumentError
 from tallyveil.loss import is_monge, loss_table
-from tallyveil.papers.kohli.unfixed import is_row_wise_concentrating, is_row_wise_convex
+from tallyveil.papers.kohli.greedy import is_row_wise_concentrating, is_row_wise_convex
 
 LN2 = "0.693147180559945309417232121458"
 

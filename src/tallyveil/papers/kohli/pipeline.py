@@ -21,16 +21,64 @@ from tallyveil.certified.transport import implicit_transport
 from tallyveil.errors import ArgumentError, MechanismError
 from tallyveil.exact import Epsilon
 from tallyveil.mechanism import Mechanism
-from tallyveil.papers.kohli.budget import split_budget
-from tallyveil.papers.kohli.greedy import greedy_fixed_point
-from tallyveil.papers.kohli.histogram import Above, check_counts
-from tallyveil.papers.kohli.postprocess import POSTPROCESSING
-from tallyveil.papers.kohli.privatizers import PRIVATIZERS, privatize_distribution
-from tallyveil.papers.kohli.unfixed import unfixed_optimum
+from tallyveil.papers.kohli.greedy import greedy_fixed_point, unfixed_optimum
+from tallyveil.papers.kohli.privatizers import (
+    POSTPROCESSING,
+    PRIVATIZERS,
+    Above,
+    check_counts,
+    privatize_distribution,
+)
 from tallyveil.prior import require_distribution
+from tallyveil.request import budget_split
+from tallyveil.request.budget_split import Split
 from tallyveil.sampling.entropy import Entropy
 
-__all__ = ["CONSTRUCTORS", "PrivatizedCounts", "privatize_counts", "released_share_variance"]
+__all__ = [
+    "CONSTRUCTORS",
+    "PrivatizedCounts",
+    "privatize_counts",
+    "released_share_variance",
+    "split_budget",
+]
+
+
+def split_budget(epsilon: Epsilon, split: Epsilon = "paper") -> Split:
+    """Divide `epsilon` between the distribution (epsilon1) and the counts (epsilon2).
+
+    Parameters
+    ----------
+    epsilon : number or str
+        The whole privacy loss.
+    split : "paper", number or str
+        The distribution's share. ``"paper"`` is the rule of thumb
+        0.106 + 0.533 exp(-2.87 epsilon), rounded to six decimals; or a number above 0 and
+        below 1.
+
+    Returns
+    -------
+    Split
+        Two exact rationals, `epsilon1` and `epsilon2`, that add up to `epsilon`.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), section 6 and appendix F.
+
+    Examples
+    --------
+    >>> parts = split_budget(1, "1/4")
+    >>> parts.epsilon1, parts.epsilon2
+    (Fraction(1, 4), Fraction(3, 4))
+    """
+    if isinstance(split, str) and split != "paper" and not any(map(str.isdigit, split)):
+        raise ArgumentError("split", "be 'paper' or a number above 0 and below 1", split)
+    # neither rule looks at the size of the table, which the product's own rules do
+    parts = budget_split.split_budget(epsilon, split, records=1, size=1)
+    if parts.epsilon1 == 0:
+        hint = "The pipeline draws counts from the private distribution."
+        raise ArgumentError("split", "be greater than 0", split, hint)
+    return parts
+
 
 Constructor: TypeAlias = str | Callable[[Floats, Fraction], Mechanism]
 
@@ -80,14 +128,14 @@ def privatize_counts(
     """Release a column of counts with the paper's pipeline, for `epsilon` in all.
 
     Exactly (epsilon1 + epsilon2)-private for ideal random words, with
-    epsilon1 + epsilon2 = epsilon as rationals. Costs O(N) and what the constructor costs.
+    epsilon1 + epsilon2 = epsilon as rationals. Costs O(N) and the cost of the constructor.
 
     Parameters
     ----------
     counts : array of int, shape (N,)
         The confidential counts, at least 0. N becomes public.
     upper : int
-        The public largest count. `tallyveil.private_upper` finds one for a budget of its own.
+        The public largest count.
     epsilon : number or str
         The whole privacy loss. One person changes one row's count by one.
     split : "paper", number or str
@@ -139,12 +187,12 @@ def privatize_counts(
 
 def _check_names(privatizer: str, postprocess: str, constructor: Constructor) -> None:
     """Refuse unknown names before anything is drawn."""
-    known: dict[str, tuple[object, tuple[str, ...]]] = {
+    choices: dict[str, tuple[object, tuple[str, ...]]] = {
         "privatizer": (privatizer, tuple(PRIVATIZERS)),
         "postprocess": (postprocess, tuple(POSTPROCESSING)),
         "constructor": (constructor, CONSTRUCTORS),
     }
-    for argument, (value, names) in known.items():
+    for argument, (value, names) in choices.items():
         if value not in names and not (argument == "constructor" and callable(value)):
             raise ArgumentError(argument, f"be one of {', '.join(names)}", value)
 

@@ -145,8 +145,8 @@ def extreme_mechanisms(
     """
     scales = exact_scales(n, growth)
     images = {tuple((scales @ B).ravel()) for B in extreme_representations(n, growth, z)}
-    found = [np.array(image, dtype=object).reshape(n, n) for image in sorted(images)]
-    return [T for T in found if is_extreme(T, growth, z)]
+    candidates = [np.array(image, dtype=object).reshape(n, n) for image in sorted(images)]
+    return [T for T in candidates if is_extreme(T, growth, z)]
 
 
 def is_extreme(T: Matrix, growth: Fraction | int, z: Sequence[Fraction] | None = None) -> bool:
@@ -173,14 +173,14 @@ def is_extreme(T: Matrix, growth: Fraction | int, z: Sequence[Fraction] | None =
     Kohli and Laskowski (2026), Theorem 2, is the special case of all-positive T in U.
     """
     factor, n = _check_growth(growth), len(T)
-    wanted = None if z is None else _check_distribution(z, n)
+    shares = None if z is None else _check_distribution(z, n)
     moves = []
     for j in range(T.shape[1]):
         for block in _list_blocks(T[:, j], factor):
             effect = np.full(n + T.shape[1], Fraction(0), dtype=object)
             effect[block] = T[block, j]
-            if wanted is not None:
-                effect[n + j] = wanted[block] @ T[block, j]
+            if shares is not None:
+                effect[n + j] = shares[block] @ T[block, j]
             moves.append(effect)
     return rank(np.array(moves, dtype=object)) == len(moves)
 
@@ -279,11 +279,11 @@ def is_affinely_simplified(B: Matrix, scales: Matrix, z: Sequence[Fraction]) -> 
     ----------
     Kohli and Laskowski (2026), Definition 8 and Theorem 4.
     """
-    wanted = _check_distribution(z, len(scales))
+    shares = _check_distribution(z, len(scales))
     differences = []
     for j in range(B.shape[1]):
         used = np.flatnonzero(B[:, j] > 0)
-        scaled = [scales[:, u] / (wanted @ scales[:, u]) for u in used]
+        scaled = [scales[:, u] / (shares @ scales[:, u]) for u in used]
         differences += [vector - scaled[0] for vector in scaled[1:]]
     return not differences or rank(np.array(differences, dtype=object)) == len(differences)
 
@@ -306,17 +306,17 @@ def rank(vectors: Matrix) -> int:
     >>> rank(np.array([[Fraction(1), Fraction(2)], [Fraction(2), Fraction(4)]], dtype=object))
     1
     """
-    rows, found = vectors.copy(), 0
+    rows, pivots = vectors.copy(), 0
     for j in range(rows.shape[1] if rows.ndim == 2 else 0):
-        pivot = next((i for i in range(found, len(rows)) if rows[i, j] != 0), None)
+        pivot = next((i for i in range(pivots, len(rows)) if rows[i, j] != 0), None)
         if pivot is None:
             continue
-        rows[[found, pivot]] = rows[[pivot, found]]
-        for i in range(found + 1, len(rows)):
+        rows[[pivots, pivot]] = rows[[pivot, pivots]]
+        for i in range(pivots + 1, len(rows)):
             if rows[i, j] != 0:
-                rows[i] = rows[i] - rows[found] * (rows[i, j] / rows[found, j])
-        found += 1
-    return found
+                rows[i] = rows[i] - rows[pivots] * (rows[i, j] / rows[pivots, j])
+        pivots += 1
+    return pivots
 
 
 def _list_vertices(A: Matrix, b: Matrix) -> list[Matrix]:

@@ -1,10 +1,7 @@
-"""Distribution privatizers: a confidential histogram in, private integers out.
+"""Private distributions of counts: the stage one of Kohli and Laskowski (2026).
 
-All share one argument. One person moves one row's count by one, so one unit of the histogram
-moves between two adjacent bins, and the number of rows stays as it is. Integer noise from a
-certified distribution is added to integers; everything after that is post-processing.
-
-Kohli and Laskowski (2026), section 3, compare them.
+From a column of counts to its histogram, from the histogram to a private one by six privatizers,
+and from noisy numbers to a distribution near them, which is post-processing.
 """
 
 from __future__ import annotations
@@ -12,31 +9,214 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Integral
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tallyveil.arrays import Floats, Integers, freeze
-from tallyveil.errors import ArgumentError
+from tallyveil.errors import ArgumentError, TableError
+from tallyveil.estimate.direct import monotone
 from tallyveil.exact import Epsilon, exact_delta, exact_epsilon
-from tallyveil.papers.kohli import tree
-from tallyveil.papers.kohli.histogram import Above, histogram_of_counts
-from tallyveil.papers.kohli.postprocess import to_distribution
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sampling.noise import discrete_gaussian_noise, geometric_noise
 
 __all__ = [
+    "POSTPROCESSING",
     "PRIVATIZERS",
+    "Above",
     "PrivateHistogram",
+    "check_counts",
     "classic_laplace",
+    "clip_shares",
     "cumulative",
     "cyclic_gaussian",
     "cyclic_laplace",
+    "distribution_of_counts",
+    "fit_isotonic",
     "gaussian_variance",
     "hierarchical",
+    "histogram_of_counts",
+    "invert_haar",
+    "make_consistent",
     "privatize_distribution",
+    "project_on_simplex",
+    "sum_levels",
+    "to_distribution",
+    "transform_haar",
     "wavelet",
 ]
+
+
+Above: TypeAlias = Literal["refuse", "top_code"]
+
+
+def check_counts(counts: ArrayLike, upper: int, above: Above = "refuse") -> Integers:
+    """Return `counts` as integers from 0 to `upper`, or raise an error that quotes no count.
+
+    Parameters
+    ----------
+    counts : array of int or float, shape (N,)
+        Whole numbers, at least 0.
+    upper : int
+        The largest count that may be released, at least 1. It must be public.
+    above : {"refuse", "top_code"}
+        Refuse larger counts, or set them to `upper`.
+
+    Returns
+    -------
+    array of int, shape (N,)
+        The counts, none above `upper`.
+
+    Examples
+    --------
+    >>> check_counts([0, 3, 9], upper=4, above="top_code").tolist()
+    [0, 3, 4]
+    """
+    if isinstance(upper, bool) or not isinstance(upper, Integral) or upper < 1:
+        raise ArgumentError("upper", "be a whole number of at least 1", upper)
+    if above not in ("refuse", "top_code"):
+        raise ArgumentError("above", "be 'refuse' or 'top_code'", above)
+    array: NDArray[Any] = np.asarray(counts)
+    if array.ndim != 1:
+        raise TableError(f"The counts must be one column. Got shape {array.shape}.")
+    if len(array) == 0:
+        raise TableError("The table has no rows: there is nothing to privatize.")
+    if np.issubdtype(array.dtype, np.floating):
+        if not np.isfinite(array).all() or (array != np.floor(array)).any():
+            raise TableError("The counts must be whole numbers; some rows hold none.")
+        array = np.minimum(array, 2.0**62)
+    elif not np.issubdtype(array.dtype, np.integer):
+        raise TableError(f"The counts must be whole numbers. Got a column of {array.dtype}.")
+    if (array < 0).any():
+        raise TableError("The counts must be at least 0; some rows are below.")
+    if above == "refuse" and (array > upper).any():
+        raise TableError(
+            f"Some counts are above upper={upper}. Raise upper to a public bound, or pass "
+            "above='top_code' to report them as upper."
+        )
+    bounded: Integers = np.minimum(array, upper).astype(np.int64)
+    return bounded
+
+
+def histogram_of_counts(counts: ArrayLike, upper: int, above: Above = "refuse") -> Integers:
+    """Count the rows that hold each count from 0 to `upper`.
+
+    The result is confidential when the counts are.
+
+    Parameters
+    ----------
+    counts, upper, above
+        As for `check_counts`.
+
+    Returns
+    -------
+    array of int, shape (upper + 1,)
+        The number of rows with each count.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), section 1 and Figure 2, step 1.
+
+    Examples
+    --------
+    >>> histogram_of_counts([0, 0, 2, 5], upper=3, above="top_code").tolist()
+    [2, 0, 1, 1]
+    """
+    return np.bincount(check_counts(counts, upper, above), minlength=upper + 1)
+
+
+def distribution_of_counts(counts: ArrayLike, upper: int, above: Above = "refuse") -> Floats:
+    """Compute the share of rows that hold each count from 0 to `upper`.
+
+    The result is confidential when the counts are, and public when they were released.
+
+    Parameters
+    ----------
+    counts, upper, above
+        As for `check_counts`.
+
+    Returns
+    -------
+    array of float, shape (upper + 1,)
+        The shares, summing to one.
+
+    References
+    ----------
+    Kohli and Laskowski (2026), Figure 2, steps 1 and 5.
+
+    Examples
+    --------
+    >>> distribution_of_counts([0, 0, 2, 1], upper=2).tolist()
+    [0.5, 0.25, 0.25]
+    """
+    histogram = histogram_of_counts(counts, upper, above)
+    share: Floats = histogram / histogram.sum()
+    return share
+
+
+def to_distribution(histogram: ArrayLike, method: str = "isotonic") -> Floats:
+    """Turn a noisy histogram into a distribution near it.
+
+    Parameters
+    ----------
+    histogram : array of float, shape (n,)
+        Noisy counts or shares with a positive sum; entries may be negative. The sum is taken
+        as the public number of rows, or as 1 for shares.
+    method : {"isotonic", "clip", "simplex"}
+        See `fit_isotonic`, `clip_shares` and `project_on_simplex`.
+
+    Returns
+    -------
+    array of float, shape (n,)
+        Non-negative, summing to one.
+
+    Examples
+    --------
+    >>> to_distribution([3.0, -1.0, 2.0], "clip").tolist()
+    [0.6, 0.0, 0.4]
+    """
+    if method not in POSTPROCESSING:
+        raise ArgumentError("method", f"be one of {', '.join(POSTPROCESSING)}", method)
+    noisy = np.asarray(histogram, dtype=float)
+    if noisy.ndim != 1 or not np.isfinite(noisy).all() or not noisy.sum() > 0:
+        raise ArgumentError("histogram", "be finite numbers with a positive sum")
+    return POSTPROCESSING[method](noisy / noisy.sum())
+
+
+def clip_shares(shares: Floats) -> Floats:
+    """Set negative shares to 0 and rescale, as Kohli and Laskowski (2026) do in section 6."""
+    clipped = np.maximum(shares, 0.0)
+    distribution: Floats = clipped / clipped.sum()
+    return distribution
+
+
+def project_on_simplex(shares: Floats) -> Floats:
+    """Project on the probability simplex: the nearest distribution in squared distance.
+
+    >>> project_on_simplex(np.array([0.9, 0.3, -0.2])).round(9).tolist()
+    [0.8, 0.2, 0.0]
+    """
+    ranked = np.sort(shares)[::-1]
+    excess = (np.cumsum(ranked) - 1) / np.arange(1, len(shares) + 1)
+    level = excess[np.flatnonzero(ranked > excess)[-1]]
+    return clip_shares(shares - level)
+
+
+def fit_isotonic(shares: Floats) -> Floats:
+    """Find the distribution whose cumulative sums are nearest in squared distance."""
+    total = monotone(np.cumsum(shares)[:-1], 1.0)
+    return np.diff(total, prepend=0.0, append=1.0)
+
+
+POSTPROCESSING: dict[str, Callable[[Floats], Floats]] = {
+    "isotonic": fit_isotonic,
+    "clip": clip_shares,
+    "simplex": project_on_simplex,
+}
+"""Every post-processing by name."""
+
 
 NO_SLACK = Fraction(0)
 
@@ -134,7 +314,7 @@ def cumulative(
     """Add noise to the cumulative histogram C_j = #{rows with count <= j}, j = 0..n-2.
 
     Sensitivity: a count that goes from i to i+1 lowers C_i by one and leaves every other C_j
-    as it was. So noise with Pr(k) ~ e^(-epsilon |k|) on each entry is epsilon-private. It is
+    unchanged. So noise with Pr(k) ~ e^(-epsilon |k|) on each entry is epsilon-private. It is
     the cyclic Laplace without its common offset, with half the variance of every prefix sum.
 
     References
@@ -252,11 +432,11 @@ def wavelet(
     Xiao, Wang and Gehrke (2010).
     """
     exact = exact_epsilon(epsilon)
-    coefficients = tree.transform_haar(histogram)
+    coefficients = transform_haar(histogram)
     rate = exact / (2 * max(len(coefficients), 1))
     noise = _draw_geometric(sum(map(len, coefficients)), rate, entropy)
     draws = np.concatenate(coefficients) + noise
-    bins = tree.invert_haar(draws, int(histogram.sum()))[: len(histogram)]
+    bins = invert_haar(draws, int(histogram.sum()))[: len(histogram)]
     return _build("wavelet", draws, _spread_to_total(bins, histogram), histogram, exact)
 
 
@@ -274,11 +454,11 @@ def hierarchical(
     Qardaji, Yang and Li (2013).
     """
     exact = exact_epsilon(epsilon)
-    levels = tree.sum_levels(histogram, branching)
+    levels = sum_levels(histogram, branching)
     rate = exact / (2 * len(levels))
     noise = _draw_geometric(sum(map(len, levels)), rate, entropy)
     draws = np.concatenate(levels) + noise
-    bins = tree.make_consistent(draws, len(levels), branching, int(histogram.sum()))
+    bins = make_consistent(draws, len(levels), branching, int(histogram.sum()))
     bins = _spread_to_total(bins[: len(histogram)], histogram)
     return _build("hierarchical", draws, bins, histogram, exact)
 
@@ -317,3 +497,135 @@ PRIVATIZERS: dict[str, Callable[..., PrivateHistogram]] = {
     "hierarchical": hierarchical,
 }
 """Every distribution privatizer by name."""
+
+
+def transform_haar(histogram: Integers) -> list[Integers]:
+    """Compute (left sum - right sum) of every node of a binary tree over the bins.
+
+    Parameters
+    ----------
+    histogram : array of int, shape (n,)
+        Rows in each bin; padded with empty bins to a power of two.
+
+    Returns
+    -------
+    list of array of int
+        One array per level, root first.
+
+    Examples
+    --------
+    >>> [level.tolist() for level in transform_haar(np.array([5, 1, 2, 0]))]
+    [[4], [4, 2]]
+    """
+    sums, levels = _pad(histogram, 2), []
+    while len(sums) > 1:
+        levels.append(sums[0::2] - sums[1::2])
+        sums = sums[0::2] + sums[1::2]
+    return levels[::-1]
+
+
+def invert_haar(coefficients: ArrayLike, total: float) -> Floats:
+    """Compute the histogram with these (noisy) coefficients and this total.
+
+    Parameters
+    ----------
+    coefficients : array of float
+        The levels of `transform_haar` one after another, root first.
+    total : float
+        The number of rows.
+
+    Returns
+    -------
+    array of float
+        The bins, padding included.
+
+    Examples
+    --------
+    >>> invert_haar([4, 4, 2], 8).tolist()
+    [5.0, 1.0, 2.0, 0.0]
+    """
+    rest, sums = np.asarray(coefficients, dtype=float), np.array([float(total)])
+    while len(rest):
+        difference, rest = rest[: len(sums)], rest[len(sums) :]
+        sums = np.column_stack([sums + difference, sums - difference]).ravel() / 2
+    return sums
+
+
+def sum_levels(histogram: Integers, branching: int) -> list[Integers]:
+    """Sum the rows below every node but the root of a tree over the bins.
+
+    Parameters
+    ----------
+    histogram : array of int, shape (n,)
+        Rows in each bin; padded with empty bins to a power of `branching`.
+    branching : int
+        Children of a node, at least 2.
+
+    Returns
+    -------
+    list of array of int
+        One array per level, top level first.
+
+    Examples
+    --------
+    >>> [level.tolist() for level in sum_levels(np.array([5, 1, 2, 0]), 2)]
+    [[6, 2], [5, 1, 2, 0]]
+    """
+    level, levels = _pad(histogram, branching), []
+    while len(level) > 1:
+        levels.append(level)
+        level = level.reshape(-1, branching).sum(axis=1)
+    return levels[::-1]
+
+
+def make_consistent(noisy: ArrayLike, levels: int, branching: int, total: float) -> Floats:
+    """Estimate the leaves of a tree of equally noisy sums by least squares, the root known.
+
+    Weighted averaging from the leaves up, then mean consistency from the root down.
+
+    Parameters
+    ----------
+    noisy : array of float
+        The levels of `sum_levels` one after another, with noise.
+    levels : int
+        The number of levels below the root.
+    branching : int
+        Children of a node.
+    total : float
+        The sum at the root.
+
+    Returns
+    -------
+    array of float
+        The leaves, padding included; the sums of any node's children agree with it.
+
+    References
+    ----------
+    Hay, Rastogi, Miklau and Suciu (2010), section 4. Qardaji, Yang and Li (2013).
+
+    Examples
+    --------
+    >>> make_consistent([6.0, 2.0, 5.0, 1.0, 2.0, 0.0], 2, 2, 8.0).tolist()
+    [5.0, 1.0, 2.0, 0.0]
+    """
+    b = branching
+    ends = np.cumsum([b**depth for depth in range(1, levels + 1)])
+    level = np.split(np.asarray(noisy, dtype=float), ends[:-1])
+    for depth in range(levels - 2, -1, -1):
+        height = levels - depth  # leaves have height 1
+        below = level[depth + 1].reshape(-1, b).sum(axis=1)
+        weight = (b**height - b ** (height - 1)) / (b**height - 1)
+        level[depth] = weight * level[depth] + (1 - weight) * below
+    parents = np.array([float(total)])
+    for values in level:
+        siblings = values.reshape(-1, b)
+        gap = parents - siblings.sum(axis=1)
+        parents = (siblings + gap[:, None] / b).ravel()
+    return parents
+
+
+def _pad(histogram: Integers, branching: int) -> Integers:
+    size = branching
+    while size < len(histogram):
+        size *= branching
+    return np.pad(histogram, (0, size - len(histogram)))

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from tallyveil.arrays import Floats, Integers
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import Epsilon, exact_epsilon
-from tallyveil.papers.kohli.residual import Residual
+from tallyveil.papers.kohli.greedy import Residual
 
 __all__ = [
     "Decomposition",
@@ -216,9 +216,9 @@ def privacy_rows(n: int, epsilon: Epsilon) -> Floats:
     """
     rate = float(exact_epsilon(epsilon))
     rows = np.zeros((2 * _check_size(n) - 2, n))
-    at = np.arange(n - 1)
-    rows[2 * at, at], rows[2 * at, at + 1] = -1.0, np.exp(-rate)
-    rows[2 * at + 1, at], rows[2 * at + 1, at + 1] = 1.0, -np.exp(rate)
+    steps = np.arange(n - 1)
+    rows[2 * steps, steps], rows[2 * steps, steps + 1] = -1.0, np.exp(-rate)
+    rows[2 * steps + 1, steps], rows[2 * steps + 1, steps + 1] = 1.0, -np.exp(rate)
     return rows
 
 
@@ -331,8 +331,8 @@ class Decomposition:
         """Compute the column that was decomposed, shape (n,)."""
         pairs = zip(self.patterns, self.coefficients, strict=True)
         parts = [amount * scale(steps, self.epsilon) for steps, amount in pairs]
-        whole: Floats = np.sum(parts, axis=0)
-        return whole
+        total: Floats = np.sum(parts, axis=0)
+        return total
 
 
 def decompose(column: ArrayLike, epsilon: Epsilon) -> Decomposition:
@@ -370,17 +370,17 @@ def decompose(column: ArrayLike, epsilon: Epsilon) -> Decomposition:
     if not is_indistinguishable(values, epsilon):
         raise ArgumentError("column", "be private: neighbours within a factor e^epsilon")
     rest = Residual.of(values, rate)
-    found: list[Integers] = []
+    steps: list[Integers] = []
     amounts: list[float] = []
     while rest.free.any():
         pattern = rest.match_pattern(np.where(np.diff(rest.log) >= 0, 1, -1))
         taken, _ = rest.take(pattern)
-        found.append(pattern)
+        steps.append(pattern)
         amounts.append(float(taken.sum()))
-    found.append(rest.tight.copy())
+    steps.append(rest.tight.copy())
     amounts.append(float(np.exp(rest.log).sum()))
     keep = np.array(amounts) > 0
-    return Decomposition(np.array(found)[keep], np.array(amounts)[keep], rate)
+    return Decomposition(np.array(steps)[keep], np.array(amounts)[keep], rate)
 
 
 def _check_size(n: int) -> int:

@@ -1,0 +1,300 @@
+"""Experiments and findings: results computed again and compared with what a paper printed.
+
+A `Finding` is one claim of a paper beside our result. A reason (or a guess at one) is given only
+where a difference is expected. A difference without one makes the verdict "unexplained", and so
+does a claim that agrees although a reason for a difference is on file; the command then exits
+with code 1. No claim that agrees can therefore carry an excuse for the day it fails.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from reproduction.papers import PAPERS
+from tallyveil.arrays import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "STANDARD_ERRORS",
+    "Context",
+    "Experiment",
+    "Finding",
+    "Result",
+    "Table",
+    "Verdict",
+    "check_claim",
+    "check_estimate",
+    "check_improvement",
+    "check_number",
+    "check_numbers",
+    "skip_check",
+    "standard_error",
+]
+
+Verdict = Literal["matches", "differs", "open", "not judged", "unexplained"]
+"""Matches; differs for established reasons, or for reasons we only guess; holds nothing that can
+be judged; or differs for reasons unknown."""
+
+ROUNDING = 1 + 1e-9
+"""Tolerances are widened by this factor, so that a value on the border agrees."""
+
+STANDARD_ERRORS = 4
+"""A simulated value agrees with the print within this many of its own standard errors."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under named columns; written as one CSV file."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+    @classmethod
+    def of(cls, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
+        """Build a table from any rows."""
+        return cls(tuple(columns), tuple(tuple(row) for row in rows))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One claim: what the paper says, what we get, whether they agree.
+
+    Attributes
+    ----------
+    claim : str
+        What is compared, in words.
+    paper, got : str
+        The paper's value and ours. For a claim of ours, `paper` holds the value to improve on.
+    agrees : bool or None
+        None where nothing is judged: other data than the paper's, or words without a measure.
+    reason : str
+        Why they differ, as established; a finding with a reason must differ.
+    ours : bool
+        Whether the claim goes beyond the paper.
+    guess : str
+        A possible reason that is not established; a finding with a guess must differ.
+    within : float or None
+        The tolerance of a number: how far apart the two may be and still agree.
+    """
+
+    claim: str
+    paper: str
+    got: str
+    agrees: bool | None
+    reason: str = ""
+    ours: bool = False
+    guess: str = ""
+    within: float | None = None
+
+    @property
+    def word(self) -> str:
+        """The finding's own verdict in a word or two."""
+        if self.agrees is None:
+            return "not judged"
+        if self.ours:
+            return "better" if self.agrees else "NOT better"
+        return "agrees" if self.agrees else "differs"
+
+    @property
+    def why(self) -> str:
+        """The reason, or the guess with a word that says it is one."""
+        return self.reason or (f"Not established: {self.guess}" if self.guess else "")
+
+    @property
+    def stale(self) -> bool:
+        """Whether it agrees although a reason for a difference is on file."""
+        return self.agrees is True and bool(self.why)
+
+
+def check_number(
+    claim: str, paper: float, got: float, within: float, reason: str = "", *, guess: str = ""
+) -> Finding:
+    """Compare a printed number with ours; they agree if at most `within` apart.
+
+    >>> check_number("pi", 3.14, 3.14159, within=0.005).agrees
+    True
+    """
+    agrees = bool(math.isfinite(got) and abs(got - paper) <= within * ROUNDING)
+    return Finding(claim, f"{paper:.6g}", f"{got:.6g}", agrees, reason, guess=guess, within=within)
+
+
+def check_estimate(
+    claim: str,
+    paper: float,
+    got: float,
+    error: float,
+    *,
+    rounding: float = 0.0,
+    reason: str = "",
+    guess: str = "",
+) -> Finding:
+    """Compare a printed number with a simulated one whose standard error was measured.
+
+    They agree within `STANDARD_ERRORS` of it, and the rounding of the print. A printed value that
+    was itself simulated has an error of its own, which the papers do not state: it is taken as 0.
+
+    >>> check_estimate("a mean", 0.64, 0.66, error=0.004, rounding=0.005).within
+    0.021
+    """
+    finding = check_number(claim, paper, got, STANDARD_ERRORS * error + rounding, reason)
+    return replace(finding, got=f"{got:.4g}, standard error {error:.2g}", guess=guess)
+
+
+def standard_error(runs: Floats) -> float:
+    """Estimate the standard error of the mean of independent runs; 0 for runs that are equal.
+
+    >>> standard_error(np.array([1.0, 2.0, 3.0, 2.0])) * 2 == np.sqrt(2 / 3)
+    np.True_
+    """
+    return float(np.std(runs, ddof=1)) / math.sqrt(len(runs))
+
+
+def check_numbers(
+    claim: str, paper: ArrayLike, got: ArrayLike, within: float, reason: str = ""
+) -> Finding:
+    """Compare many printed numbers with ours; they agree if no pair is further than `within`.
+
+    >>> check_numbers("first two", [1.0, 2.0], [1.0, 2.5], within=0.1).got
+    'largest difference 0.5'
+    """
+    printed, ours = (np.ravel(np.asarray(side, dtype=float)) for side in (paper, got))
+    if printed.shape != ours.shape:
+        raise ValueError("as many numbers as printed are needed")
+    worst = float(np.abs(printed - ours).max())
+    text = f"largest difference {worst:.2g}"
+    agrees = worst <= within * ROUNDING
+    return Finding(claim, f"{printed.size} numbers", text, agrees, reason, within=within)
+
+
+def check_claim(claim: str, got: str, true: Any, reason: str = "", guess: str = "") -> Finding:
+    """Record a statement of the paper in words, and whether our results satisfy it."""
+    return Finding(claim, "stated", got, bool(true), reason, guess=guess)
+
+
+def check_improvement(claim: str, paper: str, got: str, true: Any) -> Finding:
+    """Record a claim of ours that goes beyond the paper, and whether this run supports it."""
+    return Finding(claim, paper, got, bool(true), ours=True)
+
+
+def skip_check(claim: str, paper: str, got: str, reason: str) -> Finding:
+    """Record a statement that is not judged here, and why: other data, or words without measure."""
+    return Finding(claim, paper, got, None, reason)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an experiment found.
+
+    Attributes
+    ----------
+    tables : dict of str to Table
+        The numbers, one CSV file each.
+    draw : callable
+        Draws the picture.
+    findings : tuple of Finding
+        The claims that give the verdict.
+    data : str
+        Which data were used, where the paper used data: real or a generated stand-in.
+    """
+
+    tables: dict[str, Table]
+    draw: Callable[[], Figure]
+    findings: tuple[Finding, ...]
+    data: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Matches, or differs for reasons established, guessed or unknown."""
+        failed = [finding for finding in self.findings if finding.agrees is False]
+        if any(not f.why for f in failed) or any(f.stale for f in self.findings):
+            return "unexplained"
+        if any(not finding.reason for finding in failed):
+            return "open"
+        if all(finding.agrees is None for finding in self.findings):
+            return "not judged"
+        return "differs" if failed else "matches"
+
+    @property
+    def verdict_line(self) -> str:
+        """The verdict in one sentence, with the reasons where it differs."""
+        failed = [finding for finding in self.findings if finding.agrees is False]
+        beside = f" ({self.data})" if self.data else ""
+        if self.verdict == "matches":
+            partly = any(finding.agrees is None for finding in self.findings)
+            return "matches the paper" + (" where it can be judged" if partly else "") + beside
+        if self.verdict == "not judged":
+            return f"not judged{beside}: " + self.findings[-1].reason
+        if self.verdict != "unexplained":
+            reasons = list(dict.fromkeys(finding.why for finding in failed))
+            return f"differs from the print{beside}: " + " ".join(reasons)
+        open_ones = [finding.claim for finding in failed if not finding.why]
+        stale = [f"{f.claim} (agrees, against its stated reason)" for f in self.findings if f.stale]
+        return f"DIFFERS, NOT EXPLAINED{beside}: " + "; ".join(open_ones + stale)
+
+
+@dataclass(frozen=True)
+class Context:
+    """The settings of a run.
+
+    Attributes
+    ----------
+    quick : bool
+        Whether to use fewer repetitions and smaller grids.
+    data : Path or None
+        The folder of the real data; without it stand-ins are generated.
+    seed : int
+        The seed of every simulated release.
+    """
+
+    quick: bool = False
+    data: Path | None = None
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One table, figure or claim of a paper, and the function that computes it again.
+
+    Attributes
+    ----------
+    paper : str
+        The key of the paper in `papers.PAPERS`.
+    item : str
+        What the paper calls it: "Figure 9", "Table 3", "Section 8".
+    title : str
+        What it shows.
+    section : str
+        Where the paper describes it.
+    run : callable
+        Computes the result in a given context.
+    """
+
+    paper: str
+    item: str
+    title: str
+    section: str
+    run: Callable[[Context], Result]
+
+    @property
+    def stem(self) -> str:
+        """The name of its files: "figure-9"."""
+        return self.item.lower().replace(" ", "-").replace(".", "-")
+
+    @property
+    def id(self) -> str:
+        """A name that no other experiment has: "cormode-figure-9"."""
+        return f"{self.paper}-{self.stem}"
+
+    @property
+    def name(self) -> str:
+        """Author, year and item, for people: "Cormode 2018 Figure 9"."""
+        return f"{PAPERS[self.paper].label} {self.item}"

@@ -1,0 +1,277 @@
+"""The list of experiments, and a run of them: CSV, SVG, PNG and the page of verdicts."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from reproduction.experiment import Context, Experiment, Finding, Result, Table
+from reproduction.papers import PAPERS
+from tallyveil import figures
+from tallyveil.errors import UsageError
+
+__all__ = [
+    "Outcome",
+    "list_experiments",
+    "render_page",
+    "run_experiments",
+    "select_experiments",
+    "write_page",
+]
+
+HEAD = """# Verdicts
+
+Written by `python -m reproduction{how}`; do not edit. The papers' tables, figures and tested claims
+are computed again and compared with the print; [README.md](README.md) lists what is not. "agrees"
+and "differs" are computed in the run, not typed. A claim that differs must have a reason on file,
+and a claim that agrees must have none; otherwise the command ends with exit code 1.
+"Not established" means that the reason is only our guess, "not judged" that the statement has no
+measure or is about data that we do not have. "better" means that our own method improves on the
+paper, on the same axes as the figure. ± is the tolerance: half a unit of the last printed digit,
+the accuracy of the solver, or, for simulated values, four standard errors and the rounding of
+the print. Where a line says "corrected" or names an independent solver, the expected value is not
+printed in the paper; [ERRATA.md](ERRATA.md) lists the misprints. a is e^-epsilon.
+"""
+WORDS = {
+    "matches": "matches",
+    "differs": "differs, with a known reason",
+    "open": "differs, reason not established",
+    "not judged": "not judged",
+    "unexplained": "DIFFERS, NOT EXPLAINED",
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An experiment, its result, and how long it took."""
+
+    experiment: Experiment
+    result: Result
+    seconds: float
+
+    @property
+    def line(self) -> str:
+        """One line for people: which item of which paper, and the verdict."""
+        return f"{self.experiment.name}: {self.result.verdict_line}"
+
+
+def list_experiments() -> tuple[Experiment, ...]:
+    """List all experiments: paper by paper, tables before figures before the rest."""
+    experiments: list[Experiment] = []
+    for name in PAPERS:
+        experiments.extend(import_module(f"reproduction.{name}").EXPERIMENTS)
+    return tuple(sorted(experiments, key=_order))
+
+
+def _order(experiment: Experiment) -> tuple[int, int, int, str]:
+    """Return the sort key: paper, kind of item, its number."""
+    kind, _, which = experiment.item.partition(" ")
+    kinds = ("Table", "Figure")
+    rank = kinds.index(kind) if kind in kinds else len(kinds)
+    digits = "".join(symbol for symbol in which if symbol.isdigit())
+    return list(PAPERS).index(experiment.paper), rank, int(digits or 0), experiment.id
+
+
+def select_experiments(paper: str | None = None, item: str | None = None) -> tuple[Experiment, ...]:
+    """Select the experiments of one paper, or those of one item; all without arguments.
+
+    Parameters
+    ----------
+    paper : str, optional
+        The first author of a paper, in any case.
+    item : str, optional
+        What a paper calls it, such as ``"Figure 7"``, in any case. Without `paper` it is
+        selected in every paper that has one.
+
+    Returns
+    -------
+    tuple of Experiment
+        At least one experiment, in the order of `list_experiments`.
+    """
+    if paper is not None and paper.lower() not in PAPERS:
+        raise UsageError(f"There is no paper {paper}. Choose one of {', '.join(PAPERS)}.")
+    chosen = tuple(
+        experiment
+        for experiment in list_experiments()
+        if paper is None or experiment.paper == paper.lower()
+        if item is None or experiment.item.lower() == item.strip().lower()
+    )
+    if not chosen:
+        message = f"There is no {item}. `python -m reproduction --list` shows all items."
+        raise UsageError(message)
+    return chosen
+
+
+def run_experiments(chosen: Sequence[Experiment], context: Context, out: Path) -> Iterator[Outcome]:
+    """Run the chosen experiments one after another and write each as soon as it is done.
+
+    Parameters
+    ----------
+    chosen : sequence of Experiment
+        The experiments to run.
+    context : Context
+        The settings of the run.
+    out : Path
+        The folder that receives, per paper, one picture as SVG and PNG and the data as CSV;
+        after the last experiment also ``verdicts.txt``, ``results.json`` and ``README.md``, the
+        page.
+
+    Yields
+    ------
+    Outcome
+        One for every experiment, in the same order.
+    """
+    outcomes = []
+    out.mkdir(parents=True, exist_ok=True)
+    for experiment in chosen:
+        start = time.perf_counter()
+        result = experiment.run(context)
+        outcome = Outcome(experiment, result, time.perf_counter() - start)
+        _write_outcome(outcome, out)
+        outcomes.append(outcome)
+        yield outcome
+    lines = [outcome.line for outcome in outcomes]
+    (out / "verdicts.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    summary = {"quick": context.quick, "experiments": [_summarise(o) for o in outcomes]}
+    (out / "results.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    pictures = {o.experiment.id: f"{o.experiment.paper}/{o.experiment.stem}.png" for o in outcomes}
+    page = render_page(outcomes, context.quick, pictures)
+    (out / "README.md").write_text(page, encoding="utf-8")
+
+
+def write_page(outcomes: Sequence[Outcome], quick: bool, out: Path, path: Path) -> None:
+    """Write the page of verdicts, with the pictures of what goes beyond the papers.
+
+    Parameters
+    ----------
+    outcomes : sequence of Outcome
+        The outcomes of `run_experiments`.
+    quick : bool
+        Whether it was a quick run; the page says so.
+    out : Path
+        The folder that `run_experiments` wrote to.
+    path : Path
+        The page to write. Pictures go to a folder of the same name without the suffix.
+    """
+    folder = path.with_suffix("")
+    pictures = {}
+    for outcome in outcomes:
+        experiment = outcome.experiment
+        if any(finding.ours for finding in outcome.result.findings):
+            folder.mkdir(parents=True, exist_ok=True)
+            name = f"{experiment.id}.png"
+            shutil.copyfile(out / experiment.paper / f"{experiment.stem}.png", folder / name)
+            pictures[experiment.id] = f"{folder.name}/{name}"
+    path.write_text(render_page(outcomes, quick, pictures), encoding="utf-8")
+
+
+def _write_outcome(outcome: Outcome, out: Path) -> None:
+    """Write the tables and the picture of one experiment below `out`."""
+    experiment, result = outcome.experiment, outcome.result
+    folder = out / experiment.paper
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = experiment.stem
+    for name, table in result.tables.items():
+        _write_csv(table, folder / (f"{stem}.csv" if name == "data" else f"{stem}-{name}.csv"))
+    findings = Table.of(
+        ("claim", "paper", "tolerance", "ours", "verdict", "reason"),
+        [(f.claim, f.paper, f.within, f.got, f.word, f.why) for f in result.findings],
+    )
+    _write_csv(findings, folder / f"{stem}-verdict.csv")
+    figure = result.draw()
+    for ending in (".svg", ".png"):
+        figures.save(figure, folder / f"{stem}{ending}")
+
+
+def _write_csv(table: Table, path: Path) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(table.columns)
+        for row in table.rows:
+            writer.writerow([_format_cell(value) for value in row])
+
+
+def _format_cell(value: Any) -> Any:
+    return f"{float(value):.10g}" if isinstance(value, float) else value
+
+
+def _summarise(outcome: Outcome) -> dict[str, Any]:
+    experiment, result = outcome.experiment, outcome.result
+    return {
+        "id": experiment.id,
+        "title": experiment.title,
+        "section": experiment.section,
+        "data": result.data,
+        "verdict": result.verdict,
+        "line": result.verdict_line,
+        "seconds": round(outcome.seconds, 2),
+        "findings": [
+            {
+                "claim": f.claim,
+                "paper": f.paper,
+                "tolerance": f.within,
+                "ours": f.got,
+                "verdict": f.word,
+                "reason": f.why,
+            }
+            for f in result.findings
+        ],
+    }
+
+
+def render_page(outcomes: Sequence[Outcome], quick: bool, pictures: dict[str, str]) -> str:
+    """Render the page; `pictures` maps the id of an experiment to the path of its picture."""
+    parts = [HEAD.format(how=" --quick" if quick else "")]
+    lines = ["| item | what | verdict |", "|---|---|---|"]
+    for outcome in outcomes:
+        experiment, result = outcome.experiment, outcome.result
+        better = any(f.ours and f.agrees for f in result.findings)
+        word = WORDS[result.verdict] + ("; we do better" if better else "")
+        name = f"[{experiment.name}](#{_make_anchor(experiment)})"
+        lines.append(f"| {name} | {_escape(experiment.title)} | {word} |")
+    parts.append("\n".join(lines) + "\n")
+    for paper in dict.fromkeys(outcome.experiment.paper for outcome in outcomes):
+        parts.append(f"## {PAPERS[paper].label}\n\n{PAPERS[paper].citation}.\n")
+        parts.extend(
+            _render_section(outcome, pictures.get(outcome.experiment.id))
+            for outcome in outcomes
+            if outcome.experiment.paper == paper
+        )
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _render_section(outcome: Outcome, picture: str | None) -> str:
+    experiment, result = outcome.experiment, outcome.result
+    lines = [f"### {experiment.name}", ""]
+    lines.append(f"{experiment.title} (section {experiment.section}).")
+    if result.data:
+        lines.append(f"Data: {result.data}.")
+    lines += ["", f"**Verdict: {result.verdict_line}.**".replace("..**", ".**"), ""]
+    lines += ["| claim | paper (or expected) | ours | verdict |", "|---|---|---|---|"]
+    lines += [_render_row(finding) for finding in result.findings]
+    if picture is not None:
+        lines += ["", f"![{experiment.title}]({picture})"]
+    return "\n".join(lines) + "\n"
+
+
+def _render_row(finding: Finding) -> str:
+    reason = f": {finding.why}" if finding.why else ""
+    within = "" if finding.within is None else f" ± {finding.within:.2g}"
+    cells = (finding.claim, finding.paper + within, finding.got, finding.word + reason)
+    return "| " + " | ".join(_escape(cell) for cell in cells) + " |"
+
+
+def _escape(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _make_anchor(experiment: Experiment) -> str:
+    symbols = [symbol for symbol in experiment.name.lower() if symbol.isalnum() or symbol in " -"]
+    return "".join(symbols).replace(" ", "-")

@@ -1,1 +1,0 @@
-"""Judging mechanisms and releases: metrics, distances, comparisons."""

@@ -1,1 +1,0 @@
-"""Run the experiments and compare them with what the papers print."""

@@ -1,0 +1,148 @@
+"""Findings, verdicts and the pages made from them: each of them can fail."""
+
+import csv
+import json
+
+import pytest
+
+from reproduction.experiment import (
+    Context,
+    Experiment,
+    Result,
+    Table,
+    check_claim,
+    check_estimate,
+    check_improvement,
+    check_number,
+    check_numbers,
+    skip_check,
+)
+from reproduction.run import Outcome, render_page, run_experiments, write_page
+from tallyveil.figures import Curve, Panel, panels
+
+
+def draw():
+    return panels([Panel("a panel", [Curve("a", [1, 2], [1.0, 2.0]), Curve("b", [1, 2], [2, 1])])])
+
+
+def result(*findings, data=""):
+    return Result({"data": Table.of(("x", "y"), [(1, 0.1 + 0.2)])}, draw, findings, data)
+
+
+AGREES = check_number("one", 1.0, 1.004, within=0.005)
+DIFFERS = check_number("two", 1.0, 2.0, within=0.005)
+KNOWN = check_number("three", 1.0, 2.0, within=0.005, reason="A misprint.")
+
+
+def test_a_number_agrees_up_to_its_tolerance_and_no_further():
+    assert check_number("x", 1.0, 1.005, within=0.005).agrees is True
+    assert check_number("x", 1.0, 1.0051, within=0.005).agrees is False
+    assert check_number("x", 1.0, float("nan"), within=1.0).agrees is False
+
+
+def test_many_numbers_agree_only_if_all_do():
+    assert check_numbers("x", [1, 2, 3], [1, 2, 3.1], within=0.2).agrees is True
+    assert check_numbers("x", [1, 2, 3], [1, 2, 3.1], within=0.05).agrees is False
+    with pytest.raises(ValueError, match="as many"):
+        check_numbers("x", [1, 2], [1], within=1)
+
+
+@pytest.mark.parametrize(
+    ("findings", "verdict"),
+    [
+        ((AGREES,), "matches"),
+        ((AGREES, KNOWN), "differs"),
+        ((AGREES, DIFFERS, KNOWN), "unexplained"),
+        ((skip_check("x", "1", "2", "other data"),), "not judged"),
+        ((AGREES, skip_check("x", "1", "2", "other data")), "matches"),
+        ((check_improvement("x", "1", "2", False),), "unexplained"),
+        ((check_claim("x", "no", False, "known"),), "differs"),
+        ((AGREES, KNOWN, check_claim("x", "no", False, guess="perhaps")), "open"),
+        ((check_claim("x", "yes", True, "an excuse for the day it fails"),), "unexplained"),
+        ((check_number("x", 1.0, 1.0, within=0.1, guess="perhaps"),), "unexplained"),
+    ],
+)
+def test_verdicts(findings, verdict):
+    assert result(*findings).verdict == verdict
+
+
+def test_simulated_values_agree_within_their_measured_error():
+    assert check_estimate("x", 1.0, 1.044, error=0.01, rounding=0.005).agrees is True
+    found = check_estimate("x", 1.0, 1.046, error=0.01, rounding=0.005)
+    assert found.agrees is False
+    assert found.got == "1.046, standard error 0.01"
+    assert check_estimate("x", 1.0, 1.0 + 1e-6, error=0.0).agrees is False
+
+
+def test_guesses_say_that_they_are():
+    guessed = check_claim("x", "no", False, guess="Other data.")
+    assert result(guessed).verdict_line == ("differs from the print: Not established: Other data.")
+    stale = check_claim("an excuse", "yes", True, "A misprint.")
+    assert "an excuse (agrees, against its stated reason)" in result(stale).verdict_line
+
+
+def test_verdict_lines_say_why_and_on_which_data():
+    assert result(AGREES).verdict_line == "matches the paper"
+    assert result(AGREES, KNOWN, data="stand-in").verdict_line == (
+        "differs from the print (stand-in): A misprint."
+    )
+    assert "NOT EXPLAINED: two" in result(DIFFERS, KNOWN).verdict_line
+    partly = result(AGREES, skip_check("x", "1", "2", "why"))
+    assert "where it can be judged" in partly.verdict_line
+    assert result(skip_check("x", "1", "2", "Why.")).verdict_line == "not judged: Why."
+
+
+def test_words_of_findings():
+    assert [f.word for f in (AGREES, DIFFERS, check_improvement("x", "", "", True))] == [
+        "agrees",
+        "differs",
+        "better",
+    ]
+    assert check_improvement("x", "", "", False).word == "NOT better"
+    assert skip_check("x", "", "", "why").word == "not judged"
+
+
+def invent(*findings):
+    return Experiment("cormode", "Figure 99", "A | title", "9", lambda context: result(*findings))
+
+
+def test_run_writes_data_picture_and_verdict(tmp_path):
+    (outcome,) = run_experiments([invent(AGREES, KNOWN)], Context(quick=True), tmp_path)
+    assert outcome.line == "Cormode 2018 Figure 99: differs from the print: A misprint."
+    folder = tmp_path / "cormode"
+    with (folder / "figure-99.csv").open() as file:
+        assert list(csv.reader(file)) == [["x", "y"], ["1", "0.3"]]
+    assert (folder / "figure-99.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (folder / "figure-99.svg").read_text()
+    assert (folder / "figure-99-verdict.csv").read_text().count("\n") == 3
+    assert (tmp_path / "verdicts.txt").read_text() == outcome.line + "\n"
+    summary = json.loads((tmp_path / "results.json").read_text())
+    assert summary["experiments"][0]["verdict"] == "differs"
+    assert "cormode/figure-99.png" in (tmp_path / "README.md").read_text()
+
+
+def test_the_same_run_gives_the_same_pictures(tmp_path):
+    for name in ("one", "two"):
+        list(run_experiments([invent(AGREES)], Context(), tmp_path / name))
+    for file in ("figure-99.svg", "figure-99.png"):
+        first, second = (
+            (tmp_path / name / "cormode" / file).read_bytes() for name in ("one", "two")
+        )
+        assert first == second
+
+
+def test_the_page_escapes_bars_and_links_to_sections():
+    text = render_page([Outcome(invent(), result(KNOWN), 0.1)], quick=True, pictures={})
+    assert "A \\| title" in text
+    assert "[Cormode 2018 Figure 99](#cormode-2018-figure-99)" in text
+    assert "### Cormode 2018 Figure 99" in text
+    assert "python -m reproduction --quick" in text
+    assert "| three | 1 ± 0.005 | 2 | differs: A misprint. |" in text
+
+
+def test_the_page_of_verdicts_carries_the_pictures_of_what_is_better(tmp_path):
+    chosen = [invent(AGREES, check_improvement("x", "1", "2", True))]
+    outcomes = list(run_experiments(chosen, Context(), tmp_path / "out"))
+    write_page(outcomes, False, tmp_path / "out", tmp_path / "verdicts.md")
+    assert "verdicts/cormode-figure-99.png" in (tmp_path / "verdicts.md").read_text()
+    assert (tmp_path / "verdicts" / "cormode-figure-99.png").exists()

@@ -1,0 +1,114 @@
+"""Every table, figure and experiment that the papers list is there, and the command runs it."""
+
+import pytest
+
+from reproduction import run
+from reproduction.__main__ import main
+from reproduction.experiment import Experiment, Result, Table, check_number
+from reproduction.papers import PAPERS
+from reproduction.run import list_experiments, select_experiments
+from tallyveil.errors import UsageError
+from tallyveil.figures import new_figure
+
+# Every experiment of the four papers, by paper and the paper's own name for it.
+CHECKLIST = {
+    "cormode": [
+        *(f"Figure {k}" for k in range(1, 19)),
+        "Example 1",
+        "Theorem 3",
+        "Theorem 5",  # uniqueness
+        "Section 6.3",  # derivability
+        "Section 8",  # naive Bayes and Chow-Liu from group counts
+    ],
+    "croft": [*(f"Table {k}" for k in range(1, 5)), *(f"Figure {k}" for k in range(1, 10))],
+    "kohli": [
+        *(f"Figure {k}" for k in (1, 3, 4, 5, 6, 7, 8)),
+        "Table 2",
+        "Table 3",
+        "Example 1",
+        "Example 2",
+        "Section 3",
+        "Section 6",  # the other privatizers
+        "Formulas",
+    ],
+    "gupte": [
+        "Figure 1",
+        "Table 1",
+        "Table 2",
+        "Theorem 1",
+        "Lemma 3",
+        "Section 2.7",
+        "Appendix A",
+        "Appendix B",
+    ],
+}
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_item_of_the_checklist_is_there_once(paper):
+    assert sorted(e.item for e in list_experiments() if e.paper == paper) == sorted(
+        CHECKLIST[paper]
+    )
+
+
+def test_ids_are_unique_and_begin_with_the_paper():
+    ids = [e.id for e in list_experiments()]
+    assert len(set(ids)) == len(ids)
+    assert all(e.id.startswith(e.paper + "-") for e in list_experiments())
+
+
+def test_select_by_paper_and_item():
+    assert [e.id for e in select_experiments("Croft", "figure 9")] == ["croft-figure-9"]
+    both = [e.id for e in select_experiments(item="Figure 9")]
+    assert both == ["cormode-figure-9", "croft-figure-9"]
+    assert select_experiments() == list_experiments()
+
+
+def test_a_figure_is_not_taken_for_another_with_the_same_digit():
+    assert [e.id for e in select_experiments("cormode", "Figure 1")] == ["cormode-figure-1"]
+
+
+@pytest.mark.parametrize("arguments", [{"paper": "nobody"}, {"item": "Figure 99"}])
+def test_unknown_selections_are_refused(arguments):
+    with pytest.raises(UsageError, match="There is no"):
+        select_experiments(**arguments)
+
+
+def test_the_order_is_that_of_the_papers():
+    assert list(dict.fromkeys(e.paper for e in list_experiments())) == list(PAPERS)
+
+
+def test_a_paper_is_cited_by_authors_year_and_title():
+    assert PAPERS["gupte"].label == "Gupte 2010"
+    assert PAPERS["cormode"].citation.startswith("Cormode, Kulkarni and Srivastava (2018), Con")
+
+
+def test_the_command_writes_one_figure(tmp_path, capsys):
+    out = tmp_path / "results"
+    words = ["--paper", "cormode", "--item", "Figure 7", "--quick", "--out", str(out)]
+    assert main([*words, "--page", str(tmp_path / "page.md")]) == 0
+    assert "Cormode 2018 Figure 7: differs" in capsys.readouterr().out
+    written = sorted(path.name for path in (out / "cormode").iterdir())
+    assert written == ["figure-7-verdict.csv", "figure-7.csv", "figure-7.png", "figure-7.svg"]
+    assert "### Cormode 2018 Figure 7" in (tmp_path / "page.md").read_text()
+
+
+def test_the_list_names_every_experiment(capsys):
+    assert main(["--list"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(list_experiments())
+
+
+@pytest.mark.parametrize("words", [["--paper", "nobody"], ["--data", "no-such-folder"]])
+def test_a_wrong_command_line_is_refused(words):
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    assert caught.value.code == 2
+
+
+@pytest.mark.parametrize(("got", "code"), [(1.0, 0), (2.0, 1)])
+def test_an_unexplained_difference_is_exit_code_1(tmp_path, monkeypatch, got, code):
+    table = Table.of(("x",), [(1,)])
+    result = Result({"data": table}, new_figure, (check_number("claim", 1.0, got, 0.1),))
+    invented = Experiment("cormode", "Figure 99", "t", "1", lambda context: result)
+    monkeypatch.setattr(run, "list_experiments", lambda: (invented,))
+    assert main(["--out", str(tmp_path)]) == code
