@@ -224,7 +224,7 @@ def predict_error(epsilon: float) -> float:
     """The mean absolute error of matched counts to be expected from draws at `epsilon`.
 
     That of plain noise, 2a/(1 - a^2), times 1/(1 + 0.45 epsilon^(-2/3)), the usual gain from
-    knowing the distribution: measured on five tables (docs/theory.md), within a factor of two.
+    knowing the distribution: measured on five tables, within a factor of two.
     """
     return _plain_error(epsilon) / (1 + 0.45 * math.pow(epsilon, -2 / 3))
 

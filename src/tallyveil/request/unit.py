@@ -63,7 +63,7 @@ class PrivacyUnit:
 
         As many times that. With a `delta`, moves are in different rows, which are drawn
         independently: then the epsilon that optimal composition gives with the delta
-        (docs/theory.md, several moves), where that is less.
+        (docs/theory.md, several contributions), where that is less.
 
         >>> PrivacyUnit(contributions=50).charge(Fraction(1, 50))
         Fraction(1, 1)
