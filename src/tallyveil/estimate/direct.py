@@ -24,7 +24,7 @@ __all__ = [
 
 
 def monotone(cumulative: ArrayLike, top: float, weights: ArrayLike | None = None) -> Floats:
-    """The non-decreasing sequence nearest to `cumulative`, clipped to [0, top].
+    """Return the non-decreasing sequence nearest to `cumulative`, clipped to [0, top].
 
     Weighted isotonic regression by pooling adjacent violators, O(n); clipping its result is
     the projection on both constraints. Written out here because importing SciPy's costs more
@@ -80,44 +80,49 @@ def least_squares_at_total(
 
 
 def _one_by_one(gram: Floats, right: Floats, total: float) -> Floats:
-    """Lawson and Hanson's method, the sum held by one heavy equation."""
+    """Solve by Lawson and Hanson's method, with the sum as one heavy equation."""
     from scipy.linalg import cholesky, solve_triangular
     from scipy.optimize import nnls
 
     root = cholesky(gram, lower=True)
     heavy = 1e3 * float(np.sqrt(np.diag(gram).max()))
     rows = np.vstack([root.T, np.full(len(right), heavy)])
-    wanted = np.append(solve_triangular(root, right, lower=True), heavy * total)
-    h: Floats = nnls(rows, wanted, maxiter=50 * len(right))[0]
+    right_sides = np.append(solve_triangular(root, right, lower=True), heavy * total)
+    h: Floats = nnls(rows, right_sides, maxiter=50 * len(right))[0]
     return h
 
 
 def _at_total(h: Floats, total: float) -> Floats:
-    kept = np.maximum(h, 0.0)
-    result: Floats = kept * (total / kept.sum())
+    """Clip at 0 and scale to the total."""
+    clipped = np.maximum(h, 0.0)
+    result: Floats = clipped * (total / clipped.sum())
     return result
 
 
 def _on_support(gram: Floats, right: Floats, total: float, passive: Mask) -> tuple[Floats, Floats]:
-    """The minimiser with h = 0 off the support, and the gradient of the Lagrangian there."""
-    at = np.flatnonzero(passive)
-    sides = np.column_stack([right[at], np.ones(len(at))])
-    solved = np.linalg.solve(gram[np.ix_(at, at)], sides)
+    """Return the minimiser with h = 0 off the support, and its Lagrangian's gradient."""
+    support = np.flatnonzero(passive)
+    sides = np.column_stack([right[support], np.ones(len(support))])
+    solved = np.linalg.solve(gram[np.ix_(support, support)], sides)
     shift = (total - solved[:, 0].sum()) / solved[:, 1].sum()
     h = np.zeros(len(right))
-    h[at] = solved[:, 0] + shift * solved[:, 1]
+    h[support] = solved[:, 0] + shift * solved[:, 1]
     gradient = gram @ h - right - shift
     return h, gradient
 
 
 EM_STEPS = 200
+"""Steps of expectation maximisation."""
+
 PASSES = 2
+"""Least-squares fits of `fit_totals`; each but the first has the one before as its pilot."""
+
 DRAWS_FLOOR = 0.1
 """Added to the variance of every cumulative count of draws."""
 
 
 def fit_totals(observed: Observed) -> Floats:
-    """The histogram nearest to both draws by least squares, shape (n,).
+    """Fit the histogram nearest to both draws by least squares, shape (n,).
 
     Over h >= 0 with sum h = N, minimises::
 
@@ -133,19 +138,19 @@ def fit_totals(observed: Observed) -> Floats:
     pilot = np.diff(monotone(observed.at_ends, records), prepend=0.0, append=records)
     for _ in range(PASSES):
         smooth = np.convolve(np.pad(pilot, 1, mode="edge"), [0.25, 0.5, 0.25], mode="valid")
-        known = observed.of_draws(smooth + 1e-4 * records / n + 0.02, DRAWS_FLOOR) + totals
-        gram = known.gram
+        information = observed.of_draws(smooth + 1e-4 * records / n + 0.02, DRAWS_FLOOR) + totals
+        gram = information.gram
         gram[np.diag_indices(n)] += 1e-11 * gram.max()  # far below any information
-        pilot = least_squares_at_total(gram, known.right, records, start=pilot > 0)
+        pilot = least_squares_at_total(gram, information.right, records, start=pilot > 0)
     return pilot
 
 
 def average_totals(totals: Floats, variance: float, drawn: Floats, epsilon: float) -> Floats:
-    """The weighted mean of both cumulative histograms at each count, then monotone: O(n).
+    """Average both cumulative histograms by precision at each count, in O(n).
 
-    The inverse of the geometric matrix is tridiagonal, so the unbiased cumulative histogram
-    from the draws is Y_j + b_j K_j - b_(j+1) K_(j+1), b = a/(1-a)^2 inside and a/(1-a) at the
-    ends, with variance b_j (1 + b_j) K_j + b_(j+1) (1 + b_(j+1)) K_(j+1).
+    Made monotone at last. The inverse of the geometric matrix is tridiagonal, so the unbiased
+    cumulative histogram from the draws is Y_j + b_j K_j - b_(j+1) K_(j+1), b = a/(1-a)^2 inside
+    and a/(1-a) at the ends, with variance b_j (1 + b_j) K_j + b_(j+1) (1 + b_(j+1)) K_(j+1).
     """
     records = float(drawn.sum())
     _, b = inverse_diagonals(len(drawn), epsilon)
@@ -161,9 +166,10 @@ def average_totals(totals: Floats, variance: float, drawn: Floats, epsilon: floa
 
 
 def most_likely(drawn: Floats, epsilon: float) -> Floats:
-    """The histogram that makes the draws likeliest, by expectation maximisation, O(n) a step.
+    """Return the histogram that makes the draws likeliest.
 
-    h_d <- h_d sum_j K_j G[d, j] / (h G)_j, from an even start.
+    By expectation maximisation from an even start, O(n) a step: h_d <- h_d sum_j K_j G[d, j] / (h
+    G)_j.
     """
     n, records = len(drawn), float(drawn.sum())
     column = output_factors(n, epsilon)
@@ -176,7 +182,7 @@ def most_likely(drawn: Floats, epsilon: float) -> Floats:
 
 
 def most_likely_cells(observed: Observed, steps: int = EM_STEPS) -> Floats:
-    """The same over cells of any width, O(n^2) a step."""
+    """Return the likeliest histogram over cells of any width, O(n^2) a step."""
     n, records, drawn = len(observed.cells), observed.records, observed.drawn
     cumulative = observed.cells.draw_cumulative(observed.epsilon2)
     G = np.diff(cumulative, axis=1, prepend=0.0, append=1.0)

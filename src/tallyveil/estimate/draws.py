@@ -1,7 +1,7 @@
 """Private draws and public facts, over cells of neighbouring counts.
 
-Everything that an estimate is made from. Cells are single counts first, then steps that grow with
-the count.
+They are all that an estimate is made from. Cells are single counts first, then steps that grow
+with the count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["MOST_CELLS", "Cells", "PrivateDraws", "choose_cells", "growing_thres
 
 @dataclass(frozen=True, eq=False)
 class PrivateDraws:
-    """All that was drawn from the confidential table, and nothing else.
+    """All draws from the confidential table, and nothing else.
 
     Attributes
     ----------
@@ -56,24 +56,24 @@ class PrivateDraws:
 
     @cached_property
     def histogram(self) -> Integers:
-        """How many draws there are of each count, where they are clamped, shape (size,)."""
+        """The number of draws of each count, where they are clamped, shape (size,)."""
         if self.weights is None:
             return count_values(self.values, self.size)
         return self.tally.spread_out(self.size)
 
     @property
     def tally(self) -> Tally:
-        """How many rows have each draw that occurs."""
+        """The number of rows with each draw that occurs."""
         if self.weights is None:
             return Tally.of(self.values)
         return Tally(self.values.astype(np.int64), self.weights)
 
 
 MOST_CELLS = 256
-"""Up to this many possible counts each is a cell of its own."""
+"""Up to this many possible counts each is a single cell."""
 
 SINGLE = 1 / 4
-"""In a wider range, so many of the cells are single counts before cells grow."""
+"""In a wider range, the share of the cells that are single counts before cells grow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ class Cells:
 
     @classmethod
     def ending_at(cls, high: Integers) -> Cells:
-        """The cells whose largest counts are `high`, the first from 0 on."""
+        """Build the cells whose largest counts are `high`, the first from 0 on."""
         return cls(np.append(0, high[:-1] + 1), high)
 
     def __len__(self) -> int:
@@ -93,25 +93,25 @@ class Cells:
 
     @property
     def widths(self) -> Integers:
-        """How many counts each cell has."""
+        """The number of counts in each cell."""
         return self.high - self.low + 1
 
     @property
     def single(self) -> bool:
-        """Whether every cell is one count."""
+        """True if every cell is one count."""
         return bool((self.low == self.high).all())
 
     def locate(self, values: Integers) -> Integers:
-        """The cell of each value; what lies outside counts to the cell nearest to it."""
+        """Return the cell of each value; outside all cells, the nearest one."""
         return np.minimum(np.searchsorted(self.high, values), len(self) - 1)
 
     def collect(self, histogram: Integers) -> Floats:
-        """How many rows each cell has, from how many each count has."""
+        """Count the rows of each cell, from those of each count."""
         collected: Floats = np.add.reduceat(histogram, self.low).astype(float)
         return collected
 
     def draw_cumulative(self, epsilon: float) -> Floats:
-        """F[i, j] = Pr(draw <= high_j | a count of cell i), shape (n, n-1).
+        """Return F[i, j] = Pr(draw <= high_j | a count of cell i), shape (n, n-1).
 
         With a = exp(-epsilon), w counts in cell i, all alike, and m = (1 - a^w)/(w (1 - a)) the
         mean of 1, a, ..., a^(w-1)::
@@ -130,9 +130,10 @@ class Cells:
 
 
 def growing_thresholds(ceiling: int, most: int = MOST_CELLS) -> Integers:
-    """Rising thresholds below `ceiling`: single counts, then steps that grow by a common factor.
+    """Build rising thresholds below `ceiling`: single counts, then growing steps.
 
-    At most `most` - 1 of them, so that `most` cells cover 0..ceiling; a quarter are single counts.
+    Steps grow by a common factor. At most `most` - 1 thresholds, so that `most` cells cover
+    0..ceiling; a quarter are single counts.
 
     >>> growing_thresholds(10).tolist()
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
@@ -152,18 +153,18 @@ def growing_thresholds(ceiling: int, most: int = MOST_CELLS) -> Integers:
 def choose_cells(
     thresholds: Integers | None, size: int, largest: float, most: int = MOST_CELLS
 ) -> Cells:
-    """The cells of an estimate: few, and none that is sure to be empty.
+    """Choose the cells of an estimate: few, and none that is sure to be empty.
 
     Parameters
     ----------
     thresholds : array of int or None
-        The thresholds that were drawn, where not all were.
+        The drawn thresholds, where not all were drawn.
     size : int
         The number of possible counts.
     largest : float
         No true count is above this: the largest draw and the farthest that noise reaches.
     most : int, optional
-        How many cells there may be, where every threshold was drawn.
+        The largest number of cells, where every threshold was drawn.
     """
     top = size - 1
     if thresholds is None:

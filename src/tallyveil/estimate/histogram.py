@@ -49,13 +49,13 @@ LARGEST_JOINT = 1500
 """Up to this many counts `estimate_directly` uses their joint covariance; beyond, one by one."""
 
 FEWEST_CELLS, ROWS_PER_CELL, ROWS_WITHOUT_TOTALS = 8, 5, 100
-"""The smooth model needs so many cells and rows for each; more rows where there are no totals."""
+"""Fewest cells of the smooth model, and fewest rows for each: with totals, and without them."""
 
 LEAST_CELLS, DRAWS_PER_CELL = 32, 10
-"""A wide range has at least so many cells, and more if there are so many draws for each."""
+"""Fewest cells of a wide range; it has more if there are this many draws for each."""
 
 FAR_WIDTH, FAR_DENSITY = 4.0, 0.1
-"""Rows stay as drawn in cells this many noise scales wide, with so few rows for each scale."""
+"""Rows stay as drawn in cells this many noise scales wide, with at most this density of rows."""
 
 SURE = 1e-6
 """The chance that a true count lies beyond the cells."""
@@ -63,14 +63,17 @@ SURE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """How many rows have a count of each cell; not whole numbers. See `round_histogram`."""
+    """The estimated number of rows with a count of each cell, not a whole one.
+
+    `round_histogram` makes whole numbers of it.
+    """
 
     cells: Cells
     histogram: Floats
     smooth: bool
 
     def spread_out(self, size: int) -> Floats:
-        """How many rows have each of `size` counts, alike inside a cell."""
+        """Spread the rows of each cell evenly over its counts, shape (size,)."""
         width = self.cells.widths
         spread = np.repeat(self.histogram / width, width)[:size]
         filled: Floats = np.pad(spread, (0, size - len(spread)))
@@ -91,23 +94,24 @@ def estimate_histogram(draws: PrivateDraws) -> Estimate:
 
 
 def _estimate(draws: PrivateDraws) -> Estimate:
+    """Estimate the histogram on as many threads as there are."""
     observed = observe(draws)
     near = observed.take_first(count_near(observed))
     n = len(near.cells)
     if not near.records:
         return Estimate(observed.cells, observed.drawn, False)
-    found = None
+    smooth = None
     suits = _suits_model(near)
     if suits:
         try:
-            found = estimate_smooth(near)
+            smooth = estimate_smooth(near)
         except (np.linalg.LinAlgError, ArithmeticError, ValueError):
-            found = None
-    if found is not None and np.isfinite(found).all():
-        return Estimate(observed.cells, np.append(found, observed.drawn[n:]), True)
+            smooth = None
+    if smooth is not None and np.isfinite(smooth).all():
+        return Estimate(observed.cells, np.append(smooth, observed.drawn[n:]), True)
     mostly_near = suits or 2 * near.records >= observed.records
-    is_told = (draws.totals is not None and mostly_near) or draws.size <= LARGEST_JOINT
-    if draws.thresholds is None and is_told:
+    is_informed = (draws.totals is not None and mostly_near) or draws.size <= LARGEST_JOINT
+    if draws.thresholds is None and is_informed:
         return estimate_directly(draws)
     direct = most_likely_cells(near) if draws.totals is None else fit_totals(near)
     return Estimate(observed.cells, np.append(direct, observed.drawn[n:]), False)
@@ -126,14 +130,14 @@ def estimate_directly(draws: PrivateDraws) -> Estimate:
         return Estimate(cells, most_likely(drawn, epsilon2), False)
     totals = draws.totals.astype(float)
     if draws.size > LARGEST_JOINT:
-        found = average_totals(totals, noise_variance(epsilon1), drawn, epsilon2)
+        histogram = average_totals(totals, noise_variance(epsilon1), drawn, epsilon2)
     else:
-        found = fit_totals(Observed(cells, drawn, epsilon2, totals, epsilon1))
-    return Estimate(cells, found, False)
+        histogram = fit_totals(Observed(cells, drawn, epsilon2, totals, epsilon1))
+    return Estimate(cells, histogram, False)
 
 
 def observe(draws: PrivateDraws, cells: Cells | None = None) -> Observed:
-    """Both draws counted into cells: those given, or some that surely hold all true counts.
+    """Count both draws into cells, by default into some that surely hold all true counts.
 
     A wide range has fewer cells where there are few rows, so that the smooth model has its five
     for each, and draws alone have ten. A true count is farther than t above its draw with
@@ -160,11 +164,11 @@ def observe(draws: PrivateDraws, cells: Cells | None = None) -> Observed:
 
 
 def count_near(observed: Observed) -> int:
-    """How many cells there are before those where rows stay as they were drawn.
+    """Count the cells before those where rows stay as they were drawn.
 
     From there on every cell is so wide that noise seldom leaves it, and rows are so few that no
-    model would say more than the draws: at most f + 3 sqrt(f) + 1 in a cell of 10 f noise scales,
-    as many as chance puts there. Those of the last cell, where counts may have been cut to the
+    model could add to the draws: at most f + 3 sqrt(f) + 1 in a cell of 10 f noise scales,
+    as many as chance puts there. Rows of the last cell, where counts may have been cut to the
     upper bound, are not counted, up to sqrt(N).
     """
     rows, scales = observed.drawn.copy(), observed.epsilon2 * observed.cells.widths
@@ -176,122 +180,138 @@ def count_near(observed: Observed) -> int:
 
 
 def _suits_model(near: Observed) -> bool:
-    """Whether there are cells enough for the smooth model, and rows for them."""
+    """Return True if there are cells enough for the smooth model, and rows for them."""
     n, fewest = len(near.cells), ROWS_PER_CELL if len(near.totals) else ROWS_WITHOUT_TOTALS
     return n >= FEWEST_CELLS and near.records >= fewest * n
 
 
 TAUS = (0.03, 0.1, 0.3, 1.0, 3.0)
+"""How much strata differ: the choices."""
+
 PHI = 0.003
+"""How far strata stray from smooth."""
+
 SPLINES = 8
+
 LEVEL = 0.05
-"""How strongly coefficients themselves are held, beside their second differences."""
+"""The penalty of coefficients themselves, added to that of their second differences."""
 
 REFITS = 1
 
 
 def pool_strata(strata: Sequence[PrivateDraws]) -> PrivateDraws:
-    """All strata as one table: their noisy totals add up, and so do the variances of the noise.
+    """Pool all strata into one table.
 
-    The whole then has the epsilon at which geometric noise has that variance.
+    Their noisy totals add up, and so do the variances of the noise; the table has the epsilon at
+    which geometric noise has that variance.
     """
     first = strata[0]
     values = np.concatenate([stratum.values for stratum in strata])
     if first.totals is None:
         return PrivateDraws(values, first.epsilon2, None, first.epsilon1, *_ends(first))
-    totals = np.sum([one.totals for one in strata if one.totals is not None], axis=0)
+    totals = np.sum([stratum.totals for stratum in strata if stratum.totals is not None], axis=0)
     variance = len(strata) * noise_variance(float(first.epsilon1))
     epsilon = type(first.epsilon1)(2 * float(np.arcsinh(np.sqrt(0.5 / variance))))
     return PrivateDraws(values, first.epsilon2, totals, epsilon, *_ends(first))
 
 
 def _ends(draws: PrivateDraws) -> tuple[int, Integers | None]:
+    """Return the size and the thresholds, which all strata share."""
     return draws.size, draws.thresholds
 
 
 def estimate_strata(strata: Sequence[PrivateDraws]) -> tuple[Cells, tuple[Floats, ...]]:
-    """Every stratum's histogram over common cells; not whole numbers.
+    """Estimate every stratum's histogram over common cells; not whole numbers.
 
     A few rows far above all others stay where they were drawn; so do all, where noise is so small
-    that none could be told better. Floating point; no privacy depends on it.
+    that no estimate could be better. Floating point; no privacy depends on it.
     """
-    whole = pool_strata(strata)
-    observed = observe(whole)
+    pooled = pool_strata(strata)
+    observed = observe(pooled)
     cells, number = observed.cells, count_near(observed)
     each = [observe(stratum, cells) for stratum in strata]
-    near = [one.take_first(number) for one in each]
-    rows = np.array([one.records for one in near])
+    near = [stratum.take_first(number) for stratum in each]
+    rows = np.array([stratum.records for stratum in near])
     if not rows.any():
-        return cells, tuple(one.drawn for one in each)
-    found = estimate_histogram(whole)
-    placed = np.bincount(cells.locate(found.cells.low), found.histogram, len(cells))
+        return cells, tuple(stratum.drawn for stratum in each)
+    pooled_estimate = estimate_histogram(pooled)
+    placed = np.bincount(
+        cells.locate(pooled_estimate.cells.low), pooled_estimate.histogram, len(cells)
+    )
     national: Floats = placed[:number].astype(float)
     if not national.any():  # rows were drawn here, though the totals say that there are none
         national = observed.drawn[:number]
     shares = national / national.sum()
     reconciled = _reconcile(_fit_near(near, shares), rows.sum() * shares)
     return cells, tuple(
-        np.append(own, one.drawn[number:]) for own, one in zip(reconciled, each, strict=True)
+        np.append(histogram, stratum.drawn[number:])
+        for histogram, stratum in zip(reconciled, each, strict=True)
     )
 
 
 def _fit_near(near: Sequence[Observed], shares: Floats) -> Floats:
-    """Every stratum's histogram, shape (G, n); as drawn where a double runs out of digits."""
+    """Fit every stratum's histogram, shape (G, n); as drawn where a double runs out of digits."""
     try:
         fitted = np.array(_fit_all(near, shares))
     except (np.linalg.LinAlgError, ArithmeticError, ValueError):
         fitted = np.full((1, 1), np.nan)
-    return fitted if np.isfinite(fitted).all() else np.array([one.drawn for one in near])
+    return fitted if np.isfinite(fitted).all() else np.array([stratum.drawn for stratum in near])
 
 
 def _fit_all(near: Sequence[Observed], distribution: Floats) -> list[Floats]:
-    """Every stratum's likeliest histogram at the tau that explains all of them best."""
+    """Return every stratum's likeliest histogram at the tau that explains all of them best."""
     shape = _make_shape(near[0].cells, distribution)
     start = np.zeros(shape.basis.shape[1])
-    told = [_inform(one, distribution) for one in near]
-    tried = [_fit_each(near, told, shape, [start] * len(near), tau) for tau in TAUS]
-    best = min(tried, key=lambda fits: sum(fit.surprise for fit in fits))
+    information = [_inform(stratum, distribution) for stratum in near]
+    candidates = [_fit_each(near, information, shape, [start] * len(near), tau) for tau in TAUS]
+    best = min(candidates, key=lambda fits: sum(fit.surprise for fit in fits))
     for _ in range(REFITS):
-        told = [_inform(one, fit.distribution) for one, fit in zip(near, best, strict=True)]
-        best = _fit_each(near, told, shape, [fit.coefficients for fit in best], best[0].tau)
-    return [_settle(*three) for three in zip(near, told, best, strict=True)]
+        information = [
+            _inform(stratum, fit.distribution) for stratum, fit in zip(near, best, strict=True)
+        ]
+        best = _fit_each(near, information, shape, [fit.coefficients for fit in best], best[0].tau)
+    return [_settle(*parts) for parts in zip(near, information, best, strict=True)]
 
 
 def _fit_each(
     near: Sequence[Observed],
-    told: Sequence[Information],
+    information: Sequence[Information],
     shape: Shape,
     starts: Sequence[Floats],
     tau: float,
 ) -> list[Fit]:
+    """Fit every stratum at one tau."""
     return [
-        fit_shape(known, max(one.records, 1.0), shape, start, tau=tau, phi=PHI)
-        for one, known, start in zip(near, told, starts, strict=True)
+        fit_shape(form, max(stratum.records, 1.0), shape, start, tau=tau, phi=PHI)
+        for stratum, form, start in zip(near, information, starts, strict=True)
     ]
 
 
-def _settle(one: Observed, known: Information, fit: Fit) -> Floats:
-    """The likeliest histogram, given the smooth one that is expected."""
-    if not one.records:
-        return np.zeros(len(one.cells))
-    expected = one.records * fit.distribution
+def _settle(stratum: Observed, information: Information, fit: Fit) -> Floats:
+    """Return the likeliest histogram, given the smooth one that is expected."""
+    if not stratum.records:
+        return np.zeros(len(stratum.cells))
+    expected = stratum.records * fit.distribution
     spread = spread_around(expected, PHI)
-    gram, right = known.gram + np.diag(1 / spread), known.right + expected / spread
-    return least_squares_at_total(gram, right, one.records)
+    gram, right = information.gram + np.diag(1 / spread), information.right + expected / spread
+    return least_squares_at_total(gram, right, stratum.records)
 
 
-def _inform(one: Observed, distribution: Floats) -> Information:
-    known = one.of_draws(max(one.records, 1.0) * distribution + 1e-3)
-    if not len(one.totals):
-        return known
-    return known + one.of_totals(np.full(len(one.totals), 1 / noise_variance(one.epsilon1)))
+def _inform(stratum: Observed, distribution: Floats) -> Information:
+    """Return the information of both draws of a stratum, at a distribution."""
+    information = stratum.of_draws(max(stratum.records, 1.0) * distribution + 1e-3)
+    if not len(stratum.totals):
+        return information
+    return information + stratum.of_totals(
+        np.full(len(stratum.totals), 1 / noise_variance(stratum.epsilon1))
+    )
 
 
 def _make_shape(cells: Cells, distribution: Floats) -> Shape:
-    """Splines around the whole table's distribution, which all coefficients of 0 give."""
-    at = np.log1p((cells.low + cells.high) / 2)
+    """Build splines around the whole table's distribution, which coefficients of 0 give."""
+    points = np.log1p((cells.low + cells.high) / 2)
     number = min(SPLINES, max(4, len(cells)))
-    smooth = splines((at - at[0]) / max(at[-1] - at[0], 1e-9), number)
+    smooth = splines((points - points[0]) / max(points[-1] - points[0], 1e-9), number)
     zero = np.zeros((len(cells), 1))
     zero[0] = 1.0
     second = np.diff(np.eye(number), 2, axis=0)
@@ -302,18 +322,21 @@ def _make_shape(cells: Cells, distribution: Floats) -> Shape:
     return Shape("log", np.log(floor), np.hstack([smooth, zero]), rough, ridge, number + 1)
 
 
-def _reconcile(fitted: Floats, whole: Floats) -> Floats:
-    """Histograms that add up to the whole and keep their numbers of rows: optimal transport.
+def _reconcile(fitted: Floats, table: Floats) -> Floats:
+    """Move histograms so that they add up to the whole table: optimal transport.
 
-    What the strata add up to is moved to the whole in the order of ranks, the shortest way: cell
-    i gives cell j as many rows as both have ranks in common, the same part from every stratum.
+    Strata keep their numbers of rows. Their sum is moved to the table in the order of ranks, the
+    shortest way: cell i gives cell j as many rows as both have ranks in common, the same part from
+    every stratum.
     """
     added = fitted.sum(axis=0)
-    start, end = np.cumsum(added), np.cumsum(whole)
+    start, end = np.cumsum(added), np.cumsum(table)
     end = np.minimum(end * (start[-1] / end[-1]), start[-1])
     upper = np.minimum.outer(start, end)
     lower = np.maximum.outer(np.append(0.0, start[:-1]), np.append(0.0, end[:-1]))
     moved = np.maximum(upper - lower, 0.0)
-    given = moved.sum(axis=1, keepdims=True)
-    reconciled: Floats = fitted @ np.divide(moved, given, out=np.eye(len(added)), where=given > 0)
+    sources = moved.sum(axis=1, keepdims=True)
+    reconciled: Floats = fitted @ np.divide(
+        moved, sources, out=np.eye(len(added)), where=sources > 0
+    )
     return reconciled

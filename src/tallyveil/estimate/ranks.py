@@ -1,4 +1,4 @@
-"""Counts for rows: handed out in the order of the draws, within limits that the draws set."""
+"""Counts of rows, assigned in the order of their draws, within limits that the draws set."""
 
 from __future__ import annotations
 
@@ -25,31 +25,33 @@ __all__ = [
 ]
 
 MOST_SORTED = 1 << 18
-"""Up to so many rows are ranked by sorting them."""
+"""The largest number of rows that are ranked by sorting them."""
 
 MOST_BINNED = 1 << 15
-"""Draws from a range of up to so many counts are ranked in bins."""
+"""The widest range of counts whose draws are ranked in bins."""
 
 TIE_BITS = 8
+"""Random bits of the bin of each row; `RandomBits.octets` gives this many at a time."""
 
 
 class RandomBits(Protocol):
-    """Where uniform bits for ties come from."""
+    """A source of uniform bits that break ties."""
 
     def octets(self, count: int) -> NDArray[np.uint8]:
-        """Give uniform bytes."""
+        """Return uniform bytes."""
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        """Give uniform 64-bit words."""
+        """Return uniform 64-bit words."""
 
     def permutation(self, size: int) -> Integers:
-        """Give a uniform permutation of 0..size-1."""
+        """Return a uniform permutation of 0..size-1."""
 
 
 def round_histogram(histogram: Floats, records: int) -> Integers:
-    """Whole numbers with the histogram's cumulative sums, rounded; they sum to `records`.
+    """Return whole numbers with the histogram's cumulative sums, rounded.
 
-    Rounding the cumulative sums keeps every one within 1/2; rounding bins would not.
+    They sum to `records`. Rounding the cumulative sums keeps every one within 1/2; rounding bins
+    would not.
 
     >>> round_histogram(np.array([0.6, 0.6, 0.6, 1.2]), 3).tolist()
     [1, 0, 1, 1]
@@ -63,7 +65,7 @@ def round_histogram(histogram: Floats, records: int) -> Integers:
 def match_ranks(
     draws: PrivateDraws, cells: Cells, histogram: Integers, order: Integers
 ) -> Integers:
-    """Released counts with exactly this histogram, handed out in the order of the draws.
+    """Return counts with exactly this histogram, in the order of the draws.
 
     The row with the smallest draw gets the smallest cell, and so on, and in it the count
     nearest to its draw. `order` breaks ties: a fresh random permutation of the rows, so that
@@ -87,18 +89,18 @@ def match_ranks(
 def hand_out_ranks(
     draws: PrivateDraws, cells: Cells, histogram: Integers, bits: RandomBits
 ) -> NDArray[np.integer[Any]]:
-    """Hand counts out as `match_ranks` does with a fresh random order, in O(N) for many rows.
+    """Assign counts as `match_ranks` does with a fresh random order, in O(N) for many rows.
 
     Ranks are those of (draw, random word). One random byte of each row's word puts it into a bin
     (draw, byte), and the sizes of the bins say which ranks each of them holds. Nearly every bin
     holds ranks of a single cell. Only the rows of the others, at most one bin for each cell, need
-    further bits of their words. So beside draws and counts one byte is kept for each row, and the
+    further bits of their words. So draws and counts need one more byte for each row, and the
     distribution of the result is that of sorting (tests/estimate/test_ranks.py).
     """
     if draws.records <= MOST_SORTED or draws.thresholds is not None or draws.size > MOST_BINNED:
         return match_ranks(draws, cells, histogram, bits.permutation(draws.records))
-    rows, parts = draws.records, range(0, draws.records, MOST_SORTED)
-    ties, sizes = np.empty(rows, np.uint8), np.zeros(draws.size << TIE_BITS, np.int64)
+    records, parts = draws.records, range(0, draws.records, MOST_SORTED)
+    ties, sizes = np.empty(records, np.uint8), np.zeros(draws.size << TIE_BITS, np.int64)
     for start in parts:
         part = slice(start, start + MOST_SORTED)
         ties[part] = bits.octets(len(ties[part]))
@@ -110,25 +112,25 @@ def hand_out_ranks(
     is_open = (first != last) & (sizes > 0)
     cell = np.minimum(first, len(cells) - 1)  # where a bin is empty
     kind = np.min_scalar_type(int(cells.high[-1]))
-    given = np.clip(values, cells.low[cell], cells.high[cell]).astype(kind)
-    released, open_rows, open_bins = np.empty(rows, kind), [], []
+    decided = np.clip(values, cells.low[cell], cells.high[cell]).astype(kind)
+    released, open_rows, open_bins = np.empty(records, kind), [], []
     for start in parts:
         part = slice(start, start + MOST_SORTED)
         bins = _find_bins(draws.values[part], ties[part])
-        released[part] = given.take(bins)
+        released[part] = decided.take(bins)
         undecided = np.flatnonzero(is_open.take(bins))
         open_rows.append(undecided + start)
         open_bins.append(bins[undecided])
-    at, bins = np.concatenate(open_rows), np.concatenate(open_bins)
+    undecided_rows, bins = np.concatenate(open_rows), np.concatenate(open_bins)
     order, place = _rank_in_bins(bins, bits)
     where = bins[order]
     cell = np.searchsorted(tops, (ends - sizes)[where] + place, side="right")
-    released[at[order]] = np.clip(values[where], cells.low[cell], cells.high[cell])
+    released[undecided_rows[order]] = np.clip(values[where], cells.low[cell], cells.high[cell])
     return released
 
 
 def _find_bins(values: NDArray[np.integer[Any]], ties: NDArray[np.uint8]) -> NDArray[np.int32]:
-    """The bin of each row: its draw, then its random byte."""
+    """Return the bin of each row: its draw, then its random byte."""
     bins = values.astype(np.int32)
     bins <<= TIE_BITS
     bins |= ties
@@ -136,7 +138,7 @@ def _find_bins(values: NDArray[np.integer[Any]], ties: NDArray[np.uint8]) -> NDA
 
 
 def _rank_in_bins(bins: NDArray[np.int32], bits: RandomBits) -> tuple[Integers, Integers]:
-    """Order rows by bin, uniformly at random in each, and give the places in their bins."""
+    """Order rows by bin, uniformly at random in each, and return the places in their bins."""
     while True:
         words = bits.words(len(bins))
         order = np.lexsort((words, bins))
@@ -150,24 +152,25 @@ def _rank_in_bins(bins: NDArray[np.int32], bits: RandomBits) -> tuple[Integers, 
 
 
 FARTHEST = 2**18
-"""Draws above this say all there is: cells there are far wider than the noise of practical use."""
+"""Draws above this need no estimate: cells there are far wider than any noise of practical use."""
 
 STEPS = 6
 """The tradeoff of `keep_error` is found to a part in 2^STEPS; between two, rows are split."""
 
 OCTETS = 256
+"""Values of a random byte."""
 
 SPARSE = 30.0
 """Counts with fewer rows are judged together with their neighbours."""
 
 ALLOWED = 1.0015
-"""`keep_error` allows this many times the error of plain noise: it is known no better."""
+"""`keep_error` allows this many times the error of plain noise, which is known no better."""
 
 
 def find_row_limits(
     draws: PrivateDraws, estimate: Estimate, tradeoff: float
 ) -> tuple[Integers, Integers]:
-    """The lowest and the highest count that each row may get, shapes (N,).
+    """Return the lowest and the highest count that each row may get, shapes (N,).
 
     The ends of the central part of the row's posterior with probability `tradeoff`, under the
     estimated distribution, even inside cells (`mechanisms.frontier.Posterior`). A
@@ -176,8 +179,8 @@ def find_row_limits(
     values, shares = draws.values, _spread_near(estimate)
     if not shares.sum() > 0:
         return np.zeros_like(values), np.full_like(values, draws.size - 1)
-    at = np.minimum(values, len(shares) - 1).astype(np.int64)
-    low, high = Posterior(shares, float(draws.epsilon2)).find_limits(tradeoff, at)
+    clipped = np.minimum(values, len(shares) - 1).astype(np.int64)
+    low, high = Posterior(shares, float(draws.epsilon2)).find_limits(tradeoff, clipped)
     far = values > FARTHEST
     low[far], high[far] = (values[far], values[far]) if tradeoff == 0 else (0, draws.size - 1)
     return low, high
@@ -190,10 +193,10 @@ def keep_error(
     epsilon: Fraction,
     bits: RandomBits,
 ) -> NDArray[np.integer[Any]]:
-    """Counts that are expected to err no more than plain noise at `epsilon` would, shape (N,).
+    """Return counts that are expected to err no more than plain noise at `epsilon` would.
 
-    Both errors are those expected under the estimated distribution, even inside its sparse parts,
-    and `ALLOWED` is. Where counts handed out by rank err more, they are moved along the frontier,
+    Shape (N,). Both errors are those expected under the estimated distribution, even inside its
+    sparse parts, up to `ALLOWED`. Where counts by rank err more, they are moved along the frontier,
     to the largest tradeoff at which they do not, and at a corner of it only some rows, at random:
     no private release that errs so little has its distribution nearer to the estimated one
     (docs/theory.md, the frontier theorem). Rows drawn above `FARTHEST` stay.
@@ -216,18 +219,18 @@ def keep_error(
     gain = errors[1] - errors[0]
     part = min(1.0, (errors[1] - most) / gain) if gain > 0 else 1.0
     chosen = bits.octets(len(rows.counts)) < math.ceil(OCTETS * part)
-    made = counts.copy()
-    made[near] = np.where(chosen, rows.move(less), rows.move(more))
-    return made
+    result = counts.copy()
+    result[near] = np.where(chosen, rows.move(less), rows.move(more))
+    return result
 
 
 def _spread_near(estimate: Estimate) -> Floats:
-    """The distribution that rows are judged by, up to `FARTHEST`: even inside sparse parts.
+    """Return the distribution that rows are judged by, up to `FARTHEST`.
 
-    An estimated histogram has learnt from the very rows that are to be judged. Where it has few
-    rows for each count it repeats their draws, and would find their noise smaller than it is. So
-    neighbouring cells with fewer than `SPARSE` rows each are taken together, about `SPARSE` rows
-    at a time.
+    Even inside sparse parts: an estimated histogram has learnt from the very rows that are to be
+    judged. With few rows for each count it repeats their draws, and would find their noise too
+    small. So neighbouring cells with fewer than `SPARSE` rows each are taken together, about
+    `SPARSE` rows at a time.
     """
     cells = estimate.cells
     near = cells.low <= FARTHEST
@@ -244,7 +247,7 @@ def _spread_near(estimate: Estimate) -> Floats:
 
 
 class _Rows:
-    """The rows, their ranked counts, and what their draws say of them."""
+    """Rows, their ranked counts, and the posteriors of their draws."""
 
     def __init__(
         self,
@@ -258,10 +261,10 @@ class _Rows:
         self.posterior = Posterior(shares, epsilon)
 
     def move(self, tradeoff: float) -> NDArray[np.integer[Any]]:
-        """The counts, moved into the central part of each row's posterior."""
+        """Move the counts into the central part of each row's posterior."""
         return self.counts.clip(*self.posterior.find_limits(tradeoff, self.draws))
 
     def expect(self, tradeoff: float) -> float:
-        """The mean over rows of E[|true - moved count| | draw]."""
+        """Return the mean over rows of E[|true - moved count| | draw]."""
         moved = np.minimum(self.move(tradeoff), self.top)
         return float(self.posterior.expect_errors(self.draws, moved).mean())

@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 MOST_SPLINES = 27
+
 PERIODS = (2, 5, 10)
 """People round: multiples of these may be more frequent than their neighbours."""
 
@@ -44,16 +45,16 @@ HEAP, FREEDOM = 0.25, 3.0
 """The logarithm of a heap is HEAP times a Student variable: most heaps are small, some huge."""
 
 
-def splines(at: Floats, number: int) -> Floats:
-    """Cubic B-splines with evenly spaced knots at points of [0, 1], shape (len(at), number).
+def splines(points: Floats, number: int) -> Floats:
+    """Evaluate cubic B-splines with evenly spaced knots at points of [0, 1].
 
-    Spline j is b((number - 3) at - j + 3) with b(x) = sum_i (-1)^i C(4, i) max(x - i, 0)^3 / 6.
-    Together they sum to one.
+    Shape (len(points), number). Spline j at t is b((number - 3) t - j + 3) with b(x) = sum_i (-1)^i
+    C(4, i) max(x - i, 0)^3 / 6. Together they sum to one.
 
     >>> splines(np.array([0.0, 1.0]), 4).round(3).tolist()
     [[0.167, 0.667, 0.167, 0.0], [0.0, 0.167, 0.667, 0.167]]
     """
-    x = (number - 3) * at[:, None] - np.arange(number) + 3
+    x = (number - 3) * points[:, None] - np.arange(number) + 3
     powers = [(-1) ** i * comb(4, i) / 6 * np.maximum(x - i, 0.0) ** 3 for i in range(5)]
     b: Floats = np.where((x > 0) & (x < 4), np.sum(powers, axis=0), 0.0)
     return b
@@ -61,14 +62,14 @@ def splines(at: Floats, number: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """log share = `offset` + `basis` @ coefficients, up to a constant.
+    """A model of the shares of cells: log share = `offset` + `basis` @ coefficients + constant.
 
     Attributes
     ----------
     scale : str
-        Over what the splines are, "log" or "count"; or "normal", the count with bells smooth.
+        The axis of the splines, "log" or "count"; or "normal", the count with bells smooth.
     offset : array of float, shape (n,)
-        The logarithm of how many counts each cell has.
+        The logarithm of the number of counts in each cell.
     basis : array of float, shape (n, m)
         Splines first, then the atoms, then the heaps.
     rough : array of float, shape (m, m)
@@ -78,7 +79,7 @@ class Shape:
     freedom : int
         The rank of `rough`.
     heaps : int
-        How many of the last columns of `basis` are heaps.
+        The number of heaps, the last columns of `basis`.
     """
 
     scale: str
@@ -90,24 +91,24 @@ class Shape:
     heaps: int = 0
 
     def distribution(self, coefficients: Floats) -> Floats:
-        """The shares of the cells, summing to one."""
+        """Return the shares of the cells, summing to one."""
         level = self.offset + self.basis @ coefficients
         share = np.exp(level - level.max())
         result: Floats = share / share.sum()
         return result
 
     def release_heaps(self, coefficients: Floats) -> Shape:
-        """The same shape with heaps held back as far as their present size calls for."""
+        """Return the shape with heaps penalised as their present size calls for."""
         ridge = self.ridge.copy()
         first = len(ridge) - self.heaps
         ridge[first:] = _hold_heaps(coefficients[first:])
         return replace(self, ridge=ridge)
 
     def leave_out_heaps(self) -> Shape:
-        """The same shape without heaps."""
-        kept = slice(len(self.ridge) - self.heaps)
-        basis, rough = self.basis[:, kept], self.rough[kept, kept]
-        return replace(self, basis=basis, rough=rough, ridge=self.ridge[kept], heaps=0)
+        """Return the same shape without heaps."""
+        others = slice(len(self.ridge) - self.heaps)
+        basis, rough = self.basis[:, others], self.rough[others, others]
+        return replace(self, basis=basis, rough=rough, ridge=self.ridge[others], heaps=0)
 
     @property
     def log_heap_prior(self) -> float:
@@ -116,16 +117,16 @@ class Shape:
 
 
 def make_shape(cells: Cells, scale: str) -> Shape:
-    """Splines over log(1 + count) (`scale` "log") or over the count, atoms and heaps.
+    """Build splines over log(1 + count) (`scale` "log") or over the count, atoms and heaps.
 
     With "count" a shape is smooth whose logarithm is nearly a line; with "normal", a parabola.
     """
     middle = (cells.low + cells.high) / 2
-    at = np.log1p(middle) if scale == "log" else middle
+    points = np.log1p(middle) if scale == "log" else middle
     order = 3 if scale == "normal" else 2
     n = len(cells)
     number = min(MOST_SPLINES, max(6, n // 2))
-    smooth = splines((at - at[0]) / (at[-1] - at[0]), number)
+    smooth = splines((points - points[0]) / (points[-1] - points[0]), number)
     ends = np.zeros((n, 2))
     ends[0, 0] = ends[-1, 1] = 1.0
     heaps = _find_heaps(cells)
@@ -139,12 +140,15 @@ def make_shape(cells: Cells, scale: str) -> Shape:
 
 
 def _hold_heaps(size: Any) -> Any:
-    """The penalty of heaps of this size: a Student variable is normal with a random variance."""
+    """Return the penalty of heaps of this size.
+
+    A Student variable is a normal one with a random variance.
+    """
     return (FREEDOM + 1) / (FREEDOM * HEAP**2 + size**2)
 
 
 def _find_heaps(cells: Cells) -> Floats:
-    """Which cells are one multiple of each period, the first and the last cell aside."""
+    """Mark the cells that are one multiple of each period, but the first and the last."""
     multiples = cells.high[:, None] % np.array(PERIODS) == 0
     multiples[[0, -1]] = False
     multiples &= (cells.low == cells.high)[:, None]
@@ -153,20 +157,27 @@ def _find_heaps(cells: Cells) -> Floats:
 
 
 STEPS = 25
+"""Most Gauss-Newton steps of a fit."""
+
 SPREAD_STEPS = (0, 2, 5)
-"""At these steps the spread is taken anew; between them it is held."""
+"""The spread is worked out at these steps and held between them."""
 
 SPREAD_FLOOR = 1e-4
+"""Added to the variance of every cell, so that an empty one has some."""
+
 LONGEST_STEP = 2.0
 """No step changes the logarithm of a share by more than this."""
 
 SMALL_GAIN = 1e-2
+"""A fit ends at a step that gains less than this."""
+
 USUAL_TAU = 0.3
+"""The mode of the prior for tau."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A smooth distribution found for one (scale, tau, phi); less `surprise` is better."""
+    """A smooth distribution for one (scale, tau, phi); less `surprise` is better."""
 
     scale: str
     tau: float
@@ -177,22 +188,22 @@ class Fit:
 
 
 def spread_around(expected: Floats, phi: float) -> Floats:
-    """The variance of a true histogram around what is expected: e (1 + phi e), and a little."""
+    """Return the variance of a true histogram around an expected one, e: e (1 + phi e)."""
     return expected * (1 + phi * expected) + SPREAD_FLOOR
 
 
 def start_coefficients(shape: Shape, distribution: Floats, records: float) -> Floats:
-    """Coefficients whose shape is near a given distribution, by weighted least squares."""
+    """Find coefficients whose shape is near a distribution, by weighted least squares."""
     X = shape.basis
     weighted = X * (records * distribution + 0.05)[:, None]
     gram = weighted.T @ X + 0.1 * shape.rough + 1e-4 * np.eye(X.shape[1])
     level = np.log(np.maximum(distribution, 1e-6)) - shape.offset
-    found: Floats = np.linalg.solve(gram, weighted.T @ level).astype(float)
-    return found
+    coefficients: Floats = np.linalg.solve(gram, weighted.T @ level).astype(float)
+    return coefficients
 
 
 def fit_shape(
-    known: Information,
+    information: Information,
     records: float,
     shape: Shape,
     start: Floats,
@@ -213,7 +224,7 @@ def fit_shape(
                    + (log10(tau/0.3))^2/4      (a weak prior for tau)
                    - sum(log ridge)/2 over the heaps
     """
-    target = _Target(known, records, shape, tau, phi)
+    target = _Target(information, records, shape, tau, phi)
     theta, place = start, target.at(start)
     for step in range(STEPS):
         if step in SPREAD_STEPS:
@@ -222,12 +233,12 @@ def fit_shape(
         move = target.find_step(place)
         length = min(1.0, LONGEST_STEP / max(float(np.abs(shape.basis @ move).max()), 1e-9))
         for _ in range(10):
-            tried = target.at(theta - length * move)
-            if tried.value <= place.value + 1e-9:
+            trial = target.at(theta - length * move)
+            if trial.value <= place.value + 1e-9:
                 break
             length /= 2
         theta = theta - length * move
-        gain, place = place.value - tried.value, tried
+        gain, place = place.value - trial.value, trial
         if step >= SPREAD_STEPS[-1] and abs(gain) < SMALL_GAIN:
             break
     target.take_spread(place.expected)
@@ -249,87 +260,105 @@ class _Place:
 
 
 class _Target:
-    """What `fit_shape` minimises, for a spread that is held between steps."""
+    """The function that `fit_shape` minimises, for a spread that is held between steps."""
 
     def __init__(
-        self, known: Information, records: float, shape: Shape, tau: float, phi: float
+        self, information: Information, records: float, shape: Shape, tau: float, phi: float
     ) -> None:
-        self.known, self.records, self.shape, self.phi = known, records, shape, phi
+        self.information, self.records, self.shape, self.phi = information, records, shape, phi
         self.penalty = shape.rough / tau**2 + np.diag(shape.ridge)
-        self.spread: Floats = np.ones(len(known.right))
+        self.spread: Floats = np.ones(len(information.right))
         self.inverse: Floats = np.zeros((0, 0))
 
     def take_spread(self, expected: Floats) -> None:
+        """Set the spread to that around an expected histogram."""
         self.spread = spread_around(expected, self.phi)
-        B = self.known.gram.copy()
+        B = self.information.gram.copy()
         B[np.diag_indices_from(B)] += 1 / self.spread
         self.inverse = invert_root(B)
 
     def at(self, theta: Floats) -> _Place:
+        """Evaluate the function at coefficients."""
         expected = self.records * self.shape.distribution(theta)
         if not self.inverse.size:
             self.take_spread(expected)
-        pulled = self.known.gram @ expected
-        rest = self.known.right - pulled
+        pulled = self.information.gram @ expected
+        rest = self.information.right - pulled
         inner = self._solve(rest)
-        square = self.known.square - 2 * (self.known.right @ expected) + expected @ pulled
+        square = (
+            self.information.square - 2 * (self.information.right @ expected) + expected @ pulled
+        )
         value = 0.5 * (square - rest @ inner + theta @ self.penalty @ theta)
         return _Place(theta, expected, float(value), rest, inner)
 
     def find_step(self, place: _Place) -> Floats:
+        """Return the Gauss-Newton step."""
         slope = self.penalty @ place.theta
-        slope -= self._slopes(place).T @ (place.rest - self.known.gram @ place.inner)
+        slope -= self._slopes(place).T @ (place.rest - self.information.gram @ place.inner)
         hessian = self._hessian(place)
         hessian[np.diag_indices_from(hessian)] += 1e-8
         step: Floats = np.linalg.solve(hessian, slope).astype(float)
         return step
 
     def log_determinants(self, place: _Place) -> float:
-        found = 0.5 * np.log(self.spread).sum() - np.log(np.diag(self.inverse)).sum()
-        return float(found + 0.5 * np.linalg.slogdet(self._hessian(place))[1])
+        """Return the terms of the surprise that are log determinants."""
+        log_spread = 0.5 * np.log(self.spread).sum() - np.log(np.diag(self.inverse)).sum()
+        return float(log_spread + 0.5 * np.linalg.slogdet(self._hessian(place))[1])
 
     def _slopes(self, place: _Place) -> Floats:
-        """Derivatives of the expected histogram, shape (n, m)."""
+        """Return the derivatives of the expected histogram, shape (n, m)."""
         X, h = self.shape.basis, place.expected
         slopes: Floats = h[:, None] * (X - (h @ X) / self.records)
         return slopes
 
     def _hessian(self, place: _Place) -> Floats:
+        """Return the Gauss-Newton approximation of the Hessian, shape (m, m)."""
         slopes = self._slopes(place)
-        pulled = self.known.gram @ slopes
+        pulled = self.information.gram @ slopes
         hessian: Floats = slopes.T @ pulled - pulled.T @ self._solve(pulled) + self.penalty
         return hessian
 
     def _solve(self, right: Floats) -> Floats:
+        """Solve with B = Q + D^-1."""
         solved: Floats = self.inverse.T @ (self.inverse @ right)
         return solved
 
 
 PILOT_STEPS = 60
+"""Steps of expectation maximisation for a first distribution."""
+
 TAUS = tuple(10.0 ** (step / 2) for step in range(-4, 2))
+"""The first choices of tau."""
+
 FINER = 10**0.25
+"""Around the best tau its multiples by this factor are tried."""
+
 PHIS = (0.0, 0.003, 0.01, 0.03, 0.3)
+"""The choices of phi."""
+
 USUAL_PHI = 0.003
+"""The phi with which scale and tau are chosen."""
+
 
 ROUGHEST_TAU = 3.0
 ROUGHEST_PHI = 0.1
 """A table that needs a larger tau or phi than these is not smooth."""
 
 POOLED = 0.75
-"""The misfit allowed for each cell, where totals inside of cells tell what cells cannot follow."""
+"""The misfit allowed for each cell, where totals inside cells show what cells cannot follow."""
 
 REACH = 4.0
-"""So many standard deviations of a total must lie outside the fullest cell."""
+"""Standard deviations of a total that must lie outside the fullest cell."""
 
 
 def estimate_smooth(observed: Observed) -> Floats | None:
-    """The histogram over cells by the smooth model, shape (n,); None where it does not fit.
+    """Estimate the histogram over cells by the smooth model; None where it does not fit.
 
-    It does not fit where the draws call for a very rough shape, or for a table that strays
-    far from any shape: a few counts, or gaps of another kind. Nor where it explains the draws
-    worse than the direct estimate by more than chance: n + sqrt(2n) for n cells. Nor where nearly
-    all rows have one count, so that the rest is lost in the noise or is less than a row for each
-    cell. The decision is made from the draws, so it is post-processing.
+    Shape (n,). It does not fit where the draws call for a very rough shape, or for a table that
+    strays far from any shape: a few counts, or gaps of another kind. Nor where it explains the
+    draws worse than the direct estimate by more than chance: n + sqrt(2n) for n cells. Nor where
+    nearly all rows have one count, so that the rest is lost in the noise or is less than a row for
+    each cell. The decision is made from the draws, so it is post-processing.
     """
     records = observed.records
     has_totals = len(observed.totals) > 0
@@ -338,107 +367,111 @@ def estimate_smooth(observed: Observed) -> Floats | None:
     z = _smoothed(most_likely_cells(observed, PILOT_STEPS) / records)
     weight = even = np.full(len(observed.totals), deviation**-2)
     coarse = list(product(shapes, TAUS[2::2], (USUAL_PHI,)))
-    known = _inform(observed, z, weight)
-    best = _try_all(known, records, shapes, coarse, z)
-    known = _inform(observed, best.distribution, weight)
-    best = _try_all(known, records, shapes, list(product(shapes, TAUS, (USUAL_PHI,))), z)
+    information = _inform(observed, z, weight)
+    best = _try_all(information, records, shapes, coarse, z)
+    information = _inform(observed, best.distribution, weight)
+    best = _try_all(information, records, shapes, list(product(shapes, TAUS, (USUAL_PHI,))), z)
     for _ in range(2):
-        known = _inform(observed, best.distribution, weight)
-        best = _refine(known, records, _release_heaps(shapes, best), best)
-        shapes, best = _question_heaps(known, records, shapes, best)
+        information = _inform(observed, best.distribution, weight)
+        best = _refine(information, records, _release_heaps(shapes, best), best)
+        shapes, best = _question_heaps(information, records, shapes, best)
         for _ in range(2):
-            weight = _laplace_weights(observed, known, best) if has_totals else weight
-            known = _inform(observed, best.distribution, weight)
+            weight = _laplace_weights(observed, information, best) if has_totals else weight
+            information = _inform(observed, best.distribution, weight)
             shapes = _release_heaps(shapes, best)
             settled = [(best.scale, best.tau, best.phi)]
-            best = _try_all(known, records, shapes, settled, best.distribution)
+            best = _try_all(information, records, shapes, settled, best.distribution)
     if best.tau > ROUGHEST_TAU or best.phi > ROUGHEST_PHI:
         return None
     expected = records * best.distribution
     spread = spread_around(expected, best.phi)
-    gram, right = known.gram + np.diag(1 / spread), known.right + expected / spread
-    found = least_squares_at_total(gram, right, records)
+    gram, right = information.gram + np.diag(1 / spread), information.right + expected / spread
+    smooth = least_squares_at_total(gram, right, records)
     direct = fit_totals(observed) if has_totals else most_likely_cells(observed)
     plain = _inform(observed, direct / records, even)
-    pooled = len(observed.totals) >= len(found)
-    n = len(found)
+    pooled = len(observed.totals) >= len(smooth)
+    n = len(smooth)
     allowed = POOLED * n if pooled else n + np.sqrt(2 * n)
-    misses = plain.compare(found, direct) > allowed
-    fewest = max(REACH * deviation, len(found))
-    return None if misses or records - found.max() < fewest else found
+    misses = plain.compare(smooth, direct) > allowed
+    fewest = max(REACH * deviation, len(smooth))
+    return None if misses or records - smooth.max() < fewest else smooth
 
 
 def _make_shapes(cells: Cells) -> dict[str, Shape]:
+    """Build a shape for each scale that suits the cells."""
     scales = ("log", "count", "normal") if cells.single else ("log",)
     return {scale: make_shape(cells, scale) for scale in scales}
 
 
 def _release_heaps(shapes: dict[str, Shape], best: Fit) -> dict[str, Shape]:
+    """Return the shapes with the heaps of the best fit penalised anew."""
     return {**shapes, best.scale: shapes[best.scale].release_heaps(best.coefficients)}
 
 
 def _question_heaps(
-    known: Information, records: float, shapes: dict[str, Shape], best: Fit
+    information: Information, records: float, shapes: dict[str, Shape], best: Fit
 ) -> tuple[dict[str, Shape], Fit]:
-    """The shapes and the fit without heaps, where that explains the draws better."""
+    """Drop the heaps where the draws are explained better without them."""
     bare = {**shapes, best.scale: shapes[best.scale].leave_out_heaps()}
     settled = [(best.scale, best.tau, best.phi)]
-    found = _try_all(known, records, bare, settled, best.distribution)
-    return (bare, found) if found.surprise < best.surprise else (shapes, best)
+    without = _try_all(information, records, bare, settled, best.distribution)
+    return (bare, without) if without.surprise < best.surprise else (shapes, best)
 
 
 def _smoothed(distribution: Floats) -> Floats:
+    """Average each share with its neighbours, and mix in an even distribution."""
     spread = np.convolve(np.pad(distribution, 1, mode="edge"), [0.25, 0.5, 0.25], "valid")
     mixed: Floats = (spread / spread.sum() + 0.05 / len(spread)) / 1.05
     return mixed
 
 
 def _inform(observed: Observed, distribution: Floats, weight: Floats) -> Information:
+    """Return the information of both draws, at a distribution."""
     pilot = observed.records * distribution + 1e-3
     return observed.of_draws(pilot) + observed.of_totals(weight)
 
 
 def _try_all(
-    known: Information,
+    information: Information,
     records: float,
     shapes: dict[str, Shape],
-    tried: list[tuple[str, float, float]],
+    candidates: list[tuple[str, float, float]],
     start: Floats,
 ) -> Fit:
-    """The fit with the least surprise; each starts where the one before it ended."""
+    """Return the fit with the least surprise; each starts where the one before it ended."""
     warm = {scale: start_coefficients(shape, start, records) for scale, shape in shapes.items()}
     fits = []
-    for scale, tau, phi in tried:
-        fits.append(fit_shape(known, records, shapes[scale], warm[scale], tau=tau, phi=phi))
+    for scale, tau, phi in candidates:
+        fits.append(fit_shape(information, records, shapes[scale], warm[scale], tau=tau, phi=phi))
         warm[scale] = fits[-1].coefficients
     return min(fits, key=lambda fit: fit.surprise)
 
 
-def _refine(known: Information, records: float, shapes: dict[str, Shape], best: Fit) -> Fit:
-    """The best phi, and then the best tau beside the present one."""
+def _refine(information: Information, records: float, shapes: dict[str, Shape], best: Fit) -> Fit:
+    """Return the fit with the best phi, and then the best tau next to the present one."""
     start = best.distribution
     phis = [(best.scale, best.tau, phi) for phi in PHIS]
-    found = _try_all(known, records, shapes, phis, start)
-    taus = [(best.scale, best.tau * factor, found.phi) for factor in (1 / FINER, FINER)]
-    beside = _try_all(known, records, shapes, taus, start)
-    return min(found, beside, key=lambda fit: fit.surprise)
+    best_phi = _try_all(information, records, shapes, phis, start)
+    taus = [(best.scale, best.tau * factor, best_phi.phi) for factor in (1 / FINER, FINER)]
+    best_tau = _try_all(information, records, shapes, taus, start)
+    return min(best_phi, best_tau, key=lambda fit: fit.surprise)
 
 
-def _laplace_weights(observed: Observed, known: Information, fit: Fit) -> Floats:
-    """Weights of the totals as if their noise were Laplace's, with scale b = 1/epsilon1.
+def _laplace_weights(observed: Observed, information: Information, fit: Fit) -> Floats:
+    """Weigh the totals as if their noise were Laplace's, with scale b = 1/epsilon1.
 
-    Laplace noise is normal with a random variance; the mean of 1/variance given what is left
-    of a total, R, is 1/(b |R|). R^2 is replaced by its mean given the draws.
+    Laplace noise is normal with a random variance; the mean of 1/variance given the remainder
+    R of a total is 1/(b |R|). R^2 is replaced by its mean given the draws.
     """
     expected = observed.records * fit.distribution
     spread = spread_around(expected, fit.phi)
-    inverse = np.linalg.inv(known.gram + np.diag(1 / spread))
-    mean = inverse @ (known.right + expected / spread)
+    inverse = np.linalg.inv(information.gram + np.diag(1 / spread))
+    mean = inverse @ (information.right + expected / spread)
     variance = np.diag(np.cumsum(np.cumsum(inverse, axis=0), axis=1))
     place, part = observed.thresholds
-    told = np.cumsum(mean)[place] - (1 - part) * mean[place]
-    unsure = part * variance[place] + (1 - part) * np.append(0.0, variance)[place]
+    expected_totals = np.cumsum(mean)[place] - (1 - part) * mean[place]
+    variances = part * variance[place] + (1 - part) * np.append(0.0, variance)[place]
     b = 1 / observed.epsilon1
-    left = (observed.totals - told) ** 2 + unsure + (0.05 * b) ** 2
-    weights: Floats = 1 / (b * np.sqrt(left))
+    squared_rest = (observed.totals - expected_totals) ** 2 + variances + (0.05 * b) ** 2
+    weights: Floats = 1 / (b * np.sqrt(squared_rest))
     return weights
