@@ -66,13 +66,13 @@ def make_sums_again(folder, table, receipt):
         parts = {}
         for column in receipt.columns:
             accuracy = describe_levels(record.request, grouping, column.epsilon, column.upper)
-            sums = grouping.whole.sum_up(table.counts(column.name))
+            sums = grouping.full.sum_up(table.counts(column.name))
             missed = None
             if record.request.margins:
                 missed = np.array([int(t) for t in read_stated(content, column.name, "missed")])
             estimates = read_stated(content, column.name)
             parts[column.name] = (sums[level], estimates, accuracy, missed)
-        made[name] = write_level(level, record, grouping.whole, table, parts)
+        made[name] = write_level(level, record, grouping.full, table, parts)
         (folder / name).write_bytes(made[name])
     return made
 

@@ -42,7 +42,7 @@ def check_sums(root: Path, table: Table, receipt: Receipt) -> str:
     require(record is not None, "the receipt does not state its hierarchy")
     assert record is not None
     grouping = find_grouping(record.request, table, receipt.zeros)
-    tree = grouping.whole
+    tree = grouping.full
     same = SumsRecord.of_table(record.request, grouping, table) == record
     require(same, "the hierarchy of the data is not the stated one")
     contents = [read_file(root / file) for file in record.files]

@@ -174,7 +174,7 @@ class Prepared:
         figures = 200 * sum(min(2 * self.rows, upper + 1) for upper in uppers.values())
         grouping = self.request.grouping
         if grouping is not None:  # labels, and five numbers for each column and sum
-            figures += sum(grouping.whole.sizes[:-1]) * (2000 + 200 * len(uppers))
+            figures += sum(grouping.full.sizes[:-1]) * (2000 + 200 * len(uppers))
         levels = max(1, len(self.request.levels))
         figures += 24 * self.rows * len(uppers) * self.request.unbiased
         return levels * (self._bound_data(uppers) + proofs + figures + (4 << 20))

@@ -84,7 +84,7 @@ class SumsRecord:
     ) -> SumsRecord:
         """The record of a hierarchy with these groups; `bounds` hold the largest counts of rows."""
         free = grouping.part.sizes if grouping.places else ()
-        return cls(request, grouping.whole.sizes, count_alone(request, grouping, bounds), free)
+        return cls(request, grouping.full.sizes, count_alone(request, grouping, bounds), free)
 
     @classmethod
     def of_request(cls, request: Request) -> SumsRecord | None:

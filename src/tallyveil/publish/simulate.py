@@ -159,7 +159,7 @@ def list_groups(prepared: Prepared) -> dict[str, Integers]:
     found = {"total": np.zeros(rows, dtype=np.int64)}
     grouping, asked = request.grouping, request.hierarchy
     if grouping is not None and asked is not None:
-        tree = grouping.whole
+        tree = grouping.full
         names = name_levels(asked, tree.depth)
         if isinstance(tree, Margins):
             return found | dict(zip(names, tree.groups, strict=True))

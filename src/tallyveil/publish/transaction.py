@@ -258,7 +258,7 @@ class _Builder:
             file: write_level(
                 level,
                 record,
-                grouping.whole,
+                grouping.full,
                 data,
                 {
                     name: published.describe_level(level, how)

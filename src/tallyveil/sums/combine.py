@@ -40,7 +40,7 @@ __all__ = [
 
 
 def noise_variance(epsilon: Fraction | float) -> float:
-    """The variance 2a/(1-a)^2 of geometric noise, a = exp(-epsilon).
+    """Return the variance 2a/(1-a)^2 of geometric noise, a = exp(-epsilon).
 
     >>> round(noise_variance(math.log(2)), 12)
     4.0
@@ -75,33 +75,40 @@ class Combined:
     @cached_property
     def variances(self) -> tuple[Floats, ...]:
         """For each level, the variance of every estimate: var_c = t - t k + k^2 var_p, k = t/v."""
-        found = [self.spread[0]]
+        variances = [self.spread[0]]
         for level in range(1, self.tree.depth + 1):
-            own, share = self.spread[level], self.share(level)
-            found.append(own - own * share + share**2 * found[-1][self.tree.parents[level - 1]])
-        return tuple(found)
+            upward_variances, share = self.spread[level], self.share(level)
+            variances.append(
+                upward_variances
+                - upward_variances * share
+                + share**2 * variances[-1][self.tree.parents[level - 1]]
+            )
+        return tuple(variances)
 
     def share(self, level: int) -> Floats:
-        """How much of its parent's correction every node of a level takes; they sum to one."""
+        """Return the part of its parent's correction that every node of a level takes.
+
+        The parts of one family sum to one.
+        """
         return self.spread[level] * self._invert(level)[self.tree.parents[level - 1]]
 
     @property
     def share_of_rows(self) -> Floats:
-        """The same for the last level, once for each parent: its children are all alike."""
+        """`share` of the last level, once for each parent: its children are all alike."""
         depth = self.tree.depth
         shares: Floats = self.spread[depth][0] * self._invert(depth)
         return shares
 
     def _invert(self, level: int) -> Floats:
-        """One over the variance of the sum of every parent's children; 0 where that is exact."""
+        """Return 1 / the variance of the sum of every parent's children; 0 where that is exact."""
         below = self.below[level - 1]
         return np.divide(1.0, below, out=np.zeros_like(below), where=below > 0)
 
     def covariance(self, first: NDArray[Any], second: NDArray[Any] | None = None) -> float:
-        """The covariance of two weighted sums of the last level's estimates.
+        """Return the covariance of two weighted sums of the last level's estimates.
 
         Any sum of nodes of any levels is such a sum, because estimates add up. Inside a family
-        what is left after the parent's share is uncorrelated with the parent, hence with
+        the remainder after the parent's share is uncorrelated with the parent, hence with
         everything outside: family by family, sum w w' t - W W' v, and W goes on as the
         parent's weight.
 
@@ -131,7 +138,7 @@ def combine(
     measured: Sequence[NDArray[Any] | None],
     variances: Sequence[float | None],
 ) -> Combined:
-    """The best linear unbiased estimate of every node's sum, in two passes.
+    """Return the best linear unbiased estimate of every node's sum, in two passes.
 
     Parameters
     ----------
@@ -151,8 +158,8 @@ def combine(
     Examples
     --------
     >>> tree = Tree.of_columns([np.array([0, 0, 1])])
-    >>> made = combine(tree, [np.array([9]), None, np.array([4, 1, 2])], [3.0, None, 1.0])
-    >>> [np.round(level, 3).tolist() for level in made.estimates]
+    >>> combined = combine(tree, [np.array([9]), None, np.array([4, 1, 2])], [3.0, None, 1.0])
+    >>> [np.round(level, 3).tolist() for level in combined.estimates]
     [[8.0], [5.667, 2.333], [4.333, 1.333, 2.333]]
     """
     upward, spread, below = _estimate_upward(tree, measured, variances)
@@ -168,7 +175,7 @@ def combine(
 def _estimate_upward(
     tree: Tree, measured: Sequence[NDArray[Any] | None], variances: Sequence[float | None]
 ) -> tuple[tuple[Floats, ...], tuple[Floats, ...], tuple[Floats, ...]]:
-    """Estimates from each node's own subtree, their variances, those of the children's sums."""
+    """Estimate each node from its subtree, with its variance and its children's sum's."""
     leaves, variance = measured[-1], variances[-1]
     assert leaves is not None, "the last level is always measured"
     assert variance is not None
@@ -179,24 +186,31 @@ def _estimate_upward(
         summed = tree.sum_children(upward[0], level)
         of_sum = tree.sum_children(spread[0], level)
         below.insert(0, of_sum)
-        own, variance = measured[level - 1], variances[level - 1]
-        if own is None or variance is None:
+        sums, variance = measured[level - 1], variances[level - 1]
+        if sums is None or variance is None:
             upward.insert(0, summed)
             spread.insert(0, of_sum)
             continue
-        whole = of_sum + variance
-        weight = np.divide(of_sum, whole, out=np.zeros_like(whole), where=whole > 0)
-        upward.insert(0, summed + weight * (own - summed) if variance else own.astype(float))
+        variance_of_both = of_sum + variance
+        weight = np.divide(
+            of_sum,
+            variance_of_both,
+            out=np.zeros_like(variance_of_both),
+            where=variance_of_both > 0,
+        )
+        upward.insert(0, summed + weight * (sums - summed) if variance else sums.astype(float))
         spread.insert(0, weight * variance)
     return tuple(upward), tuple(spread), tuple(below)
 
 
 POINTS = 4096
+"""Grid points of the distribution of an estimate's noise."""
+
 PER_DEVIATION = 128
 """Grid points in one standard deviation; the grid reaches 16 of them to both sides."""
 
 MOST_NODES = 40
-"""Nodes of a level whose distribution is worked out; those between take the wider neighbour."""
+"""Nodes of a level whose distribution is worked out; the others take the wider neighbour."""
 
 SUREST = 0.9999
 """Beyond this confidence tails matter that the grid does not reach, and they are bounded."""
@@ -205,38 +219,38 @@ EXPONENTS = np.concatenate([np.geomspace(1e-3, 0.5, 60), 1 - np.geomspace(0.5, 1
 """Where tails are bounded, as parts of the largest exponent that has an expectation."""
 
 Measurement = tuple[int, float, int]
-"""A level that was measured, its epsilon, and how many independent noises each sum has."""
+"""A measured level, its epsilon, and the number of independent noises of each sum."""
 
 
 def find_half_widths(
     combined: Combined, measured: Sequence[Measurement], level: int, confidence: float
 ) -> Floats:
-    """How far from its estimate a node's true sum may lie, for every node of a level.
+    """Return the half-width of the interval of every node of a level.
 
     Parameters
     ----------
     combined : Combined
         The tree's estimates.
     measured : sequence of (level, epsilon, noises)
-        What was measured. A level may occur twice, measured in two ways.
+        The measurements. A level may occur twice, measured in two ways.
     level : int
-        Which level's nodes.
+        The level of the nodes.
     confidence : float
-        How often the interval must hold the truth.
+        The probability that the interval holds the truth.
 
     Returns
     -------
     array of float
-        Half-widths; 0 for sums that are known exactly.
+        How far from its estimate each true sum may lie; 0 for sums that are known exactly.
     """
     deviations = np.sqrt(np.maximum(combined.variances[level], 0))
     order = np.argsort(deviations, kind="stable")
     chosen = np.unique(np.linspace(0, len(order) - 1, MOST_NODES).astype(int))
     ratios = np.zeros(len(chosen))
-    for at, node in enumerate(order[chosen]):
+    for i, node in enumerate(order[chosen]):
         if deviations[node] > 0:
             weights = weigh_measurements(combined, measured, level, int(node))
-            ratios[at] = _find_quantile(weights, confidence)
+            ratios[i] = _find_quantile(weights, confidence)
     after = np.searchsorted(chosen, np.arange(len(order)))
     wider = np.maximum(ratios[after], ratios[np.maximum(after - 1, 0)])
     exact = chosen[after] == np.arange(len(order))
@@ -252,14 +266,14 @@ def find_half_width(
     weights: Floats,
     confidence: float,
 ) -> tuple[float, float]:
-    """The standard deviation and the half-width of a weighted sum of a level's estimates.
+    """Return the standard deviation and the half-width of a weighted sum of estimates.
 
     Parameters
     ----------
     combined, measured, level, confidence
         See `find_half_widths`.
     weights : array of float
-        The weight of every node of the level: 1 for those that are added up, 0 for others.
+        The weight of every node of the level: 1 for each node that is added up, 0 for others.
 
     Returns
     -------
@@ -278,7 +292,7 @@ def find_half_width(
 class WeightedNoises:
     """The noises of one measurement of a level, and the weights that an estimate gives them.
 
-    `times` says how many noises have each weight; without it, each has one of its own.
+    `times` is the number of noises of each weight; without it, each weight has one noise.
     """
 
     weights: Floats
@@ -290,11 +304,11 @@ class WeightedNoises:
     def variance(self) -> float:
         """The variance of the weighted sum."""
         square = self.weights**2
-        whole = square.sum() if self.times is None else square @ self.times
-        return float(whole) * self.noises * noise_variance(self.epsilon)
+        total = square.sum() if self.times is None else square @ self.times
+        return float(total) * self.noises * noise_variance(self.epsilon)
 
     def count(self, weights: Floats) -> tuple[Floats, Integers]:
-        """The different ones of `weights`, rising, which stand for ours, and their noises."""
+        """Return the different values of `weights`, rising, and their numbers of noises."""
         if self.times is None:
             return np.unique(weights, return_counts=True)
         each = np.unique(weights)
@@ -305,9 +319,9 @@ class WeightedNoises:
 def join_totals(
     trees: Sequence[tuple[Combined, Sequence[Measurement]]], totals: Floats, confidence: float
 ) -> tuple[float, float, float]:
-    """The best mean of what several trees of the same rows say of their grand total.
+    """Return the best mean of the grand totals that several trees of the same rows estimate.
 
-    Each tree has sums of its own, measured with independent noises, and all share the rows' noise.
+    Each tree's sums were measured with independent noises, and all trees share the rows' noise.
     So the totals are correlated, and the weights of least variance are C^-1 1 / (1' C^-1 1).
 
     Parameters
@@ -315,30 +329,30 @@ def join_totals(
     trees : sequence of (Combined, measurements)
         Of total, groups and rows: the total is not measured, groups and rows are.
     totals : array of float, shape (trees,)
-        What each tree says.
+        The estimate of each tree.
     confidence : float
-        How often the interval must hold the truth.
+        The probability that the interval holds the truth.
 
     Returns
     -------
     tuple of float
         The mean, its standard deviation and the half-width of its interval.
     """
-    own, shared = [], []
+    separate, shared = [], []
     for combined, measured in trees:
         covariances = _covary(combined, 0, np.ones(1))
         groups, rows = _weigh(combined.tree, 0, covariances, measured)
-        own.append(groups)
+        separate.append(groups)
         shared.append(replace(rows, weights=rows.weights[combined.tree.parents[-1]], times=None))
     of_rows = np.array([rows.weights for rows in shared])
     each = noise_variance(shared[0].epsilon) * shared[0].noises
-    covariance = of_rows @ of_rows.T * each + np.diag([groups.variance for groups in own])
+    covariance = of_rows @ of_rows.T * each + np.diag([groups.variance for groups in separate])
     means = np.linalg.solve(covariance, np.ones(len(totals)))
     means /= means.sum()
     deviation = math.sqrt(float(means @ covariance @ means))
     parts = [
         replace(groups, weights=mean * groups.weights)
-        for mean, groups in zip(means, own, strict=True)
+        for mean, groups in zip(means, separate, strict=True)
     ]
     parts.append(replace(shared[0], weights=means @ of_rows))
     return float(means @ totals), deviation, deviation * _find_quantile(parts, confidence)
@@ -347,7 +361,7 @@ def join_totals(
 def weigh_measurements(
     combined: Combined, measured: Sequence[Measurement], level: int, node: int
 ) -> list[WeightedNoises]:
-    """The weight that one estimate gives to every measurement, level by level.
+    """Return the weight that one estimate gives to every measurement, level by level.
 
     For the best linear estimate the weight of a measurement is the covariance of the estimate
     with that of the measured node, over the variance of the measurement. Above the rows, rows of
@@ -361,38 +375,39 @@ def weigh_measurements(
 def _weigh(
     tree: Tree, level: int, covariances: list[Floats], measured: Sequence[Measurement]
 ) -> list[WeightedNoises]:
-    found = []
-    for at, epsilon, noises in measured:
-        weights = covariances[at] / (noises * noise_variance(epsilon))
-        times = tree.members if at == tree.depth > level else None
-        found.append(WeightedNoises(weights, times, epsilon, noises))
-    return found
+    """Return the weights of all measurements, from covariances with every node."""
+    parts = []
+    for measured_level, epsilon, noises in measured:
+        weights = covariances[measured_level] / (noises * noise_variance(epsilon))
+        times = tree.members if measured_level == tree.depth > level else None
+        parts.append(WeightedNoises(weights, times, epsilon, noises))
+    return parts
 
 
 def _covary(combined: Combined, level: int, weights: Floats) -> list[Floats]:
-    """The covariance of a weighted sum of a level's estimates with the estimate of every node.
+    """Return the covariances of a weighted sum of a level with the estimates of all nodes.
 
     Upwards, a parent's weight is what its children take of its correction; downwards, a child
-    has its share of its parent's covariance and what is its own. Rows are equally uncertain: with
-    nothing of their own, those of one group are alike, and the group stands for them.
+    has its share of its parent's covariance and a part that only it has. Rows are equally
+    uncertain: without such a part, the rows of one group are alike, and the group has their value.
     """
     tree, chain = combined.tree, [weights]
     for above in range(level, 0, -1):
         chain.insert(0, tree.sum_children(chain[0] * combined.share(above), above))
-    found = [chain[0] * combined.spread[0]]
+    covariances = [chain[0] * combined.spread[0]]
     for below in range(1, max(level + 1, tree.depth)):
         parents = tree.parents[below - 1]
-        values = combined.share(below) * found[-1][parents]
+        values = combined.share(below) * covariances[-1][parents]
         if below <= level:
             values = values + combined.spread[below] * (chain[below] - chain[below - 1][parents])
-        found.append(values)
+        covariances.append(values)
     if level < tree.depth:
-        found.append(combined.share_of_rows * found[-1])
-    return found
+        covariances.append(combined.share_of_rows * covariances[-1])
+    return covariances
 
 
 def _find_quantile(parts: list[WeightedNoises], confidence: float) -> float:
-    """The half-width that holds the weighted noise with this probability, in its deviations."""
+    """Return the half-width with this probability, in standard deviations of the noise."""
     deviation = math.sqrt(sum(part.variance for part in parts))
     if confidence > SUREST:
         return _bound_quantile(parts, confidence) / deviation
@@ -409,29 +424,36 @@ def _transform(
     deviation: float,
     confidence: float,
 ) -> float:
-    """The quantile of noises with these weights, each as often as said; alike nodes share it."""
+    """Return the quantile of noises with these weights by a Fourier transform.
+
+    Each of `parts` has weights, the number of noises of each, epsilon and noises. Cached, because
+    alike nodes share it.
+    """
     step = deviation / PER_DEVIATION
     frequency = 2 * np.pi * np.arange(POINTS // 2 + 1) / (POINTS * step)
     log = -0.5 * (frequency * step) ** 2  # smooths jumps by one step of the grid
     for each, times, epsilon, noises in parts:
         a = math.exp(-epsilon)
-        for one, many in zip(each, times, strict=True):
-            ratio = 1 + 2 * a * (1 - np.cos(one * deviation * frequency)) / (1 - a) ** 2
-            log -= noises * many * np.log(ratio)
+        for weight, count in zip(each, times, strict=True):
+            ratio = 1 + 2 * a * (1 - np.cos(weight * deviation * frequency)) / (1 - a) ** 2
+            log -= noises * count * np.log(ratio)
     chance = np.fft.irfft(np.exp(log), POINTS)
     inside = chance[0] + 2 * np.cumsum(chance[1 : POINTS // 2])
-    at = int(np.searchsorted(np.maximum.accumulate(inside), confidence)) + 1
-    return (at + 2) / PER_DEVIATION
+    index = int(np.searchsorted(np.maximum.accumulate(inside), confidence)) + 1
+    return (index + 2) / PER_DEVIATION
 
 
 def _bound_quantile(parts: list[WeightedNoises], confidence: float) -> float:
-    """Chernoff's bound: the least (log E exp(s noise) + log(2 / (1 - confidence))) / s over s."""
+    """Bound the quantile by Chernoff's inequality.
+
+    The least (log E exp(s noise) + log(2 / (1 - confidence))) / s over s.
+    """
     most = min(part.epsilon / np.abs(part.weights).max() for part in parts if part.weights.any())
     exponents = most * EXPONENTS
     log = np.full(len(exponents), math.log(2 / (1 - confidence)))
     for part in parts:
         epsilon, (each, times) = part.epsilon, part.count(np.abs(part.weights))
-        for one, many in zip(each[each > 0], times[each > 0], strict=True):
-            ends = np.expm1(one * exponents - epsilon) * np.expm1(-one * exponents - epsilon)
-            log += part.noises * many * (2 * math.log(-math.expm1(-epsilon)) - np.log(ends))
+        for weight, count in zip(each[each > 0], times[each > 0], strict=True):
+            ends = np.expm1(weight * exponents - epsilon) * np.expm1(-weight * exponents - epsilon)
+            log += part.noises * count * (2 * math.log(-math.expm1(-epsilon)) - np.log(ends))
     return float((log / exponents).min())

@@ -39,7 +39,7 @@ LARGEST_SUM = 2**53
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Which node of each level belongs to which node of the level above.
+    """A hierarchy: for each level, the node of the level above that every node belongs to.
 
     Attributes
     ----------
@@ -60,10 +60,10 @@ class Tree:
 
     @classmethod
     def of_columns(cls, columns: Sequence[NDArray[Any]]) -> Tree:
-        """The tree of rows under columns of codes, from coarse to fine.
+        """Build the tree of rows under columns of codes, from coarse to fine.
 
-        Nodes of a level stand in the order in which they appear first in the rows, which is
-        public. A last column that tells all rows apart is the level of the rows itself.
+        Nodes of a level keep the order of their first appearance in the rows, which is public. A
+        last column with a code for each row is the level of the rows itself.
         """
         rows = len(columns[0])
         parents: list[Integers] = []
@@ -80,7 +80,7 @@ class Tree:
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """How many nodes each level has."""
+        """The number of nodes of each level."""
         return (1, *(len(parents) for parents in self.parents))
 
     @property
@@ -90,11 +90,11 @@ class Tree:
 
     @cached_property
     def members(self) -> Integers:
-        """How many nodes of the last level belong to each node of the level above it."""
+        """The number of children of each node of the level above the last."""
         return np.bincount(self.parents[-1])
 
     def restrict(self, rows: Mask) -> tuple[Tree, tuple[Integers, ...]]:
-        """The tree of some rows only, and for each level which node here each of its nodes is."""
+        """Return the tree of some rows only, and for each level the old number of each node."""
         places: list[Integers] = [np.flatnonzero(rows)]
         parents: list[Integers] = []
         for level in reversed(self.parents):
@@ -104,11 +104,11 @@ class Tree:
         return Tree(tuple(parents)), tuple(places)
 
     def sum_children(self, values: NDArray[Any], level: int) -> Floats:
-        """The sums of `values`, one for each node of `level`, over the nodes of level - 1."""
+        """Sum `values` over the children of each node of level - 1."""
         return sum_by(self.parents[level - 1], values, self.sizes[level - 1])
 
     def sum_up(self, leaves: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-        """The sums of every level, coarse to fine, of whole numbers or of real ones."""
+        """Return the sums of every level, coarse to fine, of whole numbers or of real ones."""
         levels: list[NDArray[Any]] = [leaves]
         for level in range(self.depth, 0, -1):
             above = self.sum_children(levels[0], level)
@@ -121,7 +121,7 @@ class Tree:
         return tuple(levels)
 
     def spread_down(self, values: NDArray[Any], level: int, to: int) -> NDArray[Any]:
-        """For every node of level `to`, the entry of `values` of its ancestor at `level`."""
+        """Return, for every node of level `to`, the value of its ancestor at `level`."""
         for parents in self.parents[level:to]:
             values = values[parents]
         return values
@@ -139,7 +139,7 @@ def sum_by(groups: Integers, values: NDArray[Any], size: int) -> Floats:
 
 
 def _number_by_first(keys: Integers) -> tuple[Integers, Integers]:
-    """Number distinct keys in order of first appearance: every row's number, and first rows."""
+    """Number distinct keys by first appearance: every row's number, and first rows."""
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")
     rank = np.empty_like(order)
@@ -148,17 +148,21 @@ def _number_by_first(keys: Integers) -> tuple[Integers, Integers]:
 
 
 SWEEPS = 200
+"""Most sweeps of raking over all margins."""
+
 NEAR = 1e-7
+"""Sums this near to their targets are met."""
+
 EXACT_MARGINS = 2
-"""So many margins are met exactly."""
+"""The number of margins that are met exactly."""
 
 MISSED = 100.0
-"""What a unit by which a further margin is missed costs, against moving a cell by one."""
+"""The cost of missing a further margin by a unit, where moving a cell by one costs 1."""
 
 
 @dataclass(frozen=True, eq=False)
 class Margins:
-    """Which group of each margin every row belongs to.
+    """Several margins: for each, the group that every row belongs to.
 
     >>> margins = Margins((np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])))
     >>> margins.sizes, [part.tolist() for part in margins.sum_up(np.array([1, 2, 3, 4]))[:2]]
@@ -174,11 +178,11 @@ class Margins:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many groups each margin has, and the number of rows."""
+        """The number of groups of each margin, and the number of rows."""
         return (*(int(group.max()) + 1 for group in self.groups), len(self.groups[0]))
 
     def sum_up(self, rows: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-        """The sums of every margin, and the rows themselves; whole numbers stay whole."""
+        """Return the sums of every margin, and the rows; whole numbers stay whole."""
         sums: list[NDArray[Any]] = []
         for group, size in zip(self.groups, self.sizes, strict=False):
             added: NDArray[Any] = sum_by(group, rows, size)
@@ -186,19 +190,21 @@ class Margins:
         return (*sums, rows)
 
     def restrict(self, rows: Mask) -> tuple[Margins, tuple[Integers, ...]]:
-        """The margins of some rows only, and which group here each of their groups is."""
-        found = [np.unique(group[rows], return_inverse=True) for group in self.groups]
-        groups = tuple(freeze(numbers.reshape(-1)) for _, numbers in found)
-        return Margins(groups), (*(nodes for nodes, _ in found), np.flatnonzero(rows))
+        """Return the margins of some rows only, and the old number of each of their groups."""
+        numbered = [np.unique(group[rows], return_inverse=True) for group in self.groups]
+        groups = tuple(freeze(numbers.reshape(-1)) for _, numbers in numbered)
+        return Margins(groups), (*(nodes for nodes, _ in numbered), np.flatnonzero(rows))
 
     def crosses(self) -> bool:
-        """Whether every two groups of the first two margins have a row in common."""
+        """Return True if every two groups of the first two margins have a row in common."""
         first, second = self.groups[:2]
         pairs = first * (int(second.max()) + 1) + second
         return len(np.unique(pairs)) == self.sizes[0] * self.sizes[1]
 
     def find_apart(self) -> tuple[int, int] | None:
-        """Two margins of which some groups share no row with the others, so that sums must agree.
+        """Find two margins some of whose groups share no row with the others.
+
+        The sums of such groups must agree.
 
         >>> Margins((np.array([0, 0, 1, 1]), np.array([0, 1, 2, 2]))).find_apart()
         (0, 1)
@@ -206,22 +212,22 @@ class Margins:
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
 
-        for one, two in combinations(range(self.depth), 2):
-            first, second = self.groups[one], self.groups[two]
+        for i, j in combinations(range(self.depth), 2):
+            first, second = self.groups[i], self.groups[j]
             size = int(first.max()) + int(second.max()) + 2
             joined = (np.ones(len(first)), (first, second + int(first.max()) + 1))
             if connected_components(coo_array(joined, (size, size)), directed=False)[0] > 1:
-                return one, two
+                return i, j
         return None
 
     def tree(self, margin: int) -> Tree:
-        """One margin as a hierarchy of its own: total, groups, rows."""
+        """Return one margin as a hierarchy: total, groups, rows."""
         group = self.groups[margin]
         return Tree((np.zeros(int(group.max()) + 1, dtype=np.int64), group))
 
 
 def measure_missed(missed: Sequence[Integers]) -> tuple[int, ...]:
-    """By how much each margin is missed at most.
+    """Return the largest amount by which each margin is missed.
 
     >>> measure_missed([np.array([0, 0]), np.array([1, -3])])
     (0, 3)
@@ -230,32 +236,33 @@ def measure_missed(missed: Sequence[Integers]) -> tuple[int, ...]:
 
 
 def rake(cells: Floats, margins: Margins, targets: Sequence[Integers], upper: int) -> Floats:
-    """Cells multiplied so that their sums come as near to the targets as they can.
+    """Multiply cells so that their sums come as near to the targets as they can.
 
     >>> margins = Margins((np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])))
     >>> rake(np.ones(4), margins, [np.array([2, 6]), np.array([4, 4])], 9).round(3).tolist()
     [1.0, 1.0, 3.0, 3.0]
     """
-    found = np.clip(cells, 1e-9, upper).astype(float)
+    raked = np.clip(cells, 1e-9, upper).astype(float)
     for _ in range(SWEEPS):
         gap = 0.0
         for group, target in zip(margins.groups, targets, strict=True):
-            sums = sum_by(group, found, len(target))
+            sums = sum_by(group, raked, len(target))
             gap = max(gap, float(np.abs(sums - target).max()))
-            found *= np.divide(target, sums, out=np.zeros(len(target)), where=sums > 0)[group]
-            np.minimum(found, upper, out=found)
+            raked *= np.divide(target, sums, out=np.zeros(len(target)), where=sums > 0)[group]
+            np.minimum(raked, upper, out=raked)
         if gap < NEAR:
             break
-    return found
+    return raked
 
 
 def round_to_margins(
     cells: Floats, margins: Margins, targets: Sequence[Integers], upper: int
 ) -> Integers:
-    """Whole numbers in 0..upper near the cells whose sums meet the first two margins exactly.
+    """Return whole numbers near the cells that meet the first two margins exactly.
 
-    Minimised is the sum of |x - cell|, and, for further margins, 100 for each unit missed. Where
-    no such table exists, because groups cross in too few rows, the first two may be missed too.
+    They lie in 0..upper. Minimised is the sum of |x - cell|, and, for further margins, 100 for each
+    unit missed. Where no such table exists, because groups cross in too few rows, the first two may
+    be missed too.
 
     >>> margins = Margins((np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])))
     >>> targets = [np.array([3, 2]), np.array([2, 3])]
@@ -266,81 +273,82 @@ def round_to_margins(
     if margins.depth > EXACT_MARGINS:
         near = _solve(cells, margins, targets, upper, exact=margins.depth)
     first = Margins(margins.groups[:EXACT_MARGINS])
-    found = _solve(near, first, targets[:EXACT_MARGINS], upper, exact=first.depth)
-    whole: Integers = np.clip(np.rint(found), 0, upper).astype(np.int64)
-    return whole
+    corner = _solve(near, first, targets[:EXACT_MARGINS], upper, exact=first.depth)
+    rounded: Integers = np.clip(np.rint(corner), 0, upper).astype(np.int64)
+    return rounded
 
 
 def _solve(
     cells: Floats, margins: Margins, targets: Sequence[Integers], upper: int, *, exact: int
 ) -> Floats:
-    """The corner of the program min sum |x - cell| + what margins are missed by."""
+    """Find the corner of the program min sum |x - cell| + penalties of missed margins."""
     from scipy.optimize import linprog
     from scipy.sparse import coo_matrix, hstack, identity
 
     rows = len(cells)
     low = np.floor(cells + NEAR)
     part = np.maximum(cells - low, 0)
-    wanted = np.concatenate(targets[:exact]).astype(float)
+    sums = np.concatenate(targets[:exact]).astype(float)
     starts = np.cumsum([0, *margins.sizes[:exact]])
     place = np.concatenate([g + s for g, s in zip(margins.groups[:exact], starts, strict=False)])
     column = np.tile(np.arange(rows), exact)
-    A = coo_matrix((np.ones(exact * rows), (place, column)), (len(wanted), rows)).tocsr()
-    slack = identity(len(wanted), format="csr")
-    whole = hstack([A, A, -A, slack, -slack], format="csr")
-    ones, missed = np.ones(rows), np.full(len(wanted), MISSED)
+    A = coo_matrix((np.ones(exact * rows), (place, column)), (len(sums), rows)).tocsr()
+    slack = identity(len(sums), format="csr")
+    equations = hstack([A, A, -A, slack, -slack], format="csr")
+    ones, missed = np.ones(rows), np.full(len(sums), MISSED)
     cost = np.concatenate([1 - 2 * part, ones, ones, missed, missed])
     room = np.minimum(upper - low, 1)
-    most = np.concatenate([room, upper - low - room, low, np.full(2 * len(wanted), np.inf)])
+    most = np.concatenate([room, upper - low - room, low, np.full(2 * len(sums), np.inf)])
     bounds: Any = np.column_stack([np.zeros(len(cost)), most])
-    made = linprog(cost, A_eq=whole, b_eq=wanted - A @ low, bounds=bounds, method="highs-ds")
-    if made.x is None:
+    result = linprog(cost, A_eq=equations, b_eq=sums - A @ low, bounds=bounds, method="highs-ds")
+    if result.x is None:
         return cells
-    x = made.x
-    found: Floats = low + x[:rows] + x[rows : 2 * rows] - x[2 * rows : 3 * rows]
-    return found
+    x = result.x
+    moved: Floats = low + x[:rows] + x[rows : 2 * rows] - x[2 * rows : 3 * rows]
+    return moved
 
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
     """The groups of all rows, and those of the rows that can hold anybody.
 
-    Structural zeros, and groups of nothing else, are 0 for certain: no noise is spent on them.
+    Structural zeros, and groups of nothing else, are certainly 0: no noise is spent on them, and
+    what is measured are the groups of the others.
 
     Attributes
     ----------
-    whole, part : Tree or Margins
+    full, part : Tree or Margins
         The groups of all rows, and of the free ones; the same object where all are free.
     places : tuple of array of int
-        For each level, which node of `whole` every node of `part` is.
+        For each level, the node of `full` that every node of `part` is.
 
     Examples
     --------
     >>> tree = Tree.of_columns([np.array([0, 0, 1, 2])])
-    >>> made = Grouping.of(tree, np.array([True, True, False, True]))
-    >>> made.part.sizes, made.fill(1, np.array([5, 7])).tolist()
+    >>> grouping = Grouping.of(tree, np.array([True, True, False, True]))
+    >>> grouping.part.sizes, grouping.fill(1, np.array([5, 7])).tolist()
     ((1, 2, 3), [5, 0, 7])
     """
 
-    whole: Tree | Margins
+    full: Tree | Margins
     part: Tree | Margins
     places: tuple[Integers, ...]
 
     @classmethod
-    def of(cls, whole: Tree | Margins, free: Mask | None = None) -> Grouping:
-        """The grouping in which only `free` rows can hold anybody; without it, all can."""
+    def of(cls, full: Tree | Margins, free: Mask | None = None) -> Grouping:
+        """Build the grouping whose `free` rows alone can hold anybody; without it, all can."""
         if free is None or bool(free.all()):
-            return cls(whole, whole, ())
-        return cls(whole, *whole.restrict(free))
+            return cls(full, full, ())
+        return cls(full, *full.restrict(free))
 
     def fill(self, level: int, values: NDArray[Any]) -> NDArray[Any]:
-        """The values of all nodes of a level, given those of the free ones: 0 for the others."""
+        """Return the values of all nodes of a level: those of the free ones, 0 for the others."""
         if not self.places:
             return values
-        filled = np.zeros(self.whole.sizes[level], dtype=values.dtype)
+        filled = np.zeros(self.full.sizes[level], dtype=values.dtype)
         filled[self.places[level]] = values
         return filled
 
     def take(self, level: int, values: NDArray[Any]) -> NDArray[Any]:
-        """The values of the free nodes of a level, given those of all."""
+        """Return the values of the free nodes of a level, from those of all."""
         return values[self.places[level]] if self.places else values

@@ -1,4 +1,4 @@
-"""Counts with a given distribution, handed out so that every group has its total.
+"""Counts with a given distribution, assigned to rows so that every group has its total.
 
 Post-processing of private draws. Rows are ranked by what they are expected to be, shifted by
 one number for each group, and get the distribution's counts in that order; the shifts are
@@ -30,21 +30,21 @@ FEWEST_BITS, MOST_BITS = 2, 12
 
 
 class Cuts:
-    """Scores in rising order, equal ones in that of their rows, cut into runs at given ranks.
+    """Scores in rising order, equal ones by row, cut into runs at given ranks.
 
     Parameters
     ----------
     scores : array of float, shape (rows,)
         Finite numbers.
     ends : array of int
-        How many scores lie before each cut, rising strictly, in 1..rows-1.
+        The number of scores before each cut, rising strictly, in 1..rows-1.
 
     Examples
     --------
-    >>> made = Cuts(np.array([5.0, 1.0, 2.0, 2.0]), np.array([1, 2]))
-    >>> made.limits.tolist(), made.runs.tolist()
+    >>> cuts = Cuts(np.array([5.0, 1.0, 2.0, 2.0]), np.array([1, 2]))
+    >>> cuts.limits.tolist(), cuts.runs.tolist()
     ([1.0, 2.0], [2, 0, 1, 2])
-    >>> made.count_below(np.array([0.5, 2.0, 2.5])).tolist()
+    >>> cuts.count_below(np.array([0.5, 2.0, 2.5])).tolist()
     [0, 1, 2]
     """
 
@@ -65,27 +65,28 @@ class Cuts:
         self.limits = near[ends - 1 - left_out[cut]]
 
     def _find_buckets(self, values: Floats) -> Integers:
-        """The bucket of each value: exponent and leading bits of its distance from the least."""
+        """Return the bucket of each value: exponent and leading bits above the least."""
         shifted = np.maximum(values - self._least, 0.0)
-        shifted += 1.0  # all of one sign, so that their bits stand in their order
+        shifted += 1.0  # all of one sign, so that their bits are in their order
         bits: Integers = shifted.view(np.int64)
         bits >>= 52 - self._bits
         bits -= 1023 << self._bits
         return bits
 
     def count_below(self, values: Floats) -> Integers:
-        """How many of the limits lie below each value."""
+        """Return the number of limits below each value."""
         return self._count(values, self._find_buckets(values))
 
     def _count(self, values: Floats, buckets: Integers) -> Integers:
-        found: Integers = np.take(self._cuts_below, buckets, mode="clip")
+        """Return the number of limits below each value, whose bucket is known."""
+        counts: Integers = np.take(self._cuts_below, buckets, mode="clip")
         near = np.flatnonzero(np.take(self._is_cut, buckets, mode="clip"))
-        found[near] = np.searchsorted(self.limits, values[near])
-        return found
+        counts[near] = np.searchsorted(self.limits, values[near])
+        return counts
 
     @cached_property
     def below(self) -> Integers:
-        """How many of the limits lie below each score: its run, but for those equal to a limit."""
+        """The number of limits below each score: its run, unless it equals a limit."""
         return self._count(self._scores, self._buckets)
 
     @cached_property
@@ -96,8 +97,8 @@ class Cuts:
         split = reached > ends
         if not split.any():
             return below
-        at = np.minimum(below, len(ends) - 1)
-        rows = np.flatnonzero(split[at] & (self._scores == self.limits[at]))
+        next_limit = np.minimum(below, len(ends) - 1)
+        rows = np.flatnonzero(split[next_limit] & (self._scores == self.limits[next_limit]))
         rows = rows[np.argsort(below[rows], kind="stable")]
         limit = below[rows]
         first = reached - np.bincount(limit, minlength=len(ends))
@@ -107,19 +108,20 @@ class Cuts:
 
 
 TILTS = np.concatenate([-np.geomspace(12, 0.05, 20), [0.0], np.geomspace(0.05, 8, 20)])
-"""How strongly a group's counts may lie below or above the whole table's: (1 + j)^tilt."""
+"""How strongly a group's counts may lie below or above those of the whole table: (1 + j)^tilt."""
 
 LARGEST_TILTED = 20_000
-"""Up to this many possible counts groups are told apart; beyond it they share one expectation."""
+"""Up to this many possible counts each group has its tilt; beyond, they share one expectation."""
 
 TIE_WIDTH = 0.01
-"""How far rows that are expected to be alike are spread, in standard deviations of their counts."""
+"""How far rows with equal expectations are spread, in standard deviations of their counts."""
 
 ROUNDS = 24
+"""Most steps of the groups' shifts."""
 
 
 def tilt_to_total(distribution: Floats, records: int, total: int) -> Integers:
-    """A histogram near `records` times the distribution whose counts sum to `total`.
+    """Return a histogram near `records` times the distribution with counts that sum to `total`.
 
     Weights (1 + j)^b with the right b, rounded; single rows settle what rounding left.
 
@@ -139,7 +141,7 @@ def tilt_to_total(distribution: Floats, records: int, total: int) -> Integers:
 
 
 def _settle_total(values: Integers, total: int, upper: int) -> Integers:
-    """Move rows, evenly spread over the distribution, by single units until they sum to `total`."""
+    """Move rows, evenly spread over the distribution, by units until they sum to `total`."""
     values = values.copy()
     while gap := total - int(values.sum()):
         can = np.flatnonzero(values < upper if gap > 0 else values > 0)
@@ -158,10 +160,10 @@ def expect_counts(
     *,
     ties: Integers,
 ) -> Floats:
-    """What each row is expected to be, given its draw, the distribution and its group's total.
+    """Return the expected count of each row, from its draw and its group's total.
 
-    In every group the distribution is tilted by (1 + j)^b so that expectations add up to the
-    total; E[count | draw] follows from the geometric noise. Rows with equal draws are spread
+    In every group the distribution of the table is tilted by (1 + j)^b so that expectations add up
+    to the total; E[count | draw] follows from the geometric noise. Rows with equal draws are spread
     between their neighbours' expectations in the order `ties`, so that none share a score.
 
     Parameters
@@ -192,23 +194,23 @@ def expect_counts(
     place = _spread_ties(draws, ties, size)
     cell = np.minimum(place.astype(np.int64), max(size - 2, 0))
     rest = place - cell
-    beside = np.minimum(cell + 1, size - 1)
+    next_cell = np.minimum(cell + 1, size - 1)
     expected = np.zeros(len(draws))
     for which, weight in ((after - 1, 1 - part), (after, part)):
         row, share = np.maximum(which, 0)[groups], weight[groups]
-        expected += share * (tables[row, cell] * (1 - rest) + tables[row, beside] * rest)
+        expected += share * (tables[row, cell] * (1 - rest) + tables[row, next_cell] * rest)
     apart = TIE_WIDTH * _expect_spread(_tilt(distribution, 0.0), epsilon)
     return expected + apart[draws] * ties / len(draws)
 
 
 def expect_alone(draws: Integers, distribution: Floats, epsilon: float) -> Floats:
-    """What each row is expected to be, given its draw and the distribution alone."""
+    """Return the expected count of each row, from its draw and the distribution alone."""
     expected: Floats = _expect(_tilt(distribution, 0.0), epsilon)[draws]
     return expected
 
 
 def _spread_ties(draws: Integers, ties: Integers, size: int) -> Floats:
-    """Places within half a count of the draws, no two alike, in 0..size-1."""
+    """Return places within half a count of the draws, no two alike, in 0..size-1."""
     along = (ties + 0.5) / len(draws)
     low = np.maximum(draws - 0.5, 0)
     high = np.minimum(draws + 0.5, size - 1)
@@ -223,14 +225,14 @@ def hand_out(
     totals: Integers,
     order: Integers,
 ) -> Integers:
-    """Counts with this histogram, each group adding up to its total.
+    """Assign counts with this histogram to rows, each group adding up to its total.
 
     Parameters
     ----------
     expected : array of float, shape (rows,)
         What each row is expected to be.
     histogram : array of int, shape (size,)
-        How many rows get each count; its counts sum to the totals' sum.
+        The number of rows that get each count; its counts sum to the totals' sum.
     groups : array of int, shape (rows,)
         Every row's group.
     totals : array of int
@@ -241,8 +243,7 @@ def hand_out(
     Returns
     -------
     array of int, shape (rows,)
-        Group sums are exact; the histogram is met but for the few units that no shift could
-        place.
+        Group sums are exact; the histogram is met but for the few units that no shift could place.
 
     Examples
     --------
@@ -254,29 +255,29 @@ def hand_out(
     ends, worth = np.cumsum(histogram[present])[:-1], present.astype(float)
     size = len(totals)
     shift, damping, last = np.zeros(size), np.ones(size), np.zeros(size)
-    best, found, used = np.inf, groups, shift
+    best, best_runs, best_shift = np.inf, groups, shift
     for _ in range(ROUNDS):
         score = expected + shift[groups]
         cuts = Cuts(score, ends)
         gap = totals - sum_by(groups, worth[cuts.runs], size)
-        missed = float(np.abs(gap).sum())
-        if missed < best:
-            best, found, used = missed, cuts.runs, shift
-        if missed == 0:
+        miss = float(np.abs(gap).sum())
+        if miss < best:
+            best, best_runs, best_shift = miss, cuts.runs, shift
+        if miss == 0:
             break
         damping = np.where(gap * last < 0, damping / 2, np.minimum(1.2 * damping, 1))
         last = gap
         slope = _measure_slope(score, cuts, worth, groups, gap)
         shift = shift + damping * 0.8 * gap / slope
     uppers = np.full(len(groups), len(histogram) - 1)
-    target = expected + used[groups]
-    return settle_units(present[found], target, groups, totals, uppers=uppers, order=order)
+    target = expected + best_shift[groups]
+    return settle_units(present[best_runs], target, groups, totals, uppers=uppers, order=order)
 
 
 def _measure_slope(
     score: Floats, cuts: Cuts, worth: Floats, groups: Integers, gap: Floats
 ) -> Floats:
-    """By how much a group's sum moves when its scores do, ranks of the others held fixed.
+    """Return the change of a group's sum when its scores move, ranks of the others fixed.
 
     `worth` is the count of every run of the scores.
     """
@@ -290,7 +291,7 @@ def _measure_slope(
 
 
 def _tilt(distribution: Floats, tilt: float) -> Floats:
-    """The distribution times (1 + j)^tilt, summing to one."""
+    """Return the distribution times (1 + j)^tilt, summing to one."""
     small = np.maximum(distribution, 1e-12 / len(distribution))
     log = np.log(small) + tilt * np.log1p(np.arange(len(small)))
     weights = np.exp(log - log.max())
@@ -299,7 +300,7 @@ def _tilt(distribution: Floats, tilt: float) -> Floats:
 
 
 def _expect(distribution: Floats, epsilon: float) -> Floats:
-    """E[count | draw] for every clamped draw, shape (size,); it never falls."""
+    """Return E[count | draw] for every clamped draw, shape (size,); it never falls."""
     counts = np.arange(len(distribution))
     weight = np.maximum(sum_both_sides(distribution, epsilon), 1e-300)
     mean = sum_both_sides(distribution * counts, epsilon) / weight
@@ -308,7 +309,7 @@ def _expect(distribution: Floats, epsilon: float) -> Floats:
 
 
 def _expect_spread(distribution: Floats, epsilon: float) -> Floats:
-    """The standard deviation of a count given its draw, shape (size,)."""
+    """Return the standard deviation of a count given its draw, shape (size,)."""
     counts = np.arange(len(distribution))
     weight = np.maximum(sum_both_sides(distribution, epsilon), 1e-300)
     square = sum_both_sides(distribution * counts**2.0, epsilon) / weight
@@ -317,18 +318,18 @@ def _expect_spread(distribution: Floats, epsilon: float) -> Floats:
 
 
 def _locate(sums: Iterable[Floats], totals: Integers) -> tuple[Integers, Floats]:
-    """Between which two tilts each group's total lies, and how far along.
+    """Find the two tilts that each group's total lies between, and how far along.
 
-    `sums` are those of the groups, tilt by tilt; what falls counts as level. Two are kept at a
-    time: there may be many groups.
+    `sums` are those of the groups, tilt by tilt; where they fall they count as level. Only two are
+    in memory at a time: there may be many groups.
     """
     after = np.zeros(len(totals), dtype=np.int64)
     risen = low = high = np.empty(0)
-    for tilt, found in enumerate(sums):
+    for tilt, tilted in enumerate(sums):
         if tilt == 0:
-            risen = low = high = found
+            risen = low = high = tilted
             continue
-        before, risen = risen, np.maximum(risen, found)
+        before, risen = risen, np.maximum(risen, tilted)
         passed = (before < totals) | (tilt == 1)
         after[passed] = tilt
         low, high = np.where(passed, before, low), np.where(passed, risen, high)

@@ -1,6 +1,6 @@
 """Whole numbers that add up: non-negative, bounded, level by level from the top.
 
-`fit_bounds` moves counts inside groups where one lies above its row's own bound.
+`fit_bounds` moves counts inside groups where one lies above the bound of its row.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ __all__ = [
 ]
 
 STEPS = 100
+"""Most Newton steps for the multipliers of all families."""
+
 NEAR = 1e-9
 """Relative gap at which real numbers count as adding up; whole units settle the rest."""
 
@@ -40,7 +42,7 @@ def round_down_levels(
     last: int,
     total: float | None = None,
 ) -> tuple[Integers, ...]:
-    """Whole numbers for the levels 0 to `last` that add up, between 0 and their upper bounds.
+    """Round the levels 0 to `last` so that they add up, within their upper bounds.
 
     Parameters
     ----------
@@ -51,7 +53,7 @@ def round_down_levels(
     order : array of int
         A permutation of the rows; ties are broken in this order.
     last : int
-        The last level that is wanted.
+        The last level to round.
     total : float, optional
         A better estimate of the grand total.
 
@@ -79,13 +81,13 @@ def round_down_levels(
 
 
 def round_total(estimate: float, upper: int) -> int:
-    """The grand total as a whole number between 0 and `upper`."""
+    """Round the grand total to a whole number between 0 and `upper`."""
     return int(np.clip(np.floor(estimate + 0.5), 0, upper))
 
 
-def weigh_totals(totals: Floats, found: Sequence[Combined]) -> float:
-    """The mean of estimates of one grand total, each weighted by its precision."""
-    weights = np.array([1 / max(one.spread[0][0], 1e-12) for one in found])
+def weigh_totals(totals: Floats, trees: Sequence[Combined]) -> float:
+    """Return the mean of estimates of one grand total, weighted by precision."""
+    weights = np.array([1 / max(combined.spread[0][0], 1e-12) for combined in trees])
     return float(totals @ weights / weights.sum())
 
 
@@ -98,16 +100,16 @@ def round_family(
     uppers: Integers,
     order: Integers,
 ) -> Integers:
-    """Whole children near their targets that add up to their parents' totals.
+    """Round children near their targets so that they add up to their parents' totals.
 
     The real numbers that minimise sum (x - target)^2 / variance over 0 <= x <= upper with
-    these sums, cut to whole numbers; the units that are left go to the largest remainders. So
+    these sums, cut to whole numbers; the remaining units go to the largest remainders. So
     every child is within one of the best real number.
 
     Parameters
     ----------
     target, variance : array of float, shape (children,)
-        What each child should be, and how uncertain that is.
+        The value that each child should have, and its variance.
     parents : array of int, shape (children,)
         Every child's parent.
     totals : array of int
@@ -133,13 +135,13 @@ def round_family(
     if bool((totals < 0).any()) or bool((totals > room).any()):
         raise UsageError("A total lies outside what its parts can add up to.")
     real = _fill(target, variance, parents, totals, uppers)
-    whole = np.floor(real + 1e-7).astype(np.int64)
-    np.clip(whole, 0, uppers, out=whole)
-    return settle_units(whole, real, parents, totals, uppers=uppers, order=order)
+    rounded = np.floor(real + 1e-7).astype(np.int64)
+    np.clip(rounded, 0, uppers, out=rounded)
+    return settle_units(rounded, real, parents, totals, uppers=uppers, order=order)
 
 
 def is_rounded(
-    whole: Integers,
+    rounded: Integers,
     target: Floats,
     variance: NDArray[Any],
     parents: Integers,
@@ -147,10 +149,11 @@ def is_rounded(
     uppers: Integers,
     off: float,
 ) -> bool:
-    """Whether `round_family` could have made these children, from targets `off` by so much.
+    """Return True if `round_family` could have made these children.
 
-    The best real numbers are found again. Targets may all be moved along the variances, which
-    changes none of them: what a parent learnt from elsewhere does not matter.
+    Targets may be wrong by `off`. The best real numbers are worked out again. Targets may all be
+    moved along the variances, which changes none of them: what a parent learnt from elsewhere
+    does not matter.
 
     >>> family = np.zeros(3, dtype=np.int64)
     >>> rest = {"uppers": np.array([9, 9, 9]), "off": 0.001}
@@ -158,14 +161,14 @@ def is_rounded(
     >>> [is_rounded(np.array(x), target, spread, family, **rest) for x in ([2, 0, 2], [0, 0, 4])]
     [True, False]
     """
-    totals = sum_by(parents, whole, int(parents.max()) + 1).astype(np.int64)
+    totals = sum_by(parents, rounded, int(parents.max()) + 1).astype(np.int64)
     real = _fill(target, variance, parents, totals, uppers)
     slack = off * (1 + np.bincount(parents)) + 4 * NEAR * (1 + totals)
-    return bool((np.abs(whole - real) <= 1 + slack[parents]).all())
+    return bool((np.abs(rounded - real) <= 1 + slack[parents]).all())
 
 
 def settle_units(
-    whole: Integers,
+    values: Integers,
     target: Floats,
     parents: Integers,
     totals: Integers,
@@ -174,40 +177,40 @@ def settle_units(
     order: Integers,
 ) -> Integers:
     """Move children by single units, those furthest from their targets first, until sums hold."""
-    whole = whole.copy()
+    values = values.copy()
     while True:
-        gap = (totals - sum_by(parents, whole, len(totals))).astype(np.int64)
+        gap = (totals - sum_by(parents, values, len(totals))).astype(np.int64)
         if not gap.any():
-            return whole
+            return values
         for sign in (1, -1):
-            can = whole < uppers if sign > 0 else whole > 0
+            can = values < uppers if sign > 0 else values > 0
             chosen = order[(can & (sign * gap[parents] > 0))[order]]
             if len(chosen):
-                lack = sign * (target[chosen] - whole[chosen])
+                lack = sign * (target[chosen] - values[chosen])
                 chosen = chosen[np.lexsort((-lack, parents[chosen]))]
-                _move_units(whole, chosen, sign * gap, sign=sign, parents=parents, uppers=uppers)
+                _move_units(values, chosen, sign * gap, sign=sign, parents=parents, uppers=uppers)
 
 
 def _move_units(
-    whole: Integers,
+    values: Integers,
     chosen: Integers,
-    wanted: Integers,
+    gaps: Integers,
     *,
     sign: int,
     parents: Integers,
     uppers: Integers,
 ) -> None:
-    """Move the chosen children, in their order, by a fair part of what their parents lack."""
+    """Move the chosen children, in their order, by a fair part of the gaps of their parents."""
     families = parents[chosen]
-    lacking = wanted[families]
-    each = np.maximum(lacking // np.bincount(families)[families], 1)
-    room = uppers[chosen] - whole[chosen] if sign > 0 else whole[chosen]
+    lacking = gaps[families]
+    equal_part = np.maximum(lacking // np.bincount(families)[families], 1)
+    room = uppers[chosen] - values[chosen] if sign > 0 else values[chosen]
     first = rank_inside(families) < lacking
-    whole[chosen[first]] += sign * np.minimum(each, room)[first]
+    values[chosen[first]] += sign * np.minimum(equal_part, room)[first]
 
 
 def rank_inside(groups: Integers) -> Integers:
-    """The place of each entry inside its run of equal entries.
+    """Return the place of each entry inside its run of equal entries.
 
     >>> rank_inside(np.array([3, 3, 5, 5, 5])).tolist()
     [0, 1, 0, 1, 2]
@@ -221,10 +224,10 @@ def rank_inside(groups: Integers) -> Integers:
 def _fill(
     target: Floats, variance: NDArray[Any], parents: Integers, totals: Integers, uppers: Integers
 ) -> Floats:
-    """The x = clip(target + m variance, 0, upper) that add up, m found for all parents at once.
+    """Find the x = clip(target + m variance, 0, upper) that add up, m for all parents at once.
 
-    Newton steps on the piecewise linear sum, kept inside a bracket; families that add up are
-    left alone. Children that are known exactly do not move while another one can.
+    Newton steps on the piecewise linear sum, inside a bracket; families that add up are left
+    alone. Children that are known exactly do not move while another one can.
     """
     size = len(totals)
     widest = float(np.max(variance))
@@ -263,7 +266,7 @@ def _fill(
 def _bracket(
     target: Floats, moving: Floats, parents: Integers, totals: Integers, uppers: Integers
 ) -> tuple[Floats, Floats]:
-    """Multipliers at which every child is at 0, and at which every one is at its bound."""
+    """Return multipliers that put every child at 0, and that put every one at its bound."""
     low, high = np.zeros(len(totals)), np.zeros(len(totals))
     np.minimum.at(low, parents, -target / moving)
     np.maximum.at(high, parents, (np.minimum(uppers, totals[parents]) - target) / moving)
@@ -279,18 +282,18 @@ def fit_bounds(
     bounds: Integers,
     order: Integers,
 ) -> Integers:
-    """The same counts in other rows of their groups, so that none lies above its row's bound.
+    """Move counts to other rows of their groups so that none lies above its row's bound.
 
-    From the largest count down, each goes to the row that is expected to be largest among those
-    that can hold it. A count that no row of its group can hold is cut, and what is cut off goes to
+    From the largest count down, each goes to the row that is expected to be largest among the
+    rows that can hold it. A count that no row of its group can hold is cut, and the excess goes to
     other rows of the group in single units. Post-processing of private draws.
 
     Parameters
     ----------
     counts : array of int, shape (rows,)
-        What was handed out; groups have their totals.
+        The counts, whose groups have their totals.
     expected : array of float, shape (rows,)
-        What each row is expected to be.
+        The expected count of each row.
     groups : array of int, shape (rows,)
         Every row's group.
     totals : array of int
@@ -327,23 +330,23 @@ def fit_bounds(
 
 
 def _match(counts: list[int], bounds: list[int]) -> list[int]:
-    """Counts of one group for its rows, which stand in the order of what they are expected to be.
+    """Match counts of one group to its rows, given in the order of their expected counts.
 
     Rows that can hold a count can hold every smaller one, so no other matching places more.
     """
     widest = sorted(range(len(bounds)), key=lambda row: -bounds[row])
-    fitted, at = [0] * len(bounds), 0
+    fitted, opened = [0] * len(bounds), 0
     able: list[int] = []
-    left: list[int] = []
+    unplaced: list[int] = []
     for count in sorted(counts, reverse=True):
-        while at < len(widest) and bounds[widest[at]] >= count:
-            heappush(able, widest[at])
-            at += 1
+        while opened < len(widest) and bounds[widest[opened]] >= count:
+            heappush(able, widest[opened])
+            opened += 1
         if able:
             fitted[heappop(able)] = count
         else:
-            left.append(count)
-    rest = sorted([*able, *widest[at:]], key=lambda row: -bounds[row])
-    for row, count in zip(rest, left, strict=True):
+            unplaced.append(count)
+    rest = sorted([*able, *widest[opened:]], key=lambda row: -bounds[row])
+    for row, count in zip(rest, unplaced, strict=True):
         fitted[row] = min(count, bounds[row])
     return fitted
