@@ -73,7 +73,7 @@ class Noise(ABC):
 
     @abstractmethod
     def _mass_above(self, near: Floats, far: Floats) -> Floats:
-        """The probability of each interval with 0 <= near <= far."""
+        """Return the probability of each interval with 0 <= near <= far."""
 
 
 @dataclass(frozen=True)
@@ -107,20 +107,20 @@ class StaircaseNoise(Noise):
         head = self._mass_within(first, start, np.where(same, stop, 1.0))
         tail = np.where(same, 0.0, self._mass_within(last, np.zeros_like(stop), stop))
         with np.errstate(invalid="ignore"):
-            whole = np.where(same, 0.0, last - first - 1)
-        # step k as a whole has mass b^k (1 - b) / 2, so whole steps are a geometric sum
-        between = np.exp(-self.epsilon * (first + 1)) * -np.expm1(-self.epsilon * whole) / 2
+            full_steps = np.where(same, 0.0, last - first - 1)
+        # step k has mass b^k (1 - b) / 2, so full steps are a geometric sum
+        between = np.exp(-self.epsilon * (first + 1)) * -np.expm1(-self.epsilon * full_steps) / 2
         return head + tail + between
 
     def _locate(self, x: Floats) -> tuple[Floats, Floats]:
-        """The step that x >= 0 lies on, and the fraction of it that lies before x."""
+        """Return the step that x >= 0 lies on, and the fraction of it that lies before x."""
         steps = np.floor(x / self.step)
         with np.errstate(invalid="ignore"):
             fraction = np.where(np.isinf(x), 0.0, x / self.step - steps)
         return steps, fraction
 
     def _mass_within(self, k: Floats, start: Floats, stop: Floats) -> Floats:
-        """The probability between two fractions of step k."""
+        """Return the probability between two fractions of step k."""
         fall = math.exp(-self.epsilon)
         top = -math.expm1(-self.epsilon) / (2 * (self.gamma + fall * (1 - self.gamma)))
         high = np.minimum(stop, self.gamma) - np.minimum(start, self.gamma)
@@ -326,6 +326,7 @@ def discrete_gaussian(
 
 
 def _gaussian_matrix(query: Query, sigma: float, boundary: Boundary) -> Floats:
+    """Build the matrix of discrete Gaussian noise, snapped or normalised."""
     m = len(query.outputs)
     probabilities, tails = discrete_gaussian_probabilities(sigma, m)
     distance = np.abs(query.home[:, None] - np.arange(m)[None, :])
@@ -380,9 +381,10 @@ def _find_smallest_scale(good: Callable[[float], bool], start: float) -> float:
     return high
 
 
-def _require_one_of(argument: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ArgumentError(argument, "be one of " + ", ".join(map(repr, known)), value)
+def _require_one_of(argument: str, value: str, choices: tuple[str, ...]) -> None:
+    """Refuse a value that is not among the choices."""
+    if value not in choices:
+        raise ArgumentError(argument, "be one of " + ", ".join(map(repr, choices)), value)
 
 
 NEGLIGIBLE = 60.0
@@ -390,7 +392,7 @@ NEGLIGIBLE = 60.0
 
 
 def count_moved_by(upper: int, moves: int) -> Query:
-    """The query of a count from 0 to `upper` that one unit moves by up to `moves`.
+    """Build the query of a count from 0 to `upper` that one unit moves by up to `moves`.
 
     >>> count_moved_by(9, 3).neighbours.width
     3
@@ -407,7 +409,7 @@ def whole_staircase(upper: int, moves: int, epsilon: Epsilon) -> Mechanism:
     upper : int
         The largest count.
     moves : int
-        By how much one unit can move it.
+        The most that one unit can move it.
     epsilon : number
         The privacy loss for all moves together.
 
@@ -432,16 +434,16 @@ def whole_staircase(upper: int, moves: int, epsilon: Epsilon) -> Mechanism:
 
 
 def _choose_noise(moves: int, epsilon: float, upper: int) -> Floats:
-    """Probabilities of the noise 0, 1, 2, ... with the least mean absolute value.
+    """Return the probabilities of the noise 0, 1, 2, ... with the least mean absolute value.
 
-    Far beyond `upper`, as what lies there is clamped.
+    They reach far beyond `upper`, where noise is clamped.
     """
     last = upper + moves * math.ceil(NEGLIGIBLE / epsilon)
     far = np.arange(last + 1)
-    found = []
+    candidates = []
     for step in range(1, moves + 1):
         weights: Floats = np.exp(-epsilon * (far // moves + (far % moves >= step)))
         weights /= 2 * weights.sum() - weights[0]
-        found.append((float(2 * far @ weights), weights))
-    _, best = min(found, key=lambda pair: pair[0])
+        candidates.append((float(2 * far @ weights), weights))
+    _, best = min(candidates, key=lambda pair: pair[0])
     return best

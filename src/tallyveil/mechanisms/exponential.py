@@ -85,7 +85,7 @@ LOG_ROUNDING = 1e-12
 
 
 def fair(query: Query, epsilon: Epsilon) -> Mechanism:
-    """Build the best mechanism that reports the truth equally often whatever it is.
+    """Build the best mechanism that reports every truth equally often.
 
     With a = exp(-epsilon), N = n + 1 answers, d = |i - r| and t = min(i, n - i)::
 
@@ -135,7 +135,7 @@ def fair(query: Query, epsilon: Epsilon) -> Mechanism:
 
 
 def uniform(query: Query, epsilon: Epsilon | None = None) -> Mechanism:
-    """Build the mechanism that guesses: every output with probability 1/m, whatever the truth.
+    """Build the mechanism that guesses: every output with probability 1/m, for every truth.
 
     It reveals nothing (its realised epsilon is 0) and has every property.
 

@@ -56,7 +56,7 @@ SMALLEST_TOTAL = 1e-290
 """A posterior is not worked out from a total probability below this, which has lost digits."""
 
 LEAST_TOTAL = 1e-300
-"""A total probability below this stands for none, so that nothing is divided by 0."""
+"""Smaller total probabilities are replaced by this, so that nothing is divided by 0."""
 
 TIE = 1e-12
 """Costs that differ by less than this, relatively, are equal; then the distribution decides."""
@@ -126,7 +126,7 @@ def frontier(
     if not query.neighbours.is_path:
         rule = "have adjacent true answers as neighbours, as a count does"
         raise QueryError("query", rule, hint="The frontier is proved for counts.", got=repr(query))
-    known = require_distribution(distribution, len(query.inputs))
+    prior = require_distribution(distribution, len(query.inputs))
     table = loss_table(query, loss)
     if not is_monge(table):
         hint = "Every convex function of the error is; zero_one and beyond are not."
@@ -141,14 +141,14 @@ def frontier(
         if not ordered or not np.isfinite(rates).all() or rates[0] < 0:
             raise ArgumentError("tradeoffs", "be finite, at least 0, and increase")
     drawn = geometric(Query.count(len(answers) - 1), exact).matrix
-    parts = _Parts(query, drawn, known, table, monotone_remap(known @ drawn, known))
+    parts = _Parts(query, drawn, prior, table, monotone_remap(prior @ drawn, prior))
     points = np.array([parts.measure(parts.choose(rate)) for rate in rates])
     return Frontier(rates, points[:, 0], points[:, 1], loss_name(loss), str(exact), parts)
 
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """What every point of a frontier is made of."""
+    """The draws, losses and rank matching that every point of a frontier is made of."""
 
     query: Query
     drawn: Floats  # geometric, shape (n, n)
@@ -169,7 +169,7 @@ class _Parts:
         return mass
 
     def choose(self, rate: float) -> Integers:
-        """The answer released for each entry (draw k, matched count q) of the rank matching.
+        """Choose the answer to release for each entry (draw k, count q) of the rank matching.
 
         Ties go to q, and so do draws without probability.
         """
@@ -178,17 +178,17 @@ class _Parts:
         moved = np.abs(answers[None, :] - answers[matched, None])
         total = self.costs[draw] + rate * self.mass[draw, None] * moved
         place, best = np.arange(len(draw)), total.argmin(axis=1)
-        kept = total[place, matched] <= total[place, best] * (1 + TIE)
-        return np.where(kept, matched, best)
+        stays = total[place, matched] <= total[place, best] * (1 + TIE)
+        return np.where(stays, matched, best)
 
     def measure(self, chosen: Integers) -> tuple[float, float]:
-        """The expected loss and the distance, if each entry releases its chosen answer."""
+        """Return the expected loss and the distance, if each entry releases its choice."""
         row, share = self.matched.row, self.matched.share
         released = np.bincount(chosen, self.mass[row] * share, len(self.mass)).astype(float)
         return float(share @ self.costs[row, chosen]), self.measure_distance(released)
 
     def measure_distance(self, released: Floats) -> float:
-        """The Wasserstein-1 distance of a distribution from the true one."""
+        """Return the Wasserstein-1 distance of a distribution from the true one."""
         apart = np.abs(np.cumsum(released - self.distribution))[:-1]
         return float(apart @ np.diff(self.query.inputs.astype(float)))
 
@@ -226,13 +226,15 @@ def find_posterior_limits(
     """
     rate = _check_rate(tradeoff)
     values = read_floats(distribution, "distribution")
-    known = require_distribution(values, values.size)
-    top = len(known) - 1
-    return Posterior(known, float(exact_epsilon(epsilon))).find_limits(rate, np.arange(top + 1))
+    prior = require_distribution(values, values.size)
+    top = len(prior) - 1
+    return Posterior(prior, float(exact_epsilon(epsilon))).find_limits(rate, np.arange(top + 1))
 
 
 class Posterior:
-    """What a geometric draw says of its true count: Pr(true <= j | draw k), from running sums.
+    """The distribution of the true count given a geometric draw: Pr(true <= j | draw k).
+
+    Worked out from running sums, without a matrix.
 
     Parameters
     ----------
@@ -248,15 +250,15 @@ class Posterior:
         self.epsilon, self.size = epsilon, len(distribution)
 
     def expect_errors(self, draws: Integers, counts: Integers) -> Floats:
-        """E[|true - count| | draw], pair by pair.
+        """Return E[|true - count| | draw], pair by pair.
 
         With m the count and k the draw it is |m - k| + s (E[true | k] - k) + 2 E(beyond), s = 1 and
-        what lies below m for m < k, s = -1 and what lies above m for m >= k.
+        the part below m for m < k, s = -1 and the part above m for m >= k.
         """
-        left, right = self._reach
-        drift, down = (right - left)[draws], counts < draws
+        lower, upper = self._reach
+        drift, down = (upper - lower)[draws], counts < draws
         gap = np.abs(counts - draws).astype(float)
-        beyond = np.exp(-self.epsilon * gap) * np.where(down, left[counts], right[counts])
+        beyond = np.exp(-self.epsilon * gap) * np.where(down, lower[counts], upper[counts])
         total = np.maximum(self.total, LEAST_TOTAL)[draws]
         errors: Floats = gap + (np.where(down, drift, -drift) + 2 * beyond) / total
         return errors
@@ -265,8 +267,8 @@ class Posterior:
     def _reach(self) -> tuple[Floats, Floats]:
         """The sums z_i a^|j-i| |j-i| over i < j and over i > j, for every j."""
         a = math.exp(-self.epsilon)
-        left = decaying_sums(np.append(0.0, a * self.below[:-1]), a)[0]
-        return left, decaying_sums(np.append(a * self.above[1:], 0.0), a)[1]
+        lower = decaying_sums(np.append(0.0, a * self.below[:-1]), a)[0]
+        return lower, decaying_sums(np.append(a * self.above[1:], 0.0), a)[1]
 
     def find_limits(self, tradeoff: float, draws: Integers) -> tuple[Integers, Integers]:
         """Find the ends of the central part with probability `tradeoff`, for each of the draws."""
@@ -280,7 +282,7 @@ class Posterior:
         return low[place], high[place]
 
     def _find_quantiles(self, share: float, draws: Integers) -> Integers:
-        """The lowest j with Pr(true <= j | draw k) >= share, for every draw k.
+        """Find the lowest j with Pr(true <= j | draw k) >= share, for every draw k.
 
         A draw whose probability underflows has the quantiles of the nearest that has not: beyond
         the end of a distribution all draws have the same posterior.
@@ -295,7 +297,7 @@ class Posterior:
         return low
 
     def _exceeds(self, k: Integers, j: Integers, share: float) -> Mask:
-        """Whether Pr(true <= j | draw k) >= share, pair by pair."""
+        """Test Pr(true <= j | draw k) >= share, pair by pair."""
         decay, total = np.exp(-self.epsilon * np.abs(k - j)), self.total[k]
         above = np.append(self.above[1:], 0.0)[j] * math.exp(-self.epsilon)
         low = decay * self.below[j] >= share * (1 - TIE) * total
@@ -344,12 +346,12 @@ class Frontier(FrozenArrays):
         Every point of the curve is a tangent: error + tradeoff * distance is at least what the
         optimum at that tradeoff has.
         """
-        given = check_number(error, "error")
+        largest_error = check_number(error, "error")
         positive = self.tradeoffs > 0
-        if given < self.error.min() * (1 - TIE):
+        if largest_error < self.error.min() * (1 - TIE):
             raise ArgumentError("error", f"be at least {self.error.min():g}, the least there is")
         values = self.error[positive] + self.tradeoffs[positive] * self.distance[positive]
-        return float(((values - given) / self.tradeoffs[positive]).max(initial=0.0))
+        return float(((values - largest_error) / self.tradeoffs[positive]).max(initial=0.0))
 
     def plot(
         self,
@@ -384,6 +386,7 @@ class Frontier(FrozenArrays):
 
 
 def _check_rate(rate: float) -> float:
+    """Check a tradeoff: finite and at least 0."""
     number = check_number(rate, "tradeoff")
     if not 0 <= number < math.inf:
         raise ArgumentError("tradeoff", "be finite and at least 0", rate)
@@ -446,7 +449,7 @@ def bound_distribution_error(rows: int, upper: int, epsilon: Epsilon) -> float:
 
 
 def _bound_in_blocks(rows: int, upper: int, epsilon: float, width: int) -> float:
-    """The bound with thresholds in blocks of `width`, which move together."""
+    """Bound the error with thresholds in blocks of `width`, which move together."""
     blocks = upper // width
     return blocks * width * least_uniform_error(rows // blocks, width * epsilon) / rows
 
@@ -481,18 +484,18 @@ class _Powers:
         self.epsilon, self.gap = epsilon, -math.expm1(-epsilon)
 
     def sum(self, first: Floats | int, count: Floats | Integers) -> Floats:
-        """a^first + ... + a^(first + count - 1)."""
+        """Return a^first + ... + a^(first + count - 1)."""
         result: Floats = np.exp(-self.epsilon * first) * -np.expm1(-self.epsilon * count) / self.gap
         return result
 
     def sum_weighted(self, count: Floats | Integers) -> Floats:
-        """1 a + 2 a^2 + ... + count a^count."""
+        """Return 1 a + 2 a^2 + ... + count a^count."""
         last = count * np.exp(-self.epsilon * (count + 1))
         result: Floats = (self.sum(1, count) - last) / self.gap
         return result
 
     def find_medians(self, k: Integers, top: int) -> Floats:
-        """The median m >= k of the weights a^|i-k| on 0..top, for k <= top/2.
+        """Find the median m >= k of the weights a^|i-k| on 0..top, for k <= top/2.
 
         It is the lowest m with a^(m+1-k) + ... + a^(top-k) at most half of all.
         """
@@ -502,7 +505,7 @@ class _Powers:
         return medians
 
     def measure_errors(self, k: Integers, guess: Floats, top: int) -> Floats:
-        """sum_i a^|i-k| |i - guess| over i in 0..top, for guesses of at least k."""
+        """Return sum_i a^|i-k| |i - guess| over i in 0..top, for guesses of at least k."""
         ahead = guess - k
         beyond = np.exp(-self.epsilon * ahead) * self.sum_weighted(top - guess)
         before = self.sum_weighted(k) + ahead * self.sum(1, k)
@@ -512,6 +515,7 @@ class _Powers:
 
 
 def _check_count(value: object, argument: str) -> int:
+    """Check a whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ArgumentError(argument, "be a whole number of at least 1", value)
     return int(value)

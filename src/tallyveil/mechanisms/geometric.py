@@ -114,7 +114,7 @@ def geometric(query: Query, epsilon: Epsilon) -> Mechanism:
 
 
 def _build_matrix(epsilon: float, home: Integers, outputs: int) -> Floats:
-    """G for inputs whose own outputs are `home`, successive indices; shape (inputs, outputs)."""
+    """Build G for inputs whose outputs are `home`, successive indices."""
     decay = np.exp(-epsilon * np.arange(outputs))
     both_sides = np.concatenate([decay[:0:-1], decay])
     # Each row is the one before, shifted by one: windows of one array.
@@ -245,9 +245,9 @@ def inverse_diagonals(size: int, epsilon: float) -> tuple[Floats, Floats]:
     [[2.0, 5.0, 2.0], [1.0, 2.0, 1.0]]
     """
     a, gap = math.exp(-epsilon), -math.expm1(-epsilon)
-    own, beside = np.full(size, (1 + a * a) / gap**2), np.full(size, a / gap**2)
-    own[[0, -1]], beside[[0, -1]] = 1 / gap, a / gap
-    return own, beside
+    diagonal, off_diagonal = np.full(size, (1 + a * a) / gap**2), np.full(size, a / gap**2)
+    diagonal[[0, -1]], off_diagonal[[0, -1]] = 1 / gap, a / gap
+    return diagonal, off_diagonal
 
 
 def remove_geometric(matrix: ArrayLike, ratio: float | Fraction) -> NDArray[Any]:
@@ -272,7 +272,7 @@ def remove_geometric_transposed(values: Floats, epsilon: float) -> Floats:
 
 
 def _apply_scaled_inverse(table: NDArray[Any], a: float | Fraction) -> NDArray[Any]:
-    """K @ table, K = diag(1 - a, (1 - a)^2, ..., (1 - a)^2, 1 - a) G^-1, which is symmetric."""
+    """Return K @ table, K = diag(1 - a, (1 - a)^2, ..., (1 - a)^2, 1 - a) G^-1, symmetric."""
     result = (1 + a * a) * table
     result[[0, -1]] = table[[0, -1]]
     result[1:] = result[1:] - a * table[:-1]
@@ -367,7 +367,7 @@ def measure_errors(upper: int, epsilon: float, confidence: float) -> tuple[Float
 
 
 MOST_CELLS = 1 << 26
-"""How many entries the matrix of canonical noise may have."""
+"""The most entries that the matrix of canonical noise may have."""
 
 
 def canonical(query: Query, epsilon: Epsilon, delta: Epsilon) -> Mechanism:
@@ -415,10 +415,11 @@ def canonical(query: Query, epsilon: Epsilon, delta: Epsilon) -> Mechanism:
 
 
 def canonical_cells(size: int, epsilon: float, delta: float) -> Floats:
-    """Probabilities of true answer plus canonical noise, by cells of the real line, in order.
+    """Return the probabilities of true answer plus canonical noise, by cells of the line.
 
-    Cells are cut where the noise of some true answer begins, bends or ends, so within a cell
-    the likelihoods of any two true answers have a constant ratio, and a remap loses nothing.
+    In the order of the cells. They are cut where the noise of some true answer begins, bends or
+    ends, so within a cell the likelihoods of any two true answers have a constant ratio, and a
+    remap loses nothing.
 
     Parameters
     ----------
@@ -440,12 +441,12 @@ def canonical_cells(size: int, epsilon: float, delta: float) -> Floats:
     bends = np.arange(math.floor(-reach), math.ceil(size + reach)) + 0.5
     cuts = np.unique(np.concatenate([answers - reach, bends, answers + reach]))
     cells = _measure_cells(cuts[None, :] - answers[:, None], knots, totals)
-    kept: Floats = cells[:, cells.any(axis=0)]
-    return kept
+    reached: Floats = cells[:, cells.any(axis=0)]
+    return reached
 
 
 def _tabulate(epsilon: float, delta: float) -> tuple[Floats, Floats]:
-    """The points where F bends, from -L to 0, and its values there."""
+    """Return the points where F bends, from -L to 0, and its values there."""
     shrink = math.exp(-epsilon)
     values = [shrink * (1 - delta) / (1 + shrink)]
     while values[-1] > delta:
@@ -457,12 +458,15 @@ def _tabulate(epsilon: float, delta: float) -> tuple[Floats, Floats]:
 
 
 def _measure_cells(edges: Floats, knots: Floats, totals: Floats) -> Floats:
-    """Probabilities of the noise between neighbouring edges, without cancellation in the tails."""
+    """Return the probabilities of the noise between neighbouring edges.
+
+    Tails are computed without cancellation.
+    """
     below = np.interp(-np.abs(edges), knots, totals, left=0.0)
-    left, right = edges[:, :-1], edges[:, 1:]
+    lower, upper = edges[:, :-1], edges[:, 1:]
     inside: Floats = np.where(
-        right <= 0,
+        upper <= 0,
         below[:, 1:] - below[:, :-1],
-        np.where(left >= 0, below[:, :-1] - below[:, 1:], 1 - below[:, :-1] - below[:, 1:]),
+        np.where(lower >= 0, below[:, :-1] - below[:, 1:], 1 - below[:, :-1] - below[:, 1:]),
     )
     return inside

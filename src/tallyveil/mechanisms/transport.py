@@ -45,7 +45,7 @@ def transport(
     once: |i - j|, (i - j)^2, any convex function of the error, asymmetric ones too. It is not
     optimal for the zero-one loss, concave losses, or weights other than `source`; there use
     ``tv.design(..., fixed_point=z)``. The proof is in docs/theory.md, the transport theorem.
-    For (epsilon, delta)-privacy the same holds with canonical noise in place of G.
+    For (epsilon, delta)-privacy the same holds with canonical noise instead of G.
 
     In floating point, source·T is `target` to about 1e-15 and every ratio between neighbours
     is at most e^epsilon to 1e-13 relative. Beyond epsilon * n of about 700 far entries
@@ -61,7 +61,7 @@ def transport(
     source : array of float, shape (n,)
         The distribution of the true answers, summing to one; zeros are allowed.
     target : array of float, shape (m,), or None
-        The wanted distribution of the released answers; `source` if not given.
+        The distribution of the released answers; `source` if None.
     delta : int, float, str, Decimal or Fraction
         For (epsilon, delta)-privacy.
 
@@ -159,7 +159,7 @@ def monotone_remap(before: ArrayLike, after: ArrayLike) -> Remap:
 
 
 def _accumulate(distribution: ArrayLike) -> Floats:
-    """Cumulative sums that end at exactly one, from the last positive entry on.
+    """Return cumulative sums that end at exactly one, from the last positive entry on.
 
     A start below 2^-60 counts as zero: no word of the sampler resolves it, at the other end
     doubles lose it anyway, and its products with far tails would underflow.
