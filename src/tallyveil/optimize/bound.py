@@ -10,7 +10,7 @@ does not rely on the solver: poor multipliers only make a poor bound. Equations 
 multipliers of either sign; a worst case is the same with W = w_i * loss for multipliers w of
 the true answers, divided by their sum.
 
-*Constants.* A constant mechanism releases the same distribution whatever the truth is, so it is
+*Constants.* A constant mechanism releases the same distribution for every truth, so it is
 private at every epsilon. With D the number of neighbour steps from some input c to the furthest
 one, every private mechanism has e^(-epsilon D) M[c, j] <= M[i, j] <= e^(epsilon D) M[c, j]. Hence
 the row of c, released for every truth, has nearly all the properties that M has, and M costs at
@@ -95,7 +95,7 @@ _SUM_ERROR = 8 * UNIT
 
 
 class _ReducedCosts:
-    """The matrix W - C while terms are added, with what bounds the rounding of each entry.
+    """The matrix W - C while terms are added, with a bound on the rounding of each entry.
 
     `value` holds the computed sums, `size` those of the terms' absolute values, `terms` the most
     terms any entry has.
@@ -143,7 +143,7 @@ class _ReducedCosts:
         self.terms += 1
 
     def lower_limits(self) -> Floats:
-        """Values that the exact sums do not fall below."""
+        """Return values that the exact sums do not fall below."""
         return self.value - 2 * (self.terms + 2) * UNIT * self.size
 
 
@@ -222,14 +222,14 @@ def _subtract_constraints(
 
 
 def _round_growth_up(problem: Problem) -> float:
-    """A double that is not below e^epsilon."""
+    """Return a double that is not below e^epsilon."""
     return problem.growth * (1 + (4 + 2 * float(problem.epsilon)) * UNIT)
 
 
 def _combine_minimum(
     assembly: Assembly, multipliers: Mapping[Hashable, Floats]
 ) -> tuple[Floats, Floats, int]:
-    """The part of -C that belongs to m_j <= M[i, j] <= e^epsilon m_j: value, size, terms.
+    """Return the part of -C from m_j <= M[i, j] <= e^epsilon m_j: value, size, terms.
 
     With multipliers a of the left and b of the right inequalities,
     sum_i a_i M[i,j] - b_i M[i,j] >= m_j (sum a - e^epsilon sum b), which is >= 0 once b is
@@ -257,7 +257,7 @@ def _subtract_tails(costs: _ReducedCosts, assembly: Assembly, width: int, sums: 
     of the row sums, the entry furthest out is met by l = e^-epsilon (W + y), the next by
     l' = e^-epsilon (W' + y' + l), and so on up to the edge of the window. Multipliers that would
     be negative are zero. Each entry gets at most two terms: one as the outer and one as the inner
-    end of a row, or, beside the window, one from either side.
+    end of a row, or, next to the window, one from either side.
     """
     problem, selection = assembly.problem, assembly.selection
     n = len(problem.query.inputs)
@@ -272,8 +272,8 @@ def _subtract_tails(costs: _ReducedCosts, assembly: Assembly, width: int, sums: 
     shrink, factor = 1 / problem.growth, _round_growth_up(problem)
 
     def meet(outer: int, inner: int, tail: Mask) -> None:
-        left = costs.value[outer, tail] + potential[outer]
-        costs.shift_inwards(outer, inner, tail, np.maximum(shrink * left, 0.0), factor)
+        rest = costs.value[outer, tail] + potential[outer]
+        costs.shift_inwards(outer, inner, tail, np.maximum(shrink * rest, 0.0), factor)
 
     for i in range(n - 1, 0, -1):
         meet(i, i - 1, after[i])
@@ -283,7 +283,7 @@ def _subtract_tails(costs: _ReducedCosts, assembly: Assembly, width: int, sums: 
 
 
 def _bound_rows(costs: _ReducedCosts, problem: Problem, folded: bool = False) -> list[float]:
-    """Terms whose sum no stochastic matrix with the fair entries falls below.
+    """Return terms whose sum no stochastic matrix with the fair entries falls below.
 
     Without fairness they are min_j of every row. Fair entries all hold one probability y (and
     so do their mirror images where the matrix is symmetric). With k_i of them in row i and
@@ -320,12 +320,12 @@ def _bound_rows(costs: _ReducedCosts, problem: Problem, folded: bool = False) ->
 def bound_path(
     problem: Problem, potential: Floats, marginal_prices: tuple[Floats, ...] = ()
 ) -> float:
-    """Compute the bound on a path from row potentials, shape (n,), and the marginals' prices alone.
+    """Compute the bound on a path from row potentials and the marginals' prices alone.
 
-    The multipliers of privacy are worked out: for each output the reduced costs
-    W + marginal terms - potential are met from both ends towards a peak,
-    l_i = e^-epsilon (r_i + l_(i-1)), which is stable; the peak is put where the least is left
-    over. The bound is tight for optima that are geometric noise plus a remap.
+    `potential` has shape (n,). The multipliers of privacy are worked out: for each output the
+    reduced costs W + marginal terms - potential are met from both ends towards a peak, l_i =
+    e^-epsilon (r_i + l_(i-1)), which is stable; the peak is put where the least is left. The bound
+    is tight for optima that are geometric noise plus a remap.
     """
     costs = _ReducedCosts(problem.weights)
     constants: list[float] = []
@@ -344,9 +344,9 @@ def _subtract_path_rows(costs: _ReducedCosts, reduced: Floats, problem: Problem)
     up, up_least = (part[::-1] for part in _carry_down(reduced[::-1], shrink))
     none, free = np.zeros((1, m)), np.full((1, m), np.inf)
     before, after = np.vstack([none, down[:-1]]), np.vstack([up[1:], none])
-    left = reduced + shrink * (before + after)
+    rest = reduced + shrink * (before + after)
     least = np.minimum(np.vstack([free, down_least[:-1]]), np.vstack([up_least[1:], free]))
-    peak = np.minimum(left, least).argmax(axis=0)
+    peak = np.minimum(rest, least).argmax(axis=0)
     i, j = np.indices((n, m)).reshape(2, -1)
     for side, step, carried in ((i < peak[j], 1, down), (i > peak[j], -1, up)):
         row, column = i[side], j[side]
@@ -355,7 +355,7 @@ def _subtract_path_rows(costs: _ReducedCosts, reduced: Floats, problem: Problem)
 
 
 def _carry_down(reduced: Floats, shrink: float) -> tuple[Floats, Floats]:
-    """What each entry carries on to the next row, and the least that is left over so far."""
+    """Return the amount that each entry carries to the next row, and the least rest so far."""
     carried, least = np.empty_like(reduced), np.empty_like(reduced)
     last, worst = np.zeros(reduced.shape[1]), np.full(reduced.shape[1], np.inf)
     for i, row in enumerate(reduced):
@@ -383,7 +383,7 @@ def find_best_constant(problem: Problem) -> Floats | None:
 
 
 def bound_by_constants(problem: Problem) -> float:
-    """Bound the objective of every private mechanism by the cost of the best nearly constant one.
+    """Bound the objective from below by the cost of the best nearly constant mechanism.
 
     -inf for (epsilon, delta)-privacy and where inputs are not joined by neighbours. Losses are
     counted from the least of them, so that e^(-epsilon D) multiplies something non-negative.
@@ -410,7 +410,7 @@ def bound_by_constants(problem: Problem) -> float:
 
 
 def _write_program(problem: Problem, reach: float = 0.0) -> Program:
-    """The program of one row, with inequalities loosened by ratios up to e^reach.
+    """Write the program of one row, with inequalities loosened by ratios up to e^reach.
 
     A worst case has one more variable, the largest loss.
     """
@@ -437,21 +437,21 @@ def _write_program(problem: Problem, reach: float = 0.0) -> Program:
 
 
 def _list_rows(problem: Problem) -> set[tuple[int, int, float, float]]:
-    """What the properties ask of one row: outputs larger and smaller (or -1), factor, floor."""
-    found: set[tuple[int, int, float, float]] = set()
+    """List the demands on one row: outputs larger and smaller (or -1), factor, floor."""
+    demands: set[tuple[int, int, float, float]] = set()
     for block in list_property_rows(problem):
         rows = block.rows
         larger = rows.larger[1]
         smaller = np.full(len(rows), -1) if rows.smaller is None else rows.smaller[1]
         pairs = np.unique(np.column_stack([larger, smaller]), axis=0).tolist()
-        found |= {(a, b, rows.factor, rows.floor) for a, b in pairs if a != b or rows.factor < 1}
+        demands |= {(a, b, rows.factor, rows.floor) for a, b in pairs if a != b or rows.factor < 1}
         if rows.equal:
-            found |= {(b, a, 1.0, 0.0) for a, b in pairs if a != b}
-    return found
+            demands |= {(b, a, 1.0, 0.0) for a, b in pairs if a != b}
+    return demands
 
 
 def _count_steps(problem: Problem) -> float:
-    """Neighbour steps from the middle input to the furthest one; infinite if it is not joined."""
+    """Count the neighbour steps from the middle input to the furthest one; infinite if apart."""
     neighbours, n = problem.query.neighbours, len(problem.query.inputs)
     if neighbours.kind != "explicit":
         return float(math.ceil((n // 2) / neighbours.width))

@@ -6,9 +6,9 @@ one that no theorem covers is, if its own dual bound confirms it.
 
 Bounds by theorem are right to rounding at every scale. Dual values in doubles prove little where
 the optimum is many orders of magnitude below the costs. Two theorems give the optimum itself as a
-sum of positive terms, none of which cancels:
+sum of positive terms that do not cancel:
 
-*Domination* (docs/theory.md). For a unimodal loss, whatever the weights w of the true answers,
+*Domination* (docs/theory.md). For a unimodal loss and any weights w of the true answers,
 no private mechanism of a count has a smaller sum_i w_i loss_i than geometric noise G followed by
 the best guess, sum_r min_j (G' diag(w) loss)[r, j]. The same holds for a Monge loss, by transport.
 
@@ -57,7 +57,7 @@ __all__ = [
 
 
 def is_unimodal(costs: ArrayLike) -> bool:
-    """Whether every row falls to its least cost and then rises, with least costs in order.
+    """Return True if every row falls to its least cost and then rises, least costs in order.
 
     In order: some choice of a least cost in every row moves right, or stays, from row to row.
 
@@ -76,17 +76,17 @@ def is_unimodal(costs: ArrayLike) -> bool:
 
 
 def is_path_problem(problem: Problem) -> bool:
-    """Whether the true answers are a count's and privacy is pure."""
+    """Return True if the true answers are a count's and privacy is pure."""
     return problem.query.neighbours.is_path and not problem.delta and problem.private
 
 
 def draw_geometric(problem: Problem) -> Floats:
-    """The geometric mechanism G from the inputs to themselves, shape (n, n)."""
+    """Build the geometric mechanism G from the inputs to themselves, shape (n, n)."""
     return geometric(Query.count(len(problem.query.inputs) - 1), problem.epsilon).matrix
 
 
 def covers_geometric(problem: Problem, weights: Floats) -> bool:
-    """Whether geometric noise and the best guess are proved optimal for these weights."""
+    """Return True if geometric noise and the best guess are proved optimal."""
     table = problem.loss_table
     return is_path_problem(problem) and (is_unimodal(table[weights > 0]) or is_monge(table))
 
@@ -113,8 +113,8 @@ def bound_by_domination(problem: Problem, weights: Floats) -> float:
 def bound_by_transport(problem: Problem, marginal: Marginal, matrix: Floats) -> float:
     """Bound the loss under a Monge cost and one output distribution, from a monotone transport.
 
-    `matrix` is G followed by a monotone remap, so it is optimal for the output distribution that
-    it has, up to what rounding makes of a Monge cost; that distribution is `marginal.target` up to
+    `matrix` is G followed by a monotone remap, so it is optimal for the output distribution that it
+    has, up to the effect of rounding on a Monge cost; that distribution is `marginal.target` up to
     rounding, which the optimum follows continuously (`allow_for_miss`).
     """
     crossing = np.maximum(-measure_crossing(problem.loss_table), 0.0)
@@ -126,7 +126,7 @@ def bound_by_transport(problem: Problem, marginal: Marginal, matrix: Floats) -> 
 
 
 def allow_for_miss(problem: Problem, marginal: Marginal, matrix: Floats) -> float:
-    """By how much missing an output distribution can have lowered a mean loss, at most.
+    """Bound the gain in mean loss from missing an output distribution.
 
     Moving the mass of output j to output j + 1, or back, costs at most the largest difference of
     their losses; the mass to move is the difference of the cumulative sums.
@@ -138,14 +138,14 @@ def allow_for_miss(problem: Problem, marginal: Marginal, matrix: Floats) -> floa
 
 
 def _relative_error(problem: Problem) -> float:
-    """Of a product of the geometric matrix with costs of one sign."""
+    """Bound the relative error of a product of the geometric matrix with costs of one sign."""
     n = len(problem.query.inputs)
     return 2 * (n + 10 + 2 * float(problem.epsilon) * n) * UNIT
 
 
 @dataclass(frozen=True, eq=False)
 class ClosedForm:
-    """A mechanism, a lower bound on what any other can do, and whether a theorem calls it optimal.
+    """A mechanism, a lower bound for all others, and whether a theorem proves it optimal.
 
     `reason` says in a sentence why it was built.
     """
@@ -158,36 +158,37 @@ class ClosedForm:
 
 
 def find_closed_form(problem: Problem) -> ClosedForm | None:
-    """Return the closed form that solves `problem`, or None where only a program will do; O(n m).
+    """Return the closed form that solves `problem`, or None where it needs a program; O(n m).
 
-    The properties that are asked for must hold for the closed form as it stands, to the rounding
-    of doubles; then adding them as constraints changes nothing.
+    The requested properties must hold for the closed form to the rounding of doubles; then adding
+    them as constraints changes nothing.
     """
     if problem.worst_case or problem.least_probability > 0:
         return None
     pure = (_build_fair, _build_transport, _build_geometric)
     for build in pure if is_path_problem(problem) else (_build_canonical,):
-        found = build(problem)
-        if found is None or not _has_properties(problem, found.mechanism):
+        form = build(problem)
+        if form is None or not _has_properties(problem, form.mechanism):
             continue
-        objective = problem.objective(found.mechanism.matrix)
-        if found.proved or measure_gap(objective, found.bound) <= SUFFICIENT_GAP:
-            return found
+        objective = problem.objective(form.mechanism.matrix)
+        if form.proved or measure_gap(objective, form.bound) <= SUFFICIENT_GAP:
+            return form
     return None
 
 
 def _has_properties(problem: Problem, mechanism: Mechanism) -> bool:
+    """Return True if a mechanism has the requested properties to the rounding of doubles."""
     slacks = (block.rows.slack(mechanism.matrix) for block in list_property_rows(problem))
     return all(float(slack.min(initial=0.0)) >= -ROUNDED_PROPERTY for slack in slacks)
 
 
 def _build_fair(problem: Problem) -> ClosedForm | None:
-    """Fairness, a multiple of the zero-one loss, any prior: the explicit fair mechanism.
+    """Build the explicit fair mechanism: fairness, a multiple of the zero-one loss, any prior.
 
-    With y the probability of the truth, row c gives 1 >= y sum_j e^(-epsilon |c-j|), so the
-    loss 1 - y is at least 1 - 1/sum for every c (Cormode, Kulkarni and Srivastava 2018,
-    section 6.2 and Lemma 5). The sum of the exponentials beside the 1 for the truth, each off by
-    3 u + 2 epsilon n u at most, is taken from below.
+    With y the probability of the truth, row c gives 1 >= y sum_j e^(-epsilon |c-j|), so the loss 1
+    - y is at least 1 - 1/sum for every c (Cormode, Kulkarni and Srivastava 2018, section 6.2 and
+    Lemma 5). The sum of the exponentials other than the 1 for the truth, each off by 3 u + 2
+    epsilon n u at most, is taken from below.
     """
     scale = float(problem.loss_table.max())
     zero_one = np.full(problem.query.shape, scale)
@@ -210,7 +211,7 @@ def _build_fair(problem: Problem) -> ClosedForm | None:
 
 
 def _build_transport(problem: Problem) -> ClosedForm | None:
-    """One marginal, prior equal to its source, a Monge loss: geometric, then transport."""
+    """Build geometric noise, then transport: a Monge loss, one marginal from the prior."""
     if len(problem.marginals) != 1 or not is_monge(problem.loss_table):
         return None
     (marginal,) = problem.marginals
@@ -240,11 +241,11 @@ def _build_transport(problem: Problem) -> ClosedForm | None:
 def _price_coupling(
     costs: Floats, mass: Floats, row: Integers, column: Integers
 ) -> tuple[Floats, Floats]:
-    """Dual prices of a monotone coupling: costs = level_r + mass_r price_j on its entries."""
+    """Return dual prices of a monotone coupling: costs = level_r + mass_r price_j on it."""
     level, price = np.zeros(len(mass)), np.zeros(costs.shape[1])
     level[0] = costs[0, column[0]]
-    for at in range(1, len(row)):
-        r, j, last_r, last_j = row[at], column[at], row[at - 1], column[at - 1]
+    for i in range(1, len(row)):
+        r, j, last_r, last_j = row[i], column[i], row[i - 1], column[i - 1]
         if j != last_j:
             share = max(float(mass[last_r]), 1e-300)  # mass may underflow
             price[j] = (costs[last_r, j] - level[last_r]) / share
@@ -254,7 +255,7 @@ def _price_coupling(
 
 
 def _build_geometric(problem: Problem) -> ClosedForm | None:
-    """A prior and a loss that grows with the error: geometric, then the best guess.
+    """Build geometric noise, then the best guess: a prior, a loss that grows with the error.
 
     With D = G'W the remap sends r to argmin_j D[r, j], and the potentials are G^-T min_j D
     (Ghosh, Roughgarden and Sundararajan 2012; Gupte and Sundararajan 2010, section 2.7).
@@ -269,7 +270,7 @@ def _build_geometric(problem: Problem) -> ClosedForm | None:
     bound = max(bound_path(problem, potential), bound_by_domination(problem, problem.prior))
     if problem.query.is_square and np.array_equal(guess, np.arange(len(guess))):
         reason = (
-            "The geometric mechanism as it is: no remap of its output lowers this loss "
+            "The plain geometric mechanism: no remap of its output lowers this loss "
             "(Cormode, Kulkarni and Srivastava 2018, Theorem 5 and Figure 5, for the zero-one "
             "loss)."
         )
@@ -292,7 +293,7 @@ def _build_geometric(problem: Problem) -> ClosedForm | None:
 
 
 def _build_canonical(problem: Problem) -> ClosedForm | None:
-    """A count at (epsilon, delta): canonical noise, then the best guess or monotone transport."""
+    """Build canonical noise, then the best guess or transport: a count at (epsilon, delta)."""
     table = problem.loss_table
     if not (problem.delta and problem.private and problem.query.neighbours.is_path):
         return None
@@ -324,4 +325,5 @@ def _build_canonical(problem: Problem) -> ClosedForm | None:
 
 
 def _make_mechanism(problem: Problem, matrix: Floats, name: str) -> Mechanism:
+    """Build the mechanism of a matrix whose underflown tails are lifted."""
     return Mechanism(lift_underflow(matrix), problem.query, problem.epsilon, name=name)

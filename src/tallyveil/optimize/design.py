@@ -22,7 +22,7 @@ from tallyveil.mechanism import Mechanism
 from tallyveil.optimize.bound import measure_gap
 from tallyveil.optimize.closed_forms import find_closed_form
 from tallyveil.optimize.problem import DesignOptions, Problem, pose
-from tallyveil.optimize.search import Attempt, Found, solve_problem
+from tallyveil.optimize.search import Attempt, SearchResult, solve_problem
 from tallyveil.optimize.solver import Progress, watch_solver
 from tallyveil.optimize.tolerances import ROUNDED_GAP
 from tallyveil.prior import Prior
@@ -38,15 +38,15 @@ class Design:
     Attributes
     ----------
     mechanism : Mechanism
-        What was designed: private, with the properties asked for.
+        The designed mechanism: private, with the requested properties.
     objective : float
         Prior mean, or worst case, of the loss of `mechanism`.
     lower_bound : float
         No mechanism that meets the demands has a lower objective. Proved from dual values, or by
-        the theorem of a closed form, with outward rounding, whatever the solver claimed.
+        the theorem of a closed form, with outward rounding, without trust in the solver.
     gap : float
         The distance between objective and lower bound, divided by the objective, at every
-        scale: losses in other units leave it as it is. An objective below the bound belongs to a
+        scale: losses in other units do not change it. An objective below the bound belongs to a
         mechanism that misses a demand within its tolerance; the gap says how much that matters.
     method : str
         "lp", "constant" (an answer that does not look at the truth), or the closed form.
@@ -99,7 +99,7 @@ class Design:
         )
 
     def _repr_html_(self) -> str:
-        """The mechanism as a heatmap, with its objective and proof, for notebooks."""
+        """Return the mechanism as a heatmap, with its objective and proof, for notebooks."""
         from tallyveil.notebook import show_table
 
         facts = [
@@ -152,7 +152,7 @@ def design(
     Parameters
     ----------
     query : Query
-        What is asked; any inputs, outputs and neighbours.
+        Any inputs, outputs and neighbours.
     epsilon : int, float, str or Fraction
         The privacy loss, greater than 0 and exact (0.1 means 1/10).
     loss : str, tuple, callable or array of float, shape (n, m)
@@ -177,7 +177,7 @@ def design(
         Whether outputs may have probability zero. False demands 1/(1000 m) for the truth
         nearest to each of the m outputs; a number demands that much.
     cache : str, Path or None
-        A folder in which results are kept and looked up by the hash of the problem.
+        A folder where results are stored and looked up by the hash of the problem.
     progress : bool, callable or None
         See `tallyveil.optimize.solver`.
 
@@ -228,17 +228,17 @@ def design_with(query: Query, epsilon: Epsilon, options: DesignOptions) -> Desig
     if options.cache is not None:
         name = f"design-{problem.digest()[:40]}-{options.method}-{__version__}.json"
         file = Path(options.cache) / name
-        if (kept := _read_cached(file)) is not None:
-            return kept
+        if (cached := _read_cached(file)) is not None:
+            return cached
     start = time.perf_counter()
     unit = problem.rescale(-_find_exponent(problem))
-    found = _find_closed_form(unit) if options.method == "auto" else None
-    if found is None:
-        found = _find_by_search(unit, options)
+    result = _find_closed_form(unit) if options.method == "auto" else None
+    if result is None:
+        result = _find_by_search(unit, options)
     finished = replace(
-        found,
-        objective=math.ldexp(found.objective, _find_exponent(problem)),
-        lower_bound=math.ldexp(found.lower_bound, _find_exponent(problem)),
+        result,
+        objective=math.ldexp(result.objective, _find_exponent(problem)),
+        lower_bound=math.ldexp(result.lower_bound, _find_exponent(problem)),
         seconds=time.perf_counter() - start,
     )
     if file is not None:
@@ -247,16 +247,17 @@ def design_with(query: Query, epsilon: Epsilon, options: DesignOptions) -> Desig
 
 
 def _find_exponent(problem: Problem) -> int:
-    """The power of two, an exact factor, that brings the largest loss between 1/2 and 1."""
+    """Return the power of two, an exact factor, that brings the largest loss between 1/2 and 1."""
     return int(np.frexp(np.abs(problem.loss_table).max())[1])
 
 
 def _undo_rounding(objective: float, bound: float) -> float:
-    """The bound, not above an objective that the rounding of doubles put a little below it."""
+    """Return the bound, not above an objective that rounding put a little below it."""
     return min(bound, objective) if measure_gap(objective, bound) <= ROUNDED_GAP else bound
 
 
 def _find_closed_form(problem: Problem) -> Design | None:
+    """Return the design by a closed form, or None."""
     closed = find_closed_form(problem)
     if closed is None:
         return None
@@ -275,56 +276,58 @@ def _find_closed_form(problem: Problem) -> Design | None:
 
 
 def _find_by_search(problem: Problem, options: DesignOptions) -> Design:
+    """Return the design by linear programs."""
     with watch_solver(options.progress, f"Designing for {problem.query!r}") as watch:
-        found = solve_problem(problem, watch)
+        result = solve_problem(problem, watch)
     name = _name_mechanism(problem)
     mechanism = Mechanism(
-        found.matrix, problem.query, problem.epsilon, delta=problem.delta, name=name
+        result.matrix, problem.query, problem.epsilon, delta=problem.delta, name=name
     )
-    bound = _undo_rounding(found.objective, found.bound)
+    bound = _undo_rounding(result.objective, result.bound)
     return Design(
         mechanism,
-        found.objective,
+        result.objective,
         bound,
-        measure_gap(found.objective, bound),
-        found.method,
-        _explain(found, options),
+        measure_gap(result.objective, bound),
+        result.method,
+        _explain(result, options),
         seconds=0.0,
-        solver=found.solver,
-        attempts=found.attempts,
+        solver=result.solver,
+        attempts=result.attempts,
     )
 
 
-def _explain(found: Found, options: DesignOptions) -> str:
-    """Why the search returned what it did, in a sentence."""
+def _explain(result: SearchResult, options: DesignOptions) -> str:
+    """Explain in a sentence why the search returned this result."""
     why = "No closed form is proved for this case" if options.method == "auto" else "Asked for"
-    if found.method == "constant":
+    if result.method == "constant":
         return f"{why}: a linear program, but no better than the best constant answer."
-    if found.method != "lp":
-        name = found.method.replace("_", " ")
+    if result.method != "lp":
+        name = result.method.replace("_", " ")
         return f"{why}: a linear program, but no better than the closed form {name}."
-    size = "the whole program" if found.window is None else f"tails from distance {found.window}"
-    return f"{why}: a linear program, {size}, {found.iterations} iterations."
+    size = "the whole program" if result.window is None else f"tails from distance {result.window}"
+    return f"{why}: a linear program, {size}, {result.iterations} iterations."
 
 
 def _name_mechanism(problem: Problem) -> str:
+    """Name a mechanism after its loss and properties."""
     kind = "worst-case " if problem.worst_case else ""
     listed = ", ".join(name.replace("_", " ") for name in problem.properties)
     return f"optimal for {kind}{problem.loss_name} loss" + (f" ({listed})" if listed else "")
 
 
 def _read_cached(file: Path) -> Design | None:
-    """A kept result; a file that cannot be read counts as absent."""
+    """Read a stored result; a file that cannot be read counts as absent."""
     try:
-        kept = Design.from_dict(json.loads(file.read_text(encoding="utf-8")))
+        stored = Design.from_dict(json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, TallyveilError):
         return None
-    return replace(kept, seconds=0.0)
+    return replace(stored, seconds=0.0)
 
 
-def _write_cached(file: Path, found: Design) -> None:
-    """Write a result under a name of its own first, so that no reader sees half a file."""
+def _write_cached(file: Path, result: Design) -> None:
+    """Write a result under a temporary name first, so that no reader sees half a file."""
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_suffix(f".{os.getpid()}.part")
-    partial.write_text(json.dumps(found.to_dict()), encoding="utf-8")
+    partial.write_text(json.dumps(result.to_dict()), encoding="utf-8")
     partial.replace(file)

@@ -65,18 +65,18 @@ class Layout:
 
     @property
     def size(self) -> int:
-        """The length of the whole vector."""
+        """The length of the vector."""
         return sum(self.sizes.values())
 
     @cached_property
     def slices(self) -> dict[Hashable, slice]:
         """The slice of the vector that each part occupies."""
-        found: dict[Hashable, slice] = {}
+        slices: dict[Hashable, slice] = {}
         start = 0
         for name, size in self.sizes.items():
-            found[name] = slice(start, start + size)
+            slices[name] = slice(start, start + size)
             start += size
-        return found
+        return slices
 
     def split(self, vector: Floats) -> dict[Hashable, Floats]:
         """Return the parts of a vector by name."""
@@ -113,7 +113,7 @@ class ColumnSums:
 
 
 Form: TypeAlias = Rows | RowSums | ColumnSums
-"""Linear forms of a matrix; of `Rows` only ``factor * M[larger] - M[smaller]`` is meant."""
+"""Linear forms of a matrix; a `Rows` here is ``factor * M[larger] - M[smaller]`` only."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,7 @@ class Constraint:
 
 @dataclass(frozen=True)
 class OtherVariables:
-    """Variables beside the matrix: how many, their cost, and whether they may be negative."""
+    """Variables other than the matrix: their number and cost, and whether they may be negative."""
 
     count: int
     cost: float = 0.0
@@ -143,8 +143,8 @@ class OtherVariables:
 class MatrixProgram:
     """Minimise ``(weights * M).sum()`` and the other variables' costs over a matrix M.
 
-    Groups of rows have as key whatever they belong to: a block of rows, a marginal, or a name.
-    With `free`, entries need no sign because the rows already make them non-negative.
+    The key of a group of rows is a block of rows, a marginal, or a name. With `free`, entries need
+    no sign because the rows already make them non-negative.
     """
 
     weights: Floats | None
@@ -155,12 +155,12 @@ class MatrixProgram:
 
     @cached_property
     def equation_layout(self) -> Layout:
-        """Where the equations of each group stand."""
+        """The places of the equations of each group."""
         return Layout({key: len(group) for key, group in self.equations.items()})
 
     @cached_property
     def inequality_layout(self) -> Layout:
-        """Where the inequalities of each group stand."""
+        """The places of the inequalities of each group."""
         return Layout({key: len(group) for key, group in self.inequalities.items()})
 
 
@@ -177,12 +177,12 @@ class MatrixSolution:
 
 
 ENTRIES = "entries"
-"""In the layout of a reduced program: the variables that the entries of the matrix stand for."""
+"""In the layout of a reduced program: the variables that the entries of the matrix are made of."""
 
 
 @dataclass(frozen=True)
 class MatrixScaling:
-    """Replace the unknown M by N = factor * M; right sides are multiplied, multipliers stay.
+    """The step from M to the unknown N = factor * M; right sides are multiplied, multipliers stay.
 
     With about the number of outputs as the factor, entries are of the order of one: the
     interior-point method needs fewer iterations and leaves far smaller errors.
@@ -190,34 +190,34 @@ class MatrixScaling:
 
     factor: float
 
-    def apply(self, given: MatrixProgram) -> MatrixProgram:
+    def apply(self, program: MatrixProgram) -> MatrixProgram:
         """Return the program of N."""
 
         def scale(group: Constraint) -> Constraint:
             return replace(group, bound=self.factor * group.bound)
 
         return replace(
-            given,
-            equations={key: scale(group) for key, group in given.equations.items()},
-            inequalities={key: scale(group) for key, group in given.inequalities.items()},
+            program,
+            equations={key: scale(group) for key, group in program.equations.items()},
+            inequalities={key: scale(group) for key, group in program.inequalities.items()},
         )
 
-    def invert(self, given: MatrixProgram, solution: MatrixSolution) -> MatrixSolution:
+    def invert(self, program: MatrixProgram, solution: MatrixSolution) -> MatrixSolution:
         """Return M = N / factor with the same multipliers."""
         return replace(solution, matrix=solution.matrix / self.factor)
 
 
 @dataclass(frozen=True)
 class CostScaling:
-    """Multiply the costs, and with them objective and multipliers, by a positive factor."""
+    """The step to costs, and with them objective and multipliers, times a positive factor."""
 
     factor: float
 
-    def apply(self, given: Program) -> Program:
+    def apply(self, program: Program) -> Program:
         """Return the program with scaled costs."""
-        return replace(given, cost=self.factor * given.cost)
+        return replace(program, cost=self.factor * program.cost)
 
-    def invert(self, given: Program, solution: Solution) -> Solution:
+    def invert(self, program: Program, solution: Solution) -> Solution:
         """Return the solution with objective and multipliers divided by the factor."""
         return replace(
             solution,
@@ -229,7 +229,7 @@ class CostScaling:
 
 @dataclass(frozen=True, eq=False)
 class Substitution:
-    """Write every entry as a multiple of a variable, ``M[i, j] = scale[i, j] v[variable[i, j]]``.
+    """Every entry as a multiple of a variable, ``M[i, j] = scale[i, j] v[variable[i, j]]``.
 
     In the reduced program the `size` variables v come first, then the other variables of the
     matrix program in their order. Rows keep their meaning, and so do their multipliers.
@@ -239,30 +239,34 @@ class Substitution:
     scale: Floats
     size: int
 
-    def apply(self, given: MatrixProgram) -> Program:
+    def apply(self, program: MatrixProgram) -> Program:
         """Return the program of v and of the other variables."""
-        columns = self._place_variables(given)
-        cost = columns.join({name: part.cost for name, part in given.others.items()})
-        if given.weights is not None:
-            cost[columns.slices[ENTRIES]] = self.apply_total(given.weights)
-        free = columns.join({ENTRIES: given.free, **{k: v.free for k, v in given.others.items()}})
-        A_eq = self._stack(given.equations, columns)
-        A_ub = -self._stack(given.inequalities, columns)
-        b_eq = given.equation_layout.join({k: v.bound for k, v in given.equations.items()})
-        b_ub = -given.inequality_layout.join({k: v.bound for k, v in given.inequalities.items()})
+        columns = self._place_variables(program)
+        cost = columns.join({name: part.cost for name, part in program.others.items()})
+        if program.weights is not None:
+            cost[columns.slices[ENTRIES]] = self.apply_total(program.weights)
+        free = columns.join(
+            {ENTRIES: program.free, **{k: v.free for k, v in program.others.items()}}
+        )
+        A_eq = self._stack(program.equations, columns)
+        A_ub = -self._stack(program.inequalities, columns)
+        b_eq = program.equation_layout.join({k: v.bound for k, v in program.equations.items()})
+        b_ub = -program.inequality_layout.join(
+            {k: v.bound for k, v in program.inequalities.items()}
+        )
         return Program(cost, A_eq, b_eq, A_ub, b_ub, free=free.astype(bool))
 
-    def invert(self, given: MatrixProgram, solution: Solution) -> MatrixSolution:
-        """Return the matrix that v stands for, and the multipliers by group of rows."""
-        values = solution.x[self._place_variables(given).slices[ENTRIES]]
+    def invert(self, program: MatrixProgram, solution: Solution) -> MatrixSolution:
+        """Return the matrix of the values of v, and the multipliers by group of rows."""
+        values = solution.x[self._place_variables(program).slices[ENTRIES]]
         return MatrixSolution(
             self.expand(values),
-            given.equation_layout.split(solution.y_eq)
-            | given.inequality_layout.split(solution.y_ub),
+            program.equation_layout.split(solution.y_eq)
+            | program.inequality_layout.split(solution.y_ub),
         )
 
     def expand(self, values: Floats) -> Floats:
-        """Return the matrix, shape (n, m), that the variables stand for."""
+        """Return the matrix, shape (n, m), of the values of the variables."""
         return self.scale * values[self.variable]
 
     def apply_total(self, weights: Floats) -> Floats:
@@ -287,7 +291,7 @@ class Substitution:
         return sparse.csr_array((value, (row, column)), shape=(len(form), self.size))
 
     def _write_differences(self, rows: Rows) -> tuple[Integers, Integers, Floats]:
-        """Row, column and value of ``factor * M[larger] - M[smaller]``."""
+        """Return row, column and value of ``factor * M[larger] - M[smaller]``."""
         row, column = np.arange(len(rows)), self.variable[rows.larger]
         value = rows.factor * self.scale[rows.larger]
         if rows.smaller is None:
@@ -295,19 +299,19 @@ class Substitution:
         column = np.concatenate([column, self.variable[rows.smaller]])
         return np.tile(row, 2), column, np.concatenate([value, -self.scale[rows.smaller]])
 
-    def _place_variables(self, given: MatrixProgram) -> Layout:
-        """Where the variables of the reduced program stand."""
-        return Layout({ENTRIES: self.size, **{k: v.count for k, v in given.others.items()}})
+    def _place_variables(self, program: MatrixProgram) -> Layout:
+        """Lay out the variables of the reduced program."""
+        return Layout({ENTRIES: self.size, **{k: v.count for k, v in program.others.items()}})
 
     def _stack(self, groups: Mapping[object, Constraint], columns: Layout) -> Matrix:
-        """All rows of the groups on all variables, in the groups' order."""
+        """Stack all rows of the groups on all variables, in the groups' order."""
         if not groups:
             return sparse.csr_array((0, columns.size))
         parts = [self._widen(group, columns) for group in groups.values()]
         return sparse.vstack(parts, format="csr")
 
     def _widen(self, group: Constraint, columns: Layout) -> Matrix:
-        """The rows of one group on all variables."""
+        """Return the rows of one group on all variables."""
         blocks = dict(group.others)
         if group.form is not None:
             blocks = {ENTRIES: self.apply_form(group.form), **blocks}
@@ -325,7 +329,7 @@ class Substitution:
 
 
 def identity(shape: tuple[int, int]) -> Substitution:
-    """Give every entry a variable of its own."""
+    """Give every entry a separate variable."""
     cells = np.arange(shape[0] * shape[1]).reshape(shape)
     return Substitution(cells, np.ones(shape), cells.size)
 
@@ -339,23 +343,23 @@ def mirror(before: Substitution) -> Substitution:
 
 
 def share_diagonal(before: Substitution, home: Integers) -> Substitution:
-    """Use one variable for the probability of the truth, whatever the truth is.
+    """Use one variable for the probability of the truth, for every truth.
 
     Apply it after `mirror`; the entries it joins must still have scale one.
     """
-    own = before.variable[np.arange(len(home)), home]
+    diagonal = before.variable[np.arange(len(home)), home]
     variable = np.arange(before.size)
-    variable[own] = own.min()
+    variable[diagonal] = diagonal.min()
     return before.then(variable)
 
 
 def erase(before: Substitution, cells: Mask) -> Substitution:
     """Make the given entries, or outputs, zero; their variables disappear."""
     gone = np.broadcast_to(cells, before.variable.shape)
-    kept = np.unique(before.variable[~gone])
+    rest = np.unique(before.variable[~gone])
     number = np.zeros(before.size, dtype=np.int64)
-    number[kept] = np.arange(len(kept))
-    return Substitution(number[before.variable], np.where(gone, 0.0, before.scale), len(kept))
+    number[rest] = np.arange(len(rest))
+    return Substitution(number[before.variable], np.where(gone, 0.0, before.scale), len(rest))
 
 
 def geometric_tails(problem: Problem, width: int) -> Substitution:
@@ -383,7 +387,7 @@ def mark_tails(problem: Problem, width: int) -> Mask:
 
 
 def _find_nearest_inputs(problem: Problem) -> tuple[Integers, Integers]:
-    """First and last input whose own output is nearest to each output, shapes (m,)."""
+    """Return the first and last input whose output is nearest to each output."""
     home, m = problem.query.home, len(problem.query.outputs)
     n = len(home)
     first = np.clip(np.searchsorted(home, np.arange(m), side="left"), 0, n - 1)

@@ -1,6 +1,6 @@
 """An interior-point method for the whole program of a count.
 
-Neighbours on a path and properties along a row tie an entry to entries of its own row and of the
+Neighbours on a path and properties along a row tie an entry to entries of its row and of the
 rows next to it. With a block per row the Newton system is block tridiagonal, and a step costs n
 dense factors of size m. Why not Clarabel, which `tallyveil.optimize.solver` has? With an uneven
 prior it needs 60 to 250 iterations, because it treats all rows of the program alike:
@@ -49,8 +49,8 @@ class Blocks:
 
     `order` sorts the variables by block, `starts` are the blocks' first places in that order.
     ``products @ d`` holds the entries of ``G' diag(d) G``: for block i those at ``diagonal[i]``
-    (which of them, and where in the block), and those that tie it to block i - 1 at
-    ``beside[i]`` (which of them, row, column).
+    (which of them, and where in the block), and the entries that tie it to block i - 1 at
+    ``coupling[i]`` (which of them, row, column).
     """
 
     cost: Floats
@@ -62,12 +62,12 @@ class Blocks:
     starts: Integers
     products: Matrix
     diagonal: list[tuple[Integers, Integers]]
-    beside: list[tuple[Integers, Integers, Integers]]
+    coupling: list[tuple[Integers, Integers, Integers]]
     equation: list[Floats]
 
     @classmethod
     def of(cls, assembly: Assembly) -> Blocks | None:
-        """The blocks of a program; None where rows further apart are coupled."""
+        """Split a program into blocks; None where rows further apart are coupled."""
         program = assembly.program
         G, E = (sparse.csr_array(side[0]) for side in (program.inequalities(), program.equations()))
         variable = assembly.steps[1].variable
@@ -86,50 +86,51 @@ class Blocks:
         place = local[first] + local[second] * np.diff(starts)[block[first]]
         inside = np.flatnonzero((ahead == 0) & (local[first] >= local[second]))
         across = np.flatnonzero(ahead == 1)
-        diagonal = [(at, place[at]) for at in _split(inside, block[first], count)]
-        beside = [
-            (at, local[first[at]], local[second[at]]) for at in _split(across, block[second], count)
+        diagonal = [(entries, place[entries]) for entries in _split(inside, block[first], count)]
+        coupling = [
+            (entries, local[first[entries]], local[second[entries]])
+            for entries in _split(across, block[second], count)
         ]
         equation = [
             E[[i]].toarray().ravel()[order[starts[i] : starts[i + 1]]] for i in range(count)
         ]
         return cls(
             program.cost, G, program.inequalities()[1], E, program.equations()[1],
-            order, starts, products, diagonal, beside, equation,
+            order, starts, products, diagonal, coupling, equation,
         )  # fmt: skip
 
     def split(self, values: Floats) -> list[Floats]:
-        """The values of each block's variables."""
+        """Return the values of each block's variables."""
         ordered, ends = values[self.order], self.starts.tolist()
         return [ordered[first:last] for first, last in itertools.pairwise(ends)]
 
     def join(self, parts: list[Floats]) -> Floats:
-        """The inverse of `split`."""
+        """Undo `split`."""
         values = np.empty(len(self.order))
         values[self.order] = np.concatenate(parts)
         return values
 
 
 def _multiply_rows(G: Matrix) -> tuple[Integers, Integers, Matrix]:
-    """The pairs of variables that share a row, and what turns d into the entries of G' d G."""
+    """Return the pairs of variables that share a row, and the map from d to G' d G."""
     length = np.diff(G.indptr)
     parts = []
     for size in np.unique(length):
         rows = np.flatnonzero(length == size)
-        at = G.indptr[rows][:, None] + np.arange(size)
-        one, other = np.repeat(at, size, axis=1).ravel(), np.tile(at, size).ravel()
-        parts.append((np.repeat(rows, size * size), one, other))
-    row, one, other = (np.concatenate(part) for part in zip(*parts, strict=True))
-    code = G.indices[one].astype(np.int64) * G.shape[1] + G.indices[other]
+        entries = G.indptr[rows][:, None] + np.arange(size)
+        first, second = np.repeat(entries, size, axis=1).ravel(), np.tile(entries, size).ravel()
+        parts.append((np.repeat(rows, size * size), first, second))
+    row, first, second = (np.concatenate(part) for part in zip(*parts, strict=True))
+    code = G.indices[first].astype(np.int64) * G.shape[1] + G.indices[second]
     pairs, number = np.unique(code, return_inverse=True)
     products = sparse.csr_array(
-        (G.data[one] * G.data[other], (number, row)), shape=(len(pairs), G.shape[0])
+        (G.data[first] * G.data[second], (number, row)), shape=(len(pairs), G.shape[0])
     )
     return pairs // G.shape[1], pairs % G.shape[1], products
 
 
 def _split(which: Integers, block: Integers, count: int) -> list[Integers]:
-    """The numbers in `which` by the block that each belongs to."""
+    """Return the numbers in `which` by the block that each belongs to."""
     by_block = which[np.argsort(block[which], kind="stable")]
     return np.split(by_block, np.searchsorted(block[by_block], np.arange(1, count)))
 
@@ -152,16 +153,16 @@ class Factor:
         self.P: list[Floats] = []
         self.u: list[Floats] = []
         self.mass: list[float] = []
-        self.beside: list[Floats] = []
+        self.coupling: list[Floats] = []
         values = blocks.products @ scaling
-        for i, (at, place) in enumerate(blocks.diagonal):
+        for i, (entries, place) in enumerate(blocks.diagonal):
             size = len(blocks.equation[i])
             T = np.zeros((size, size), order="F")
             flat = T.ravel(order="K")
-            flat[place] = values[at]
-            self.beside.append(_shape_beside(blocks, i, values))
+            flat[place] = values[entries]
+            self.coupling.append(_shape_coupling(blocks, i, values))
             if i:
-                T -= _carry(self.P[-1], self.beside[i])
+                T -= _carry(self.P[-1], self.coupling[i])
             flat[:: size + 1] *= 1 + 1e-14
             factor, failed = dpotrf(T, lower=1, overwrite_a=1, clean=0)
             if failed:
@@ -178,63 +179,64 @@ class Factor:
         from scipy.linalg.blas import dsymv
 
         parts = self.blocks.split(right)
-        found: list[Floats] = []
+        solution: list[Floats] = []
         for i, (P, u) in enumerate(zip(self.P, self.u, strict=True)):
             if i:
-                parts[i] -= _apply_beside(self.beside[i], found[-1], forwards=True)
-            found.append(dsymv(1.0, P, parts[i], lower=1) + u * (sums[i] / self.mass[i]))
+                parts[i] -= _apply_coupling(self.coupling[i], solution[-1], forwards=True)
+            solution.append(dsymv(1.0, P, parts[i], lower=1) + u * (sums[i] / self.mass[i]))
         y = np.empty(len(parts))
         for i in range(len(parts) - 1, -1, -1):
             if i + 1 < len(parts):
-                back = _apply_beside(self.beside[i + 1], found[i + 1], forwards=False)
-                found[i] -= dsymv(1.0, self.P[i], back, lower=1)
+                back = _apply_coupling(self.coupling[i + 1], solution[i + 1], forwards=False)
+                solution[i] -= dsymv(1.0, self.P[i], back, lower=1)
                 parts[i] -= back
             y[i] = (self.u[i] @ parts[i] - sums[i]) / self.mass[i]
-        return self.blocks.join(found), y
+        return self.blocks.join(solution), y
 
     def refine(self, right: Floats, sums: Floats) -> tuple[Floats, Floats]:
-        """Solve, and solve again for what is left, while that is worth it."""
+        """Solve, and solve again for the remainder, while that gains enough."""
         G, E = self.blocks.G, self.blocks.E
         x, y = self.solve(right, sums)
         enough, before = REFINED * np.abs(right).max(), np.inf
         for _ in range(REFINEMENTS):
-            left = right - G.T @ (self.scaling * (G @ x)) - E.T @ y
-            worst = np.abs(left).max()
+            rest = right - G.T @ (self.scaling * (G @ x)) - E.T @ y
+            worst = np.abs(rest).max()
             if not enough < worst < before / 2:
                 break
             before = worst
-            more, change = self.solve(left, sums - E @ x)
+            more, change = self.solve(rest, sums - E @ x)
             x, y = x + more, y + change
         return x, y
 
 
-def _shape_beside(blocks: Blocks, i: int, values: Floats) -> Floats:
-    """What ties block i to the one before: a diagonal as a vector, anything else as a matrix."""
-    at, row, column = blocks.beside[i]
+def _shape_coupling(blocks: Blocks, i: int, values: Floats) -> Floats:
+    """Return the coupling of block i to the one before: a vector if diagonal, else a matrix."""
+    entries, row, column = blocks.coupling[i]
     size, before = len(blocks.equation[i]), len(blocks.equation[i - 1])
-    if size == before == len(at) and np.array_equal(row, column):
+    if size == before == len(entries) and np.array_equal(row, column):
         diagonal = np.empty(size)
-        diagonal[row] = values[at]
+        diagonal[row] = values[entries]
         return diagonal
     matrix = np.zeros((before, size))
-    matrix[row, column] = values[at]
+    matrix[row, column] = values[entries]
     return matrix
 
 
-def _carry(P: Floats, beside: Floats) -> Floats:
-    """``beside' P beside`` for a P whose lower half is set; that half of it counts."""
-    if beside.ndim == 1:
-        carried = np.multiply.outer(beside, beside)
+def _carry(P: Floats, coupling: Floats) -> Floats:
+    """Return ``coupling' P coupling`` for a P whose lower half alone is set; so is the result's."""
+    if coupling.ndim == 1:
+        carried = np.multiply.outer(coupling, coupling)
         carried *= P.T  # both are symmetric, and so the order in memory is the same
         return carried.T
-    whole = np.tril(P) + np.tril(P, -1).T
-    return beside.T @ whole @ beside
+    symmetric = np.tril(P) + np.tril(P, -1).T
+    return coupling.T @ symmetric @ coupling
 
 
-def _apply_beside(beside: Floats, values: Floats, *, forwards: bool) -> Floats:
-    if beside.ndim == 1:
-        return beside * values
-    return values @ beside if forwards else beside @ values
+def _apply_coupling(coupling: Floats, values: Floats, *, forwards: bool) -> Floats:
+    """Multiply by the coupling, or by its transpose."""
+    if coupling.ndim == 1:
+        return coupling * values
+    return values @ coupling if forwards else coupling @ values
 
 
 LEAST_SIZE = 10_000
@@ -248,7 +250,7 @@ MOST_EPSILON, MOST_SHARED = 1, Fraction(1, 2)
 privacy, where windows are far quicker beyond it."""
 
 MOST_STEPS = 80
-"""Newton steps at the very most; 20 to 40 are usual."""
+"""Most Newton steps; 20 to 40 are usual."""
 
 START_RATE = 0.45
 """The start falls by this share of epsilon per step. Below a half it is private after rows are
@@ -268,7 +270,7 @@ LEAST_WEIGHT = 1e-14
 
 
 def is_path_problem(problem: Problem) -> bool:
-    """Whether the whole program is large, and no demand couples inputs that are not neighbours."""
+    """Return True for a large program whose demands couple neighbours only."""
     n, m = problem.query.shape
     if not problem.query.neighbours.is_path or problem.delta or not problem.private:
         return False
@@ -283,7 +285,7 @@ def is_path_problem(problem: Problem) -> bool:
 def solve_path(assembly: Assembly, tolerance: float, watch: Watch | None = None) -> Solution | None:
     """Solve the whole program of a problem that `is_path_problem`; None where it does not fit.
 
-    Stops when the duality gap, with what the dual residuals cost, is below `tolerance`, relative
+    Stops when the duality gap, with the cost of the dual residuals, is below `tolerance`, relative
     to the objective.
     """
     began = time.perf_counter()
@@ -294,25 +296,25 @@ def solve_path(assembly: Assembly, tolerance: float, watch: Watch | None = None)
     if not (blocks.right - blocks.G @ start > 0).all():
         return None
     with one_blas_thread():
-        found = _follow_path(blocks, start, weights, tolerance, watch)
+        result = _follow_path(blocks, start, weights, tolerance, watch)
     return Solution(
-        found.point.x,
-        float(blocks.cost @ found.point.x),
-        found.point.y,
-        found.point.z,
-        "optimal" if found.error <= tolerance else "inaccurate",
+        result.point.x,
+        float(blocks.cost @ result.point.x),
+        result.point.y,
+        result.point.z,
+        "optimal" if result.error <= tolerance else "inaccurate",
         "tallyveil",
         __version__,
         time.perf_counter() - began,
-        found.steps,
+        result.steps,
     )
 
 
 def _choose_start(assembly: Assembly, blocks: Blocks) -> tuple[Floats, Floats]:
-    """A mechanism strictly inside every demand, and the weights of the rows' targets.
+    """Choose a mechanism strictly inside every demand, and weights of the rows' targets.
 
-    The weights are square roots of the start's entries. With output privacy they are also those of
-    what an input, or one that privacy ties to it, has of the prior. Under a prior that falls by a
+    The weights are square roots of the start's entries; with output privacy also of the prior of
+    each input and of the inputs that privacy ties to it. Under a prior that falls by a
     tenth per answer, at epsilon 0.1, that saves 23 of 49 steps (101 answers); with monotone columns
     it would cost 73 instead of 21 (161 answers).
     """
@@ -346,7 +348,7 @@ class _Point(NamedTuple):
     z: Floats
 
 
-class _Found(NamedTuple):
+class _Path(NamedTuple):
     """The best point, its error relative to the objective, and the steps that were taken."""
 
     point: _Point
@@ -356,85 +358,88 @@ class _Found(NamedTuple):
 
 def _follow_path(
     blocks: Blocks, start: Floats, weights: Floats, tolerance: float, watch: Watch | None
-) -> _Found:
+) -> _Path:
     """Follow the weighted central path to its end, or to where rounding ends it."""
     slack = blocks.right - blocks.G @ start
     mean = START_MEAN * abs(float(blocks.cost @ start)) / len(slack)
-    at = _Point(start, np.zeros(blocks.E.shape[0]), slack, mean * weights / slack)
-    best = _Found(at, np.inf, 0)
+    point = _Point(start, np.zeros(blocks.E.shape[0]), slack, mean * weights / slack)
+    best = _Path(point, np.inf, 0)
     for step in range(MOST_STEPS + 1):
-        value = float(blocks.cost @ at.x)
-        dual = blocks.cost + blocks.E.T @ at.y + blocks.G.T @ at.z
-        gap = float(at.s @ at.z)
+        value = float(blocks.cost @ point.x)
+        dual = blocks.cost + blocks.E.T @ point.y + blocks.G.T @ point.z
+        gap = float(point.s @ point.z)
         error = (gap + _price(blocks, dual)) / abs(value) if value else np.inf
         if error < best.error:
-            best = _Found(at, error, step)
+            best = _Path(point, error, step)
         stopped = watch is not None and watch(step, value)
         if stopped or error <= tolerance or step == MOST_STEPS or gap <= tolerance**2 * abs(value):
             break
         try:
-            move, primal, multipliers = _choose_move(blocks, at, dual, gap, weights)
+            move, primal, multipliers = _choose_move(blocks, point, dual, gap, weights)
         except np.linalg.LinAlgError:
             break
         if not np.isfinite(move.x).all() or max(primal, multipliers) < 1e-4:
             break
-        at = _Point(
-            at.x + primal * move.x,
-            at.y + multipliers * move.y,
-            at.s + primal * move.s,
-            at.z + multipliers * move.z,
+        point = _Point(
+            point.x + primal * move.x,
+            point.y + multipliers * move.y,
+            point.s + primal * move.s,
+            point.z + multipliers * move.z,
         )
     return best
 
 
 def _price(blocks: Blocks, dual: Floats) -> float:
-    """What dual residuals take off the bound: the largest of each block times its sum."""
+    """Return the loss of the bound to dual residuals: the largest of each block times its sum."""
     largest = np.maximum.reduceat(np.abs(dual)[blocks.order], blocks.starts[:-1])
     return float(largest @ np.abs(blocks.sums))
 
 
 def _choose_move(
-    blocks: Blocks, at: _Point, dual: Floats, gap: float, weights: Floats
+    blocks: Blocks, point: _Point, dual: Floats, gap: float, weights: Floats
 ) -> tuple[_Point, float, float]:
-    """A direction, and how far each side goes along it."""
-    factor = Factor(blocks, at.z / at.s)
-    primal = blocks.G @ at.x + at.s - blocks.right
-    sums = blocks.E @ at.x - blocks.sums
+    """Choose a direction, and how far each side goes along it."""
+    factor = Factor(blocks, point.z / point.s)
+    primal = blocks.G @ point.x + point.s - blocks.right
+    sums = blocks.E @ point.x - blocks.sums
 
     def aim(product: Floats) -> _Point:
-        """The direction that closes the residuals and changes s z by `product`."""
-        right = -dual - blocks.G.T @ ((product + at.z * primal) / at.s)
+        """Return the direction that closes the residuals and changes s z by `product`."""
+        right = -dual - blocks.G.T @ ((product + point.z * primal) / point.s)
         x, y = factor.refine(right, -sums)
         s = -primal - blocks.G @ x
-        return _Point(x, y, s, (product - at.z * s) / at.s)
+        return _Point(x, y, s, (product - point.z * s) / point.s)
 
-    predictor = aim(-at.s * at.z)
-    reach = _measure_reach(at, predictor)
-    ahead = float((at.s + reach[0] * predictor.s) @ (at.z + reach[1] * predictor.z))
-    target = (ahead / gap) ** 3 * gap / len(at.s) * weights
-    move = aim(target - at.s * at.z - predictor.s * predictor.z)
-    reach = _measure_reach(at, move)
+    predictor = aim(-point.s * point.z)
+    reach = _measure_reach(point, predictor)
+    ahead = float((point.s + reach[0] * predictor.s) @ (point.z + reach[1] * predictor.z))
+    target = (ahead / gap) ** 3 * gap / len(point.s) * weights
+    move = aim(target - point.s * point.z - predictor.s * predictor.z)
+    reach = _measure_reach(point, move)
     for _ in range(CORRECTORS):
         if min(reach) >= BOUNDARY:
             break
-        wanted = [min(1.0, 1.08 * length + 0.08) for length in reach]
-        product = (at.s + wanted[0] * move.s) * (at.z + wanted[1] * move.z)
+        aims = [min(1.0, 1.08 * length + 0.08) for length in reach]
+        product = (point.s + aims[0] * move.s) * (point.z + aims[1] * move.z)
         change = np.maximum(np.clip(product, 0.1 * target, 10 * target) - product, -10 * target)
-        x, y = factor.solve(-(blocks.G.T @ (change / at.s)), np.zeros_like(sums))
+        x, y = factor.solve(-(blocks.G.T @ (change / point.s)), np.zeros_like(sums))
         s = -(blocks.G @ x)
-        better = _Point(move.x + x, move.y + y, move.s + s, move.z + (change - at.z * s) / at.s)
-        longer = _measure_reach(at, better)
+        better = _Point(
+            move.x + x, move.y + y, move.s + s, move.z + (change - point.z * s) / point.s
+        )
+        longer = _measure_reach(point, better)
         if sum(longer) < sum(reach) + 0.01:
             break
         move, reach = better, longer
     return move, BOUNDARY * reach[0], BOUNDARY * reach[1]
 
 
-def _measure_reach(at: _Point, move: _Point) -> tuple[float, float]:
-    """The longest steps, at most 1, that keep slacks and multipliers non-negative."""
-    return _longest_step(at.s, move.s), _longest_step(at.z, move.z)
+def _measure_reach(point: _Point, move: _Point) -> tuple[float, float]:
+    """Return the longest steps, at most 1, that keep slacks and multipliers non-negative."""
+    return _longest_step(point.s, move.s), _longest_step(point.z, move.z)
 
 
 def _longest_step(values: Floats, move: Floats) -> float:
+    """Return the longest step, at most 1, that keeps the values non-negative."""
     falling = move < 0
     return min(1.0, float((-values[falling] / move[falling]).min(initial=np.inf)))

@@ -1,7 +1,7 @@
-"""Make a solver's matrix stochastic and private, with the properties it was asked for.
+"""Repairs that make a solver's matrix stochastic and private, with its requested properties.
 
-A solver leaves zeros beside positives and ratios a little above e^epsilon. Where no property
-is asked for, `tallyveil.proof.repair` mends that at almost no cost. Otherwise the matrix is
+A solver leaves zeros next to positives and ratios a little above e^epsilon. Where no property
+is requested, `tallyveil.proof.repair` mends that at almost no cost. Otherwise the matrix is
 mixed with a little of a constant mechanism, whose rows are all the same distribution: the
 uniform one on the outputs in use, which has every property, or the demanded output distribution.
 `tallyveil.optimize.tolerances` says why there are two repairs and how their limits relate.
@@ -55,7 +55,7 @@ def polish(problem: Problem, matrix: Floats) -> Floats:
 def _meet_marginal(problem: Problem, matrix: Floats) -> Floats:
     """Remap the outputs so that a single output distribution is met to rounding.
 
-    Post-processing keeps privacy; where it breaks a property the matrix stays as it is.
+    Post-processing keeps privacy; where it breaks a property the matrix stays unchanged.
     """
     if len(problem.marginals) != 1:
         return matrix
@@ -66,7 +66,7 @@ def _meet_marginal(problem: Problem, matrix: Floats) -> Floats:
 
 
 def lift_underflow(matrix: Floats) -> Floats:
-    """Lift outputs whose far tails underflow, so that no zero stands beside a positive entry.
+    """Lift outputs whose far tails underflow, so that no zero is next to a positive entry.
 
     Adding one constant per output keeps privacy and every property, and 1e-290 changes no sum.
     """
@@ -78,36 +78,37 @@ def lift_underflow(matrix: Floats) -> Floats:
 
 def _drop_outputs(problem: Problem, matrix: Floats, negligible: float) -> Floats:
     """Set negative entries, and outputs that are never likelier than `negligible`, to zero."""
-    kept = np.maximum(matrix, 0.0)
-    unlikely = kept.max(axis=0) <= negligible
+    cleared = np.maximum(matrix, 0.0)
+    unlikely = cleared.max(axis=0) <= negligible
     target = _get_single_target(problem)
     if target is not None:
-        kept[:, unlikely & (target == 0)] = 0.0
+        cleared[:, unlikely & (target == 0)] = 0.0
     elif (
         problem.least_probability == 0
         and not problem.marginals
         and "output_private" not in problem.properties
     ):
-        kept[:, unlikely] = 0.0
-    return kept
+        cleared[:, unlikely] = 0.0
+    return cleared
 
 
 def _get_single_target(problem: Problem) -> Floats | None:
+    """Return the one demanded output distribution, or None."""
     return problem.marginals[0].target if len(problem.marginals) == 1 else None
 
 
-def _repair(problem: Problem, kept: Floats) -> Floats:
+def _repair(problem: Problem, matrix: Floats) -> Floats:
     """Make rows sum to one and ratios private."""
     target = _get_single_target(problem)
     if not problem.delta and not problem.properties and problem.least_probability == 0:
-        stochastic = kept / kept.sum(axis=1, keepdims=True)
+        stochastic = matrix / matrix.sum(axis=1, keepdims=True)
         mechanism = Mechanism(stochastic, problem.query, problem.epsilon)
         return repair(mechanism, target=target).mechanism.matrix
     if can_fill_both_ways(problem):
-        kept = _fill_both_ways(problem, kept)
-    support = (kept.max(axis=0) > 0).astype(float)
+        matrix = _fill_both_ways(problem, matrix)
+    support = (matrix.max(axis=0) > 0).astype(float)
     constant = support / support.sum() if target is None else target
-    filled = _fill_rows(problem, kept, constant)
+    filled = _fill_rows(problem, matrix, constant)
     if problem.delta:
         share = _measure_delta_share(problem, filled)
     else:
@@ -116,7 +117,7 @@ def _repair(problem: Problem, kept: Floats) -> Floats:
 
 
 def can_fill_both_ways(problem: Problem) -> bool:
-    """Whether nothing but privacy of inputs and of outputs is demanded."""
+    """Return True if nothing but privacy of inputs and of outputs is demanded."""
     demanded = set(problem.properties) == {"output_private"} and problem.private
     return demanded and not (problem.delta or problem.marginals or problem.least_probability)
 
@@ -124,7 +125,8 @@ def can_fill_both_ways(problem: Problem) -> bool:
 def _fill_both_ways(problem: Problem, matrix: Floats) -> Floats:
     """Raise entries to what privacy of inputs and of outputs demands, and rows to equal sums.
 
-    What a row lacks goes to its own output while that halves the differences in row sums.
+    The lack of a row goes to the output of its truth while that halves the differences in row
+    sums.
     """
     rows, home = np.arange(len(matrix)), problem.query.home
     closed = _close_both_ways(problem, matrix)
@@ -139,7 +141,7 @@ def _fill_both_ways(problem: Problem, matrix: Floats) -> Floats:
 
 
 def _close_both_ways(problem: Problem, matrix: Floats) -> Floats:
-    """The smallest matrix above this one whose neighbouring rows and columns keep the ratio."""
+    """Return the smallest matrix above this one with private neighbouring rows and columns."""
     shrink = 1 / problem.growth
     along_inputs = close_ratios(matrix, problem.query.neighbours, lambda row: row * shrink)
     outputs = Neighbours.path(matrix.shape[1])
@@ -149,9 +151,9 @@ def _close_both_ways(problem: Problem, matrix: Floats) -> Floats:
 def _fill_rows(problem: Problem, matrix: Floats, constant: Floats) -> Floats:
     """Make rows sum to one without changing ratios and differences inside the matrix.
 
-    What row i lacks of the largest row sum, v_i, is filled up from `constant`, with the least k
-    that makes v + k private by itself; then everything is divided by one number. Dividing each
-    row by its own sum would break ratios between rows instead.
+    The lack v_i of row i, compared with the largest row sum, is filled up from `constant`, with
+    the least k that makes v + k private by itself; then everything is divided by one number.
+    Dividing each row by its sum would break ratios between rows instead.
     """
     sums = matrix.sum(axis=1)
     lack, level = sums.max() - sums, 0.0
@@ -163,7 +165,7 @@ def _fill_rows(problem: Problem, matrix: Floats, constant: Floats) -> Floats:
 
 
 def _measure_ratio_share(problem: Problem, matrix: Floats, constant: Floats) -> float:
-    """The share of `constant` that brings every ratio down to e^epsilon.
+    """Return the share of `constant` that brings every ratio down to e^epsilon.
 
     An excess v of one entry needs the share v / (v + (e^epsilon - 1) c).
     """
@@ -180,9 +182,9 @@ def _measure_ratio_share(problem: Problem, matrix: Floats, constant: Floats) -> 
 
 
 def _measure_delta_share(problem: Problem, matrix: Floats) -> float:
-    """The share of a constant mechanism that brings every hockey-stick divergence to delta.
+    """Return the share of a constant mechanism that brings divergences down to delta.
 
-    The divergence is convex and is zero for a constant mechanism.
+    The hockey-stick divergence is convex and is zero for a constant mechanism.
     """
     worst = 0.0
     for first, second in problem.query.neighbours.ordered_blocks():
@@ -196,19 +198,19 @@ def find_broken_rows(problem: Problem, matrix: Floats) -> list[Block]:
     """Find the property rows that a matrix breaks by more than `PROPERTY_TOLERANCE`."""
     broken = []
     for block in list_property_rows(problem):
-        at = np.flatnonzero(block.rows.slack(matrix) < -PROPERTY_TOLERANCE)
-        if len(at):
-            broken.append(Block(block.name, select_rows(block.rows, at)))
+        numbers = np.flatnonzero(block.rows.slack(matrix) < -PROPERTY_TOLERANCE)
+        if len(numbers):
+            broken.append(Block(block.name, select_rows(block.rows, numbers)))
     return broken
 
 
 def meets_marginals(problem: Problem, matrix: Floats) -> bool:
-    """Whether every demanded output distribution comes out to `DISTRIBUTION_TOLERANCE`."""
+    """Test every demanded output distribution to `DISTRIBUTION_TOLERANCE`."""
     return _measure_miss(problem, matrix) <= DISTRIBUTION_TOLERANCE
 
 
 def is_tight(problem: Problem, matrix: Floats) -> bool:
-    """Whether demands are met so well that missing them cannot have made the objective look good.
+    """Return True if missed demands cannot have made the objective look good.
 
     A probability that is off by t changes the objective by the order of t times the largest loss.
     """
@@ -222,6 +224,8 @@ def is_tight(problem: Problem, matrix: Floats) -> bool:
 
 
 def _measure_miss(problem: Problem, matrix: Floats) -> float:
-    """By how much an output distribution is missed, in the worst of its entries."""
-    misses = (np.abs(one.source @ matrix - one.target).max() for one in problem.marginals)
+    """Return the worst error of an entry of a demanded output distribution."""
+    misses = (
+        np.abs(marginal.source @ matrix - marginal.target).max() for marginal in problem.marginals
+    )
     return float(max(misses, default=0.0))

@@ -1,6 +1,6 @@
 """A design problem: its options, checked once and put into arrays, and its constraints.
 
-The rows of privacy and of the properties come without those that other rows imply. Every row has
+The rows of privacy and of the properties leave out what other rows imply. Every row has
 the form ``factor * M[larger] - M[smaller] >= floor`` (`properties.Rows`), so that the program, the
 lower bound and the final check read the same rows.
 """
@@ -48,7 +48,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class DesignOptions:
-    """Everything that can be asked of a design, apart from the query and epsilon; see `design`."""
+    """The options of a design, apart from the query and epsilon; see `design`."""
 
     loss: Loss = "absolute"
     prior: Prior = None
@@ -125,7 +125,7 @@ class Problem:
 
     @cached_property
     def is_mirrored(self) -> bool:
-        """Whether counting from the other end gives the same problem.
+        """True if counting from the other end gives the same problem.
 
         Then the mean of a mechanism and its mirror image is as good, so a symmetric optimum
         exists; with an uneven prior it need not (Cormode, Kulkarni and Srivastava 2018,
@@ -138,7 +138,7 @@ class Problem:
         )
         same_homes = np.array_equal(self.query.home, m - 1 - self.query.home[::-1])
         same_marginals = all(
-            _is_even(one.source) and _is_even(one.target) for one in self.marginals
+            _is_even(marginal.source) and _is_even(marginal.target) for marginal in self.marginals
         )
         costs = self.loss_table if self.worst_case else self.weights
         inputs = self.possible.astype(float) if self.worst_case else self.prior
@@ -170,42 +170,43 @@ class Problem:
 
 
 def pose(query: Query, epsilon: Epsilon, options: DesignOptions | None = None) -> Problem:
-    """Check what is asked of a design and put it into arrays; no options are the defaults."""
-    given = DesignOptions() if options is None else options
+    """Check the options of a design and put them into arrays; None takes the defaults."""
+    chosen = DesignOptions() if options is None else options
     require_query(query)
     n, m = query.shape
-    possible = mark_possible_answers(query, given.side_information)
-    prior = given.fixed_point if given.prior is None else given.prior
+    possible = mark_possible_answers(query, chosen.side_information)
+    prior = chosen.fixed_point if chosen.prior is None else chosen.prior
     belief = resolve_prior(prior, n)
-    marginals = _check_marginals(query, belief, given.fixed_point, given.target)
-    if not given.worst_case and not possible.all():
+    marginals = _check_marginals(query, belief, chosen.fixed_point, chosen.target)
+    if not chosen.worst_case and not possible.all():
         if belief[possible].sum() <= 0:
             raise ArgumentError("prior", "be positive somewhere on the side information")
         belief = np.where(possible, belief, 0.0) / belief[possible].sum()
-    names = check_names(given.properties)
+    names = check_names(chosen.properties)
     return Problem(
         query,
         exact_epsilon(epsilon),
-        exact_delta(given.delta),
-        loss_table(query, given.loss),
-        loss_name(given.loss),
+        exact_delta(chosen.delta),
+        loss_table(query, chosen.loss),
+        loss_name(chosen.loss),
         belief,
-        bool(given.worst_case),
+        bool(chosen.worst_case),
         possible,
         names,
         marginals,
-        _check_least_probability(given.zero_outputs, m),
+        _check_least_probability(chosen.zero_outputs, m),
     )
 
 
 def _check_marginals(
     query: Query, prior: Floats, fixed_point: ArrayLike | None, target: ArrayLike | None
 ) -> tuple[Marginal, ...]:
+    """Check the demanded output distributions."""
     marginals = []
     if fixed_point is not None:
         query.require_square("a fixed point")
-        kept = require_distribution(fixed_point, len(query.inputs), "fixed_point")
-        marginals.append(Marginal("fixed_point", kept, kept))
+        distribution = require_distribution(fixed_point, len(query.inputs), "fixed_point")
+        marginals.append(Marginal("fixed_point", distribution, distribution))
     if target is not None:
         marginals.append(
             Marginal("target", prior, require_distribution(target, len(query.outputs), "target"))
@@ -214,6 +215,7 @@ def _check_marginals(
 
 
 def _check_least_probability(zero_outputs: bool | float, m: int) -> float:
+    """Return the least probability that `zero_outputs` demands."""
     if zero_outputs is True:
         return 0.0
     if zero_outputs is False:
@@ -225,7 +227,7 @@ def _check_least_probability(zero_outputs: bool | float, m: int) -> float:
 
 
 def _is_even(values: Floats) -> bool:
-    """Whether a vector reads the same from both ends."""
+    """Return True if a vector reads the same from both ends."""
     return bool(np.allclose(values, values[::-1], rtol=SYMMETRY_ROUNDING, atol=0))
 
 
@@ -243,8 +245,8 @@ class Block:
 
 def list_property_rows(problem: Problem) -> list[Block]:
     """List the rows of every requested property that no other requested property implies."""
-    wanted = set(problem.properties)
-    implied = {name for strong in wanted for name in IMPLIED.get(strong, ())}
+    requested = set(problem.properties)
+    implied = {name for strong in requested for name in IMPLIED.get(strong, ())}
     epsilon = float(problem.epsilon)
     blocks = [
         Block(name, part)
@@ -260,7 +262,7 @@ def list_property_rows(problem: Problem) -> list[Block]:
 
 
 def _find_nearest_cells(problem: Problem) -> tuple[Integers, Integers]:
-    """Each output with the true answer, or the two, nearest to it."""
+    """Return each output with the true answer, or the two, nearest to it."""
     distance = np.abs(problem.query.inputs[:, None].astype(float) - problem.query.outputs[None, :])
     tie = 1e-9 * float(problem.query.inputs[-1] - problem.query.inputs[0])
     i, j = np.nonzero(distance <= distance.min(axis=0) + tie)
@@ -268,10 +270,10 @@ def _find_nearest_cells(problem: Problem) -> tuple[Integers, Integers]:
 
 
 def has_output_minimum(problem: Problem) -> bool:
-    """Whether privacy goes through one variable per output, m_j <= M[i,j] <= e^epsilon m_j.
+    """Return True if privacy goes through one variable per output.
 
-    On a complete graph that is 2nm rows instead of n^2 m. Row monotonicity does better
-    still, with nm rows and no new variable.
+    Its rows are m_j <= M[i,j] <= e^epsilon m_j. On a complete graph that is 2nm rows instead of n^2
+    m. Row monotonicity does better still, with nm rows and no new variable.
     """
     return (
         problem.query.neighbours.kind == "complete"
@@ -296,7 +298,7 @@ def list_privacy_rows(problem: Problem) -> list[Block]:
 
 
 def _pair_neighbours(problem: Problem) -> tuple[Integers, Integers, Integers]:
-    """Every ordered pair of neighbours with every output."""
+    """Return every ordered pair of neighbours with every output."""
     pairs, m = problem.query.neighbours.pairs, len(problem.query.outputs)
     first = np.concatenate([pairs[:, 0], pairs[:, 1]])
     second = np.concatenate([pairs[:, 1], pairs[:, 0]])
@@ -304,19 +306,19 @@ def _pair_neighbours(problem: Problem) -> tuple[Integers, Integers, Integers]:
 
 
 def _pair_towards_peak(problem: Problem) -> tuple[Integers, Integers, Integers]:
-    """Every entry with the likeliest of its neighbours, under row monotonicity on a band.
+    """Return every entry with the likeliest of its neighbours, for monotone rows on a band.
 
-    Column j rises up to input `left` and falls from input `right` on (they cross where j has
-    inputs of its own). The largest entry within the band of i is then the one `width` steps
-    towards the peak, or the peak itself; every other pair is implied.
+    Column j rises up to input `last` and falls from input `first` on (they cross where j is the
+    nearest output of some inputs). The largest entry within the band of i is then the one `width`
+    steps towards the peak, or the peak itself; every other pair is implied.
     """
     home, (n, m) = problem.query.home, problem.query.shape
     width = problem.query.neighbours.width
-    left = np.searchsorted(home, np.arange(m), side="right") - 1
-    right = np.searchsorted(home, np.arange(m), side="left")
+    last = np.searchsorted(home, np.arange(m), side="right") - 1
+    first = np.searchsorted(home, np.arange(m), side="left")
     i, j = np.indices((n, m)).reshape(2, -1)
     parts = []
-    for peak in (left, right):
+    for peak in (last, first):
         inside = (peak[j] >= 0) & (peak[j] < n)
         step = np.clip(peak[j] - i, -width, width)
         parts.append((i[inside], (i + step)[inside], j[inside]))

@@ -1,8 +1,8 @@
-"""Write the linear program of a problem, and bring its solutions back.
+"""The linear program of a problem, and the way back from its solutions.
 
 `select` decides which rows are written out, `write_program` writes them as a matrix program,
-and `assemble` reduces that to a program for a solver. Beside the matrix there are, where they
-are needed, the smallest entry of each column (complete graphs), the worst case, and the slack
+and `assemble` reduces that to a program for a solver. Besides the matrix its variables are, where
+needed, the smallest entry of each column (complete graphs), the worst case, and the slack
 of (epsilon, delta)-privacy.
 """
 
@@ -67,7 +67,7 @@ ABOVE_MINIMUM = "M[i, j] >= m_j"
 BELOW_MINIMUM = "M[i, j] <= e^epsilon m_j"
 SLACK_SUMS = "slack sums"
 
-# Names of the variables beside the matrix.
+# Names of the variables other than the matrix.
 MINIMUM, LARGEST_LOSS, SLACK = "minimum", "largest loss", "slack"
 
 
@@ -148,7 +148,7 @@ def select(
     cut: bool = False,
     fold_if_mirrored: bool = True,
 ) -> Selection:
-    """Select the rows to write out, folded where symmetry is demanded or, if asked, just holds."""
+    """Select the rows to write out, folded where symmetry is demanded or just holds."""
     mirrored = problem.is_mirrored and fold_if_mirrored
     folded = mirrored or "symmetric" in problem.properties
     beyond, width = (width, None) if cut else (None, width)
@@ -170,14 +170,17 @@ def select(
         beyond,
         tuple(block for block in (*blocks, *extra) if len(block.rows)),
         sums,
-        tuple((one, _drop_dependent(one, demanded, problem)) for one in problem.marginals),
+        tuple(
+            (marginal, _drop_dependent(marginal, demanded, problem))
+            for marginal in problem.marginals
+        ),
         worst[worst < len(sums)] if mirrored else worst,
         outputs if has_output_minimum(problem) else outputs[:0],
     )
 
 
 def _drop_superfluous(block: Block, problem: Problem, mirrored: bool, width: int | None) -> Block:
-    """The rows of a block that neither the tails nor the symmetry makes superfluous."""
+    """Drop the rows of a block that the tails or the symmetry makes superfluous."""
     rows = block.rows
     keep = np.ones(len(rows), dtype=bool)
     if width is not None and rows.smaller is not None:
@@ -195,7 +198,7 @@ def _drop_superfluous(block: Block, problem: Problem, mirrored: bool, width: int
 
 
 def _drop_beyond(block: Block, problem: Problem, cut: int) -> Block:
-    """The rows of a block that have no entry beyond `cut`."""
+    """Drop the rows of a block that have an entry beyond `cut`."""
     far = mark_tails(problem, cut)
     keep = ~far[block.rows.larger]
     if block.rows.smaller is not None:
@@ -204,7 +207,7 @@ def _drop_beyond(block: Block, problem: Problem, cut: int) -> Block:
 
 
 def _is_first_of_mirrored_rows(rows: Rows, shape: tuple[int, int]) -> Mask:
-    """One of every row and its mirror image."""
+    """Mark one of every row and its mirror image."""
     n, m = shape
     top = n * m - 1
     code = (rows.larger[0] * m + rows.larger[1]).astype(np.int64)
@@ -216,16 +219,19 @@ def _is_first_of_mirrored_rows(rows: Rows, shape: tuple[int, int]) -> Mask:
 
 
 def _is_first_of_mirrored_pairs(rows: Rows, n: int) -> Mask:
-    """All rows of one of every ordered neighbour pair and its mirror: their slacks are summed."""
+    """Mark all rows of one of every ordered neighbour pair and its mirror.
+
+    Pairs stay complete because the slacks of their rows are summed.
+    """
     assert rows.smaller is not None
     code = rows.larger[0] * n + rows.smaller[0]
     return code <= n * n - 1 - code
 
 
 def _drop_dependent(marginal: Marginal, outputs: Integers, problem: Problem) -> Integers:
-    """The outputs whose equations are kept: row sums already imply one of them."""
-    kept = outputs[~mark_erased(problem)[outputs]]
-    independent: Integers = kept[kept != kept[np.argmax(marginal.target[kept])]]
+    """Return the outputs whose equations are needed: row sums already imply one of them."""
+    possible = outputs[~mark_erased(problem)[outputs]]
+    independent: Integers = possible[possible != possible[np.argmax(marginal.target[possible])]]
     return independent
 
 
@@ -242,7 +248,7 @@ def mark_erased(problem: Problem) -> Mask:
 
 
 def write_program(problem: Problem, selection: Selection, margin: float = 0.0) -> MatrixProgram:
-    """Write the selected rows as a linear program of the matrix and the variables beside it."""
+    """Write the selected rows as a linear program of the matrix and the other variables."""
     free = _is_free(problem)
     others: dict[str, OtherVariables] = {}
     if len(selection.minimum_outputs):
@@ -274,20 +280,24 @@ def write_program(problem: Problem, selection: Selection, margin: float = 0.0) -
 
 
 def _write_minimum(problem: Problem, outputs: Integers) -> dict[Hashable, Constraint]:
-    """m_j <= M[i, j] and M[i, j] <= e^epsilon m_j."""
+    """Write m_j <= M[i, j] and M[i, j] <= e^epsilon m_j."""
     if not len(outputs):
         return {}
     n = len(problem.query.inputs)
     i, j = (part.ravel() for part in np.meshgrid(np.arange(n), outputs, indexing="ij"))
-    own = sparse.csr_array((np.ones(len(j)), (np.arange(len(j)), j)), shape=(len(j), len(outputs)))
+    minimum = sparse.csr_array(
+        (np.ones(len(j)), (np.arange(len(j)), j)), shape=(len(j), len(outputs))
+    )
     return {
-        ABOVE_MINIMUM: Constraint(Rows((i, j)), 0.0, {MINIMUM: -own}),
-        BELOW_MINIMUM: Constraint(Rows((i, j), factor=-1.0), 0.0, {MINIMUM: problem.growth * own}),
+        ABOVE_MINIMUM: Constraint(Rows((i, j)), 0.0, {MINIMUM: -minimum}),
+        BELOW_MINIMUM: Constraint(
+            Rows((i, j), factor=-1.0), 0.0, {MINIMUM: problem.growth * minimum}
+        ),
     }
 
 
 def _write_slack_sums(problem: Problem, blocks: tuple[Block, ...]) -> Constraint:
-    """sum_j s[i, k, j] <= delta for each ordered pair of neighbours i, k."""
+    """Write sum_j s[i, k, j] <= delta for each ordered pair of neighbours i, k."""
     (block,) = (block for block in blocks if block.name == PRIVACY)
     pair = number_pairs(block.rows, len(problem.query.inputs))
     count = len(pair)
@@ -298,7 +308,7 @@ def _write_slack_sums(problem: Problem, blocks: tuple[Block, ...]) -> Constraint
 
 
 def _is_free(problem: Problem) -> bool:
-    """Whether entries need no sign: privacy both ways makes probabilities non-negative."""
+    """Return True if entries need no sign: privacy both ways makes them non-negative."""
     touched = np.zeros(len(problem.query.inputs), dtype=bool)
     for low, high in problem.query.neighbours.blocks():
         touched[low] = touched[high] = True
@@ -325,7 +335,7 @@ def choose_substitution(problem: Problem, selection: Selection) -> Substitution:
 
 
 def _choose_matrix_factor(problem: Problem) -> float:
-    """The number of outputs; with column honesty fewer, where the prior sits on few inputs.
+    """Return the number of outputs, or less for column honesty under a narrow prior.
 
     Measured: with a prior that falls by a tenth per step and 161 answers that halves the
     iterations for column honesty, and gains nothing or loses digits for other properties.
@@ -337,9 +347,10 @@ def _choose_matrix_factor(problem: Problem) -> float:
 
 
 def _choose_cost_factor(problem: Problem) -> float:
-    """The factor that brings the optimum to about 5 m, where the solver's tolerances work best.
+    """Return the factor that brings the optimum to about 5 m.
 
-    The optimum is guessed from entries that fall off like e^-epsilon per neighbour step.
+    There the solver's tolerances work best. The optimum is guessed from entries that fall off like
+    e^-epsilon per neighbour step.
     """
     steps = np.abs(problem.query.home[:, None] - np.arange(len(problem.query.outputs))[None, :])
     rate = float(problem.epsilon) / problem.query.neighbours.width

@@ -78,7 +78,7 @@ from tallyveil.optimize.tolerances import (
     TAIL_SHARES,
 )
 
-__all__ = ["Attempt", "Found", "bound_miss", "raise_conflict", "solve_problem"]
+__all__ = ["Attempt", "SearchResult", "bound_miss", "raise_conflict", "solve_problem"]
 
 SHORT, EXCESS = "short", "excess"
 """Names of the variables by which outputs miss their demanded probability."""
@@ -90,7 +90,7 @@ def raise_conflict(problem: Problem, watch: Watch | None = None) -> None:
     if miss <= CONFLICT_MISS:
         return
     least = ["zero_outputs"] if problem.least_probability > 0 else []
-    marginals = [one.name for one in problem.marginals]
+    marginals = [marginal.name for marginal in problem.marginals]
     demands = ["privacy", *problem.properties, *least, *marginals]
     for name in list(demands):
         fewer = [other for other in demands if other != name]
@@ -106,13 +106,14 @@ def raise_conflict(problem: Problem, watch: Watch | None = None) -> None:
 
 
 def _keep_demands(problem: Problem, names: list[str]) -> Problem:
+    """Return the problem with the named demands only."""
     private = "privacy" in names
     return replace(
         problem,
         private=private,
         delta=problem.delta if private else Fraction(0),
         properties=tuple(name for name in problem.properties if name in names),
-        marginals=tuple(one for one in problem.marginals if one.name in names),
+        marginals=tuple(marginal for marginal in problem.marginals if marginal.name in names),
         least_probability=problem.least_probability if "zero_outputs" in names else 0.0,
     )
 
@@ -131,9 +132,11 @@ def bound_miss(problem: Problem, watch: Watch | None = None) -> float:
     count = m * len(problem.marginals)
     equations = dict(written.equations)
     for number, marginal in enumerate(problem.marginals):
-        own = sparse.eye_array(m, count, k=m * number, format="csr")
+        miss_part = sparse.eye_array(m, count, k=m * number, format="csr")
         form = ColumnSums(marginal.source, np.arange(m))
-        equations[marginal] = Constraint(form, marginal.target, {SHORT: own, EXCESS: -own})
+        equations[marginal] = Constraint(
+            form, marginal.target, {SHORT: miss_part, EXCESS: -miss_part}
+        )
     miss = {name: OtherVariables(count, cost=1.0) for name in (SHORT, EXCESS)}
     measured = replace(written, equations=equations, others={**written.others, **miss})
     scaled = MatrixScaling(m).apply(measured)
@@ -160,8 +163,8 @@ class Attempt:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """Best matrix and certified bound found so far, and how; `window` as in `Attempt`.
+class SearchResult:
+    """The best matrix and certified bound of a search so far; `window` as in `Attempt`.
 
     `feasible` says whether every property and output distribution holds to its tolerance, `tight`
     whether well below it (`is_tight`); `method` is "lp", "constant", or the name of a closed form.
@@ -179,7 +182,7 @@ class Found:
     attempts: tuple[Attempt, ...] = ()
 
     def is_within(self, gap: float) -> bool:
-        """Whether every demand is met tightly and the gap is at most `gap`."""
+        """Return True if every demand is met tightly and the gap is at most `gap`."""
         return self.feasible and self.tight and self.gap <= gap
 
     @property
@@ -188,13 +191,13 @@ class Found:
         return measure_gap(self.objective, self.bound)
 
 
-def solve_problem(problem: Problem, watch: Watch | None = None) -> Found:
+def solve_problem(problem: Problem, watch: Watch | None = None) -> SearchResult:
     """Find the optimal mechanism by linear programming, with a certified bound.
 
     Raises `InfeasibleError` if provably nothing meets the demands.
     """
     attempts: list[Attempt] = []
-    best: Found | None = None
+    best: SearchResult | None = None
     if float(problem.epsilon) * len(problem.query.inputs) <= ACCEPTABLE_GAP:
         for constant in _try_constant(problem, attempts):
             if constant.is_within(SUFFICIENT_GAP):
@@ -205,8 +208,8 @@ def solve_problem(problem: Problem, watch: Watch | None = None) -> Found:
                 break
             if best is not None and _is_hopeless(best, window.share):
                 continue
-            found = _try_window(problem, window, scaling, watch, attempts)
-            best = _choose_better(best, found)
+            result = _try_window(problem, window, scaling, watch, attempts)
+            best = _choose_better(best, result)
             if best is not None and best.is_within(SUFFICIENT_GAP):
                 return replace(best, attempts=tuple(attempts))
         if best is not None and best.is_within(ACCEPTABLE_GAP):
@@ -234,7 +237,7 @@ class _Window(NamedTuple):
 
 
 def _choose_order(problem: Problem) -> list[tuple[bool, list[_Window]]]:
-    """Whether to scale costs, and which windows to try then, in turn.
+    """Choose the order of the search: whether to scale costs, and the windows to try then.
 
     For a large worst case unscaled costs mostly do where scaled ones do not, and the whole program
     is left to the last.
@@ -242,39 +245,39 @@ def _choose_order(problem: Problem) -> list[tuple[bool, list[_Window]]]:
     windows = _choose_windows(problem)
     large = len(problem.query.inputs) > MANY_ANSWERS
     if large and problem.worst_case and "output_private" not in problem.properties:
-        parts, whole = windows[:-1], windows[-1:]
-        return [(True, parts), (False, parts), (True, whole), (False, whole)]
+        parts, last = windows[:-1], windows[-1:]
+        return [(True, parts), (False, parts), (True, last), (False, last)]
     return [(True, windows), (False, windows)]
 
 
 def _choose_windows(problem: Problem) -> list[_Window]:
-    """Windows to try in turn; the last is the whole program.
+    """Choose the windows to try in turn; the last is the whole program.
 
     With output privacy tails are not geometric, and multipliers of a program with such tails
     prove nothing. There the program without tails proves the bound and, if it is small enough for
     a vertex, gives the matrix; else that with geometric tails does.
     """
-    whole = [_Window(None)]
+    last = [_Window(None)]
     if not problem.query.neighbours.is_path or problem.delta:
-        return whole
+        return last
     n, epsilon = len(problem.query.inputs), float(problem.epsilon)
     if "output_private" in problem.properties:
         width = math.ceil(-math.log(CUT_SHARE) / epsilon)
         cuts = [_Window(width, cut=True), _Window(width)] if can_fill_both_ways(problem) else []
         if is_path_problem(problem) and n * (2 * width + 1) > _count_few(problem):
-            return whole  # which takes less than finding out that a cut will not do
-        return cuts + whole if 4 * width < 2 * n else whole
+            return last  # which takes less than finding out that a cut will not do
+        return cuts + last if 4 * width < 2 * n else last
     windows = [_Window(math.ceil(-math.log(share) / epsilon), share) for share in TAIL_SHARES]
-    return [*(window for window in windows if 4 * (window.width or 0) < 3 * n), *whole]
+    return [*(window for window in windows if 4 * (window.width or 0) < 3 * n), *last]
 
 
-def _is_good_enough(problem: Problem, best: Found) -> bool:
-    """Whether a window's gap is acceptable where the whole program would take many seconds."""
+def _is_good_enough(problem: Problem, best: SearchResult) -> bool:
+    """Return True if a gap is acceptable where the whole program would take many seconds."""
     return len(problem.query.inputs) > MANY_ANSWERS and best.is_within(ACCEPTABLE_GAP)
 
 
-def _is_hopeless(best: Found, share: float) -> bool:
-    """Whether a window whose tails have this share is bound to be too narrow.
+def _is_hopeless(best: SearchResult, share: float) -> bool:
+    """Return True if a window whose tails have this share is sure to be too narrow.
 
     Gaps fall about as the shares do; the first window has the largest.
     """
@@ -287,24 +290,24 @@ def _try_window(
     scaling: bool,
     watch: Watch | None,
     attempts: list[Attempt],
-) -> Found | None:
+) -> SearchResult | None:
     """Solve with one window, adding rows that turn out broken until none is."""
     broken: tuple[Block, ...] = ()
-    best: Found | None = None
+    best: SearchResult | None = None
     for margin in ROW_MARGINS:
         start = time.perf_counter()
-        found, newly_broken, outcome = _solve_once(
+        result, newly_broken, outcome = _solve_once(
             problem, window, broken, margin=margin, scaling=scaling, watch=watch
         )
         gap = None
-        if found is not None:
-            bound = found.bound if best is None else max(best.bound, found.bound)
-            best = replace(found, bound=bound)
+        if result is not None:
+            bound = result.bound if best is None else max(best.bound, result.bound)
+            best = replace(result, bound=bound)
             gap = best.gap if math.isfinite(best.gap) else None
             outcome = _describe(best, newly_broken)
         seconds = time.perf_counter() - start
         attempts.append(Attempt(window.width, margin, scaling, gap, seconds, outcome))
-        if found is None or found.feasible:
+        if result is None or result.feasible:
             return best
         broken = (*broken, *(block for block in newly_broken if not block.rows.equal))
     return best
@@ -318,8 +321,8 @@ def _solve_once(
     margin: float,
     scaling: bool,
     watch: Watch | None,
-) -> tuple[Found | None, list[Block], str]:
-    """Solve, bound and polish one program: what was found, broken rows, or why nothing was."""
+) -> tuple[SearchResult | None, list[Block], str]:
+    """Solve, bound and polish one program: the result, broken rows, or why there is none."""
     assembly = assemble(
         problem, window.width, broken, cut=window.cut, margin=margin, scaled=scaling
     )
@@ -332,7 +335,7 @@ def _solve_once(
     matrix = polish(problem, inverted.matrix)
     newly_broken = find_broken_rows(problem, matrix)
     bound = bound_objective(assembly, inverted.multipliers)
-    found = Found(
+    result = SearchResult(
         matrix,
         problem.objective(matrix),
         max(bound, _bound_by_theorem(assembly, inverted.multipliers)),
@@ -342,7 +345,7 @@ def _solve_once(
         not newly_broken and meets_marginals(problem, matrix),
         is_tight(problem, matrix),
     )
-    return found, newly_broken, ""
+    return result, newly_broken, ""
 
 
 def _solve_program(
@@ -362,12 +365,12 @@ def _solve_program(
 
 
 def _count_few(problem: Problem) -> int:
-    """Up to how many variables a program is solved at a vertex."""
+    """Return the largest number of variables that a program is solved at a vertex with."""
     return FEW_VARIABLES // 2 if problem.worst_case else FEW_VARIABLES
 
 
 def _bound_by_theorem(assembly: Assembly, multipliers: Mapping[Hashable, Floats]) -> float:
-    """The bound of `bound_by_domination`; of a worst case, under the prior that is hardest."""
+    """Return the domination bound; for a worst case, under the hardest prior."""
     problem = assembly.problem
     if not problem.worst_case:
         return bound_by_domination(problem, problem.prior)
@@ -380,34 +383,35 @@ def _bound_by_theorem(assembly: Assembly, multipliers: Mapping[Hashable, Floats]
 
 
 def _is_nearly_stochastic(matrix: Floats) -> bool:
+    """Return True if a matrix is finite and its rows sum to nearly one."""
     errors = np.abs(matrix.sum(axis=1) - 1)
     return bool(np.isfinite(matrix).all() and not (errors > MAX_ROW_SUM_ERROR).any())
 
 
-def _describe(found: Found, broken: list[Block]) -> str:
-    """What came of an attempt, in words."""
+def _describe(result: SearchResult, broken: list[Block]) -> str:
+    """Describe the outcome of an attempt."""
     if broken:
         return "breaks " + ", ".join(dict.fromkeys(block.name for block in broken))
-    if not found.feasible:
+    if not result.feasible:
         return "misses an output distribution"
-    if not found.tight:
+    if not result.tight:
         return "meets the demands, but not tightly enough for so small an objective"
-    enough = "is sufficient" if found.gap <= SUFFICIENT_GAP else "could be smaller"
+    enough = "is sufficient" if result.gap <= SUFFICIENT_GAP else "could be smaller"
     return f"meets the demands, and the gap {enough}"
 
 
-def _try_constant(problem: Problem, attempts: list[Attempt]) -> list[Found]:
-    """The best constant answer: at a tiny epsilon a solver cannot do better, and may do worse."""
+def _try_constant(problem: Problem, attempts: list[Attempt]) -> list[SearchResult]:
+    """Try the best constant answer: at a tiny epsilon a solver does no better, or worse."""
     start = time.perf_counter()
     matrix = find_best_constant(problem)
     if matrix is None:
         return []
-    found = _judge(problem, matrix, bound_by_constants(problem), "constant")
-    return _record(problem, found, start, attempts)
+    result = _judge(problem, matrix, bound_by_constants(problem), "constant")
+    return _record(problem, result, start, attempts)
 
 
-def _try_closed_forms(problem: Problem, attempts: list[Attempt]) -> list[Found]:
-    """Polish every closed form that is defined for the query; keep those that meet the demands.
+def _try_closed_forms(problem: Problem, attempts: list[Attempt]) -> list[SearchResult]:
+    """Polish the closed forms that are defined for the query; keep the ones that meet the demands.
 
     At a very large epsilon probabilities span more powers of ten than a solver resolves, and
     even randomized response may be better than what it returns. Their bound is the loss of
@@ -417,40 +421,43 @@ def _try_closed_forms(problem: Problem, attempts: list[Attempt]) -> list[Found]:
         return []
     easiest = problem.loss_table.min(axis=1)
     least = easiest[problem.possible].max() if problem.worst_case else problem.prior @ easiest
-    kept: list[Found] = []
+    results: list[SearchResult] = []
     for build in (geometric, fair, randomized_response, staircase):
         start = time.perf_counter()
         try:
             matrix = polish(problem, build(problem.query, problem.epsilon).matrix)
         except QueryError:  # not defined for this query
             continue
-        found = _judge(problem, matrix, round_down(float(least)), build.__name__)
-        kept += _record(problem, found, start, attempts)
-    return kept
+        result = _judge(problem, matrix, round_down(float(least)), build.__name__)
+        results += _record(problem, result, start, attempts)
+    return results
 
 
-def _judge(problem: Problem, matrix: Floats, bound: float, method: str) -> Found:
-    """A matrix that no program made, and whether it meets the demands."""
+def _judge(problem: Problem, matrix: Floats, bound: float, method: str) -> SearchResult:
+    """Return the result for a matrix that no program made."""
     feasible = not find_broken_rows(problem, matrix) and meets_marginals(problem, matrix)
     tight, objective = is_tight(problem, matrix), problem.objective(matrix)
-    return Found(matrix, objective, bound, "none", 0, None, feasible, tight, method)
+    return SearchResult(matrix, objective, bound, "none", 0, None, feasible, tight, method)
 
 
-def _record(problem: Problem, found: Found, start: float, attempts: list[Attempt]) -> list[Found]:
-    """Record what no program made as an attempt; keep it if it meets the demands."""
-    outcome = _describe(found, find_broken_rows(problem, found.matrix))
-    gap = found.gap if math.isfinite(found.gap) else None
-    named = f"{_name_kind(found.method)}: {outcome}"
+def _record(
+    problem: Problem, result: SearchResult, start: float, attempts: list[Attempt]
+) -> list[SearchResult]:
+    """Record a matrix that no program made as an attempt; keep it if it meets the demands."""
+    outcome = _describe(result, find_broken_rows(problem, result.matrix))
+    gap = result.gap if math.isfinite(result.gap) else None
+    named = f"{_name_kind(result.method)}: {outcome}"
     attempts.append(Attempt(None, 0.0, False, gap, time.perf_counter() - start, named))
-    return [found] if found.feasible else []
+    return [result] if result.feasible else []
 
 
 def _name_kind(method: str) -> str:
+    """Name the kind of a closed form in an attempt's outcome."""
     return "constant answer" if method == "constant" else f"closed form {method}"
 
 
-def _choose_better(first: Found | None, second: Found | None) -> Found | None:
-    """The lower feasible objective with the higher bound: both hold for the same problem.
+def _choose_better(first: SearchResult | None, second: SearchResult | None) -> SearchResult | None:
+    """Return the lower feasible objective with the higher bound: both hold for the problem.
 
     A matrix that misses a demand, within its tolerance, by enough to matter is chosen only where
     there is no tight one.

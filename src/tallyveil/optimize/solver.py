@@ -50,7 +50,7 @@ HIGHS_TOLERANCE = 1e-10
 """Feasibility tolerance asked of HiGHS, the smallest it accepts."""
 
 MAX_ITERATIONS = 250
-"""What takes Clarabel longer has stalled; the bound then tells how close it came."""
+"""Beyond this Clarabel has stalled; the bound then shows how close it came."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,25 +69,25 @@ class Program:
 
     @property
     def size(self) -> int:
-        """How many variables there are."""
+        """The number of variables."""
         return len(self.cost)
 
     def equations(self) -> tuple[Matrix, Floats]:
-        """``A_eq`` (CSC) and ``b_eq``, with no rows where there are none."""
+        """Return ``A_eq`` (CSC) and ``b_eq``, with no rows where there are none."""
         return _fill_side(self.A_eq, self.b_eq, self.size)
 
     def inequalities(self) -> tuple[Matrix, Floats]:
-        """``A_ub`` (CSC) and ``b_ub``, with no rows where there are none."""
+        """Return ``A_ub`` (CSC) and ``b_ub``, with no rows where there are none."""
         return _fill_side(self.A_ub, self.b_ub, self.size)
 
     def signed(self) -> Mask:
-        """Which variables must be non-negative, shape (n,)."""
+        """Mark the variables that must be non-negative, shape (n,)."""
         return ~np.broadcast_to(np.asarray(self.free, dtype=bool), self.size)
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What a solver returned: values x, multipliers y_eq and y_ub >= 0, and how it ended.
+    """The answer of a solver: values x, multipliers y_eq and y_ub >= 0, and how it ended.
 
     ``cost + A_eq' y_eq + A_ub' y_ub`` is (nearly) zero on free variables and non-negative on the
     others. `status` is optimal, infeasible, unbounded, or inaccurate: stopped short of its
@@ -136,14 +136,17 @@ def lower_bound(program: Program, y_eq: ArrayLike, y_ub: ArrayLike, *, upper: fl
     """
     A_eq, b_eq = program.equations()
     A_ub, b_ub = program.inequalities()
-    free, held = np.asarray(y_eq, dtype=float), np.maximum(np.asarray(y_ub, dtype=float), 0.0)
-    reduced = program.cost + A_eq.T @ free + A_ub.T @ held
-    size = np.abs(program.cost) + abs(A_eq).T @ np.abs(free) + abs(A_ub).T @ held
+    free, non_negative = (
+        np.asarray(y_eq, dtype=float),
+        np.maximum(np.asarray(y_ub, dtype=float), 0.0),
+    )
+    reduced = program.cost + A_eq.T @ free + A_ub.T @ non_negative
+    size = np.abs(program.cost) + abs(A_eq).T @ np.abs(free) + abs(A_ub).T @ non_negative
     terms = 4 + _count_longest_column(A_eq) + _count_longest_column(A_ub)
     error = size * (COEFFICIENT_ERROR + 2 * terms * UNIT)
     low, high = (reduced - error) * upper, (reduced + error) * upper
     worst = np.minimum(low, 0.0) - 2 * UNIT * np.maximum(np.abs(low), np.abs(high))
-    constants = np.concatenate([-(free * b_eq), -(held * b_ub)])
+    constants = np.concatenate([-(free * b_eq), -(non_negative * b_ub)])
     constants_error = (COEFFICIENT_ERROR + 2 * UNIT) * math.fsum(np.abs(constants))
     return round_down(math.fsum(np.concatenate([worst, constants])) - constants_error)
 
@@ -158,17 +161,19 @@ def round_down(value: float) -> float:
 
 
 def _count_longest_column(matrix: Matrix) -> int:
-    """The largest number of entries in a column of a CSC matrix."""
+    """Return the largest number of entries in a column of a CSC matrix."""
     return int(np.diff(matrix.indptr).max(initial=0))
 
 
 def _fill_side(matrix: Matrix, right: Floats | None, size: int) -> tuple[Matrix, Floats]:
+    """Return one side of a program as arrays, empty where there is none."""
     if matrix is None or right is None:
         return sparse.csc_array((0, size)), np.empty(0)
     return sparse.csc_array(matrix), np.asarray(right, dtype=float)
 
 
 def _solve_clarabel(program: Program, tolerance: float, watch: Watch | None) -> Solution:
+    """Solve by Clarabel's interior-point method, with signs as rows of the program."""
     import clarabel
 
     A_eq, b_eq = program.equations()
@@ -193,19 +198,19 @@ def _solve_clarabel(program: Program, tolerance: float, watch: Watch | None) -> 
                 or (watch is not None and watch(int(info.iterations), float(info.cost_primal)))
             )
         )
-        found = solver.solve()
+        result = solver.solve()
     seconds = time.perf_counter() - start
-    dual = np.array(found.z)
+    dual = np.array(result.z)
     return Solution(
-        np.array(found.x),
-        float(found.obj_val),
+        np.array(result.x),
+        float(result.obj_val),
         dual[: len(b_eq)],
         np.maximum(dual[len(b_eq) : len(b_eq) + len(b_ub)], 0.0),
-        _CLARABEL_STATUS.get(str(found.status), "inaccurate"),
+        _CLARABEL_STATUS.get(str(result.status), "inaccurate"),
         "clarabel",
         clarabel.__version__,
         seconds,
-        int(found.iterations),
+        int(result.iterations),
     )
 
 
@@ -219,6 +224,7 @@ _CLARABEL_STATUS = {
 
 
 def _choose_clarabel_settings(tolerance: float) -> Any:
+    """Choose Clarabel's settings: one thread, no presolve, one tolerance for all."""
     import clarabel
 
     settings = clarabel.DefaultSettings()
@@ -252,6 +258,7 @@ def _catch_interrupt() -> Iterator[threading.Event]:
 
 
 def _solve_highs(program: Program) -> Solution:
+    """Solve by HiGHS's simplex method; its marginals have the opposite sign of ours."""
     import scipy
     from scipy.optimize import linprog
 
@@ -260,7 +267,7 @@ def _solve_highs(program: Program) -> Solution:
     bounds = np.where(program.signed()[:, None], [0.0, np.inf], [-np.inf, np.inf])
     start = time.perf_counter()
     run: Any = linprog  # its stubs want every option of every method at once
-    found = run(
+    result = run(
         program.cost,
         A_ub=sparse.csc_matrix(A_ub) if len(b_ub) else None,
         b_ub=b_ub if len(b_ub) else None,
@@ -274,18 +281,18 @@ def _solve_highs(program: Program) -> Solution:
         },
     )
     seconds = time.perf_counter() - start
-    status = {0: "optimal", 2: "infeasible", 3: "unbounded"}.get(int(found.status), "inaccurate")
-    solved = found.x is not None
+    status = {0: "optimal", 2: "infeasible", 3: "unbounded"}.get(int(result.status), "inaccurate")
+    solved = result.x is not None
     return Solution(
-        np.array(found.x) if solved else np.zeros(program.size),
-        float(found.fun) if solved else math.nan,
-        -np.array(found.eqlin.marginals) if solved else np.zeros(len(b_eq)),
-        np.maximum(-np.array(found.ineqlin.marginals), 0.0) if solved else np.zeros(len(b_ub)),
+        np.array(result.x) if solved else np.zeros(program.size),
+        float(result.fun) if solved else math.nan,
+        -np.array(result.eqlin.marginals) if solved else np.zeros(len(b_eq)),
+        np.maximum(-np.array(result.ineqlin.marginals), 0.0) if solved else np.zeros(len(b_ub)),
         status,
         "highs",
         f"scipy {scipy.__version__}",
         seconds,
-        int(found.nit),
+        int(result.nit),
     )
 
 
@@ -300,7 +307,7 @@ SECONDS_BEFORE_SHOWN = 1.0
 
 @contextmanager
 def watch_solver(progress: Progress, title: str) -> Iterator[Watch | None]:
-    """Yield what the solver should call at every iteration, which never stops it, or None."""
+    """Yield the function to call at every iteration, which never stops the solver, or None."""
     if callable(progress):
         report = progress
 
@@ -317,14 +324,14 @@ def watch_solver(progress: Progress, title: str) -> Iterator[Watch | None]:
 
 
 def _in_notebook() -> bool:
-    """Whether a notebook's kernel runs this."""
+    """Return True if a notebook's kernel runs this."""
     find_shell = getattr(builtins, "get_ipython", None)
     return find_shell is not None and hasattr(find_shell(), "kernel")
 
 
 @contextmanager
 def _show_in_notebook(title: str) -> Iterator[Watch]:
-    """One line written over itself, as notebooks show it without widgets, and then removed."""
+    """Show one line, written over itself without widgets, and remove it afterwards."""
     start, width = time.monotonic(), 0
 
     def show(iteration: int, objective: float) -> bool:
@@ -344,6 +351,7 @@ def _show_in_notebook(title: str) -> Iterator[Watch]:
 
 @contextmanager
 def _show_line(title: str) -> Iterator[Watch]:
+    """Show one line on a terminal while a solve takes long."""
     from rich.console import Console
     from rich.status import Status
 

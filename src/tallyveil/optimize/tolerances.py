@@ -5,7 +5,7 @@
 `DISTRIBUTION_TOLERANCE`, and ratios between neighbours exceed e^epsilon by no more than
 `RATIO_ROUNDING`, relatively.
 
-**When the search stops.** The solver is asked for `SOLVER_TOLERANCE`, far below what is needed,
+**When the search stops.** The solver's tolerance is `SOLVER_TOLERANCE`, far below what is needed,
 because the certified gap is what counts: at most `SUFFICIENT_GAP` ends the search at once, at
 most `ACCEPTABLE_GAP` ends it after the first choice of cost scaling.
 
@@ -17,7 +17,7 @@ most `ACCEPTABLE_GAP` ends it after the first choice of cost scaling.
   objective (`MAX_DROP_COST`), and properties must survive.
 - `tallyveil.proof.repair` mends *ratios* of any matrix, from any source, and knows neither an
   objective nor properties. It measures the error of the ratios and drops entries below four
-  times that error, up to a limit of its own. For a matrix that comes out of `polish` the
+  times that error, up to a limit. For a matrix that comes out of `polish` the
   measured error is round-off, so repairing it again before certification changes the last
   digits only.
 
@@ -61,7 +61,7 @@ DISTRIBUTION_TOLERANCE = 1e-8
 """Largest absolute error of an output distribution that was demanded."""
 
 ROUNDED_PROPERTY = 1e-14
-"""By how much a closed form may miss a property: nothing but the rounding of doubles."""
+"""The most that a closed form may miss a property by: nothing but the rounding of doubles."""
 
 TIGHT_SHARE = 1e-6
 """Demands missed by more than this share of the objective, in units of the largest loss, count as
@@ -106,8 +106,8 @@ CUT_SHARE = 1e-9
 """The same where tails are left out and filled in afterwards, as with output privacy."""
 
 FEW_VARIABLES = 4000
-"""Up to so many variables a program without tails is solved at a vertex, by the simplex method;
-half as many for a worst case, which takes it much longer."""
+"""Programs without tails and with at most this many variables are solved at a vertex, by the
+simplex method; half as many for a worst case, which takes it much longer."""
 
 ROW_MARGINS = (0.0, 1e-10, 1e-9)
 """Slack demanded of inequalities, in turn, while polishing breaks a property by round-off."""
