@@ -1,7 +1,7 @@
-"""Somebody who receives a release and wants the best answer for their own purpose.
+"""Consumers of a release, and the best answer for each one's purpose.
 
 A consumer has a loss, perhaps a prior, perhaps side information. With a prior they are
-Bayesian and guess whatever is best on average; without one they are minimax agents and guard
+Bayesian and make the guess that is best on average; without one they are minimax agents and guard
 against the worst true answer they hold possible (Gupte and Sundararajan 2010, sections 2.3 to
 2.7).
 """
@@ -31,7 +31,7 @@ __all__ = ["BoundCertificate", "Consumer", "Response", "Tie", "is_unimodal"]
 class BoundCertificate(FrozenArrays):
     """A prior that proves a response (almost) optimal, by weak duality.
 
-    Whatever the response, its worst-case loss is at least its mean under `prior`, and no
+    The worst-case loss of every response is at least its mean under `prior`, and no
     response has a smaller mean than ``mechanism.bayes_loss(loss, prior)``. So anybody can
     check `lower_bound` with one call, trusting neither the solver nor this object.
 
@@ -39,7 +39,7 @@ class BoundCertificate(FrozenArrays):
     ----------
     prior : array of float, shape (n,)
         Distribution on the true answers: the least favourable one for a minimax consumer,
-        their own for a Bayesian.
+        the consumer's for a Bayesian.
     lower_bound : float
         No response to the mechanism has a smaller loss (floats; rounding allowed for).
     gap : float
@@ -138,14 +138,14 @@ class Consumer:
         prior: Prior = None,
         side_information: Iterable[float] | None = None,
     ) -> None:
-        known = None if side_information is None else _list_answers(side_information)
+        possible = None if side_information is None else _list_answers(side_information)
         object.__setattr__(self, "loss", loss)
         object.__setattr__(self, "prior", prior)
-        object.__setattr__(self, "side_information", known)
+        object.__setattr__(self, "side_information", possible)
 
     @property
     def is_bayesian(self) -> bool:
-        """Whether a prior was given."""
+        """True if the consumer has a prior."""
         return self.prior is not None
 
     def respond(self, mechanism: MechanismLike) -> Response:
@@ -157,7 +157,7 @@ class Consumer:
         (`tallyveil.reading.minimax`), to a certified relative gap of about 1e-8; 1001 answers
         take seconds.
 
-        The remap is the best response whatever the loss. Only the further claim that no
+        The remap is the best response for every loss. Only the further claim that no
         other mechanism would serve better needs a unimodal loss; see `Response.universal`.
         """
         mechanism = as_mechanism(mechanism)
@@ -205,7 +205,7 @@ class Consumer:
         from tallyveil.optimize.design import design
 
         possible = mark_possible_answers(query, self.side_information)
-        found = design(
+        optimum = design(
             guesses,
             exact_epsilon(epsilon),
             losses,
@@ -213,10 +213,10 @@ class Consumer:
             worst_case=not self.is_bayesian,
             side_information=self.side_information,
         )
-        return found.mechanism
+        return optimum.mechanism
 
     def _condition_prior(self, possible: Mask) -> Floats:
-        """The prior given that the true answer is a possible one."""
+        """Return the prior given that the true answer is a possible one."""
         weights = np.where(possible, resolve_prior(self.prior, len(possible)), 0.0)
         if weights.sum() <= 0:
             rule = "give weight to some answer in the side information"
@@ -226,8 +226,8 @@ class Consumer:
 
     def __repr__(self) -> str:
         kind = "Bayesian" if self.is_bayesian else "minimax"
-        known = self.side_information
-        side = "" if known is None else f", {len(known)} possible answers"
+        possible = self.side_information
+        side = "" if possible is None else f", {len(possible)} possible answers"
         return f"<Consumer: {kind}, {loss_name(self.loss)} loss{side}>"
 
 
@@ -248,28 +248,28 @@ def is_unimodal(losses: Floats) -> bool:
 
 
 def _guess_query(query: Query) -> Query:
-    """The same question with the true answers as the answers that may be reported."""
+    """Return the query whose outputs are its true answers."""
     if query.is_square:
         return query
     return Query.custom(query.inputs, query.inputs, query.neighbours)
 
 
 def _list_answers(side_information: Iterable[float]) -> tuple[float, ...]:
-    """The possible true answers as a tuple of numbers, at least one."""
+    """Return the possible true answers as a tuple of numbers, at least one."""
     try:
-        known = tuple(float(answer) for answer in side_information)
+        answers = tuple(float(answer) for answer in side_information)
     except (TypeError, ValueError):
         got = describe_kind(side_information)
         raise ArgumentError("side_information", "list true answers", got=got) from None
-    if not known:
+    if not answers:
         raise ArgumentError("side_information", "hold at least one true answer", got="nothing")
-    return known
+    return answers
 
 
 def _bayes_remap(
     mechanism: Mechanism, losses: Floats, prior: Floats
 ) -> tuple[Floats, tuple[Tie, ...], float]:
-    """Each output's best guess, the ties, and what a Bayesian loses.
+    """Return each output's best guess, the ties, and the Bayesian loss.
 
     After an output that the prior rules out, the guess is the nearest true answer.
     """
@@ -292,7 +292,7 @@ def _bayes_remap(
 
 
 def _judge_universality(mechanism: Mechanism, losses: Floats) -> tuple[bool, str]:
-    """Whether Theorem 1 of Gupte and Sundararajan, as extended in docs/theory.md, applies."""
+    """Decide whether Theorem 1 of Gupte and Sundararajan applies, as extended in docs/theory.md."""
     rate = geometric_rate(mechanism)
     stated = mechanism.epsilon
     if rate is None or not mechanism.query.neighbours.is_path:

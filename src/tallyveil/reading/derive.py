@@ -1,4 +1,4 @@
-"""Which mechanisms are post-processing of another, why one is not, and what dominates both.
+"""Mechanisms as post-processing of another: the remap, or the obstacle; and what dominates all.
 
 `dominating_remap` gives one response that is at least as good as a given mechanism for everybody.
 """
@@ -79,7 +79,7 @@ class Obstacle:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Separation(FrozenArrays):
-    """A decision problem in which m is worth more than anything derived from the source.
+    """A decision problem where m is worth more than anything derived from the source.
 
     By Blackwell's theorem one exists whenever m is not derivable.
 
@@ -90,8 +90,8 @@ class Separation(FrozenArrays):
     by_m : float
         The expected loss of m, summed over true answers.
     from_source : float
-        What the best response to the source cannot get below, sum_r min_j (source' losses)
-        [r, j]; larger than `by_m`.
+        The loss of the best response to the source, sum_r min_j (source' losses)[r, j];
+        larger than `by_m`.
     """
 
     losses: Floats
@@ -100,7 +100,7 @@ class Separation(FrozenArrays):
 
     def __str__(self) -> str:
         return (
-            f"there is a decision problem in which it loses {self.by_m:.6g} and no response to "
+            f"there is a decision problem where it loses {self.by_m:.6g} and no response to "
             f"the source loses less than {self.from_source:.6g}"
         )
 
@@ -117,7 +117,7 @@ class Derivability(FrozenArrays):
     remap : array of float, shape (released by source, released by m), or None
         The post-processing.
     obstacle : Obstacle, Separation or None
-        Why there is none.
+        The reason that there is none.
     """
 
     remap: Floats | None
@@ -187,7 +187,7 @@ def derivation(m: MechanismLike, source: MechanismLike, tolerance: float = TOLER
     InfeasibleError
         Where there is none. Over a geometric source its message and ``conflict`` name the
         three entries of a column that stand in the way; over any other, a decision problem
-        in which m is worth more than the source.
+        where m is worth more than the source.
 
     References
     ----------
@@ -224,7 +224,7 @@ def derivability(
     remap = _make_stochastic(raw)
     if remap is not None and np.abs(source.matrix @ remap - m.matrix).max() <= tolerance:
         return Derivability(remap, None)
-    row, column = (int(at) for at in np.unravel_index(int(raw.argmin()), raw.shape))
+    row, column = (int(index) for index in np.unravel_index(int(raw.argmin()), raw.shape))
     return Derivability(None, _find_obstacle(m.matrix, row, column, ratio))
 
 
@@ -256,7 +256,7 @@ def exact_derivation(matrix: ArrayLike, ratio: Epsilon) -> Fractions:
 def _find_obstacle(
     table: Floats | Fractions, row: int, column: int, a: float | Fraction
 ) -> Obstacle:
-    """The entries whose combination makes T[row, column] negative."""
+    """Return the entries whose combination makes T[row, column] negative."""
     last = len(table) - 1
     if row in (0, last):
         rows: tuple[int, ...] = (0, 1) if row == 0 else (last, last - 1)
@@ -267,14 +267,14 @@ def _find_obstacle(
 
 
 def _make_stochastic(raw: Floats) -> Floats | None:
-    """`raw` without its negative round-off and with rows summing to one."""
+    """Return `raw` without its negative round-off and with rows summing to one."""
     clipped = np.maximum(raw, 0.0)
     sums = clipped.sum(axis=1, keepdims=True)
     return None if (sums <= 0).any() else clipped / sums
 
 
 def _refusal(what: str, obstacle: Obstacle | Separation | None) -> InfeasibleError:
-    """The error that says why there is no derivation."""
+    """Return the error that explains why there is no derivation."""
     places: tuple[str, ...] = ()
     if isinstance(obstacle, Obstacle):
         places = tuple(f"({row}, {obstacle.column})" for row in obstacle.rows)
@@ -282,18 +282,19 @@ def _refusal(what: str, obstacle: Obstacle | Separation | None) -> InfeasibleErr
 
 
 def _format(number: float | Fraction) -> str:
+    """Write a fraction exactly, and a float to six digits."""
     return str(number) if isinstance(number, Fraction) else f"{number:.6g}"
 
 
 def _derive_from_any(target: Floats, source: Floats, tolerance: float) -> Derivability:
-    """Any source: the only candidate where the source is invertible, else a program."""
+    """Derive from any source: by its inverse where it has one, else by a program."""
     inverse = np.linalg.pinv(source)
     raw = inverse @ target
     remap = _make_stochastic(raw)
     if remap is not None and np.abs(source @ remap - target).max() <= tolerance:
         return Derivability(remap, None)
     if source.shape[0] == source.shape[1] == np.linalg.matrix_rank(source):
-        row, column = (int(at) for at in np.unravel_index(int(raw.argmin()), raw.shape))
+        row, column = (int(index) for index in np.unravel_index(int(raw.argmin()), raw.shape))
         losses = np.zeros_like(target)
         losses[:, column] = inverse[row]  # any post-processing has T[row, column] >= 0 here
         return Derivability(None, _make_separation(losses, target, source))
@@ -318,15 +319,16 @@ def _derive_by_program(target: Floats, source: Floats, tolerance: float) -> Deri
     sums = sparse.hstack([sums, sparse.csc_array((m, 1))], format="csc")
     cost = np.zeros(m * k + 1)
     cost[-1] = 1.0
-    found = solve(Program(cost, sums, np.ones(m), above, right), backend="highs")
-    remap = _make_stochastic(found.x[:-1].reshape(m, k))
+    solution = solve(Program(cost, sums, np.ones(m), above, right), backend="highs")
+    remap = _make_stochastic(solution.x[:-1].reshape(m, k))
     if remap is not None and np.abs(source @ remap - target).max() <= tolerance:
         return Derivability(remap, None)
-    losses = (found.y_ub[: n * k] - found.y_ub[n * k :]).reshape(n, k)
+    losses = (solution.y_ub[: n * k] - solution.y_ub[n * k :]).reshape(n, k)
     return Derivability(None, _make_separation(losses, target, source))
 
 
 def _make_separation(losses: Floats, target: Floats, source: Floats) -> Separation:
+    """Build the separation by a decision problem's losses."""
     by_m, best = float((losses * target).sum()), float((source.T @ losses).min(axis=1).sum())
     return Separation(losses, by_m, best)
 
@@ -337,7 +339,7 @@ def dominating_remap(m: MechanismLike, epsilon: Epsilon | None = None) -> Floats
     For any epsilon-private mechanism of a count and T as returned, the expected loss of G T
     is at most that of m **for every true answer and every unimodal loss at the same time**
     (unimodal: it grows as the guess moves away from the truth, each side as it likes). So
-    every Bayesian and every minimax consumer, whatever they know, prefers G to m.
+    every Bayesian and every minimax consumer, with any side information, prefers G to m.
 
     With F_i(k) = Pr(m <= k | i): take p_k = F_k(k), cut G's outputs at the (randomised)
     threshold t_k where its chance at true answer k is p_k, and report the k between whose
@@ -388,16 +390,17 @@ def dominating_remap(m: MechanismLike, epsilon: Epsilon | None = None) -> Floats
 
 
 def _measure_tails(matrix: Floats) -> tuple[Floats, Floats]:
-    """Pr(report <= k | k) and Pr(report > k | k) for every k, each summed by itself."""
+    """Return Pr(report <= k | k) and Pr(report > k | k) for every k, each summed by itself."""
     return np.tril(matrix).sum(axis=1), np.triu(matrix, 1).sum(axis=1)
 
 
 def _keep_at_most(low: Floats, high: Floats, epsilon: float) -> tuple[Floats, Floats]:
-    """Pr(guess <= k | output r) and Pr(guess > k | output r), shapes (r, k), by cutting G.
+    """Return Pr(guess <= k | output r) and Pr(guess > k | output r), by cutting G.
 
-    At true answer k, the outputs of G up to r <= k have probability a^(k-r)/(1+a) together, those
-    from r >= k on a^(r-k)/(1+a). So the cut that leaves `low` below it is found from the lower
-    end where `low` is the smaller of the two, and otherwise from the upper end with `high`.
+    Both have shape (r, k). At true answer k, the outputs of G up to r <= k have probability
+    a^(k-r)/(1+a) together, those from r >= k on a^(r-k)/(1+a). So the cut that leaves `low` below
+    it is found from the lower end where `low` is the smaller of the two, and otherwise from the
+    upper end with `high`.
     """
     by_low = _cut_from_below(low, epsilon)
     by_high = _cut_from_below(high[::-1], epsilon)[::-1, ::-1]
@@ -409,10 +412,10 @@ def _keep_at_most(low: Floats, high: Floats, epsilon: float) -> tuple[Floats, Fl
 
 
 def _cut_from_below(low: Floats, epsilon: float) -> Floats:
-    """The share of output r that belongs to the `low` least outputs at true answer k, (r, k).
+    """Return the share of output r that belongs to the `low` least outputs at truth k, (r, k).
 
     It is (low - Pr(G < r | k)) / Pr(G = r | k), between 0 and 1, with a^(k-r) divided out.
-    `low` is taken larger by what rounding may have cost it: a cut one rounding too high changes
+    `low` is raised by the possible rounding error: a cut one rounding too high changes
     no chance at truths above it by more than that, one too low could multiply those below by 1/a.
     """
     a, place = math.exp(-epsilon), np.arange(len(low))

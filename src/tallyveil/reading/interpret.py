@@ -1,4 +1,4 @@
-"""Reading released numbers: an interval and a standard error for each, and words for one."""
+"""Interpretation of released numbers: an interval and a standard error, and words for one."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ __all__ = ["Interpretation", "describe_release", "interpret"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Interpretation(FrozenArrays):
-    """What each released value of a column says about its true answer.
+    """The intervals and standard errors of a column of released values.
 
     Attributes
     ----------
     released : array of float, shape (rows,)
         The released values.
     low, high : array of float, shape (rows,)
-        Without a prior, the lowest and highest true answer that the value does not
-        contradict (`confidence_sets`: right at least `confidence` of the time whatever the
-        truth is). With a prior, the central credible interval.
+        Without a prior, the lowest and highest true answer that the value does not contradict
+        (`confidence_sets`: right at least `confidence` of the time for every truth). With a prior,
+        the central credible interval.
     standard_error : array of float, shape (rows,)
         Standard deviation of the true answer given the value, under the prior (uniform if
         none was given).
@@ -86,9 +86,9 @@ def interpret(
     confidence : float
         The level, strictly between 0 and 1.
     sets : ConfidenceSets, optional
-        Those of the mechanism, where more is known than its matrix says.
+        The mechanism's sets, where more is known than its matrix shows.
     open_end : bool
-        Whether the largest true answer stands for itself "or more" (top-coding): an interval that
+        Whether the largest true answer means itself "or more" (top-coding): an interval that
         reaches it then has no upper end, and `high` is infinite.
 
     Returns
@@ -99,16 +99,16 @@ def interpret(
     Examples
     --------
     >>> from tallyveil import Query, geometric
-    >>> found = interpret(geometric(Query.count(20), epsilon=1.0), [7, 0])
-    >>> found.low.tolist(), found.high.tolist(), round(float(found.standard_error[0]), 2)
+    >>> column = interpret(geometric(Query.count(20), epsilon=1.0), [7, 0])
+    >>> column.low.tolist(), column.high.tolist(), round(float(column.standard_error[0]), 2)
     ([4.0, 0.0], [10.0, 3.0], 1.35)
     """
     mechanism = as_mechanism(mechanism)
-    values, at = find_column(mechanism, released)
+    values, outputs = find_column(mechanism, released)
     conditional = posterior_distributions(mechanism, prior)
     possible: Mask = np.isfinite(conditional.sum(axis=1))
-    if not possible[at].all():
-        impossible = float(values[~possible[at]][0])
+    if not possible[outputs].all():
+        impossible = float(values[~possible[outputs]][0])
         raise ArgumentError("released", "be possible under the prior", impossible)
     answers = mechanism.query.inputs.astype(float)
     conditional = np.nan_to_num(conditional)
@@ -124,7 +124,7 @@ def interpret(
         first = np.minimum(first, last)
         low, high, kind = answers[first], answers[last], "credible"
     high = np.where(open_end & (high == answers[-1]), np.inf, high)
-    return Interpretation(values, low[at], high[at], spread[at], confidence, kind)
+    return Interpretation(values, low[outputs], high[outputs], spread[outputs], confidence, kind)
 
 
 def describe_release(
@@ -136,10 +136,10 @@ def describe_release(
     sets: ConfidenceSets | None = None,
     open_end: bool = False,
 ) -> dict[str, Any]:
-    """Describe one released value in numbers, JSON-ready; "words" says it in plain words.
+    """Describe one released value in numbers, JSON-ready, with a paragraph as "words".
 
-    `sets` and `open_end` are those of `interpret`; "or_more" is the count that stands for
-    itself or more, None where none does.
+    `sets` and `open_end` are the options of `interpret`; "or_more" is the count that means itself
+    or more, None where none does.
 
     >>> from tallyveil import Query, geometric
     >>> text = describe_release(geometric(Query.count(20), epsilon=1.0), 7)["words"]
@@ -152,12 +152,12 @@ def describe_release(
     credible = belief.interval(confidence)
     try:
         estimator = unbiased(mechanism, None)
-        at = int(find_outputs(mechanism, [released])[0])
-        estimate: float | None = float(estimator.values[at])
-        variance: float | None = float(estimator.variance_estimates[at])
+        output = int(find_outputs(mechanism, [released])[0])
+        estimate: float | None = float(estimator.values[output])
+        variance: float | None = float(estimator.variance_estimates[output])
     except InfeasibleError:
         estimate = variance = None
-    found = {
+    facts = {
         "released": belief.released,
         "confidence": confidence,
         "confidence_set": list(sets.of(released)),
@@ -173,38 +173,38 @@ def describe_release(
         "prior": "uniform" if prior is None else "given",
         "or_more": float(mechanism.query.inputs[-1]) if open_end else None,
     }
-    return {**found, "words": _describe_in_words(found)}
+    return {**facts, "words": _describe_in_words(facts)}
 
 
-def _describe_in_words(found: dict[str, Any]) -> str:
+def _describe_in_words(facts: dict[str, Any]) -> str:
     """Write the figures of `describe_release` as a paragraph."""
-    (low, high), level = found["confidence_set"], 100 * found["confidence"]
-    inner = found["credible_interval"]
-    prior = "all answers equally likely beforehand" if found["prior"] == "uniform" else "the prior"
+    (low, high), level = facts["confidence_set"], 100 * facts["confidence"]
+    inner = facts["credible_interval"]
+    prior = "all answers equally likely beforehand" if facts["prior"] == "uniform" else "the prior"
 
     def name(answer: float) -> str:
-        return f"{answer:g} or more" if answer == found["or_more"] else f"{answer:g}"
+        return f"{answer:g} or more" if answer == facts["or_more"] else f"{answer:g}"
 
     parts = [
-        f"The released answer {found['released']:g} fits true answers from {low:g} to {name(high)}",
+        f"The released answer {facts['released']:g} fits true answers from {low:g} to {name(high)}",
         f"A range made in this way contains the true answer in at least {level:g} % of all "
-        f"releases, whatever the truth is (here {100 * found['least_coverage']:.2f} % or more)",
+        f"releases, for every truth (here {100 * facts['least_coverage']:.2f} % or more)",
         f"With {prior}, the true answer lies between {inner[0]:g} and {name(inner[1])} with "
-        f"probability {found['credible_probability']:.4f}; the most probable is "
-        f"{name(found['most_probable'])}, with probability "
-        f"{found['most_probable_probability']:.3f}",
-        f"Its standard error is {found['standard_error']:.3g}",
+        f"probability {facts['credible_probability']:.4f}; the most probable is "
+        f"{name(facts['most_probable'])}, with probability "
+        f"{facts['most_probable_probability']:.3f}",
+        f"Its standard error is {facts['standard_error']:.3g}",
     ]
-    if found["or_more"] is not None and found["or_more"] in (high, inner[1]):
+    if facts["or_more"] is not None and facts["or_more"] in (high, inner[1]):
         parts.append(
-            f"Counts above {found['or_more']:g} were cut off before the draw: {found['or_more']:g} "
-            "stands for all of them, and how far above the true answer may lie is not known"
+            f"Counts above {facts['or_more']:g} were cut off before the draw: {facts['or_more']:g} "
+            "means all of them, and how far above the true answer may lie is not known"
         )
-    if found["unbiased_estimate"] is None:
+    if facts["unbiased_estimate"] is None:
         parts.append("This mechanism has no unbiased estimate")
     else:
         parts.append(
-            f"For sums and means over many groups count it as {found['unbiased_estimate']:.4g}: "
+            f"For sums and means over many groups count it as {facts['unbiased_estimate']:.4g}: "
             "that is right on average, and may be negative or fractional"
         )
     return ". ".join(parts) + "."

@@ -50,23 +50,23 @@ from tallyveil.matrix import posterior_costs
 __all__ = ["GamePoint", "Saddle", "minimax_remap", "solve_game"]
 
 MOST_STEPS = 40
-"""Newton steps at the very most; some 15 are usual."""
+"""Most Newton steps; some 15 are usual."""
 
 MOST_RESUMED = 12
-"""The same from a solution with fewer columns; what takes longer begins anew."""
+"""Most Newton steps from a solution with fewer columns; after them a game starts anew."""
 
 SHORTEST_STEP = 1e-6
 """Below this step length on both sides rounding leaves no further progress."""
 
 BAND = 64
-"""How many blocks are multiplied at once, over the rows that any of them reaches."""
+"""Blocks that are multiplied at once, over the rows that any of them reaches."""
 
 ROUNDING = 1e-16
 """Payoffs below this share of the largest of their band do not enter the products."""
 
 NEW_SHARE = 0.01
-"""Largest share of a column that is added to a game whose solution is gone on from: 0.1 takes three
-times as many steps afterwards."""
+"""Largest share of a column that is added to a solved game: with 0.1 it takes three times as many
+steps afterwards."""
 
 
 class GamePoint(NamedTuple):
@@ -140,7 +140,7 @@ class _State:
         self.z: Floats = costs - self.lam[block]
 
     def resume(self, point: GamePoint, place: Integers) -> None:
-        """Go on from a point of fewer columns; new ones start with at most `NEW_SHARE`."""
+        """Start from a point of fewer columns; new ones have at most `NEW_SHARE`."""
         products = point.shares @ point.reduced + point.slacks @ point.weights
         mean = float(products) / (len(place) + len(point.slacks))
         self.d, self.s, self.w = point.value, point.slacks, point.weights
@@ -151,11 +151,11 @@ class _State:
         self.z[place], self.t[place] = point.reduced, point.shares
 
     def point(self) -> GamePoint:
-        """The iterate as it is handed out."""
+        """Return the iterate."""
         return GamePoint(self.t, self.w, self.s, self.z, self.lam, self.d)
 
     def measure_residuals(self) -> float:
-        """What the equations that do not hold yet may change the value by."""
+        """Bound the change of the value by equations that do not hold yet."""
         rows = self.d - self.A @ self.t - self.s
         columns = self.w @ self.A - self.lam[self.block] - self.z
         blocks = np.abs(self.lam) @ np.abs(1.0 - self.sums(self.t))
@@ -166,7 +166,7 @@ class _State:
         return np.add.reduceat(values, self.first)
 
     def advance(self, gap: float) -> bool:
-        """One predictor-corrector step; False when the numbers leave no further progress."""
+        """Take one predictor-corrector step; False when there is no further progress."""
         from scipy.linalg import LinAlgError
 
         mean = gap / (len(self.t) + len(self.s))
@@ -195,7 +195,7 @@ class _State:
         return True
 
     def reach(self, move: _Move) -> tuple[float, float]:
-        """How far each side can go before something turns negative."""
+        """Return how far each side can go before something turns negative."""
         primal = min(_longest_step(self.t, move.t), _longest_step(self.s, move.s))
         return primal, min(_longest_step(self.w, move.w), _longest_step(self.z, move.z))
 
@@ -214,34 +214,34 @@ class _Move(NamedTuple):
 class _Newton:
     """The linear system of one iterate, eliminated down to the rows of the game."""
 
-    def __init__(self, at: _State) -> None:
+    def __init__(self, state: _State) -> None:
         from scipy.linalg import cho_factor
         from scipy.linalg.blas import dsyrk
 
-        self.at = at
-        self.theta = at.t / at.z
-        self.mass = at.sums(self.theta)
-        normal = np.zeros((len(at.s), len(at.s)), order="F")
-        for columns, blocks, rows in at.bands:
+        self.state = state
+        self.theta = state.t / state.z
+        self.mass = state.sums(self.theta)
+        normal = np.zeros((len(state.s), len(state.s)), order="F")
+        for columns, blocks, rows in state.bands:
             # Eliminating a block's multiplier centres its columns, weighted by theta.
-            theta, own = self.theta[columns], at.by_column[columns, rows]
-            centred = own * theta[:, None]
-            first, mass = at.first[blocks], self.mass[blocks]
+            theta, weighted = self.theta[columns], state.by_column[columns, rows]
+            centred = weighted * theta[:, None]
+            first, mass = state.first[blocks], self.mass[blocks]
             mean = np.add.reduceat(centred, first - columns.start, axis=0) / mass[:, None]
-            np.take(mean, at.block[columns] - blocks.start, axis=0, out=centred)
-            np.subtract(own, centred, out=centred)
+            np.take(mean, state.block[columns] - blocks.start, axis=0, out=centred)
+            np.subtract(weighted, centred, out=centred)
             centred *= np.sqrt(theta)[:, None]
             # its transpose is in Fortran order: no copy
             normal[rows, rows] += dsyrk(1.0, centred.T, lower=1)
         diagonal = np.einsum("ii->i", normal)
-        diagonal += at.s / at.w
+        diagonal += state.s / state.w
         diagonal += 1e-14 * diagonal.max()
         self.factor = cho_factor(normal, lower=True, overwrite_a=True, check_finite=False)
-        self.ones = self.solve(np.ones(len(at.s)))
-        self.block_residual = 1.0 - at.sums(at.t)
-        self.row_residual = at.d - at.A @ at.t - at.s
-        self.weight_residual = 1.0 - float(at.w.sum())
-        self.cost_residual = at.w @ at.A - at.lam[at.block] - at.z
+        self.ones = self.solve(np.ones(len(state.s)))
+        self.block_residual = 1.0 - state.sums(state.t)
+        self.row_residual = state.d - state.A @ state.t - state.s
+        self.weight_residual = 1.0 - float(state.w.sum())
+        self.cost_residual = state.w @ state.A - state.lam[state.block] - state.z
 
     def solve(self, right: Floats) -> Floats:
         """Solve with the Cholesky factor."""
@@ -250,22 +250,22 @@ class _Newton:
         return cho_solve(self.factor, right, check_finite=False)
 
     def direction(self, columns: Floats, rows: Floats) -> _Move:
-        """The step that makes t z change by `columns`, s w by `rows`, and closes residuals."""
-        at, theta = self.at, self.theta
-        free = columns / at.z - theta * self.cost_residual
-        shift = (self.block_residual - at.sums(free)) / self.mass
-        right = at.A @ (free + theta * shift[at.block]) + rows / at.w - self.row_residual
+        """Return the step that changes t z by `columns`, s w by `rows`, and closes residuals."""
+        state, theta = self.state, self.theta
+        free = columns / state.z - theta * self.cost_residual
+        shift = (self.block_residual - state.sums(free)) / self.mass
+        right = state.A @ (free + theta * shift[state.block]) + rows / state.w - self.row_residual
         bare = self.solve(right)
         d = float((bare.sum() - self.weight_residual) / self.ones.sum())
         w = bare - d * self.ones
-        costs = w @ at.A
-        lam = shift + at.sums(theta * costs) / self.mass
-        z = costs - lam[at.block] + self.cost_residual
-        return _Move(columns / at.z - theta * z, (rows - at.s * w) / at.w, d, w, z, lam)
+        costs = w @ state.A
+        lam = shift + state.sums(theta * costs) / self.mass
+        z = costs - lam[state.block] + self.cost_residual
+        return _Move(columns / state.z - theta * z, (rows - state.s * w) / state.w, d, w, z, lam)
 
 
 def _find_bands(by_column: Floats, first: Integers) -> list[tuple[slice, slice, slice]]:
-    """Columns, their blocks, and the rows where these columns are more than rounding.
+    """Return columns, their blocks, and the rows where these columns are more than rounding.
 
     Noise that falls off quickly leaves most of a large game at zero. `first` are the blocks' first
     columns.
@@ -283,7 +283,7 @@ def _find_bands(by_column: Floats, first: Integers) -> list[tuple[slice, slice, 
 
 
 def _longest_step(values: Floats, move: Floats) -> float:
-    """The longest step, at most 1, that keeps values + step * move non-negative."""
+    """Return the longest step, at most 1, that keeps values + step * move non-negative."""
     falling = move < 0
     return min(1.0, float((-values[falling] / move[falling]).min(initial=np.inf)))
 
@@ -298,10 +298,10 @@ SMALL = 40_000
 """Up to this many payoffs (true answers times columns) a general solver finds a vertex."""
 
 NEGLIGIBLE = 1e-20
-"""Released answers less likely than this, whatever the truth, do not enter the game."""
+"""Released answers less likely than this for every truth do not enter the game."""
 
 MOST_ROUNDS = 40
-"""Rounds of column generation at the very most."""
+"""Most rounds of column generation."""
 
 MOST_STALLED = 2
 """Rounds in a row that may neither add a column nor halve the gap."""
@@ -374,12 +374,12 @@ class _Game:
 
     @cached_property
     def is_mirrored(self) -> bool:
-        """Whether counting true answers, outputs and guesses from the other end changes nothing."""
+        """True if counting answers, outputs and guesses from the other end changes nothing."""
         return _is_symmetric(self.matrix) and _is_symmetric(self.payoff)
 
     @cached_property
     def rows(self) -> int:
-        """How many true answers a solver sees: half of them in a mirrored game."""
+        """The number of true answers that a solver sees: half of them in a mirrored game."""
         size = len(self.matrix)
         return (size + 1) // 2 if self.is_mirrored else size
 
@@ -391,18 +391,18 @@ class _Game:
 
     @property
     def guesses(self) -> int:
-        """How many guesses there are."""
+        """The number of guesses."""
         return int(self.losses.shape[1])
 
     def list_columns(self, active: Mask) -> _Columns:
-        """The columns marked in `active`, shape (released, guesses)."""
+        """List the columns marked in `active`, shape (released, guesses)."""
         position, guess = np.nonzero(active[self.outputs])
         return _Columns(position.astype(np.int64), guess.astype(np.int64))
 
     def column_costs(self, columns: _Columns) -> Floats:
-        """What each column costs each true answer, shape (rows, columns).
+        """Return the loss of each column at each true answer, shape (rows, columns).
 
-        In a mirrored game a column stands for itself and its mirror image, used alike.
+        In a mirrored game a column is the mean of itself and its mirror image.
         """
         output, guess = self.outputs[columns.position], columns.guess
         by_output, by_guess = self._by_column
@@ -414,7 +414,7 @@ class _Game:
 
     @cached_property
     def _by_column(self) -> tuple[Floats, Floats]:
-        """The columns of matrix and payoffs, as far as a solver sees their rows."""
+        """The columns of matrix and payoffs, on the rows that a solver sees."""
         seen = slice(self.rows)
         return np.ascontiguousarray(self.matrix[seen].T), np.ascontiguousarray(self.payoff[seen].T)
 
@@ -423,9 +423,9 @@ class _Game:
 class _Reduction:
     """A game with fewer released answers and guesses, and the same solution.
 
-    Released answers that say the same about the truth need one distribution of guesses between
-    them; guesses at either end that another is never worse than need not be made. A consumer who
-    knows that the answer lies in a part of the range is left with that part.
+    Released answers that tell the same of the truth share one distribution of guesses; guesses at
+    either end that are never better than another are left out. A consumer who knows that the
+    answer lies in a part of the range has that part only.
     """
 
     game: _Game
@@ -435,6 +435,7 @@ class _Reduction:
 
     @classmethod
     def of(cls, matrix: Floats, losses: Floats) -> _Reduction:
+        """Merge released answers, and leave out guesses that are never best."""
         totals = matrix.sum(axis=0)
         shares = matrix / np.where(totals > 0, totals, 1.0)
         same = np.isclose(shares[:, 1:], shares[:, :-1], rtol=1e-12, atol=NEGLIGIBLE).all(axis=0)
@@ -448,10 +449,10 @@ class _Reduction:
         return cls(_Game(merged, losses[:, first : last + 1]), group, first, losses.shape[1])
 
     def widen(self, remap: Floats) -> Floats:
-        """The remap of all released answers to all guesses."""
-        whole = np.zeros((len(self.group), self.guesses))
-        whole[:, self.first : self.first + remap.shape[1]] = remap[self.group]
-        return whole
+        """Return the remap of all released answers to all guesses."""
+        full = np.zeros((len(self.group), self.guesses))
+        full[:, self.first : self.first + remap.shape[1]] = remap[self.group]
+        return full
 
 
 class _Incumbent:
@@ -508,7 +509,7 @@ class _Incumbent:
 
 
 def _solve_whole(game: _Game, best: _Incumbent) -> None:
-    """Solve the whole game as one linear program, at a vertex."""
+    """Solve a game as one linear program, at a vertex."""
     from scipy import sparse
 
     from tallyveil.optimize.solver import Program, solve
@@ -524,77 +525,77 @@ def _solve_whole(game: _Game, best: _Incumbent) -> None:
     worst_case = np.zeros(size + 1)
     worst_case[-1] = 1.0
     program = Program(worst_case, sums, np.ones(blocks), below, np.zeros(rows))
-    found = solve(program, backend="highs")
-    if found.status == "optimal":
-        best.try_solution(columns, found.x[:-1], found.y_ub)
+    solution = solve(program, backend="highs")
+    if solution.status == "optimal":
+        best.try_solution(columns, solution.x[:-1], solution.y_ub)
 
 
 def _generate_columns(game: _Game, best: _Incumbent, tolerance: float) -> None:
-    """Column generation with a solver that gets stricter as the gap closes."""
+    """Generate columns, with a solver that gets stricter as the gap closes."""
     active = _seed_columns(game, best)
     guesses = best.try_prior(best.prior)
     released = np.arange(len(guesses))
     solver_tolerance, stalled = 1e-3, 0
     point: GamePoint | None = None
-    solved, asked = np.empty(0, dtype=np.int64), 0.0
+    solved, used_tolerance = np.empty(0, dtype=np.int64), 0.0
     for _ in range(MOST_ROUNDS):
         _activate_around(active, released, guesses)
         columns = game.list_columns(active)
-        codes = columns.position * game.guesses + columns.guess  # they rise, and none is taken out
-        if len(codes) == len(solved) and solver_tolerance == asked:
+        codes = columns.position * game.guesses + columns.guess  # they rise, and none is removed
+        if len(codes) == len(solved) and solver_tolerance == used_tolerance:
             return  # the same game again
         start = None if point is None else (point, np.searchsorted(codes, solved))
         costs, before = game.column_costs(columns), best.gap
         point = solve_game(costs, columns.position, solver_tolerance, start)
-        solved, asked = codes, solver_tolerance
+        solved, used_tolerance = codes, solver_tolerance
         guesses = best.try_solution(columns, point.shares, point.weights)
         has_new = not active[released, guesses].all()
         stalled = 0 if has_new or best.gap < 0.5 * before else stalled + 1
         if best.gap <= tolerance or stalled > MOST_STALLED:
             return
-        wanted = 0.1 * min(solver_tolerance, best.gap) if has_new else 0.0
-        solver_tolerance = max(wanted, tolerance / 10)
+        stricter = 0.1 * min(solver_tolerance, best.gap) if has_new else 0.0
+        solver_tolerance = max(stricter, tolerance / 10)
 
 
 def _seed_columns(game: _Game, best: _Incumbent) -> Mask:
-    """Columns to start from: those around the solution of a game half as fine.
+    """Mark the columns to start from: around the solution of a game half as fine.
 
-    It has every other true answer and every other guess, down to about `COARSEST` of them.
-    Wide noise moves guesses far, and this finds where to, at a fraction of the cost.
+    That game has every other true answer and every other guess, down to about `COARSEST` of them.
+    Wide noise moves guesses far, and this finds out how far, at a fraction of the cost.
     """
     active = best.remap > 0
     rows, guesses = len(game.matrix), game.guesses
     if min(rows, guesses) <= COARSEST:
         return active
-    kept_rows, kept_guesses = _every_other(rows), _every_other(guesses)
-    coarse = _Game(game.matrix[kept_rows], game.losses[np.ix_(kept_rows, kept_guesses)])
-    found = _Incumbent(coarse)
-    _generate_columns(coarse, found, COARSE_TOLERANCE)
+    some_rows, some_guesses = _every_other(rows), _every_other(guesses)
+    coarse = _Game(game.matrix[some_rows], game.losses[np.ix_(some_rows, some_guesses)])
+    coarse_best = _Incumbent(coarse)
+    _generate_columns(coarse, coarse_best, COARSE_TOLERANCE)
     outputs = np.arange(len(active))
-    for at in np.argsort(found.remap, axis=1)[:, -2:].T:
-        used = found.remap[outputs, at] > COARSE_TOLERANCE
-        _activate_around(active, outputs[used], kept_guesses[at[used]])
+    for likely in np.argsort(coarse_best.remap, axis=1)[:, -2:].T:
+        used = coarse_best.remap[outputs, likely] > COARSE_TOLERANCE
+        _activate_around(active, outputs[used], some_guesses[likely[used]])
     prior = np.zeros(rows)
-    prior[kept_rows] = found.prior
+    prior[some_rows] = coarse_best.prior
     spread = prior + 0.5 * (np.roll(prior, 1) + np.roll(prior, -1))
     best.try_prior(spread / spread.sum())
     return active
 
 
 def _activate_around(active: Mask, released: Integers, guesses: Integers) -> None:
-    """Mark each guess and its two neighbours as usable after the released answer beside it."""
+    """Mark each guess and its two neighbours as usable after its released answer."""
     for offset in (-1, 0, 1):
         active[released, np.clip(guesses + offset, 0, active.shape[1] - 1)] = True
 
 
 def _every_other(size: int) -> Integers:
-    """Every other index below `size`, counted from both ends: mirrored games stay so."""
+    """Return every other index below `size`, counted from both ends: mirrored games stay so."""
     half = np.arange(0, (size + 1) // 2, 2)
     return np.unique(np.concatenate([half, size - 1 - half]))
 
 
 def _evaluate(matrix: Floats, losses: Floats, remap: Floats, prior: Floats) -> Saddle:
-    """The loss of a remap and the bound of a prior in the caller's units, from scratch."""
+    """Evaluate the loss of a remap and the bound of a prior from scratch, in the caller's units."""
     attained = float(((matrix @ remap) * losses).sum(axis=1).max())
     proved = float(posterior_costs(matrix, losses, prior).min(axis=1).sum())
     rounding = sum(matrix.shape) * 2.0**-52 * float(np.abs(losses).max())
@@ -602,5 +603,5 @@ def _evaluate(matrix: Floats, losses: Floats, remap: Floats, prior: Floats) -> S
 
 
 def _is_symmetric(table: Floats) -> bool:
-    """Whether counting rows and columns from the other end changes nothing."""
+    """Return True if counting rows and columns from the other end changes nothing."""
     return bool(np.allclose(table, table[::-1, ::-1], rtol=1e-12, atol=1e-300))

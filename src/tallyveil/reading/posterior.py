@@ -76,11 +76,11 @@ class Posterior(FrozenArrays):
 
     @property
     def standard_deviation(self) -> float:
-        """How far the true answer typically lies from the posterior mean."""
+        """The standard deviation of the true answer."""
         return float(np.sqrt(self.distribution @ (self.answers - self.mean) ** 2))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """The central credible interval: at most (1 - confidence)/2 on either side of it.
+        """Return the central credible interval: at most (1 - confidence)/2 on either side.
 
         Its probability is never below `confidence`, and usually somewhat above it because
         the distribution is discrete.
@@ -89,7 +89,7 @@ class Posterior(FrozenArrays):
         return float(self.answers[low[0]]), float(self.answers[high[0]])
 
     def highest(self, confidence: float = 0.95) -> Floats:
-        """The fewest true answers that together have at least `confidence`, in order."""
+        """Return the fewest true answers that together have at least `confidence`, in order."""
         check_confidence(confidence)
         order = np.argsort(-self.distribution, kind="stable")
         reached = np.cumsum(self.distribution[order])
@@ -97,13 +97,13 @@ class Posterior(FrozenArrays):
         return np.sort(self.answers[order[:enough]])
 
     def probability(self, low: float, high: float) -> float:
-        """Chance that the true answer lies between `low` and `high`, both included."""
+        """Return the chance of a true answer between `low` and `high`, both included."""
         first, last = check_number(low, "low"), check_number(high, "high")
         inside = (self.answers >= first) & (self.answers <= last)
         return float(self.distribution[inside].sum())
 
     def plot(self, confidence: float = 0.95, path: str | Path | None = None) -> Figure:
-        """Bars with the credible interval marked; saved to `path` if given."""
+        """Draw bars with the credible interval marked; saved to `path` if given."""
         from tallyveil.figures import distribution_bars
 
         low, high = self.interval(confidence)
@@ -113,7 +113,7 @@ class Posterior(FrozenArrays):
         )
 
     def _repr_html_(self) -> str:
-        """Bars with the 95 % credible interval marked, for notebooks."""
+        """Return bars with the 95 % credible interval marked, for notebooks."""
         from tallyveil.notebook import show_distribution
 
         interval = self.interval()
@@ -152,7 +152,7 @@ def posterior(mechanism: MechanismLike, released: float, prior: Prior = None) ->
         One of the mechanism's outputs. A value that the mechanism never releases, or not
         under this prior, is an `ArgumentError`.
     prior : None, "uniform", ("binomial", p) or array of float, shape (n,)
-        What was believed before; None is uniform.
+        The belief before the release; None is uniform.
 
     Returns
     -------
@@ -167,16 +167,16 @@ def posterior(mechanism: MechanismLike, released: float, prior: Prior = None) ->
     [0.25, 0.75]
     """
     mechanism = as_mechanism(mechanism)
-    at = int(find_outputs(mechanism, [check_number(released, "released")])[0])
-    distribution = posterior_distributions(mechanism, prior)[at]
+    output = int(find_outputs(mechanism, [check_number(released, "released")])[0])
+    distribution = posterior_distributions(mechanism, prior)[output]
     if not np.isfinite(distribution).all():
         raise ArgumentError("released", "be possible under the prior", released)
     answers = mechanism.query.inputs.astype(float)
-    return Posterior(answers, distribution, float(mechanism.query.outputs[at]))
+    return Posterior(answers, distribution, float(mechanism.query.outputs[output]))
 
 
 def posterior_distributions(mechanism: Mechanism, prior: Prior = None) -> Floats:
-    """The posterior for every output, shape (m, n); NaN where the prior rules an output out."""
+    """Return the posterior for every output, shape (m, n); NaN for impossible outputs."""
     joint = joint_distribution(mechanism.matrix, resolve_prior(prior, len(mechanism.matrix)))
     with np.errstate(invalid="ignore", divide="ignore"):
         conditional: Floats = joint / joint.sum(axis=1, keepdims=True)
@@ -184,7 +184,7 @@ def posterior_distributions(mechanism: Mechanism, prior: Prior = None) -> Floats
 
 
 def find_outputs(mechanism: Mechanism, released: ArrayLike) -> Integers:
-    """Index of each released value among the outputs that the mechanism can report.
+    """Return the index of each released value among the outputs that can be reported.
 
     Released values are public, so the error names the one that cannot have been released.
     """
@@ -194,27 +194,33 @@ def find_outputs(mechanism: Mechanism, released: ArrayLike) -> Integers:
     above = np.clip(np.searchsorted(outputs, values), 1, max(1, len(outputs) - 1))
     below, above = above - 1, above % len(outputs)
     nearer_below = np.abs(outputs[below] - values) <= np.abs(outputs[above] - values)
-    at: Integers = np.where(nearer_below, below, above).astype(np.int64)
+    nearest: Integers = np.where(nearer_below, below, above).astype(np.int64)
     spacing = float(np.diff(outputs).min()) if len(outputs) > 1 else 1.0
-    known = np.isfinite(values) & (np.abs(outputs[at] - values) <= 1e-9 * spacing) & reportable[at]
-    if not known.all():
-        unknown = float(np.atleast_1d(values)[~np.atleast_1d(known)][0])
+    reported = (
+        np.isfinite(values)
+        & (np.abs(outputs[nearest] - values) <= 1e-9 * spacing)
+        & reportable[nearest]
+    )
+    if not reported.all():
+        unknown = float(np.atleast_1d(values)[~np.atleast_1d(reported)][0])
         able = outputs[reportable]
         hint = f"It reports {len(able)} values between {able[0]:g} and {able[-1]:g}."
         raise ArgumentError("released", "be a value this mechanism can report", unknown, hint)
-    return at
+    return nearest
 
 
 def find_column(mechanism: Mechanism, released: ArrayLike) -> tuple[Floats, Integers]:
-    """One number or a list of them as an array of values, and their output indices."""
-    at = np.atleast_1d(find_outputs(mechanism, released))
-    if at.ndim != 1:
-        raise ArgumentError("released", "be a number or a list of numbers", got=f"{at.ndim} axes")
-    return np.atleast_1d(np.asarray(released, dtype=float)), at
+    """Return one number or a list of them as an array of values, and their output indices."""
+    outputs = np.atleast_1d(find_outputs(mechanism, released))
+    if outputs.ndim != 1:
+        raise ArgumentError(
+            "released", "be a number or a list of numbers", got=f"{outputs.ndim} axes"
+        )
+    return np.atleast_1d(np.asarray(released, dtype=float)), outputs
 
 
 def safe_interval(rows: Floats, confidence: float) -> tuple[Integers, Integers]:
-    """First and last index of each row's central interval; never less than `confidence`."""
+    """Return first and last index of each row's central interval, never below `confidence`."""
     check_confidence(confidence)
     return central_interval(rows, (1 - confidence) / 2 - MARGIN)
 
@@ -228,7 +234,7 @@ class ConfidenceSets(FrozenArrays):
     mechanism : Mechanism
         What releases the values.
     confidence : float
-        The level asked for.
+        The requested level.
     released : array of float, shape (m,)
         The outputs.
     members : array of bool, shape (n, m)
@@ -239,7 +245,7 @@ class ConfidenceSets(FrozenArrays):
         For each true answer, the exact chance that the set contains it: the sum of its row
         of the matrix over the outputs whose set it is in. Never below `confidence`.
     interval_coverage : array of float, shape (n,)
-        The same for the interval [low, high]; never smaller.
+        The coverage of the interval [low, high]; never smaller.
     """
 
     mechanism: Mechanism
@@ -252,9 +258,9 @@ class ConfidenceSets(FrozenArrays):
     interval_coverage: Floats
 
     def of(self, released: float) -> tuple[float, float]:
-        """(low, high) for one released value."""
-        at = find_outputs(self.mechanism, [check_number(released, "released")])[0]
-        return float(self.low[at]), float(self.high[at])
+        """Return (low, high) for one released value."""
+        output = find_outputs(self.mechanism, [check_number(released, "released")])[0]
+        return float(self.low[output]), float(self.high[output])
 
     def __repr__(self) -> str:
         return (

@@ -1,4 +1,4 @@
-"""From a wanted accuracy to epsilon and back, exactly on the discrete distribution."""
+"""Accuracy at an epsilon, and the epsilon for an accuracy, from the discrete distribution."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DIGITS = 6
 """Significant digits of the epsilon that `epsilon_for` returns."""
 
 SMALLEST, LARGEST = Fraction(1, 10**6), Fraction(500)
-"""The range in which `epsilon_for` searches."""
+"""The range that `epsilon_for` searches."""
 
 
 def accuracy(
@@ -54,7 +54,7 @@ def accuracy(
     Parameters
     ----------
     query : Query
-        What is asked.
+        The query of the count.
     epsilon : exact number
         The privacy loss.
     confidence : float
@@ -75,14 +75,14 @@ def accuracy(
     3.0
     """
     check_confidence(confidence)
-    made = _make_mechanism(mechanism, query, exact_epsilon(epsilon))
-    distances = _distances(made)
+    built = _make_mechanism(mechanism, query, exact_epsilon(epsilon))
+    distances = _distances(built)
     order = np.argsort(distances, axis=1, kind="stable")
     ranked = np.take_along_axis(distances, order, axis=1)
-    reached = np.cumsum(np.take_along_axis(made.matrix, order, axis=1), axis=1)
-    at = (reached < confidence + MARGIN).sum(axis=1, keepdims=True)
-    at = np.minimum(at, ranked.shape[1] - 1)
-    return float(np.take_along_axis(ranked, at, axis=1).max())
+    reached = np.cumsum(np.take_along_axis(built.matrix, order, axis=1), axis=1)
+    rank = (reached < confidence + MARGIN).sum(axis=1, keepdims=True)
+    rank = np.minimum(rank, ranked.shape[1] - 1)
+    return float(np.take_along_axis(ranked, rank, axis=1).max())
 
 
 def chance_within(
@@ -93,7 +93,7 @@ def chance_within(
     Parameters
     ----------
     query, epsilon, mechanism : see `accuracy`
-        What is asked, the privacy loss, and how it is released.
+        The query, the privacy loss, and the mechanism.
     within : float
         A distance of at least 0.
 
@@ -116,7 +116,7 @@ def epsilon_for(
 ) -> float:
     """Find the smallest epsilon that releases within `within` of the truth with `confidence`.
 
-    Whatever the true answer. The result is rounded up to six significant digits and checked:
+    For every true answer. The result is rounded up to six significant digits and checked:
     it holds at the returned epsilon and fails one unit of the sixth digit below it (for a
     mechanism that gets closer as epsilon grows, as all closed forms do). Costs some 30
     matrices.
@@ -124,7 +124,7 @@ def epsilon_for(
     Parameters
     ----------
     query : Query
-        What is asked.
+        The query of the count.
     within : float
         A distance of at least 0.
     confidence : float
@@ -149,8 +149,8 @@ def epsilon_for(
         raise _unknown_maker(mechanism, "be the name of a closed form or a function")
 
     def reaches(epsilon: Fraction) -> bool:
-        made = _make_mechanism(mechanism, query, epsilon)
-        return _chance(made, distance) >= confidence + MARGIN
+        built = _make_mechanism(mechanism, query, epsilon)
+        return _chance(built, distance) >= confidence + MARGIN
 
     if reaches(SMALLEST):
         hint = f"At any epsilon {confidence:.6g} of the releases are that close."
@@ -174,7 +174,7 @@ def epsilon_for(
 
 
 def _make_mechanism(mechanism: Maker | MechanismLike, query: Query, epsilon: Fraction) -> Mechanism:
-    """The named or given mechanism for `query` at `epsilon`."""
+    """Return the named or given mechanism for `query` at `epsilon`."""
     require_query(query)
     if isinstance(mechanism, str):
         if mechanism not in CLOSED_FORMS:
@@ -182,32 +182,36 @@ def _make_mechanism(mechanism: Maker | MechanismLike, query: Query, epsilon: Fra
         return CLOSED_FORMS[mechanism](query, epsilon)
     if callable(mechanism):
         return as_mechanism(mechanism(query, epsilon))
-    made = as_mechanism(mechanism)
-    if made.query != query:
-        raise ArgumentError("mechanism", "answer the query", got=repr(made.query))
-    if made.exact_epsilon != epsilon:
-        got = "no epsilon" if made.epsilon is None else f"epsilon {made.epsilon:g}"
+    built = as_mechanism(mechanism)
+    if built.query != query:
+        raise ArgumentError("mechanism", "answer the query", got=repr(built.query))
+    if built.exact_epsilon != epsilon:
+        got = "no epsilon" if built.epsilon is None else f"epsilon {built.epsilon:g}"
         raise ArgumentError("mechanism", f"state epsilon {float(epsilon):g}", got=got)
-    return made
+    return built
 
 
-def _unknown_maker(given: object, rule: str) -> ArgumentError:
-    known = "Closed forms: " + ", ".join(CLOSED_FORMS) + "."
-    if isinstance(given, str):
-        return ArgumentError("mechanism", rule, given, known)
-    return ArgumentError("mechanism", rule, hint=known, got=describe_kind(given))
+def _unknown_maker(value: object, rule: str) -> ArgumentError:
+    """Return the error for a mechanism that is no closed form and no function."""
+    closed_forms = "Closed forms: " + ", ".join(CLOSED_FORMS) + "."
+    if isinstance(value, str):
+        return ArgumentError("mechanism", rule, value, closed_forms)
+    return ArgumentError("mechanism", rule, hint=closed_forms, got=describe_kind(value))
 
 
 def _distances(mechanism: Mechanism) -> Floats:
+    """Return the distance of every output from every true answer."""
     return loss_table(mechanism.query, "absolute").round(9)
 
 
 def _chance(mechanism: Mechanism, within: float) -> float:
+    """Return Pr(|released - true| <= within) for the true answer where it is smallest."""
     close = _distances(mechanism) <= within * (1 + 1e-12)
     return float(np.where(close, mechanism.matrix, 0.0).sum(axis=1).min())
 
 
 def _check_distance(within: float) -> float:
+    """Check a distance: finite and at least 0."""
     distance = check_number(within, "within")
     if not (math.isfinite(distance) and distance >= 0):
         raise ArgumentError("within", "be a distance of at least 0", within)

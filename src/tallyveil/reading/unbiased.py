@@ -31,12 +31,12 @@ __all__ = [
 ]
 
 LARGEST_RESIDUAL = 1e-7
-"""How far, relative to the range, an estimator's expectation may miss a true answer."""
+"""The most that an estimator's expectation may miss a true answer by, relative to the range."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class UnbiasedEstimator(FrozenArrays):
-    """A number for every released value whose expectation is the true answer, whatever it is.
+    """A number for every released value whose expectation is the true answer, for every truth.
 
     **It may be negative, fractional or beyond the range**: that is the price of being right
     on average. Use it for sums and means over many groups, not as a single group's answer.
@@ -60,7 +60,7 @@ class UnbiasedEstimator(FrozenArrays):
     variance_estimates: Floats
 
     def __call__(self, released: ArrayLike) -> Any:
-        """The estimates for released values, in the same shape."""
+        """Return the estimates for released values, in the same shape."""
         return self.values[find_outputs(self.mechanism, released)]
 
     def __repr__(self) -> str:
@@ -81,9 +81,9 @@ class Estimate:
     low, high : float
         An interval around it.
     groups : int
-        How many groups it is over.
+        The number of groups.
     bias_bound : float
-        How far the estimate's expectation can be from the truth; 0 where it is unbiased.
+        The largest distance of the estimate's expectation from the truth; 0 where it is unbiased.
     """
 
     value: float
@@ -95,7 +95,7 @@ class Estimate:
 
     @classmethod
     def normal(cls, value: float, error: float, confidence: float, groups: int) -> Estimate:
-        """With the interval value -/+ z standard errors."""
+        """Build an estimate with the interval value -/+ z standard errors."""
         reach = NormalDist().inv_cdf((1 + confidence) / 2) * error
         return cls(value, error, value - reach, value + reach, groups)
 
@@ -117,7 +117,7 @@ def unbiased(mechanism: MechanismLike, prior: Prior = None) -> UnbiasedEstimator
     Parameters
     ----------
     mechanism : Mechanism, Design or certified mechanism
-        What releases the values.
+        The mechanism that releases the values.
     prior : None, "uniform", ("binomial", p) or array of float, shape (n,)
         Where there are more outputs than true answers, the estimator of least mean variance
         under this prior is taken.
@@ -158,7 +158,7 @@ def unbiased(mechanism: MechanismLike, prior: Prior = None) -> UnbiasedEstimator
 
 
 def _estimate_geometric(true: Floats, rate: float, step: float) -> tuple[Floats, Floats]:
-    """Estimates and variance estimates of the truncated geometric mechanism."""
+    """Return estimates and variance estimates of the truncated geometric mechanism."""
     shrink = -np.expm1(-rate)
     a = np.exp(-rate)
     values, noise = true.copy(), np.full(len(true), 2 * a / shrink**2)
@@ -169,7 +169,7 @@ def _estimate_geometric(true: Floats, rate: float, step: float) -> tuple[Floats,
 
 
 def _solve_rows(matrix: Floats, right: Floats, prior: Prior) -> Floats:
-    """The solution of matrix @ u = right with the least prior mean of u^2."""
+    """Return the solution of matrix @ u = right with the least prior mean of u^2."""
     reach = resolve_prior(prior, len(matrix)) @ matrix
     if not (reach[matrix.max(axis=0) > 0] > 0).all():
         got = "one that rules an output out"
@@ -182,12 +182,11 @@ def _solve_rows(matrix: Floats, right: Floats, prior: Prior) -> Floats:
 def estimate_total(
     mechanism: MechanismLike, released: ArrayLike, confidence: float = 0.95, prior: Prior = None
 ) -> Estimate:
-    """Estimate the sum of the true answers of many groups, each released on its own.
+    """Estimate the sum of the true answers of many groups, each released separately.
 
-    The unbiased estimates are added, and so are the estimates of their variances: the
-    squared standard error is unbiased whatever the true answers are. The interval is
-    value -/+ z standard errors, a normal approximation: good for dozens of groups, not for
-    three.
+    The unbiased estimates are added, and so are the estimates of their variances: the squared
+    standard error is unbiased for all true answers. The interval is value -/+ z standard errors, a
+    normal approximation: good for dozens of groups, not for three.
 
     Parameters
     ----------
@@ -213,13 +212,13 @@ def estimate_total(
     """
     mechanism = as_mechanism(mechanism)
     check_confidence(confidence)
-    at = find_column(mechanism, released)[1]
-    if len(at) == 0:
+    outputs = find_column(mechanism, released)[1]
+    if len(outputs) == 0:
         raise ArgumentError("released", "hold at least one released value", got="nothing")
     estimator = unbiased(mechanism, prior)
-    value = float(estimator.values[at].sum())
-    error = float(np.sqrt(max(0.0, float(estimator.variance_estimates[at].sum()))))
-    return Estimate.normal(value, error, confidence, len(at))
+    value = float(estimator.values[outputs].sum())
+    error = float(np.sqrt(max(0.0, float(estimator.variance_estimates[outputs].sum()))))
+    return Estimate.normal(value, error, confidence, len(outputs))
 
 
 def estimate_mean(
@@ -235,7 +234,7 @@ MOST_EXACT = 2000
 """Sums of more rows than this are normal to all digits that matter."""
 
 MOST_POINTS = 1 << 18
-"""How many points a distribution is worked out at."""
+"""The most points that a distribution is worked out at."""
 
 EXPONENTS = np.geomspace(1e-3, 20.0, 200)
 """Where the bound on the tails of a sum is evaluated, in units of 1 / standard deviation."""
@@ -243,11 +242,12 @@ EXPONENTS = np.geomspace(1e-3, 20.0, 200)
 
 @lru_cache(maxsize=4096)
 def reach_of_sum(rows: int, epsilon: float, confidence: float) -> float:
-    """The smallest q with Pr(|Z_1 + ... + Z_rows| <= q) >= confidence, Z two-sided geometric.
+    """Return the least q with Pr(|Z_1 + ... + Z_rows| <= q) >= confidence.
 
-    The sum has the characteristic function ((1-a)^2 / (1 - 2 a cos t + a^2))^rows, whose inverse
-    transform is summed from the middle; for many rows the normal quantile. Where the noise is so
-    wide that this would take long, the quantile of a sum of continuous noises, rounded up.
+    Each Z is two-sided geometric. The sum has the characteristic function ((1-a)^2 / (1 - 2 a cos t
+    + a^2))^rows, whose inverse transform is summed from the middle; for many rows the normal
+    quantile. Where the noise is so wide that this would take long, the quantile of a sum of
+    continuous noises, rounded up.
 
     >>> reach_of_sum(1, 1.0, 0.95), reach_of_sum(100, 1.0, 0.95)
     (3.0, 27.0)
@@ -268,37 +268,37 @@ def reach_of_sum(rows: int, epsilon: float, confidence: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _reach_of_laplace_sum(rows: int, confidence: float) -> float:
-    """The quantile of |L_1 + ... + L_rows|, each Laplace of scale 1.
+    """Return the quantile of |L_1 + ... + L_rows|, each Laplace of scale 1.
 
     A Laplace noise is a two-sided geometric one plus an independent remainder that is symmetric
     about 0, and a sum of the latter is unimodal. So by Anderson's inequality the whole number
     above this quantile, over epsilon, holds a sum of geometric noises at least as often; it is
-    larger than their own by a relative epsilon^2 / 24 or so. The sum is a difference of two
-    Erlang variables: when one has ended, m of the other's phases are left, with the chances w_m::
+    larger than their quantile by a relative epsilon^2 / 24 or so. The sum is a difference of two
+    Erlang variables: when one has ended, m of the other's phases remain, with the chances w_m::
 
         Pr(|sum| > q) = sum_m w_m Q(m, q),   w_m = 2^(m - 2 rows + 1) C(2 rows - m - 1, rows - 1)
     """
     from scipy.optimize import brentq
     from scipy.special import gammaincc, gammaln
 
-    left = np.arange(1, rows + 1)
+    phases = np.arange(1, rows + 1)
     log_chances = (
-        gammaln(2 * rows - left)
+        gammaln(2 * rows - phases)
         - gammaln(rows)
-        - gammaln(rows - left + 1)
-        + (left - 2 * rows + 1) * math.log(2)
+        - gammaln(rows - phases + 1)
+        + (phases - 2 * rows + 1) * math.log(2)
     )
     chances = np.exp(log_chances)
 
     def exceed(reach: float) -> float:
-        return float(chances @ gammaincc(left, reach)) - (1 - confidence)
+        return float(chances @ gammaincc(phases, reach)) - (1 - confidence)
 
     most = 30 * math.sqrt(2 * rows) + 60
     return float(brentq(exceed, 0.0, most, xtol=1e-9 * most))
 
 
 def measure_tails(matrix: Floats, errors: Floats) -> tuple[Floats, Floats]:
-    """Exponents s, and log max_d E exp(+-s error) for each, shapes (k,) and (2, k).
+    """Return exponents s, and log max_d E exp(+-s error) for each, shapes (k,) and (2, k).
 
     `errors[d, r]` has the chance `matrix[d, r]` and mean zero.
     """
@@ -312,7 +312,7 @@ def measure_tails(matrix: Floats, errors: Floats) -> tuple[Floats, Floats]:
 
 
 def bound_reach(tails: tuple[Floats, Floats], rows: int, confidence: float) -> float:
-    """A q with Pr(|sum of `rows` errors| <= q) >= confidence, whatever the true answers are.
+    """Return a q with Pr(|sum of `rows` errors| <= q) >= confidence, for all true answers.
 
     Chernoff's bound, with the true answer that makes each tail heaviest and alpha = 1 -
     confidence; `tails` come from `measure_tails`::
