@@ -21,16 +21,6 @@ from tallyveil.arrays import Floats, Integers
 from tallyveil.errors import TableError
 from tallyveil.sampling.entropy import SeededNotPrivate
 
-__all__ = [
-    "Sample",
-    "draw_binomial",
-    "load_adult",
-    "load_bird_flu",
-    "load_families",
-    "load_homicides",
-    "load_schools",
-]
-
 STAND_IN = "generated stand-in data"
 
 ADULT_BITS: dict[str, Callable[[list[str]], bool]] = {

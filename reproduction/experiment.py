@@ -1,6 +1,6 @@
 """Experiments and findings: results computed again and compared with what a paper printed.
 
-A `Finding` is one claim of a paper beside our result. A reason (or a guess at one) is given only
+A `Finding` is one claim of a paper and our result. A reason (or a guess at one) is given only
 where a difference is expected. A difference without one makes the verdict "unexplained", and so
 does a claim that agrees although a reason for a difference is on file; the command then exits
 with code 1. No claim that agrees can therefore carry an excuse for the day it fails.
@@ -9,8 +9,9 @@ with code 1. No claim that agrees can therefore carry an excuse for the day it f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,26 +20,10 @@ from numpy.typing import ArrayLike
 
 from reproduction.papers import PAPERS
 from tallyveil.arrays import Floats
+from tallyveil.figures import Curve, Panel, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = [
-    "STANDARD_ERRORS",
-    "Context",
-    "Experiment",
-    "Finding",
-    "Result",
-    "Table",
-    "Verdict",
-    "check_claim",
-    "check_estimate",
-    "check_improvement",
-    "check_number",
-    "check_numbers",
-    "skip_check",
-    "standard_error",
-]
 
 Verdict = Literal["matches", "differs", "open", "not judged", "unexplained"]
 """Matches; differs for established reasons, or for reasons we only guess; holds nothing that can
@@ -180,6 +165,19 @@ def check_claim(claim: str, got: str, true: Any, reason: str = "", guess: str = 
     return Finding(claim, "stated", got, bool(true), reason, guess=guess)
 
 
+def check_cells(
+    claim: str, cells: Iterable[Any], reason: str = "", *, most: bool = False, guess: str = ""
+) -> Finding:
+    """Record a statement about cells of a table: true in all of them, or in `most`.
+
+    >>> check_cells("positive", [1 > 0, 2 > 0]).got
+    'in 2 of 2 cells'
+    """
+    held = [bool(cell) for cell in cells]
+    true = sum(held) > len(held) / 2 if most else all(held)
+    return check_claim(claim, f"in {sum(held)} of {len(held)} cells", true, reason, guess)
+
+
 def check_improvement(claim: str, paper: str, got: str, true: Any) -> Finding:
     """Record a claim of ours that goes beyond the paper, and whether this run supports it."""
     return Finding(claim, paper, got, bool(true), ours=True)
@@ -192,7 +190,7 @@ def skip_check(claim: str, paper: str, got: str, reason: str) -> Finding:
 
 @dataclass(frozen=True)
 class Result:
-    """What an experiment found.
+    """The tables, the picture and the findings of an experiment.
 
     Attributes
     ----------
@@ -227,18 +225,86 @@ class Result:
     def verdict_line(self) -> str:
         """The verdict in one sentence, with the reasons where it differs."""
         failed = [finding for finding in self.findings if finding.agrees is False]
-        beside = f" ({self.data})" if self.data else ""
+        data = f" ({self.data})" if self.data else ""
         if self.verdict == "matches":
             partly = any(finding.agrees is None for finding in self.findings)
-            return "matches the paper" + (" where it can be judged" if partly else "") + beside
+            return "matches the paper" + (" where it can be judged" if partly else "") + data
         if self.verdict == "not judged":
-            return f"not judged{beside}: " + self.findings[-1].reason
+            return f"not judged{data}: " + self.findings[-1].reason
         if self.verdict != "unexplained":
             reasons = list(dict.fromkeys(finding.why for finding in failed))
-            return f"differs from the print{beside}: " + " ".join(reasons)
+            return f"differs from the print{data}: " + " ".join(reasons)
         open_ones = [finding.claim for finding in failed if not finding.why]
         stale = [f"{f.claim} (agrees, against its stated reason)" for f in self.findings if f.stale]
-        return f"DIFFERS, NOT EXPLAINED{beside}: " + "; ".join(open_ones + stale)
+        return f"DIFFERS, NOT EXPLAINED{data}: " + "; ".join(open_ones + stale)
+
+
+def plot(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    parts: Sequence[Panel],
+    findings: Iterable[Finding],
+    data: str = "",
+    *,
+    across: int = 3,
+) -> Result:
+    """Build a result from one table and a picture of panels, `across` of them in a row."""
+    draw = partial(panels, parts, columns=across)
+    return Result({"data": Table.of(columns, rows)}, draw, tuple(findings), data)
+
+
+Values = Mapping[tuple[Any, ...], float | Sequence[float]]
+"""Numbers by (*setting, name of a curve, x)."""
+
+
+def draw_values(
+    values: Values,
+    title: str,
+    x_label: str,
+    y_label: str,
+    *,
+    which: int = 0,
+    error: bool = False,
+    strong: str = "",
+    **options: Any,
+) -> list[Panel]:
+    """Draw a panel for every setting: a curve for every name, over x.
+
+    `title` is formatted with the setting. Of several numbers for one key, the one at `which` is
+    drawn; with `error` the next one is its standard error. `options` are those of `Panel`.
+    """
+    settings: dict[tuple[Any, ...], dict[str, list[tuple[Any, ...]]]] = {}
+    for key, value in values.items():
+        points = settings.setdefault(key[:-2], {}).setdefault(key[-2], [])
+        points.append((key[-1], *np.atleast_1d(value)[which:]))
+    parts = []
+    for setting, by_name in settings.items():
+        curves = []
+        for name, points in by_name.items():
+            x, y, *rest = (list(part) for part in zip(*sorted(points), strict=True))
+            curves.append(Curve(name, x, y, rest[0] if error else None, name == strong))
+        parts.append(Panel(title.format(*setting), curves, x_label, y_label, **options))
+    return parts
+
+
+def plot_values(
+    columns: Sequence[str],
+    values: Values,
+    title: str,
+    findings: Iterable[Finding],
+    data: str = "",
+    *,
+    across: int = 3,
+    **options: Any,
+) -> Result:
+    """Build a result whose rows and curves are the same numbers; see `draw_values`.
+
+    `columns` name the parts of a key and then the numbers.
+    """
+    x = len(next(iter(values))) - 1
+    rows = [(*key, *np.atleast_1d(value).tolist()) for key, value in values.items()]
+    parts = draw_values(values, title, columns[x], columns[x + 1], **options)
+    return plot(columns, rows, parts, findings, data, across=across)
 
 
 @dataclass(frozen=True)
@@ -260,6 +326,9 @@ class Context:
     seed: int = 1
 
 
+Run = Callable[[Context], Result]
+
+
 @dataclass(frozen=True)
 class Experiment:
     """One table, figure or claim of a paper, and the function that computes it again.
@@ -270,10 +339,8 @@ class Experiment:
         The key of the paper in `papers.PAPERS`.
     item : str
         What the paper calls it: "Figure 9", "Table 3", "Section 8".
-    title : str
-        What it shows.
-    section : str
-        Where the paper describes it.
+    title, section : str
+        What it shows, and where the paper describes it.
     run : callable
         Computes the result in a given context.
     """
@@ -282,7 +349,7 @@ class Experiment:
     item: str
     title: str
     section: str
-    run: Callable[[Context], Result]
+    run: Run
 
     @property
     def stem(self) -> str:
@@ -298,3 +365,18 @@ class Experiment:
     def name(self) -> str:
         """Author, year and item, for people: "Cormode 2018 Figure 9"."""
         return f"{PAPERS[self.paper].label} {self.item}"
+
+
+EXPERIMENTS: list[Experiment] = []
+"""Every experiment of the modules that were imported."""
+
+
+def experiment(paper: str, item: str, section: str) -> Callable[[Run], Run]:
+    """Register the decorated function as an experiment; its docstring is the title."""
+
+    def register(run: Run) -> Run:
+        title = (run.__doc__ or "").split("\n")[0].rstrip(".")
+        EXPERIMENTS.append(Experiment(paper, item, title, section, run))
+        return run
+
+    return register

@@ -1,8 +1,13 @@
-"""Matrices in experiments: read as printed, shown as heatmaps, written cell by cell."""
+"""Matrices in experiments: read, shown, and how far optimal ones lie apart.
+
+Matrices in experiments: read as printed, shown as heatmaps, written cell by cell.
+
+How far the optimal mechanisms of one design problem can lie apart: is the optimum unique?
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -11,9 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reproduction.experiment import Finding, Result, Table
+from tallyveil.arrays import Floats
+from tallyveil.exact import Epsilon
 from tallyveil.figures import heatmaps
-
-__all__ = ["parse_fractions", "show_matrices", "tabulate_cells"]
+from tallyveil.loss import Loss, loss_table
+from tallyveil.mechanism import Mechanism
+from tallyveil.optimize.design import design
+from tallyveil.query import Query
 
 MECHANISM_CELLS = ("mechanism", "true", "released", "probability")
 """The columns of a table of mechanisms."""
@@ -44,11 +53,74 @@ def tabulate_cells(columns: Sequence[str], matrices: Mapping[str, ArrayLike]) ->
 
 
 def show_matrices(
-    matrices: Mapping[str, ArrayLike],
-    findings: Sequence[Finding],
+    matrices: Mapping[str, ArrayLike | Mechanism],
+    findings: Iterable[Finding],
     columns: Sequence[str] = MECHANISM_CELLS,
+    rows: Iterable[Sequence[Any]] | None = None,
 ) -> Result:
-    """Build a result that shows every matrix as a heatmap and lists its cells."""
-    arrays = [np.asarray(matrix, dtype=float) for matrix in matrices.values()]
-    draw = partial(heatmaps, arrays, list(matrices))
-    return Result({"data": tabulate_cells(columns, matrices)}, draw, tuple(findings))
+    """Build a result that shows every matrix as a heatmap and lists its cells, or other `rows`."""
+    arrays = {
+        name: np.asarray(matrix.matrix if isinstance(matrix, Mechanism) else matrix, dtype=float)
+        for name, matrix in matrices.items()
+    }
+    table = tabulate_cells(columns, arrays) if rows is None else Table.of(columns, rows)
+    draw = partial(heatmaps, list(arrays.values()), list(arrays))
+    return Result({"data": table}, draw, tuple(findings))
+
+
+STEP = 1e-3
+"""How far the loss is bent. Any step gives a bound, a small one a sharp bound."""
+
+
+def bound_over_optima(
+    query: Query, epsilon: Epsilon, loss: Loss, weights: Floats, properties: tuple[str, ...] = ()
+) -> float:
+    """Bound sum_ij weights_ij M_ij from above, over every optimal mechanism M.
+
+    Let c(L) be the least expected loss under a uniform prior. If M is optimal for L, then
+    c(L - d w) <= c(L) - d <w, M>, so that <w, M> <= (c(L) - c(L - d w)) / d. The lower bound of
+    `tallyveil.design` stands for the second c, so this holds whatever the solver did.
+
+    Parameters
+    ----------
+    query, epsilon, loss, properties
+        As for `tallyveil.design`.
+    weights : array of float, shape (n, m)
+        The weight of each entry of the matrix.
+
+    Returns
+    -------
+    float
+        The bound.
+    """
+    table = loss_table(query, loss)
+    bent = table - STEP * len(table) * weights
+    lift = max(0.0, -float(bent.min()))  # a constant changes no optimum; losses stay positive
+    best = design(query, epsilon, table, properties=properties).objective
+    lowest = design(query, epsilon, bent + lift, properties=properties).lower_bound - lift
+    return (best - lowest) / STEP
+
+
+def bound_spread(
+    query: Query, epsilon: Epsilon, loss: Loss, properties: tuple[str, ...] = ()
+) -> float:
+    """Bound how far two optimal mechanisms differ in any entry; near 0 the optimum is unique.
+
+    Parameters
+    ----------
+    query, epsilon, loss, properties
+        As for `tallyveil.design`.
+
+    Returns
+    -------
+    float
+        The largest difference, up to the accuracy of the solver over `STEP` (about 1e-5).
+    """
+    widest = 0.0
+    for entry in np.ndindex(query.shape):
+        weights = np.zeros(query.shape)
+        weights[entry] = 1.0
+        high = bound_over_optima(query, epsilon, loss, weights, properties)
+        low = -bound_over_optima(query, epsilon, loss, -weights, properties)
+        widest = max(widest, high - low)
+    return widest

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-__all__ = ["PAPERS", "Paper", "epsilon_from_alpha"]
-
 
 @dataclass(frozen=True)
 class Paper:
@@ -40,9 +38,7 @@ class Paper:
 
 PAPERS = {
     "cormode": Paper(
-        ("Cormode", "Kulkarni", "Srivastava"),
-        2018,
-        "Constrained Private Mechanisms for Count Data",
+        ("Cormode", "Kulkarni", "Srivastava"), 2018, "Constrained Private Mechanisms for Count Data"
     ),
     "croft": Paper(
         ("Croft", "Sack", "Shi"),
@@ -56,9 +52,7 @@ PAPERS = {
         "Preserving Target Distributions With Differentially Private Count Mechanisms",
     ),
     "gupte": Paper(
-        ("Gupte", "Sundararajan"),
-        2010,
-        "Universally Optimal Privacy Mechanisms for Minimax Agents",
+        ("Gupte", "Sundararajan"), 2010, "Universally Optimal Privacy Mechanisms for Minimax Agents"
     ),
 }
 """The papers by the name of their module in `tallyveil.papers`, in the order of the page."""

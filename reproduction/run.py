@@ -7,24 +7,21 @@ import json
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from reproduction.experiment import Context, Experiment, Finding, Result, Table
+from reproduction.experiment import EXPERIMENTS, Context, Experiment, Finding, Result, Table
 from reproduction.papers import PAPERS
 from tallyveil import figures
 from tallyveil.errors import UsageError
 
-__all__ = [
-    "Outcome",
-    "list_experiments",
-    "render_page",
-    "run_experiments",
-    "select_experiments",
-    "write_page",
-]
+MODULES = (
+    *("cormode_optima", "cormode_groups", "cormode_learning", "croft", "gupte"),
+    *("kohli_theory", "kohli_distributions", "kohli_releases", "kohli_split", "kohli_runtime"),
+)
+"""The modules of this folder that hold experiments."""
 
 HEAD = """# Verdicts
 
@@ -64,10 +61,9 @@ class Outcome:
 
 def list_experiments() -> tuple[Experiment, ...]:
     """List all experiments: paper by paper, tables before figures before the rest."""
-    experiments: list[Experiment] = []
-    for name in PAPERS:
-        experiments.extend(import_module(f"reproduction.{name}").EXPERIMENTS)
-    return tuple(sorted(experiments, key=_order))
+    for name in MODULES:
+        import_module(f"reproduction.{name}")
+    return tuple(sorted(EXPERIMENTS, key=_order))
 
 
 def _order(experiment: Experiment) -> tuple[int, int, int, str]:
@@ -120,8 +116,7 @@ def run_experiments(chosen: Sequence[Experiment], context: Context, out: Path) -
         The settings of the run.
     out : Path
         The folder that receives, per paper, one picture as SVG and PNG and the data as CSV;
-        after the last experiment also ``verdicts.txt``, ``results.json`` and ``README.md``, the
-        page.
+        after the last experiment also ``results.json`` and ``README.md``, the page.
 
     Yields
     ------
@@ -134,11 +129,9 @@ def run_experiments(chosen: Sequence[Experiment], context: Context, out: Path) -
         start = time.perf_counter()
         result = experiment.run(context)
         outcome = Outcome(experiment, result, time.perf_counter() - start)
-        _write_outcome(outcome, out)
+        _write_outcome(outcome, out / experiment.paper)
         outcomes.append(outcome)
         yield outcome
-    lines = [outcome.line for outcome in outcomes]
-    (out / "verdicts.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     summary = {"quick": context.quick, "experiments": [_summarise(o) for o in outcomes]}
     (out / "results.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
     pictures = {o.experiment.id: f"{o.experiment.paper}/{o.experiment.stem}.png" for o in outcomes}
@@ -147,24 +140,15 @@ def run_experiments(chosen: Sequence[Experiment], context: Context, out: Path) -
 
 
 def write_page(outcomes: Sequence[Outcome], quick: bool, out: Path, path: Path) -> None:
-    """Write the page of verdicts, with the pictures of what goes beyond the papers.
+    """Write the page of verdicts with the pictures of what goes beyond the papers.
 
-    Parameters
-    ----------
-    outcomes : sequence of Outcome
-        The outcomes of `run_experiments`.
-    quick : bool
-        Whether it was a quick run; the page says so.
-    out : Path
-        The folder that `run_experiments` wrote to.
-    path : Path
-        The page to write. Pictures go to a folder of the same name without the suffix.
+    `out` is the folder of `run_experiments`; pictures go next to the page, to a folder with its
+    name without the suffix.
     """
     folder = path.with_suffix("")
     pictures = {}
-    for outcome in outcomes:
-        experiment = outcome.experiment
-        if any(finding.ours for finding in outcome.result.findings):
+    for experiment, result in ((o.experiment, o.result) for o in outcomes):
+        if any(finding.ours for finding in result.findings):
             folder.mkdir(parents=True, exist_ok=True)
             name = f"{experiment.id}.png"
             shutil.copyfile(out / experiment.paper / f"{experiment.stem}.png", folder / name)
@@ -172,20 +156,13 @@ def write_page(outcomes: Sequence[Outcome], quick: bool, out: Path, path: Path) 
     path.write_text(render_page(outcomes, quick, pictures), encoding="utf-8")
 
 
-def _write_outcome(outcome: Outcome, out: Path) -> None:
-    """Write the tables and the picture of one experiment below `out`."""
-    experiment, result = outcome.experiment, outcome.result
-    folder = out / experiment.paper
+def _write_outcome(outcome: Outcome, folder: Path) -> None:
+    """Write the tables and the picture of one experiment."""
     folder.mkdir(parents=True, exist_ok=True)
-    stem = experiment.stem
-    for name, table in result.tables.items():
+    stem = outcome.experiment.stem
+    for name, table in outcome.result.tables.items():
         _write_csv(table, folder / (f"{stem}.csv" if name == "data" else f"{stem}-{name}.csv"))
-    findings = Table.of(
-        ("claim", "paper", "tolerance", "ours", "verdict", "reason"),
-        [(f.claim, f.paper, f.within, f.got, f.word, f.why) for f in result.findings],
-    )
-    _write_csv(findings, folder / f"{stem}-verdict.csv")
-    figure = result.draw()
+    figure = outcome.result.draw()
     for ending in (".svg", ".png"):
         figures.save(figure, folder / f"{stem}{ending}")
 
@@ -212,17 +189,7 @@ def _summarise(outcome: Outcome) -> dict[str, Any]:
         "verdict": result.verdict,
         "line": result.verdict_line,
         "seconds": round(outcome.seconds, 2),
-        "findings": [
-            {
-                "claim": f.claim,
-                "paper": f.paper,
-                "tolerance": f.within,
-                "ours": f.got,
-                "verdict": f.word,
-                "reason": f.why,
-            }
-            for f in result.findings
-        ],
+        "findings": [asdict(f) | {"verdict": f.word} for f in result.findings],
     }
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from reproduction.cormode.classifiers import build_tree, classify, mutual_information
+from reproduction.cormode_learning import build_tree, classify, mutual_information
 
 
 def test_information_of_independent_and_of_equal_attributes():

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from reproduction.cormode.adult_groups import count_by_group
-from reproduction.cormode.compared import build_compared, fair_diagonal
-from reproduction.cormode.optima import bound_least_mass
+from reproduction.cormode_groups import count_by_group
+from reproduction.cormode_optima import bound_least_mass, build_compared, fair_diagonal
 
 
 def test_figure_1_is_impossible_at_the_stated_privacy(run_quickly):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reproduction.kohli.budget_split import TABLE_3, fit_rule, make_six_tables
+from reproduction.kohli_split import TABLE_3, fit_rule, make_six_tables
 
 
 def test_stage_one_of_ours_beats_cyclic_laplace(run_quickly):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from reproduction.optimal_face import bound_over_optima, bound_spread
+from reproduction.matrices import bound_over_optima, bound_spread
 from tallyveil.papers.croft import VARIANT_2
 
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from reproduction.kohli.budget_split import (
+from reproduction.kohli_releases import METRICS, Errors, measure_release
+from reproduction.kohli_split import (
     combine_errors,
     compare_shares,
     estimate_fit_error,
     fit_rule,
     simulate_shares,
 )
-from reproduction.kohli.simulation import METRICS, Errors, measure_release
 from tallyveil.papers.kohli.privatizers import distribution_of_counts
 
 

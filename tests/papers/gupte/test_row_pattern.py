@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from reproduction.gupte.consumers import EXACT_1A
+from reproduction.gupte import EXACT_1A
 
 
 def test_the_optimum_of_table_1_has_the_pattern():

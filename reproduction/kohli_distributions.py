@@ -9,17 +9,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from reproduction.data import (
-    Sample,
-    draw_binomial,
-    load_bird_flu,
-    load_homicides,
-    load_schools,
-)
+from reproduction.data import Sample, draw_binomial, load_bird_flu, load_homicides, load_schools
 from reproduction.experiment import (
     STANDARD_ERRORS,
     Context,
-    Experiment,
     Finding,
     Result,
     Table,
@@ -27,6 +20,7 @@ from reproduction.experiment import (
     check_estimate,
     check_improvement,
     check_number,
+    experiment,
     skip_check,
     standard_error,
 )
@@ -39,8 +33,6 @@ from tallyveil.papers.kohli.privatizers import (
     histogram_of_counts,
 )
 from tallyveil.sampling.entropy import SeededNotPrivate
-
-__all__ = ["EXPERIMENTS", "load_datasets"]
 
 OURS = "cumulative, isotonic (ours)"
 BETTER_CYCLIC = "cyclic Laplace, isotonic"
@@ -67,8 +59,9 @@ def load_datasets(context: Context) -> dict[str, tuple[Sample, int]]:
     }
 
 
+@experiment("kohli", "Figure 3", "3")
 def figure_3(context: Context) -> Result:
-    """Distribution error of stage one against the number of counts, epsilon = 1."""
+    """Distribution privatizers against n."""
     sample = load_schools(context.data)
     sizes = [8, 32, 128] if context.quick else [8, 16, 32, 64, 128, 256, 512]
     times = 100
@@ -159,8 +152,9 @@ def _check_figure_3(errors: Errors, sizes: list[int]) -> tuple[Finding, ...]:
     )
 
 
+@experiment("kohli", "Figure 1", "1")
 def figure_1(context: Context) -> Result:
-    """A table of counts and the distribution of its counts: bird flu by state."""
+    """A table of counts and its distribution."""
     sample = load_bird_flu(context.data)
     counts = sample.values
     share = distribution_of_counts(counts, int(counts.max()))
@@ -189,8 +183,9 @@ def figure_1(context: Context) -> Result:
     return Result({"data": table}, partial(panels, [part]), tuple(findings), sample.label)
 
 
+@experiment("kohli", "Figure 4", "6")
 def figure_4(context: Context) -> Result:
-    """The three distributions of counts."""
+    """The three data sets."""
     tables = load_datasets(context)
     shares = {name: distribution_of_counts(s.values, top) for name, (s, top) in tables.items()}
     binomial, crime = tables["binomial"][0].values, tables["crime"][0].values
@@ -253,8 +248,9 @@ def _compute_skewness(values: Integers) -> float:
     return float(((values - values.mean()) ** 3).mean() / values.std() ** 3)
 
 
+@experiment("kohli", "Section 3", "3")
 def section_3(context: Context) -> Result:
-    """The variance of every prefix sum of the privatized histogram, in units of 1/(N epsilon)^2."""
+    """Variance of prefix sums."""
     n = 12
     each = 2.0  # variance of Laplace noise of scale 1
     cyclic = np.cumsum(np.eye(n) - np.roll(np.eye(n), 1, axis=1), axis=0)
@@ -304,11 +300,3 @@ def section_3(context: Context) -> Result:
     rows = [(name, int(i), float(v)) for name, by in prefix.items() for i, v in enumerate(by)]
     table = Table.of(("method", "prefix", "variance times (N epsilon)^2"), rows)
     return Result({"data": table}, partial(panels, [part]), findings)
-
-
-EXPERIMENTS = (
-    Experiment("kohli", "Figure 1", "A table of counts and its distribution", "1", figure_1),
-    Experiment("kohli", "Figure 3", "Distribution privatizers against n", "3", figure_3),
-    Experiment("kohli", "Figure 4", "The three data sets", "6", figure_4),
-    Experiment("kohli", "Section 3", "Variance of prefix sums", "3", section_3),
-)

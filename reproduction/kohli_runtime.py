@@ -18,12 +18,12 @@ import numpy as np
 from reproduction.data import draw_binomial, load_homicides, load_schools
 from reproduction.experiment import (
     Context,
-    Experiment,
     Finding,
     Result,
     Table,
     check_claim,
     check_improvement,
+    experiment,
     skip_check,
 )
 from tallyveil.arrays import Floats, Integers
@@ -40,8 +40,6 @@ from tallyveil.papers.kohli.privatizers import distribution_of_counts, gaussian_
 from tallyveil.query import Query
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tallyveil.sampling.noise import discrete_gaussian_noise
-
-__all__ = ["EXPERIMENTS"]
 
 EPSILON = math.log(2)
 OURS, IMPLICIT = "transport, dense (ours)", "transport, implicit (ours)"
@@ -68,8 +66,9 @@ BUILDERS: dict[str, tuple[Callable[[Floats], object], int, int]] = {  # largest 
 }
 
 
+@experiment("kohli", "Figure 7", "6.3")
 def figure_7(context: Context) -> Result:
-    """Seconds to build each mechanism from the crime distribution, epsilon = ln 2."""
+    """Time to build the mechanism against n."""
     sample = load_homicides(context.data)
     teachers = load_schools(context.data)
     sizes = [10, 20, 40, 80, 200, 500, 1000, 2000, 100_000, 1_000_000]
@@ -254,8 +253,3 @@ def _measure_seconds(build: Callable[[Floats], object], z: Floats) -> float:
         build(z)
         seconds = min(seconds, time.process_time() - begun)
     return seconds
-
-
-EXPERIMENTS = (
-    Experiment("kohli", "Figure 7", "Time to build the mechanism against n", "6.3", figure_7),
-)

@@ -10,13 +10,13 @@ import numpy as np
 from reproduction.experiment import (
     STANDARD_ERRORS,
     Context,
-    Experiment,
     Finding,
     Result,
     Table,
     check_claim,
     check_number,
     check_numbers,
+    experiment,
     standard_error,
 )
 from reproduction.matrices import parse_fractions
@@ -40,8 +40,6 @@ from tallyveil.papers.kohli.scales import patterns, peak_weights
 from tallyveil.query import Query
 from tallyveil.sampling.entropy import SeededNotPrivate
 
-__all__ = ["EXPERIMENTS"]
-
 THIRD = [Fraction(1, 3)] * 3
 GROWTH = 2  # e^epsilon at epsilon = ln 2
 
@@ -55,8 +53,9 @@ B5 = parse_fractions("0 0 0; 5/3 0 0; 4/3 0 0; 0 0 0")
 B6 = parse_fractions("7/6 0 0; 0 0 0; 0 0 2/3; 7/6 0 0")
 
 
+@experiment("kohli", "Example 1", "Appendix B")
 def example_1(context: Context) -> Result:
-    """Vertices of the fixed-point mechanisms for three equally likely counts, epsilon = ln 2."""
+    """Vertices of the fixed-point mechanisms."""
     found = extreme_mechanisms(3, GROWTH, THIRD)
     first, third = PSI @ B1, PSI @ B3
     findings = (
@@ -88,8 +87,9 @@ def example_1(context: Context) -> Result:
     )
 
 
+@experiment("kohli", "Example 2", "Appendix D")
 def example_2(context: Context) -> Result:
-    """Vertices of all private mechanisms on three counts, epsilon = ln 2."""
+    """Vertices of all private mechanisms."""
     found = extreme_mechanisms(3, GROWTH)
     fourth, sixth = PSI @ B4, PSI @ B6
     findings = (
@@ -123,8 +123,9 @@ def _show_vertices(
     return Result({"data": table}, partial(heatmaps, matrices, titles), findings)
 
 
+@experiment("kohli", "Table 2", "Appendix C")
 def table_2(context: Context) -> Result:
-    """How many scales Algorithm 1 uses, against its bound of 2n - 1."""
+    """Work of Algorithm 1."""
     sizes = [3, 10, 40, 100] if context.quick else [3, 10, 40, 100, 300, 1000]
     selectors = ("max", "min", "sandwich")
     rows = []
@@ -142,10 +143,7 @@ def table_2(context: Context) -> Result:
             all(used <= most for _, _, used, most in rows),
         ),
         check_numbers(
-            "n = 3, uniform, ln 2: the sandwich selector's matrix",
-            expected,
-            third.matrix,
-            1e-12,
+            "n = 3, uniform, ln 2: the sandwich selector's matrix", expected, third.matrix, 1e-12
         ),
         check_number(
             "... its count error, the optimum 4/7",
@@ -162,8 +160,9 @@ def table_2(context: Context) -> Result:
     return Result({"data": table}, partial(panels, [part]), findings)
 
 
+@experiment("kohli", "Formulas", "4 and 5")
 def formulas(context: Context) -> Result:
-    """Observation 3, the number of scales, the staircase at gamma = 1/2, footnote 1."""
+    """Observation 3, scales, staircase, footnote 1."""
     n, query = 5, Query.count(4)
     epsilon = "0.6931471805599453"
     omega = peak_weights(3, epsilon)
@@ -207,10 +206,7 @@ def formulas(context: Context) -> Result:
     index = np.arange(n)
     part = Panel(
         "variance of the released share",
-        [
-            Curve("formula", index, formula),
-            Curve("simulated", index, shares.var(axis=0)),
-        ],
+        [Curve("formula", index, formula), Curve("simulated", index, shares.var(axis=0))],
         "count",
         "variance",
         kind="bar",
@@ -218,15 +214,3 @@ def formulas(context: Context) -> Result:
     rows = [(j, float(formula[j]), float(shares.var(axis=0)[j])) for j in range(n)]
     columns = ("count", "variance by formula", "simulated")
     return Result({"data": Table.of(columns, rows)}, partial(panels, [part]), findings)
-
-
-EXPERIMENTS = (
-    Experiment(
-        "kohli", "Example 1", "Vertices of the fixed-point mechanisms", "Appendix B", example_1
-    ),
-    Experiment("kohli", "Example 2", "Vertices of all private mechanisms", "Appendix D", example_2),
-    Experiment("kohli", "Table 2", "Work of Algorithm 1", "Appendix C", table_2),
-    Experiment(
-        "kohli", "Formulas", "Observation 3, scales, staircase, footnote 1", "4 and 5", formulas
-    ),
-)

@@ -2,39 +2,36 @@
 
 People are put into small groups; for every pair of binary columns each group releases how
 many of its members fall into each of the four cells. Summed over the groups these are noisy
-marginals, from which a naive Bayes classifier and a Chow-Liu tree are built.
+marginals, the input of a naive Bayes classifier and a Chow-Liu tree.
 """
 
 from __future__ import annotations
 
 import math
-from functools import partial
+from collections.abc import Mapping
 from itertools import combinations, product
 
 import numpy as np
 
-from reproduction.cormode.adult_groups import count_by_group
-from reproduction.cormode.classifiers import build_tree, classify, mutual_information
-from reproduction.cormode.compared import WM_MONOTONE, WM_WEAK, build_compared
+from reproduction.cormode_groups import count_by_group
+from reproduction.cormode_optima import WM_MONOTONE, WM_WEAK, build_compared
 from reproduction.data import load_adult
 from reproduction.experiment import (
     STANDARD_ERRORS,
     Context,
-    Experiment,
     Finding,
     Result,
-    Table,
     check_claim,
+    draw_values,
+    experiment,
+    plot,
     skip_check,
     standard_error,
 )
 from tallyveil.arrays import Floats, Integers
 from tallyveil.certified.certify import certify
-from tallyveil.figures import Curve, Panel, panels
 from tallyveil.mechanism import Mechanism
 from tallyveil.sampling.entropy import SeededNotPrivate
-
-__all__ = ["EXPERIMENTS"]
 
 Bits = dict[str, Integers]
 Cells = Floats
@@ -60,8 +57,9 @@ def count_jointly(
     return cells
 
 
+@experiment("cormode", "Section 8", "8")
 def section_8(context: Context) -> Result:
-    """How well the models do when learnt from GM, WM or EM counts, against no privacy."""
+    """Naive Bayes and Chow-Liu from group counts."""
     bits, label, _ = load_adult(context.data, context.seed)
     pairs = list(combinations(bits, 2))
     true = {pair: count_jointly(bits, *pair, None, 0) for pair in pairs}
@@ -70,9 +68,8 @@ def section_8(context: Context) -> Result:
     plain = _measure_accuracy(true, bits)
     ratios = [0.1, 2 / 3, 0.9] if context.quick else [0.1, 0.2, 0.4, 2 / 3, 0.8, 0.9, 0.95]
     runs = 3 if context.quick else 10
-    rows = []
-    jobs = [(a, name, run) for a in ratios for name in NAMES for run in range(runs)]
-    for a, name, run in jobs:
+    score: dict[tuple[str, float], list[tuple[float, float]]] = {}
+    for a, name, run in product(ratios, NAMES, range(runs)):
         first = context.seed + run * len(pairs)
         noisy = {
             pair: count_jointly(bits, *pair, build_compared(SIZE, a)[name], first + k)
@@ -80,39 +77,22 @@ def section_8(context: Context) -> Result:
         }
         learnt = {pair: mutual_information(cells + HALF) for pair, cells in noisy.items()}
         share = sum(worth[pair] for pair in build_tree(learnt)) / best_tree
-        rows.append((name, a, run, _measure_accuracy(noisy, bits), share))
-    score = {
-        (name, a): np.array([row[3:] for row in rows if row[:2] == (name, a)])
-        for name in NAMES
-        for a in ratios
-    }
-    parts = [
-        Panel(
-            title,
-            [_draw_runs(name, ratios, score, k) for name in NAMES]
-            + [Curve("no privacy", ratios, [level] * len(ratios))],
-            "a = exp(-epsilon)",
-            what,
+        score.setdefault((name, a), []).append((_measure_accuracy(noisy, bits), share))
+    both = {key: np.array(values) for key, values in score.items()}
+    parts = []
+    for k, (title, what, level) in enumerate(
+        (
+            ("naive Bayes", "share classified correctly", plain),
+            ("Chow-Liu tree", "information kept by the tree", 1.0),
         )
-        for k, (title, what, level) in enumerate(
-            (
-                ("naive Bayes", "share classified correctly", plain),
-                ("Chow-Liu tree", "information kept by the tree", 1.0),
-            )
-        )
-    ]
+    ):
+        values = {key: (x[:, k].mean(), standard_error(x[:, k])) for key, x in both.items()}
+        values |= {("no privacy", a): (level, 0.0) for a in ratios}
+        parts += draw_values(values, title, "a = exp(-epsilon)", what, error=True)
     columns = ("mechanism", "a", "run", "accuracy", "tree's share of the information")
-    findings = _check_section_8({key: found[:, 0] for key, found in score.items()}, plain)
-    return Result(
-        {"data": Table.of(columns, rows)}, partial(panels, parts, columns=2), findings, label
-    )
-
-
-def _draw_runs(
-    name: str, ratios: list[float], score: dict[tuple[str, float], Floats], which: int
-) -> Curve:
-    found = [score[name, a][:, which] for a in ratios]
-    return Curve(name, ratios, [x.mean() for x in found], [standard_error(x) for x in found])
+    rows = [(*key, run, *pair) for key, x in score.items() for run, pair in enumerate(x)]
+    findings = _check_section_8({key: x[:, 0] for key, x in both.items()}, plain)
+    return plot(columns, rows, parts, findings, label, across=2)
 
 
 def _check_section_8(
@@ -121,7 +101,7 @@ def _check_section_8(
     """Check what section 8 says; `plain` is the accuracy without privacy."""
     mean = {key: float(runs.mean()) for key, runs in accuracy.items()}
     error = {key: standard_error(runs) for key, runs in accuracy.items()}
-    said = {key: f"{key[0]} {mean[key]:.3f} (se {error[key]:.3f})" for key in mean}
+    words = {key: f"{key[0]} {mean[key]:.3f} (se {error[key]:.3f})" for key in mean}
     ratios = sorted({a for _, a in mean})
     middle, high, low = 2 / 3, 0.9, 0.1
     weaker = [
@@ -131,7 +111,7 @@ def _check_section_8(
     ]
     best = max(NAMES, key=lambda name: mean[name, high])
     listed = "; ".join(
-        f"a = {a:.2g}: " + ", ".join(said[name, a] for name in NAMES) for a in (middle, high)
+        f"a = {a:.2g}: " + ", ".join(words[name, a] for name in NAMES) for a in (middle, high)
     )
     return (
         skip_check(
@@ -142,12 +122,12 @@ def _check_section_8(
         ),
         check_claim(
             "EM weaker than GM and WM (a = 2/3), by more than 4 standard errors",
-            ", ".join(said[name, middle] for name in NAMES),
+            ", ".join(words[name, middle] for name in NAMES),
             all(weaker),
         ),
         check_claim(
             "weaker than without privacy (a = 0.9), by more than 4 standard errors",
-            f"no privacy {plain:.3f}; best {said[best, high]}",
+            f"no privacy {plain:.3f}; best {words[best, high]}",
             plain - mean[best, high] > STANDARD_ERRORS * error[best, high],
         ),
         check_claim(
@@ -161,13 +141,60 @@ def _check_section_8(
 
 def _measure_accuracy(tables: dict[tuple[str, str], Cells], bits: Bits) -> float:
     """Measure the share classified correctly, mean over both classes: guessing gets 1/2."""
-    given = {name: tables[TARGET, name] for name in bits if name != TARGET}
-    right = classify(given, bits) == bits[TARGET]
+    learnt = {name: tables[TARGET, name] for name in bits if name != TARGET}
+    right = classify(learnt, bits) == bits[TARGET]
     return float(np.mean([right[bits[TARGET] == value].mean() for value in (0, 1)]))
 
 
-EXPERIMENTS = (
-    Experiment(
-        "cormode", "Section 8", "Naive Bayes and Chow-Liu from group counts", "8", section_8
-    ),
-)
+def mutual_information(table: Floats) -> float:
+    """Compute the mutual information of two attributes from their table of counts, in nats.
+
+    sum_ij p_ij ln(p_ij / (p_i. p_.j)) over the cells that are not empty (Chow and Liu 1968).
+
+    >>> round(mutual_information(np.array([[5.0, 0.0], [0.0, 5.0]])), 3)
+    0.693
+    """
+    joint = table / table.sum()
+    independent = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
+    seen = joint > 0
+    return float((joint[seen] * np.log(joint[seen] / independent[seen])).sum())
+
+
+def build_tree(information: Mapping[tuple[str, str], float]) -> list[tuple[str, str]]:
+    """Build the Chow-Liu tree: largest total mutual information, by Kruskal's algorithm.
+
+    Returns its edges, most informative first.
+
+    >>> build_tree({("a", "b"): 3.0, ("b", "c"): 2.0, ("a", "c"): 1.0})
+    [('a', 'b'), ('b', 'c')]
+    """
+    part = {name: name for pair in information for name in pair}
+    tree = []
+    for pair in sorted(information, key=lambda pair: (-information[pair], pair)):
+        first, second = part[pair[0]], part[pair[1]]
+        if first != second:
+            tree.append(pair)
+            part = {name: first if home == second else home for name, home in part.items()}
+    return tree
+
+
+def classify(
+    tables: Mapping[str, Floats], attributes: Mapping[str, Integers], smoothing: float = 0.5
+) -> Integers:
+    """Predict the class of every person with naive Bayes, from tables of class by attribute.
+
+    The attributes are taken as independent given the class. `smoothing` is added to every cell,
+    so that a value that was never seen is not impossible.
+
+    >>> cells = np.array([[8.0, 2.0], [1.0, 9.0]])
+    >>> classify({"sign": cells}, {"sign": np.array([0, 1])}).tolist()
+    [0, 1]
+    """
+    totals = np.array([cells.sum(axis=1) for cells in tables.values()]).sum(axis=0) + smoothing
+    people = len(next(iter(attributes.values())))
+    score = np.tile(np.log(totals / totals.sum()), (people, 1))
+    for name, cells in tables.items():
+        shares = (cells + smoothing) / (cells + smoothing).sum(axis=1, keepdims=True)
+        score += np.log(shares[:, attributes[name]]).T
+    likeliest: Integers = score.argmax(axis=1)
+    return likeliest

@@ -12,21 +12,17 @@ from reproduction.data import draw_binomial, load_homicides
 from reproduction.experiment import (
     STANDARD_ERRORS,
     Context,
-    Experiment,
     Finding,
     Result,
     Table,
     check_claim,
     check_estimate,
     check_number,
+    experiment,
     skip_check,
     standard_error,
 )
-from reproduction.kohli.simulation import (
-    EPSILONS,
-    METRICS,
-    measure_release,
-)
+from reproduction.kohli_releases import EPSILONS, METRICS, measure_release
 from tallyveil.arrays import Floats, Integers
 from tallyveil.certified.certify import certify
 from tallyveil.figures import Curve, Panel, panels
@@ -38,8 +34,6 @@ from tallyveil.prior import require_distribution
 from tallyveil.query import Query
 from tallyveil.request.budget_split import rule_of_thumb
 from tallyveil.sampling.entropy import Entropy, SeededNotPrivate
-
-__all__ = ["EXPERIMENTS", "fit_rule", "make_six_tables"]
 
 Runs: TypeAlias = dict[float, Floats]
 """By share of the budget: the errors of every run, shape (runs, metrics)."""
@@ -181,8 +175,9 @@ def estimate_fit_error(fit: Fit, points: list[tuple[float, float]], at: Floats) 
     return error
 
 
+@experiment("kohli", "Table 3", "Appendix F")
 def table_3(context: Context) -> Result:
-    """The share of the budget that is best for six synthetic tables, and the rule fitted to it."""
+    """Best split of the budget, six tables."""
     tables = make_six_tables(context.seed)
     names = NAMES[:1] if context.quick else NAMES
     epsilons = (0.1, 0.48, 1.55) if context.quick else EPSILONS
@@ -314,8 +309,9 @@ def _check_own_fit(best: dict[Cell, float], whole: bool) -> list[Finding]:
     ]
 
 
+@experiment("kohli", "Figure 8", "Appendix F")
 def figure_8(context: Context) -> Result:
-    """The combined objective against the share of the budget: crime, and binomial at 0.1."""
+    """Combined objective against the split."""
     sample = load_homicides(context.data)
     crime = np.minimum(sample.values, 50)
     binomial = draw_binomial(20, 10_000, context.seed)
@@ -353,9 +349,3 @@ def figure_8(context: Context) -> Result:
     table_out = Table.of(("dataset", "epsilon", "share", "objective"), rows)
     draw = partial(panels, parts, columns=5)
     return Result({"data": table_out}, draw, tuple(findings), sample.label)
-
-
-EXPERIMENTS = (
-    Experiment("kohli", "Table 3", "Best split of the budget, six tables", "Appendix F", table_3),
-    Experiment("kohli", "Figure 8", "Combined objective against the split", "Appendix F", figure_8),
-)
