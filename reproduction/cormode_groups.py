@@ -348,12 +348,12 @@ def figure_14(context: Context) -> Result:
     """Error histograms for groups of 8."""
     shares = (0.1, 0.7)
     histograms = {
-        (label, p, name): dict(zip(*(x.tolist() for x in found), strict=True))
+        (label, p, name): dict(zip(errors.tolist(), masses.tolist(), strict=True))
         for p in shares
         for label in RATIOS
         for name, m in build_compared(8, RATIOS[label]).items()
         if name != "UM"
-        for found in [m.error_histogram(("binomial", p))]
+        for errors, masses in [m.error_histogram(("binomial", p))]
     }
     peaked, dip = histograms["0.91", 0.1, "GM"], histograms["0.91", 0.7, "GM"]
     valley = max(peaked[e] for e in VALLEY)

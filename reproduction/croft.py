@@ -1,6 +1,6 @@
 """Croft et al. (2020): printed matrices, and losses of range-adherent mechanisms (section 4.3).
 
-"face value" takes the released answer as it is (equations 23 and 24); "post-processed" is the loss
+"face value" takes the released answer unchanged (equations 23 and 24); "post-processed" is the loss
 of a Bayesian with a uniform prior who remaps it (equations 25 and 26 corrected: errata, Croft 2).
 The programs minimise the absolute error, as in the paper; the squared error is measured as well.
 """
@@ -241,7 +241,7 @@ def _plot_losses(losses: Losses, x: str, findings: Iterable[Finding], data: str 
 def _compare(
     losses: Losses, name: str, rivals: Sequence[str], measures: Sequence[int], where: str = ""
 ) -> tuple[str, bool]:
-    """Compare with the lowest error of the rivals: in words, and whether it is never above.
+    """Compare with the lowest error of the rivals: a description, and whether it is never above.
 
     Differences below the solver's slack do not count.
     """

@@ -92,64 +92,39 @@ def load_adult(folder: Path | None, seed: int = 1) -> tuple[dict[str, Integers],
 
 
 def load_homicides(folder: Path | None) -> Sample:
-    """Load homicides per US county: 3,136 rows, 53 % zeros, a long tail.
-
-    References
-    ----------
-    Kohli and Laskowski (2026), section 6.
-    """
+    """Load homicides per US county: 3,136 rows, 53 % zeros (Kohli and Laskowski, section 6)."""
     if path := find_file(folder, "homicides"):
         counts = _read_column(path, "MURDER")
         return Sample(counts, f"homicides in {len(counts):,} counties", True)
-    z = np.array([NormalDist().inv_cdf(u) for u in _list_quantiles(3_136)])
-    counts = np.floor(np.exp(1.75 * (z - 0.066))).astype(np.int64)
-    return Sample(counts, f"{STAND_IN} for homicides by county", False)
+    return _stand_in(np.exp(1.75 * (_list_normal(3_136) - 0.066)), "homicides by county")
 
 
 def load_bird_flu(folder: Path | None) -> Sample:
-    """Load human cases of bird flu per US state: 50 rows, most of them zeros.
-
-    References
-    ----------
-    Kohli and Laskowski (2026), Figure 1.
-    """
+    """Load human cases of bird flu per US state (Kohli and Laskowski 2026, Figure 1)."""
     if path := find_file(folder, "bird_flu"):
         counts = _read_column(path, "Bird_Flu_Cases")
         return Sample(counts, f"bird flu in {len(counts)} states", True)
-    z = np.array([NormalDist().inv_cdf(u) for u in _list_quantiles(50)])
-    counts = np.floor(np.exp(2.6 * (z - 0.9))).astype(np.int64)
-    return Sample(counts, f"{STAND_IN} for bird flu by state", False)
+    return _stand_in(np.exp(2.6 * (_list_normal(50) - 0.9)), "bird flu by state")
 
 
 def load_schools(folder: Path | None) -> Sample:
-    """Load teachers per school: mildly skewed.
-
-    References
-    ----------
-    Kohli and Laskowski (2026), section 6, used 95,969 public schools.
-    """
+    """Load teachers per school; Kohli and Laskowski (2026) used 95,969 public schools."""
     if path := find_file(folder, "schools"):
         counts = _read_column(path, "FT_TEACHER")
         return Sample(counts, f"teachers in {len(counts):,} schools", True)
-    counts = np.floor(33 * (-np.log1p(-_list_quantiles(95_969))) ** (1 / 1.3)).astype(np.int64)
-    return Sample(counts, f"{STAND_IN} for teachers by school", False)
+    skewed = 33 * (-np.log1p(-_list_quantiles(95_969))) ** (1 / 1.3)
+    return _stand_in(skewed, "teachers by school")
 
 
 def load_families(folder: Path | None, seed: int = 1) -> Sample:
-    """Load family sizes, 1 (no family) to 7 (or more), of survey respondents.
-
-    References
-    ----------
-    Croft, Sack and Shi (2020), section 4.3.5.
-    """
+    """Load family sizes, 1 (no family) to 7 (or more), as in Croft et al. (2020), section 4.3.5."""
     if path := find_file(folder, "families"):
         sizes = _read_column(path, "NPF", missing={"N": 1})
         return Sample(np.clip(sizes, 1, 7), f"family size of {len(sizes):,} persons", True)
     size = 20_000
     cumulative = np.cumsum(FAMILY_SHARES)
     sorted_sizes = 1 + np.searchsorted(cumulative[:-1], _list_quantiles(size))
-    shuffled = sorted_sizes[SeededNotPrivate(seed).permutation(size)]
-    return Sample(shuffled, f"{STAND_IN} for family sizes", False)
+    return _stand_in(sorted_sizes[SeededNotPrivate(seed).permutation(size)], "family sizes")
 
 
 def draw_binomial(trials: int, size: int, seed: int = 1) -> Integers:
@@ -159,8 +134,17 @@ def draw_binomial(trials: int, size: int, seed: int = 1) -> Integers:
     return ones
 
 
+def _stand_in(values: Floats | Integers, what: str) -> Sample:
+    return Sample(np.floor(values).astype(np.int64), f"{STAND_IN} for {what}", False)
+
+
 def _list_quantiles(size: int) -> Floats:
     return (np.arange(size) + 0.5) / size
+
+
+def _list_normal(size: int) -> Floats:
+    """List the quantiles of the normal distribution."""
+    return np.array([NormalDist().inv_cdf(u) for u in _list_quantiles(size)])
 
 
 def _draw_bits(shares: Floats, entropy: SeededNotPrivate) -> Integers:

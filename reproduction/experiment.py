@@ -33,7 +33,7 @@ ROUNDING = 1 + 1e-9
 """Tolerances are widened by this factor, so that a value on the border agrees."""
 
 STANDARD_ERRORS = 4
-"""A simulated value agrees with the print within this many of its own standard errors."""
+"""A simulated value agrees with the print within this many of its standard errors."""
 
 
 @dataclass(frozen=True)
@@ -51,24 +51,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Finding:
-    """One claim: what the paper says, what we get, whether they agree.
+    """One claim: the paper's value, ours, and whether they agree.
 
-    Attributes
-    ----------
-    claim : str
-        What is compared, in words.
-    paper, got : str
-        The paper's value and ours. For a claim of ours, `paper` holds the value to improve on.
-    agrees : bool or None
-        None where nothing is judged: other data than the paper's, or words without a measure.
-    reason : str
-        Why they differ, as established; a finding with a reason must differ.
-    ours : bool
-        Whether the claim goes beyond the paper.
-    guess : str
-        A possible reason that is not established; a finding with a guess must differ.
-    within : float or None
-        The tolerance of a number: how far apart the two may be and still agree.
+    For a claim of `ours`, which goes beyond the paper, `paper` holds the value to improve on.
+    `agrees` is None where nothing is judged: other data than the paper's, or words without a
+    measure. `reason` says why the two differ, as established, `guess` gives a possible reason that
+    is not; a finding with either must differ. `within` is the tolerance of a number.
     """
 
     claim: str
@@ -125,7 +113,7 @@ def check_estimate(
     """Compare a printed number with a simulated one whose standard error was measured.
 
     They agree within `STANDARD_ERRORS` of it, and the rounding of the print. A printed value that
-    was itself simulated has an error of its own, which the papers do not state: it is taken as 0.
+    was itself simulated has an error, which the papers do not state: it is taken as 0.
 
     >>> check_estimate("a mean", 0.64, 0.66, error=0.004, rounding=0.005).within
     0.021
@@ -161,7 +149,7 @@ def check_numbers(
 
 
 def check_claim(claim: str, got: str, true: Any, reason: str = "", guess: str = "") -> Finding:
-    """Record a statement of the paper in words, and whether our results satisfy it."""
+    """Record a statement of the paper, and whether our results satisfy it."""
     return Finding(claim, "stated", got, bool(true), reason, guess=guess)
 
 
@@ -188,20 +176,17 @@ def skip_check(claim: str, paper: str, got: str, reason: str) -> Finding:
     return Finding(claim, paper, got, None, reason)
 
 
+def judge_if(comparable: bool, finding: Finding, reason: str) -> Finding:
+    """Return the finding if it can be judged, else the same not judged, for `reason`."""
+    return finding if comparable else skip_check(finding.claim, finding.paper, finding.got, reason)
+
+
 @dataclass(frozen=True)
 class Result:
     """The tables, the picture and the findings of an experiment.
 
-    Attributes
-    ----------
-    tables : dict of str to Table
-        The numbers, one CSV file each.
-    draw : callable
-        Draws the picture.
-    findings : tuple of Finding
-        The claims that give the verdict.
-    data : str
-        Which data were used, where the paper used data: real or a generated stand-in.
+    Each table becomes a CSV file. `data` says which data were used, where the paper used data:
+    real or a generated stand-in.
     """
 
     tables: dict[str, Table]
@@ -311,14 +296,8 @@ def plot_values(
 class Context:
     """The settings of a run.
 
-    Attributes
-    ----------
-    quick : bool
-        Whether to use fewer repetitions and smaller grids.
-    data : Path or None
-        The folder of the real data; without it stand-ins are generated.
-    seed : int
-        The seed of every simulated release.
+    `quick` asks for fewer repetitions and smaller grids. `data` is the folder of the real data;
+    without it stand-ins are generated. `seed` is that of every simulated release.
     """
 
     quick: bool = False
@@ -333,16 +312,7 @@ Run = Callable[[Context], Result]
 class Experiment:
     """One table, figure or claim of a paper, and the function that computes it again.
 
-    Attributes
-    ----------
-    paper : str
-        The key of the paper in `papers.PAPERS`.
-    item : str
-        What the paper calls it: "Figure 9", "Table 3", "Section 8".
-    title, section : str
-        What it shows, and where the paper describes it.
-    run : callable
-        Computes the result in a given context.
+    `paper` is a key of `papers.PAPERS`, `item` the paper's name for it: "Figure 9", "Section 8".
     """
 
     paper: str

@@ -1,15 +1,9 @@
-"""Gupte and Sundararajan (2010): the geometric mechanism and its minimax consumers.
-
-Gupte and Sundararajan (2010): what minimax and Bayesian consumers make of a release.
-
-Gupte and Sundararajan (2010): the geometric mechanism and its privacy levels.
-"""
+"""Gupte and Sundararajan (2010): the geometric mechanism and its consumers."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import partial
 from itertools import combinations, product
 from typing import Any
 
@@ -19,16 +13,17 @@ from numpy.typing import NDArray
 from reproduction.experiment import (
     Context,
     Result,
-    Table,
     check_claim,
     check_number,
     check_numbers,
+    draw_values,
     experiment,
+    plot,
+    plot_values,
 )
 from reproduction.matrices import parse_fractions, show_matrices, tabulate_cells
 from reproduction.papers import epsilon_from_alpha
 from tallyveil.certified.ladder import Ladder
-from tallyveil.figures import Curve, Panel, heatmaps, panels
 from tallyveil.loss import Loss
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.geometric import exact_geometric, exact_step, geometric, remove_geometric
@@ -123,34 +118,26 @@ def theorem_1(context: Context) -> Result:
     settings = (
         [(3, 0.25), (5, 0.5)] if context.quick else [(3, 0.25), (5, 0.5), (8, 0.8), (12, 0.6)]
     )
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for (n, a), (name, loss) in product(settings, losses.items()):
         query, epsilon = Query.count(n), epsilon_from_alpha(a)
         for start in (0, n // 3):
             possible = range(start, n + 1)
-            own = design(
-                query, epsilon, loss, worst_case=True, side_information=possible, method="lp"
-            )
+            options: dict[str, Any] = {"side_information": possible, "method": "lp"}
+            tailored = design(query, epsilon, loss, worst_case=True, **options).objective
             answer = Consumer(loss, side_information=possible).respond(geometric(query, epsilon))
-            rows.append((n, a, name, start, own.objective, answer.loss))
+            rows.append((n, a, name, start, tailored, answer.loss))
     worst = max(abs(row[4] - row[5]) for row in rows)
     anchor = next(row for row in rows if row[:4] == (3, 0.25, "absolute", 0))
     findings = (
         check_number("tailored optimum minus remapped geometric; largest", 0.0, worst, 1e-6),
         check_number("n = 3, a = 1/4, absolute loss", 168 / 415, anchor[5], 1e-7),
     )
-    x = list(range(len(rows)))
-    part = Panel(
-        f"{len(rows)} consumers",
-        [
-            Curve("own optimal mechanism", x, [row[4] for row in rows]),
-            Curve("geometric, remapped", x, [row[5] for row in rows]),
-        ],
-        "consumer",
-        "worst-case loss",
-    )
+    names = {"own optimal mechanism": 4, "geometric, remapped": 5}
+    values = {(name, x): row[k] for name, k in names.items() for x, row in enumerate(rows)}
+    parts = draw_values(values, f"{len(rows)} consumers", "consumer", "worst-case loss")
     columns = ("n", "a", "loss", "side information from", "own optimum", "remapped geometric")
-    return Result({"data": Table.of(columns, rows)}, partial(panels, [part]), findings)
+    return plot(columns, rows, parts, findings)
 
 
 @experiment("gupte", "Section 2.7", "2.7")
@@ -160,7 +147,7 @@ def section_2_7(context: Context) -> Result:
     g = geometric(query, LN4)
     minimax = Consumer("absolute").respond(g)
     bayes = Consumer("absolute", prior="uniform").respond(g)
-    own = design(query, LN4, "absolute")
+    best = design(query, LN4, "absolute").objective
     findings = (
         check_claim(
             "a Bayesian's remap is deterministic",
@@ -173,10 +160,7 @@ def section_2_7(context: Context) -> Result:
             minimax.remap[0].max() < 0.99,
         ),
         check_number(
-            "the geometric mechanism is optimal for the Bayesian too",
-            own.objective,
-            bayes.loss,
-            1e-7,
+            "the geometric mechanism is optimal for the Bayesian too", best, bayes.loss, 1e-7
         ),
     )
     shown = {"Bayesian": bayes.remap, "minimax": minimax.remap}
@@ -234,10 +218,10 @@ APPENDIX_B = parse_fractions(
 def figure_1(context: Context) -> Result:
     """The geometric mechanism at a = 0.2."""
     a, times = 0.2, 20_000 if context.quick else 400_000
-    values = np.arange(-1, 12)
-    exact = (1 - a) / (1 + a) * a ** np.abs(values - 5)
+    outputs = list(range(-1, 12))
+    exact = (1 - a) / (1 + a) * a ** np.abs(np.array(outputs) - 5)
     drawn = 5 + geometric_noise(times, repr(epsilon_from_alpha(a)), SeededNotPrivate(context.seed))
-    share = np.array([(drawn == v).mean() for v in values])
+    share = np.array([(drawn == v).mean() for v in outputs])
     sd = np.sqrt(exact * (1 - exact) / times)
     furthest = float((np.abs(share - exact) / np.maximum(sd, 1 / times)).max())
     findings = (
@@ -247,13 +231,10 @@ def figure_1(context: Context) -> Result:
             "draws follow it", f"{times:,} exact draws, furthest {furthest:.1f} sd", furthest < 5
         ),
     )
-    curves = [Curve("distribution", values, exact), Curve("drawn", values, share)]
-    part = Panel("a = 0.2, true count 5", curves, "output", "probability", kind="bar")
-    table = Table.of(
-        ("output", "probability", "share drawn"),
-        zip(values.tolist(), exact.tolist(), share.tolist(), strict=True),
-    )
-    return Result({"data": table}, partial(panels, [part]), findings)
+    curves = {"distribution": exact, "drawn": share}
+    bars = {(k, v): float(x) for k, y in curves.items() for v, x in zip(outputs, y, strict=True)}
+    columns, title = ("which", "output", "probability"), "a = 0.2, true count 5"
+    return plot_values(columns, bars, title, findings, kind="bar")
 
 
 @experiment("gupte", "Table 2", "3")
@@ -315,11 +296,8 @@ def appendix_b(context: Context) -> Result:
             "not derivable from the geometric mechanism at a = 1/2", "no remap exists", not answer
         ),
     )
-    raw = remove_geometric(APPENDIX_B, 0.5)
-    shown = {"M": APPENDIX_B, "inverse of G times M": raw}
-    return Result(
-        {"data": tabulate_cells(CELLS, shown)}, partial(heatmaps, [APPENDIX_B], ["M"]), findings
-    )
+    shown = {"M": APPENDIX_B, "inverse of G times M": remove_geometric(APPENDIX_B, 0.5)}
+    return show_matrices({"M": m}, findings, CELLS, tabulate_cells(CELLS, shown).rows)
 
 
 @experiment("gupte", "Lemma 3", "4.1")
@@ -358,8 +336,4 @@ def lemma_3(context: Context) -> Result:
     )
     shown = {"step from 1/4 to 1/2": T.astype(float)}
     shown |= {f"epsilon = {float(r.epsilon):g}": r.mechanism.matrix for r in ladder.rungs}
-    tables = {
-        "data": Table.of(("coalition", "epsilon", "holds"), rows),
-        "matrices": tabulate_cells(CELLS, shown),
-    }
-    return Result(tables, partial(heatmaps, list(shown.values()), list(shown)), findings)
+    return show_matrices(shown, findings, ("coalition", "epsilon", "holds"), rows)

@@ -1,16 +1,9 @@
-"""Kohli and Laskowski (2026), section 6
+"""Kohli and Laskowski (2026), section 6: errors of whole releases (Figures 5 and 6).
 
-Kohli and Laskowski (2026), section 6: the simulation behind Figures 5 and 6.
-
-Every cell averages repetitions of the whole release. The count errors of a repetition are
-expectations over stage two (exact sums); the distribution errors need the draws.
-
-Kohli and Laskowski (2026), section 6: errors of whole releases (Figures 5 and 6).
-
-The paper does not say how many simulations it averaged. A printed value is therefore compared
-within four standard errors of ours, and its rounding; its own error is not known.
-
-Kohli and Laskowski (2026), section 6: the key comparisons with the other privatizers.
+Every cell averages repetitions of the release. The count errors of a repetition are expectations
+over stage two (exact sums); the distribution errors need the draws. The paper does not say how
+many simulations it averaged. A printed value is therefore compared within four standard errors of
+ours, and its rounding; its own error is not known.
 """
 
 from __future__ import annotations
@@ -19,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from itertools import product
 from typing import TypeAlias
 
 import numpy as np
@@ -30,12 +23,15 @@ from reproduction.experiment import (
     Context,
     Finding,
     Result,
-    Table,
     check_claim,
     check_estimate,
     check_improvement,
     check_number,
+    draw_values,
     experiment,
+    judge_if,
+    plot,
+    plot_values,
     skip_check,
     standard_error,
 )
@@ -43,7 +39,7 @@ from reproduction.kohli_distributions import load_datasets
 from tallyveil.arrays import Floats, Integers
 from tallyveil.certified.certify import certify
 from tallyveil.evaluate import count_errors, kolmogorov_smirnov, total_variation, wasserstein
-from tallyveil.figures import Curve, Panel, panels
+from tallyveil.figures import Panel
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.additive import discrete_gaussian, staircase
 from tallyveil.mechanisms.geometric import geometric
@@ -67,9 +63,10 @@ BEST = "fixed-point optimum (transport)"
 OURS = "combined, ranks matched (ours)"
 UNFIXED, UNFIXED_SQUARED = "two-stage unfixed", "two-stage unfixed, squared error"
 GEOMETRIC = "truncated geometric"
-HEURISTICS = ("heuristic, sandwich", "heuristic, max", "heuristic, min")
+SANDWICH = "heuristic, sandwich"
+HEURISTICS = (SANDWICH, "heuristic, max", "heuristic, min")
 TWO_STAGE: dict[str, Build] = {
-    "heuristic, sandwich": lambda z, e: greedy_fixed_point(z, e, "sandwich"),
+    SANDWICH: lambda z, e: greedy_fixed_point(z, e, "sandwich"),
     "heuristic, max": lambda z, e: greedy_fixed_point(z, e, "max"),
     "heuristic, min": lambda z, e: greedy_fixed_point(z, e, "min"),
     BEST: lambda z, e: transport(Query.count(len(z) - 1), e, z),
@@ -83,7 +80,7 @@ METRICS = ("W1", "KS", "TV", "absolute", "squared")
 """Distance of the distributions in three ways, mean absolute and mean squared count error."""
 
 PRINTED = {("binomial", 0.48), ("crime", 0.1), ("crime", 0.48), ("crime", 1.0), ("crime", 1.05)}
-"""The cells of which the paper prints values; they are repeated more often."""
+"""The cells with printed values; they are repeated more often."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,15 +90,15 @@ class Errors:
     runs: Floats
 
     def mean(self, metric: str) -> float:
-        """The mean over the repetitions."""
+        """Return the mean over the repetitions."""
         return float(self.runs[:, METRICS.index(metric)].mean())
 
     def error(self, metric: str) -> float:
-        """The standard error of that mean."""
+        """Return the standard error of that mean."""
         return standard_error(self.runs[:, METRICS.index(metric)])
 
     def exceeds(self, other: Errors, metric: str) -> float:
-        """By how many standard errors of the difference this mean lies above the other one.
+        """Return by how many standard errors of the difference this mean exceeds the other one.
 
         Repetition by repetition, since both were made from the same private distribution.
         """
@@ -156,12 +153,12 @@ def measure_table_spread(size: int = 10_000, tables: int = 20) -> float:
     The paper's draws are not ours. For each of some tables: W1 between its distribution and the
     expected released one, without the noise of either stage; the standard deviation of those.
     """
-    found = []
+    distances = []
     for seed in range(tables):
         truth = distribution_of_counts(draw_binomial(20, size, seed), 20)
         mechanism = unfixed_optimum(truth, split_budget(GRID[0.48], "paper").epsilon2)
-        found.append(wasserstein(truth, truth @ mechanism.matrix))
-    return float(np.std(found, ddof=1))
+        distances.append(wasserstein(truth, truth @ mechanism.matrix))
+    return float(np.std(distances, ddof=1))
 
 
 def _build_one_stage(truth: Floats, records: int, epsilon: float) -> dict[str, Mechanism]:
@@ -177,15 +174,15 @@ def _release_ours(
     table: Integers, truth: Floats, epsilon: float, source: Entropy
 ) -> tuple[float, ...]:
     """Release the table once with `tallyveil.privatize`, measured in all `METRICS`."""
-    done = privatize(
+    release = privatize(
         table, upper=len(truth) - 1, epsilon=epsilon, method="preserve", entropy=source
     )
-    errors = count_errors(table, done.table)
-    return (*_measure_distances(truth, done.distribution), errors.absolute, errors.squared)
+    errors = count_errors(table, release.table)
+    return (*_measure_distances(truth, release.distribution), errors.absolute, errors.squared)
 
 
 Cells: TypeAlias = dict[tuple[str, float, str], Errors]
-_kept: dict[tuple[object, ...], tuple[Cells, dict[str, bool], str]] = {}
+_cache: dict[tuple[object, ...], tuple[Cells, dict[str, bool], str]] = {}
 
 
 def simulate(context: Context) -> tuple[Cells, dict[str, bool], str]:
@@ -194,18 +191,18 @@ def simulate(context: Context) -> tuple[Cells, dict[str, bool], str]:
     Cells are named by the printed budgets and simulated at those of `GRID`.
     """
     key = (context.quick, context.data, context.seed)
-    if key in _kept:
-        return _kept[key]
+    if key in _cache:
+        return _cache[key]
     epsilons = (0.1, 0.48, 1.0, 1.05) if context.quick else (*EPSILONS, 1.0)
     tables = load_datasets(context)
     cells: Cells = {}
-    for name, label in [(d, e) for d in tables for e in epsilons]:
+    for name, label in product(tables, epsilons):
         sample, top = tables[name]
         epsilon = GRID.get(label, label)
         table, truth = sample.values, distribution_of_counts(sample.values, top)
         source = SeededNotPrivate(context.seed)
         times = 4 if context.quick else 100 if (name, label) in PRINTED else 20
-        found: dict[str, list[tuple[float, ...]]] = {}
+        errors: dict[str, list[tuple[float, ...]]] = {}
         alone = _build_one_stage(truth, len(table), epsilon)
         for _ in range(times):
             both = release_two_stage(
@@ -213,16 +210,15 @@ def simulate(context: Context) -> tuple[Cells, dict[str, bool], str]:
             )
             both |= {k: measure_release(table, truth, m, source) for k, m in alone.items()}
             both[OURS] = _release_ours(table, truth, epsilon, source)
-            for method, errors in both.items():
-                found.setdefault(method, []).append(errors)
-        cells |= {(name, label, method): Errors(np.array(runs)) for method, runs in found.items()}
+            for method, measured in both.items():
+                errors.setdefault(method, []).append(measured)
+        cells |= {(name, label, method): Errors(np.array(runs)) for method, runs in errors.items()}
     real = {name: sample.real for name, (sample, _) in tables.items()}
     described = "; ".join(sample.label for sample, _ in tables.values())
-    _kept[key] = cells, real, described
-    return _kept[key]
+    _cache[key] = cells, real, described
+    return _cache[key]
 
 
-SANDWICH = HEURISTICS[0]
 BASELINES = (UNFIXED, *ONE_STAGE)
 OTHER_DATA = "Not the paper's data."
 GRID_POINT = (
@@ -234,25 +230,20 @@ FEW_RUNS = (
 )
 
 
-def _plot_cells(cells: Cells, methods: list[str], metric: str, what: str) -> list[Panel]:
-    parts = []
-    for name in dict.fromkeys(key[0] for key in cells):
-        epsilons = sorted({key[1] for key in cells if key[0] == name})
-        curves = [
-            Curve(
-                method,
-                epsilons,
-                [cells[name, e, method].mean(metric) for e in epsilons],
-                [cells[name, e, method].error(metric) for e in epsilons],
-                strong=method == OURS,
-            )
-            for method in methods
-        ]
-        parts.append(Panel(f"{name}, {what}", curves, "total epsilon", what, log="xy"))
-    return parts
+def _draw_cells(cells: Cells, methods: list[str], metric: str, what: str) -> list[Panel]:
+    values = {
+        (name, method, e): (
+            cells[name, e, method].mean(metric),
+            cells[name, e, method].error(metric),
+        )
+        for method in methods
+        for name, e in dict.fromkeys(key[:2] for key in cells)
+    }
+    title = "{}, " + what
+    return draw_values(values, title, "total epsilon", what, error=True, strong=OURS, log="xy")
 
 
-def _tabulate_cells(cells: Cells) -> Table:
+def _plot_cells(cells: Cells, parts: list[Panel], findings: list[Finding], label: str) -> Result:
     columns = ["dataset", "epsilon", "method", "repetitions"]
     for metric in METRICS:
         columns += [metric, f"standard error of {metric}"]
@@ -260,7 +251,7 @@ def _tabulate_cells(cells: Cells) -> Table:
         (*key, len(e.runs), *(x for metric in METRICS for x in (e.mean(metric), e.error(metric))))
         for key, e in cells.items()
     ]
-    return Table.of(columns, rows)
+    return plot(columns, rows, parts, findings, label)
 
 
 def _check_printed(
@@ -270,27 +261,18 @@ def _check_printed(
     comparable: bool,
     metric: str,
     *,
-    beside: float = 0.0,
+    further: float = 0.0,
     reason: str = "",
     guess: str = "",
 ) -> Finding:
     """Compare a simulated mean with the two decimals printed.
 
-    `beside` is a further standard error, of what the paper drew anew: its table.
+    `further` is the standard error of what the paper drew anew: its table.
     """
-    cell = cells[key]
+    mean, error = cells[key].mean(metric), math.hypot(cells[key].error(metric), further)
     claim = f"{key[0]}, {key[1]:g}: {metric} of {key[2]}"
-    if not comparable:
-        return skip_check(claim, f"{paper:g}", f"{cell.mean(metric):.3g}", OTHER_DATA)
-    return check_estimate(
-        claim,
-        paper,
-        cell.mean(metric),
-        math.hypot(cell.error(metric), beside),
-        rounding=0.005,
-        reason=reason,
-        guess=guess,
-    )
+    finding = check_estimate(claim, paper, mean, error, rounding=0.005, reason=reason, guess=guess)
+    return judge_if(comparable, finding, OTHER_DATA)
 
 
 @experiment("kohli", "Figure 5", "6.1")
@@ -298,59 +280,55 @@ def figure_5(context: Context) -> Result:
     """Distribution error against the budget."""
     cells, real, label = simulate(context)
     methods = [SANDWICH, UNFIXED, GEOMETRIC, "discrete Gaussian", OURS]
-    parts = [part for metric in METRICS[:3] for part in _plot_cells(cells, methods, metric, metric)]
-    findings = (
-        *_check_printed_w1(cells, real, context.quick),
-        *_check_decreases(cells, real, context.quick),
+    parts = [part for metric in METRICS[:3] for part in _draw_cells(cells, methods, metric, metric)]
+    findings = [
+        *_check_printed_w1(cells, real, "" if context.quick else FEW_RUNS),
         *_check_w1(cells),
-    )
-    return Result({"data": _tabulate_cells(cells)}, partial(panels, parts), findings, label)
+    ]
+    return _plot_cells(cells, parts, findings, label)
 
 
-def _check_printed_w1(cells: Cells, real: dict[str, bool], quick: bool) -> list[Finding]:
-    """Compare the values of W1 that section 6.1 prints."""
-    crime = real["crime"]
-    chance = "" if quick else FEW_RUNS
-    return [
-        _check_printed(
-            cells, ("binomial", 0.48, UNFIXED), 0.64, True, "W1", beside=measure_table_spread()
-        ),
+def _check_printed_w1(cells: Cells, real: dict[str, bool], chance: str) -> list[Finding]:
+    """Compare what section 6.1 prints: W1, and its decrease from the best baseline in per cent.
+
+    `chance` is a guess at why a value differs.
+    """
+    crime, further = real["crime"], measure_table_spread()
+    findings = [
+        _check_printed(cells, ("binomial", 0.48, UNFIXED), 0.64, True, "W1", further=further),
         _check_printed(cells, ("binomial", 0.48, SANDWICH), 0.04, True, "W1"),
         _check_printed(cells, ("crime", 0.1, UNFIXED), 1.44, crime, "W1", guess=chance),
         _check_printed(cells, ("crime", 0.1, SANDWICH), 2.17, crime, "W1"),
         _check_printed(cells, ("schools", 0.1, SANDWICH), 0.06, False, "W1"),
         _check_printed(cells, ("schools", 0.1, GEOMETRIC), 2.60, False, "W1"),
     ]
-
-
-def _check_decreases(cells: Cells, real: dict[str, bool], quick: bool) -> list[Finding]:
-    """Compare the decrease from the best baseline to the fixed-point method, in per cent."""
-    findings = []
     for name, paper in (("binomial", 94), ("crime", 74), ("schools", 87)):
-        claim = f"{name}, 0.48: decrease of W1 in per cent"
         fixed = cells[name, 0.48, SANDWICH]
         best = min((cells[name, 0.48, k] for k in BASELINES), key=lambda cell: cell.mean("W1"))
         ratio = fixed.mean("W1") / best.mean("W1")
         spread = fixed.runs[:, 0] / fixed.mean("W1") - best.runs[:, 0] / best.mean("W1")
-        error = 100 * ratio * standard_error(spread)  # delta method
-        chance = FEW_RUNS if name == "binomial" and not quick else ""
-        if real[name] and name != "schools":
-            findings.append(
-                check_estimate(claim, paper, 100 * (1 - ratio), error, rounding=0.5, guess=chance)
-            )
-        else:
-            findings.append(skip_check(claim, f"{paper}", f"{100 * (1 - ratio):.0f}", OTHER_DATA))
+        finding = check_estimate(
+            f"{name}, 0.48: decrease of W1 in per cent",
+            paper,
+            100 * (1 - ratio),
+            100 * ratio * standard_error(spread),  # delta method
+            rounding=0.5,
+            guess=chance if name == "binomial" else "",
+        )
+        findings.append(judge_if(real[name] and name != "schools", finding, OTHER_DATA))
     return findings
 
 
 def _check_w1(cells: Cells) -> list[Finding]:
     """Compare the constructors with each other, and ours with them."""
     keys = sorted({(name, e) for name, e, _ in cells})
-    apart = {
-        key: cells[*key, BEST].mean("W1") / cells[*key, SANDWICH].mean("W1") - 1 for key in keys
-    }
-    gain = [cells[*key, BEST].mean("W1") / cells[*key, OURS].mean("W1") for key in keys]
-    middle = [(name, e) for name, e in keys if e == 0.48]
+
+    def mean(key: tuple[str, float], method: str, metric: str = "W1") -> float:
+        return cells[*key, method].mean(metric)
+
+    apart = [mean(key, BEST) / mean(key, SANDWICH) - 1 for key in keys]
+    gain = [mean(key, BEST) / mean(key, OURS) for key in keys]
+    middle = [key for key in keys if key[1] == 0.48]
     ahead = {
         metric: min(
             cells[*key, k].exceeds(cells[*key, SANDWICH], metric)
@@ -360,12 +338,10 @@ def _check_w1(cells: Cells) -> list[Finding]:
         for metric in ("KS", "TV")
     }
     lower = {
-        metric: {
-            key
+        metric: sum(
+            mean(key, SANDWICH, metric) < min(mean(key, k, metric) for k in BASELINES)
             for key in keys
-            if cells[*key, SANDWICH].mean(metric)
-            < min(cells[*key, k].mean(metric) for k in BASELINES)
-        }
+        )
         for metric in METRICS[:3]
     }
     exception = cells["crime", 0.1, SANDWICH].exceeds(cells["crime", 0.1, UNFIXED], "W1")
@@ -378,8 +354,8 @@ def _check_w1(cells: Cells) -> list[Finding]:
         skip_check(
             "all fixed-point constructors overlap visually",
             "stated",
-            f"W1 of the optimum is {100 * min(apart.values()):+.0f} % to "
-            f"{100 * max(apart.values()):+.0f} % of the sandwich's away",
+            f"W1 of the optimum is {100 * min(apart):+.0f} % to {100 * max(apart):+.0f} % of the "
+            "sandwich's away",
             "Visually has no measure.",
         ),
         *(
@@ -394,7 +370,7 @@ def _check_w1(cells: Cells) -> list[Finding]:
             "the plots for KS and TV distance are similar",
             "stated",
             f"of {len(keys)} cells the fixed-point method is below every baseline in "
-            + ", ".join(f"{len(cells_below)} by {k}" for k, cells_below in lower.items()),
+            + ", ".join(f"{count} by {metric}" for metric, count in lower.items()),
             "Similar has no measure.",
         ),
         check_improvement(
@@ -412,42 +388,40 @@ def figure_6(context: Context) -> Result:
     cells, real, label = simulate(context)
     methods = [BEST, *HEURISTICS, UNFIXED, GEOMETRIC, "discrete Gaussian", OURS]
     squared = [UNFIXED_SQUARED if method == UNFIXED else method for method in methods]
-    parts = _plot_cells(cells, methods, "absolute", "mean absolute error")
-    parts += _plot_cells(cells, squared, "squared", "mean squared error")
-    findings = (
+    parts = _draw_cells(cells, methods, "absolute", "mean absolute error")
+    parts += _draw_cells(cells, squared, "squared", "mean squared error")
+    findings = [
         *_check_printed_errors(cells, real["crime"]),
         *_check_errors(cells, "absolute", UNFIXED),
         *_check_errors(cells, "squared", UNFIXED_SQUARED),
         *_check_ours(cells, _measure_program_gap(context)),
-    )
-    return Result({"data": _tabulate_cells(cells)}, partial(panels, parts), findings, label)
+    ]
+    return _plot_cells(cells, parts, findings, label)
 
 
 def _check_printed_errors(cells: Cells, crime: bool) -> list[Finding]:
     """Compare the count errors that section 6.2 prints; `crime` says whether the data are real."""
     best, unfixed = cells["crime", 0.48, BEST], cells["crime", 0.48, UNFIXED]
     ratio = best.mean("absolute") / unfixed.mean("absolute")
-    claim = "crime, 0.48: increase from two-stage unfixed to the optimum, in per cent"
     apart = best.runs[:, 3] / best.mean("absolute") - unfixed.runs[:, 3] / unfixed.mean("absolute")
-    findings = [
+    increase = check_estimate(
+        "crime, 0.48: increase from two-stage unfixed to the optimum, in per cent",
+        5.7,
+        100 * (ratio - 1),
+        100 * ratio * standard_error(apart),
+        rounding=0.05,
+        reason="The printed 1.27 and 1.32 are 3.9 % apart.",
+    )
+    return [
         _check_printed(cells, ("crime", 0.48, UNFIXED), 1.27, crime, "absolute"),
         _check_printed(cells, ("crime", 0.48, BEST), 1.32, crime, "absolute"),
-        check_estimate(
-            claim,
-            5.7,
-            100 * (ratio - 1),
-            100 * ratio * standard_error(apart),
-            rounding=0.05,
-            reason="The printed 1.27 and 1.32 are 3.9 % apart.",
-        )
-        if crime
-        else skip_check(claim, "5.7", f"{100 * (ratio - 1):.1f}", OTHER_DATA),
+        judge_if(crime, increase, OTHER_DATA),
+        *(
+            _check_printed(cells, ("crime", e, method), value, crime, "absolute", reason=reason)
+            for e, reason in ((1.0, GRID_POINT), (1.05, ""))
+            for method, value in ((GEOMETRIC, 0.55), (BEST, 0.64), (SANDWICH, 0.66))
+        ),
     ]
-    for epsilon, reason in ((1.0, GRID_POINT), (1.05, "")):
-        for method, value in ((GEOMETRIC, 0.55), (BEST, 0.64), (SANDWICH, 0.66)):
-            key = ("crime", epsilon, method)
-            findings.append(_check_printed(cells, key, value, crime, "absolute", reason=reason))
-    return findings
 
 
 def _check_errors(cells: Cells, metric: str, unfixed: str) -> tuple[Finding, ...]:
@@ -483,14 +457,11 @@ def _check_errors(cells: Cells, metric: str, unfixed: str) -> tuple[Finding, ...
 
 
 def _check_ours(cells: Cells, gap: float) -> tuple[Finding, ...]:
-    """What goes beyond the paper; `gap` is that of the closed form to the program."""
+    """Check what goes beyond the paper; `gap` is that of the closed form to the program."""
+    off = {key: cell.mean("absolute") for key, cell in cells.items()}
     keys = {(name, e) for name, e, _ in cells}
-
-    def off(key: tuple[str, float], method: str) -> float:
-        return cells[*key, method].mean("absolute")
-
-    ratio = {key: off(key, OURS) / off(key, BEST) for key in keys}
-    best = {key: off(key, BEST) / min(off(key, k) for k in HEURISTICS) for key in keys}
+    ratio = [off[*key, OURS] / off[*key, BEST] for key in keys]
+    best = [off[*key, BEST] / min(off[*key, k] for k in HEURISTICS) for key in keys]
     return (
         check_number(
             "transport's closed form against the linear program; largest relative gap",
@@ -501,14 +472,14 @@ def _check_ours(cells: Cells, gap: float) -> tuple[Finding, ...]:
         check_improvement(
             "the optimum in closed form: error against the best heuristic",
             "1",
-            f"{min(best.values()):.3f} to {max(best.values()):.3f}",
-            max(best.values()) < 1 + 1e-9,
+            f"{min(best):.3f} to {max(best):.3f}",
+            max(best) < 1 + 1e-9,
         ),
         check_improvement(
             "combined estimate and matched ranks: error against the optimum",
             "1",
-            f"{min(ratio.values()):.2f} to {max(ratio.values()):.2f}",
-            max(ratio.values()) < 1,
+            f"{min(ratio):.2f} to {max(ratio):.2f}",
+            max(ratio) < 1,
         ),
     )
 
@@ -532,7 +503,7 @@ OTHERS = {
     "hierarchical": "QYL hierarchy",
 }
 BUILDERS = {name: TWO_STAGE[name] for name in (SANDWICH, BEST, UNFIXED)}
-TABLES_SHOWN = ("binomial", "crime")
+SHOWN = ("binomial", "crime")
 MIDDLE = 0.48
 
 
@@ -541,9 +512,8 @@ def section_6(context: Context) -> Result:
     """Other distribution privatizers."""
     tables = load_datasets(context)
     epsilons = (MIDDLE,) if context.quick else (0.22, MIDDLE, 1.05)
-    found: dict[str, Cells] = {key: {} for key in OTHERS}
-    jobs = [(p, name, e) for p in OTHERS for name in TABLES_SHOWN for e in epsilons]
-    for privatizer, name, epsilon in jobs:
+    simulated: dict[str, Cells] = {key: {} for key in OTHERS}
+    for privatizer, name, epsilon in product(OTHERS, SHOWN, epsilons):
         sample, top = tables[name]
         times = 12 if epsilon != MIDDLE else 24 if context.quick else 60
         truth = distribution_of_counts(sample.values, top)
@@ -555,41 +525,28 @@ def section_6(context: Context) -> Result:
             for _ in range(times)
         ]
         for method in BUILDERS:
-            found[privatizer][name, epsilon, method] = Errors(np.array([r[method] for r in runs]))
-    rows = [
-        (OTHERS[privatizer], *key, *(cell.mean(metric) for metric in METRICS))
-        for privatizer, cells in found.items()
-        for key, cell in cells.items()
-    ]
-    parts = [
-        Panel(
-            f"{name}, {OTHERS[privatizer]}",
-            [
-                Curve(k, epsilons, [cells[name, e, k].mean("W1") for e in epsilons])
-                for k in BUILDERS
-            ],
-            "total epsilon",
-            "Wasserstein-1",
-            log="xy",
-        )
-        for privatizer, cells in found.items()
-        for name in TABLES_SHOWN
-    ]
-    findings = tuple(
+            cell = Errors(np.array([run[method] for run in runs]))
+            simulated[privatizer][name, epsilon, method] = cell
+    values = {
+        (name, OTHERS[privatizer], method, e): [cell.mean(metric) for metric in METRICS]
+        for privatizer, cells in simulated.items()
+        for (name, e, method), cell in cells.items()
+    }
+    findings = [
         finding
-        for privatizer, cells in found.items()
+        for privatizer, cells in simulated.items()
         for finding in _check_trends(OTHERS[privatizer], cells)
-    )
-    table = Table.of(("privatizer", "dataset", "epsilon", "method", *METRICS), rows)
-    label = "; ".join(tables[name][0].label for name in TABLES_SHOWN)
-    return Result({"data": table}, partial(panels, parts, columns=2), findings, label)
+    ]
+    columns = ("dataset", "privatizer", "method", "total epsilon", *METRICS)
+    label = "; ".join(tables[name][0].label for name in SHOWN)
+    return plot_values(columns, values, "{}, {}", findings, label, across=2, log="xy")
 
 
 def _check_trends(privatizer: str, cells: Cells) -> tuple[Finding, ...]:
-    """The two trends: the fixed point lowers W1, and costs a little count error."""
+    """Check the two trends: the fixed point lowers W1, and costs a little count error."""
     drop = {
         name: cells[name, MIDDLE, UNFIXED].exceeds(cells[name, MIDDLE, SANDWICH], "W1")
-        for name in TABLES_SHOWN
+        for name in SHOWN
     }
     cost = [
         cells[name, e, BEST].mean("absolute") / cells[name, e, UNFIXED].mean("absolute")

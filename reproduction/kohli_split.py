@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+from dataclasses import replace
+from itertools import product
 from typing import TypeAlias
 
 import numpy as np
@@ -19,13 +20,16 @@ from reproduction.experiment import (
     check_estimate,
     check_number,
     experiment,
+    judge_if,
+    plot,
+    plot_values,
     skip_check,
     standard_error,
 )
 from reproduction.kohli_releases import EPSILONS, METRICS, measure_release
 from tallyveil.arrays import Floats, Integers
 from tallyveil.certified.certify import certify
-from tallyveil.figures import Curve, Panel, panels
+from tallyveil.figures import Curve, Panel
 from tallyveil.mechanism import Mechanism
 from tallyveil.papers.kohli.greedy import greedy_fixed_point
 from tallyveil.papers.kohli.pipeline import split_budget
@@ -62,7 +66,7 @@ TABLE_3 = {  # the best share per data set, in the order of NAMES
 
 
 CRIME_GAPS = {0.1: 0.024, 0.5: 0.046, 1.0: 0.017, 5.0: 0.0}
-"""What the rule of thumb loses on the crime data, as printed."""
+"""Losses of the rule of thumb on the crime data, as printed."""
 
 
 def make_six_tables(seed: int) -> dict[str, Integers]:
@@ -73,7 +77,7 @@ def make_six_tables(seed: int) -> dict[str, Integers]:
     seven_in_ten = (bits < np.uint32(0.7 * 2**32)).sum(axis=1)
     twin = np.concatenate([seven_in_ten[:10_000], 39 - seven_in_ten[10_000:]])
     zeros, tops = np.zeros(200, dtype=np.int64), np.full(100, 79)
-    made = (
+    drawn = (
         source.below(30, 3_000),
         _draw_from(falling[::-1], 10_000, source),
         _draw_from(falling, 10_000, source),
@@ -81,7 +85,7 @@ def make_six_tables(seed: int) -> dict[str, Integers]:
         np.concatenate([source.below(80, 9_800), zeros]),
         np.concatenate([source.below(80, 9_900), tops]),
     )
-    return dict(zip(NAMES, (np.asarray(t, dtype=np.int64) for t in made), strict=True))
+    return dict(zip(NAMES, (np.asarray(t, dtype=np.int64) for t in drawn), strict=True))
 
 
 def _draw_from(weights: Floats, size: int, source: Entropy) -> Integers:
@@ -99,7 +103,7 @@ def simulate_shares(
     """Run the paper's pipeline `times` times at each share; errors in all `METRICS`."""
     truth = distribution_of_counts(table, top)
     histogram = np.bincount(table, minlength=top + 1)
-    found = {}
+    by_share = {}
     for share in shares:
         budget = split_budget(epsilon, share)
         source = SeededNotPrivate(seed)
@@ -108,8 +112,8 @@ def simulate_shares(
             private = cyclic_laplace(histogram, budget.epsilon1, source).distribution("clip")
             mechanism = greedy_fixed_point(private, budget.epsilon2, "sandwich")
             runs.append(measure_release(table, truth, mechanism, source))
-        found[share] = np.array(runs)
-    return found
+        by_share[share] = np.array(runs)
+    return by_share
 
 
 def combine_errors(runs: Floats, distribution: str = "W1", counts: str = "absolute") -> float:
@@ -161,7 +165,7 @@ def predict_share(fit: Fit, epsilon: Floats) -> Floats:
     return share
 
 
-def estimate_fit_error(fit: Fit, points: list[tuple[float, float]], at: Floats) -> Floats:
+def estimate_fit_error(fit: Fit, points: list[tuple[float, float]], grid: Floats) -> Floats:
     """Estimate the standard error of a fitted rule from its residuals (linearised)."""
     x, y = np.array(points).T
 
@@ -171,7 +175,7 @@ def estimate_fit_error(fit: Fit, points: list[tuple[float, float]], at: Floats) 
 
     variance = float(((predict_share(fit, x) - y) ** 2).sum()) / (len(x) - 3)
     spread = np.linalg.inv(slopes(x).T @ slopes(x)) * variance
-    error: Floats = np.sqrt(np.einsum("ij,jk,ik->i", slopes(at), spread, slopes(at)))
+    error: Floats = np.sqrt(np.einsum("ij,jk,ik->i", slopes(grid), spread, slopes(grid)))
     return error
 
 
@@ -182,45 +186,33 @@ def table_3(context: Context) -> Result:
     names = NAMES[:1] if context.quick else NAMES
     epsilons = (0.1, 0.48, 1.55) if context.quick else EPSILONS
     times = 3 if context.quick else 8
-    found: dict[Cell, Runs] = {}
-    for epsilon, name in [(e, n) for e in epsilons for n in names]:
+    simulated: dict[Cell, Runs] = {}
+    for epsilon, name in product(epsilons, names):
         top = {"uniform": 29, "bimodal": 39}.get(name, 69 if "skewed" in name else 79)
-        found[epsilon, name] = simulate_shares(
+        simulated[epsilon, name] = simulate_shares(
             tables[name], top, epsilon, SHARES, times=times, seed=context.seed
         )
-    best = {cell: _find_best(runs) for cell, runs in found.items()}
+    best = {cell: _find_best(runs) for cell, runs in simulated.items()}
     paper = {cell: TABLE_3[cell[0]][NAMES.index(cell[1])] for cell in best}
-    rows = [(*cell, paper[cell], share, rule_of_thumb(cell[0])) for cell, share in best.items()]
-    table_out = Table.of(("epsilon", "dataset", "paper", "ours", "rule of thumb"), rows)
-    shown = list(epsilons)
-    parts = [
-        Panel(
-            name,
-            [
-                Curve("printed", shown, [paper[e, name] for e in shown]),
-                Curve("ours", shown, [best[e, name] for e in shown]),
-                Curve("rule of thumb", shown, [rule_of_thumb(e) for e in shown]),
-            ],
-            "total epsilon",
-            "best share f",
-            log="x",
-        )
-        for name in names
-    ]
+    values = {}
+    for (e, name), share in best.items():
+        values[name, "printed", e] = paper[e, name]
+        values[name, "ours", e] = share
+        values[name, "rule of thumb", e] = rule_of_thumb(e)
     detail = Table.of(
         ("epsilon", "dataset", "share", *METRICS),
         [
             (*cell, share, *runs.mean(axis=0).tolist())
-            for cell, by_share in found.items()
+            for cell, by_share in simulated.items()
             for share, runs in by_share.items()
         ],
     )
-    findings = (
-        *_check_rule(),
-        *_check_table_3(found, best, paper),
-        *_check_own_fit(best, len(epsilons) == len(TABLE_3)),
-    )
-    return Result({"data": table_out, "errors": detail}, partial(panels, parts), findings)
+    findings = [*_check_rule(), *_check_table_3(simulated, best, paper)]
+    if not context.quick:
+        findings.append(_check_fit(best))
+    columns = ("dataset", "which", "total epsilon", "best share f")
+    result = plot_values(columns, values, "{}", findings, log="x")
+    return replace(result, tables=result.tables | {"errors": detail})
 
 
 def _find_best(runs: Runs, distribution: str = "W1", counts: str = "absolute") -> float:
@@ -229,7 +221,7 @@ def _find_best(runs: Runs, distribution: str = "W1", counts: str = "absolute") -
 
 
 def _check_rule() -> tuple[Finding, ...]:
-    """The rule of thumb follows from the printed table, on its grid before rounding."""
+    """Check that the rule of thumb follows from the printed table, on its grid before rounding."""
     grid = np.geomspace(0.1, 5, len(TABLE_3)).tolist()
     A, B, K = fit_rule([(e, f) for e, row in zip(grid, TABLE_3.values(), strict=True) for f in row])
     return (
@@ -240,39 +232,38 @@ def _check_rule() -> tuple[Finding, ...]:
 
 
 def _check_table_3(
-    found: dict[Cell, Runs], best: dict[Cell, float], paper: dict[Cell, float]
+    simulated: dict[Cell, Runs], best: dict[Cell, float], paper: dict[Cell, float]
 ) -> tuple[Finding, ...]:
-    ends = min(e for e, _ in found), max(e for e, _ in found)
-    falls = {}
-    for errors in COMBINATIONS:
-        first, last = (
-            float(np.mean([_find_best(runs, *errors) for (e, _), runs in found.items() if e == at]))
-            for at in ends
-        )
-        falls[errors] = first, last
-    said = [f"{d} and {c} {falls[d, c][0]:.2f} to {falls[d, c][1]:.2f}" for d, c in COMBINATIONS]
-    times = len(next(iter(found.values()))[SHARES[0]])
-    step = np.mean([abs(best[cell] - paper[cell]) <= 0.1001 for cell in best])
-    lost = {
-        cell: compare_shares(runs[paper[cell]], runs[best[cell]]) for cell, runs in found.items()
+    """Check what appendix F says of the best shares."""
+    low, high = min(simulated)[0], max(simulated)[0]
+    falls = {
+        errors: [
+            float(np.mean([_find_best(simulated[c], *errors) for c in simulated if c[0] == end]))
+            for end in (low, high)
+        ]
+        for errors in COMBINATIONS
     }
-    worse = [cell for cell, (apart, error) in lost.items() if apart > STANDARD_ERRORS * error]
+    words = [f"{d} and {c} {falls[d, c][0]:.2f} to {falls[d, c][1]:.2f}" for d, c in COMBINATIONS]
+    first, last = falls[COMBINATIONS[0]]
+    times = len(next(iter(simulated.values()))[SHARES[0]])
+    step = np.mean([abs(best[cell] - paper[cell]) <= 0.1001 for cell in best])
+    lost = [compare_shares(runs[paper[c]], runs[best[c]]) for c, runs in simulated.items()]
+    worse = sum(apart > STANDARD_ERRORS * error for apart, error in lost)
     return (
         check_claim(
             "the best share falls as the budget grows",
-            f"mean from {falls[COMBINATIONS[0]][0]:.2f} at epsilon {ends[0]:g} to "
-            f"{falls[COMBINATIONS[0]][1]:.2f} at {ends[1]:g}",
-            falls[COMBINATIONS[0]][0] > falls[COMBINATIONS[0]][1],
+            f"mean from {first:.2f} at epsilon {low:g} to {last:.2f} at {high:g}",
+            first > last,
         ),
         check_claim(
             "... also with squared count error, total variation and KS distance",
-            "; ".join(said[1:]),
-            all(first > last for first, last in falls.values()),
+            "; ".join(words[1:]),
+            all(start > end for start, end in falls.values()),
         ),
         check_claim(
             "no printed share is worse than our best one by more than 4 standard errors",
-            f"in {len(worse)} of {len(best)} cells",
-            not worse,
+            f"in {worse} of {len(best)} cells",
+            worse == 0,
         ),
         skip_check(
             "our best share within one step of the printed one",
@@ -284,29 +275,25 @@ def _check_table_3(
     )
 
 
-def _check_own_fit(best: dict[Cell, float], whole: bool) -> list[Finding]:
+def _check_fit(best: dict[Cell, float]) -> Finding:
     """Compare the rule fitted to our simulation with the one fitted to the print."""
-    if not whole:
-        return []
-    at = np.array(sorted({epsilon for epsilon, _ in best}))
+    grid = np.array(sorted({epsilon for epsilon, _ in best}))
     printed = [(e, f) for e, row in TABLE_3.items() for f in row]
     ours = [(e, f) for (e, _), f in best.items()]
     fits = [fit_rule(points) for points in (printed, ours)]
     errors = [
-        estimate_fit_error(fit, points, at)
+        estimate_fit_error(fit, points, grid)
         for fit, points in zip(fits, (printed, ours), strict=True)
     ]
-    apart = np.abs(predict_share(fits[1], at) - predict_share(fits[0], at))
+    apart = np.abs(predict_share(fits[1], grid) - predict_share(fits[0], grid))
     furthest = float((apart / np.hypot(*errors)).max())
     A, B, K = fits[1]
-    return [
-        check_claim(
-            "rule fitted to our own simulation: the paper's within 4 standard errors of the fits",
-            f"A = {A:.3f}, B = {B:.3f}, K = {K:.2f}: shares at most {apart.max():.2f} apart, "
-            f"{furthest:.1f} standard errors",
-            furthest < STANDARD_ERRORS,
-        )
-    ]
+    return check_claim(
+        "rule fitted to our own simulation: the paper's within 4 standard errors of the fits",
+        f"A = {A:.3f}, B = {B:.3f}, K = {K:.2f}: shares at most {apart.max():.2f} apart, "
+        f"{furthest:.1f} standard errors",
+        furthest < STANDARD_ERRORS,
+    )
 
 
 @experiment("kohli", "Figure 8", "Appendix F")
@@ -328,13 +315,9 @@ def figure_8(context: Context) -> Result:
         apart, error = compare_shares(runs[rule], runs[other])
         gaps[name, epsilon] = max(apart, 0.0)
         claim = f"{name}, epsilon {epsilon:g}: what the rule of thumb loses on the log scale"
-        if name == "binomial" or sample.real:
-            findings.append(
-                check_estimate(claim, printed, gaps[name, epsilon], error, rounding=5e-4)
-            )
-        else:
-            got = f"{gaps[name, epsilon]:.3f}"
-            findings.append(skip_check(claim, f"{printed:g}", got, "Not the paper's data."))
+        finding = check_estimate(claim, printed, gaps[name, epsilon], error, rounding=5e-4)
+        comparable = name == "binomial" or sample.real
+        findings.append(judge_if(comparable, finding, "Not the paper's data."))
         rows += [(name, epsilon, share, value) for share, value in by.items()]
         curve = Curve("combined objective", sorted(by), [by[f] for f in sorted(by)])
         title, what = f"{name}, epsilon = {epsilon:g}", "ln count error + ln W1"
@@ -346,6 +329,5 @@ def figure_8(context: Context) -> Result:
             max(gaps, key=gaps.__getitem__) == ("binomial", 0.1),
         )
     )
-    table_out = Table.of(("dataset", "epsilon", "share", "objective"), rows)
-    draw = partial(panels, parts, columns=5)
-    return Result({"data": table_out}, draw, tuple(findings), sample.label)
+    columns = ("dataset", "epsilon", "share", "objective")
+    return plot(columns, rows, parts, findings, sample.label, across=5)

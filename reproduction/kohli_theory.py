@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import partial
+from itertools import product
 
 import numpy as np
 
@@ -12,16 +12,15 @@ from reproduction.experiment import (
     Context,
     Finding,
     Result,
-    Table,
     check_claim,
     check_number,
     check_numbers,
     experiment,
+    plot_values,
     standard_error,
 )
-from reproduction.matrices import parse_fractions
+from reproduction.matrices import parse_fractions, show_matrices
 from tallyveil.certified.certify import certify
-from tallyveil.figures import Curve, Panel, heatmaps, panels
 from tallyveil.mechanisms.additive import staircase
 from tallyveil.mechanisms.geometric import geometric
 from tallyveil.mechanisms.transport import transport
@@ -56,10 +55,10 @@ B6 = parse_fractions("7/6 0 0; 0 0 0; 0 0 2/3; 7/6 0 0")
 @experiment("kohli", "Example 1", "Appendix B")
 def example_1(context: Context) -> Result:
     """Vertices of the fixed-point mechanisms."""
-    found = extreme_mechanisms(3, GROWTH, THIRD)
+    vertices = extreme_mechanisms(3, GROWTH, THIRD)
     first, third = PSI @ B1, PSI @ B3
     findings = (
-        check_number("vertices of F", 36, len(found), 0),
+        check_number("vertices of F", 36, len(vertices), 0),
         check_number("vertices of R_F", 78, len(extreme_representations(3, GROWTH, THIRD)), 0),
         check_claim(
             "the four scales are those printed",
@@ -82,18 +81,17 @@ def example_1(context: Context) -> Result:
             is_affinely_simplified(B3, PSI, THIRD) and not is_extreme(third, GROWTH, THIRD),
         ),
     )
-    return _show_vertices(
-        found, [first, third], ["image of B1: a vertex", "image of B3: none"], findings
-    )
+    shown = {"image of B1: a vertex": first, "image of B3: none": third}
+    return _show_vertices(vertices, shown, findings)
 
 
 @experiment("kohli", "Example 2", "Appendix D")
 def example_2(context: Context) -> Result:
     """Vertices of all private mechanisms."""
-    found = extreme_mechanisms(3, GROWTH)
+    vertices = extreme_mechanisms(3, GROWTH)
     fourth, sixth = PSI @ B4, PSI @ B6
     findings = (
-        check_number("vertices of U", 27, len(found), 0),
+        check_number("vertices of U", 27, len(vertices), 0),
         check_number("vertices of R_U", 36, len(extreme_representations(3, GROWTH)), 0),
         check_claim(
             "B4 and B5 are vertices of R_U with the same image, a vertex of U",
@@ -109,38 +107,33 @@ def example_2(context: Context) -> Result:
             is_linearly_simplified(B6, PSI) and not is_extreme(sixth, GROWTH),
         ),
     )
-    return _show_vertices(
-        found, [fourth, sixth], ["image of B4: a vertex", "image of B6: none"], findings
-    )
+    shown = {"image of B4: a vertex": fourth, "image of B6: none": sixth}
+    return _show_vertices(vertices, shown, findings)
 
 
 def _show_vertices(
-    found: list[Matrix], shown: list[Matrix], titles: list[str], findings: tuple[Finding, ...]
+    vertices: list[Matrix], shown: dict[str, Matrix], findings: tuple[Finding, ...]
 ) -> Result:
-    rows = [(k, i, j, str(p)) for k, T in enumerate(found) for (i, j), p in np.ndenumerate(T)]
-    table = Table.of(("vertex", "true", "released", "probability"), rows)
-    matrices = [np.array(T, dtype=float) for T in shown]
-    return Result({"data": table}, partial(heatmaps, matrices, titles), findings)
+    rows = [(k, i, j, str(p)) for k, T in enumerate(vertices) for (i, j), p in np.ndenumerate(T)]
+    return show_matrices(shown, findings, ("vertex", "true", "released", "probability"), rows)
 
 
 @experiment("kohli", "Table 2", "Appendix C")
 def table_2(context: Context) -> Result:
     """Work of Algorithm 1."""
     sizes = [3, 10, 40, 100] if context.quick else [3, 10, 40, 100, 300, 1000]
-    selectors = ("max", "min", "sandwich")
-    rows = []
-    for n, selector in [(n, s) for n in sizes for s in selectors]:
+    used = {("bound 2n - 1", n): 2 * n - 1 for n in sizes}
+    for n, selector in product(sizes, ("max", "min", "sandwich")):
         weights = (0.93 ** np.arange(n)) + 0.02
-        run = greedy_run(weights / weights.sum(), 0.5, selector)
-        rows.append((n, selector, run.scales, 2 * n - 1))
+        used[selector, n] = greedy_run(weights / weights.sum(), 0.5, selector).scales
     third = greedy_run([1 / 3] * 3, "0.6931471805599453", "sandwich").mechanism
     best = transport(Query.count(2), "0.6931471805599453", [1 / 3] * 3)
     expected = [4 / 7, 2 / 7, 1 / 7, 2 / 7, 3 / 7, 2 / 7, 1 / 7, 2 / 7, 4 / 7]
     findings = (
         check_claim(
             "at most 2n - 1 scales (Theorem 5)",
-            ", ".join(f"{used} of {most}" for _, s, used, most in rows if s == "sandwich"),
-            all(used <= most for _, _, used, most in rows),
+            ", ".join(f"{used['sandwich', n]} of {2 * n - 1}" for n in sizes),
+            all(scales <= 2 * n - 1 for (_, n), scales in used.items()),
         ),
         check_numbers(
             "n = 3, uniform, ln 2: the sandwich selector's matrix", expected, third.matrix, 1e-12
@@ -152,12 +145,8 @@ def table_2(context: Context) -> Result:
             1e-12,
         ),
     )
-    curves = [
-        Curve(s, sizes, [used for n, name, used, _ in rows if name == s]) for s in selectors
-    ] + [Curve("bound 2n - 1", sizes, [2 * n - 1 for n in sizes])]
-    part = Panel("Algorithm 1", curves, "n", "scales used", log="xy")
-    table = Table.of(("n", "selector", "scales", "bound"), rows)
-    return Result({"data": table}, partial(panels, [part]), findings)
+    columns = ("selector", "n", "scales used")
+    return plot_values(columns, used, "Algorithm 1", findings, log="xy")
 
 
 @experiment("kohli", "Formulas", "4 and 5")
@@ -203,14 +192,7 @@ def formulas(context: Context) -> Result:
             off < STANDARD_ERRORS,
         ),
     )
-    index = np.arange(n)
-    part = Panel(
-        "variance of the released share",
-        [Curve("formula", index, formula), Curve("simulated", index, shares.var(axis=0))],
-        "count",
-        "variance",
-        kind="bar",
-    )
-    rows = [(j, float(formula[j]), float(shares.var(axis=0)[j])) for j in range(n)]
-    columns = ("count", "variance by formula", "simulated")
-    return Result({"data": Table.of(columns, rows)}, partial(panels, [part]), findings)
+    variances = {"formula": formula, "simulated": shares.var(axis=0)}
+    values = {(name, j): float(by[j]) for name, by in variances.items() for j in range(n)}
+    title = "variance of the released share"
+    return plot_values(("which", "count", "variance"), values, title, findings, kind="bar")

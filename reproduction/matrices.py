@@ -1,9 +1,4 @@
-"""Matrices in experiments: read, shown, and how far optimal ones lie apart.
-
-Matrices in experiments: read as printed, shown as heatmaps, written cell by cell.
-
-How far the optimal mechanisms of one design problem can lie apart: is the optimum unique?
-"""
+"""Matrices in experiments: read as printed, shown as heatmaps, and how far optima lie apart."""
 
 from __future__ import annotations
 
@@ -78,20 +73,8 @@ def bound_over_optima(
     """Bound sum_ij weights_ij M_ij from above, over every optimal mechanism M.
 
     Let c(L) be the least expected loss under a uniform prior. If M is optimal for L, then
-    c(L - d w) <= c(L) - d <w, M>, so that <w, M> <= (c(L) - c(L - d w)) / d. The lower bound of
-    `tallyveil.design` stands for the second c, so this holds whatever the solver did.
-
-    Parameters
-    ----------
-    query, epsilon, loss, properties
-        As for `tallyveil.design`.
-    weights : array of float, shape (n, m)
-        The weight of each entry of the matrix.
-
-    Returns
-    -------
-    float
-        The bound.
+    c(L - d w) <= c(L) - d <w, M>, so that <w, M> <= (c(L) - c(L - d w)) / d. The second c is
+    replaced by the lower bound of `tallyveil.design`, so this holds for any error of the solver.
     """
     table = loss_table(query, loss)
     bent = table - STEP * len(table) * weights
@@ -106,15 +89,7 @@ def bound_spread(
 ) -> float:
     """Bound how far two optimal mechanisms differ in any entry; near 0 the optimum is unique.
 
-    Parameters
-    ----------
-    query, epsilon, loss, properties
-        As for `tallyveil.design`.
-
-    Returns
-    -------
-    float
-        The largest difference, up to the accuracy of the solver over `STEP` (about 1e-5).
+    True up to the accuracy of the solver over `STEP` (about 1e-5).
     """
     widest = 0.0
     for entry in np.ndindex(query.shape):

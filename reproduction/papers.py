@@ -8,17 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Paper:
-    """One paper: authors, year and title.
-
-    Attributes
-    ----------
-    authors : tuple of str
-        Family names in the order of the title page.
-    year : int
-        The year of publication.
-    title : str
-        The title as printed.
-    """
+    """One paper: authors in the order of the title page, year and title as printed."""
 
     authors: tuple[str, ...]
     year: int

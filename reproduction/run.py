@@ -55,7 +55,7 @@ class Outcome:
 
     @property
     def line(self) -> str:
-        """One line for people: which item of which paper, and the verdict."""
+        """The item, its paper and the verdict, in one line."""
         return f"{self.experiment.name}: {self.result.verdict_line}"
 
 
@@ -76,20 +76,9 @@ def _order(experiment: Experiment) -> tuple[int, int, int, str]:
 
 
 def select_experiments(paper: str | None = None, item: str | None = None) -> tuple[Experiment, ...]:
-    """Select the experiments of one paper, or those of one item; all without arguments.
+    """Select at least one experiment: of one paper, of one item such as "Figure 7", or all.
 
-    Parameters
-    ----------
-    paper : str, optional
-        The first author of a paper, in any case.
-    item : str, optional
-        What a paper calls it, such as ``"Figure 7"``, in any case. Without `paper` it is
-        selected in every paper that has one.
-
-    Returns
-    -------
-    tuple of Experiment
-        At least one experiment, in the order of `list_experiments`.
+    Without `paper` an item is selected in every paper that has it.
     """
     if paper is not None and paper.lower() not in PAPERS:
         raise UsageError(f"There is no paper {paper}. Choose one of {', '.join(PAPERS)}.")
@@ -106,22 +95,10 @@ def select_experiments(paper: str | None = None, item: str | None = None) -> tup
 
 
 def run_experiments(chosen: Sequence[Experiment], context: Context, out: Path) -> Iterator[Outcome]:
-    """Run the chosen experiments one after another and write each as soon as it is done.
+    """Run experiments one after another; write and yield the outcome of each when it is done.
 
-    Parameters
-    ----------
-    chosen : sequence of Experiment
-        The experiments to run.
-    context : Context
-        The settings of the run.
-    out : Path
-        The folder that receives, per paper, one picture as SVG and PNG and the data as CSV;
-        after the last experiment also ``results.json`` and ``README.md``, the page.
-
-    Yields
-    ------
-    Outcome
-        One for every experiment, in the same order.
+    The folder `out` receives, per paper, one picture as SVG and PNG and the data as CSV; after
+    the last experiment also ``results.json`` and ``README.md``, the page.
     """
     outcomes = []
     out.mkdir(parents=True, exist_ok=True)

@@ -89,7 +89,7 @@ def test_the_command_writes_one_figure(tmp_path, capsys):
     assert main([*words, "--page", str(tmp_path / "page.md")]) == 0
     assert "Cormode 2018 Figure 7: differs" in capsys.readouterr().out
     written = sorted(path.name for path in (out / "cormode").iterdir())
-    assert written == ["figure-7-verdict.csv", "figure-7.csv", "figure-7.png", "figure-7.svg"]
+    assert written == ["figure-7.csv", "figure-7.png", "figure-7.svg"]
     assert "### Cormode 2018 Figure 7" in (tmp_path / "page.md").read_text()
 
 
