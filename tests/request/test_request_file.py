@@ -3,7 +3,6 @@
 import json
 import tomllib
 from dataclasses import fields
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -242,9 +241,7 @@ def test_words_about_a_release_are_one_line_each(words):
         tv.privatize([1, 2, 3], upper=9, epsilon=1, **words)
 
 
-def test_the_schema_is_published_and_a_request_can_be_planned(request_file, tmp_path):
-    page = Path(__file__).parents[2] / "docs" / "request.schema.json"
-    assert json.loads(page.read_text()) == make_schema()
+def test_a_request_can_be_planned_and_may_have_levels(request_file, tmp_path):
     done = run("run", request_file, "--dry-run", "--rows", "40")
     assert "Dry run" in done.output
     levels = tmp_path / "levels.toml"
