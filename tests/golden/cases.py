@@ -29,6 +29,47 @@ RELEASES = {
     "changed record": {"upper": 9, "epsilon": 1, "neighbours": "change_one", "contributions": 2},
     "private upper bound": {"upper": "auto", "upper_epsilon": 1, "epsilon": 2},
 }
+STATES = [f"state {i % 4}" for i in range(ROWS)]
+SEXES = ["female" if i % 3 else "male" for i in range(ROWS)]
+PERSONS = [i * 7 % 90 for i in range(ROWS)]
+MOST = [9 if i % 2 else 6 for i in range(ROWS)]
+CLOSED = ["no" if i % 28 else "yes" for i in range(ROWS)]
+PUBLIC = ["county", "state", "sex"]
+
+GEOMETRIC = {"upper": 9, "epsilon": 1, "method": "geometric"}
+SUMS = {"upper": 9, "epsilon": 2, "hierarchy": ["state", "county"]}
+METHODS = {
+    "auto": {"upper": 9, "epsilon": 1},
+    "auto, few rows for its range": {"upper": 900, "epsilon": 2},
+    "balanced": {"upper": 9, "epsilon": 1, "priority": "balanced"},
+    "counts": {"upper": 9, "epsilon": 1, "priority": "counts"},
+    "a quarter": {"upper": 9, "epsilon": 1, "tradeoff": "1/4"},
+    "best guesses": {"upper": 9, "epsilon": 1, "tradeoff": 0},
+    "preserve, open": {"epsilon": 1, "method": "preserve"},
+    "geometric, open": {"epsilon": 1, "method": "geometric"},
+    "signed": {"epsilon": 1, "signed": True},
+    "unbiased": {**GEOMETRIC, "unbiased": True},
+    "unbiased ranks": {"upper": 9, "epsilon": 1, "method": "preserve", "unbiased": True},
+    "within": {"upper": 9, "within": 3},
+    "one row": {**GEOMETRIC, "contributions": 3, "one_row": True},
+    "delta": {"upper": 9, "epsilon": 1, "delta": "1e-4", "method": "geometric"},
+    "separate rows": {
+        "upper": 9, "epsilon": 2, "delta": "1e-6", "contributions": 6, "separate_rows": True,
+        "method": "geometric",
+    },
+    "strata": {"upper": 9, "epsilon": 1, "strata": "state"},
+    "zeros": {"upper": 9, "epsilon": 1, "zero": "closed = yes", "keep": [*PUBLIC, "closed"]},
+    "hierarchy": SUMS,
+    "hierarchy, invariant": {**SUMS, "invariant": "state"},
+    "hierarchy, weights": {**SUMS, "level_weights": "1,4,1"},
+    "hierarchy, bounds": {**SUMS, "bounds": "most", "keep": [*PUBLIC, "most"]},
+    "hierarchy, zeros": {**SUMS, "zero": "closed = yes", "keep": [*PUBLIC, "closed"]},
+    "margins": {"upper": 9, "epsilon": 2, "margins": "state,sex"},
+    "nested": {"count": ["cases", "most"], "upper": 9, "epsilon": 1, "nested": "cases,most"},
+    "disjoint": {"count": ["cases", "tests"], "upper": 9, "epsilon": 1, "disjoint": "cases,tests"},
+}  # fmt: skip
+"""Every method and what changes its draws: only the published counts are compared."""
+
 DESIGNS = {
     f"{kind} {loss} epsilon {epsilon} {'+'.join(properties) or 'plain'}": (
         kind, epsilon, loss, properties,
@@ -118,6 +159,47 @@ def of_release(release):
     }
 
 
+def method_table():
+    import pandas as pd
+
+    return pd.DataFrame(
+        {"county": COUNTIES, "state": STATES, "sex": SEXES, "closed": CLOSED, "most": MOST,
+         "cases": CASES, "tests": TESTS}
+    )  # fmt: skip
+
+
+def counts_of(release):
+    """The published counts of every column, by value: whatever the format, they stay."""
+    table = release.table
+    names = [name for column in release.receipt.columns for name in column.columns]
+    return {name: digest(json.dumps(table[name].tolist()).encode()) for name in names}
+
+
+def of_methods():
+    """The published counts of every method, of levels and of persons."""
+    table, seeded = method_table(), tv.SeededNotPrivate
+    found = {}
+    for name, changes in METHODS.items():
+        options = {"count": "cases", "keep": PUBLIC, **changes}
+        count = options["count"]
+        public = {*options["keep"], *([count] if isinstance(count, str) else count)}
+        rest = [column for column in table.columns if column not in public]
+        release = tv.privatize(table, entropy=seeded(7), drop=rest, **options)
+        found[f"counts {name}"] = counts_of(release)
+    levels = tv.privatize_levels(
+        table[["county", "cases"]], count="cases", keep="all", upper=9, levels=[2, 1, "1/2"],
+        entropy=seeded(7),
+    )  # fmt: skip
+    found["counts levels"] = {str(i): counts_of(level) for i, level in enumerate(levels)}
+    people = table.assign(person=PERSONS)[["state", "sex", "person"]]
+    release = tv.privatize(
+        people, by="state", categories=["state 3", "state 2", "state 1", "state 0", "state 9"],
+        person="person", rows_per_person=2, upper=200, epsilon=1, entropy=seeded(7),
+    )  # fmt: skip
+    found["counts persons"] = counts_of(release)
+    return found
+
+
 def written_out(column):
     """The rows of every count 0..upper, whether it occurs or not."""
     found = dict(zip(*(column["distribution"][part] for part in ("counts", "rows")), strict=True))
@@ -127,7 +209,7 @@ def written_out(column):
 def compute(folder):
     """Everything, as JSON-ready data."""
     kinds = tables(folder)
-    found = {
+    found = of_methods() | {
         f"release {name}, {kind}": of_release(released(table, **options))
         for name, options in RELEASES.items()
         for kind, table in kinds.items()
