@@ -1,0 +1,1 @@
+"""The methods of release, one module each."""

@@ -1,0 +1,48 @@
+"""The methods there are, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from tallyveil.errors import ArgumentError
+from tallyveil.release.methods.auto import Auto
+from tallyveil.release.methods.base import Method
+from tallyveil.release.methods.design import Design, Fair, File
+from tallyveil.release.methods.geometric import Geometric
+from tallyveil.release.methods.hierarchy import Hierarchy
+from tallyveil.release.methods.ladder import Ladder
+from tallyveil.release.methods.margins import Margins
+from tallyveil.release.methods.preserve import Preserve
+from tallyveil.release.methods.strata import Strata
+
+__all__ = ["METHODS", "PLAIN_METHODS", "AnyMethod", "find_method"]
+
+AnyMethod: TypeAlias = (
+    Auto | Preserve | Geometric | Fair | Design | File | Strata | Ladder | Hierarchy | Margins
+)
+"""What msgspec decodes a method as, by its tag."""
+
+METHODS: Mapping[str, type[Method]] = {
+    "auto": Auto,
+    "preserve": Preserve,
+    "geometric": Geometric,
+    "fair": Fair,
+    "design": Design,
+    "file": File,
+    "strata": Strata,
+    "ladder": Ladder,
+    "hierarchy": Hierarchy,
+    "margins": Margins,
+}
+
+PLAIN_METHODS = ("auto", "preserve", "geometric", "fair", "design")
+"""The methods that need a name only."""
+
+
+def find_method(name: str) -> type[Method]:
+    """Return the method of this name."""
+    if name not in METHODS:
+        rule = f"be one of {', '.join(PLAIN_METHODS)}, or the path of a mechanism file"
+        raise ArgumentError("method", rule, name)
+    return METHODS[name]

@@ -1,0 +1,28 @@
+"""Method strata: preserve within public groups of rows, each with its own distribution."""
+
+from __future__ import annotations
+
+from tallyveil.release.methods.base import Method, read_columns, set_field
+
+__all__ = ["Strata"]
+
+
+class Strata(Method, frozen=True, tag="strata"):
+    """Keep the distribution of counts within each stratum, and in the whole table.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Public columns whose labels make the strata.
+    """
+
+    columns: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        set_field(self, "columns", read_columns(self.columns, "strata"))
+
+    @property
+    def public_columns(self) -> tuple[str, ...]:
+        """The columns that make the groups."""
+        return self.columns
