@@ -5,7 +5,7 @@ import re
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tallyveil.studio.work_learn import LESSONS
+from tallyveil.studio.work_design import LESSONS
 
 PAGES = ("/", "/publish", "/check", "/read", "/design", "/ledger", "/learn")
 

@@ -16,8 +16,7 @@ import tallyveil as tv
 from tallyveil.cli.app import app
 from tallyveil.properties import PROPERTIES
 from tallyveil.studio import server
-from tallyveil.studio.work_design import MOST_ANSWERS
-from tallyveil.studio.work_learn import LESSONS
+from tallyveil.studio.work_design import LESSONS, MOST_ANSWERS
 
 
 def bundle_of(client, files):

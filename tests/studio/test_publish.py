@@ -18,9 +18,15 @@ from tallyveil.cli.app import app
 from tallyveil.publish.reopen import read_receipt
 from tallyveil.publish.transaction import publish_table
 from tallyveil.request.options import ReleaseOptions
-from tallyveil.studio.choices import OWN_MECHANISM, Place, make_options, read_choices
+from tallyveil.studio.choices import (
+    OWN_MECHANISM,
+    Place,
+    make_options,
+    read_choices,
+    write_command,
+    write_python,
+)
 from tallyveil.studio.errors import RefusedError
-from tallyveil.studio.wording import write_command, write_python
 from tallyveil.studio.work_publish import publish
 
 CHOSEN = {"count": ["cases"], "keep": ["county", "region"], "upper": ["40"], "epsilon": ["1"]}

@@ -9,9 +9,8 @@ import pytest
 
 import tallyveil.studio.workers as workers_module
 from tallyveil.studio.errors import RefusedError
-from tallyveil.studio.jobs import Job
 from tallyveil.studio.server import TASKS
-from tallyveil.studio.workers import EndedError, Worker, Workers, _answer
+from tallyveil.studio.workers import EndedError, Job, Worker, Workers, _answer
 
 
 class Line:

@@ -8,9 +8,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from tallyveil.studio.choices import LOSSES, SENTENCES
 from tallyveil.studio.errors import RefusedError
 from tallyveil.studio.state import Studio, read_body
-from tallyveil.studio.wording import LOSSES, SENTENCES
 
 __all__ = ["design_routes"]
 

@@ -1,7 +1,9 @@
-"""Publish a table, in four steps that can be walked back and forth."""
+"""Pages of a publisher: four steps that can be walked back and forth, and what was released."""
 
 from __future__ import annotations
 
+import io
+import zipfile
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,16 +17,17 @@ from tallyveil.request.kinds import ASKED_FOR
 from tallyveil.request.panels import FILE
 from tallyveil.studio.choices import (
     FORM,
+    LOSSES,
     OFFERED,
     OWN_MECHANISM,
+    SENTENCES,
     check_folder_name,
     read_choices,
 )
-from tallyveil.studio.drafts import Draft
 from tallyveil.studio.errors import RefusedError
-from tallyveil.studio.state import Studio, read_body
+from tallyveil.studio.guard import RELEASE_POLICY
+from tallyveil.studio.state import Draft, Studio, read_body
 from tallyveil.studio.uploads import TABLE_ENDINGS, find_ending
-from tallyveil.studio.wording import LOSSES, SENTENCES
 from tallyveil.untrusted import escape_controls, parse_json
 
 __all__ = ["publish_routes", "read_confidence"]
@@ -42,13 +45,17 @@ ELSEWHERE = ("epsilon", "method", "levels", "loss", "properties", *FORM)
 """Choices that are made on other pages than the form of the second step."""
 
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99)
+GONE = "The release is no longer in its folder."
 
 
 def publish_routes(studio: Studio) -> list[Route]:
     """The addresses of the publisher's pages."""
-    steps = _Steps(studio)
+    steps, released = _Steps(studio), _Released(studio)
     return [
         Route("/publish", steps.begin),
+        Route("/publish/{draft}/zip", released.download),
+        Route("/publish/{draft}/page", released.show_page),
+        Route("/publish/{draft}/report", released.show_report),
         Route("/tables", steps.upload, methods=["PUT"]),
         Route("/tables/demo", steps.demo, methods=["POST"]),
         Route("/tables/folder", steps.choose, methods=["POST"]),
@@ -337,3 +344,58 @@ def _keep_form(choices: dict[str, Any]) -> dict[str, Any]:
     if set(choices) - set(FORM):
         raise RefusedError(400, "Only how the file is written can be said here.")
     return choices
+
+
+class _Released:
+    def __init__(self, studio: Studio) -> None:
+        self.studio = studio
+
+    def _released(self, request: Request) -> Path:
+        draft = self.studio.drafts.find(request.path_params["draft"])
+        if draft.job is None or draft.job.state != "done":
+            raise RefusedError(404, "Nothing was released here yet.")
+        return Path(draft.job.result["folder"])
+
+    async def download(self, request: Request) -> Response:
+        folder = self._released(request)
+        content = await self.studio.run(_pack, folder)
+        headers = {"content-disposition": f'attachment; filename="{_plain(folder.name)}.zip"'}
+        return Response(content, media_type="application/zip", headers=headers)
+
+    async def show_page(self, request: Request) -> Response:
+        from tallyveil.documents.files import METHODOLOGY
+
+        folder = self._released(request)
+        if not (folder / METHODOLOGY).is_file():  # of several levels, the least private one's
+            folder = min(folder.glob("level-1-*"), default=folder)
+        return await self._show_file(folder / METHODOLOGY)
+
+    async def show_report(self, request: Request) -> Response:
+        """The comparison with the truth, for the publisher who asked for it."""
+        folder = self._released(request)
+        return await self._show_file(folder.with_name(f"{folder.name} CONFIDENTIAL.html"))
+
+    async def _show_file(self, place: Path) -> Response:
+        try:
+            content = await self.studio.run(place.read_bytes)
+        except OSError:
+            raise RefusedError(404, GONE) from None
+        headers = {"content-security-policy": RELEASE_POLICY}
+        return Response(content, media_type="text/html", headers=headers)
+
+
+def _plain(name: str) -> str:
+    return "".join(c if c.isascii() and (c.isalnum() or c in " .()-_") else "_" for c in name)
+
+
+def _pack(folder: Path) -> bytes:
+    """The files of a release as a zip."""
+    packed = io.BytesIO()
+    try:
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(folder.rglob("*")):
+                if path.is_file():
+                    archive.write(path, Path(folder.name, path.relative_to(folder)))
+    except OSError:
+        raise RefusedError(404, GONE) from None
+    return packed.getvalue()

@@ -1,7 +1,9 @@
-"""The studio's server: the pages, the guard around them, and how it starts and ends."""
+"""Server of the studio: its pages, the guard around them, progress of work, start and end."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
 import signal
 import socket
@@ -18,7 +20,13 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import (
+    FileResponse,
+    JSONResponse,
+    PlainTextResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from xstatic.pkg.d3 import BASE_DIR as CHARTS
@@ -30,10 +38,8 @@ from tallyveil.studio.guard import Guard
 from tallyveil.studio.pages_check import check_routes
 from tallyveil.studio.pages_design import design_routes
 from tallyveil.studio.pages_ledger import ledger_routes
-from tallyveil.studio.pages_progress import progress_routes
 from tallyveil.studio.pages_publish import publish_routes
-from tallyveil.studio.pages_released import released_routes
-from tallyveil.studio.state import Studio
+from tallyveil.studio.state import Studio, read_body
 from tallyveil.studio.uploads import Uploads
 from tallyveil.studio.workers import EndedError, Workers
 
@@ -93,9 +99,8 @@ def build_app(studio: Studio, port: int) -> Guard:
             Route("/", start),
             Route("/budget", budget),
             Route("/library/d3.js", charts),
-            *released_routes(studio),
             *publish_routes(studio),
-            *progress_routes(studio),
+            *_progress_routes(studio),
             *check_routes(studio),
             *design_routes(studio),
             *ledger_routes(studio),
@@ -199,3 +204,53 @@ def run_studio(
             studio.close()
             with suppress(OSError):
                 sys.stdout.flush()
+
+
+def _progress_routes(studio: Studio) -> list[Route]:
+    """The addresses under which pages follow jobs and questions."""
+    pages = _Progress(studio)
+    return [
+        Route("/jobs/{job}/events", pages.follow_job),
+        Route("/jobs/{job}/cancel", pages.cancel_job, methods=["POST"]),
+        Route("/questions/{name}/events", pages.follow_question),
+    ]
+
+
+class _Progress:
+    def __init__(self, studio: Studio) -> None:
+        self.studio = studio
+
+    async def follow_job(self, request: Request) -> Response:
+        job = self.studio.jobs.find(request.path_params["job"])
+        return _tell(job.to_dict, lambda now: now["state"] != "running")
+
+    async def cancel_job(self, request: Request) -> Response:
+        await read_body(request)
+        job = self.studio.jobs.find(request.path_params["job"])
+        return JSONResponse({"cancelled": job.cancel()})
+
+    async def follow_question(self, request: Request) -> Response:
+        """The stages of a question, until it is answered; giving it up is hanging up."""
+        name = request.path_params["name"]
+        return _tell(
+            lambda: {"stage": self.studio.stages.get(name, "")}, lambda now: not now["stage"]
+        )
+
+
+def _tell(
+    look: Callable[[], dict[str, Any]], is_last: Callable[[dict[str, Any]], bool]
+) -> StreamingResponse:
+    """Send what is seen whenever it changes, and the last of it; then the line is closed."""
+
+    async def stream() -> AsyncIterator[str]:
+        last = None
+        while True:
+            now = look()  # one look: what is told last is the state it ended in
+            if now != last:
+                last = now
+                yield f"data: {json.dumps(now, allow_nan=False)}\n\n"
+            if is_last(now):
+                return
+            await asyncio.sleep(0.1)
+
+    return StreamingResponse(stream(), media_type="text/event-stream")

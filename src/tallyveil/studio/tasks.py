@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tallyveil.studio import (
-    work_check,
-    work_design,
-    work_learn,
-    work_publish,
-    work_read,
-    work_tables,
-)
+from tallyveil.studio import work_check, work_design, work_publish
 
 __all__ = ["TASKS"]
 
@@ -29,20 +22,20 @@ def _warm_up() -> None:
 
 TASKS: Mapping[str, Callable[..., Any]] = {
     "warm_up": _warm_up,
-    "look_at_table": work_tables.look_at_table,
-    "show_values": work_tables.show_values,
-    "write_demo": work_tables.write_demo,
+    "look_at_table": work_publish.look_at_table,
+    "show_values": work_publish.show_values,
+    "write_demo": work_publish.write_demo,
     "preview": work_publish.preview,
     "find_epsilon": work_publish.find_epsilon,
     "compare_methods": work_publish.compare_methods,
     "simulate": work_publish.simulate,
     "publish": work_publish.publish,
     "check": work_check.check,
-    "read_release": work_read.read_release,
-    "read_count": work_read.read_count,
-    "read_totals": work_read.read_totals,
+    "read_release": work_check.read_release,
+    "read_count": work_check.read_count,
+    "read_totals": work_check.read_totals,
     "solve": work_design.solve,
     "find_prices": work_design.find_prices,
     "certify_design": work_design.certify_design,
-    "learn": work_learn.learn,
+    "learn": work_design.learn,
 }

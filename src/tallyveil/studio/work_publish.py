@@ -1,4 +1,4 @@
-"""The publisher's steps, each by the library's own functions: preview, simulate, release."""
+"""Tasks of a publisher, each by the library's own functions: read, preview, simulate, release."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tallyveil.passwords import hide_in_command, hide_passwords
 from tallyveil.plans.methods import count_cells
 from tallyveil.plans.plan import ROWS_PER_COUNT
 from tallyveil.plans.prepared import Prepared
+from tallyveil.publish.demo_table import demo_csv
 from tallyveil.publish.preview import (
     Preview,
     compare_release,
@@ -31,15 +32,26 @@ from tallyveil.publish.transaction import publish_table
 from tallyveil.query import Query
 from tallyveil.reading.precision import accuracy, epsilon_for
 from tallyveil.request.budget_split import split_budget
+from tallyveil.request.forms import check_form
 from tallyveil.request.kinds import KINDS
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.ranges import NO_UPPER
-from tallyveil.studio.choices import Place, make_options
+from tallyveil.studio.choices import Place, list_choices, make_options, write_command, write_python
 from tallyveil.studio.errors import RefusedError, name_options
-from tallyveil.studio.wording import list_choices, write_command, write_python
 from tallyveil.studio.workers import Say
+from tallyveil.tables.form import Form
+from tallyveil.tables.source import read_table
 
-__all__ = ["compare_methods", "find_epsilon", "preview", "publish", "simulate"]
+__all__ = [
+    "compare_methods",
+    "find_epsilon",
+    "look_at_table",
+    "preview",
+    "publish",
+    "show_values",
+    "simulate",
+    "write_demo",
+]
 
 WIDEST_EXACT = 2000
 """Up to this bound the accuracy that is promised is worked out from the whole matrix."""
@@ -279,3 +291,33 @@ def _warn(found: Preview, rows: int | None) -> list[str]:
                 "count is publicly known, errors at the ends become smaller."
             )
     return [sentence for sentence in said if sentence]
+
+
+SHOWN_ROWS, SHOWN_COLUMNS = 12, 200
+LONGEST_CELL = 80
+
+
+def look_at_table(say: Say, *, table: str, form: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of a table and their types, and how many rows it has; never a value."""
+    say("reading the table")
+    found = read_table(Path(table), _read_form(form))
+    columns = [{"name": name, "type": found.type_of(name)} for name in found.names]
+    return {"kind": found.kind, "rows": found.rows, "columns": columns}
+
+
+def show_values(say: Say, *, table: str, form: Mapping[str, Any]) -> dict[str, Any]:
+    """The first rows, which are confidential: for the publisher who asked to see them."""
+    say("reading the table")
+    found = read_table(Path(table), _read_form(form)).slice(0, SHOWN_ROWS)
+    names = found.names[:SHOWN_COLUMNS]
+    columns = [[text[:LONGEST_CELL] for text in found.labels(name)] for name in names]
+    return {"columns": list(names), "rows": [list(row) for row in zip(*columns, strict=True)]}
+
+
+def write_demo(say: Say, *, table: str) -> None:
+    """Write the demo's invented table."""
+    Path(table).write_text(demo_csv(), encoding="utf-8", newline="\n")
+
+
+def _read_form(form: Mapping[str, Any]) -> Form:
+    return check_form(ReleaseOptions(**form), False)[0]
