@@ -73,7 +73,6 @@ def in_memory(path):
         {"unbiased": True, "method": "geometric"},
         {"levels": "2,1", "epsilon": None},
         {"order": "sorted"},
-        {"upper": "auto", "upper_epsilon": 1},
     ],
     ids=str,
 )
