@@ -7,7 +7,6 @@ table as it is, so that what top-coding cuts off counts as error.
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 

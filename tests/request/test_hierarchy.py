@@ -61,7 +61,7 @@ def test_everything_adds_up_and_checks(tmp_path: Path, epsilon: object) -> None:
             assert low <= middle <= high
     assert [found for found in check_package(tmp_path / "r") if not found.ok] == []
     assert release.receipt.epsilon == Fraction(str(epsilon))
-    assert release.receipt.columns[0].method == ("hierarchy" if keep else "sums")
+    assert release.receipt.columns[0].method == "hierarchy"
 
 
 def test_exact_totals_are_published_and_marked_as_outside_the_promise(tmp_path: Path) -> None:
