@@ -26,7 +26,7 @@ from tallyveil.sampling.entropy import Entropy
 __all__ = ["make_bars", "make_tables", "measure_open"]
 
 EPSILONS = ("0.1", "0.25", "0.5", "1")
-OPEN, PUBLIC, AUTO = "no upper bound", "public bound, direct estimate", "upper auto (10 %)"
+OPEN, PUBLIC = "no upper bound", "public bound, direct estimate"
 MOST_OFF = 0.01
 FILES = {
     "homicides": ("homicides_by_county.csv", "MURDER", 600),
@@ -38,7 +38,7 @@ FILES = {
 def measure_open(
     folder: Path | None, epsilons: tuple[str, ...], repetitions: int
 ) -> list[dict[str, Any]]:
-    """Measure count error, distance and bias of the total for three ways to set a range."""
+    """Measure count error, distance and bias of the total for both ways to set a range."""
     found = []
     for name, (file, column, upper) in FILES.items() if folder else ():
         counts = read_column(Path(folder) / file, column)
@@ -55,13 +55,9 @@ def measure_open(
 
 
 def _list_ways(counts: np.ndarray, upper: int, epsilon: str) -> dict[str, Callable[[], np.ndarray]]:
-    share = Fraction(epsilon) / 10
     return {
         OPEN: lambda: tv.privatize(counts, epsilon=epsilon).table,
         PUBLIC: lambda: _release_directly(np.minimum(counts, upper), upper, epsilon),
-        AUTO: lambda: (
-            tv.privatize(counts, upper="auto", epsilon=9 * share, upper_epsilon=share).table
-        ),
     }
 
 
@@ -93,13 +89,13 @@ def make_tables(rows: list[dict[str, Any]]) -> list[Table]:
             row["epsilon"],
             *(
                 f"{mae:.3f} / {distance:.4f} / {bias:+.2%}"
-                for mae, distance, bias in (row[way]["mean"] for way in (OPEN, PUBLIC, AUTO))
+                for mae, distance, bias in (row[way]["mean"] for way in (OPEN, PUBLIC))
             ),
         )
         for row in rows
     ]
     title = "No upper bound: mean absolute error / Wasserstein-1 / bias of the total"
-    return [Table(title, ("data", "epsilon", OPEN, PUBLIC, AUTO), shown)]
+    return [Table(title, ("data", "epsilon", OPEN, PUBLIC), shown)]
 
 
 def make_bars(rows: list[dict[str, Any]]) -> list[Bar]:

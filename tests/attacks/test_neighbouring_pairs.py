@@ -54,12 +54,6 @@ MICRO = {  # options for one row per person
         "person": "who",
         "rows_per_person": 1,
     },
-    "private bound": {
-        "by": "area",
-        "categories": AREAS,
-        "upper": "auto",
-        "upper_epsilon": 1,
-    },
 }
 COUNTED = {  # options for a table with one row per category
     "input": {"keep": "all"},
@@ -67,16 +61,14 @@ COUNTED = {  # options for a table with one row per category
     "two counts": {"count": ["cases", "tests"], "keep": "all", "disjoint": ["cases", "tests"]},
     "geometric": {"keep": "all", "method": "geometric", "contributions": 3},
     "fair": {"keep": "all", "method": "fair"},
-    "private bound": {"keep": "all", "upper": "auto", "upper_epsilon": 1},
     "levels": {"keep": "all", "levels": [2, 1], "epsilon": None},
     "unbiased": {"keep": "all", "method": "preserve", "unbiased": True},
     "hierarchy": {"keep": "all", "hierarchy": "sex"},
-    "sums": {"keep": "all", "hierarchy": "area", "keep_distribution": False},
     "sums, unbiased": {"keep": "all", "hierarchy": "area", "unbiased": True},
     "bounds": {"keep": "all", "hierarchy": "area", "bounds": "people", "unbiased": True},
-    "bounds, sorted": {
+    "bounds, weighted": {
         **{"keep": "all", "hierarchy": "area", "bounds": "people"},
-        **{"keep_distribution": False, "level_weights": "1,5,1", "contributions": 2},
+        **{"level_weights": "1,5,1", "contributions": 2},
     },
     "bounds, zeros": {
         **{"keep": "all", "hierarchy": "sex", "bounds": "people"},

@@ -228,36 +228,7 @@ def test_microdata_are_counted_into_the_public_list(tallyveil, tmp_path):
     assert "list the public categories" in refused.stderr
 
 
-def test_an_upper_bound_can_be_found_privately(tallyveil, cases, tmp_path, ledger, history):
-    out = tmp_path / "release"
-    words = (
-        "--keep",
-        "all",
-        "--count",
-        "cases",
-        "--upper",
-        "auto",
-        "--upper-epsilon",
-        "0.5",
-        "--epsilon",
-        "1",
-        "--ledger",
-        ledger,
-        "--dataset",
-        "cases",
-    )
-    tallyveil("privatize", cases, *words, "--out", out, check=0)
-    made = receipt(out)
-    assert made["epsilon"] == 1.5
-    assert made["columns"][0]["upper_source"] == "private"
-    assert [entry["epsilon"] for entry in history()] == [1.5]
-    checked(out)
-    refused = tallyveil("privatize", cases, *words, "--out", tmp_path / "x", check=1)
-    assert "costs epsilon 1.5, and 0.5 remains" in refused.stderr
-    assert len(history()) == 1
-
-
-def test_counts_above_the_range_are_top_coded_or_refused(tallyveil, cases, tmp_path):
+def test_counts_above_the_range_are_top_coded(tallyveil, cases, tmp_path):
     words = (
         "privatize",
         cases,
@@ -271,10 +242,7 @@ def test_counts_above_the_range_are_top_coded_or_refused(tallyveil, cases, tmp_p
         "1",
     )
     tallyveil(*words, "--out", tmp_path / "release", check=0)
-    assert receipt(tmp_path / "release")["columns"][0]["above"] == "top_code"
-    refused = tallyveil(*words, "--above", "refuse", "--out", tmp_path / "x", check=1)
-    assert "above the upper bound 5" in refused.stderr
-    assert not (tmp_path / "x").exists()
+    assert receipt(tmp_path / "release")["columns"][0]["upper"] == 5
 
 
 def test_the_confidential_report_stays_outside(tallyveil, cases, tmp_path):

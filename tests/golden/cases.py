@@ -27,7 +27,6 @@ RELEASES = {
     "fair": {"upper": 9, "epsilon": 2, "method": "fair"},
     "design": {"upper": 9, "epsilon": 1, "method": "design", "properties": ["row_monotone"]},
     "changed record": {"upper": 9, "epsilon": 1, "neighbours": "change_one", "contributions": 2},
-    "private upper bound": {"upper": "auto", "upper_epsilon": 1, "epsilon": 2},
 }
 STATES = [f"state {i % 4}" for i in range(ROWS)]
 SEXES = ["female" if i % 3 else "male" for i in range(ROWS)]

@@ -90,14 +90,6 @@ def test_other_tables_are_not(frame, options):
         tv.privatize(frame, **{**OPTIONS, **options})
 
 
-def test_at_a_screen_a_private_bound_says_what_it_loses(tmp_path):
-    table = tmp_path / "t.csv"
-    MIXED.to_csv(table, index=False)
-    words = f"privatize {table} --count cases --keep all --epsilon 1 --out {tmp_path / 'r'}"
-    asked = [*words.split(), "--upper", "auto", "--upper-epsilon", "1"]
-    assert "what lies above is lost" in CliRunner().invoke(app.app, asked).stderr
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [("", "above 1,000,000,000, the largest that is published,"), ("--upper 9", "above --upper")],

@@ -22,8 +22,8 @@ REQUESTS = {
         {"upper": 40, "epsilon": "0.3", "method": "geometric"},
     ),
     "fair, refused above": (
-        "--count cases --upper 12 --epsilon 2 --method fair --above refuse",
-        {"upper": 12, "epsilon": 2, "method": "fair", "above": "refuse"},
+        "--count cases --upper 12 --epsilon 2 --method fair",
+        {"upper": 12, "epsilon": 2, "method": "fair"},
     ),
     "design": (
         "--count cases --upper 9 --epsilon 1 --method design --loss squared --property "
@@ -37,10 +37,6 @@ REQUESTS = {
     "changed record, two cells": (
         "--count cases --upper 9 --epsilon 1 --neighbours change_one --contributions 2",
         {"neighbours": "change_one", "contributions": 2},
-    ),
-    "private upper bound": (
-        "--count cases --upper auto --upper-epsilon 0.5 --epsilon 1",
-        {"upper": "auto", "upper_epsilon": "0.5"},
     ),
     "two columns": (
         "--count cases --count tests --upper 9 --upper 12 --epsilon 1/2 --epsilon 1/4",
@@ -96,12 +92,7 @@ ERRORS = {
         "--count cases --upper 9 --epsilon 1 --property fair",
         {"properties": ["fair"]},
     ),
-    "above the bound": (
-        "--count cases --upper 2 --epsilon 1 --above refuse",
-        {"upper": 2, "above": "refuse"},
-    ),
     "overspent": ("--count cases --upper 9 --epsilon 50", {"epsilon": 50}),
-    "auto without a budget": ("--count cases --upper auto --epsilon 1", {"upper": "auto"}),
     "unknown dataset": ("--count cases --upper 9 --epsilon 1 --dataset x", {"dataset": "x"}),
 }
 

@@ -44,11 +44,10 @@ def read_sums(folder: Path, level: int) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize("keep", [True, False])
 @pytest.mark.parametrize("epsilon", ["1/20", 1, 6])
-def test_everything_adds_up_and_checks(tmp_path: Path, keep: bool, epsilon: object) -> None:
+def test_everything_adds_up_and_checks(tmp_path: Path, epsilon: object) -> None:
     table = make_table()
-    options = {**OPTIONS, "epsilon": epsilon, "keep": "age", "keep_distribution": keep}
+    options = {**OPTIONS, "epsilon": epsilon, "keep": "age"}
     release = tv.privatize(table, **options, out=tmp_path / "r")
     released = release.table
     assert released["cases"].between(0, 40).all()
@@ -62,7 +61,7 @@ def test_everything_adds_up_and_checks(tmp_path: Path, keep: bool, epsilon: obje
             assert low <= middle <= high
     assert [found for found in check_package(tmp_path / "r") if not found.ok] == []
     assert release.receipt.epsilon == Fraction(str(epsilon))
-    assert release.receipt.columns[0].method == ("hierarchy" if keep else "sums")
+    assert release.receipt.columns[0].method == "hierarchy"
 
 
 def test_exact_totals_are_published_and_marked_as_outside_the_promise(tmp_path: Path) -> None:
@@ -132,12 +131,10 @@ def test_a_changed_sum_is_found(tmp_path: Path, change: str) -> None:
         ({"hierarchy": None, "strata": ""}, ArgumentError, "strata.*at least one column"),
         ({"hierarchy": None, "nested": ""}, ArgumentError, "nested.*at least one column"),
         ({"hierarchy": None, "invariant": "total"}, UsageError, "goes with 'hierarchy'"),
-        ({"hierarchy": None, "keep_distribution": False}, UsageError, "goes with 'hierarchy'"),
         ({"invariant": "planet"}, ArgumentError, "total, state, county"),
         ({"level_weights": "1,2"}, ArgumentError, "level_weights"),
         ({"level_weights": "a,b"}, ArgumentError, "level_weights"),
         ({"method": "geometric"}, UsageError, "method of its own"),
-        ({"upper": "auto", "upper_epsilon": 1}, UsageError, "public upper bound"),
         ({"signed": True, "upper": None}, UsageError, "leave 'signed' out, and ask for 'unbiased'"),
         ({"hierarchy": None, "margins": "a,b", "upper": None}, UsageError, "Margins need a public"),
     ],
@@ -188,16 +185,15 @@ def chance(noise: object, value: int) -> float:
     return float(noise.noise.near[abs(value)]) / TOTAL  # type: ignore[attr-defined]
 
 
-def make_tiny(keep: bool) -> Sums:
+def make_tiny() -> Sums:
     tree = Tree.of_columns([np.array([0, 0, 1])])
     weights = (1.0, 4.0, 1.0)
-    asked = HierarchyRequest(("group",), weights=weights, keep_distribution=keep)
+    asked = HierarchyRequest(("group",), weights=weights)
     return make_sums(asked, tree, Fraction(2), 1)
 
 
-@pytest.mark.parametrize("keep", [True, False])
-def test_what_is_measured_moves_by_no_more_than_epsilon_for_one_person(keep: bool) -> None:
-    sums = make_tiny(keep)
+def test_what_is_measured_moves_by_no_more_than_epsilon_for_one_person() -> None:
+    sums = make_tiny()
     budget = sums.budget
     assert sum(budget.levels) + budget.distribution == 2
     for counts in itertools.product(range(2), repeat=3):
@@ -215,7 +211,7 @@ def test_what_is_measured_moves_by_no_more_than_epsilon_for_one_person(keep: boo
 def test_the_whole_procedure_is_private_on_a_tiny_tree() -> None:
     """Every draw near the truth is enumerated, published, and its certified chance added up."""
     tree = Tree((np.zeros(2, dtype=np.int64),))
-    asked = HierarchyRequest((), weights=(1.0, 1.0), keep_distribution=True)
+    asked = HierarchyRequest((), weights=(1.0, 1.0))
     sums = make_sums(asked, tree, Fraction(3, 2), 2)
     total, rows, first = sums.noises[0], sums.noises[1], sums.distribution
     assert rows is not None

@@ -403,8 +403,6 @@ def test_rows_of_a_table_of_counts_share_the_other_cell():
     rel = tv.privatize(table, upper=20, other="elsewhere", **options)
     assert rel.table["cases"].tolist() == [1, 5, 7]
     assert tv.privatize(table, upper=6, other="n", **options).table["cases"].tolist() == [1, 6]
-    with pytest.raises(TableError, match="above the upper bound"):
-        tv.privatize(table, upper=6, other="elsewhere", above="refuse", **options)
     with pytest.raises(tv.UsageError, match="cannot share a cell"):
         tv.privatize(table.assign(note="x"), upper=9, other="e", keep="note", **options)
     with pytest.raises(tv.UsageError, match="goes with 'categories'"):

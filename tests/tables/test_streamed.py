@@ -72,7 +72,6 @@ def in_memory(path):
         {"keep": ["area", "code", "day", "flag"]},
         {"unbiased": True, "method": "geometric"},
         {"levels": "2,1", "epsilon": None},
-        {"upper": "auto", "upper_epsilon": 1},
     ],
     ids=str,
 )

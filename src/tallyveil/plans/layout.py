@@ -11,7 +11,6 @@ import numpy as np
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError, UsageError
-from tallyveil.plans.upper import CEILING
 from tallyveil.request.request import Request
 from tallyveil.tables.base import Table
 from tallyveil.tables.categories import place_categories, require_distinct
@@ -67,7 +66,7 @@ def read_columns(
 ) -> tuple[dict[str, ColumnCounts], Layout]:
     """Every count column of a table that is aggregated already, and how it is published."""
     keep = choose_columns(source, request)
-    uppers = {column.name: column.upper or CEILING for column in request.columns}
+    uppers = {column.name: column.upper for column in request.columns}
     counts = {name: read(source, name, upper) for name, upper in uppers.items()}
     public = tuple(name for name in (*source.index_names, *keep) if name not in uppers)
     keys = request.by or public
@@ -131,7 +130,7 @@ def _arrange_categories(
     places, size = place_rows(source, request), len(request.categories)
     words = ROW_ORDERS["categories"]
     if set(keep) - set(counts) == set(request.by):
-        uppers = {column.name: column.upper or CEILING for column in request.columns}
+        uppers = {column.name: column.upper for column in request.columns}
         filled = {name: c.collect(places, size, uppers[name]) for name, c in counts.items()}
         return filled, Layout(keep, words, grouped=True)
     if request.other is not None:

@@ -53,7 +53,6 @@ def list_notes(prepared: Prepared) -> list[str]:
     notes = (
         _note_on_memory(prepared),
         _note_on_cut(prepared),
-        _note_on_search(prepared),
         _note_on_sums(prepared),
         _note_on_one_row(prepared),
         _note_on_delta(prepared),
@@ -89,18 +88,6 @@ def _note_on_cut(prepared: Prepared) -> str:
         for bound, names in cut.items()
     )
     return " ".join([*said, "How much it is, --confidential-report says."]) if cut else ""
-
-
-def _note_on_search(prepared: Prepared) -> str:
-    """What a private upper bound costs beside its epsilon."""
-    names = [column.name for column in prepared.request.columns if column.upper is None]
-    if not names:
-        return ""
-    return (
-        f"{', '.join(names)} is cut at a private 99th percentile: what lies above is lost, often "
-        "10 to 25 % of the total where few counts are large. Without --upper nothing is cut below "
-        f"{NO_UPPER:,}."
-    )
 
 
 def _note_on_one_row(prepared: Prepared) -> str:

@@ -27,7 +27,6 @@ __all__ = [
 ]
 
 SWITCHES = (
-    "keep_distribution",
     "allow_duplicates",
     "allow_totals",
     "unbiased",

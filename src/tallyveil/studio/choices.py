@@ -86,7 +86,6 @@ class Place:
 @cache
 def list_values() -> Mapping[str, Sequence[str]]:
     """The choices that are one of a few words; what knows them is loaded when they are shown."""
-    from tallyveil.request.request import ABOVE
     from tallyveil.request.tradeoff import PRIORITIES
     from tallyveil.request.unit import NEIGHBOURS
     from tallyveil.tables.convert import FORMATS
@@ -94,7 +93,6 @@ def list_values() -> Mapping[str, Sequence[str]]:
     return {
         "priority": tuple(PRIORITIES),
         "neighbours": NEIGHBOURS,
-        "above": ABOVE,
         "format": FORMATS,
     }
 
