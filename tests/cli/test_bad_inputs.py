@@ -157,14 +157,6 @@ TRIED = [
     ("70 contributions 0", GOOD, (*COUNT, "--contributions", "0"), 2, "--contributions must"),
     ("71 contributions -1", GOOD, (*COUNT, "--contributions", "-1"), 2, "--contributions must"),
     ("72 keep unknown", GOOD, (*COUNT, "--keep", "nope"), 1, "no column 'nope'"),
-    (
-        "73 keep and drop",
-        GOOD,
-        (*instead(keep="county"), "--drop", "county"),
-        2,
-        "kept and dropped",
-    ),
-    ("74 drop the count", GOOD, (*COUNT, "--drop", "cases"), 2, "do not drop it"),
     ("75 by without categories", PEOPLE, BY, 2, "gives that person away"),
     ("76 category not listed", PEOPLE, (*BY, "--categories", "c0,c1"), 1, "not in the public list"),
     (

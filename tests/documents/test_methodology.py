@@ -213,9 +213,7 @@ GROUPED = pd.DataFrame(
     ],
 )
 def test_what_may_be_added_up_names_a_command_exactly_where_it_answers(options, unbiased, tmp_path):
-    asked = {"count": "cases", "drop": "deaths", "upper": 9, "epsilon": 1, **options}
-    if "nested" in options:
-        asked.pop("drop")
+    asked = {"count": "cases", "keep": [], "upper": 9, "epsilon": 1, **options}
     rel = tv.privatize(GROUPED, **asked, unbiased=unbiased, out=tmp_path / "r")
     text = rel.files["METHODOLOGY.html"].decode()
     adding = text[text.index("What may be added up") : text.index("What it cost")]
@@ -230,7 +228,7 @@ def test_what_may_be_added_up_names_a_command_exactly_where_it_answers(options, 
 
 
 def test_limits_of_columns_that_add_up_speak_of_their_sums():
-    asked = {"count": "cases", "drop": "deaths", "upper": 9, "epsilon": 1}
+    asked = {"count": "cases", "keep": [], "upper": 9, "epsilon": 1}
     rel = tv.privatize(GROUPED, **asked, hierarchy=["state", "area"])
     text = rel.files["METHODOLOGY.html"].decode()
     assert "The sums in files of their own are not." in text

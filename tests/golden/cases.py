@@ -128,14 +128,9 @@ def tables(folder):
     }
 
 
-def drop(options):
-    """The other column, unless it is a count or the table is microdata."""
-    return ["tests"] if options.get("count", "cases") == "cases" else []
-
-
 def released(table, **options):
     if not isinstance(table, list):
-        options = {"count": "cases", "keep": ["county"], "drop": drop(options), **options}
+        options = {"count": "cases", "keep": ["county"], **options}
     return tv.privatize(table, entropy=tv.SeededNotPrivate(7), **options)
 
 
@@ -180,10 +175,7 @@ def of_methods():
     found = {}
     for name, changes in METHODS.items():
         options = {"count": "cases", "keep": PUBLIC, **changes}
-        count = options["count"]
-        public = {*options["keep"], *([count] if isinstance(count, str) else count)}
-        rest = [column for column in table.columns if column not in public]
-        release = tv.privatize(table, entropy=seeded(7), drop=rest, **options)
+        release = tv.privatize(table, entropy=seeded(7), **options)
         found[f"counts {name}"] = counts_of(release)
     levels = tv.privatize_levels(
         table[["county", "cases"]], count="cases", keep="all", upper=9, levels=[2, 1, "1/2"],

@@ -66,7 +66,7 @@ def test_everything_adds_up_and_checks(tmp_path: Path, epsilon: object) -> None:
 
 def test_exact_totals_are_published_and_marked_as_outside_the_promise(tmp_path: Path) -> None:
     table = make_table(1)
-    release = tv.privatize(table, **OPTIONS, drop="age", invariant="state", out=tmp_path / "r")
+    release = tv.privatize(table, **OPTIONS, keep=[], invariant="state", out=tmp_path / "r")
     truth = table.groupby("state", sort=False)["cases"].sum().tolist()
     assert [int(row["cases"]) for row in read_sums(tmp_path / "r", 1)] == truth
     words = "the exact total and the exact sums by state"
@@ -78,14 +78,14 @@ def test_exact_totals_are_published_and_marked_as_outside_the_promise(tmp_path: 
     assert words in unprotected
     assert f"Outside this promise: {words}" in release.receipt.promise
     table.to_csv(tmp_path / "t.csv", index=False)
-    asked = ReleaseOptions(**OPTIONS, drop="age", invariant="state")
+    asked = ReleaseOptions(**OPTIONS, keep=[], invariant="state")
     assert preview_table(tmp_path / "t.csv", asked).promise == release.receipt.promise
 
 
 def test_several_columns_microdata_and_sorted_rows_add_up_too(tmp_path: Path) -> None:
     table = make_table().assign(deaths=lambda t: t["cases"] // 4)
     shuffled = table.sample(frac=1, random_state=1).reset_index(drop=True)
-    both = {**OPTIONS, "count": ["cases", "deaths"], "keep": "age", "order": "sorted"}
+    both = {**OPTIONS, "count": ["cases", "deaths"], "keep": "age"}
     tv.privatize(shuffled, **both, out=tmp_path / "two")
     assert all(found.ok for found in check_package(tmp_path / "two"))
     people = pd.DataFrame({"state": ["N"] * 30 + ["S"] * 9, "sex": ["f", "m", "f"] * 13})
@@ -107,7 +107,7 @@ def test_a_changed_sum_is_found(tmp_path: Path, change: str) -> None:
     from tallyveil.publish.folder import CHECKSUMS, checksums_text
 
     folder = tmp_path / "r"
-    tv.privatize(make_table(1), **OPTIONS, drop="age", out=folder)
+    tv.privatize(make_table(1), **OPTIONS, keep=[], out=folder)
     name = "data.csv" if change == "data" else "sums-1.csv"
     header, first, *rest = (folder / name).read_text("utf-8").splitlines()
     cells = first.split(",")
@@ -135,14 +135,13 @@ def test_a_changed_sum_is_found(tmp_path: Path, change: str) -> None:
         ({"level_weights": "1,2"}, ArgumentError, "level_weights"),
         ({"level_weights": "a,b"}, ArgumentError, "level_weights"),
         ({"method": "geometric"}, UsageError, "method of its own"),
-        ({"drop": ["age", "state"]}, UsageError, "kept and dropped"),
         ({"signed": True, "upper": None}, UsageError, "leave 'signed' out, and ask for 'unbiased'"),
         ({"hierarchy": None, "margins": "a,b", "upper": None}, UsageError, "Margins need a public"),
     ],
 )
 def test_bad_requests_are_refused(change: dict, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        tv.privatize(make_table(1), **{**OPTIONS, "drop": "age", **change})
+        tv.privatize(make_table(1), **{**OPTIONS, "keep": [], **change})
 
 
 def test_a_list_of_categories_that_is_a_full_cross_is_called_so(tmp_path: Path) -> None:
@@ -164,7 +163,7 @@ def test_a_list_of_categories_that_is_a_full_cross_is_called_so(tmp_path: Path) 
 def test_refusals_come_before_the_debit_and_tell_no_count(tmp_path: Path) -> None:
     ledger = tv.Ledger.create(tmp_path / "budget.db")
     ledger.open("d", 5)
-    paid = {**OPTIONS, "drop": "age", "ledger": ledger, "dataset": "d", "out": tmp_path / "r"}
+    paid = {**OPTIONS, "keep": [], "ledger": ledger, "dataset": "d", "out": tmp_path / "r"}
     twice = make_table(1)
     twice.loc[0, "county"] = "S0"
     with pytest.raises(TableError, match="occurs under two labels of 'state'"):

@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 ABOUT_LABELS = (
-    *("by", "person", "rows_per_person", "where", "categories", "bins", "other", "drop", "order"),
+    *("by", "person", "rows_per_person", "where", "categories", "bins", "other"),
     *("zero", "missing"),
 )
 """Options about a table's labels and rows, which invented tables have none of."""

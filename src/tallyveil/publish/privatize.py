@@ -157,12 +157,11 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
         categories is published.
     other : str
         The public cell that every category which is not listed is counted in.
-    order : str
-        "input" keeps the rows' order, "sorted" sorts by the other columns. Rows that stand in
-        the order of their counts give a warning.
-    keep, drop : str or sequence of str
-        Which other columns are public and published unchanged, and which are left out. Every
-        other column must be named in one of them, or ``keep="all"`` says that all are public.
+    keep : str or sequence of str
+        The public columns to release unchanged. All others are not released; ``keep="all"``
+        releases every column. Columns named in `by`, `hierarchy`, `margins` and `strata` are
+        released without being named again. Rows keep their order; a warning says if that is the
+        order of the counts.
     allow_duplicates : bool
         Two rows may carry the same labels.
     allow_totals : bool

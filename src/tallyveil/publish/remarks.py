@@ -21,7 +21,7 @@ from tallyveil.tables.categories import sorted_order
 from tallyveil.tables.delimited import DelimitedTable
 from tallyveil.tables.formulas import find_formulas
 
-__all__ = ["list_notes", "list_remarks"]
+__all__ = ["list_notes", "list_remarks", "list_unreleased"]
 
 MOST_SHOWN = 6
 MANY_ROWS = 1_000_000
@@ -40,6 +40,12 @@ def list_remarks(prepared: Prepared) -> list[str]:
         _remark_on_epsilon(prepared),
     )
     return [remark for remark in found if remark]
+
+
+def list_unreleased(prepared: Prepared) -> list[str]:
+    """List the columns of the table that stay at home: neither counted nor named as public."""
+    released = {*prepared.layout.keep, *prepared.counts}
+    return [name for name in prepared.source.names if name not in released]
 
 
 def list_notes(prepared: Prepared) -> list[str]:
@@ -147,7 +153,7 @@ def _remark_on_order(prepared: Prepared) -> str:
         if is_ordered and (after != before).any() and not _is_explained(prepared):
             return (
                 f"The rows stand in the order of {name!r}, and row order is published. Unless "
-                "that order is public, sort them by public columns (--order sorted)."
+                "that order is public, sort the file by public columns first."
             )
     return ""
 
@@ -187,7 +193,7 @@ def _remark_on_exact_rows(prepared: Prepared) -> str:
 def _remark_on_kept_counts(prepared: Prepared) -> str:
     """Whole numbers that go out because all other columns do; running numbers apart."""
     request, source = prepared.request, _look_at(prepared)
-    named = {*request.keep, *request.by, *prepared.counts, *prepared.source.index_names}
+    named = {*(request.keep or ()), *request.by, *prepared.counts, *prepared.source.index_names}
     if not request.keep_all or prepared.layout.grouped:
         return ""
     rest = [name for name in prepared.layout.keep if name not in named]
@@ -200,7 +206,7 @@ def _remark_on_kept_counts(prepared: Prepared) -> str:
         return ""
     return (
         f"Published unchanged, because all other columns are: {_list(numbers)}. They hold whole "
-        "numbers: if these count people, protect them with --count or leave them out with --drop."
+        "numbers: if these count people, protect them with --count, or name the others with --keep."
     )
 
 

@@ -23,7 +23,6 @@ from tallyveil.plans.prepare import prepare_opened
 from tallyveil.plans.prepared import Opened, Prepared
 from tallyveil.publish.demo_table import counts_of, demo_csv, other_cases, some_of
 from tallyveil.publish.transaction import Say
-from tallyveil.request.arguments import split_names
 from tallyveil.request.hierarchy import name_levels
 from tallyveil.request.kinds import KINDS
 from tallyveil.request.options import ReleaseOptions
@@ -292,7 +291,7 @@ def _list_alternatives(
 ) -> list[tuple[str, ReleaseOptions]]:
     """Other methods by name, with the options that make sense for each; epsilon stays."""
     groups = request.strata if request.hierarchy is None else request.hierarchy.public
-    kept = dict.fromkeys((*split_names(options.keep), *groups))
+    kept = dict.fromkeys((*(request.keep or ()), *groups))
     plain = replace(
         options,
         epsilon=[column.epsilon for column in request.columns],

@@ -253,20 +253,14 @@ class ReleaseOptions:
             "The public cell for every category that is not listed, instead of a refusal.", TABLE
         ),
     )
-    order: str = field(
-        default="input",
-        metadata=tell("Row order: input, or sorted by the other columns.", TABLE),
-    )
     keep: Names = field(
         default=None,
         metadata=tell(
-            "Another column that is public and is published unchanged; repeat for more, or 'all'.",
+            "Public column to release unchanged; repeat for more, or 'all'. Other columns are not "
+            "released.",
             TABLE,
             "many",
         ),
-    )
-    drop: Names = field(
-        default=None, metadata=tell("Do not publish this column; repeat for more.", TABLE, "many")
     )
     allow_duplicates: bool = field(
         default=False, metadata=tell("Rows may repeat a category.", TABLE, "switch")

@@ -61,7 +61,6 @@ from tallyveil.tables.form import Form
 
 __all__ = ["ColumnRequest", "Request", "check_options"]
 
-ORDERS = ("input", "sorted")
 MOST_COUNTS = 1000
 """How many columns of counts a release may have."""
 
@@ -99,9 +98,7 @@ class Request:
     categories: tuple[Label, ...]
     other: str | None
     bins: Mapping[str, Bins]
-    order: str
-    keep: tuple[str, ...]
-    drop: tuple[str, ...]
+    keep: tuple[str, ...] | None
     keep_all: bool
     allow_duplicates: bool
     allow_totals: bool
@@ -155,7 +152,6 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
     """
     require_text(options)
     require_switches(options)
-    require_one_of("order", options.order, ORDERS)
     by, counted = read_names(options.by, "by"), read_names(options.count, "count")
     microdata = bool(by) and not counted
     check_columns(options, by, counted, microdata or array)
@@ -213,8 +209,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         categories,
         None if options.other is None else str(options.other),
         bins,
-        options.order,
-        *_check_kept(options, names),
+        *_check_kept(options),
         options.allow_duplicates,
         options.allow_totals,
         microdata,
@@ -279,21 +274,12 @@ def _is_default(options: ReleaseOptions, name: str) -> bool:
     return type(given) is type(default) and given == default
 
 
-def _check_kept(
-    options: ReleaseOptions, counts: tuple[str, ...]
-) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
-    """The other columns that are published, those that are not, and whether the rest is."""
-    keep, drop = read_names(options.keep, "keep"), read_names(options.drop, "drop")
-    needed = check_hierarchy(options, counts)
-    both = sorted(
-        (set(keep) | set(needed.public if needed else check_strata(options, counts))) & set(drop)
-    )
-    if both:
-        raise UsageError(f"Column {both[0]!r} cannot be kept and dropped at once.")
-    counted = sorted(set(drop) & set(counts))
-    if counted:
-        raise UsageError(f"Column {counted[0]!r} is a count to be published: do not drop it.")
-    return tuple(name for name in keep if name != KEEP_ALL), drop, KEEP_ALL in keep
+def _check_kept(options: ReleaseOptions) -> tuple[tuple[str, ...] | None, bool]:
+    """Return the columns that are released unchanged, None if unstated; and whether all are."""
+    if options.keep is None:
+        return None, False
+    keep = read_names(options.keep, "keep")
+    return tuple(name for name in keep if name != KEEP_ALL), KEEP_ALL in keep
 
 
 def _find_epsilons(
