@@ -138,7 +138,7 @@ def test_words_that_cannot_be_written_cost_nothing(tmp_path):
 def test_an_enormous_cost_is_stated_and_not_a_crash(often, tmp_path):
     asked = {**COMMON, "contributions": often, "out": tmp_path / "r"}
     rel = tv.privatize(FRAME, method="geometric", **asked)
-    assert "up to a factor of a very large number" in rel.receipt.promise
+    assert "by up to a very large factor" in rel.receipt.promise
     assert passes(tmp_path / "r")
     with pytest.raises(tv.ArgumentError, match="'contributions' must be at most"):
         tv.privatize(FRAME, **{**COMMON, "contributions": 10**6 + 1})

@@ -65,7 +65,7 @@ def test_check_says_in_words_what_it_shows_and_what_it_cannot(place):
     said = CliRunner().invoke(app, ["check", str(place / "paid")]).output
     for words in (
         "counts in 40 rows: count 0 to 9",
-        "moves counts by at most 2 in all",
+        "changes counts by at most 2 in all",
         "one person, counted at most 2 times",
         f"fingerprint {fingerprint()}: this very program",
         "No check can show:",

@@ -60,7 +60,7 @@ def test_the_page_lists_every_column_as_the_publishers_word():
     wide = pd.DataFrame({f"public {i}": range(60) for i in range(30)} | {"cases": [1] * 60})
     rel = tv.privatize(wide, **OPTIONS, keep="all")
     page = rel.files["METHODOLOGY.html"].decode()
-    assert "The publisher declared these columns public" in page
+    assert "The publisher declared public 0, " in page
     assert all(f"public {i}" in page for i in range(30))
 
 

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import tallyveil as tv
-from tallyveil.documents.page import svg
-from tallyveil.documents.page.confidential import confidential_report
+from tallyveil.documents import svg
+from tallyveil.documents.confidential import confidential_report
 from tallyveil.plans.tallies import Histogram
 from tallyveil.sampling.entropy import SeededNotPrivate
 
@@ -25,38 +25,34 @@ def page(**options):
 def test_it_says_what_a_reader_needs(method):
     _, text = page(method=method)
     titles = (
-        "The promise to a person",
+        "The guarantee",
         "What was done",
-        "What may be added up",
-        "What it cost",
+        "Totals",
         "Accuracy of count",
-        "Known limitations",
-        "To print under the table",
-        "How to check this release",
+        "Limitations",
+        "Cost",
+        "Note to print under the table",
+        "Check this release",
         "Technical record",
     )
     for title in titles:
         assert f"<h2>{title}</h2>" in text
     assert text.count("<svg") == (2 if method == "preserve" else 3)
     assert "tallyveil check" in text
-    assert "factor of 2.72" in text
+    assert "factor of at most 2.72 (epsilon 1)" in text
+    assert "at most 73.2% sure" in text
 
 
-def test_what_may_be_added_up_stands_before_any_picture():
-    _, text = page(method="preserve")
-    assert text.index("What may be added up") < text.index("<svg")
-
-
-def test_true_counts_above_every_published_one_are_greyed_and_explained():
+def test_true_counts_above_every_released_one_are_marked_and_explained():
     rel, text = page(method="geometric", upper=50)
     largest = int(rel.table.max())
     assert largest < 50
-    grey = re.findall(r"<tr class=absent><td class=number>([\d,]+)", text)
+    grey = re.findall(r'<tr class="absent"><td class="number">([\d,]+)', text)
     assert grey
     assert all(int(true) > largest for true in grey)
-    assert f"true counts above {largest}, the largest published count" in text
+    assert f"true counts above {largest}, the largest released count" in text
     _, full = page(method="geometric", upper=5, epsilon=0.1)
-    assert "class=absent" not in full
+    assert 'class="absent"' not in full
 
 
 def test_no_sentence_of_the_promise_has_four_clauses():
@@ -92,7 +88,7 @@ def test_names_are_escaped():
     assert "&lt;script&gt;x" in text
 
 
-def test_the_receipt_and_the_page_tell_the_multiplier():
+def test_the_receipt_and_the_page_state_the_multiplier():
     rel, text = page(neighbours="change_one", contributions=3)
     assert rel.receipt.epsilon == 6
     assert "multiplied by 6" in text
@@ -109,7 +105,7 @@ EIGHT = np.array([0, 3, 17, 420, 5_100, 61_000, 350_000, 999_999])
 def test_pages_and_receipts_stay_small_whatever_the_range(method, upper, counts):
     rel = tv.privatize(counts, upper=upper, epsilon=1, method=method)
     text = rel.files["METHODOLOGY.html"].decode()
-    assert f"0 to {upper}" in text
+    assert f"0 to {upper:,}" in text
     assert len(text) < 120_000, "a page is a page"
     assert len(rel.files["receipt.json"]) < 90_000
     for picture in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
@@ -137,7 +133,7 @@ def confidential(counts, **options):
     interval = {"count": rel.figures[0].accuracy.interval}
     released = np.array(rel.table)
     text = confidential_report(rel.receipt, {"count": counts}, {"count": released}, interval)
-    figures = dict(re.findall(r"<tr><td>([^<]*)</td><td class=number>([^<]*)</td>", text))
+    figures = dict(re.findall(r'<tr><td>([^<]*)</td><td class="number">([^<]*)</td>', text))
     return released, text, figures
 
 
@@ -212,13 +208,13 @@ GROUPED = pd.DataFrame(
         {"keep": "all"},
     ],
 )
-def test_what_may_be_added_up_names_a_command_exactly_where_it_answers(options, unbiased, tmp_path):
+def test_totals_name_a_command_exactly_where_it_answers(options, unbiased, tmp_path):
     asked = {"count": "cases", "keep": [], "upper": 9, "epsilon": 1, **options}
     rel = tv.privatize(GROUPED, **asked, unbiased=unbiased, out=tmp_path / "r")
     text = rel.files["METHODOLOGY.html"].decode()
-    adding = text[text.index("What may be added up") : text.index("What it cost")]
+    adding = text[text.index("<h2>Totals") : text.index("<h2>Accuracy of")]
     for column in rel.receipt.columns:
-        assert f"values of {column.name}" in adding
+        assert f"counts of {column.name}" in adding
         assert (f"{column.name}_unbiased" in adding) == unbiased
         if f"--column {column.name} --by" in adding:
             tv.estimate_total(tmp_path / "r", column=column.name, by="state")
@@ -231,7 +227,7 @@ def test_limits_of_columns_that_add_up_speak_of_their_sums():
     asked = {"count": "cases", "keep": [], "upper": 9, "epsilon": 1}
     rel = tv.privatize(GROUPED, **asked, hierarchy=["state", "area"])
     text = rel.files["METHODOLOGY.html"].decode()
-    assert "The sums in files of their own are not." in text
-    assert "so that sums of many small ones come out too large" not in text
+    assert "The sums in separate files are not." in text
+    assert "so that sums of many small ones are too large" not in text
     assert "they were measured" not in text
     assert rel.receipt.columns[0].total is None

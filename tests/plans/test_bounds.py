@@ -73,7 +73,9 @@ def test_a_release_keeps_its_bounds_and_says_so(tmp_path: Path) -> None:
     found = {one.name: one for one in tv.check_package(tmp_path / "r")}
     assert all(one.ok for one in found.values())
     assert "no row above its people" in found["sums"].detail
-    assert "in the column people" in (tmp_path / "r" / "METHODOLOGY.html").read_text("utf-8")
+    assert "exceeds the public column people" in (tmp_path / "r" / "METHODOLOGY.html").read_text(
+        "utf-8"
+    )
     assert release.receipt.to_dict()["hierarchy"]["bounds"] == "people"
 
 

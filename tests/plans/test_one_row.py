@@ -33,7 +33,7 @@ def test_it_costs_the_same_errs_less_and_is_proved_for_all_moves(tmp_path):
     assert document["one_row"] is True
     assert "all in one row" in document["privacy_loss"]["privacy_unit"]
     page = (folder / "METHODOLOGY.html").read_text()
-    assert "moves one count by at most 3" in page
+    assert "changes one count by at most 3" in page
     assert "Every epsilon is multiplied" not in page
     relation = json.loads((folder / "mechanism.json").read_text())["certificate"]["neighbours"]
     assert relation["width"] == 3

@@ -112,7 +112,7 @@ def test_it_is_charged_stated_and_checked(tmp_path):
     assert document["dp_flavor"]["name"] == "Approximate DP"
     assert "no two in the same row" in document["privacy_loss"]["privacy_unit"]
     page = (folder / "METHODOLOGY.html").read_text()
-    assert "moves at most 50 counts, each by one" in page
+    assert "changes at most 50 counts, each by one" in page
     assert "50 draws composed" in page
     assert "multiplied by" not in page
 
@@ -244,7 +244,7 @@ def test_no_delta_is_spent_where_composing_gains_too_little(tmp_path):
     assert (
         "would gain less than a hundredth. Every epsilon is multiplied by 5, and delta is" in page
     )
-    assert "moves at most 5 counts, each by one" in page
+    assert "changes at most 5 counts, each by one" in page
     document = json.loads((folder / "receipt.json").read_text())
     assert document["separate_rows"] == {"delta": "0"}
     assert document["dp_flavor"]["name"] == "Pure DP"

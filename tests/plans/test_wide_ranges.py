@@ -50,7 +50,7 @@ def test_counts_are_cut_at_a_wide_bound(tmp_path):
     made = release(tmp_path / "out", upper=upper, method="geometric", epsilon=20)
     assert made.published["n"].counts.tolist() == np.minimum(COUNTS, upper).tolist()
     assert (
-        "larger counts, if there were any, count as 2000000"
+        "Counts above 2,000,000, if any, were replaced by 2,000,000"
         in made.files["METHODOLOGY.html"].decode()
     )
     check(tmp_path / "out")
@@ -121,7 +121,7 @@ def test_without_a_sign_values_are_floored_and_the_page_says_what_that_does(tmp_
     draws = made.table.column("n_unbiased").to_numpy()
     assert (values == draws.clip(0)).all()
     assert draws.min() < 0
-    assert "sums of many small ones come out too large" in made.files["METHODOLOGY.html"].decode()
+    assert "sums of many small ones are too large" in made.files["METHODOLOGY.html"].decode()
     check(tmp_path / "out")
 
 

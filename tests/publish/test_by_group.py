@@ -62,7 +62,7 @@ def read_page(text):
     found = {}
     for title, body in re.findall(r"<h3>(Totals of .*?)</h3>\s*(<div.*?</div>)", text, re.DOTALL):
         lines = re.findall(r"<tr>(<td.*?)</tr>", body, re.DOTALL)
-        cells = [re.findall(r"<td(?: class=number)?>(.*?)</td>", line) for line in lines]
+        cells = [re.findall(r'<td(?: class="number")?>(.*?)</td>', line) for line in lines]
         found[unescape(title)] = [[unescape(cell) for cell in one] for one in cells]
     return found
 

@@ -271,12 +271,12 @@ def test_no_option_is_silently_ignored(options):
 
 @pytest.mark.parametrize(
     ("epsilon", "words"),
-    [("1/2", "nearly as well"), (3, "to that extent"), (6, "weak protection")],
+    [("1/2", "almost as well"), (3, "to this extent"), (6, "weak protection")],
 )
 def test_the_promise_says_what_its_epsilon_is_worth(epsilon, words):
     rel = tv.privatize(COUNTS, upper=9, epsilon=epsilon)
     assert words in rel.receipt.promise
-    assert ("nearly as well" in rel.receipt.promise) == (words == "nearly as well")
+    assert ("almost as well" in rel.receipt.promise) == (words == "almost as well")
 
 
 @pytest.mark.parametrize("what", ["interval", "nothing", "far day"])
@@ -311,5 +311,5 @@ def require_refused(table, book, tmp_path, **options):
 @pytest.mark.parametrize(("delta", "weak"), [("1/5", True), ("1/100", True), ("1e-6", False)])
 def test_a_large_delta_is_no_strong_promise(delta, weak):
     rel = tv.privatize(COUNTS, upper=9, epsilon=1, delta=delta, method="geometric")
-    assert ("weak protection: with a chance of up to 0." in rel.receipt.promise) == weak
-    assert ("nearly as well" in rel.receipt.promise) != weak
+    assert ("weak protection: with a probability of up to 0." in rel.receipt.promise) == weak
+    assert ("almost as well" in rel.receipt.promise) != weak

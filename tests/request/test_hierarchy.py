@@ -73,10 +73,10 @@ def test_exact_totals_are_published_and_marked_as_outside_the_promise(tmp_path: 
     findings = {found.name: found for found in check_package(tmp_path / "r")}
     assert findings["sums"].ok
     assert f"outside the promise: {words}" in findings["sums"].detail
-    assert "Outside the promise" in (tmp_path / "r" / "METHODOLOGY.html").read_text("utf-8")
+    assert "Outside the guarantee" in (tmp_path / "r" / "METHODOLOGY.html").read_text("utf-8")
     unprotected = release.receipt.to_dict()["dp_flavor"]["unprotected_quantities"]
     assert words in unprotected
-    assert f"Outside this promise: {words}" in release.receipt.promise
+    assert f"Outside this guarantee: {words}" in release.receipt.promise
     table.to_csv(tmp_path / "t.csv", index=False)
     asked = ReleaseOptions(**OPTIONS, keep=[], invariant="state")
     assert preview_table(tmp_path / "t.csv", asked).promise == release.receipt.promise

@@ -66,10 +66,9 @@ def test_events_say_so_everywhere(tmp_path):
         unit="event",
         out=tmp_path / "out",
     )
-    assert "Whether or not one single event was counted" in rel.receipt.promise
+    assert "Including or excluding any one event changes" in rel.receipt.promise
     page = rel.files["METHODOLOGY.html"].decode()
-    assert "promise is about one single event" in page
-    assert "The promise to a person" not in page
+    assert "guarantee is for one single event" in page
     assert all(finding.ok for finding in tv.check_package(tmp_path / "out"))
 
 
@@ -165,9 +164,9 @@ def test_the_words_know_how_many_columns_a_person_is_in():
     frame = pd.DataFrame(table)
     ask = {"count": ["m", "f"], "keep": "area", "upper": 5, "epsilon": 1}
     two = tv.privatize(frame, **ask).receipt
-    assert two.unit_moves == "adding or removing one person moves one count by one in each column"
+    assert two.unit_moves == "adding or removing one person changes one count by one in each column"
     apart = tv.privatize(frame, **ask, disjoint=["m", "f"]).receipt
-    assert apart.unit_moves == "adding or removing one person moves one count by one"
+    assert apart.unit_moves == "adding or removing one person changes one count by one"
     assert apart.unit_name.endswith("and in only one of m, f")
     assert any("in only one of m, f" in limit for limit in apart.unit_limits)
     one = tv.privatize(frame, count="m", keep="area", upper=5, epsilon=1).receipt

@@ -362,7 +362,7 @@ def test_declared_codes_leave_their_rows_out_and_say_so(tmp_path, format):
     unprotected = made.receipt.to_dict()["dp_flavor"]["unprotected_quantities"]
     assert unprotected.endswith("which rows had no count")
     assert (
-        "3 rows of the confidential table had a code in place of a count"
+        "3 rows of the confidential table had a code instead of a count"
         in (tmp_path / "out" / "METHODOLOGY.html").read_text()
     )
     check(tmp_path / "out")

@@ -23,7 +23,7 @@ from tallyveil.check.findings import Finding, is_close, is_same_total, remember,
 from tallyveil.check.groups import check_groups
 from tallyveil.check.sums import check_strata, check_sums
 from tallyveil.documents.files import DATAPACKAGE, METHODOLOGY, RECEIPT, describe_data
-from tallyveil.documents.page.methodology import methodology
+from tallyveil.documents.page import methodology
 from tallyveil.documents.receipt import Receipt
 from tallyveil.documents.records import ColumnRecord
 from tallyveil.errors import PackageError

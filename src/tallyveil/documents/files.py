@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tallyveil.arrays import Floats
-from tallyveil.documents.page.methodology import methodology
+from tallyveil.documents.page import methodology
 from tallyveil.documents.receipt import Receipt
 from tallyveil.request.tradeoff import BEST_USE
 from tallyveil.tables.base import Table

@@ -33,37 +33,35 @@ def promise(
     """
     factor = math.exp(min(float(epsilon), 100.0))
     cents = f"{math.ceil(factor * 100) / 100:.2f}".rstrip("0").rstrip(".") if factor < 1e6 else ""
-    shown = cents or "a very large number"
+    slack = f", plus at most {shown_rational(delta)} (delta)" if delta else ""
+    bound = f"a factor of at most {cents}" if cents else "up to a very large factor"
     return (
-        f"{unit.alternative}, every possible outcome of this release stays as likely as "
-        f"before, up to a factor of {shown} (epsilon {shown_rational(epsilon)}){_add(delta)}"
-        f"{_judge(epsilon, delta, unit.kind)}"
-        + (f" Outside this promise: {outside}." if outside else "")
+        f"{unit.change} changes the probability of any outcome of this release by {bound} "
+        f"(epsilon {shown_rational(epsilon)}){slack}. {_judge(epsilon, delta, unit)}"
+        + (f" Outside this guarantee: {outside}." if outside else "")
     )
 
 
-def _add(delta: Fraction) -> str:
-    if not delta:
-        return ""
-    return f" and an added probability of at most {shown_rational(delta)} (delta)"
-
-
-def _judge(epsilon: Fraction, delta: Fraction, kind: str) -> str:
-    """What that factor means: the smaller it is, the more can be said."""
+def _judge(epsilon: Fraction, delta: Fraction, unit: PrivacyUnit) -> str:
+    """Say what that factor means: the smaller it is, the more can be said."""
+    kind = unit.kind
     if delta > LARGE_DELTA:
         return (
-            f". That is weak protection: with a chance of up to {shown_rational(delta)} the "
+            f"This is weak protection: with a probability of up to {shown_rational(delta)}, the "
             f"release may show whether that {kind} was counted."
         )
     if epsilon <= 1:
+        absent = f"the {kind} not been included"
+        if unit.neighbours == "change_one":
+            absent = f"that {kind}'s data been different" if kind == "person" else "it been another"
         return (
-            f". Whatever anyone concludes about that {kind} from it, they could have concluded "
-            f"nearly as well without {'them' if kind == 'person' else 'it'}."
+            f"Anything an observer could learn about that {kind} from this release, they could "
+            f"have learned almost as well had {absent}."
         )
     if epsilon <= WEAK_EPSILON:
         whose = "their data" if kind == "person" else "it"
-        return f". What anyone concludes about that {kind} can rest on {whose} to that extent."
+        return f"What an observer learns about that {kind} may depend on {whose} to this extent."
     return (
-        ". That is weak protection: somebody who knows much already may learn from it, nearly for "
-        f"certain, whether that {kind} was counted."
+        "This is weak protection: an observer who already knows much may learn almost with "
+        f"certainty whether that {kind} was counted."
     )

@@ -105,7 +105,7 @@ class Release:
 
     def _repr_html_(self) -> str:
         """The promise, the cost and a bar chart per column, for notebooks."""
-        from tallyveil.documents.page import svg
+        from tallyveil.documents import svg
 
         receipt = self.receipt
         parts = [f"<p><b>{escape(repr(self)[1:-1])}</b></p>"]

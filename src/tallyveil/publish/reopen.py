@@ -12,7 +12,7 @@ from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.load import load
 from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedNoise
 from tallyveil.documents.files import DATAPACKAGE, METHODOLOGY, RECEIPT
-from tallyveil.documents.page.methodology import methodology
+from tallyveil.documents.page import methodology
 from tallyveil.documents.receipt import Receipt
 from tallyveil.documents.records import ColumnRecord
 from tallyveil.documents.stages import StageRecord

@@ -376,7 +376,7 @@ def _bad_report(path: Path) -> UsageError:
 
 
 def _compare_with_truth(prepared: Prepared, release: Release) -> str:
-    from tallyveil.documents.page.confidential import confidential_report
+    from tallyveil.documents.confidential import confidential_report
 
     released = {name: column.counts for name, column in release.published.items()}
     truth, left_out = prepared.read_truth(), prepared.left_out

@@ -111,32 +111,31 @@ class PrivacyUnit:
         changing = self.neighbours == "change_one"
         done = f"changing one {self.kind}" if changing else f"adding or removing one {self.kind}"
         if self.multiplier == 1:
-            return f"{done} moves one count by one"
+            return f"{done} changes one count by one"
         if self.one_row:
-            return f"{done} moves one count by at most {self.multiplier}"
+            return f"{done} changes one count by at most {self.multiplier}"
         if self.separate:
-            return f"{done} moves at most {self.multiplier} counts, each by one"
-        return f"{done} moves counts by at most {self.multiplier} in all"
+            return f"{done} changes at most {self.multiplier} counts, each by one"
+        return f"{done} changes counts by at most {self.multiplier} in all"
 
     @property
-    def alternative(self) -> str:
-        """The two worlds that the promise compares, as the beginning of a sentence."""
+    def change(self) -> str:
+        """The change that the guarantee hides, as the beginning of a sentence."""
+        who = f"one {self.kind}"
         if self.of_rows and self.kind == "person":
-            who = f"one person, with at most {self._rows},"
-        else:
-            who = f"one {'single event' if self.kind == 'event' else 'person'}"
-        often = f" up to {self._times}" if self.contributions > 1 and not who.endswith(",") else ""
+            who += f" with at most {self._rows}"
+        elif self.contributions > 1:
+            who += f", counted up to {self._times},"
         if self.neighbours == "add_remove":
-            return f"Whether or not {who} was counted{often}"
-        same = "they were" if self.kind == "person" else "it was"
-        return f"Whether {who} was counted{often} as {same}, or differently"
+            return f"Including or excluding any {who}"
+        return f"Changing any {who}" if self.kind == "event" else f"Changing the data of any {who}"
 
     @property
     def limits(self) -> tuple[str, ...]:
         """What a reader must know of the unit before relying on the promise."""
         if self.kind == "event":
             return (
-                "The promise is about one single event. A person with several events is protected "
+                "The guarantee is for one single event. A person with several events is protected "
                 "less: with n of them, at n times the stated epsilon.",
             )
         if self.bound == "enforced":
@@ -146,11 +145,10 @@ class PrivacyUnit:
                 "so published counts may be low for that reason too.",
             )
         often = f"has at most {self._rows}" if self.of_rows else f"is counted at most {self._times}"
-        often += f"{self._where}," if self._where else ""
-        where = "in the confidential table" if self.of_rows else "in each column"
+        where = " in the confidential table" if self.of_rows else " in each column"
         return (
-            f"The promise covers a person who {often} {where}, as the publisher states. Somebody "
-            "who is counted more often is protected less.",
+            f"The publisher states that each person {often}{where}{self._where}. Anyone "
+            f"{'with more' if self.of_rows else 'counted more often'} is protected less.",
         )
 
     @property

@@ -264,7 +264,7 @@ def bar_chart(histogram: Histogram, spread: Sequence[float] | None, title: str) 
                 f'<line x1="{x:.2f}" x2="{x:.2f}" y1="{high:.1f}" y2="{low:.1f}" '
                 f'stroke="{AMBER}" stroke-width="1.3"/>'
             )
-    return chart.frame("published count", "rows", body, title)
+    return chart.frame("released count", "rows", body, title)
 
 
 def compare_chart(outlined: Histogram, filled: Histogram) -> str:

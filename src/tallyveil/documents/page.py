@@ -1,0 +1,230 @@
+"""METHODOLOGY.html: what was done to a table, for the people who use it.
+
+A pure function of the receipt and the certified mechanisms, so anyone who has the release folder
+can rebuild it byte for byte, and nothing confidential can be in it. The sentences are in
+`templates/methodology.html`; here are the numbers and charts that they need.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tallyveil.arrays import Floats
+from tallyveil.budget.entries import shown_rational
+from tallyveil.documents import svg
+from tallyveil.documents.group_record import GroupRecord
+from tallyveil.documents.receipt import Receipt
+from tallyveil.documents.records import ColumnRecord
+from tallyveil.plans.accuracy import WIDEST_PICTURE
+from tallyveil.request.ranges import WIDE
+from tallyveil.request.tradeoff import show_tradeoff
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["methodology", "render"]
+
+WIDEST_HEATMAP = 60
+"""The mechanism is drawn up to this largest released count."""
+
+SHOWN = [0, 3, *(m * 10**e for e in range(7) for m in (1, 2, 5))]
+"""True counts in the table of accuracy, with the largest released and the largest possible one."""
+
+LONGEST_LIST = 12
+MONTHS = ["January", "February", "March", "April", "May", "June", "July"]
+MONTHS += ["August", "September", "October", "November", "December"]
+
+
+def methodology(receipt: Receipt, matrices: Sequence[Floats | None]) -> str:
+    """The page of `receipt`; `matrices` are each column's probabilities, for a heatmap."""
+    pairs = zip(receipt.columns, matrices, strict=True)
+    sums = receipt.sums
+    return render(
+        "methodology.html",
+        receipt=receipt,
+        certainty=_bound_certainty(receipt),
+        sum_files=[] if sums is None else zip(sums.names, sums.files, sums.sizes, strict=False),
+        tables_of_groups=[
+            _describe_groups(column, groups)
+            for column in receipt.columns
+            for groups in column.groups
+        ],
+        accuracy=[_describe_accuracy(column, matrix) for column, matrix in pairs],
+        multiplied=_describe_multiplier(receipt),
+        wide=WIDE,
+        widest_picture=WIDEST_PICTURE,
+    )
+
+
+def render(template: str, **values: Any) -> str:
+    """Fill in one of the templates; text is escaped, and a missing name is an error."""
+    return _load_templates().get_template(template).render(values)
+
+
+@cache
+def _load_templates() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    templates = Environment(
+        loader=PackageLoader("tallyveil.documents"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    templates.filters |= {
+        "amount": lambda value: f"{float(value):.6g}",
+        "day": _show_day,
+        "exact": shown_rational,
+        "kinds_of_groups": _name_kinds,
+        "listed": list_names,
+        "number": _show_number,
+        "percent": lambda share: f"{share:.0%}",
+        "quoted": lambda code: f"“{code}”" if code else "an empty cell",
+        "shell": shlex.quote,
+        "short": lambda value: f"{float(value):.4g}",
+        "sum_of_counts": _add_counts,
+        "tradeoff": show_tradeoff,
+    }
+    return templates
+
+
+def list_names(names: Sequence[str], most: int = LONGEST_LIST) -> str:
+    """Names with commas and a last "and"; of many only the first, and how many more there are.
+
+    >>> list_names(["a", "b", "c"]), list_names(["a", "b", "c"], most=1)
+    ('a, b and c', 'a and 2 more')
+    """
+    shown = [str(name) for name in names[:most]]
+    if len(names) > most:
+        shown.append(f"{len(names) - most} more")
+    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1]
+
+
+def _show_number(value: float) -> str:
+    return f"{round(value):,}".replace("-", "−")
+
+
+def _show_day(created: str) -> str:
+    try:
+        day = datetime.fromisoformat(created)
+    except ValueError:  # a receipt that was not written by Tallyveil
+        return created[:10]
+    return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
+
+
+def _bound_certainty(receipt: Receipt) -> str:
+    """How sure anyone at 50% can become, in percent; empty where the guarantee has exceptions.
+
+    Epsilon bounds the odds: they grow by a factor of at most e^epsilon.
+    """
+    outside = receipt.sums is not None and receipt.sums.outside
+    if receipt.delta or outside or not receipt.private:
+        return ""
+    tenths = math.ceil(1000 / (1 + math.exp(-float(receipt.epsilon))))
+    return f"{tenths / 10:.1f}%" if tenths < 1000 else ""
+
+
+def _describe_multiplier(receipt: Receipt) -> str:
+    """How contributions enter the cost."""
+    times = receipt.multiplier
+    if all(column.kind.together for column in receipt.columns):
+        return f"Every epsilon is for a change of a count by up to {times}"
+    if receipt.unit.separate and receipt.unit.delta:
+        return f"Every epsilon is that of {times} draws composed, which the delta is for"
+    if receipt.unit.separate:
+        return (
+            "Contributions are in different rows, but composing them with a delta would gain less "
+            f"than a hundredth. Every epsilon is multiplied by {times}, and delta is 0"
+        )
+    return f"Every epsilon is multiplied by {times}"
+
+
+def _add_counts(column: ColumnRecord) -> int:
+    pairs = zip(column.histogram.counts, column.histogram.rows, strict=True)
+    return sum(count * rows for count, rows in pairs)
+
+
+def _name_kinds(column: ColumnRecord) -> str:
+    """The groups whose totals are on the page."""
+    return list_names([f"by {' and '.join(groups.by)}" for groups in column.groups])
+
+
+def _describe_groups(column: ColumnRecord, groups: GroupRecord) -> dict[str, Any]:
+    """One table of totals, with an interval drawn in every line."""
+    limits = (
+        min(0.0, *groups.low, *groups.estimate),
+        max(1.0, *groups.high, *groups.estimate),
+    )
+    published = groups.published or [0] * len(groups.rows)
+    lines = zip(
+        groups.groups,
+        groups.rows,
+        published,
+        groups.estimate,
+        groups.low,
+        groups.high,
+        strict=True,
+    )
+    names = ("group", "rows", "published", "estimate", "low", "high")
+    return {
+        "column": column.name,
+        "by": " and ".join(groups.by),
+        "published": groups.published is not None,
+        "axis": svg.interval_axis(limits),
+        "lines": [
+            dict(zip(names, line, strict=True))
+            | {"mark": svg.interval_mark(line[4], line[3], line[5], limits)}
+            for line in lines
+        ],
+    }
+
+
+def _describe_accuracy(column: ColumnRecord, matrix: Floats | None) -> dict[str, Any]:
+    """The table and the charts of one column."""
+    accuracy, last = column.accuracy, column.histogram.largest
+    true = np.array(accuracy["true_count"])
+    within = true <= last
+    interval = np.column_stack([accuracy["interval_low"], accuracy["interval_high"]])
+    heatmap = ""
+    if matrix is not None and last <= WIDEST_HEATMAP:
+        counts = list(range(last + 1))
+        heatmap = svg.heatmap(matrix[: last + 1, : last + 1], counts, counts)
+    return {
+        "name": column.name,
+        "record": column,
+        "share": f"{accuracy['confidence']:.0%}",
+        "last": last,
+        "lines": list(_list_lines(column, accuracy)),
+        "errors": svg.error_chart(
+            true[within], np.array(accuracy["bias"])[within], interval[within]
+        ),
+        "bars": svg.bar_chart(column.histogram, column.spread, "Distribution of released counts"),
+        "combined": last > svg.WIDEST_LINEAR,
+        "heatmap": heatmap,
+    }
+
+
+def _list_lines(column: ColumnRecord, accuracy: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """A few lines of the table of accuracy, by true count."""
+    places = {true: place for place, true in enumerate(accuracy["true_count"])}
+    for true in sorted({*SHOWN, column.histogram.largest, column.upper} & set(places)):
+        place = places[true]
+        open_end = true == column.upper
+        bias = round(accuracy["bias"][place], 2) or 0.0  # never minus zero
+        yield {
+            "true": true,
+            "open_end": open_end,
+            "bias": "" if open_end else f"{bias:+,.2f}".replace("-", "−"),
+            "rmse": "" if open_end else f"{accuracy['rmse'][place]:,.2f}",
+            "low": accuracy["interval_low"][place],
+            "high": accuracy["interval_high"][place],
+        }

@@ -1,1 +1,0 @@
-"""The pages of a release: the public methodology and the confidential comparison."""
