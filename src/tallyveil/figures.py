@@ -69,7 +69,7 @@ def heatmap(
     image = axes.imshow(matrix, cmap="magma_r", vmin=0.0, aspect="auto", interpolation="nearest")
     for ticks, labels, count in ((axes.set_xticks, outputs, m), (axes.set_yticks, inputs, n)):
         shown = np.unique(np.linspace(0, count - 1, min(count, 11)).round().astype(int))
-        ticks(shown, [f"{labels[at]:g}" for at in shown])
+        ticks(shown, [f"{labels[index]:g}" for index in shown])
     axes.set_xlabel("released answer")
     axes.set_ylabel("true answer")
     axes.set_title(title, fontsize=10)
@@ -175,8 +175,8 @@ def panels(
 
 
 def _draw_curve(axes: Any, part: Panel, curve: Curve, labels: Sequence[str]) -> Any:
-    at = labels.index(curve.label)
-    colour = f"C{at % 10}"
+    number = labels.index(curve.label)
+    colour = f"C{number % 10}"
     if part.kind == "bar":
         names = [other.label for other in part.curves]
         step = min(np.diff(np.unique(np.asarray(curve.x, dtype=float))), default=1.0)
@@ -188,8 +188,8 @@ def _draw_curve(axes: Any, part: Panel, curve: Curve, labels: Sequence[str]) -> 
         curve.y,
         yerr=curve.error,
         color=colour,
-        linestyle=("-", "--", "-.", ":")[at // 10 % 4] if not curve.strong else "-",
-        marker="osv^D*Px<>"[at % 10],
+        linestyle=("-", "--", "-.", ":")[number // 10 % 4] if not curve.strong else "-",
+        marker="osv^D*Px<>"[number % 10],
         markersize=3.4 if curve.strong else 2.6,
         linewidth=2.2 if curve.strong else 1.1,
         elinewidth=0.7,

@@ -105,11 +105,11 @@ def show_distribution(
             f'<path d="M{left:g} {y:g}h{width:.5g}" stroke="currentColor" stroke-opacity="0.15"/>'
         )
         parts.append(_text(left - 6, y + 3.5, f"{level * highest:.2g}", anchor="end"))
-    for at, (answer, chance) in enumerate(zip(shown, chances, strict=True)):
+    for place, (answer, chance) in enumerate(zip(shown, chances, strict=True)):
         tall = height * float(chance) / highest
         strong = 1.0 if interval[0] <= answer <= interval[1] else 0.35
         parts.append(
-            f'<rect x="{left + step * (at + 0.09):.5g}" y="{top + height - tall:.5g}" '
+            f'<rect x="{left + step * (place + 0.09):.5g}" y="{top + height - tall:.5g}" '
             f'width="{0.82 * step:.4g}" height="{tall:.5g}" fill="{ACCENT}" '
             f'fill-opacity="{strong:g}"><title>{answer:g}: {chance:.2g}</title></rect>'
         )
@@ -139,17 +139,17 @@ def show_table(
     cell = "padding:4px 12px;border:0;white-space:nowrap;font-variant-numeric:tabular-nums"
     line = "border-bottom:1px solid color-mix(in srgb,currentColor 30%,transparent)"
     lines = []
-    for at, row in enumerate(rows):
+    for place, row in enumerate(rows):
         cells = []
         for column, text in enumerate(row):
-            bold = bool(strong) and strong[at][column]
+            bold = bool(strong) and strong[place][column]
             shown = f"<b>{escape(text)}</b>" if bold else escape(text)
             cells.append(f'<td style="{cell};text-align:{_side(column)}">{shown}</td>')
         lines.append(f'<tr style="background:none">{"".join(cells)}</tr>')
     names = "".join(
-        f'<th style="{cell};{line};text-align:{_side(at)};font-weight:600;opacity:0.75">'
+        f'<th style="{cell};{line};text-align:{_side(place)};font-weight:600;opacity:0.75">'
         f"{escape(name)}</th>"
-        for at, name in enumerate(header)
+        for place, name in enumerate(header)
     )
     caption = (
         '<caption style="caption-side:top;text-align:left;padding:4px 12px;color:inherit;'
@@ -228,9 +228,9 @@ def _draw_scale(highest: float, x: float, top: float, height: float) -> list[str
     steps = 24
     thick = height / steps
     bars = [
-        f'<rect x="{x:g}" y="{top + thick * at:.5g}" width="10" height="{thick + 0.3:.4g}" '
-        f'fill="{ACCENT}" fill-opacity="{float(_opacity(1 - (at + 0.5) / steps, 1.0)):.3g}"/>'
-        for at in range(steps)
+        f'<rect x="{x:g}" y="{top + thick * shade:.5g}" width="10" height="{thick + 0.3:.4g}" '
+        f'fill="{ACCENT}" fill-opacity="{float(_opacity(1 - (shade + 0.5) / steps, 1.0)):.3g}"/>'
+        for shade in range(steps)
     ]
     ends = [(top + 8, f"{highest:.2g}"), (top + height, "0")]
     return bars + [_text(x + 15, y, text, anchor="start") for y, text in ends]
@@ -258,8 +258,8 @@ def _label_columns(labels: NDArray[Any], width: float, left: float, y: float) ->
     longest = max(len(f"{label:g}") for label in labels) * 7 + 8
     step = width / len(labels)
     return [
-        _text(left + step * (at + 0.5), y, f"{labels[at]:g}")
-        for at in _ticks(len(labels), int(width / longest))
+        _text(left + step * (index + 0.5), y, f"{labels[index]:g}")
+        for index in _ticks(len(labels), int(width / longest))
     ]
 
 
@@ -267,8 +267,8 @@ def _label_rows(labels: NDArray[Any], height: float, x: float, top: float) -> li
     """Labels of as many of the rows as have room one below the other."""
     step = height / len(labels)
     return [
-        _text(x, top + step * (at + 0.5) + 4, f"{labels[at]:g}", anchor="end")
-        for at in _ticks(len(labels), int(height / 18))
+        _text(x, top + step * (index + 0.5) + 4, f"{labels[index]:g}", anchor="end")
+        for index in _ticks(len(labels), int(height / 18))
     ]
 
 

@@ -152,13 +152,13 @@ def check_plan(account: Account, epsilons: Sequence[Fraction]) -> None:
     together = _compose(tuple(sorted(epsilons)))
     needed = together.delta(account.epsilon)
     if needed > account.delta:
-        kept = math.ceil(together.epsilon(account.delta) * 10**4) / 10**4
+        reachable = math.ceil(together.epsilon(account.delta) * 10**4) / 10**4
         raise ArgumentError(
             "epsilons",
             f"keep epsilon {shown_rational(account.epsilon)} with a delta of at most "
             f"{shown_rational(account.delta)} together",
             got=f"{len(epsilons):,} epsilons that need a delta of {float(needed):.3g}",
-            hint=f"At the delta of the account they keep epsilon {kept:g} together.",
+            hint=f"At the delta of the account they keep epsilon {reachable:g} together.",
         )
 
 
@@ -183,13 +183,13 @@ class _Added:
         return self.epsilon - self.spent_epsilon
 
     def find_excess(self, debit: Debit) -> str | None:
-        for name, wanted, spent, total in (
+        for name, cost, spent, total in (
             ("epsilon", debit.epsilon, self.spent_epsilon, self.epsilon),
             ("delta", debit.delta, self.spent_delta, self.delta),
         ):
-            if spent + wanted > total:
+            if spent + cost > total:
                 return (
-                    f"it costs {name} {shown_rational(wanted)}, and "
+                    f"it costs {name} {shown_rational(cost)}, and "
                     f"{shown_rational(total - spent)} remains of {shown_rational(total)}"
                 )
         return None
@@ -233,19 +233,19 @@ class _Concentrated:
 
     @cached_property
     def remaining_epsilon(self) -> Fraction:
-        left, top = self.rho - self.spent_rho, int(self.epsilon * GRID) + 1
-        last = find_last(0, top, lambda k: concentrated_cost(Fraction(k, GRID)) <= left)
+        remaining, top = self.rho - self.spent_rho, int(self.epsilon * GRID) + 1
+        last = find_last(0, top, lambda k: concentrated_cost(Fraction(k, GRID)) <= remaining)
         return Fraction(last, GRID)
 
     def find_excess(self, debit: Debit) -> str | None:
         if debit.delta:
             return "zCDP accounts take stages with a delta of 0 only"
         cost = sum((_cost(stage.epsilon) for stage in debit.stages), Fraction(0))
-        left = self.rho - self.spent_rho
-        if cost <= left:
+        remaining = self.rho - self.spent_rho
+        if cost <= remaining:
             return None
         return (
-            f"it costs rho {float(cost):.6g}, and {float(left):.6g} remains of "
+            f"it costs rho {float(cost):.6g}, and {float(remaining):.6g} remains of "
             f"{float(self.rho):.6g} (epsilon {shown_rational(self.epsilon)}, delta "
             f"{shown_rational(self.delta)})"
         )
@@ -267,16 +267,18 @@ class _Planned:
     @cached_property
     def free(self) -> tuple[Fraction, ...] | None:
         """The places that no stage has taken, or None if there were too few."""
-        left: tuple[Fraction, ...] | None = self.places
+        free: tuple[Fraction, ...] | None = self.places
         for entry in self.debits:
-            left = None if left is None else _take_places(left, entry.epsilons)
-        return left
+            free = None if free is None else _take_places(free, entry.epsilons)
+        return free
 
     @cached_property
     def spent_epsilon(self) -> Fraction:
         spent = tuple(sorted(e for entry in self.debits for e in entry.epsilons))
-        own = sum((entry.delta for entry in self.debits), Fraction(0))
-        return min(self.epsilon, _compose(spent).epsilon(max(self.delta - own, Fraction(0))))
+        stage_deltas = sum((entry.delta for entry in self.debits), Fraction(0))
+        return min(
+            self.epsilon, _compose(spent).epsilon(max(self.delta - stage_deltas, Fraction(0)))
+        )
 
     @cached_property
     def spent_delta(self) -> Fraction:
@@ -298,8 +300,10 @@ class _Planned:
                 f"{shown_rational(self.remaining_epsilon)}"
             )
         if self.spent_delta + debit.delta > self.delta:
-            left = self.delta - self.spent_delta
-            return f"it costs delta {shown_rational(debit.delta)}, and {float(left):.3g} remains"
+            remaining = self.delta - self.spent_delta
+            return (
+                f"it costs delta {shown_rational(debit.delta)}, and {float(remaining):.3g} remains"
+            )
         return None
 
     @property
@@ -313,7 +317,7 @@ def _take_places(
     """The places left when each epsilon takes the smallest that holds it, the largest first."""
     free = list(places)
     for epsilon in sorted(epsilons, reverse=True):
-        fitting = next((at for at, place in enumerate(free) if place >= epsilon), None)
+        fitting = next((index for index, place in enumerate(free) if place >= epsilon), None)
         if fitting is None:
             return None
         del free[fitting]

@@ -63,8 +63,8 @@ def is_unknown_address(place: str | Path) -> bool:
     if FOREIGN.match(text):
         return True
     names = [name.lower() for name in PAIR.findall(text)]
-    known = [name for name in names if name in KEYS]
-    return any(map(is_secret, names)) or len(known) > 1 or text.partition("=")[0] == "host"
+    keys = [name for name in names if name in KEYS]
+    return any(map(is_secret, names)) or len(keys) > 1 or text.partition("=")[0] == "host"
 
 
 def find_secrets(address: str) -> set[str]:
@@ -76,8 +76,8 @@ def find_secrets(address: str) -> set[str]:
             "The ledger's address cannot be read. In a password, / ? # @ : and % are written as "
             "%2F %3F %23 %40 %3A and %25; better leave it out and use PGPASSWORD or a pgpass file."
         )
-    user, at, _ = authority.partition("@")
-    written = {user.partition(":")[2]} if at else set()
+    user, separator, _ = authority.partition("@")
+    written = {user.partition(":")[2]} if separator else set()
     query = rest.partition("?")[2].partition("#")[0]
     parts = (part.partition("=") for part in query.split("&"))
     written |= {value for name, _, value in parts if is_secret(name)}

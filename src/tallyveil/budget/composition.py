@@ -89,11 +89,11 @@ class PrivacyLoss:
         if not tail:
             return Fraction(0)
         shrink = _round_down(1 / exp_upper(self.step, 2 * BITS))
-        kept = _round_down(1 / exp_upper(self.first + start * self.step - epsilon, 2 * BITS))
+        ratio = _round_down(1 / exp_upper(self.first + start * self.step - epsilon, 2 * BITS))
         total = 0
         for mass in tail:
-            total += mass * (ONE - kept)
-            kept = kept * shrink >> BITS
+            total += mass * (ONE - ratio)
+            ratio = ratio * shrink >> BITS
         return min(Fraction(1), Fraction(total, ONE * ONE))
 
     def epsilon(self, delta: Epsilon) -> Fraction:
@@ -146,8 +146,8 @@ def share_epsilon(times: int, epsilon: Epsilon, delta: Epsilon) -> Fraction:
 
 
 def _check_times(times: Any) -> int:
-    whole = isinstance(times, Integral) and not isinstance(times, bool)
-    if not whole or not 1 <= int(times) <= MOST_SHARED:
+    is_whole = isinstance(times, Integral) and not isinstance(times, bool)
+    if not is_whole or not 1 <= int(times) <= MOST_SHARED:
         raise ArgumentError("times", f"be a whole number from 1 to {MOST_SHARED:,}", times)
     return int(times)
 
@@ -238,11 +238,11 @@ def _release(packed: int, placed: dict[int, int], times: int) -> int:
     """The losses `packed` after `times` further releases of one epsilon."""
     if times <= FEW:
         for _ in range(times):
-            packed = _settle(sum(packed * mass << (SLOT * at) for at, mass in placed.items()))
+            packed = _settle(sum(packed * mass << (SLOT * slot) for slot, mass in placed.items()))
         return packed
     half = _release(ONE, placed, times // 2)
-    whole = _release(_settle(half * half), placed, times % 2)
-    return whole if packed == ONE else _settle(packed * whole)
+    repeated = _release(_settle(half * half), placed, times % 2)
+    return repeated if packed == ONE else _settle(packed * repeated)
 
 
 def _settle(product: int) -> int:

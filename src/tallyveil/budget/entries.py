@@ -174,10 +174,10 @@ def read_entry(link: Link) -> Entry:
 @lru_cache(maxsize=4096)
 def _read_amount(text: Any) -> Fraction:
     """A rational in its one writing, or a `ValueError`."""
-    found = Fraction(text) if isinstance(text, str) and AMOUNT.fullmatch(text) else None
-    if found is None or str(found) != text:
+    amount = Fraction(text) if isinstance(text, str) and AMOUNT.fullmatch(text) else None
+    if amount is None or str(amount) != text:
         raise ValueError
-    return found
+    return amount
 
 
 @contextmanager

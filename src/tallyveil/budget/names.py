@@ -31,14 +31,14 @@ LOOK_ALIKES = {
 TO_LATIN = str.maketrans({twin: shown for shown, twins in LOOK_ALIKES.items() for twin in twins})
 
 
-def check_new_name(name: str, known: Iterable[str]) -> None:
+def check_new_name(name: str, names: Iterable[str]) -> None:
     """Raise an `ArgumentError` if a dataset cannot be opened under `name`.
 
     Parameters
     ----------
     name : str
         The new dataset's name.
-    known : iterable of str
+    names : iterable of str
         The names that the ledger has already.
 
     Examples
@@ -64,16 +64,16 @@ already. Got 'Cases'.
     if len(scripts) > 1:
         got = f"{name!a}, which mixes {' and '.join(map(str.capitalize, scripts))}"
         raise ArgumentError("dataset", "use the letters of one alphabet", got=got)
-    twin = find_look_alike(name, known)
+    twin = find_look_alike(name, names)
     if twin is not None:
         rule = f"not look like {_shown(twin)}, which is in this ledger already"
         raise ArgumentError("dataset", rule, got=_shown(name))
 
 
-def find_look_alike(name: str, known: Iterable[str]) -> str | None:
-    """The first of `known` that looks like `name` without being it, or None."""
+def find_look_alike(name: str, names: Iterable[str]) -> str | None:
+    """The first of `names` that looks like `name` without being it, or None."""
     look = _simplify(name)
-    return next((other for other in known if other != name and _simplify(other) == look), None)
+    return next((other for other in names if other != name and _simplify(other) == look), None)
 
 
 def _simplify(name: str) -> str:

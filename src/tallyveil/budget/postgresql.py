@@ -238,12 +238,12 @@ class PostgresqlStore:
             yield
             return
         except psycopg.Error as problem:
-            state, said = problem.sqlstate, problem.diag.message_primary or str(problem)
+            state, message = problem.sqlstate, problem.diag.message_primary or str(problem)
         if state in TRY_AGAIN:
             raise _TryAgainError
-        raise self._explain(state, said, committing) from None
+        raise self._explain(state, message, committing) from None
 
-    def _explain(self, state: str | None, said: str, committing: bool) -> LedgerError:
+    def _explain(self, state: str | None, message: str, committing: bool) -> LedgerError:
         if state in BUSY:
             return self._busy()
         if state in MISSING:
@@ -256,7 +256,7 @@ class PostgresqlStore:
                 f"This account may not do that in the ledger {self.name}; its owner can grant it. "
                 "Nothing was spent."
             )
-        lines = remove_secrets(said, self._secrets).strip().splitlines() or ["no reason given"]
+        lines = remove_secrets(message, self._secrets).strip().splitlines() or ["no reason given"]
         reason = lines[0][:LONGEST_REASON].rstrip(".")
         if committing and state != RAISED:
             return LedgerError(
@@ -309,10 +309,10 @@ class _PostgresqlTransaction:
         self.connection = connection
 
     def head(self) -> tuple[int, str]:
-        found = self.connection.execute("SELECT length, digest FROM tallyveil.head").fetchall()
-        if len(found) != 1:
+        heads = self.connection.execute("SELECT length, digest FROM tallyveil.head").fetchall()
+        if len(heads) != 1:
             raise LedgerError("The ledger has lost its head record: it was tampered with.")
-        return found[0][0], found[0][1]
+        return heads[0][0], heads[0][1]
 
     def links(self) -> list[Link]:
         columns = "sequence, dataset, kind, body, previous, digest"
@@ -323,11 +323,11 @@ class _PostgresqlTransaction:
         values = (link.sequence, link.dataset, link.kind, link.body, link.previous, link.digest)
         marks = ", ".join(["%s"] * len(values))
         head = (link.sequence, link.digest)
-        for query, given in (
+        for query, parameters in (
             (f"INSERT INTO tallyveil.entries VALUES ({marks})", values),
             ("UPDATE tallyveil.head SET length = %s, digest = %s", head),
         ):
-            if self.connection.execute(query, given).rowcount != 1:
+            if self.connection.execute(query, parameters).rowcount != 1:
                 raise LedgerError("The server did not keep the entry. Nothing was spent.")
 
     def who(self) -> str:

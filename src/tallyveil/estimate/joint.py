@@ -55,7 +55,7 @@ class _Axis:
     prior: float = 0.0
 
 
-def expect_jointly(own: DrawnColumn, other: DrawnColumn) -> Floats:
+def expect_jointly(column: DrawnColumn, other: DrawnColumn) -> Floats:
     """Return E[count | both draws] of every row for the first of two columns, shape (N,).
 
     The joint distribution is estimated by expectation maximisation from all pairs of draws,
@@ -76,25 +76,25 @@ def expect_jointly(own: DrawnColumn, other: DrawnColumn) -> Floats:
     >>> bool(expected[0] < expected[1])
     True
     """
-    axes = _find_axes(own, other)
+    axes = _find_axes(column, other)
     if axes is None:
-        return np.asarray(own.draws, dtype=float)
+        return np.asarray(column.draws, dtype=float)
     means: Floats = _expect(*axes, _count_pairs(*axes))[axes[0].places, axes[1].places]
     return means
 
 
-def _find_axes(own: DrawnColumn, other: DrawnColumn) -> tuple[_Axis, _Axis] | None:
+def _find_axes(column: DrawnColumn, other: DrawnColumn) -> tuple[_Axis, _Axis] | None:
     """Return both columns' axes; None with too few rows or too wide a range."""
-    if len(own.draws) < FEWEST_ROWS or own.size > MOST_CELLS // 2:
+    if len(column.draws) < FEWEST_ROWS or column.size > MOST_CELLS // 2:
         return None
-    if own.size * other.size <= MOST_PAIRS:
-        return _undo_noise(own), _undo_noise(other)
-    most = min(MOST_CLASSES, len(own.draws) // FEWEST_IN_CLASS, MOST_CELLS // own.size)
-    _, at, rows = np.unique(other.draws, return_inverse=True, return_counts=True)
-    place = ((np.cumsum(rows) - rows / 2) * most / len(at)).astype(int)
-    classes = np.unique(place, return_inverse=True)[1][at]
+    if column.size * other.size <= MOST_PAIRS:
+        return _undo_noise(column), _undo_noise(other)
+    most = min(MOST_CLASSES, len(column.draws) // FEWEST_IN_CLASS, MOST_CELLS // column.size)
+    _, places, rows = np.unique(other.draws, return_inverse=True, return_counts=True)
+    place = ((np.cumsum(rows) - rows / 2) * most / len(places)).astype(int)
+    classes = np.unique(place, return_inverse=True)[1][places]
     shares = np.bincount(classes) / len(classes)
-    return _undo_noise(own), _Axis(classes, shares, 0.0, PRIOR_ROWS * len(shares))
+    return _undo_noise(column), _Axis(classes, shares, 0.0, PRIOR_ROWS * len(shares))
 
 
 def _undo_noise(column: DrawnColumn) -> _Axis:
