@@ -300,7 +300,7 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """A heatmap of the matrix; also saved to `path` if given."""
-        from tallyveil.figures import heatmap
+        from tallyveil.notebook import heatmap
 
         title = self.name if self.epsilon is None else f"{self.name}, ε = {self.epsilon:g}"
         return heatmap(self.matrix, self.query.inputs, self.query.outputs, title, path)

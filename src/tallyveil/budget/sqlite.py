@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from tallyveil.budget.chain import FIRST, Link, StoreTransaction
+from tallyveil.budget.entries import FIRST, Link, StoreTransaction
 from tallyveil.errors import LedgerError
 from tallyveil.passwords import hide_passwords
 
