@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import SUITE
-from tallyveil.figures import Curve, Panel, panels, save
+from tallyveil.notebook import Curve, Panel, panels, save
 
 LONG = 24
 """Tables and lists of exponents longer than this are folded away."""

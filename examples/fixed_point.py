@@ -14,7 +14,7 @@ import sys
 import numpy as np
 
 import tallyveil as tv
-from tallyveil.figures import heatmaps
+from tallyveil.notebook import heatmaps
 
 
 def main(path: str = "fixed_point.png") -> dict[str, float]:

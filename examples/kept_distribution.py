@@ -13,7 +13,7 @@ import sys
 import numpy as np
 
 import tallyveil as tv
-from tallyveil.figures import Curve, Panel, panels
+from tallyveil.notebook import Curve, Panel, panels
 
 UPPER, EPSILON, SHOWN = 30, 0.5, 13
 

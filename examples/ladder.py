@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 import tallyveil as tv
-from tallyveil.figures import Curve, Panel, panels
+from tallyveil.notebook import Curve, Panel, panels
 
 
 def main(path: str | None = None) -> list[list[int]]:

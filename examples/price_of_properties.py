@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 
 import tallyveil as tv
-from tallyveil.figures import Curve, Panel, panels
+from tallyveil.notebook import Curve, Panel, panels
 from tallyveil.properties import SEVEN
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 
 import tallyveil as tv
-from tallyveil.figures import Curve, Panel, panels
+from tallyveil.notebook import Curve, Panel, panels
 
 
 def main(path: str = "small_counts.png") -> dict[str, list[float]]:

@@ -28,11 +28,11 @@ from reproduction.experiment import (
 )
 from reproduction.matrices import bound_over_optima, bound_spread, show_matrices
 from reproduction.papers import epsilon_from_alpha
-from tallyveil.figures import Curve, Panel
 from tallyveil.loss import Loss
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.exponential import fair, uniform
 from tallyveil.mechanisms.geometric import exact_geometric, geometric
+from tallyveil.notebook import Curve, Panel
 from tallyveil.optimize.design import design
 from tallyveil.papers.cormode import choose, compute_wm_cost, rescaled_loss, wm
 from tallyveil.papers.croft import VARIANT_2

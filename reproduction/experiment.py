@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from reproduction.papers import PAPERS
 from tallyveil.arrays import Floats
-from tallyveil.figures import Curve, Panel, panels
+from tallyveil.notebook import Curve, Panel, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

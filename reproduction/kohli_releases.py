@@ -39,11 +39,11 @@ from reproduction.kohli_distributions import load_datasets
 from tallyveil.arrays import Floats, Integers
 from tallyveil.certified.certify import certify
 from tallyveil.evaluate import count_errors, kolmogorov_smirnov, total_variation, wasserstein
-from tallyveil.figures import Panel
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.additive import discrete_gaussian, staircase
 from tallyveil.mechanisms.geometric import geometric
 from tallyveil.mechanisms.transport import transport
+from tallyveil.notebook import Panel
 from tallyveil.optimize.design import design
 from tallyveil.papers.kohli.greedy import greedy_fixed_point, unfixed_optimum
 from tallyveil.papers.kohli.pipeline import split_budget

@@ -29,8 +29,8 @@ from reproduction.experiment import (
 from reproduction.kohli_releases import EPSILONS, METRICS, measure_release
 from tallyveil.arrays import Floats, Integers
 from tallyveil.certified.certify import certify
-from tallyveil.figures import Curve, Panel
 from tallyveil.mechanism import Mechanism
+from tallyveil.notebook import Curve, Panel
 from tallyveil.papers.kohli.greedy import greedy_fixed_point
 from tallyveil.papers.kohli.pipeline import split_budget
 from tallyveil.papers.kohli.privatizers import cyclic_laplace, distribution_of_counts

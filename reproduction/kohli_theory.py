@@ -34,8 +34,9 @@ from tallyveil.papers.kohli.polytope import (
     is_affinely_simplified,
     is_extreme,
     is_linearly_simplified,
+    patterns,
+    peak_weights,
 )
-from tallyveil.papers.kohli.scales import patterns, peak_weights
 from tallyveil.query import Query
 from tallyveil.sampling.entropy import SeededNotPrivate
 

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from reproduction.experiment import Finding, Result, Table
 from tallyveil.arrays import Floats
 from tallyveil.exact import Epsilon
-from tallyveil.figures import heatmaps
 from tallyveil.loss import Loss, loss_table
 from tallyveil.mechanism import Mechanism
+from tallyveil.notebook import heatmaps
 from tallyveil.optimize.design import design
 from tallyveil.query import Query
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from reproduction.experiment import EXPERIMENTS, Context, Experiment, Finding, Result, Table
 from reproduction.papers import PAPERS
-from tallyveil import figures
+from tallyveil import notebook
 from tallyveil.errors import UsageError
 
 MODULES = (
@@ -141,7 +141,7 @@ def _write_outcome(outcome: Outcome, folder: Path) -> None:
         _write_csv(table, folder / (f"{stem}.csv" if name == "data" else f"{stem}-{name}.csv"))
     figure = outcome.result.draw()
     for ending in (".svg", ".png"):
-        figures.save(figure, folder / f"{stem}{ending}")
+        notebook.save(figure, folder / f"{stem}{ending}")
 
 
 def _write_csv(table: Table, path: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import tallyveil as tv
-from tallyveil.budget.addresses import is_unknown_address
 from tallyveil.budget.entries import Debit, Stage
+from tallyveil.budget.postgresql import is_unknown_address
 from tallyveil.errors import ArgumentError, TallyveilError, UsageError
 from tallyveil.passwords import hide_in_command, hide_passwords
 from tallyveil.request.options import ReleaseOptions

@@ -9,8 +9,8 @@ from tallyveil.request.options import ReleaseOptions as ReleaseOptions
 from tallyveil.publish.release import Release as Release
 from tallyveil.check.package import check_package as check_package
 from tallyveil.budget.ledger import Ledger as Ledger
-from tallyveil.budget.composition import compose as compose
-from tallyveil.budget.composition import share_epsilon as share_epsilon
+from tallyveil.budget.accounting import compose as compose
+from tallyveil.budget.accounting import share_epsilon as share_epsilon
 from tallyveil.budget.entries import Debit as Debit
 from tallyveil.budget.entries import Stage as Stage
 

@@ -30,13 +30,17 @@ def attach_stub(
     homes = read_stub(file)
     names = sorted(homes)
 
-    def fetch(wanted: str) -> Any:
-        if wanted not in homes:
-            raise AttributeError(f"module {name!r} has no attribute {wanted!r}")
-        home = import_module(homes[wanted])
-        is_module = hasattr(home, "__path__") and wanted not in vars(home)
-        value = import_module(f"{homes[wanted]}.{wanted}") if is_module else getattr(home, wanted)
-        setattr(sys.modules[name], wanted, value)
+    def fetch(attribute: str) -> Any:
+        if attribute not in homes:
+            raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
+        home = import_module(homes[attribute])
+        is_module = hasattr(home, "__path__") and attribute not in vars(home)
+        value = (
+            import_module(f"{homes[attribute]}.{attribute}")
+            if is_module
+            else getattr(home, attribute)
+        )
+        setattr(sys.modules[name], attribute, value)
         return value
 
     return fetch, lambda: names, names

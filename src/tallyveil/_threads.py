@@ -70,14 +70,14 @@ def one_blas_thread() -> Iterator[None]:
 @cache
 def _find_pools() -> tuple[tuple[Setter, Getter], ...]:
     """What sets and what tells the number of threads, for NumPy's and SciPy's copy of OpenBLAS."""
-    found: list[tuple[Setter, Getter]] = []
+    pools: list[tuple[Setter, Getter]] = []
     for package in ("numpy", "scipy"):
         spec = find_spec(package)
         home = Path(spec.origin).parents[1] if spec is not None and spec.origin else Path()
         for folder in FOLDERS:
             for path in sorted((home / folder.format(package)).glob("*openblas*")):
-                found += _read_pool(path)
-    return tuple(found)
+                pools += _read_pool(path)
+    return tuple(pools)
 
 
 def _read_pool(path: Path) -> list[tuple[Setter, Getter]]:

@@ -39,8 +39,8 @@ def read_whole(
     value: Any, argument: str, least: int | None = None, error: type[ArgumentError] = QueryError
 ) -> int:
     """Return `value` as an int, or say that it is no whole number or below `least`."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole and not (isinstance(value, float) and value.is_integer()):
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_whole and not (isinstance(value, float) and value.is_integer()):
         raise error(argument, "be a whole number", value)
     if least is not None and value < least:
         raise error(argument, f"be at least {least}", value)

@@ -84,19 +84,19 @@ class Tally:
         return cls(present.astype(np.int64), rows)
 
     @classmethod
-    def of_any(cls, found: Integers | Tally) -> Tally:
+    def of_any(cls, tally: Integers | Tally) -> Tally:
         """What `tally_values` found, without what does not occur."""
-        if isinstance(found, Tally):
-            return found
-        present = np.flatnonzero(found)
-        return cls(present, found[present])
+        if isinstance(tally, Tally):
+            return tally
+        present = np.flatnonzero(tally)
+        return cls(present, tally[present])
 
     @classmethod
     def add_up(cls, values: Integers, rows: Integers) -> Tally:
         """Add up how often numbers occur that may stand there several times."""
-        present, at = np.unique(values, return_inverse=True)
+        present, place = np.unique(values, return_inverse=True)
         added = np.zeros(len(present), np.int64)
-        np.add.at(added, at, rows)
+        np.add.at(added, place, rows)
         return cls(present[added > 0], added[added > 0])
 
     def __add__(self, other: Tally) -> Tally:

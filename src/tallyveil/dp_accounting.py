@@ -117,12 +117,12 @@ def _sort_losses(first: Integers, second: Integers) -> tuple[Floats, Integers, I
     """Losses in order, and what both rows weigh from each of them on; infinite losses last."""
     with np.errstate(divide="ignore"):
         loss = np.log(first.astype(float)) - np.log(second.astype(float))
-    kept = first > 0
-    order = np.argsort(loss[kept], kind="stable")
+    possible = first > 0
+    order = np.argsort(loss[possible], kind="stable")
     above, below = (
-        np.append(np.cumsum(row[kept][order][::-1])[::-1], 0) for row in (first, second)
+        np.append(np.cumsum(row[possible][order][::-1])[::-1], 0) for row in (first, second)
     )
-    finite = loss[kept][order]
+    finite = loss[possible][order]
     return finite[np.isfinite(finite)], above, below
 
 

@@ -225,7 +225,7 @@ class Comparison:
 
         Saved to `path` if given.
         """
-        from tallyveil.figures import Curve, Panel, panels
+        from tallyveil.notebook import Curve, Panel, panels
 
         pairs = list(zip(self.names, self.mechanisms, strict=True))
         parts = [
@@ -246,7 +246,7 @@ class Comparison:
 
         For mechanisms of one name at several epsilons; saved to `path` if given.
         """
-        from tallyveil.figures import Curve, Panel, panels
+        from tallyveil.notebook import Curve, Panel, panels
 
         parts = []
         for loss, prior in dict.fromkeys((row.loss, row.prior) for row in self.rows):

@@ -94,13 +94,13 @@ def weigh_loss(query: Query, loss: Loss, weights: ArrayLike) -> Floats:
     [6.0, 3.0, 0.0]
     """
     table = loss_table(query, loss)
-    given = read_floats(weights, "weights")
-    if given.shape != (len(table),):
+    factors = read_floats(weights, "weights")
+    if factors.shape != (len(table),):
         rule = f"have {len(table)} entries, one per true answer"
-        raise ArgumentError("weights", rule, got=f"shape {given.shape}")
-    if not np.isfinite(given).all() or (given < 0).any() or not given.any():
+        raise ArgumentError("weights", rule, got=f"shape {factors.shape}")
+    if not np.isfinite(factors).all() or (factors < 0).any() or not factors.any():
         raise ArgumentError("weights", "be finite, at least 0 and not all 0")
-    weighted: Floats = given[:, None] * table
+    weighted: Floats = factors[:, None] * table
     return weighted
 
 
@@ -172,8 +172,8 @@ def parse_loss(text: str) -> Loss:
     if name in NAMED_LOSSES and not colon:
         return name
     if name not in ("power", "beyond"):
-        known = f"Known losses: {', '.join(NAMED_LOSSES)}, power:P and beyond:D, such as beyond:2."
-        raise ArgumentError("loss", "be a known loss", text, known)
+        hint = f"Known losses: {', '.join(NAMED_LOSSES)}, power:P and beyond:D, such as beyond:2."
+        raise ArgumentError("loss", "be a known loss", text, hint)
     try:
         number = float(value)
     except ValueError:

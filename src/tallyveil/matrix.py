@@ -157,11 +157,11 @@ def worst_pair(matrix: Floats, neighbours: Neighbours) -> WorstPair:
     for low, high in neighbours.blocks():
         first, second = matrix[low], matrix[high]
         ratios = log_ratio(np.maximum(first, second), np.minimum(first, second))
-        at, j = (int(x) for x in np.unravel_index(int(ratios.argmax()), ratios.shape))
-        if ratios[at, j] > worst.epsilon:
-            i, k = int(index[low][at]), int(index[high][at])
-            likelier, rarer = (i, k) if first[at, j] >= second[at, j] else (k, i)
-            worst = WorstPair(float(ratios[at, j]), likelier, rarer, j)
+        row, j = (int(x) for x in np.unravel_index(int(ratios.argmax()), ratios.shape))
+        if ratios[row, j] > worst.epsilon:
+            i, k = int(index[low][row]), int(index[high][row])
+            likelier, rarer = (i, k) if first[row, j] >= second[row, j] else (k, i)
+            worst = WorstPair(float(ratios[row, j]), likelier, rarer, j)
     return worst
 
 

@@ -223,8 +223,8 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Mechanism:
         """The mechanism that `to_dict` described."""
-        known = isinstance(data, Mapping) and data.get("format") == FORMAT
-        if not known or data.get("version") != 1:
+        is_ours = isinstance(data, Mapping) and data.get("format") == FORMAT
+        if not is_ours or data.get("version") != 1:
             raise MechanismError("data", f"be a {FORMAT} of version 1", got="something else")
         if any(key not in data for key in FIELDS):
             raise MechanismError("data", "have the fields " + ", ".join(FIELDS), got="others")
@@ -281,8 +281,8 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
         if not isinstance(source, (str, Path)):
             got = describe_kind(source)
             raise ArgumentError("source", "be a path or the text itself", got=got)
-        given = str(source)
-        text = given if "\n" in given else read_file(given).decode("utf-8")
+        location = str(source)
+        text = location if "\n" in location else read_file(location).decode("utf-8")
         read = formats.ptable_matrix if formats.is_ptable(text) else formats.csv_matrix
         matrix, inputs, outputs = read(text)
         if upper is not None:
@@ -300,7 +300,7 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """A heatmap of the matrix; also saved to `path` if given."""
-        from tallyveil.figures import heatmap
+        from tallyveil.notebook import heatmap
 
         title = self.name if self.epsilon is None else f"{self.name}, ε = {self.epsilon:g}"
         return heatmap(self.matrix, self.query.inputs, self.query.outputs, title, path)
@@ -348,7 +348,7 @@ MechanismLike: TypeAlias = Mechanism | HasMechanism
 """What every function that takes a mechanism accepts."""
 
 
-def as_mechanism(given: MechanismLike, argument: str = "mechanism") -> Mechanism:
+def as_mechanism(carrier: MechanismLike, argument: str = "mechanism") -> Mechanism:
     """Return the mechanism in `given`, which errors call `argument`.
 
     >>> import tallyveil as tv
@@ -356,20 +356,20 @@ def as_mechanism(given: MechanismLike, argument: str = "mechanism") -> Mechanism
     >>> as_mechanism(m) is m, as_mechanism(tv.certify(m)).query == m.query
     (True, True)
     """
-    if isinstance(given, Mechanism):
-        return given
-    carried = getattr(given, "mechanism", None)
+    if isinstance(carrier, Mechanism):
+        return carrier
+    carried = getattr(carrier, "mechanism", None)
     if isinstance(carried, Mechanism):
         return carried
     hint = "Make one with tv.Mechanism(matrix, query), or with a constructor such as tv.geometric."
     rule = "be a tallyveil.Mechanism, a design or a certified mechanism"
-    raise ArgumentError(argument, rule, hint=hint, got=describe_kind(given))
+    raise ArgumentError(argument, rule, hint=hint, got=describe_kind(carrier))
 
 
 def _as_integers(values: Floats) -> NDArray[Any]:
     """`values` as integers where all of them are whole, else as they are."""
-    whole = values.astype(np.int64)
-    return whole if (whole == values).all() else values
+    integers = values.astype(np.int64)
+    return integers if (integers == values).all() else values
 
 
 def _guess_query(inputs: NDArray[Any], outputs: NDArray[Any]) -> Query:

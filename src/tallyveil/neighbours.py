@@ -174,9 +174,9 @@ class Neighbours:
         kind = data.get("kind") if isinstance(data, Mapping) else None
         if kind not in ("band", "complete", "explicit"):
             raise QueryError("neighbours", "be of kind 'band', 'complete' or 'explicit'", kind)
-        wanted = {"kind", "size", "pairs" if kind == "explicit" else "width"}
-        if set(data) != wanted:
-            raise QueryError("neighbours", f"have exactly the entries {', '.join(sorted(wanted))}")
+        entries = {"kind", "size", "pairs" if kind == "explicit" else "width"}
+        if set(data) != entries:
+            raise QueryError("neighbours", f"have exactly the entries {', '.join(sorted(entries))}")
         if kind == "explicit":
             return cls.explicit(data["size"], data["pairs"])
         return cls(kind, data["size"], data["width"])

@@ -1,22 +1,43 @@
-"""HTML for notebooks: a matrix as a heatmap, a distribution as bars, and tables.
+"""Pictures of mechanisms and distributions: HTML for notebooks, and matplotlib figures.
 
-Plain HTML and SVG without scripts, style sheets or ids. Text has the colour of the page and
-cells are one colour of varying opacity, so that light and dark pages are both readable. All text
-is escaped, and equal data gives equal bytes.
+Functions called ``show_`` write plain HTML and SVG without scripts, style sheets or ids. Text has
+the colour of the page and cells are one colour of varying opacity, so that light and dark pages are
+both readable. All text is escaped, and equal data gives equal bytes.
+
+All others draw a figure without a window and save it as PNG, SVG or PDF by the file's ending.
+Only this module imports matplotlib.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tallyveil.arrays import Floats, Integers
+from tallyveil.errors import MissingExtraError
 
-__all__ = ["show_distribution", "show_matrix", "show_table"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "Curve",
+    "Panel",
+    "distribution_bars",
+    "heatmap",
+    "heatmaps",
+    "new_figure",
+    "panels",
+    "save",
+    "show_distribution",
+    "show_matrix",
+    "show_table",
+]
 
 ACCENT = "#7c5cd6"
 """Colour of cells and bars: dark enough on white, light enough on black."""
@@ -105,11 +126,11 @@ def show_distribution(
             f'<path d="M{left:g} {y:g}h{width:.5g}" stroke="currentColor" stroke-opacity="0.15"/>'
         )
         parts.append(_text(left - 6, y + 3.5, f"{level * highest:.2g}", anchor="end"))
-    for at, (answer, chance) in enumerate(zip(shown, chances, strict=True)):
+    for place, (answer, chance) in enumerate(zip(shown, chances, strict=True)):
         tall = height * float(chance) / highest
         strong = 1.0 if interval[0] <= answer <= interval[1] else 0.35
         parts.append(
-            f'<rect x="{left + step * (at + 0.09):.5g}" y="{top + height - tall:.5g}" '
+            f'<rect x="{left + step * (place + 0.09):.5g}" y="{top + height - tall:.5g}" '
             f'width="{0.82 * step:.4g}" height="{tall:.5g}" fill="{ACCENT}" '
             f'fill-opacity="{strong:g}"><title>{answer:g}: {chance:.2g}</title></rect>'
         )
@@ -139,17 +160,17 @@ def show_table(
     cell = "padding:4px 12px;border:0;white-space:nowrap;font-variant-numeric:tabular-nums"
     line = "border-bottom:1px solid color-mix(in srgb,currentColor 30%,transparent)"
     lines = []
-    for at, row in enumerate(rows):
+    for place, row in enumerate(rows):
         cells = []
         for column, text in enumerate(row):
-            bold = bool(strong) and strong[at][column]
+            bold = bool(strong) and strong[place][column]
             shown = f"<b>{escape(text)}</b>" if bold else escape(text)
             cells.append(f'<td style="{cell};text-align:{_side(column)}">{shown}</td>')
         lines.append(f'<tr style="background:none">{"".join(cells)}</tr>')
     names = "".join(
-        f'<th style="{cell};{line};text-align:{_side(at)};font-weight:600;opacity:0.75">'
+        f'<th style="{cell};{line};text-align:{_side(place)};font-weight:600;opacity:0.75">'
         f"{escape(name)}</th>"
-        for at, name in enumerate(header)
+        for place, name in enumerate(header)
     )
     caption = (
         '<caption style="caption-side:top;text-align:left;padding:4px 12px;color:inherit;'
@@ -228,9 +249,9 @@ def _draw_scale(highest: float, x: float, top: float, height: float) -> list[str
     steps = 24
     thick = height / steps
     bars = [
-        f'<rect x="{x:g}" y="{top + thick * at:.5g}" width="10" height="{thick + 0.3:.4g}" '
-        f'fill="{ACCENT}" fill-opacity="{float(_opacity(1 - (at + 0.5) / steps, 1.0)):.3g}"/>'
-        for at in range(steps)
+        f'<rect x="{x:g}" y="{top + thick * shade:.5g}" width="10" height="{thick + 0.3:.4g}" '
+        f'fill="{ACCENT}" fill-opacity="{float(_opacity(1 - (shade + 0.5) / steps, 1.0)):.3g}"/>'
+        for shade in range(steps)
     ]
     ends = [(top + 8, f"{highest:.2g}"), (top + height, "0")]
     return bars + [_text(x + 15, y, text, anchor="start") for y, text in ends]
@@ -258,8 +279,8 @@ def _label_columns(labels: NDArray[Any], width: float, left: float, y: float) ->
     longest = max(len(f"{label:g}") for label in labels) * 7 + 8
     step = width / len(labels)
     return [
-        _text(left + step * (at + 0.5), y, f"{labels[at]:g}")
-        for at in _ticks(len(labels), int(width / longest))
+        _text(left + step * (index + 0.5), y, f"{labels[index]:g}")
+        for index in _ticks(len(labels), int(width / longest))
     ]
 
 
@@ -267,8 +288,8 @@ def _label_rows(labels: NDArray[Any], height: float, x: float, top: float) -> li
     """Labels of as many of the rows as have room one below the other."""
     step = height / len(labels)
     return [
-        _text(x, top + step * (at + 0.5) + 4, f"{labels[at]:g}", anchor="end")
-        for at in _ticks(len(labels), int(height / 18))
+        _text(x, top + step * (index + 0.5) + 4, f"{labels[index]:g}", anchor="end")
+        for index in _ticks(len(labels), int(height / 18))
     ]
 
 
@@ -290,3 +311,214 @@ def _text(
     return (
         f'<text x="{x:.5g}" y="{y:.5g}" text-anchor="{anchor}" fill="{fill}">{escape(text)}</text>'
     )
+
+
+def new_figure(width: float = 6.0, height: float = 4.0) -> Figure:
+    """Make an empty figure of the given size in inches."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as missing:
+        raise MissingExtraError("matplotlib", "plots") from missing
+    return Figure(figsize=(width, height), dpi=144, layout="constrained")
+
+
+def save(figure: Figure, path: str | Path | None) -> Figure:
+    """Write `figure` to `path` if there is one, and return it; equal data gives equal bytes."""
+    if path is not None:
+        from matplotlib import rc_context
+
+        metadata: dict[str, Any] = {"Date": None} if str(path).endswith(".svg") else {}
+        with rc_context({"svg.hashsalt": "tallyveil"}):  # else element ids differ every time
+            figure.savefig(path, metadata=metadata)
+    return figure
+
+
+def heatmap(
+    matrix: Floats,
+    inputs: NDArray[Any],
+    outputs: NDArray[Any],
+    title: str,
+    path: str | Path | None = None,
+) -> Figure:
+    """Draw probabilities as coloured cells, true answers down, released answers across.
+
+    Up to nine answers they are also written as text.
+    """
+    n, m = matrix.shape
+    figure = new_figure(1.6 + min(8.0, max(2.6, 0.42 * m)), 1.1 + min(8.0, max(2.2, 0.42 * n)))
+    axes = figure.subplots()
+    image = axes.imshow(matrix, cmap="magma_r", vmin=0.0, aspect="auto", interpolation="nearest")
+    for ticks, labels, count in ((axes.set_xticks, outputs, m), (axes.set_yticks, inputs, n)):
+        shown = np.unique(np.linspace(0, count - 1, min(count, 11)).round().astype(int))
+        ticks(shown, [f"{labels[index]:g}" for index in shown])
+    axes.set_xlabel("released answer")
+    axes.set_ylabel("true answer")
+    axes.set_title(title, fontsize=10)
+    if max(n, m) <= 9:
+        middle = matrix.max() / 2
+        for i, j in np.ndindex(n, m):
+            colour = "white" if matrix[i, j] > middle else "black"
+            text = f"{matrix[i, j]:.2f}".lstrip("0") if matrix[i, j] < 1 else "1"
+            axes.text(j, i, text, ha="center", va="center", fontsize=7, color=colour)
+    figure.colorbar(image, ax=axes, label="probability", shrink=0.85)
+    return save(figure, path)
+
+
+def heatmaps(
+    matrices: Sequence[Floats], titles: Sequence[str], path: str | Path | None = None
+) -> Figure:
+    """Draw several matrices side by side on one colour scale."""
+    figure = new_figure(2.6 * len(matrices) + 0.8, 2.9)
+    highest = max(float(matrix.max()) for matrix in matrices)
+    panels = figure.subplots(1, len(matrices), squeeze=False)[0]
+    for axes, matrix, title in zip(panels, matrices, titles, strict=True):
+        image = axes.imshow(matrix, cmap="magma_r", vmin=0.0, vmax=highest)
+        axes.set_title(title, fontsize=10)
+        axes.set_xlabel("released")
+    panels[0].set_ylabel("true")
+    figure.colorbar(image, ax=panels, label="probability", shrink=0.8)
+    return save(figure, path)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line, or one colour of bars.
+
+    `error` holds half-lengths of error bars. `strong` draws a thicker line. Curves of one
+    label have one colour in every panel.
+    """
+
+    label: str
+    x: ArrayLike
+    y: ArrayLike
+    error: ArrayLike | None = None
+    strong: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes: its curves, title and labels.
+
+    `kind` is "line" or "bar"; `log` holds the axes on a logarithmic scale ("", "x", "y" or
+    "xy"); `marks` are dotted vertical lines.
+    """
+
+    title: str
+    curves: Sequence[Curve]
+    x_label: str = ""
+    y_label: str = ""
+    kind: str = "line"
+    log: str = ""
+    marks: Sequence[float] = ()
+
+
+def panels(
+    parts: Sequence[Panel], path: str | Path | None = None, *, columns: int = 3, title: str = ""
+) -> Figure:
+    """Draw panels of lines or grouped bars in a grid, with one legend for all of them."""
+    columns = min(columns, len(parts))
+    rows = -(-len(parts) // columns)
+    labels = list(dict.fromkeys(curve.label for part in parts for curve in part.curves))
+    below = 0.26 * -(-len(labels) // (2 * columns)) + 0.15
+    figure = new_figure(3.1 * columns + 0.4, 2.6 * rows + below + (0.3 if title else 0.0))
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for axes in grid.ravel()[len(parts) :]:
+        axes.set_axis_off()
+    handles: dict[str, Any] = {}
+    for axes, part in zip(grid.ravel(), parts, strict=False):
+        for curve in part.curves:
+            handles.setdefault(curve.label, _draw_curve(axes, part, curve, labels))
+        for mark in part.marks:
+            axes.axvline(mark, color="grey", linewidth=0.8, linestyle=":")
+        if "x" in part.log:
+            axes.set_xscale("log")
+        elif all((np.asarray(c.x, dtype=float) % 1 == 0).all() for c in part.curves):
+            axes.xaxis.get_major_locator().set_params(integer=True)
+        if "y" in part.log:
+            axes.set_yscale("log")
+        axes.set_title(part.title, fontsize=9)
+        axes.set_xlabel(part.x_label, fontsize=8)
+        axes.set_ylabel(part.y_label, fontsize=8)
+        axes.tick_params(which="both", labelsize=7)
+        axes.spines[["top", "right"]].set_visible(False)
+    if title:
+        figure.suptitle(title, fontsize=10)
+    if len(labels) > 1:
+        figure.legend(
+            list(handles.values()),
+            list(handles),
+            loc="outside lower center",
+            ncols=min(len(labels), 2 * columns),
+            fontsize=7,
+            frameon=False,
+        )
+    return save(figure, path)
+
+
+def _draw_curve(axes: Any, part: Panel, curve: Curve, labels: Sequence[str]) -> Any:
+    number = labels.index(curve.label)
+    colour = f"C{number % 10}"
+    if part.kind == "bar":
+        names = [other.label for other in part.curves]
+        step = min(np.diff(np.unique(np.asarray(curve.x, dtype=float))), default=1.0)
+        width = 0.84 * step / len(names)
+        shift = (names.index(curve.label) - (len(names) - 1) / 2) * width
+        return axes.bar(np.asarray(curve.x) + shift, curve.y, width, color=colour, yerr=curve.error)
+    return axes.errorbar(
+        curve.x,
+        curve.y,
+        yerr=curve.error,
+        color=colour,
+        linestyle=("-", "--", "-.", ":")[number // 10 % 4] if not curve.strong else "-",
+        marker="osv^D*Px<>"[number % 10],
+        markersize=3.4 if curve.strong else 2.6,
+        linewidth=2.2 if curve.strong else 1.1,
+        elinewidth=0.7,
+        capsize=1.5,
+    )
+
+
+def distribution_bars(
+    answers: Floats,
+    distribution: Floats,
+    interval: tuple[float, float],
+    released: float,
+    *,
+    title: str,
+    path: str | Path | None = None,
+) -> Figure:
+    """Draw a distribution as bars, those in `interval` dark, with the released value marked.
+
+    Only the part of the range that carries visible probability is drawn.
+    """
+    figure = new_figure(5.6, 2.8)
+    from matplotlib.ticker import MaxNLocator
+
+    axes = figure.subplots()
+    inside = (answers >= interval[0]) & (answers <= interval[1])
+    step = float(np.diff(answers).min())
+    axes.bar(answers, distribution, 0.86 * step, color=np.where(inside, "#4b2e83", "#c9bfe0"))
+    axes.axvline(released, color="#d1495b", linewidth=1.2, linestyle="--")
+    shown = np.flatnonzero(distribution >= 2e-3 * distribution.max())
+    low = min(answers[shown[0]], released, interval[0])
+    high = max(answers[shown[-1]], released, interval[1])
+    axes.set_xlim(low - step, high + step)
+    top = 1.16 * float(distribution.max())
+    axes.set_ylim(0, top)
+    axes.annotate(
+        "released",
+        (released, top),
+        xytext=(4, -2),
+        textcoords="offset points",
+        fontsize=7,
+        color="#d1495b",
+        va="top",
+    )
+    if (answers == np.rint(answers)).all():
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel("true answer", fontsize=8)
+    axes.set_ylabel("probability", fontsize=8)
+    axes.tick_params(labelsize=7)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_title(title, fontsize=9)
+    return save(figure, path)

@@ -88,8 +88,8 @@ def as_measurement(certified: Certified, *, vector: bool = False) -> Measurement
         return drawn.tolist() if vector else drawn
 
     domain, metric = dp.atom_domain(T="i32"), dp.absolute_distance(T="i32")
-    whole = query is None or np.issubdtype(query.outputs.dtype, np.integer)
-    released = "i64" if whole else "f64"
+    is_whole = query is None or np.issubdtype(query.outputs.dtype, np.integer)
+    released = "i64" if is_whole else "f64"
     if vector:
         domain, metric, released = (
             dp.vector_domain(domain),
@@ -98,7 +98,7 @@ def as_measurement(certified: Certified, *, vector: bool = False) -> Measurement
         )
     measure = dp.max_divergence()
     with _allow_features(dp, "contrib", "honest-but-curious"):
-        made: Measurement = dp.m.make_user_measurement(
+        measurement: Measurement = dp.m.make_user_measurement(
             domain,
             metric,
             output_measure=measure if pure else dp.approximate(measure),
@@ -106,7 +106,7 @@ def as_measurement(certified: Certified, *, vector: bool = False) -> Measurement
             privacy_map=privacy_map,
             TO=released,
         )
-    return made
+    return measurement
 
 
 def read_privacy_map(
@@ -168,8 +168,8 @@ def _read_query(certified: Certified) -> Query | None:
         hint = "Make one with tv.certify(mechanism)."
         raise ArgumentError("certified", rule, hint=hint, got=describe_kind(certified))
     query, neighbours = certified.query, certified.query.neighbours
-    whole = np.issubdtype(query.inputs.dtype, np.integer) and (np.diff(query.inputs) == 1).all()
-    if not whole or (neighbours.kind == "explicit" and not neighbours.is_path):
+    is_whole = np.issubdtype(query.inputs.dtype, np.integer) and (np.diff(query.inputs) == 1).all()
+    if not is_whole or (neighbours.kind == "explicit" and not neighbours.is_path):
         rule = "answer a query whose true answers are consecutive whole numbers, with neighbours "
         rule += "by distance"
         raise ArgumentError("certified", rule, got=repr(query))

@@ -82,12 +82,12 @@ def hide_in_command(command: str) -> str:
 def _hide_values(text: str) -> str:
     """Stars for the values of secret parameters: name=value, name = 'value'."""
     pieces, done = [], 0
-    for found in NAME.finditer(text):
-        if found.start() < done or not is_secret(found["name"]):
+    for name in NAME.finditer(text):
+        if name.start() < done or not is_secret(name["name"]):
             continue
-        inside = "?" in text[done : found.start()] and "://" in text
-        value = (PARAMETER if inside else VALUE).match(text, found.end())
+        inside = "?" in text[done : name.start()] and "://" in text
+        value = (PARAMETER if inside else VALUE).match(text, name.end())
         if value is not None and value[0]:
-            pieces += [text[done : found.end()], HIDDEN]
+            pieces += [text[done : name.end()], HIDDEN]
             done = value.end()
     return "".join([*pieces, text[done:]])

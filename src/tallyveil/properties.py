@@ -81,10 +81,10 @@ class Witness:
 def _row_honest(query: Query, epsilon: float) -> list[Rows]:
     """M[i, h(i)] >= M[k, h(i)] for all inputs i, k (Cormode, equation 8)."""
     n = len(query.inputs)
-    own, other = np.indices((n, n)).reshape(2, -1)
-    keep = own != other
-    own, other = own[keep], other[keep]
-    return [Rows((own, query.home[own]), (other, query.home[own]))]
+    i, other = np.indices((n, n)).reshape(2, -1)
+    keep = i != other
+    i, other = i[keep], other[keep]
+    return [Rows((i, query.home[i]), (other, query.home[i]))]
 
 
 def _row_monotone(query: Query, epsilon: float) -> list[Rows]:
@@ -175,16 +175,16 @@ def check_names(names: Iterable[str] | str | None, argument: str = "properties")
     >>> check_names(["fair", "row_honest", "fair"])
     ('row_honest', 'fair')
     """
-    known = "Known properties: " + ", ".join(PROPERTIES) + "."
+    hint = "Known properties: " + ", ".join(PROPERTIES) + "."
     try:
-        wanted = {names} if isinstance(names, str) else set(() if names is None else names)
+        chosen = {names} if isinstance(names, str) else set(() if names is None else names)
     except TypeError:
         got = describe_kind(names)
-        raise ArgumentError(argument, "be known properties", hint=known, got=got) from None
-    for name in sorted(wanted, key=str):
+        raise ArgumentError(argument, "be known properties", hint=hint, got=got) from None
+    for name in sorted(chosen, key=str):
         if name not in PROPERTIES:
-            raise ArgumentError(argument, "be known properties", name, known)
-    return tuple(name for name in PROPERTIES if name in wanted)
+            raise ArgumentError(argument, "be known properties", name, hint)
+    return tuple(name for name in PROPERTIES if name in chosen)
 
 
 def rows(name: str, query: Query, epsilon: float | None = None) -> list[Rows]:
@@ -195,10 +195,10 @@ def rows(name: str, query: Query, epsilon: float | None = None) -> list[Rows]:
     require_query(query)
     if not isinstance(name, str):
         raise ArgumentError("property", "be the name of a property", got=describe_kind(name))
-    (known,) = check_names(name, "property")
-    if known == "output_private" and epsilon is None:
+    (checked,) = check_names(name, "property")
+    if checked == "output_private" and epsilon is None:
         raise ArgumentError("epsilon", "be given to judge 'output_private'")
-    return PROPERTIES[known](query, 0.0 if epsilon is None else epsilon)
+    return PROPERTIES[checked](query, 0.0 if epsilon is None else epsilon)
 
 
 def witness(
@@ -217,11 +217,11 @@ def witness(
         if len(block) == 0:
             continue
         slack = block.slack(matrix)
-        at = int(slack.argmin())
-        if slack[at] < -tolerance and (worst is None or -slack[at] > worst.shortfall):
+        weakest = int(slack.argmin())
+        if slack[weakest] < -tolerance and (worst is None or -slack[weakest] > worst.shortfall):
             smaller = None
             if block.smaller is not None:
-                smaller = (int(block.smaller[0][at]), int(block.smaller[1][at]))
-            larger = (int(block.larger[0][at]), int(block.larger[1][at]))
-            worst = Witness(name, larger, smaller, float(-slack[at]))
+                smaller = (int(block.smaller[0][weakest]), int(block.smaller[1][weakest]))
+            larger = (int(block.larger[0][weakest]), int(block.larger[1][weakest]))
+            worst = Witness(name, larger, smaller, float(-slack[weakest]))
     return worst

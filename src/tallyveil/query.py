@@ -248,8 +248,8 @@ class Query:
         else:
             outputs = centre + width * (np.arange(total) - (total - 1) / 2)
         lower = outputs - width / 2
-        given = tuple(arguments.items())
-        return cls(kind, inputs, outputs, neighbours, lower, lower + width, given, step)
+        entries = tuple(arguments.items())
+        return cls(kind, inputs, outputs, neighbours, lower, lower + width, entries, step)
 
     def __post_init__(self) -> None:
         for array in (self.inputs, self.outputs, self.lower_edges, self.upper_edges):
@@ -360,14 +360,14 @@ class Query:
         custom = kind == "custom"
         needed = {"inputs", "outputs", "neighbours"} if custom else {*GRID_ARGUMENTS[kind]}
         optional = set() if custom else {"categories", "extend"}
-        given = {key: value for key, value in data.items() if key != "kind"}
-        if not needed <= set(given) <= needed | optional:
+        entries = {key: value for key, value in data.items() if key != "kind"}
+        if not needed <= set(entries) <= needed | optional:
             rule = f"have exactly the entries {', '.join(sorted(needed))} besides its kind"
-            raise QueryError("query", rule, got=f"{', '.join(map(str, given)) or 'none'}")
+            raise QueryError("query", rule, got=f"{', '.join(map(str, entries)) or 'none'}")
         if custom:
-            relation = Neighbours.from_dict(given["neighbours"])
-            return cls.custom(given["inputs"], given["outputs"], relation)
-        built: Query = getattr(cls, kind)(**given)
+            relation = Neighbours.from_dict(entries["neighbours"])
+            return cls.custom(entries["inputs"], entries["outputs"], relation)
+        built: Query = getattr(cls, kind)(**entries)
         return built
 
     def __eq__(self, other: object) -> bool:

@@ -112,8 +112,8 @@ def parse_json(content: bytes, *, by_line: bool = False) -> Any:
     if _has_long_number(content):
         raise ValueError("the document has a number of too many digits")
     depth = 0
-    for found in BRACKET.finditer(bare):
-        depth += 1 if found[0] in b"[{" else -1
+    for bracket in BRACKET.finditer(bare):
+        depth += 1 if bracket[0] in b"[{" else -1
         if depth > DEEPEST_JSON:
             raise ValueError("the document is nested too deeply")
     text = content.decode("utf-8")
@@ -130,7 +130,7 @@ def _leave_out_strings(content: bytes) -> bytes:
 def _has_long_number(content: bytes) -> bool:
     """Whether so many digits stand in a row: they would fill one of the pieces half as long."""
     piece = MOST_DIGITS // 2
-    pieces = (content[at : at + piece] for at in range(0, len(content), piece))
+    pieces = (content[start : start + piece] for start in range(0, len(content), piece))
     return any(map(bytes.isdigit, pieces)) and LONG_NUMBER.search(content) is not None
 
 
@@ -140,7 +140,7 @@ def escape_controls(text: str) -> str:
     >>> escape_controls("a\x1b[31mb\u202e")
     'a\\x1b[31mb\\u202e'
     """
-    return CONTROLS.sub(lambda found: repr(found[0])[1:-1], text)
+    return CONTROLS.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 def remove_invisible(text: str) -> str:
@@ -159,10 +159,10 @@ def _is_seen(letter: str) -> bool:
 
 
 def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
         raise ValueError("a name stands twice in one object")
-    return found
+    return entries
 
 
 def _refuse_constant(word: str) -> Any:

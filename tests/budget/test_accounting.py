@@ -7,7 +7,7 @@ from time import process_time
 
 import pytest
 
-from tallyveil.budget.composition import compose, concentrated_cost, concentrated_delta
+from tallyveil.budget.accounting import compose, concentrated_cost, concentrated_delta
 from tallyveil.budget.entries import Debit, Stage
 from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import ArgumentError, BudgetError, LedgerError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tallyveil.budget.addresses import find_secrets, remove_secrets
+from tallyveil.budget.postgresql import find_secrets, remove_secrets
 from tallyveil.passwords import hide_in_command
 
 

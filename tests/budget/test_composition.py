@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tallyveil.budget.composition import (
+from tallyveil.budget.accounting import (
     compose,
     concentrated_budget,
     concentrated_cost,

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tallyveil.budget.chain import Link
-from tallyveil.budget.entries import Debit, Stage, shown_rational
+from tallyveil.budget.entries import Debit, Link, Stage, shown_rational
 from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import ArgumentError, BudgetError, LedgerError
 

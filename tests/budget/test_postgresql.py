@@ -13,8 +13,7 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.budget import postgresql
-from tallyveil.budget.chain import Link
-from tallyveil.budget.entries import Debit, Stage
+from tallyveil.budget.entries import Debit, Link, Stage
 from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import LedgerError
 from tallyveil.request.options import ReleaseOptions

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tallyveil.budget.chain import Link
-from tallyveil.budget.entries import Debit, Stage
+from tallyveil.budget.entries import Debit, Link, Stage
 from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import LedgerError
 

@@ -57,7 +57,7 @@ def test_cells_that_no_count_can_reach_are_left_out():
 
 def test_thresholds_inside_a_cell_count_with_their_part():
     # the form must be that of the totals predicted from cells whose counts are all alike
-    from tallyveil.estimate.information import Observed
+    from tallyveil.estimate.draws import Observed
 
     cells = Cells.ending_at(np.array([0, 1, 4, 9]))
     thresholds = np.arange(9)

@@ -9,9 +9,8 @@ from scipy.optimize import minimize
 import tallyveil as tv
 from tallyveil.estimate import direct, histogram
 from tallyveil.estimate.direct import least_squares_at_total, monotone
-from tallyveil.estimate.draws import Cells, PrivateDraws
+from tallyveil.estimate.draws import Cells, Observed, PrivateDraws
 from tallyveil.estimate.histogram import estimate_directly
-from tallyveil.estimate.information import Observed
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tallyveil.sampling.noise import geometric_noise
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import tallyveil.estimate
-from tallyveil.estimate.draws import MOST_CELLS, Cells, PrivateDraws, growing_thresholds
+from tallyveil.estimate.draws import MOST_CELLS, Cells, Observed, PrivateDraws, growing_thresholds
 from tallyveil.estimate.histogram import estimate_directly, estimate_histogram
-from tallyveil.estimate.information import Observed
 from tallyveil.estimate.ranks import match_ranks, round_histogram
 from tallyveil.estimate.smooth import estimate_smooth, make_shape, splines
 from tallyveil.request.budget_split import split_budget

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from tallyveil.estimate import joint
-from tallyveil.estimate.joint import DrawnColumn, expect_jointly
+from tallyveil.estimate import ranks
+from tallyveil.estimate.ranks import DrawnColumn, expect_jointly
 
 
 def add_noise(draw: np.random.Generator, counts: np.ndarray, epsilon: float) -> np.ndarray:
@@ -26,7 +26,7 @@ def test_blurring_is_the_kernel_of_the_noise() -> None:
     ]
     expected = kernels[0] @ values @ kernels[1]
     ratios = tuple(math.exp(-epsilon) for epsilon in epsilons)
-    assert np.allclose(joint._blur(values, ratios), expected, rtol=1e-12)
+    assert np.allclose(ranks._blur(values, ratios), expected, rtol=1e-12)
 
 
 def make_columns(
@@ -43,7 +43,7 @@ def test_both_draws_tell_more_than_one(share: float, scale: int) -> None:
     large = np.minimum(draw.poisson(draw.gamma(0.5, 8, 3000)), 60)
     small = draw.binomial(large, share)
     own, other = make_columns(draw, small, scale * large)
-    assert (own.size * other.size > joint.MOST_PAIRS) == (scale > 1)
+    assert (own.size * other.size > ranks.MOST_PAIRS) == (scale > 1)
     found = expect_jointly(own, other)
     ranked = []
     for score in (own.draws, found):

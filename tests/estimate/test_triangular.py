@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import cholesky, solve_triangular
 
-from tallyveil.estimate.information import SMALL, invert_root
+from tallyveil.estimate.draws import SMALL, invert_root
 
 
 @pytest.mark.parametrize("size", [1, 2, SMALL, SMALL + 1, 2 * SMALL + 1, 301])

@@ -16,7 +16,7 @@ HOMES = {  # the only modules that may import each heavy library
     "clarabel": {"optimize.solver"},
     "scipy.optimize.linprog": {"optimize.solver", "sums.grouping"},
     "cryptography": {"sampling.entropy"},
-    "matplotlib": {"figures"},
+    "matplotlib": {"notebook"},
     "sqlite3": {"budget.sqlite"},
     "psycopg": {"budget.postgresql"},
     "pyarrow": {

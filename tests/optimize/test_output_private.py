@@ -5,10 +5,9 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.optimize.polish import _fill_both_ways
-from tallyveil.optimize.problem import DesignOptions, pose
+from tallyveil.optimize.problem import CUT_SHARE, DesignOptions, pose
 from tallyveil.optimize.program import assemble
 from tallyveil.optimize.search import _choose_windows, solve_problem
-from tallyveil.optimize.tolerances import CUT_SHARE
 
 SIZE = 61
 PRIORS = {

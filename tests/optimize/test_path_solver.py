@@ -6,10 +6,9 @@ import pytest
 import tallyveil as tv
 from tallyveil.optimize import path_solver
 from tallyveil.optimize.path_solver import Blocks, Factor, _choose_start, is_path_problem
-from tallyveil.optimize.problem import DesignOptions, pose
+from tallyveil.optimize.problem import PATH_TOLERANCE, SUFFICIENT_GAP, DesignOptions, pose
 from tallyveil.optimize.program import assemble
 from tallyveil.optimize.search import _Window, solve_problem
-from tallyveil.optimize.tolerances import PATH_TOLERANCE, SUFFICIENT_GAP
 
 SIZE = 15
 AT = np.arange(SIZE)

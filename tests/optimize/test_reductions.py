@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.optimize import matrix_program as matrices
-from tallyveil.optimize.matrix_program import (
-    ColumnSums,
-    CostScaling,
-    Layout,
-    MatrixScaling,
-    RowSums,
-)
+from tallyveil.optimize import program as matrices
 from tallyveil.optimize.problem import (
     Block,
     DesignOptions,
@@ -19,7 +12,16 @@ from tallyveil.optimize.problem import (
     list_property_rows,
     pose,
 )
-from tallyveil.optimize.program import ROW_SUMS, WORST_CASE, assemble
+from tallyveil.optimize.program import (
+    ROW_SUMS,
+    WORST_CASE,
+    ColumnSums,
+    CostScaling,
+    Layout,
+    MatrixScaling,
+    RowSums,
+    assemble,
+)
 from tallyveil.optimize.solver import Solution, solve
 from tallyveil.properties import Rows
 

@@ -18,7 +18,7 @@ from reproduction.experiment import (
     skip_check,
 )
 from reproduction.run import Outcome, render_page, run_experiments, write_page
-from tallyveil.figures import Curve, Panel, panels
+from tallyveil.notebook import Curve, Panel, panels
 
 
 def draw():

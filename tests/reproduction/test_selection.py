@@ -8,7 +8,7 @@ from reproduction.experiment import Experiment, Result, Table, check_number
 from reproduction.papers import PAPERS
 from reproduction.run import list_experiments, select_experiments
 from tallyveil.errors import UsageError
-from tallyveil.figures import new_figure
+from tallyveil.notebook import new_figure
 
 # Every experiment of the four papers, by paper and the paper's own name for it.
 CHECKLIST = {

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallyveil.arrays import Floats
-from tallyveil.sums.matching import Cuts
+from tallyveil.sums.rounding import Cuts
 
 
 def spread_scores(kind: str, draw: np.random.Generator, rows: int) -> Floats:

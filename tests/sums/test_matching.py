@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallyveil.sums.grouping import sum_by
-from tallyveil.sums.matching import expect_counts, hand_out, tilt_to_total
+from tallyveil.sums.rounding import expect_counts, hand_out, tilt_to_total
 
 
 @settings(max_examples=40, deadline=None)

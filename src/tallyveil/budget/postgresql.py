@@ -1,23 +1,105 @@
-"""A ledger on a PostgreSQL server: for several machines, and the only place that imports psycopg.
+"""A ledger on a PostgreSQL server, addresses of databases, and the secrets in them.
 
 Passwords come from the address, from PGPASSWORD or from a pgpass file; none is ever shown,
-logged or written.
+logged or written. `tallyveil.passwords` hides them in texts. Only this module imports psycopg.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl, unquote
 
-from tallyveil.budget.addresses import KEEP_PASSWORDS, find_secrets, remove_secrets
-from tallyveil.budget.chain import FIRST, Link, StoreTransaction
+from tallyveil.budget.entries import FIRST, Link, StoreTransaction
 from tallyveil.errors import LedgerError, MissingExtraError
+from tallyveil.passwords import HIDDEN, is_secret
 
-__all__ = ["PostgresqlStore", "describe_schema"]
+__all__ = [
+    "KEEP_PASSWORDS",
+    "NOT_SHOWN",
+    "SCHEMES",
+    "PostgresqlStore",
+    "describe_schema",
+    "find_secrets",
+    "is_address",
+    "is_unknown_address",
+    "remove_secrets",
+]
+
+SCHEMES = ("postgresql", "postgres")
+NOT_SHOWN = "It is not shown, because it may hold a password."
+KEEP_PASSWORDS = "Keep passwords in PGPASSWORD or a pgpass file."
+FOREIGN = re.compile(r"(?:[a-z][a-z0-9+.\-]++:)+/|[^\s/:@]+:[^\s@]*@", re.IGNORECASE)
+"""The scheme of an address (drives of Windows have one letter), or USER:PASSWORD@."""
+
+KEYS = (
+    *("host", "hostaddr", "port", "dbname", "user", "service", "passfile", "sslmode", "server"),
+    *("database", "uid", "driver", "dsn", "data source", "user id", "initial catalog"),
+)
+PAIR = re.compile(r"(?:^|[\s;])([a-z_][\w%]*(?: (?:source|id|catalog))?)\s*=", re.IGNORECASE)
+"""The name of a parameter in a connection string, at its start or after a space or semicolon."""
+
+
+def is_address(location: str) -> bool:
+    """Whether a ledger's place is an address on a server rather than a file.
+
+    >>> is_address("postgresql://db.example/budgets"), is_address("budget.db")
+    (True, False)
+    """
+    return location.partition("://")[0].lower() in SCHEMES and "://" in location
+
+
+def is_unknown_address(place: str | Path) -> bool:
+    """Whether what should be a file is none, and has the form of an address instead.
+
+    That is a scheme, as in ``mysql://``, or a connection string, as in ``host=db password=...``.
+    A file that exists is a file, whatever its name.
+
+    >>> is_unknown_address("postgresql+psycopg://db/x"), is_unknown_address("host=db user=ann")
+    (True, True)
+    >>> is_unknown_address("a=b.csv"), is_unknown_address("year=2020/user=1.csv")
+    (False, False)
+    """
+    text = str(place)
+    if os.path.exists(text):
+        return False
+    if FOREIGN.match(text):
+        return True
+    names = [name.lower() for name in PAIR.findall(text)]
+    keys = [name for name in names if name in KEYS]
+    return any(map(is_secret, names)) or len(keys) > 1 or text.partition("=")[0] == "host"
+
+
+def find_secrets(address: str) -> set[str]:
+    """Every spelling of every password in an address, or a `LedgerError` if that is not clear."""
+    _, _, rest = address.partition("://")
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    if rest.count("@") > 1 or ("@" in rest and "@" not in authority):
+        raise LedgerError(
+            "The ledger's address cannot be read. In a password, / ? # @ : and % are written as "
+            "%2F %3F %23 %40 %3A and %25; better leave it out and use PGPASSWORD or a pgpass file."
+        )
+    user, separator, _ = authority.partition("@")
+    written = {user.partition(":")[2]} if separator else set()
+    query = rest.partition("?")[2].partition("#")[0]
+    parts = (part.partition("=") for part in query.split("&"))
+    written |= {value for name, _, value in parts if is_secret(name)}
+    written |= {value for name, value in parse_qsl(query) if is_secret(name)}
+    return {spelling for text in written for spelling in (text, unquote(text)) if spelling}
+
+
+def remove_secrets(text: str, secrets: set[str]) -> str:
+    """`text` with stars in the place of every secret, longest first."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    return text
+
 
 PATIENCE = 120.0  # seconds a process waits for its turn before it gives up, spending nothing
 CONNECT_SECONDS = 15
@@ -238,12 +320,12 @@ class PostgresqlStore:
             yield
             return
         except psycopg.Error as problem:
-            state, said = problem.sqlstate, problem.diag.message_primary or str(problem)
+            state, message = problem.sqlstate, problem.diag.message_primary or str(problem)
         if state in TRY_AGAIN:
             raise _TryAgainError
-        raise self._explain(state, said, committing) from None
+        raise self._explain(state, message, committing) from None
 
-    def _explain(self, state: str | None, said: str, committing: bool) -> LedgerError:
+    def _explain(self, state: str | None, message: str, committing: bool) -> LedgerError:
         if state in BUSY:
             return self._busy()
         if state in MISSING:
@@ -256,7 +338,7 @@ class PostgresqlStore:
                 f"This account may not do that in the ledger {self.name}; its owner can grant it. "
                 "Nothing was spent."
             )
-        lines = remove_secrets(said, self._secrets).strip().splitlines() or ["no reason given"]
+        lines = remove_secrets(message, self._secrets).strip().splitlines() or ["no reason given"]
         reason = lines[0][:LONGEST_REASON].rstrip(".")
         if committing and state != RAISED:
             return LedgerError(
@@ -309,10 +391,10 @@ class _PostgresqlTransaction:
         self.connection = connection
 
     def head(self) -> tuple[int, str]:
-        found = self.connection.execute("SELECT length, digest FROM tallyveil.head").fetchall()
-        if len(found) != 1:
+        heads = self.connection.execute("SELECT length, digest FROM tallyveil.head").fetchall()
+        if len(heads) != 1:
             raise LedgerError("The ledger has lost its head record: it was tampered with.")
-        return found[0][0], found[0][1]
+        return heads[0][0], heads[0][1]
 
     def links(self) -> list[Link]:
         columns = "sequence, dataset, kind, body, previous, digest"
@@ -323,11 +405,11 @@ class _PostgresqlTransaction:
         values = (link.sequence, link.dataset, link.kind, link.body, link.previous, link.digest)
         marks = ", ".join(["%s"] * len(values))
         head = (link.sequence, link.digest)
-        for query, given in (
+        for query, parameters in (
             (f"INSERT INTO tallyveil.entries VALUES ({marks})", values),
             ("UPDATE tallyveil.head SET length = %s, digest = %s", head),
         ):
-            if self.connection.execute(query, given).rowcount != 1:
+            if self.connection.execute(query, parameters).rowcount != 1:
                 raise LedgerError("The server did not keep the entry. Nothing was spent.")
 
     def who(self) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from tallyveil.budget.chain import FIRST, Link, StoreTransaction
+from tallyveil.budget.entries import FIRST, Link, StoreTransaction
 from tallyveil.errors import LedgerError
 from tallyveil.passwords import hide_passwords
 
@@ -177,10 +177,10 @@ class _SqliteTransaction:
         self.connection = connection
 
     def head(self) -> tuple[int, str]:
-        found = self.connection.execute("SELECT length, digest FROM head").fetchall()
-        if len(found) != 1:
+        heads = self.connection.execute("SELECT length, digest FROM head").fetchall()
+        if len(heads) != 1:
             raise LedgerError("The ledger has lost its head record: it was tampered with.")
-        return found[0][0], found[0][1]
+        return heads[0][0], heads[0][1]
 
     def links(self) -> list[Link]:
         columns = "sequence, dataset, kind, body, previous, digest"

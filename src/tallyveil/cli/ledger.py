@@ -86,7 +86,7 @@ def plan(
 
     A release has a stage for each step that spends: `tallyveil privatize --dry-run` lists them.
     """
-    from tallyveil.budget.composition import MOST_SHARED, share_epsilon
+    from tallyveil.budget.accounting import MOST_SHARED, share_epsilon
     from tallyveil.budget.entries import shown_rational
     from tallyveil.budget.ledger import Ledger
     from tallyveil.errors import ArgumentError, UsageError
@@ -116,7 +116,7 @@ def plan(
 
 def _read_plan(text: str) -> list[Fraction]:
     """Epsilons written as 0.1x12,0.5."""
-    from tallyveil.budget.composition import MOST_SHARED
+    from tallyveil.budget.accounting import MOST_SHARED
     from tallyveil.errors import ArgumentError
     from tallyveil.exact import exact_epsilon
 

@@ -16,8 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from tallyveil._version import __version__
-from tallyveil.budget.accounting import SMALLEST_DELTA
-from tallyveil.budget.composition import compose
+from tallyveil.budget.accounting import SMALLEST_DELTA, compose
 from tallyveil.documents.promise import VERSION, promise
 from tallyveil.documents.records import (
     ColumnRecord,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Floats, Mask
-from tallyveil.estimate.information import Observed, noise_variance
+from tallyveil.estimate.draws import Observed, noise_variance
 from tallyveil.mechanisms.geometric import inverse_diagonals, output_factors, sum_both_sides
 
 __all__ = [

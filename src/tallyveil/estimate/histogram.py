@@ -31,8 +31,15 @@ from tallyveil.estimate.direct import (
     most_likely,
     most_likely_cells,
 )
-from tallyveil.estimate.draws import MOST_CELLS, Cells, PrivateDraws, choose_cells
-from tallyveil.estimate.information import Information, Observed, noise_variance
+from tallyveil.estimate.draws import (
+    MOST_CELLS,
+    Cells,
+    Information,
+    Observed,
+    PrivateDraws,
+    choose_cells,
+    noise_variance,
+)
 from tallyveil.estimate.smooth import Fit, Shape, estimate_smooth, fit_shape, splines, spread_around
 
 __all__ = [

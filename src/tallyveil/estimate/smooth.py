@@ -22,8 +22,7 @@ import numpy as np
 
 from tallyveil.arrays import Floats
 from tallyveil.estimate.direct import fit_totals, least_squares_at_total, most_likely_cells
-from tallyveil.estimate.draws import Cells
-from tallyveil.estimate.information import Information, Observed, invert_root, noise_variance
+from tallyveil.estimate.draws import Cells, Information, Observed, invert_root, noise_variance
 
 __all__ = [
     "Fit",

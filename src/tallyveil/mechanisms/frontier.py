@@ -362,7 +362,7 @@ class Frontier(FrozenArrays):
 
         `releases` are further points by name: error and distance of releases that were made.
         """
-        from tallyveil.figures import Curve, Panel, panels
+        from tallyveil.notebook import Curve, Panel, panels
 
         parts = self.parts
         plain = float((parts.distribution[:, None] * parts.drawn * parts.table).sum())

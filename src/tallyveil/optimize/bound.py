@@ -63,7 +63,6 @@ import numpy as np
 from scipy import sparse
 
 from tallyveil.arrays import Floats, Mask
-from tallyveil.optimize.matrix_program import mark_tails
 from tallyveil.optimize.problem import PRIVACY, Problem, list_property_rows, number_pairs
 from tallyveil.optimize.program import (
     ABOVE_MINIMUM,
@@ -72,6 +71,7 @@ from tallyveil.optimize.program import (
     WORST_CASE,
     Assembly,
     mark_erased,
+    mark_tails,
 )
 from tallyveil.optimize.solver import UNIT, Program, lower_bound, round_down, solve
 from tallyveil.properties import Rows

@@ -37,10 +37,15 @@ from tallyveil.mechanisms.geometric import (
 from tallyveil.mechanisms.transport import monotone_remap
 from tallyveil.optimize.bound import bound_path, measure_gap
 from tallyveil.optimize.polish import lift_underflow
-from tallyveil.optimize.problem import Marginal, Problem, list_property_rows
+from tallyveil.optimize.problem import (
+    ROUNDED_PROPERTY,
+    SUFFICIENT_GAP,
+    Marginal,
+    Problem,
+    list_property_rows,
+)
 from tallyveil.optimize.program import mark_erased
 from tallyveil.optimize.solver import UNIT, round_down
-from tallyveil.optimize.tolerances import ROUNDED_PROPERTY, SUFFICIENT_GAP
 from tallyveil.query import Query
 
 __all__ = [

@@ -21,10 +21,9 @@ from tallyveil.loss import Loss
 from tallyveil.mechanism import Mechanism
 from tallyveil.optimize.bound import measure_gap
 from tallyveil.optimize.closed_forms import find_closed_form
-from tallyveil.optimize.problem import DesignOptions, Problem, pose
+from tallyveil.optimize.problem import ROUNDED_GAP, DesignOptions, Problem, pose
 from tallyveil.optimize.search import Attempt, SearchResult, solve_problem
 from tallyveil.optimize.solver import Progress, watch_solver
-from tallyveil.optimize.tolerances import ROUNDED_GAP
 from tallyveil.prior import Prior
 from tallyveil.query import Query
 

@@ -4,7 +4,7 @@ A solver leaves zeros next to positives and ratios a little above e^epsilon. Whe
 is requested, `tallyveil.proof.repair` mends that at almost no cost. Otherwise the matrix is
 mixed with a little of a constant mechanism, whose rows are all the same distribution: the
 uniform one on the outputs in use, which has every property, or the demanded output distribution.
-`tallyveil.optimize.tolerances` says why there are two repairs and how their limits relate.
+`tallyveil.optimize.problem` says why there are two repairs and how their limits relate.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from tallyveil.arrays import Floats
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.transport import monotone_remap
 from tallyveil.neighbours import Neighbours
-from tallyveil.optimize.problem import Block, Problem, list_property_rows, select_rows
-from tallyveil.optimize.tolerances import (
+from tallyveil.optimize.problem import (
     DISTRIBUTION_TOLERANCE,
     MAX_DROP_COST,
     NEGLIGIBLE_OUTPUTS,
@@ -25,6 +24,10 @@ from tallyveil.optimize.tolerances import (
     ROUNDED_PROPERTY,
     SMALLEST_ENTRY,
     TIGHT_SHARE,
+    Block,
+    Problem,
+    list_property_rows,
+    select_rows,
 )
 from tallyveil.proof.repair import close_ratios, repair
 

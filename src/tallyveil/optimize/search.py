@@ -44,7 +44,6 @@ from tallyveil.optimize.bound import (
     measure_gap,
 )
 from tallyveil.optimize.closed_forms import bound_by_domination
-from tallyveil.optimize.matrix_program import ColumnSums, Constraint, MatrixScaling, OtherVariables
 from tallyveil.optimize.path_solver import is_path_problem, solve_path
 from tallyveil.optimize.polish import (
     can_fill_both_ways,
@@ -53,17 +52,7 @@ from tallyveil.optimize.polish import (
     meets_marginals,
     polish,
 )
-from tallyveil.optimize.problem import Block, Problem
-from tallyveil.optimize.program import (
-    WORST_CASE,
-    Assembly,
-    assemble,
-    choose_substitution,
-    select,
-    write_program,
-)
-from tallyveil.optimize.solver import Solution, Watch, lower_bound, round_down, solve
-from tallyveil.optimize.tolerances import (
+from tallyveil.optimize.problem import (
     ACCEPTABLE_GAP,
     COARSE_TOLERANCE,
     CONFLICT_MISS,
@@ -76,7 +65,22 @@ from tallyveil.optimize.tolerances import (
     SOLVER_TOLERANCE,
     SUFFICIENT_GAP,
     TAIL_SHARES,
+    Block,
+    Problem,
 )
+from tallyveil.optimize.program import (
+    WORST_CASE,
+    Assembly,
+    ColumnSums,
+    Constraint,
+    MatrixScaling,
+    OtherVariables,
+    assemble,
+    choose_substitution,
+    select,
+    write_program,
+)
+from tallyveil.optimize.solver import Solution, Watch, lower_bound, round_down, solve
 
 __all__ = ["Attempt", "SearchResult", "bound_miss", "raise_conflict", "solve_problem"]
 

@@ -24,7 +24,6 @@ from tallyveil.papers.gupte import has_lemma_5_pattern as has_lemma_5_pattern
 
 # Kohli and Laskowski (2026)
 from tallyveil.papers.kohli import polytope as polytope
-from tallyveil.papers.kohli import scales as scales
 from tallyveil.papers.kohli.pipeline import split_budget as split_budget
 from tallyveil.papers.kohli.greedy import best_fixed_point as best_fixed_point
 from tallyveil.papers.kohli.greedy import greedy_fixed_point as greedy_fixed_point

@@ -22,8 +22,7 @@ from tallyveil.request.hierarchy import HierarchyRequest, LevelBudget, list_meas
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.combine import Combined, combine
 from tallyveil.sums.grouping import Margins, rake, round_to_margins
-from tallyveil.sums.matching import expect_alone
-from tallyveil.sums.rounding import round_family, round_total, weigh_totals
+from tallyveil.sums.rounding import expect_alone, round_family, round_total, weigh_totals
 
 __all__ = ["MarginSums", "make_margins"]
 

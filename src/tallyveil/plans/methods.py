@@ -22,8 +22,14 @@ from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric, 
 from tallyveil.errors import CertificationError
 from tallyveil.estimate.draws import PrivateDraws, growing_thresholds
 from tallyveil.estimate.histogram import estimate_histogram
-from tallyveil.estimate.joint import DrawnColumn, expect_jointly
-from tallyveil.estimate.ranks import find_row_limits, hand_out_ranks, keep_error, round_histogram
+from tallyveil.estimate.ranks import (
+    DrawnColumn,
+    expect_jointly,
+    find_row_limits,
+    hand_out_ranks,
+    keep_error,
+    round_histogram,
+)
 from tallyveil.plans.tallies import Histogram, Matching
 from tallyveil.request.budget_split import Tradeoff
 from tallyveil.request.nested import hand_out_below

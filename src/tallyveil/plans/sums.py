@@ -25,8 +25,13 @@ from tallyveil.request.hierarchy import (
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.combine import Combined, combine
 from tallyveil.sums.grouping import Tree, measure_missed
-from tallyveil.sums.matching import expect_counts, hand_out, tilt_to_total
-from tallyveil.sums.rounding import fit_bounds, round_down_levels
+from tallyveil.sums.rounding import (
+    expect_counts,
+    fit_bounds,
+    hand_out,
+    round_down_levels,
+    tilt_to_total,
+)
 
 __all__ = ["PublishedSums", "SumDraws", "Sums", "make_sums"]
 

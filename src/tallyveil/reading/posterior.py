@@ -104,7 +104,7 @@ class Posterior(FrozenArrays):
 
     def plot(self, confidence: float = 0.95, path: str | Path | None = None) -> Figure:
         """Draw bars with the credible interval marked; saved to `path` if given."""
-        from tallyveil.figures import distribution_bars
+        from tallyveil.notebook import distribution_bars
 
         low, high = self.interval(confidence)
         title = f"released {self.released:g}: the true answer is probably {low:g} to {high:g}"

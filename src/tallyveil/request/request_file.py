@@ -16,13 +16,13 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any
 
-from tallyveil.budget.addresses import (
+from tallyveil.budget.ledger import open_store
+from tallyveil.budget.postgresql import (
     KEEP_PASSWORDS,
     find_secrets,
     is_address,
     is_unknown_address,
 )
-from tallyveil.budget.ledger import open_store
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.passwords import hide_passwords
 from tallyveil.request.kinds import ASKED_FOR

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from tallyveil.budget.composition import compose
+from tallyveil.budget.accounting import compose
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.request.arguments import check_whole, list_given, require_one_of, write_underscores
 from tallyveil.request.options import ReleaseOptions

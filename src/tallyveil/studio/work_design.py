@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tallyveil.budget.composition import compose, share_epsilon
+from tallyveil.budget.accounting import compose, share_epsilon
 from tallyveil.certified.certify import certify
 from tallyveil.certified.ladder import Ladder
 from tallyveil.documents.promise import promise

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import NoReturn
 
-from tallyveil.budget.addresses import (
+from tallyveil.budget.postgresql import (
     KEEP_PASSWORDS,
     NOT_SHOWN,
     find_secrets,
