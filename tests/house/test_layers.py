@@ -42,7 +42,7 @@ HOMES = {  # the only modules that may import each heavy library
     "typer": {"cli"},
     "starlette": {"studio"},
     "uvicorn": {"studio"},
-    "jinja2": {"studio"},
+    "jinja2": {"studio", "documents.page"},
     "xstatic": {"studio"},
     "rich": {"cli", "optimize.solver", "evaluate"},
 }

@@ -82,7 +82,9 @@ def _have_categories(source: Table, request: Request, keys: Sequence[str]) -> bo
     """Return whether public columns tell categories: a kept measurement, by itself, does not."""
     if request.keep_all or request.by or _list_grouping(request):
         return True
-    return not keys or any(source.type_of(name) not in ("integer", "number") for name in keys)
+    labels = [name for name in keys if name in source.index_names]
+    numbers = ("integer", "number")
+    return bool(labels) or not keys or any(source.type_of(name) not in numbers for name in keys)
 
 
 def _list_grouping(request: Request) -> tuple[str, ...]:

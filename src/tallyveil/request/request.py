@@ -22,7 +22,6 @@ from tallyveil.request.arguments import (
     list_given,
     read_names,
     read_per_column,
-    require_one_of,
     require_switches,
     require_text,
 )
