@@ -1,34 +1,60 @@
-"""Which program this is: a hash of its own source files, the same wherever it is installed."""
+"""Which program this is, and which page it writes: hashes of its own source files."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-__all__ = ["fingerprint"]
+__all__ = ["fingerprint", "fingerprint_page"]
 
 PACKAGE = Path(__file__).parent
+
+SENTENCES = (
+    "plans/sum_files.py",
+    "request/hierarchy.py",
+    "request/kinds.py",
+    "request/nested.py",
+    "request/tradeoff.py",
+    "request/unit.py",
+)
+"""Modules outside `documents` that write sentences of the receipt and the page."""
 
 
 @cache
 def fingerprint() -> str:
     """SHA-256 over ``<SHA-256 of the file>  <path>`` of every file of the package, by path.
 
-    Without compiled files. ``sha256sum`` gives the same: inside the package,
-    ``find . -type f ! -path '*__pycache__*' | sed 's|^./||' | LC_ALL=C sort | xargs sha256sum |
-    sha256sum``.
+    Without compiled files, so it is the same wherever the package is installed. ``sha256sum``
+    gives the same: inside the package, ``find . -type f ! -path '*__pycache__*' |
+    sed 's|^./||' | LC_ALL=C sort | xargs sha256sum | sha256sum``.
 
     >>> len(fingerprint())
     64
     """
-    whole = hashlib.sha256()
-    names = (
-        path.relative_to(PACKAGE).as_posix()
-        for path in PACKAGE.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+    return _hash_files(PACKAGE.rglob("*"))
+
+
+@cache
+def fingerprint_page() -> str:
+    """The same over the files that the sentences and pictures of a release come from.
+
+    Pages are compared byte for byte by programs with the same one only: another program may write
+    other sentences about the same facts.
+
+    >>> fingerprint_page() == fingerprint()
+    False
+    """
+    documents = (PACKAGE / "documents").rglob("*")
+    return _hash_files([*documents, *(PACKAGE / name for name in SENTENCES)])
+
+
+def _hash_files(paths: Iterable[Path]) -> str:
+    names = {path.relative_to(PACKAGE).as_posix() for path in paths if not path.is_dir()}
+    lines = (
+        f"{hashlib.sha256((PACKAGE / name).read_bytes()).hexdigest()}  {name}\n"
+        for name in sorted(names, key=str.encode)
+        if "__pycache__" not in name.split("/")
     )
-    for name in sorted(names, key=str.encode):
-        own = hashlib.sha256((PACKAGE / name).read_bytes()).hexdigest()
-        whole.update(f"{own}  {name}\n".encode())
-    return whole.hexdigest()
+    return hashlib.sha256("".join(lines).encode()).hexdigest()

@@ -135,10 +135,30 @@ def test_a_forged_release_is_exit_code_1(tallyveil, release):
     assert "does NOT check" in done.stdout
 
 
+def test_a_page_of_another_version_is_exit_code_3_and_never_passes(tallyveil, release):
+    """Nobody can compare it, so it may say anything: the verdict must not be good."""
+    receipt, page = release / "receipt.json", release / "METHODOLOGY.html"
+    digest = json.loads(receipt.read_text())["program"]["page"]
+    receipt.write_text(receipt.read_text().replace(digest, "0" * 64))
+    page.write_text(page.read_text().replace("at most 2.72", "at most 1.01"))
+    reseal(release)
+    done = tallyveil("check", release, check=3)
+    assert "not compared page" in done.stdout
+    assert "The page was written by another version" in " ".join(done.stdout.split())
+    assert "This release checks" not in done.stdout
+    assert "at most 2.72" in " ".join(done.stdout.split())
+    found = json.loads(tallyveil("check", release, "--json", check=3).stdout)
+    assert not found["ok"]
+    assert [one["check"] for one in found["checks"] if not one["ok"]] == ["page"]
+    smaller_range(release)
+    reseal(release)
+    tallyveil("check", release, check=1)
+
+
 def test_json_and_a_folder_that_is_none(tallyveil, release, tmp_path):
     verdict = json.loads(tallyveil("check", release, "--json", check=0).stdout)
     assert verdict["ok"]
-    assert len(verdict["checks"]) == 8
+    assert len(verdict["checks"]) == 9
     assert "no release folder" in tallyveil("check", tmp_path / "none", check=1).stderr
     shutil.rmtree(release)
     release.mkdir()

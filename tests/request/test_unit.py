@@ -44,7 +44,7 @@ OPTIONS = {
 )
 def test_the_words_say_which_unit(unit, words):
     assert unit.name == words
-    assert ("event" in unit.alternative) == (unit.kind == "event")
+    assert ("event" in unit.change) == (unit.kind == "event")
     assert all("cell" not in said for said in (unit.name, unit.moves, unit.alternative))
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,16 @@ from tallyveil.errors import PackageError, TallyveilError
 from tallyveil.tables.base import Table
 from tallyveil.untrusted import escape_controls
 
-__all__ = ["Finding", "is_close", "is_same_total", "remember", "try_check"]
+__all__ = [
+    "Finding",
+    "NotComparedError",
+    "Verdict",
+    "is_close",
+    "is_same_total",
+    "judge",
+    "remember",
+    "try_check",
+]
 
 FIGURE_SLACK = 2e-6
 """How far a stated figure, printed with six decimals, may be from the one worked out here."""
@@ -22,6 +31,10 @@ TOTAL_SLACK = 1e-10
 """By how much of itself a stated total may differ: sums of doubles differ in their last digits."""
 
 LONGEST_DETAIL = 300
+NOT_COMPARED = (
+    "The data and proofs check. The page was written by another version and was not compared: do "
+    "not rely on it. Write it again with: tallyveil report FOLDER --out page.html"
+)
 UNREADABLE = (
     TallyveilError,
     OSError,
@@ -39,15 +52,60 @@ UNREADABLE = (
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was checked, and how it came out."""
+    """One thing that was checked, and how it came out.
+
+    Attributes
+    ----------
+    name : str
+        What was checked.
+    ok : bool
+        Whether it holds; false for what was not compared.
+    detail : str
+        What was seen, or what is wrong.
+    compared : bool
+        False for a page that another version of the program wrote.
+    """
 
     name: str
     ok: bool
     detail: str
+    compared: bool = True
+
+    @property
+    def mark(self) -> str:
+        """The outcome in a word."""
+        return "ok" if self.ok else "FAIL" if self.compared else "not compared"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        return {"check": self.name, "ok": self.ok, "detail": self.detail}
+        skipped = {} if self.compared else {"compared": False}
+        return {"check": self.name, "ok": self.ok, **skipped, "detail": self.detail}
+
+
+class NotComparedError(PackageError):
+    """A page that another version of the program wrote, so that this one cannot compare it."""
+
+
+class Verdict(NamedTuple):
+    """What all findings come to: the sentence, and the exit code of `tallyveil check`."""
+
+    ok: bool
+    sentence: str
+    code: int
+
+
+def judge(findings: Iterable[Finding]) -> Verdict:
+    """Sum up a check: all holds, something does not, or only pages were not compared.
+
+    >>> judge([Finding("page", False, "", compared=False)]).code
+    3
+    """
+    failed = [finding for finding in findings if not finding.ok]
+    if not failed:
+        return Verdict(True, "This release checks.", 0)
+    if any(finding.compared for finding in failed):
+        return Verdict(False, "This release does NOT check.", 1)
+    return Verdict(False, NOT_COMPARED, 3)
 
 
 def remember(read: Callable[[], Table]) -> Callable[[], Table]:
@@ -72,6 +130,8 @@ def try_check(name: str, check: Callable[[], str]) -> Finding:
     """Run one check; what goes wrong in it is its finding."""
     try:
         return Finding(name, True, escape_controls(check()))
+    except NotComparedError as problem:
+        return Finding(name, False, str(problem), compared=False)
     except PackageError as problem:
         return Finding(name, False, escape_controls(str(problem)))
     except UNREADABLE as problem:

@@ -30,9 +30,11 @@ def command(
 ) -> None:
     """Check a release folder offline: checksums, certificates, budget, ranges, consistency.
 
-    With a ledger and a dataset, also whether the ledger's entry is the one that paid for it:
-    found, not found or different.
+    Exits with 0 if all of it checks, and with 3 if all but the page does, because another version
+    of Tallyveil wrote the page. With a ledger and a dataset, also whether the ledger's entry is
+    the one that paid for it: found, not found or different.
     """
+    from tallyveil.check.findings import judge
     from tallyveil.check.package import check_package
     from tallyveil.check.words import NOT_SHOWN, PROMISED, describe_checked
     from tallyveil.errors import UsageError
@@ -44,21 +46,21 @@ def command(
         from tallyveil.check.ledger import check_ledger
 
         findings.append(check_ledger(folder, ledger, dataset))
-    good = all(finding.ok for finding in findings)
-    facts = describe_checked(folder) if good else {}
+    verdict = judge(findings)
+    facts = {} if verdict.code == 1 else describe_checked(folder)
     if as_json:
         said = {"promised": PROMISED, "cannot_be_checked": NOT_SHOWN}
         checks = [finding.to_dict() for finding in findings]
-        print_json({"ok": good, "checks": checks, **facts, **said})
+        head = {"ok": verdict.ok, "verdict": verdict.sentence, "checks": checks}
+        print_json({**head, **facts, **said})
     else:
         for finding in findings:
-            mark = "[green]ok  [/]" if finding.ok else "[bold red]FAIL[/]"
-            out.print(f"{mark} ", end="")
+            style = "green" if finding.ok else "bold red" if finding.compared else "yellow"
+            out.print(f"{finding.mark:<4} ", end="", style=style)
             out.print(one_line(f"{finding.name}: {finding.detail}"), markup=False)
-        verdict = "This release checks." if good else "This release does NOT check."
-        out.print(verdict, style="bold" if good else "bold red")
+        out.print(verdict.sentence, style="bold" if verdict.ok else "bold red")
         _show_facts(facts)
-    raise typer.Exit(0 if good else 1)
+    raise typer.Exit(verdict.code)
 
 
 def _show_facts(facts: dict[str, str]) -> None:

@@ -26,7 +26,7 @@ from tallyveil.documents.records import (
 from tallyveil.documents.stages import StageRecord, amount
 from tallyveil.documents.table_record import TableRecord
 from tallyveil.errors import PackageError
-from tallyveil.fingerprint import fingerprint
+from tallyveil.fingerprint import fingerprint, fingerprint_page
 from tallyveil.plans.layout import ROW_ORDERS
 from tallyveil.plans.sum_files import SumsRecord
 from tallyveil.plans.zeros import ZerosRecord
@@ -72,6 +72,8 @@ class Receipt:
     about: About = field(default_factory=About)
     strata: StrataRecord | None = None
     fingerprint: str = field(default_factory=fingerprint)
+    page: str = field(default_factory=fingerprint_page)
+    """Which program's page this release has: see `fingerprint_page`."""
 
     @property
     def protected_rows(self) -> int:
@@ -192,6 +194,7 @@ class Receipt:
                 "name": "tallyveil",
                 "version": self.program,
                 "fingerprint": self.fingerprint,
+                "page": self.page,
             },
             "private": self.private,
             **amount(epsilon),
@@ -298,6 +301,7 @@ class Receipt:
             About.from_dict(data["about"]) if "about" in data else About(),
             strata,
             _read_fingerprint(data["program"]["fingerprint"]),
+            _read_fingerprint(data["program"]["page"]),
         )
 
 

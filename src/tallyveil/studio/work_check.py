@@ -8,6 +8,7 @@ from typing import Any
 
 from tallyveil.budget.ledger import Ledger
 from tallyveil.certified.files import read_mechanism
+from tallyveil.check.findings import judge
 from tallyveil.check.ledger import check_ledger
 from tallyveil.check.package import check_package
 from tallyveil.check.words import NOT_SHOWN, PROMISED, describe_checked
@@ -67,14 +68,14 @@ def _check_release(place: Path, ledger: str | None, dataset: str | None) -> dict
     findings = check_package(place)
     if ledger is not None and dataset:
         findings.append(check_ledger(place, Ledger(ledger), dataset))
-    good = all(finding.ok for finding in findings)
+    verdict = judge(findings)
     found: dict[str, Any] = {
         "kind": "release",
-        "ok": good,
-        "verdict": "This release checks." if good else "This release does NOT check.",
+        "ok": verdict.ok,
+        "verdict": verdict.sentence,
         "findings": [finding.to_dict() for finding in findings],
     }
-    if not good:
+    if verdict.code == 1:
         return found
     columns = _read_columns(place)
     return found | {
