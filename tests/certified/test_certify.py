@@ -43,6 +43,8 @@ BAD = {
     "dates": np.array(["2020-01-01"], dtype="datetime64[D]"),
     "empty strings": np.array([], dtype="U1"),
     "huge": np.array([2**64 - 1], dtype=np.uint64),
+    "a negative byte": np.array([-1], np.int8),
+    "big-endian": np.array([10**7], ">i8"),
 }
 
 

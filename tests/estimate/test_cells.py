@@ -53,24 +53,3 @@ def test_cells_that_no_count_can_reach_are_left_out():
     cells = choose_cells(thresholds, 10**9 + 1, 500.0)
     assert cells.high[-2] < 500 <= cells.high[-1]
     assert len(choose_cells(thresholds, 10**9 + 1, -3.0)) == 2
-
-
-def test_thresholds_inside_a_cell_count_with_their_part():
-    # the form must be that of the totals predicted from cells whose counts are all alike
-    from tallyveil.estimate.draws import Observed
-
-    cells = Cells.ending_at(np.array([0, 1, 4, 9]))
-    thresholds = np.arange(9)
-    place = cells.locate(thresholds)
-    part = (thresholds - cells.low[place] + 1) / (cells.high - cells.low + 1)[place]
-    rng = np.random.default_rng(2)
-    totals, weight = rng.normal(50, 9, 9), rng.uniform(0.1, 2, 9)
-    observed = Observed(cells, np.ones(4), 1.0, totals, 0.5, place, part)
-    h = np.array([7.0, 3.0, 12.0, 5.0])
-    fine = np.repeat(h / (cells.high - cells.low + 1), cells.high - cells.low + 1)
-    expected = weight @ (totals - np.cumsum(fine)[:9]) ** 2
-    known = observed.of_totals(weight)
-    assert known.compare(h, np.zeros(4)) + known.square == pytest.approx(expected)
-    assert (observed.at_ends == totals[[0, 1, 4]]).all()
-    first = observed.take_first(3)
-    assert (first.totals == totals[:4]).all()

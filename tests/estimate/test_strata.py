@@ -71,14 +71,6 @@ def test_strata_keep_their_rows_and_add_up_to_the_whole() -> None:
     assert (found >= 0).all()
 
 
-def test_strata_that_add_up_already_stay() -> None:
-    fitted = np.array([[3.0, 0.0, 1.0, 0.0], [0.0, 0.0, 2.0, 5.0]])
-    assert np.allclose(histogram._reconcile(fitted, fitted.sum(axis=0)), fitted)
-    whole = np.array([3.0, 1.0, 2.0, 5.0])  # one row of the third cell goes one cell down
-    moved = histogram._reconcile(fitted, whole)
-    assert np.allclose(moved, [[3.0, 1 / 3, 2 / 3, 0.0], [0.0, 2 / 3, 4 / 3, 5.0]])
-
-
 def test_rows_stay_as_drawn_where_the_fit_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def lose_digits(*_: object) -> list[Floats]:
         return [np.full(3, np.nan)]

@@ -60,12 +60,6 @@ def test_staircase_tail_is_the_printed_law(x, epsilon, gamma):
     assert mirrored == pytest.approx(found, rel=1e-12)
 
 
-def test_staircase_whole_line_and_pieces():
-    noise = StaircaseNoise(2.0, 1.0, 0.3)
-    edges = np.array([-np.inf, -7.3, -2.0, -0.1, 0.0, 0.5, 0.6, 4.0, 11.0, np.inf])
-    assert noise.mass(edges[:-1], edges[1:]).sum() == pytest.approx(1, rel=1e-14)
-
-
 @pytest.mark.parametrize(("low", "high"), [(-1, 2), (1e6, 1e6 + 1), (-5, -4), (3, np.inf)])
 def test_cauchy_mass(low, high):
     noise = CauchyNoise(1.5)
@@ -97,18 +91,6 @@ def test_discrete_gaussian_uses_its_whole_delta(query, boundary):
     if boundary == "normalize":  # calibrated on this very matrix
         assert delta > 0.999e-4
         assert m.realised_epsilon() > 0.8
-
-
-def test_geometric_is_noise_moved_to_the_ends():
-    q = tv.Query.count(6)
-    m = tv.geometric(q, 0.4)
-    a = math.exp(-0.4)
-    noise = {k: (1 - a) / (1 + a) * a ** abs(k) for k in range(-400, 401)}
-    for i in range(7):
-        row = np.zeros(7)
-        for k, p in noise.items():
-            row[min(max(i + k, 0), 6)] += p
-        assert m.matrix[i] == pytest.approx(row, rel=1e-12)
 
 
 def test_exponential_takes_any_quality_and_guards_its_sensitivity():

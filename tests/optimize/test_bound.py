@@ -65,18 +65,6 @@ def test_spoilt_multipliers_never_exceed_the_optimum(name):
             assert bound_objective(assembly, assembly.invert(spoilt).multipliers) <= optimum + 1e-8
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_wrong_multipliers_of_one_group_never_exceed_the_optimum(name):
-    problem = posed(name)
-    assembly = assemble(problem)
-    found = assembly.invert(solve(assembly.program, tolerance=1e-11))
-    optimum = problem.objective(found.matrix)
-    for key, group in found.multipliers.items():
-        wrong = [factor * group for factor in (0.0, 0.99, 1.01, 1.5)]
-        for one in (*wrong, np.full_like(group, 0.1), np.full_like(group, 10.0)):
-            assert bound_objective(assembly, {**found.multipliers, key: one}) <= optimum + 1e-8
-
-
 @pytest.mark.parametrize("width", [1, 3, 8])
 @pytest.mark.parametrize("name", ["none", "column_monotone", "fair", "row_honest"])
 def test_a_window_raises_the_objective_but_not_the_bound(width, name):
@@ -91,15 +79,6 @@ def test_a_window_raises_the_objective_but_not_the_bound(width, name):
     if solution.status == "optimal":
         assert problem.objective(assembly.invert(solution).matrix) >= optimum - 1e-7
         assert bound_objective(assembly, assembly.invert(solution).multipliers) <= optimum + 1e-7
-
-
-def test_bounds_are_below_every_private_mechanism():
-    query = tv.Query.count(6)
-    problem = posed("plain")
-    assembly = assemble(problem)
-    bound = bound_objective(assembly, assembly.invert(solve(assembly.program)).multipliers)
-    for mechanism in (tv.geometric(query, 0.4), tv.fair(query, 0.4), tv.uniform(query, 0.4)):
-        assert bound <= mechanism.expected_loss("absolute")
 
 
 def test_bound_path_holds_for_any_potential():

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.optimize.polish import _fill_both_ways
 from tallyveil.optimize.problem import CUT_SHARE, DesignOptions, pose
-from tallyveil.optimize.program import assemble
 from tallyveil.optimize.search import _choose_windows, solve_problem
 
 SIZE = 61
@@ -42,32 +40,6 @@ def _choose(width):
     from tallyveil.optimize.search import _Window
 
     return _Window(width)
-
-
-def test_a_cut_leaves_out_entries_and_every_row_they_are_in():
-    problem = problem_of("even", "2")
-    width = 4
-    cut = assemble(problem, width, cut=True, fold_if_mirrored=False)
-    apart = np.abs(np.subtract.outer(np.arange(SIZE), np.arange(SIZE)))
-    assert cut.program.size == (apart <= width).sum()
-    for block in cut.selection.blocks:
-        assert (apart[block.rows.larger] <= width).all()
-        assert (apart[block.rows.smaller] <= width).all()
-
-
-def test_filling_mends_what_a_solver_and_a_cut_leave():
-    problem = problem_of("even", "2")
-    apart = np.abs(np.subtract.outer(np.arange(SIZE), np.arange(SIZE)))
-    noise = np.random.default_rng(3).uniform(1, 1 + 1e-9, apart.shape)
-    start = np.where(apart <= 11, solve_problem(problem).matrix * noise, 0.0)
-    filled = _fill_both_ways(problem, start)
-    assert np.ptp(start.sum(axis=1)) > 1e-11
-    assert np.ptp(filled.sum(axis=1)) < 1e-13
-    assert np.abs(filled - start).max() < 1e-8
-    limit = float(np.exp(2.0)) * (1 + 1e-14)
-    for one, other in ((filled[1:], filled[:-1]), (filled[:, 1:], filled[:, :-1])):
-        assert (one <= limit * other).all()
-        assert (other <= limit * one).all()
 
 
 def test_wide_noise_and_further_demands_take_the_whole_program():

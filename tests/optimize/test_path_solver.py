@@ -5,7 +5,7 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.optimize import path_solver
-from tallyveil.optimize.path_solver import Blocks, Factor, _choose_start, is_path_problem
+from tallyveil.optimize.path_solver import is_path_problem
 from tallyveil.optimize.problem import PATH_TOLERANCE, SUFFICIENT_GAP, DesignOptions, pose
 from tallyveil.optimize.program import assemble
 from tallyveil.optimize.search import _Window, solve_problem
@@ -40,32 +40,6 @@ def for_small_programs(monkeypatch):
     monkeypatch.setattr("tallyveil.optimize.search._choose_windows", lambda _: [_Window(None)])
 
 
-@pytest.mark.parametrize("prior", ["even", "wild"])  # folded, and not
-@pytest.mark.parametrize("properties", SETS)
-def test_factors_solve_the_newton_system(prior, properties):
-    blocks = Blocks.of(assemble(problem_of(prior, properties)))
-    generator = np.random.default_rng(1)
-    scaling = 10 ** generator.uniform(-2, 2, len(blocks.right))
-    right, sums = generator.normal(size=len(blocks.cost)), generator.normal(size=len(blocks.sums))
-    G, E = blocks.G.toarray(), blocks.E.toarray()
-    whole = np.block([[G.T * scaling @ G, E.T], [E, np.zeros((len(E), len(E)))]])
-    expected = np.linalg.solve(whole, np.concatenate([right, sums]))
-    x, y = Factor(blocks, scaling).refine(right, sums)
-    assert np.concatenate([x, y]) == pytest.approx(expected, rel=1e-6, abs=1e-9)
-
-
-@pytest.mark.parametrize("epsilon", ["0.01", "0.5", "5"])
-@pytest.mark.parametrize("properties", SETS)
-def test_the_start_is_strictly_inside_every_demand(properties, epsilon):
-    assembly = assemble(problem_of("falling", properties, epsilon))
-    blocks = Blocks.of(assembly)
-    start, weights = _choose_start(assembly, blocks)
-    assert (blocks.G @ start < blocks.right).all()
-    assert blocks.E @ start == pytest.approx(blocks.sums, rel=1e-12)
-    assert (weights > 0).all()
-    assert weights.mean() == pytest.approx(1.0)
-
-
 @pytest.mark.usefixtures("for_small_programs")
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("properties", SETS)
@@ -96,10 +70,6 @@ def test_it_finds_what_clarabel_finds(prior, properties, monkeypatch):
 def test_programs_that_couple_distant_rows_are_left_to_clarabel(asked):
     problem = pose(tv.Query.count(SIZE - 1), "0.5", DesignOptions(**asked))
     assert not is_path_problem(problem)
-
-
-def test_honest_columns_tie_distant_rows():
-    assert Blocks.of(assemble(problem_of("falling", ("row_honest",)))) is None
 
 
 @pytest.mark.usefixtures("for_small_programs")

@@ -6,19 +6,14 @@ import pytest
 import tallyveil as tv
 from tallyveil.optimize import program as matrices
 from tallyveil.optimize.problem import (
-    Block,
     DesignOptions,
     list_privacy_rows,
     list_property_rows,
     pose,
 )
 from tallyveil.optimize.program import (
-    ROW_SUMS,
     WORST_CASE,
     ColumnSums,
-    CostScaling,
-    Layout,
-    MatrixScaling,
     RowSums,
     assemble,
 )
@@ -58,15 +53,6 @@ def evaluate(form, matrix):
 # -- the layout of vectors ------------------------------------------------------------------------
 
 
-def test_layout_joins_what_it_splits():
-    layout = Layout({"a": 2, ("b", 1): 0, 7: 3})
-    vector = np.arange(5.0)
-    parts = layout.split(vector)
-    assert {name: len(part) for name, part in parts.items()} == layout.sizes
-    assert np.array_equal(layout.join(parts), vector)
-    assert np.array_equal(layout.join({"a": 4.0}), [4, 4, 0, 0, 0])
-
-
 # -- substitutions --------------------------------------------------------------------------------
 
 
@@ -84,33 +70,6 @@ def test_forms_keep_their_values(name):
     forms += [block.rows for block in (*list_privacy_rows(given), *list_property_rows(given))]
     for form in forms:
         assert np.allclose(substitution.apply_form(form) @ values, evaluate(form, matrix))
-
-
-def test_every_variable_is_used():
-    for build in SUBSTITUTIONS.values():
-        substitution = build(problem())
-        used = np.unique(substitution.variable[substitution.scale > 0])
-        assert np.array_equal(used, np.arange(substitution.size))
-
-
-def test_mirror_makes_symmetric_matrices():
-    substitution = SUBSTITUTIONS["mirror"](problem())
-    matrix = substitution.expand(np.random.default_rng(0).random(substitution.size))
-    assert np.array_equal(matrix, matrix[::-1, ::-1])
-    assert substitution.size == (81 + 1) // 2
-
-
-def test_a_shared_diagonal_is_one_variable():
-    substitution = SUBSTITUTIONS["diagonal"](problem())
-    matrix = substitution.expand(np.random.default_rng(0).random(substitution.size))
-    assert len(set(np.diag(matrix))) == 1
-
-
-def test_tails_fall_by_exactly_epsilon():
-    substitution = matrices.geometric_tails(problem(), 2)
-    matrix = substitution.expand(np.ones(substitution.size))
-    assert matrix[5, 0] == pytest.approx(np.exp(-0.7 * 3))
-    assert matrix[2, 0] == 1.0
 
 
 # -- there and back -------------------------------------------------------------------------------
@@ -234,24 +193,6 @@ def test_worst_case_multipliers_are_a_distribution():
     assert multipliers[WORST_CASE].sum() == pytest.approx(1, abs=1e-8)
 
 
-def test_scalings_change_the_program_and_not_its_solution():
-    """Twice the costs double the multipliers; three times the matrix leaves them alone."""
-    given = problem(prior=np.arange(1, 10), properties=["weakly_honest"])
-    written = assemble(given).stages[0]
-    substitution = matrices.identity(given.query.shape)
-    plain = substitution.apply(written)
-    reference = substitution.invert(written, solve(plain, tolerance=1e-11))
-    triple, double = MatrixScaling(3), CostScaling(2)
-    enlarged = triple.apply(written)
-    program = double.apply(substitution.apply(enlarged))
-    solution = double.invert(plain, solve(program, tolerance=1e-11))
-    assert solution.objective == pytest.approx(3 * given.objective(reference.matrix))
-    found = triple.invert(written, substitution.invert(enlarged, solution))
-    assert np.allclose(found.matrix, reference.matrix, atol=1e-7)
-    sums = reference.multipliers[ROW_SUMS]
-    assert np.allclose(found.multipliers[ROW_SUMS], sums, atol=1e-7)
-
-
 # -- folding --------------------------------------------------------------------------------------
 
 
@@ -260,11 +201,6 @@ def test_a_folded_program_has_half_the_variables_and_the_same_optimum():
     assert both[0].program.size == (both[1].program.size + 1) // 2
     values = [solve(one.program, tolerance=1e-10).objective for one in both]
     assert values[0] == pytest.approx(values[1], rel=1e-8)
-
-
-def test_blocks_are_keys_of_their_own():
-    rows = Rows((np.array([0]), np.array([0])))
-    assert len({Block("fair", rows): 1, Block("fair", rows): 2}) == 2
 
 
 def test_uneven_problems_are_not_folded():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.optimize.closed_forms import find_closed_form, is_unimodal
+from tallyveil.optimize.closed_forms import find_closed_form
 from tallyveil.optimize.problem import DesignOptions, pose
 
 COUNT = tv.Query.count
@@ -66,13 +66,6 @@ def test_the_objective_is_the_exact_optimum(name, ratio):
     assert exact * (1 - 1e-11) <= found.lower_bound <= exact * (1 + 1e-12)
 
 
-def test_mass_on_both_ends_of_161_answers():
-    ends = concentrated_priors(161)["ends"]
-    found = tv.design(COUNT(160), 0.3, "squared", prior=ends)
-    assert found.objective == pytest.approx(3.7675658e-7, rel=1e-7)
-    assert found.gap < 1e-11
-
-
 @pytest.mark.parametrize("epsilon", [3, 8, 15, 20])
 def test_fixed_points_get_the_transport_optimum(epsilon):
     z = np.random.default_rng(0).dirichlet(np.ones(21))
@@ -89,15 +82,6 @@ def test_a_loss_without_a_theorem_says_so():
     found = tv.design(COUNT(5), 1, loss)
     assert "no theorem covers" in found.reason or "No closed form is proved" in found.reason
     assert found.gap < 1e-6
-
-
-def test_unimodal_losses():
-    steps = np.abs(np.subtract.outer(np.arange(5), np.arange(5)))
-    assert is_unimodal(steps)
-    assert is_unimodal(steps**0.5)
-    assert is_unimodal(np.zeros((3, 4)))
-    assert not is_unimodal(steps[::-1])  # least costs out of order
-    assert not is_unimodal(-steps)
 
 
 @pytest.mark.parametrize("case", range(30))

@@ -26,10 +26,6 @@ def test_largest_entries_do_not_overflow():
     assert exact_product(left, right).tolist() == [[1000 * (2**62 - 1) * 2**62] * 2] * 2
 
 
-def test_zero_tables():
-    assert exact_product(np.zeros((2, 2), object), np.ones((2, 2), int)).tolist() == [[0, 0]] * 2
-
-
 def test_one_unit_too_much_is_seen():
     """e = 2.718281828459045235...: 2718281828459045235 fits beside 10^18, one more does not."""
     small = 10**18

@@ -86,27 +86,10 @@ def test_a_known_interval_leaves_the_game_of_that_interval(size, loss):
     assert np.allclose(whole.remap.sum(axis=1), 1)
 
 
-def test_what_differs_is_not_merged():
-    q = tv.Query.count(30)
-    matrix, losses = tv.geometric(q, 0.3).matrix, loss_table(q, "absolute")
-    for known in (range(31), [0, 1, 29, 30], [0, 30]):
-        left = minimax._Reduction.of(matrix[list(known)], losses[list(known)])
-        assert left.game.matrix.shape[1] == 31
-        assert left.game.guesses == 31
-
-
 def test_equal_losses_leave_one_guess():
     saddle = minimax_remap(np.full((2, 3), 1 / 3), np.ones((2, 4)))
     assert saddle.remap.shape == (3, 4)
     assert saddle.loss == pytest.approx(1)
-
-
-@pytest.mark.parametrize("size", range(2, 40))
-def test_coarser_games_are_the_same_from_both_ends(size):
-    kept = minimax._every_other(size)
-    assert np.array_equal(size - 1 - kept[::-1], kept)
-    assert kept[0] == 0
-    assert np.diff(kept).max(initial=0) <= 3
 
 
 @pytest.mark.slow
@@ -122,41 +105,3 @@ def test_known_answers_with_holes_close_the_gap(epsilon):
     known = np.delete(np.arange(181), np.arange(50, 60))
     saddle = minimax_remap(tv.geometric(q, epsilon).matrix[known], loss_table(q, "absolute")[known])
     assert gap(saddle) <= 2e-8
-
-
-def test_no_game_is_solved_twice(monkeypatch):
-    """Rounds end when neither the columns nor the accuracy asked for change."""
-    seen, honest = [], minimax.solve_game
-
-    def solve(costs, position, tolerance, start):
-        seen.append((costs.shape, tolerance))
-        return honest(costs, position, tolerance, start)
-
-    monkeypatch.setattr(minimax, "solve_game", solve)
-    q = tv.Query.count(150)
-    minimax_remap(tv.geometric(q, "0.5").matrix[3:], loss_table(q, "absolute")[3:], 1e-16)
-    assert len(seen) > 2
-    assert len(set(seen)) == len(seen)
-
-
-def test_a_game_goes_on_from_its_solution_with_fewer_columns():
-    rng = np.random.default_rng(4)
-    costs, block = rng.random((30, 200)), np.repeat(np.arange(40), 5)
-    place = np.flatnonzero(np.arange(200) % 5 < 4)
-    fewer = minimax.solve_game(costs[:, place], block[place], 1e-3)
-    resumed = minimax.solve_game(costs, block, 1e-9, (fewer, place))
-    fresh = minimax.solve_game(costs, block, 1e-9)
-    assert resumed.value == pytest.approx(fresh.value, rel=1e-8)
-    assert (costs @ resumed.shares).max() == pytest.approx(fresh.value, rel=1e-7)
-    assert np.add.reduceat(resumed.shares, np.arange(0, 200, 5)) == pytest.approx(1.0)
-
-
-def test_bands_leave_out_nothing_but_rounding():
-    costs = tv.geometric(tv.Query.count(300), "0.5").matrix
-    bands = minimax._find_bands(costs, np.arange(301))
-    assert [columns.stop for columns, *_ in bands][-1] == 301
-    reached = np.zeros(costs.shape, dtype=bool)
-    for columns, _, rows in bands:
-        reached[columns, rows] = True
-    assert not reached.all()
-    assert costs[~reached].max() <= minimax.ROUNDING * costs.max()

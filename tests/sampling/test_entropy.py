@@ -66,17 +66,6 @@ def test_threads_have_streams_of_their_own():
     assert len({word for words in found for word in words}) == 4000
 
 
-def test_rekeying_takes_a_new_key():
-    source = tv.Entropy()
-    source.words(1)
-    before = source._own.cipher
-    source.words(1)
-    assert source._own.cipher is before
-    source.rekey()
-    source.words(1)
-    assert source._own.cipher is not before
-
-
 def test_a_fresh_source_is_the_given_one_with_a_new_key():
     source = tv.Entropy()
     source.words(1)

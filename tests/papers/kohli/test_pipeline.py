@@ -32,12 +32,6 @@ def test_the_stages_add_up_exactly(split):
     assert done.delta == 0
 
 
-def test_numpys_random_numbers_are_never_used(monkeypatch):
-    for name in ("default_rng", "random", "permutation", "geometric", "laplace", "choice"):
-        monkeypatch.setattr(np.random, name, None)
-    privatize_counts(COUNTS, 20, 1)
-
-
 def test_the_papers_five_steps_are_the_same_as_one_call():
     source, budget = SeededNotPrivate(6), tv.papers.split_budget(1)
     stage = tv.papers.privatize_distribution(
