@@ -8,7 +8,6 @@ from tallyveil.publish.privatize import privatize_levels as privatize_levels
 from tallyveil.request.options import ReleaseOptions as ReleaseOptions
 from tallyveil.publish.release import Release as Release
 from tallyveil.check.package import check_package as check_package
-from tallyveil.plans.upper import private_upper as private_upper
 from tallyveil.budget.ledger import Ledger as Ledger
 from tallyveil.budget.composition import compose as compose
 from tallyveil.budget.composition import share_epsilon as share_epsilon

@@ -9,7 +9,6 @@ from tallyveil.evaluate import Row as Row
 from tallyveil.evaluate import CountErrors as CountErrors
 from tallyveil.mechanisms.frontier import Frontier as Frontier
 from tallyveil.check.package import Finding as Finding
-from tallyveil.plans.upper import PrivateUpper as PrivateUpper
 from tallyveil.reading.posterior import ConfidenceSets as ConfidenceSets
 from tallyveil.reading.consumer import BoundCertificate as BoundCertificate
 from tallyveil.reading.consumer import Tie as Tie

@@ -20,8 +20,6 @@ def place(tmp_path_factory):
         tv.Ledger.create(place / name).open("cases", 20)
     account = {"ledger": place / "budget.db", "dataset": "cases"}
     tv.privatize(COUNTS, upper=9, epsilon=1, contributions=2, out=place / "paid", **account)
-    auto = {"upper": "auto", "upper_epsilon": 1, "epsilon": 2}
-    tv.privatize(COUNTS, out=place / "auto", **auto, **account)
     tv.privatize_levels(COUNTS, upper=9, levels=[2, 1], out=place / "levels", **account)
     tv.privatize(COUNTS, upper=9, epsilon=1, out=place / "unpaid")
     return place
@@ -34,7 +32,7 @@ def look(folder, book, *words):
     return done.exit_code, line
 
 
-@pytest.mark.parametrize("name", ["paid", "auto", "levels"])
+@pytest.mark.parametrize("name", ["paid", "levels"])
 def test_a_release_that_was_paid_for_is_found(place, name):
     code, line = look(place / name, place / "budget.db")
     assert (code, "found: entry" in line) == (0, True), line

@@ -56,7 +56,6 @@ def public(found):
         ("--hierarchy", "state"),
         ("--strata", "state"),
         ("--zero", "state = N"),
-        ("--order", "sorted"),
     ],
 )
 def test_it_does_not_depend_on_any_count(tmp_path, words):
@@ -84,7 +83,6 @@ def test_nobody_is_counted_for_microdata(tallyveil, tmp_path):
         (("--count", "case"), "There is no column 'case'"),
         (("--count", "county"), "Its type is string"),
         (("--hierarchy", "state,planet"), "There is no column 'planet'"),
-        (("--drop", "state"), "kept and dropped"),
         (("--categories", "N,S", "--by", "state"), "repeats the category"),
         (("--ledger", "no.db", "--dataset", "x", "--out", "new"), "There is no ledger"),
         (("--out", "."), "exists already"),
@@ -94,8 +92,6 @@ def test_it_refuses_what_a_release_would_refuse(tallyveil, table, words, told):
     given = [*BASE]
     if "--count" in words:
         del given[:2]
-    if "--drop" in words:
-        words = (*words, "--keep", "state")
     done = tallyveil("privatize", table, *given, *words)
     assert done.returncode in (1, 2)
     assert told in done.stderr

@@ -364,7 +364,7 @@ def test_long_tables_are_read_and_written_in_batches(tmp_path, monkeypatch, endi
     assert lines[1:] == [f"a{i},{i % 9},{2 * (i % 9)}.0" for i in range(rows)]
 
 
-@pytest.mark.parametrize("options", [{}, {"invariant": "total"}, {"keep_distribution": False}])
+@pytest.mark.parametrize("options", [{}, {"invariant": "total"}])
 def test_the_total_of_a_hierarchy_is_that_of_its_files(tallyveil, tmp_path, options):
     table = pd.DataFrame({"state": ["N", "S"] * 60, "area": range(120), "cases": [1, 4, 0] * 40})
     asked = {"count": "cases", "upper": 9, "epsilon": 1, "hierarchy": ["state", "area"]}

@@ -209,14 +209,11 @@ GROUPED = pd.DataFrame(
         {"strata": "state", "keep": "area"},
         {"nested": ["deaths", "cases"], "count": ["deaths", "cases"], "keep": "all"},
         {"hierarchy": ["state", "area"]},
-        {"hierarchy": ["state", "area"], "keep_distribution": False},
         {"keep": "all"},
     ],
 )
 def test_what_may_be_added_up_names_a_command_exactly_where_it_answers(options, unbiased, tmp_path):
-    asked = {"count": "cases", "drop": "deaths", "upper": 9, "epsilon": 1, **options}
-    if "nested" in options:
-        asked.pop("drop")
+    asked = {"count": "cases", "keep": [], "upper": 9, "epsilon": 1, **options}
     rel = tv.privatize(GROUPED, **asked, unbiased=unbiased, out=tmp_path / "r")
     text = rel.files["METHODOLOGY.html"].decode()
     adding = text[text.index("What may be added up") : text.index("What it cost")]
@@ -230,10 +227,9 @@ def test_what_may_be_added_up_names_a_command_exactly_where_it_answers(options, 
                 tv.estimate_total(tmp_path / "r", column=column.name, by="state")
 
 
-@pytest.mark.parametrize("keep", [True, False])
-def test_limits_of_columns_that_add_up_speak_of_their_sums(keep):
-    asked = {"count": "cases", "drop": "deaths", "upper": 9, "epsilon": 1}
-    rel = tv.privatize(GROUPED, **asked, hierarchy=["state", "area"], keep_distribution=keep)
+def test_limits_of_columns_that_add_up_speak_of_their_sums():
+    asked = {"count": "cases", "keep": [], "upper": 9, "epsilon": 1}
+    rel = tv.privatize(GROUPED, **asked, hierarchy=["state", "area"])
     text = rel.files["METHODOLOGY.html"].decode()
     assert "The sums in files of their own are not." in text
     assert "so that sums of many small ones come out too large" not in text

@@ -27,7 +27,6 @@ RELEASES = {
     "fair": {"upper": 9, "epsilon": 2, "method": "fair"},
     "design": {"upper": 9, "epsilon": 1, "method": "design", "properties": ["row_monotone"]},
     "changed record": {"upper": 9, "epsilon": 1, "neighbours": "change_one", "contributions": 2},
-    "private upper bound": {"upper": "auto", "upper_epsilon": 1, "epsilon": 2},
 }
 STATES = [f"state {i % 4}" for i in range(ROWS)]
 SEXES = ["female" if i % 3 else "male" for i in range(ROWS)]
@@ -129,14 +128,9 @@ def tables(folder):
     }
 
 
-def drop(options):
-    """The other column, unless it is a count or the table is microdata."""
-    return ["tests"] if options.get("count", "cases") == "cases" else []
-
-
 def released(table, **options):
     if not isinstance(table, list):
-        options = {"count": "cases", "keep": ["county"], "drop": drop(options), **options}
+        options = {"count": "cases", "keep": ["county"], **options}
     return tv.privatize(table, entropy=tv.SeededNotPrivate(7), **options)
 
 
@@ -181,10 +175,7 @@ def of_methods():
     found = {}
     for name, changes in METHODS.items():
         options = {"count": "cases", "keep": PUBLIC, **changes}
-        count = options["count"]
-        public = {*options["keep"], *([count] if isinstance(count, str) else count)}
-        rest = [column for column in table.columns if column not in public]
-        release = tv.privatize(table, entropy=seeded(7), drop=rest, **options)
+        release = tv.privatize(table, entropy=seeded(7), **options)
         found[f"counts {name}"] = counts_of(release)
     levels = tv.privatize_levels(
         table[["county", "cases"]], count="cases", keep="all", upper=9, levels=[2, 1, "1/2"],

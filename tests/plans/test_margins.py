@@ -94,7 +94,7 @@ def test_no_margin_is_worse_than_the_rows_alone_would_make_it(
     """Whatever rows its groups have: over all of its groups."""
     draw, names = np.random.default_rng(seed), tuple((str(at),) for at in range(len(sizes)))
     groups = [np.unique(draw.geometric(1 / size, rows), return_inverse=True)[1] for size in sizes]
-    asked = HierarchyRequest(tuple(n for (n,) in names), keep_distribution=False, margins=names)
+    asked = HierarchyRequest(tuple(n for (n,) in names), margins=names)
     grouping, whole = Grouping.of(Margins(tuple(groups))), Fraction(epsilon).limit_denominator(999)
     alone = rows * noise_variance(whole)
     for tree in list_trees(asked, grouping, whole, upper):
@@ -103,7 +103,7 @@ def test_no_margin_is_worse_than_the_rows_alone_would_make_it(
 
 def test_a_third_margin_is_stated(tmp_path: Path) -> None:
     options = {**OPTIONS, "margins": ["age", "sex", "school+part"]}
-    tv.privatize(make_table(), **options, order="sorted", out=tmp_path / "r")
+    tv.privatize(make_table(), **options, out=tmp_path / "r")
     assert all(found.ok for found in check_package(tmp_path / "r"))
     missed = [int(row["cases_missed"]) for row in read_margin(tmp_path / "r", 2)]
     assert max(map(abs, missed)) <= 3
@@ -220,7 +220,7 @@ def test_any_two_crossing_margins_are_met(seed: int, first: int, second: int, ea
 
 def test_one_person_costs_the_sum_of_all_margins() -> None:
     margins = Margins((np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])))
-    asked = HierarchyRequest(("a", "b"), keep_distribution=False, margins=(("a",), ("b",)))
+    asked = HierarchyRequest(("a", "b"), margins=(("a",), ("b",)))
     made = make_margins(asked, margins, Fraction(2), 2)
     assert sum(made.budget.levels) == 2
     for counts in itertools.product(range(3), repeat=4):

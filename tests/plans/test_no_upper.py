@@ -7,7 +7,7 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.certified.mechanism import CertifiedNoise
-from tallyveil.errors import ArgumentError, TableError, UsageError
+from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.estimate.draws import growing_thresholds
 from tallyveil.publish.reopen import read_receipt
 from tallyveil.request.ranges import NO_UPPER
@@ -36,7 +36,7 @@ def test_nothing_is_top_coded():
     assert released.table.min() >= 0
     assert released.table.sum() == pytest.approx(COUNTS.sum(), rel=0.01)
     (column,) = released.receipt.columns
-    assert (column.method, column.upper_source, column.bounded) == ("preserve", "none", False)
+    assert (column.method, column.bounded) == ("preserve", False)
     assert released.distribution.sum() == pytest.approx(1)
     assert len(released.distribution) == released.table.max() + 1
 
@@ -56,7 +56,7 @@ def test_the_folder_checks_and_its_page_says_so(folder):
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("upper", 10**6), ("upper_source", "given"), ("method", "fair")]
+    ("key", "value"), [("upper", 10**6), ("upper", 10**9 - 1), ("method", "fair")]
 )
 def test_a_receipt_that_misstates_the_bound_fails(folder, tmp_path, key, value):
     import hashlib
@@ -139,12 +139,7 @@ def test_the_confidential_report_does_not_ask_for_a_larger_ceiling(tmp_path):
     assert "A larger bound" not in text
 
 
-def test_a_table_above_the_ceiling_is_refused_with_what_can_be_done():
-    with pytest.raises(TableError, match="above 1,000,000,000") as refused:
-        tv.privatize([10**10, 1], epsilon=1, above="refuse")
-    assert "Raise the bound" not in str(refused.value)
-    page = tv.privatize([10**9, 1], epsilon=1, above="refuse").files["METHODOLOGY.html"].decode()
-    assert "a table with counts above 1,000,000,000 would have been refused" in page
+def test_the_ceiling_is_no_upper_bound():
     with pytest.raises(ArgumentError, match="Left out, counts up to 1,000,000,000"):
         tv.privatize([10**9, 1], epsilon=1, upper=10**9)
 

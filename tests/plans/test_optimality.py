@@ -111,10 +111,10 @@ def test_the_folder_and_the_page_state_it(tmp_path):
 def test_the_page_names_the_epsilon_that_the_bound_is_for(tmp_path):
     """It is that of a move of one count, and not what the whole release costs."""
     folder = tmp_path / "release"
-    tv.privatize(COUNTS, upper="auto", upper_epsilon="1/10", epsilon=1, contributions=2, out=folder)
+    tv.privatize(COUNTS, upper=9, epsilon="1.1", contributions=2, out=folder)
     page = " ".join((folder / "METHODOLOGY.html").read_text().split())
     assert "epsilon 2.2)" in page
-    assert "private at epsilon 1 for one count that moves by one is below" in page
+    assert "private at epsilon 1.1 for one count that moves by one is below" in page
 
 
 def test_heavy_tails_have_a_bound_without_an_upper_one():

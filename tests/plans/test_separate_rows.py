@@ -323,7 +323,6 @@ def test_one_person_moves_so_many_counts_by_one_each(monkeypatch, neighbours):
         ({"method": "preserve"}, "delta"),
         ({"method": "design"}, "row by row"),
         ({"priority": "balanced"}, "delta"),
-        ({"upper": "auto", "upper_epsilon": "0.1"}, "not be auto"),
         ({"contributions": 1001}, "at most 1,000"),
     ],
 )

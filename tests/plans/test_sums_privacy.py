@@ -72,20 +72,20 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
     return Script(monkeypatch)
 
 
-def make_bounded(keep: bool) -> tuple[Any, list[tuple[int, ...]]]:
+def make_bounded() -> tuple[Any, list[tuple[int, ...]]]:
     """Rows with bounds of their own, and their draws beside them."""
     tree = Tree.of_columns([np.array([0, 0, 1, 1])])
-    asked = HierarchyRequest(("g",), keep_distribution=keep, bounds="most")
+    asked = HierarchyRequest(("g",), bounds="most")
     method = make_sums(asked, tree, EPSILON, 2, np.array([2, 1, 0, 2]))
     tables = [(1, 1, 0, 0), (2, 1, 0, 0), (1, 0, 0, 0), (1, 1, 0, 1)]
     return keep_draws(WithEmptyGroups(method, Grouping.of(tree))), tables
 
 
-def make_tree(keep: bool, zeros: bool) -> tuple[Any, list[tuple[int, ...]]]:
+def make_tree(zeros: bool) -> tuple[Any, list[tuple[int, ...]]]:
     tree = Tree.of_columns([np.array([0, 0, 1, 1])])
     free = np.array([True, True, not zeros, not zeros])
     grouping = Grouping.of(tree, free)
-    asked = HierarchyRequest(("g",), weights=(1.0, 2.0, 1.0), keep_distribution=keep)
+    asked = HierarchyRequest(("g",), weights=(1.0, 2.0, 1.0))
     method = make_sums(asked, grouping.part, EPSILON, 1)
     tables = [(0, 1, 0, 0), (1, 1, 0, 0), (0, 0, 0, 0)]
     return WithZeros(WithEmptyGroups(method, grouping), free), tables
@@ -95,7 +95,7 @@ def make_crossed(zeros: bool) -> tuple[Any, list[tuple[int, ...]]]:
     margins = Margins((np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])))
     free = np.array([True, True, True, not zeros])
     grouping = Grouping.of(margins, free)
-    asked = HierarchyRequest(("a", "b"), keep_distribution=False, margins=(("a",), ("b",)))
+    asked = HierarchyRequest(("a", "b"), margins=(("a",), ("b",)))
     method = make_margins(asked, grouping.part, EPSILON, 1)
     return WithZeros(WithEmptyGroups(method, grouping), free), [(0, 1, 0, 0), (1, 1, 0, 0)]
 
@@ -110,11 +110,9 @@ def make_strata(zeros: bool) -> tuple[Any, list[tuple[int, ...]]]:
 
 
 CASES = {
-    "tree": lambda: make_tree(keep=False, zeros=False),
-    "tree with its distribution": lambda: make_tree(keep=True, zeros=False),
-    "tree with zeros": lambda: make_tree(keep=True, zeros=True),
-    "bounds": lambda: make_bounded(keep=False),
-    "bounds with their distribution": lambda: make_bounded(keep=True),
+    "tree": lambda: make_tree(zeros=False),
+    "tree with zeros": lambda: make_tree(zeros=True),
+    "bounds": make_bounded,
     "margins": lambda: make_crossed(zeros=False),
     "margins with zeros": lambda: make_crossed(zeros=True),
     "strata": lambda: make_strata(zeros=False),

@@ -78,25 +78,16 @@ def test_exact_counts_of_single_rows_are_said_on_the_page_and_checked(tmp_path):
     [
         (MIXED.assign(year=2026), {"keep": ["county", "year"]}),
         (MIXED.assign(county=["-1", "+2.5", "3", "4"]), {}),
-        (FRAME, {"order": "sorted"}),
         (FRAME.assign(county=list("abcd")), {}),
         (FRAME.assign(cases=[1, 3, 2, 9]), {}),
         (FRAME.assign(cases=2), {}),
     ],
-    ids=["named", "signs of numbers", "sorted", "a public order", "no order", "all the same"],
+    ids=["named", "signs of numbers", "a public order", "no order", "all the same"],
 )
 def test_other_tables_are_not(frame, options):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tv.privatize(frame, **{**OPTIONS, **options})
-
-
-def test_at_a_screen_a_private_bound_says_what_it_loses(tmp_path):
-    table = tmp_path / "t.csv"
-    MIXED.to_csv(table, index=False)
-    words = f"privatize {table} --count cases --keep all --epsilon 1 --out {tmp_path / 'r'}"
-    asked = [*words.split(), "--upper", "auto", "--upper-epsilon", "1"]
-    assert "what lies above is lost" in CliRunner().invoke(app.app, asked).stderr
 
 
 @pytest.mark.parametrize(

@@ -171,10 +171,6 @@ def test_what_is_proved_is_what_is_drawn_hashed_and_shipped(book, tmp_path, monk
     [
         ({"epsilon": 1}, ["distribution", "counts"]),
         ({"epsilon": 1, "method": "geometric"}, ["counts"]),
-        (
-            {"epsilon": 1, "upper": "auto", "upper_epsilon": "1/2"},
-            ["upper bound", "distribution", "counts"],
-        ),
     ],
 )
 def test_every_stage_that_spends_has_a_certificate(tmp_path, options, stages):
@@ -184,46 +180,6 @@ def test_every_stage_that_spends_has_a_certificate(tmp_path, options, stages):
         made = tv.load(tmp_path / "out" / stage.file)
         assert made.exact_epsilon == stage.epsilon
     assert sum(stage.epsilon for stage in rel.receipt.stages) == rel.receipt.epsilon
-
-
-def test_a_private_upper_bound_is_paid_for_together_with_the_rest(book, tmp_path):
-    """One debit for the whole: nothing can come between the search and the release."""
-    tv.privatize(
-        COUNTS,
-        upper="auto",
-        upper_epsilon="1/2",
-        epsilon=1,
-        out=tmp_path / "out",
-        ledger=book,
-        dataset="cases",
-    )
-    (entry,) = book.history("cases")
-    assert str(entry.epsilon) == "3/2"
-    with pytest.raises(tv.BudgetError, match="does not cover"):
-        tv.privatize(
-            COUNTS,
-            upper="auto",
-            upper_epsilon="1/4",
-            epsilon=1,
-            out=tmp_path / "again",
-            ledger=book,
-            dataset="cases",
-        )
-    assert len(book.history("cases")) == 1
-
-
-def test_a_private_upper_bound_that_fails_is_refused_before_the_debit(book, tmp_path):
-    with pytest.raises(tv.TallyveilError):
-        tv.privatize(
-            COUNTS,
-            upper="auto",
-            upper_epsilon="1e-10",
-            epsilon=1,
-            out=tmp_path / "out",
-            ledger=book,
-            dataset="cases",
-        )
-    assert book.history("cases") == []
 
 
 @pytest.mark.parametrize("upper", [9, 255, 256, 70_000])
@@ -261,34 +217,12 @@ def test_levels_and_single_releases_have_their_own_functions():
         tv.privatize_levels(COUNTS, upper=9, levels=[1, 2])
     with pytest.raises(tv.UsageError, match="one epsilon"):
         tv.privatize_levels(COUNTS, upper=9, levels=[2, 1], epsilon=1)
-    with pytest.raises(tv.UsageError, match="public upper bound"):
-        tv.privatize_levels(COUNTS, upper="auto", levels=[2, 1])
-
-
-@pytest.mark.parametrize("method", ["preserve", "geometric"])
-def test_a_private_upper_bound_clamps_whatever_lies_above_it(book, tmp_path, method):
-    """The bound is found after the counts were read: they are clamped to it before the draw."""
-    counts = np.array([i % 5 for i in range(990)] + [5_000, 9_999, 10**6] * 3 + [7])
-    rel = tv.privatize(
-        counts,
-        upper="auto",
-        upper_epsilon=1,
-        epsilon=1,
-        method=method,
-        out=tmp_path / "out",
-        ledger=book,
-        dataset="cases",
-    )
-    (column,) = rel.receipt.columns
-    assert column.upper < 100
-    assert rel.table.max() <= column.upper
-    assert all(finding.ok for finding in tv.check_package(tmp_path / "out"))
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        {"upper": "auto", "upper_epsilon": 1, "epsilon": "1e-12"},
+        {"upper": 9, "epsilon": "1e-12"},
         {"upper": 9, "epsilon": 1, "entropy": "not a source"},
         {"upper": 9, "epsilon": 1, "count": "\udcff"},
     ],
@@ -328,7 +262,6 @@ def test_a_mistyped_argument_is_named():
         {"confidence": 0.9},
         {"method": "fair", "loss": "squared"},
         {"properties": ["fair"]},
-        {"upper_epsilon": 1},
     ],
 )
 def test_no_option_is_silently_ignored(options):

@@ -22,8 +22,8 @@ REQUESTS = {
         {"upper": 40, "epsilon": "0.3", "method": "geometric"},
     ),
     "fair, refused above": (
-        "--count cases --upper 12 --epsilon 2 --method fair --above refuse",
-        {"upper": 12, "epsilon": 2, "method": "fair", "above": "refuse"},
+        "--count cases --upper 12 --epsilon 2 --method fair",
+        {"upper": 12, "epsilon": 2, "method": "fair"},
     ),
     "design": (
         "--count cases --upper 9 --epsilon 1 --method design --loss squared --property "
@@ -38,22 +38,11 @@ REQUESTS = {
         "--count cases --upper 9 --epsilon 1 --neighbours change_one --contributions 2",
         {"neighbours": "change_one", "contributions": 2},
     ),
-    "private upper bound": (
-        "--count cases --upper auto --upper-epsilon 0.5 --epsilon 1",
-        {"upper": "auto", "upper_epsilon": "0.5"},
-    ),
     "two columns": (
         "--count cases --count tests --upper 9 --upper 12 --epsilon 1/2 --epsilon 1/4",
         {"count": ["cases", "tests"], "upper": [9, 12], "epsilon": ["1/2", "1/4"]},
     ),
-    "sorted, kept": (
-        "--count cases --upper 9 --epsilon 1 --order sorted --keep county --drop tests",
-        {"order": "sorted", "keep": ["county"], "drop": "tests"},
-    ),
-    "dropped": (
-        "--count cases --upper 9 --epsilon 1 --keep all --drop tests",
-        {"drop": "tests", "keep": "all"},
-    ),
+    "one column kept": ("--count cases --upper 9 --epsilon 1 --keep county", {"keep": "county"}),
     "disjoint columns": (
         "--count cases --count tests --upper 9 --epsilon 1/2 --epsilon 1/4 --disjoint cases,tests",
         {"count": ["cases", "tests"], "epsilon": ["1/2", "1/4"], "disjoint": ["cases", "tests"]},
@@ -82,15 +71,10 @@ REQUESTS = {
     ),
 }
 ERRORS = {
-    "a column nobody spoke of": (
-        "--count cases --upper 9 --epsilon 1 --drop tests",
-        {"drop": "tests"},
+    "no public columns named": (
+        "--count cases --upper 9 --epsilon 1 --contributions 1",
+        {"keep": None, "contributions": 1},
     ),
-    "kept and dropped": (
-        "--count cases --upper 9 --epsilon 1 --keep tests --drop tests",
-        {"keep": "tests", "drop": "tests"},
-    ),
-    "a dropped count": ("--count cases --upper 9 --epsilon 1 --drop cases", {"drop": "cases"}),
     "persons without a bound": (
         "--by county --categories {categories} --person tests --upper 9 --epsilon 1",
         {"count": None, "by": "county", "categories": "{categories}", "person": "tests"},
@@ -108,12 +92,7 @@ ERRORS = {
         "--count cases --upper 9 --epsilon 1 --property fair",
         {"properties": ["fair"]},
     ),
-    "above the bound": (
-        "--count cases --upper 2 --epsilon 1 --above refuse",
-        {"upper": 2, "above": "refuse"},
-    ),
     "overspent": ("--count cases --upper 9 --epsilon 50", {"epsilon": 50}),
-    "auto without a budget": ("--count cases --upper auto --epsilon 1", {"upper": "auto"}),
     "unknown dataset": ("--count cases --upper 9 --epsilon 1 --dataset x", {"dataset": "x"}),
 }
 
@@ -123,7 +102,7 @@ KEEP = {"kept": [], "all": ["--keep", "all"]}
 
 def mode(words):
     """Requests that say nothing of other columns say that all are public."""
-    return "kept" if re.search("--keep|--drop|--by", words) else "all"
+    return "kept" if re.search("--keep|--contributions 1|--by", words) else "all"
 
 
 class FixedEntropy(tv.SeededNotPrivate):
@@ -174,7 +153,7 @@ def through_the_command_line(table, words, folder):
 def through_python(table, options, folder):
     book = open_ledger(folder.with_suffix(".db"))
     given = {"count": "cases", "upper": 9, "epsilon": 1, "dataset": "cases", **options}
-    if not {"keep", "drop", "by"} & set(options):
+    if not {"keep", "by"} & set(options):
         given["keep"] = "all"
     if given.get("categories"):
         given["categories"] = str(table.with_name("categories.txt"))

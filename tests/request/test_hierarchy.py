@@ -44,11 +44,10 @@ def read_sums(folder: Path, level: int) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize("keep", [True, False])
 @pytest.mark.parametrize("epsilon", ["1/20", 1, 6])
-def test_everything_adds_up_and_checks(tmp_path: Path, keep: bool, epsilon: object) -> None:
+def test_everything_adds_up_and_checks(tmp_path: Path, epsilon: object) -> None:
     table = make_table()
-    options = {**OPTIONS, "epsilon": epsilon, "keep": "age", "keep_distribution": keep}
+    options = {**OPTIONS, "epsilon": epsilon, "keep": "age"}
     release = tv.privatize(table, **options, out=tmp_path / "r")
     released = release.table
     assert released["cases"].between(0, 40).all()
@@ -62,12 +61,12 @@ def test_everything_adds_up_and_checks(tmp_path: Path, keep: bool, epsilon: obje
             assert low <= middle <= high
     assert [found for found in check_package(tmp_path / "r") if not found.ok] == []
     assert release.receipt.epsilon == Fraction(str(epsilon))
-    assert release.receipt.columns[0].method == ("hierarchy" if keep else "sums")
+    assert release.receipt.columns[0].method == "hierarchy"
 
 
 def test_exact_totals_are_published_and_marked_as_outside_the_promise(tmp_path: Path) -> None:
     table = make_table(1)
-    release = tv.privatize(table, **OPTIONS, drop="age", invariant="state", out=tmp_path / "r")
+    release = tv.privatize(table, **OPTIONS, keep=[], invariant="state", out=tmp_path / "r")
     truth = table.groupby("state", sort=False)["cases"].sum().tolist()
     assert [int(row["cases"]) for row in read_sums(tmp_path / "r", 1)] == truth
     words = "the exact total and the exact sums by state"
@@ -79,14 +78,14 @@ def test_exact_totals_are_published_and_marked_as_outside_the_promise(tmp_path: 
     assert words in unprotected
     assert f"Outside this promise: {words}" in release.receipt.promise
     table.to_csv(tmp_path / "t.csv", index=False)
-    asked = ReleaseOptions(**OPTIONS, drop="age", invariant="state")
+    asked = ReleaseOptions(**OPTIONS, keep=[], invariant="state")
     assert preview_table(tmp_path / "t.csv", asked).promise == release.receipt.promise
 
 
 def test_several_columns_microdata_and_sorted_rows_add_up_too(tmp_path: Path) -> None:
     table = make_table().assign(deaths=lambda t: t["cases"] // 4)
     shuffled = table.sample(frac=1, random_state=1).reset_index(drop=True)
-    both = {**OPTIONS, "count": ["cases", "deaths"], "keep": "age", "order": "sorted"}
+    both = {**OPTIONS, "count": ["cases", "deaths"], "keep": "age"}
     tv.privatize(shuffled, **both, out=tmp_path / "two")
     assert all(found.ok for found in check_package(tmp_path / "two"))
     people = pd.DataFrame({"state": ["N"] * 30 + ["S"] * 9, "sex": ["f", "m", "f"] * 13})
@@ -108,7 +107,7 @@ def test_a_changed_sum_is_found(tmp_path: Path, change: str) -> None:
     from tallyveil.publish.folder import CHECKSUMS, checksums_text
 
     folder = tmp_path / "r"
-    tv.privatize(make_table(1), **OPTIONS, drop="age", out=folder)
+    tv.privatize(make_table(1), **OPTIONS, keep=[], out=folder)
     name = "data.csv" if change == "data" else "sums-1.csv"
     header, first, *rest = (folder / name).read_text("utf-8").splitlines()
     cells = first.split(",")
@@ -132,20 +131,17 @@ def test_a_changed_sum_is_found(tmp_path: Path, change: str) -> None:
         ({"hierarchy": None, "strata": ""}, ArgumentError, "strata.*at least one column"),
         ({"hierarchy": None, "nested": ""}, ArgumentError, "nested.*at least one column"),
         ({"hierarchy": None, "invariant": "total"}, UsageError, "goes with 'hierarchy'"),
-        ({"hierarchy": None, "keep_distribution": False}, UsageError, "goes with 'hierarchy'"),
         ({"invariant": "planet"}, ArgumentError, "total, state, county"),
         ({"level_weights": "1,2"}, ArgumentError, "level_weights"),
         ({"level_weights": "a,b"}, ArgumentError, "level_weights"),
         ({"method": "geometric"}, UsageError, "method of its own"),
-        ({"upper": "auto", "upper_epsilon": 1}, UsageError, "public upper bound"),
-        ({"drop": ["age", "state"]}, UsageError, "kept and dropped"),
         ({"signed": True, "upper": None}, UsageError, "leave 'signed' out, and ask for 'unbiased'"),
         ({"hierarchy": None, "margins": "a,b", "upper": None}, UsageError, "Margins need a public"),
     ],
 )
 def test_bad_requests_are_refused(change: dict, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        tv.privatize(make_table(1), **{**OPTIONS, "drop": "age", **change})
+        tv.privatize(make_table(1), **{**OPTIONS, "keep": [], **change})
 
 
 def test_a_list_of_categories_that_is_a_full_cross_is_called_so(tmp_path: Path) -> None:
@@ -167,7 +163,7 @@ def test_a_list_of_categories_that_is_a_full_cross_is_called_so(tmp_path: Path) 
 def test_refusals_come_before_the_debit_and_tell_no_count(tmp_path: Path) -> None:
     ledger = tv.Ledger.create(tmp_path / "budget.db")
     ledger.open("d", 5)
-    paid = {**OPTIONS, "drop": "age", "ledger": ledger, "dataset": "d", "out": tmp_path / "r"}
+    paid = {**OPTIONS, "keep": [], "ledger": ledger, "dataset": "d", "out": tmp_path / "r"}
     twice = make_table(1)
     twice.loc[0, "county"] = "S0"
     with pytest.raises(TableError, match="occurs under two labels of 'state'"):
@@ -189,16 +185,15 @@ def chance(noise: object, value: int) -> float:
     return float(noise.noise.near[abs(value)]) / TOTAL  # type: ignore[attr-defined]
 
 
-def make_tiny(keep: bool) -> Sums:
+def make_tiny() -> Sums:
     tree = Tree.of_columns([np.array([0, 0, 1])])
     weights = (1.0, 4.0, 1.0)
-    asked = HierarchyRequest(("group",), weights=weights, keep_distribution=keep)
+    asked = HierarchyRequest(("group",), weights=weights)
     return make_sums(asked, tree, Fraction(2), 1)
 
 
-@pytest.mark.parametrize("keep", [True, False])
-def test_what_is_measured_moves_by_no_more_than_epsilon_for_one_person(keep: bool) -> None:
-    sums = make_tiny(keep)
+def test_what_is_measured_moves_by_no_more_than_epsilon_for_one_person() -> None:
+    sums = make_tiny()
     budget = sums.budget
     assert sum(budget.levels) + budget.distribution == 2
     for counts in itertools.product(range(2), repeat=3):
@@ -216,7 +211,7 @@ def test_what_is_measured_moves_by_no_more_than_epsilon_for_one_person(keep: boo
 def test_the_whole_procedure_is_private_on_a_tiny_tree() -> None:
     """Every draw near the truth is enumerated, published, and its certified chance added up."""
     tree = Tree((np.zeros(2, dtype=np.int64),))
-    asked = HierarchyRequest((), weights=(1.0, 1.0), keep_distribution=True)
+    asked = HierarchyRequest((), weights=(1.0, 1.0))
     sums = make_sums(asked, tree, Fraction(3, 2), 2)
     total, rows, first = sums.noises[0], sums.noises[1], sums.distribution
     assert rows is not None

@@ -41,9 +41,7 @@ def release(table: Any, **extra: Any) -> tv.results.Release:
 
 
 @pytest.mark.parametrize("method", ["preserve", "geometric"])
-@pytest.mark.parametrize(
-    "extra", [{}, {"unbiased": True}, {"zero": "state = 3"}, {"order": "sorted"}]
-)
+@pytest.mark.parametrize("extra", [{}, {"unbiased": True}, {"zero": "state = 3"}])
 def test_every_row_keeps_the_order_and_the_release_checks(
     tmp_path: Path, method: str, extra: dict[str, Any]
 ) -> None:

@@ -158,11 +158,10 @@ def test_a_saved_request_asks_for_the_same(tmp_path):
 
 EVERYTHING = ReleaseOptions(
     count=["a", "b"],
-    upper={"a": 9, "b": "auto"},
+    upper={"a": 9, "b": 12},
     epsilon=[0.1, "1/3"],
     levels=[2, 1],
     hierarchy=["state", "county"],
-    keep_distribution=False,
     level_weights=[1, 4.5],
     disjoint=[["a", "b"], ["c", "d"]],
     zero=("sex = F",),

@@ -43,7 +43,7 @@ def test_options_become_arguments(message, python):
         ("county,cases\na,1\nNote\n", {}, "skip_footer=1"),
         ("county;cases\na;1\n", {}, "delimiter=';'"),
         ("county,cases\na,1\nTotal,1\n", {}, "contributions=2, or allow_totals=True"),
-        ("county,cases\na,1\n", {"keep": None}, "drop=['county']"),
+        ("county,cases\na,1\n", {"keep": None}, "with 'keep' ('county'), or use keep='all'"),
     ],
 )
 def test_errors_of_files_are_spelled_for_python(tmp_path, text, options, told):
@@ -56,7 +56,7 @@ def test_errors_of_files_are_spelled_for_python(tmp_path, text, options, told):
 
 def test_warnings_are_spelled_for_python():
     frame = pd.DataFrame({"county": list("bca"), "cases": [1, 2, 3], "deaths": [1, 1, 0]})
-    with pytest.warns(UserWarning, match="order='sorted'") as found:
+    with pytest.warns(UserWarning, match="sort the file by public columns") as found:
         tv.privatize(frame, **BASE)
     assert not any(FLAG.search(str(warning.message)) for warning in found)
 

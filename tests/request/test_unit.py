@@ -61,7 +61,6 @@ def test_events_say_so_everywhere(tmp_path):
         FRAME,
         "deaths",
         keep="county",
-        drop=["cases_m", "cases_f"],
         upper=9,
         epsilon=1,
         unit="event",
@@ -171,5 +170,5 @@ def test_the_words_know_how_many_columns_a_person_is_in():
     assert apart.unit_moves == "adding or removing one person moves one count by one"
     assert apart.unit_name.endswith("and in only one of m, f")
     assert any("in only one of m, f" in limit for limit in apart.unit_limits)
-    one = tv.privatize(frame, count="m", keep="area", drop="f", upper=5, epsilon=1).receipt
+    one = tv.privatize(frame, count="m", keep="area", upper=5, epsilon=1).receipt
     assert one.unit_moves == one.unit.moves

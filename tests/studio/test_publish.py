@@ -359,7 +359,7 @@ def test_the_summary_names_everything_that_was_chosen(client):
     assert told["publisher"] == "An office"
     client.choose(base, keep=["county"])
     told = dict(client.send_json(f"{base}/preview").json()["choices"])
-    assert told["Not published"] == "region, population"
+    assert told["Not released"] == "region, population"
 
 
 def test_a_hierarchy_is_previewed_from_public_labels(client):
@@ -373,7 +373,7 @@ def test_a_hierarchy_is_previewed_from_public_labels(client):
 
 
 def test_the_python_shown_does_the_same(tmp_path):
-    options = ReleaseOptions(["n"], upper=["9"], epsilon=["1"], drop=["x"], out=tmp_path / "o")
+    options = ReleaseOptions(["n"], upper=["9"], epsilon=["1"], out=tmp_path / "o")
     told = {}
     code = write_python("t.csv", options).replace("tv.privatize", "take")
     exec(code, {"take": lambda table, **given: told.update(given, table=table)})

@@ -388,7 +388,7 @@ def test_inspect_shows_the_columns_of_a_query_and_no_password(address):
     done = run("inspect", "--from", address, "--query", QUERY)
     assert done.returncode == 0, done.stderr
     assert "SELECT ward, cases FROM visits: parquet, 2,000 rows, 2 columns" in done.stdout
-    assert "--query 'SELECT ward, cases FROM visits' --count cases --drop ward" in done.stdout
+    assert "--query 'SELECT ward, cases FROM visits' --count cases --keep COLUMN" in done.stdout
     assert server_module.Server.password not in done.stdout + done.stderr
     assert SECRET not in done.stdout + done.stderr
     both = run("inspect", "cases.csv", "--from", address, "--query", QUERY)

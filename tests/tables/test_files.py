@@ -189,7 +189,7 @@ def test_nothing_but_cells_of_published_columns_goes_along(tmp_path):
     book.save(path)
     with pytest.raises(TableError, match=r"several sheets: 'Sheet', 'SECRET sheet' \(hidden\)"):
         release(path)
-    made = release(path, tmp_path / "out", sheet="Sheet", keep="county", drop="note")
+    made = release(path, tmp_path / "out", sheet="Sheet", keep="county")
     assert published(made) == COUNTS
     for file in (tmp_path / "out").iterdir():
         content = file.read_bytes()
@@ -244,7 +244,7 @@ def test_merged_and_hidden_cells_are_asked_about(tmp_path):
 def test_a_formula_in_a_column_that_is_left_out_does_not_matter(tmp_path):
     rows = [["county", "rate", "cases"], *([n, "=C2/9", c] for n, c in GOOD[1:])]
     path = make_book(rows, tmp_path / "cases.xlsx")
-    assert published(release(path, keep="county", drop="rate")) == COUNTS
+    assert published(release(path, keep="county")) == COUNTS
     with pytest.raises(TableError, match="'rate' holds a formula"):
         release(path)
 

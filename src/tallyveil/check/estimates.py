@@ -81,6 +81,6 @@ def _find_total(
         totals = np.array([own.sum() for own in known])
         return weigh_totals(totals, [one.combined for one in trees])
     budget = split_levels(asked, grouping.part.sizes, column.epsilon, column.upper)
-    if asked.keep_distribution and asked.exact_level < 0 and budget.only_rows:
+    if asked.exact_level < 0 and budget.only_rows:
         return None
     return float(known[0][0])

@@ -44,7 +44,7 @@ from tallyveil.publish.reopen import (
 )
 from tallyveil.request.budget_split import choose_split
 from tallyveil.request.hierarchy import split_levels
-from tallyveil.request.kinds import COUNTS, DISTRIBUTION, UPPER_BOUND
+from tallyveil.request.kinds import COUNTS, DISTRIBUTION
 from tallyveil.request.slack import WITH_DELTA
 from tallyveil.request.unit import PrivacyUnit
 from tallyveil.tables.base import Table
@@ -176,20 +176,12 @@ def _check_budget(receipt: Receipt) -> str:
             (s.name, s.certified_epsilon if separate else s.epsilon / receipt.multiplier)
             for s in column.stages
         ]
-        if column.upper_source == "private" and stated:
-            name, epsilon = stated.pop(0)
-            paid = name == f"{column.name}: {UPPER_BOUND}" and epsilon > 0
-            require(paid, f"no stage of {column.name} pays for finding the upper bound")
-        else:
-            known = column.upper_source in ("given", "none")
-            require(known, f"{column.name} has an unknown upper bound")
         require(stated == expected, f"the stages of {column.name} are not those of its method")
         delta = any(stage.delta for stage in column.stages)
         fits = not delta or (column.method in WITH_DELTA and receipt.multiplier == 1)
         require(fits, f"{column.name} has a delta that its method or unit cannot have")
         for stage in column.stages:
-            together = column.kind.together and stage.kind == COUNTS  # not the search for a bound
-            unit = PrivacyUnit() if together else receipt.unit
+            unit = PrivacyUnit() if column.kind.together else receipt.unit
             cost = unit.charge(stage.certified_epsilon)
             require(stage.epsilon == cost, f"{stage.name} costs another amount than it says")
     slack = f" and delta {receipt.delta}" if receipt.delta else ""
@@ -309,7 +301,7 @@ def _check_together(root: Path, levels: list[Path]) -> str:
         (r.release, r.created, r.program, r.unit, r.disjoint, r.ledger, r.table, r.about)
         for r in receipts
     }
-    columns = {tuple((c.name, c.upper, c.above, c.why) for c in r.columns) for r in receipts}
+    columns = {tuple((c.name, c.upper, c.why) for c in r.columns) for r in receipts}
     require(len(together) == len(columns) == 1, "the levels are not of one release")
     shared = {ladder.epsilons for ladder in ladders if ladder is not None}
     require(len(shared) == 1, "the levels state different ladders")

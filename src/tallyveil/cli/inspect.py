@@ -95,13 +95,14 @@ def _say_what_next(source: list[str], columns: list[dict[str, str]]) -> str:
     if len(integers) > 1:
         return (
             f"{asked}\nSeveral columns hold whole numbers. Name those that are counts with "
-            f"--count, and every other column with --keep or --drop. {people}"
+            f"--count, and every public column with --keep. {people}"
         )
     others = [column["name"] for column in columns if column["name"] != integers[0]]
     words = ["tallyveil", "privatize", *source, "--count", integers[0]]
-    words += [word for name in others[:MOST_SHOWN] for word in ("--drop", name)]
-    shown = one_line(hide_in_command(shlex.join(words))) + " --upper N --epsilon 1 --out release"
+    keep = " --keep COLUMN" if others else ""
+    shown = one_line(hide_in_command(shlex.join(words)))
+    shown += f"{keep} --upper N --epsilon 1 --out release"
     lines = [asked, f"If {one_line(integers[0])} holds counts of people:", f"  {shown}"]
     if others:
-        lines.append("Say --keep instead of --drop for each column that is public.")
+        lines.append("Name each public column with --keep; no other column is released.")
     return "\n".join([*lines, people])

@@ -41,6 +41,9 @@ EXAMPLE = example(
     "--count cases --keep all --upper 60 --epsilon 1 --out release/",
 )
 STEPS = 5
+MOST_SHOWN = 12
+"""Columns that are listed by name."""
+
 DryRunOption = Annotated[
     bool,
     typer.Option(
@@ -197,15 +200,19 @@ def publish_file(source: Any, options: ReleaseOptions, words: str) -> tuple[Rele
     if options.out is None:
         raise UsageError("Name the release folder with --out, or give --dry-run.")
     with progress(STEPS) as say:
-        releases = publish_table(source, options, command=words, say=say, remark=_show_remark)
+        releases = publish_table(source, options, command=words, say=say, remark=_show_remarks)
     if options.confidential_report is not None:
         note(f"{options.confidential_report} is CONFIDENTIAL: it shows true counts.")
     return releases
 
 
-def _show_remark(prepared: Prepared) -> None:
-    """What the publisher should know and an error would be too much for."""
-    from tallyveil.publish.remarks import list_notes
+def _show_remarks(prepared: Prepared) -> None:
+    """Show what the publisher should know, and which columns stay at home."""
+    from tallyveil.publish.remarks import list_notes, list_unreleased
 
     for remark in list_notes(prepared):
         note(remark)
+    if names := list_unreleased(prepared):
+        shown = ", ".join(names[:MOST_SHOWN])
+        more = f" and {len(names) - MOST_SHOWN:,} more" if len(names) > MOST_SHOWN else ""
+        note(f"Not released: {shown}{more}.")

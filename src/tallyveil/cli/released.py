@@ -100,7 +100,7 @@ class Source:
         from tallyveil.publish.reopen import published_sets
 
         sets = published_sets(self.record, self.mechanism, confidence)
-        return {"sets": sets, "open_end": self.record.above == "top_code"}
+        return {"sets": sets, "open_end": True}
 
     def estimate_total(self, values: Floats, confidence: float) -> Estimate:
         """The total of the true answers."""

@@ -49,7 +49,7 @@ def receipt_lines(receipt: Receipt) -> list[str]:
             "",
             f"{one_line(column.name)}: {column.method} ({one_line(column.why)}), counts "
             + column.range_words
-            + ", larger ones top-coded" * (column.bounded and column.above == "top_code"),
+            + ", larger ones top-coded" * column.bounded,
             textwrap.indent(accuracy_text(column.accuracy), "  "),
         ]
     return lines

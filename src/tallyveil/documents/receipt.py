@@ -33,7 +33,7 @@ from tallyveil.plans.sum_files import SumsRecord
 from tallyveil.plans.zeros import ZerosRecord
 from tallyveil.request.about import About
 from tallyveil.request.fields import read_amount, read_text, read_texts, read_whole
-from tallyveil.request.request import ABOVE, MOST_COUNTS
+from tallyveil.request.request import MOST_COUNTS
 from tallyveil.request.slack import MOST_SEPARATE, charge_delta
 from tallyveil.request.strata import StrataRecord
 from tallyveil.request.unit import BOUNDS, NEIGHBOURS, UNITS, PrivacyUnit, charge_columns
@@ -98,18 +98,8 @@ class Receipt:
 
     @property
     def _charges(self) -> tuple[Fraction, ...]:
-        """What a ledger is charged, stage by stage.
-
-        How a column shares its epsilon after a private search for its bound depends on what was
-        found, but not the sum: that is one charge, fixed beforehand as composition needs it.
-        """
-        stages: list[tuple[str, str, Fraction]] = []
-        for column in self.columns:
-            fixed = 1 if column.upper_source == "private" else len(column.stages)
-            stages += [(column.name, stage.name, stage.epsilon) for stage in column.stages[:fixed]]
-            rest = sum((stage.epsilon for stage in column.stages[fixed:]), Fraction(0))
-            if rest:
-                stages.append((column.name, f"{column.name}: distribution and counts", rest))
+        """What a ledger is charged, stage by stage."""
+        stages = [(c.name, stage.name, stage.epsilon) for c in self.columns for stage in c.stages]
         return tuple(cost for _, cost in charge_columns(stages, self.disjoint))
 
     @property
@@ -283,8 +273,8 @@ class Receipt:
         if table.other and not table.counted_by and table.row_order != ROW_ORDERS["categories"]:
             raise PackageError("The receipt names a cell for other categories without any.")
         _require_order(table)
-        if not columns or not all(c.above in ABOVE for c in columns):
-            raise PackageError("The receipt has no columns, or states a bound that does not exist.")
+        if not columns:
+            raise PackageError("The receipt has no columns.")
         sums = SumsRecord.from_dict(data["hierarchy"]) if "hierarchy" in data else None
         named = data.get("structural_zeros")
         zeros = None if named is None else ZerosRecord.from_dict(named)

@@ -20,7 +20,7 @@ from tallyveil.request.fields import read_amount, read_text, read_texts, read_wh
 from tallyveil.request.hierarchy import MOST_STAGES, describe_missed
 from tallyveil.request.kinds import DISTRIBUTION, MethodKind, find_kind
 from tallyveil.request.nested import describe_limit
-from tallyveil.request.ranges import LARGEST_UPPER, NO_UPPER, OPEN_RANGE, SIGNED_RANGE
+from tallyveil.request.ranges import NO_UPPER, OPEN_RANGE, SIGNED_RANGE
 from tallyveil.request.tradeoff import (
     LARGEST_TRADEOFF,
     describe_tradeoff,
@@ -55,8 +55,6 @@ class ColumnRecord:
 
     name: str
     upper: int
-    upper_source: str
-    above: str
     method: str
     why: str
     epsilon: Fraction
@@ -142,7 +140,7 @@ class ColumnRecord:
     @property
     def bounded(self) -> bool:
         """Whether there was an upper bound; without one, only the ceiling `NO_UPPER` holds."""
-        return self.upper_source != "none"
+        return self.upper != NO_UPPER
 
     @property
     def is_best(self) -> bool:
@@ -192,8 +190,6 @@ class ColumnRecord:
         return {
             "name": self.name,
             "upper": self.upper,
-            "upper_source": self.upper_source,
-            "above": self.above,
             "method": self.method,
             "why": self.why,
             **amount(self.epsilon),
@@ -223,8 +219,7 @@ class ColumnRecord:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ColumnRecord:
         """The record that `to_dict` wrote."""
-        most = NO_UPPER if data["upper_source"] == "none" else LARGEST_UPPER
-        upper = read_whole(data["upper"], 1, most)
+        upper = read_whole(data["upper"], 1, NO_UPPER)
         spread, matching = data["distribution"]["spread"], data.get("matching")
         tradeoff = data.get("tradeoff")
         if not 1 <= len(data["stages"]) <= MOST_STAGES:
@@ -232,8 +227,6 @@ class ColumnRecord:
         return cls(
             read_text(data["name"]),
             upper,
-            read_text(data["upper_source"]),
-            read_text(data["above"]),
             read_text(data["method"]),
             read_text(data["why"]),
             read_amount(data["epsilon_exact"]),

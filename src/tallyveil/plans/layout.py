@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -12,11 +11,9 @@ import numpy as np
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError, UsageError
-from tallyveil.plans.upper import CEILING
 from tallyveil.request.request import Request
-from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.base import Table
-from tallyveil.tables.categories import place_categories, require_distinct, sorted_order
+from tallyveil.tables.categories import place_categories, require_distinct
 from tallyveil.tables.counts import ColumnCounts, read_counts
 from tallyveil.tables.delimited import delimiter_hint
 from tallyveil.tables.totals import find_totals
@@ -47,7 +44,6 @@ Totals: TypeAlias = Mapping[str, tuple[str | None, int]]
 ROW_ORDERS = {
     "categories": "that of the public list of categories",
     "input": "that of the input",
-    "sorted": "sorted by the public columns",
 }
 
 
@@ -70,23 +66,28 @@ def read_columns(
 ) -> tuple[dict[str, ColumnCounts], Layout]:
     """Every count column of a table that is aggregated already, and how it is published."""
     keep = choose_columns(source, request)
-    uppers = {column.name: column.upper or CEILING for column in request.columns}
+    uppers = {column.name: column.upper for column in request.columns}
     counts = {name: read(source, name, upper) for name, upper in uppers.items()}
     public = tuple(name for name in (*source.index_names, *keep) if name not in uppers)
     keys = request.by or public
     _require_no_totals(find_totals(source, public), request, public)
-    if not request.allow_duplicates:
+    if not request.allow_duplicates and _have_categories(source, request, keys):
         require_distinct(source, keys)
     if request.categories:
         return _arrange_categories(source, request, counts, keep)
-    if request.order != "sorted":
-        return counts, Layout(keep, ROW_ORDERS["input"])
-    if not public:
-        raise UsageError("There is no other column to sort by: leave the order as 'input'.")
-    every = (*keys, *(name for name in public if name not in keys))
-    # rows that no public column tells apart must not keep the order they came in
-    order = sorted_order(source, every, Entropy().permutation(source.rows))
-    return counts, Layout(keep, ROW_ORDERS["sorted"], order)
+    return counts, Layout(keep, ROW_ORDERS["input"])
+
+
+def _have_categories(source: Table, request: Request, keys: Sequence[str]) -> bool:
+    """Return whether public columns tell categories: a kept measurement, by itself, does not."""
+    if request.keep_all or request.by or _list_grouping(request):
+        return True
+    return not keys or any(source.type_of(name) not in ("integer", "number") for name in keys)
+
+
+def _list_grouping(request: Request) -> tuple[str, ...]:
+    """Return the columns that make groups, which are released without being named again."""
+    return request.strata if request.hierarchy is None else request.hierarchy.public
 
 
 def choose_columns(source: Table, request: Request) -> tuple[str, ...]:
@@ -95,19 +96,24 @@ def choose_columns(source: Table, request: Request) -> tuple[str, ...]:
         if column.name not in source.names:
             raise _no_such_column(column.name, source, delimiter_hint(source.names))
     counted = {column.name for column in request.columns}
-    levels = request.strata if request.hierarchy is None else request.hierarchy.public
-    for name in (*request.keep, *request.drop, *request.by, *levels):
+    public = (*(request.keep or ()), *request.by, *_list_grouping(request))
+    for name in public:
         if name not in (*source.names, *source.index_names):
             raise _no_such_column(name, source)
-    named = counted | {*request.keep, *request.drop, *request.by, *levels}
+    named = counted | set(public)
     unnamed = [name for name in (*source.index_names, *source.names) if name not in named]
-    if unnamed and not request.keep_all:
+    if unnamed and request.keep is None:
         raise _unnamed_columns(unnamed)
-    keep = tuple(name for name in source.names if name not in request.drop)
+    if not request.keep_all and (hidden := [n for n in source.index_names if n not in named]):
+        raise TableError(
+            f"The index {hidden[0]!r} of the table would be released. Name it in 'keep', or leave "
+            "it out with reset_index(drop=True)."
+        )
+    keep = tuple(name for name in source.names if request.keep_all or name in named)
     if len(keep) - len(counted) > MOST_UNCHANGED:
         raise TableError(
             f"The table would publish {len(keep) - len(counted):,} other columns unchanged, "
-            f"more than anybody can review ({MOST_UNCHANGED:,}). Name those that are public "
+            f"and the limit is {MOST_UNCHANGED:,}. Name those that are public "
             "with --keep."
         )
     return keep
@@ -124,18 +130,19 @@ def _arrange_categories(
     places, size = place_rows(source, request), len(request.categories)
     words = ROW_ORDERS["categories"]
     if set(keep) - set(counts) == set(request.by):
-        uppers = {column.name: column.upper or CEILING for column in request.columns}
+        uppers = {column.name: column.upper for column in request.columns}
         filled = {name: c.collect(places, size, uppers[name]) for name, c in counts.items()}
         return filled, Layout(keep, words, grouped=True)
     if request.other is not None:
         raise UsageError(
-            "Rows of several categories cannot share a cell while other columns are kept: drop "
-            "those columns, or leave 'other' out."
+            "Rows of several categories cannot share a cell while other columns are released: "
+            "leave those columns out of 'keep', or leave out 'other'."
         )
     if len(places) != size:
         raise TableError(
             "The table has no row for some category of the public list, and columns that a new "
-            "row could not fill. Add the missing rows, with counts of 0, or drop those columns."
+            "row could not fill. Add the missing rows, with counts of 0, or leave those columns "
+            "out of 'keep'."
         )
     return counts, Layout(keep, words, np.argsort(places))
 
@@ -167,11 +174,8 @@ def _require_no_totals(totals: Totals, request: Request, public: Sequence[str]) 
 
 
 def _unnamed_columns(names: Sequence[str]) -> TableError:
-    shown = " ".join(f"--drop {shlex.quote(name)}" for name in names[:MOST_SHOWN])
     return TableError(
-        f"Nobody has said whether these columns are public: {_list_names(names)}. Publish those "
-        "that are with --keep, leave the others out with --drop, or say --keep all. For example: "
-        f"{shown}"
+        f"Name the public columns to release with --keep ({_list_names(names)}), or use --keep all."
     )
 
 

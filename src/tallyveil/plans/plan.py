@@ -36,13 +36,13 @@ from tallyveil.plans.unbiased import keep_draws
 from tallyveil.plans.zeros import WithEmptyGroups, WithZeros
 from tallyveil.query import Query
 from tallyveil.request.budget_split import Tradeoff, choose_split
-from tallyveil.request.kinds import COUNTS, DISTRIBUTION, KINDS, UPPER_BOUND
+from tallyveil.request.kinds import COUNTS, DISTRIBUTION, KINDS
 from tallyveil.request.ranges import NO_UPPER, WIDE
 from tallyveil.request.request import ColumnRequest, Request
 from tallyveil.request.unit import PrivacyUnit
 from tallyveil.sums.grouping import Margins
 
-__all__ = ["WIDEST_STAIRCASE", "ColumnPlan", "PlannedStage", "plan_column", "plan_search"]
+__all__ = ["WIDEST_STAIRCASE", "ColumnPlan", "PlannedStage", "plan_column"]
 
 ROWS_PER_COUNT = 5
 """How many rows for each possible count a plan assumes that knows no table."""
@@ -64,7 +64,7 @@ class PlannedStage:
     column : str
         The count column it is about.
     kind : str
-        ``"upper bound"``, ``"distribution"`` or ``"counts"``.
+        ``"distribution"``, ``"counts"`` or that of a level of sums.
     certified : Certified
         What is drawn from. Its file and certificate go into the release folder.
     epsilon : Fraction
@@ -105,13 +105,11 @@ class PlannedStage:
 class ColumnPlan:
     """One count column: how it is drawn, from what, and what that costs.
 
-    `stages` are in the order in which they draw, what found a private upper bound first and
-    what draws the counts last.
+    `stages` are in the order in which they draw, what draws the counts last.
     """
 
     name: str
     upper: int
-    upper_source: str
     epsilon: Fraction
     method_name: str
     why: str
@@ -127,21 +125,7 @@ class ColumnPlan:
         return self.stages[-1]
 
 
-def plan_search(request: Request, column: ColumnRequest) -> PlannedStage:
-    """The search for a private upper bound, as a stage."""
-    noise = certify_noise(request.upper_epsilon)
-    cost = request.unit.charge(request.upper_epsilon)
-    return PlannedStage(column.name, UPPER_BOUND, noise, cost)
-
-
-def plan_column(
-    request: Request,
-    column: ColumnRequest,
-    rows: int | None,
-    *,
-    search: PlannedStage | None = None,
-    found: int | None = None,
-) -> ColumnPlan:
+def plan_column(request: Request, column: ColumnRequest, rows: int | None) -> ColumnPlan:
     """The plan for one column.
 
     Parameters
@@ -150,17 +134,13 @@ def plan_column(
         What was asked for.
     rows : int or None
         The public number of rows; None in a dry run that does not know it.
-    search, found : PlannedStage and int, optional
-        Where no upper bound is public: the stage that searched, and the bound it found.
 
     Returns
     -------
     ColumnPlan
         Everything certified, nothing drawn.
     """
-    upper = column.upper if found is None else found
-    if upper is None:
-        raise ArgumentError("upper", "be found before a column is planned")
+    upper = column.upper
     if request.free is not None:
         rows = int(request.free.sum())
     name, why = request.method, request.why
@@ -179,18 +159,16 @@ def plan_column(
         PlannedStage(column.name, kind, certified, unit.charge(certified.exact_epsilon))
         for kind, certified in made.draws_from
     ]
-    searched = () if search is None else (search,)
     keeps = request.unbiased or request.signed
     method = keep_draws(made.method, request.signed) if keeps else made.method
     return ColumnPlan(
         column.name,
         upper,
-        "none" if upper == NO_UPPER else "given" if search is None else "private",
         column.epsilon if KINDS[name].together else made.epsilon,
         name,
         why,
         method if request.free is None else WithZeros(method, request.free),
-        (*searched, *stages),
+        tuple(stages),
         made.solver,
         made.loss,
         request.tradeoff,

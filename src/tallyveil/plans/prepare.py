@@ -16,14 +16,12 @@ from tallyveil.arrays import Mask, freeze
 from tallyveil.errors import ArgumentError, TableError, UsageError
 from tallyveil.plans.layout import ROW_ORDERS, Layout, ReadCounts, read_columns
 from tallyveil.plans.methods import name_unbiased
-from tallyveil.plans.plan import plan_column, plan_search
+from tallyveil.plans.plan import plan_column
 from tallyveil.plans.prepared import Counted, Opened, Prepared
-from tallyveil.plans.upper import CEILING
 from tallyveil.plans.zeros import find_free, meets_rule, require_zero
 from tallyveil.request.forms import check_form
 from tallyveil.request.hierarchy import find_groups
 from tallyveil.request.options import ReleaseOptions
-from tallyveil.request.ranges import NO_UPPER
 from tallyveil.request.request import Request, check_options
 from tallyveil.request.strata import find_strata
 from tallyveil.sampling.entropy import Entropy
@@ -107,21 +105,15 @@ def prepare_opened(
         request = replace(request, grouping=Grouping.of(found, request.free))
     rows = len(next(iter(counts.values())).values)
     _require_apart(request, rows)
-    known = [asked for asked in request.columns if asked.upper is not None]
-    prepared = Prepared(
+    return Prepared(
         request,
         source,
         counts,
-        {c.name: plan_search(request, c) for c in request.columns if c.upper is None},
-        tuple(plan_column(request, asked, rows) for asked in known),
+        tuple(plan_column(request, asked, rows) for asked in request.columns),
         layout,
         counted,
         opened.missing,
     )
-    for asked in request.columns:
-        if asked.upper is None:  # what cannot be certified at any bound fails before the debit
-            plan_column(request, asked, rows, search=prepared.searches[asked.name], found=1)
-    return prepared
 
 
 def _read(
@@ -171,7 +163,7 @@ def _count_microdata(
         counts, every = counting.count_bounded(source, bound)
     left_out = None if bound is None else (int((every - counts).sum()), int(every.sum()))
     layout = Layout((*request.by, column.name), ROW_ORDERS["categories"], grouped=True)
-    cut = {column.name: clip_counts(counts, column.upper or CEILING)}
+    cut = {column.name: clip_counts(counts, column.upper)}
     return cut, layout, Counted(every, left_out)
 
 
@@ -186,7 +178,7 @@ def _stand_in_for_microdata(
     (column,) = request.columns
     empty = np.zeros(len(request.categories), dtype=np.int64)
     cells = nobody.build_grouped(request.by, request.categories, {column.name: empty})
-    counts = {column.name: read(cells, column.name, column.upper or CEILING)}
+    counts = {column.name: read(cells, column.name, column.upper)}
     layout = Layout((*request.by, column.name), ROW_ORDERS["categories"], grouped=True)
     return counts, layout
 
@@ -259,21 +251,16 @@ def _require_apart(request: Request, rows: int) -> None:
 
 
 def _require_covered(counts: Mapping[str, ColumnCounts], request: Request) -> None:
-    exact = "" if request.hierarchy is None else request.hierarchy.exact
-    if request.above == "top_code" and not exact:
+    """Refuse counts above the bound where sums are exact: they would not be once counts are cut."""
+    asked = request.hierarchy
+    if asked is None or not asked.exact:
         return
-    own = request.hierarchy.bounds if request.hierarchy is not None else ""
     for column in request.columns:
         if counts[column.name].above:
-            if column.upper == NO_UPPER:
-                raise TableError(
-                    f"Column {column.name!r} has counts above {NO_UPPER:,}, the largest that are "
-                    "published. Let them be top-coded there, or count in thousands."
-                )
-            bound = f"{column.upper}" + (f" or their row's {own!r}" if own else "")
-            hint = ", and exact sums allow no top-coding" if exact else ""
-            other = "" if exact else ", or let them be top-coded"
+            bound = f"{column.upper}" + (
+                f" or their row's {asked.bounds!r}" if asked.bounds else ""
+            )
             raise TableError(
-                f"Column {column.name!r} has counts above the upper bound {bound}{hint}. "
-                f"Raise the bound to one that is publicly known{other}."
+                f"Column {column.name!r} has counts above the upper bound {bound}, and exact sums "
+                "allow no top-coding. Raise the bound to one that is publicly known."
             )

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from tallyveil.arrays import Integers, count_values
+from tallyveil.arrays import Integers
 from tallyveil.plans.layout import Layout, place_rows
 from tallyveil.plans.methods import PublishedCounts, keep_order, name_unbiased
-from tallyveil.plans.plan import ColumnPlan, PlannedStage, plan_column
-from tallyveil.plans.upper import CEILING, find_upper
+from tallyveil.plans.plan import ColumnPlan, PlannedStage
 from tallyveil.request.request import Request
 from tallyveil.request.slack import charge_delta
 from tallyveil.request.unit import charge_columns
@@ -51,7 +49,6 @@ class Prepared:
     request: Request
     source: Table
     counts: Mapping[str, ColumnCounts]
-    searches: Mapping[str, PlannedStage]
     plans: tuple[ColumnPlan, ...]
     layout: Layout
     counted: Counted | None = None
@@ -72,23 +69,9 @@ class Prepared:
 
     @property
     def stages(self) -> tuple[tuple[str, Fraction], ...]:
-        """What one unit is charged for, as far as it is known before anything is drawn.
-
-        Where the upper bound is found privately, how the column's epsilon is shared between
-        distribution and counts is known only after that, but not what it costs.
-        """
-        planned = {plan.name: plan for plan in self.plans}
-        found: list[tuple[str, str, Fraction]] = []
-        for column in self.request.columns:
-            search = self.searches.get(column.name)
-            if search is not None:
-                found.append((column.name, search.name, search.epsilon))
-                cost = column.epsilon * self.request.multiplier
-                found.append((column.name, f"{column.name}: distribution and counts", cost))
-            else:
-                stages = planned[column.name].stages
-                found += [(column.name, stage.name, stage.epsilon) for stage in stages]
-        return charge_columns(found, self.request.disjoint)
+        """What one unit is charged for."""
+        stages = [(stage.column, stage.name, stage.epsilon) for stage in self.certified]
+        return charge_columns(stages, self.request.disjoint)
 
     @property
     def delta(self) -> Fraction:
@@ -100,47 +83,21 @@ class Prepared:
 
     @property
     def certified(self) -> tuple[PlannedStage, ...]:
-        """Every stage that is certified before anything is drawn."""
-        return (
-            *self.searches.values(),
-            *(stage for plan in self.plans for stage in plan.stages),
-        )
+        """Every stage, in the order of drawing."""
+        return tuple(stage for plan in self.plans for stage in plan.stages)
 
     def clamp_to(self, plan: ColumnPlan) -> CountArray:
-        """The counts a plan draws from: clamped when they were read, to a public bound.
+        """The counts a plan draws from: clamped when they were read, to a public bound."""
+        return self.counts[plan.name].values
 
-        Only a bound that was found privately is known later, and clamps once more.
-        """
-        values = self.counts[plan.name].values
-        if plan.upper_source != "private":
-            return values
-        return np.minimum(values, plan.upper)
-
-    def complete_plans(self, entropy: Entropy) -> tuple[ColumnPlan, ...]:
-        """All plans in order; private upper bounds are drawn here, and paid for already."""
-        planned = {plan.name: plan for plan in self.plans}
-        plans = []
-        for column in self.request.columns:
-            search = self.searches.get(column.name)
-            if search is None:
-                plans.append(planned[column.name])
-                continue
-            noise: Any = search.certified
-            histogram = count_values(self.counts[column.name].values, CEILING + 1)
-            found = find_upper(histogram, noise, entropy)
-            plans.append(plan_column(self.request, column, self.rows, search=search, found=found))
-        return tuple(plans)
-
-    def draw(
-        self, plans: tuple[ColumnPlan, ...], entropy: Entropy
-    ) -> dict[str, tuple[PublishedCounts, ...]]:
+    def draw(self, entropy: Entropy) -> dict[str, tuple[PublishedCounts, ...]]:
         """Every column as it is published, once for each level: drawn, then post-processed."""
         published = {}
-        for plan in plans:
+        for plan in self.plans:
             draws = plan.method.draw(self.clamp_to(plan), entropy)
             published[plan.name] = plan.method.publish(draws, entropy)
         asked = self.request
-        drawn = {plan.name: float(plan.counts_stage.certified.exact_epsilon) for plan in plans}
+        drawn = {plan.name: float(plan.counts_stage.certified.exact_epsilon) for plan in self.plans}
         nested = {name: drawn[name] for name in asked.nested}
         return published | keep_order(nested, published, asked.free, entropy)
 
@@ -169,7 +126,7 @@ class Prepared:
 
     def count_bytes(self) -> int:
         """An upper bound on the size of the release, known before anything is drawn."""
-        uppers = {column.name: column.upper or CEILING for column in self.request.columns}
+        uppers = {column.name: column.upper for column in self.request.columns}
         proofs = sum(len(s.mechanism_bytes) + len(s.certificate_bytes) for s in self.certified)
         figures = 200 * sum(min(2 * self.rows, upper + 1) for upper in uppers.values())
         grouping = self.request.grouping

@@ -121,7 +121,6 @@ class SumsRecord:
             "columns": list(asked.columns),
             "rows": self.sizes[-1],
             "levels": [{"name": n, "file": f, "sums": s} for n, f, s in levels],
-            "keep_distribution": asked.keep_distribution,
             "level_weights": None if asked.weights is None else list(asked.weights),
             "exact": asked.exact,
             **({"exact_rows": self.alone} if self.alone else {}),
@@ -151,7 +150,6 @@ class SumsRecord:
             tuple(str(name) for name in data["columns"]),
             str(data["exact"]),
             None if weights is None else tuple(float(weight) for weight in weights),
-            data["keep_distribution"] is True,
             tuple(tuple(str(name) for name in names) for names in data.get("margins", ())),
             str(data.get("bounds", "")),
         )
@@ -166,7 +164,7 @@ class SumsRecord:
         """Whether some table and request could have this record."""
         asked, sizes, free = self.request, self.sizes, self.measured
         named = tuple(name for names in asked.margins for name in names)
-        plain = not (asked.keep_distribution or asked.exact or asked.weights)
+        plain = not (asked.exact or asked.weights)
         if asked.margins and not (plain and named == asked.columns and not asked.bounds):
             return False
         weights = asked.weights or (1.0,) * len(sizes)

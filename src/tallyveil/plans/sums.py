@@ -81,7 +81,6 @@ class Sums:
     noises: tuple[CertifiedNoise | None, ...]
     distribution: CertifiedNoise | None
     exact_level: int
-    keep_distribution: bool
     bounds: Integers
     """The largest count of every row."""
 
@@ -115,10 +114,9 @@ class Sums:
         combined = self._combine(draws)
         order = entropy.permutation(tree.sizes[-1])
         uppers = tree.sum_up(self.bounds)
-        last = tree.depth - 1 if self.keep_distribution else tree.depth
-        found = self._estimate(draws) if self.keep_distribution else None
-        levels = round_down_levels(combined, uppers, order, last, self._total(found))
-        counts = levels[-1] if found is None else self._match(draws, found, levels[-1], order)
+        found = self._estimate(draws)
+        levels = round_down_levels(combined, uppers, order, tree.depth - 1, self._total(found))
+        counts = self._match(draws, found, levels[-1], order)
         return (
             PublishedSums(
                 freeze(counts),
@@ -152,12 +150,12 @@ class Sums:
         distribution: Floats = estimate(private).spread_out(size) / len(values)
         return distribution
 
-    def _total(self, distribution: Floats | None) -> float | None:
+    def _total(self, distribution: Floats) -> float | None:
         """The grand total of the distribution, where rows alone were measured.
 
         It is then nearer to the truth than the sum of all draws, noise at 0 being told apart.
         """
-        if distribution is None or self.exact_level >= 0 or not self.budget.only_rows:
+        if self.exact_level >= 0 or not self.budget.only_rows:
             return None
         return float(self.tree.sizes[-1] * (distribution @ np.arange(len(distribution))))
 
@@ -188,4 +186,4 @@ def make_sums(
     most = np.full(tree.sizes[-1], upper)
     bounds = freeze(most if bounds is None else np.minimum(bounds, most))
     exact = request.exact_level
-    return Sums(tree, upper, noises, first, exact, request.keep_distribution, bounds)
+    return Sums(tree, upper, noises, first, exact, bounds)

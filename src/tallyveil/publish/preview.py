@@ -18,7 +18,7 @@ from tallyveil.plans.accuracy import FAR, expected_accuracy, signed_accuracy
 from tallyveil.plans.layout import ReadCounts
 from tallyveil.plans.methods import count_cells
 from tallyveil.plans.optimality import predict_release
-from tallyveil.plans.plan import ColumnPlan, plan_column, plan_search
+from tallyveil.plans.plan import ColumnPlan, plan_column
 from tallyveil.plans.prepare import open_table, prepare_opened
 from tallyveil.plans.prepared import Opened
 from tallyveil.plans.sum_files import SumsRecord, describe_levels
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 ABOUT_LABELS = (
-    *("by", "person", "rows_per_person", "where", "categories", "bins", "other", "drop", "order"),
+    *("by", "person", "rows_per_person", "where", "categories", "bins", "other"),
     *("zero", "missing"),
 )
 """Options about a table's labels and rows, which invented tables have none of."""
@@ -66,7 +66,7 @@ class Preview:
     stages : tuple of (str, Fraction)
         What one unit is charged for.
     columns : tuple of dict
-        JSON-ready: name, method, why, upper and, unless the bound is found privately, accuracy.
+        JSON-ready: name, method, why, upper and accuracy.
     simulated : tuple of dict
         What several releases did to invented or public counts; see `simulate`.
     methods : tuple of dict
@@ -276,12 +276,6 @@ def _plan(
     stages: list[tuple[str, str, Fraction]],
 ) -> dict[str, Any]:
     """What is known of one column; adds its stages to `stages`."""
-    if column.upper is None:
-        search = plan_search(request, column)
-        cost = column.epsilon * request.multiplier
-        stages.append((column.name, search.name, search.epsilon))
-        stages.append((column.name, f"{column.name}: counts", cost))
-        return {"name": column.name, "method": request.method, "upper": "auto"}
     plan = plan_column(request, column, rows)
     stages += [(column.name, stage.name, stage.epsilon) for stage in plan.stages]
     certified = plan.counts_stage.certified

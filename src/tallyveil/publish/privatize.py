@@ -72,11 +72,9 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
         ("postgresql://USER@HOST/NAME" or "duckdb:FILE") with a `query`.
     count : str or sequence of str
         The column of counts, or several; not needed for an array, nor for microdata.
-    upper : int or "auto", optional
+    upper : int, optional
         The largest count that can be published; larger ones are top-coded. It must be public.
-        Left out, only counts above 1,000,000,000 are (methods preserve and geometric). "auto"
-        top-codes at a private 99th percentile for `upper_epsilon`, which cuts off what lies above:
-        of heavy-tailed counts often a tenth of the total and more.
+        Left out, only counts above 1,000,000,000 are (methods preserve and geometric).
     epsilon : number
         The privacy loss of each count column; exact (0.1 means 1/10). Like `upper` it may be
         given per count column, as a sequence or a mapping.
@@ -103,10 +101,9 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
     hierarchy : str or sequence of str
         Public columns from coarse to fine, such as ["state", "county"]: released counts add up
         exactly to released sums of every level, each protected with a share of epsilon.
-    keep_distribution, invariant, level_weights
-        With a hierarchy: whether the distribution of the counts is kept too; a level whose
-        sums are public already and are published exactly, outside the promise; how much the
-        error of each level counts, from the grand total to the rows.
+    invariant, level_weights
+        With a hierarchy: a level whose sums are public already and are published exactly, outside
+        the promise; how much the error of each level counts, from the grand total to the rows.
     bounds : str
         With a hierarchy: a public column, published unchanged, with the largest count of every
         row, such as its population. No published count lies above it; larger ones are top-coded.
@@ -149,8 +146,6 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
     disjoint : sequence of str, or of such sequences
         Count columns of which one unit is in one only: charged once, at the largest of their
         costs, instead of at their sum.
-    above : str
-        "top_code" counts above `upper`, or "refuse" the table.
     by, where, categories
         Microdata, one row per person: the columns to count by, conditions such as
         "age >= 18", and the public list of categories. With `count`, `by` names the category
@@ -162,12 +157,11 @@ def privatize(table: Any, options: ReleaseOptions) -> Release:
         categories is published.
     other : str
         The public cell that every category which is not listed is counted in.
-    order : str
-        "input" keeps the rows' order, "sorted" sorts by the other columns. Rows that stand in
-        the order of their counts give a warning.
-    keep, drop : str or sequence of str
-        Which other columns are public and published unchanged, and which are left out. Every
-        other column must be named in one of them, or ``keep="all"`` says that all are public.
+    keep : str or sequence of str
+        The public columns to release unchanged. All others are not released; ``keep="all"``
+        releases every column. Columns named in `by`, `hierarchy`, `margins` and `strata` are
+        released without being named again. Rows keep their order; a warning says if that is the
+        order of the counts.
     allow_duplicates : bool
         Two rows may carry the same labels.
     allow_totals : bool

@@ -21,7 +21,7 @@ from tallyveil.tables.categories import sorted_order
 from tallyveil.tables.delimited import DelimitedTable
 from tallyveil.tables.formulas import find_formulas
 
-__all__ = ["list_notes", "list_remarks"]
+__all__ = ["list_notes", "list_remarks", "list_unreleased"]
 
 MOST_SHOWN = 6
 MANY_ROWS = 1_000_000
@@ -42,12 +42,17 @@ def list_remarks(prepared: Prepared) -> list[str]:
     return [remark for remark in found if remark]
 
 
+def list_unreleased(prepared: Prepared) -> list[str]:
+    """List the columns of the table that stay at home: neither counted nor named as public."""
+    released = {*prepared.layout.keep, *prepared.counts}
+    return [name for name in prepared.source.names if name not in released]
+
+
 def list_notes(prepared: Prepared) -> list[str]:
     """All remarks and, for somebody at a screen, what was cut at a bound or is not measured."""
     notes = (
         _note_on_memory(prepared),
         _note_on_cut(prepared),
-        _note_on_search(prepared),
         _note_on_sums(prepared),
         _note_on_one_row(prepared),
         _note_on_delta(prepared),
@@ -83,18 +88,6 @@ def _note_on_cut(prepared: Prepared) -> str:
         for bound, names in cut.items()
     )
     return " ".join([*said, "How much it is, --confidential-report says."]) if cut else ""
-
-
-def _note_on_search(prepared: Prepared) -> str:
-    """What a private upper bound costs beside its epsilon."""
-    names = [column.name for column in prepared.request.columns if column.upper is None]
-    if not names:
-        return ""
-    return (
-        f"{', '.join(names)} is cut at a private 99th percentile: what lies above is lost, often "
-        "10 to 25 % of the total where few counts are large. Without --upper nothing is cut below "
-        f"{NO_UPPER:,}."
-    )
 
 
 def _note_on_one_row(prepared: Prepared) -> str:
@@ -160,7 +153,7 @@ def _remark_on_order(prepared: Prepared) -> str:
         if is_ordered and (after != before).any() and not _is_explained(prepared):
             return (
                 f"The rows stand in the order of {name!r}, and row order is published. Unless "
-                "that order is public, sort them by public columns (--order sorted)."
+                "that order is public, sort the file by public columns first."
             )
     return ""
 
@@ -200,7 +193,7 @@ def _remark_on_exact_rows(prepared: Prepared) -> str:
 def _remark_on_kept_counts(prepared: Prepared) -> str:
     """Whole numbers that go out because all other columns do; running numbers apart."""
     request, source = prepared.request, _look_at(prepared)
-    named = {*request.keep, *request.by, *prepared.counts, *prepared.source.index_names}
+    named = {*(request.keep or ()), *request.by, *prepared.counts, *prepared.source.index_names}
     if not request.keep_all or prepared.layout.grouped:
         return ""
     rest = [name for name in prepared.layout.keep if name not in named]
@@ -213,7 +206,7 @@ def _remark_on_kept_counts(prepared: Prepared) -> str:
         return ""
     return (
         f"Published unchanged, because all other columns are: {_list(numbers)}. They hold whole "
-        "numbers: if these count people, protect them with --count or leave them out with --drop."
+        "numbers: if these count people, protect them with --count, or name the others with --keep."
     )
 
 

@@ -32,7 +32,7 @@ from tallyveil.publish.folder import CHECKSUMS
 from tallyveil.query import Query
 from tallyveil.reading.posterior import ConfidenceSets
 from tallyveil.request.kinds import DISTRIBUTION
-from tallyveil.request.ranges import NO_UPPER, OPEN_METHODS, WIDE
+from tallyveil.request.ranges import OPEN_METHODS, WIDE
 from tallyveil.untrusted import parse_json, read_file
 
 __all__ = [
@@ -123,8 +123,6 @@ def require_range(column: ColumnRecord, drawn_from: Certified, moves: int = 1) -
     Noise that is made for all `moves` of one unit together must be certified for them.
     """
     name = column.name
-    if not column.bounded:
-        require(column.upper == NO_UPPER, f"{name} states an upper bound it has not")
     if column.upper > WIDE:
         fits = isinstance(drawn_from, CertifiedNoise) and column.method in OPEN_METHODS
         require(fits, f"{name} was not drawn with noise on all whole numbers")

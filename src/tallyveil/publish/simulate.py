@@ -23,11 +23,9 @@ from tallyveil.plans.prepare import prepare_opened
 from tallyveil.plans.prepared import Opened, Prepared
 from tallyveil.publish.demo_table import counts_of, demo_csv, other_cases, some_of
 from tallyveil.publish.transaction import Say
-from tallyveil.request.arguments import split_names
 from tallyveil.request.hierarchy import name_levels
 from tallyveil.request.kinds import KINDS
 from tallyveil.request.options import ReleaseOptions
-from tallyveil.request.ranges import NO_UPPER
 from tallyveil.request.request import Request, check_options
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.grouping import Margins, sum_by
@@ -79,7 +77,7 @@ def invent_counts(request: Request, rows: int) -> dict[str, Integers]:
     uppers = {column.name: column.upper for column in request.columns}
     found = {n: _invent_column(at) for at, n in enumerate(uppers) if n not in request.nested[:-1]}
     for number, (small, large) in enumerate(reversed([*pairwise(request.nested)]), len(uppers)):
-        share = (uppers[small] or NO_UPPER) / (uppers[large] or NO_UPPER)
+        share = uppers[small] / uppers[large]
         share = min(max(share, LEAST_SHARE), MOST_SHARE)
         found[small] = some_of(found[large], share, number)
     return {name: np.resize(found[name], rows) for name in uppers}
@@ -143,7 +141,7 @@ def simulate(
     for run in range(MOST_RUNS):
         if run >= LEAST_RUNS and time.process_time() - began > SECONDS:
             break
-        drawn = prepared.draw(prepared.complete_plans(entropy), entropy)
+        drawn = prepared.draw(entropy)
         for name, levels in drawn.items():
             made[name].append(levels[0].name_columns(name)[name].astype(np.int64))
     known = list_groups(prepared) if groups is None else groups
@@ -284,7 +282,7 @@ def compare_methods(
 def _require_narrow(name: str, request: Request) -> None:
     """Refuse to try a method that would take long."""
     widest = WIDEST.get(name)
-    if widest and any(c.upper is None or c.upper > widest for c in request.columns):
+    if widest and any(c.upper > widest for c in request.columns):
         raise TableError(f"Not tried: beyond an upper bound of {widest:,} it takes long.")
 
 
@@ -293,7 +291,7 @@ def _list_alternatives(
 ) -> list[tuple[str, ReleaseOptions]]:
     """Other methods by name, with the options that make sense for each; epsilon stays."""
     groups = request.strata if request.hierarchy is None else request.hierarchy.public
-    kept = dict.fromkeys((*split_names(options.keep), *groups))
+    kept = dict.fromkeys((*(request.keep or ()), *groups))
     plain = replace(
         options,
         epsilon=[column.epsilon for column in request.columns],
@@ -304,7 +302,6 @@ def _list_alternatives(
         invariant=None,
         level_weights=None,
         bounds=None,
-        keep_distribution=True,
         keep="all" if request.keep_all else tuple(kept) if options.count else (),
         signed=False,
         unbiased=False,

@@ -96,14 +96,13 @@ def publish_table(
         entry = None if account is None else _debit(account, prepared, command, name, request)
         spent.append(entry)
         say("drawing")
-        plans = prepared.complete_plans(entropy)
-        published = prepared.draw(plans, entropy)
+        published = prepared.draw(entropy)
         say("packing")
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        builder = _Builder(prepared, plans, name, created, entry, entropy.private)
+        builder = _Builder(prepared, name, created, entry, entropy.private)
         releases = tuple(
             builder.build(level, {name: made[level] for name, made in published.items()})
-            for level in range(len(published[plans[0].name]))
+            for level in range(len(next(iter(published.values()))))
         )
         if place is not None:
             releases = write_releases(place, releases)
@@ -171,7 +170,7 @@ def _reserve(options: ReleaseOptions, prepared: Prepared) -> AbstractContextMana
 def _debit(
     account: tuple[Ledger, str], prepared: Prepared, command: str, release: str, request: str
 ) -> Entry:
-    """Spend the whole cost in one entry, which names everything certified so far."""
+    """Spend the whole cost in one entry, which names everything certified."""
     ledger, dataset = account
     return ledger.debit(dataset, _make_debit(prepared, command, release, request))
 
@@ -195,7 +194,6 @@ class _Builder:
     """What the releases of all levels have in common."""
 
     prepared: Prepared
-    plans: tuple[ColumnPlan, ...]
     release: str
     created: str
     entry: Entry | None
@@ -208,7 +206,7 @@ class _Builder:
         data = self.prepared.build_table({name: c for one in named for name, c in one.items()})
         files = ProofFiles()
         records, figures = [], []
-        for plan in self.plans:
+        for plan in self.prepared.plans:
             stages = self._stages_of(plan, level)
             record, figure = _describe(plan, stages, columns[plan.name], files, request)
             records.append(record)
@@ -252,7 +250,7 @@ class _Builder:
                 columns[plan.name],
                 describe_levels(record.request, grouping, plan.epsilon, plan.upper),
             )
-            for plan in self.plans
+            for plan in self.prepared.plans
         }
         return {
             file: write_level(
@@ -306,8 +304,6 @@ def _describe(
     record = ColumnRecord(
         plan.name,
         plan.upper,
-        plan.upper_source,
-        request.above,
         plan.method_name,
         plan.why,
         cost,

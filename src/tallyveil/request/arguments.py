@@ -27,7 +27,6 @@ __all__ = [
 ]
 
 SWITCHES = (
-    "keep_distribution",
     "allow_duplicates",
     "allow_totals",
     "unbiased",
@@ -36,7 +35,7 @@ SWITCHES = (
     "signed",
 )
 WRITTEN = (
-    *("count", "by", "where", "keep", "drop", "dataset", "other"),
+    *("count", "by", "where", "keep", "dataset", "other"),
     *("hierarchy", "zero", "strata", "margins"),
 )
 """Options whose words go into files."""

@@ -39,10 +39,8 @@ def check_columns(
         hint = "Rename that column first."
         rule = f"not name a column {COUNT_OF_ROWS!r}: rows are counted into one of this name"
         raise ArgumentError("by", rule, hint=hint)
-    if by and not counted and (options.keep or options.drop):
+    if by and not counted and (options.keep):
         raise UsageError("Microdata are counted: no other column is published, so none is kept.")
-    if options.categories is not None and options.order == "sorted":
-        raise UsageError("Rows stand in the order of the public categories: leave 'order' out.")
     if by and not counted and (options.allow_duplicates or options.allow_totals):
         raise UsageError(
             "Rows of microdata may repeat a category, and none of them is a total: leave out "

@@ -68,8 +68,6 @@ class HierarchyRequest:
         empty for none. They are outside the promise.
     weights : tuple of float or None
         How much the error of each level counts, from the grand total to the rows.
-    keep_distribution : bool
-        Whether the distribution of the rows' counts is kept as well.
     margins : tuple of tuple of str
         Instead of a hierarchy: the columns of each margin. `columns` are then all of them.
     bounds : str
@@ -79,7 +77,6 @@ class HierarchyRequest:
     columns: tuple[str, ...]
     exact: str = ""
     weights: tuple[float, ...] | None = None
-    keep_distribution: bool = True
     margins: tuple[tuple[str, ...], ...] = ()
     bounds: str = ""
 
@@ -91,9 +88,7 @@ class HierarchyRequest:
     @property
     def method(self) -> str:
         """The method's name."""
-        if self.margins:
-            return "margins"
-        return "hierarchy" if self.keep_distribution else "sums"
+        return "margins" if self.margins else "hierarchy"
 
     @property
     def why(self) -> str:
@@ -294,9 +289,7 @@ def split_levels(
     if request.margins:
         parts = share_margins(sizes, float(epsilon), upper=upper)
         return LevelBudget(tuple(part * epsilon for part in parts), Fraction(0))
-    first = Fraction(0)
-    if request.keep_distribution:
-        first = epsilon * _share_distribution(epsilon, sizes[-1], upper + 1)
+    first = epsilon * _share_distribution(epsilon, sizes[-1], upper + 1)
     rest = epsilon - first
     variance = upper * noise_variance(first) if first else None
     shares = share_budget(

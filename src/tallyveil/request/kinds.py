@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from tallyveil.errors import PackageError
 
-__all__ = ["ASKED_FOR", "COUNTS", "DISTRIBUTION", "KINDS", "UPPER_BOUND", "MethodKind", "find_kind"]
+__all__ = ["ASKED_FOR", "COUNTS", "DISTRIBUTION", "KINDS", "MethodKind", "find_kind"]
 
-UPPER_BOUND, DISTRIBUTION, COUNTS = "upper bound", "distribution", "counts"
+DISTRIBUTION, COUNTS = "distribution", "counts"
 """The kinds of stages that spend."""
 
 
@@ -149,13 +149,6 @@ KINDS: Mapping[str, MethodKind] = {
         ),
         asked_for=False,
         keeps_distribution=True,
-        adds_up=True,
-    ),
-    "sums": MethodKind(
-        "Sums of every level of a hierarchy and single counts were protected with noise. The "
-        "published counts add up exactly to the published sums.",
-        (*SUM_STEPS, "Rows were rounded in the same way."),
-        asked_for=False,
         adds_up=True,
     ),
     "margins": MethodKind(

@@ -43,8 +43,7 @@ class ReleaseOptions:
         default=None,
         metadata=tell(
             "Largest count that can be published, from public knowledge; larger ones are "
-            "top-coded. Once, or once per --count. Left out: only those above a billion. 'auto' "
-            "cuts at a private 99th percentile, for --upper-epsilon, and loses what lies above.",
+            "top-coded. Once, or once per --count. Left out: only those above a billion.",
             PRIVACY,
             "many",
         ),
@@ -110,15 +109,6 @@ class ReleaseOptions:
             "Public columns from coarse to fine, such as state,county: counts add up to the sums "
             "of every level, which are released as well.",
             SUMS,
-        ),
-    )
-    keep_distribution: bool = field(
-        default=True,
-        metadata=tell(
-            "With --hierarchy: also keep the distribution of the counts.",
-            SUMS,
-            "switch",
-            "--keep-distribution/--no-keep-distribution",
         ),
     )
     invariant: Names = field(
@@ -211,13 +201,6 @@ class ReleaseOptions:
             "many",
         ),
     )
-    above: str = field(
-        default="top_code",
-        metadata=tell("Counts above --upper: top_code them, or refuse the table.", PRIVACY),
-    )
-    upper_epsilon: Epsilon | None = field(
-        default=None, metadata=tell("What finding the upper bound may cost.", PRIVACY)
-    )
     by: Names = field(
         default=None,
         metadata=tell(
@@ -270,20 +253,14 @@ class ReleaseOptions:
             "The public cell for every category that is not listed, instead of a refusal.", TABLE
         ),
     )
-    order: str = field(
-        default="input",
-        metadata=tell("Row order: input, or sorted by the other columns.", TABLE),
-    )
     keep: Names = field(
         default=None,
         metadata=tell(
-            "Another column that is public and is published unchanged; repeat for more, or 'all'.",
+            "Public column to release unchanged; repeat for more, or 'all'. Other columns are not "
+            "released.",
             TABLE,
             "many",
         ),
-    )
-    drop: Names = field(
-        default=None, metadata=tell("Do not publish this column; repeat for more.", TABLE, "many")
     )
     allow_duplicates: bool = field(
         default=False, metadata=tell("Rows may repeat a category.", TABLE, "switch")

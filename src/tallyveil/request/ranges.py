@@ -1,4 +1,4 @@
-"""Upper bounds of counts: given, found privately, wide, or none."""
+"""Upper bounds of counts: narrow, wide, or none."""
 
 from __future__ import annotations
 
@@ -44,30 +44,26 @@ MATRIX_METHODS = ("fair", "design")
 """What holds a table of probabilities, however wide the range."""
 
 
-def check_upper(value: Any, argument: str) -> int | None:
-    """A public upper bound: `NO_UPPER` for none, None for one that is to be found privately."""
+def check_upper(value: Any, argument: str) -> int:
+    """A public upper bound, `NO_UPPER` for none."""
     if value is None:
         return NO_UPPER
-    if isinstance(value, str) and value == "auto":
-        return None
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
         hint = "It is the largest count that can be published, and it must be publicly known."
-        raise ArgumentError(argument, "be a whole number of at least 1, or 'auto'", value, hint)
+        raise ArgumentError(argument, "be a whole number of at least 1", value, hint)
     if int(value) > LARGEST_UPPER:
         hint = f"Left out, counts up to {NO_UPPER:,} are published, and larger ones count as that."
         raise ArgumentError(argument, f"be at most {LARGEST_UPPER:,}", value, hint)
     return int(value)
 
 
-def require_narrow(uppers: tuple[int | None, ...], method: str) -> None:
+def require_narrow(uppers: tuple[int, ...], method: str) -> None:
     """Refuse a wide range for a method that holds a table of its counts, or of probabilities."""
-    if method in MATRIX_METHODS and any(
-        WIDEST_MATRIX < (upper or 0) < NO_UPPER for upper in uppers
-    ):
+    if method in MATRIX_METHODS and any(WIDEST_MATRIX < upper < NO_UPPER for upper in uppers):
         rule = f"be at most {WIDEST_MATRIX:,} for the method {method!r}"
         raise ArgumentError("upper", rule, hint="The methods preserve and geometric go farther.")
-    if method not in OPEN_METHODS and any(WIDE < (upper or 0) < NO_UPPER for upper in uppers):
+    if method not in OPEN_METHODS and any(WIDE < upper < NO_UPPER for upper in uppers):
         rule = f"be at most {WIDE:,} for the method {method!r}"
         raise ArgumentError("upper", rule, hint="The methods preserve and geometric go farther.")

@@ -25,7 +25,6 @@ from tallyveil.request.arguments import (
     require_one_of,
     require_switches,
     require_text,
-    write_underscores,
 )
 from tallyveil.request.budget_split import Tradeoff
 from tallyveil.request.counted import (
@@ -60,10 +59,8 @@ from tallyveil.tables.conditions import Condition, parse_conditions
 from tallyveil.tables.counting import Counting
 from tallyveil.tables.form import Form
 
-__all__ = ["ABOVE", "ColumnRequest", "Request", "check_options"]
+__all__ = ["ColumnRequest", "Request", "check_options"]
 
-ABOVE = ("top_code", "refuse")
-ORDERS = ("input", "sorted")
 MOST_COUNTS = 1000
 """How many columns of counts a release may have."""
 
@@ -76,10 +73,10 @@ KEEP_ALL = "all"
 
 @dataclass(frozen=True)
 class ColumnRequest:
-    """One count column: its upper bound (None: to be found privately) and its epsilon."""
+    """One count column: its upper bound, `NO_UPPER` for none, and its epsilon."""
 
     name: str
-    upper: int | None
+    upper: int
     epsilon: Fraction
 
 
@@ -95,17 +92,13 @@ class Request:
     properties: tuple[str, ...]
     unit: PrivacyUnit
     disjoint: tuple[tuple[str, ...], ...]
-    above: str
-    upper_epsilon: Fraction
     by: tuple[str, ...]
     person: str | None
     where: tuple[Condition, ...]
     categories: tuple[Label, ...]
     other: str | None
     bins: Mapping[str, Bins]
-    order: str
-    keep: tuple[str, ...]
-    drop: tuple[str, ...]
+    keep: tuple[str, ...] | None
     keep_all: bool
     allow_duplicates: bool
     allow_totals: bool
@@ -159,9 +152,6 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
     """
     require_text(options)
     require_switches(options)
-    above = write_underscores(options.above)
-    require_one_of("above", above, ABOVE)
-    require_one_of("order", options.order, ORDERS)
     by, counted = read_names(options.by, "by"), read_names(options.count, "count")
     microdata = bool(by) and not counted
     check_columns(options, by, counted, microdata or array)
@@ -180,7 +170,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         method, why = "strata", "strata were asked for"
     if hierarchy is not None:
         method, why = hierarchy.method, hierarchy.why
-        if None in uppers or NO_UPPER in uppers:
+        if NO_UPPER in uppers:
             needs = "Margins need" if hierarchy.margins else "A hierarchy needs"
             raise UsageError(f"{needs} a public upper bound: give 'upper' as a number.")
     if NO_UPPER in uppers and method not in (*OPEN_METHODS, "ladder"):
@@ -190,7 +180,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
     delta = check_delta(options, uppers, unit)
     categories = check_categories(options, by)
     if options.separate_rows:
-        unit = separate_moves(options, uppers, unit, delta, len(categories))
+        unit = separate_moves(options, unit, delta, len(categories))
         delta = Fraction(0)
         method, why = "geometric", "contributions of one unit are in different rows"
     if delta and method != "design":
@@ -213,16 +203,13 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         _check_properties(options, method),
         unit,
         check_disjoint(options.disjoint, counted),
-        above,
-        _check_upper_epsilon(options, uppers, above),
         by,
         None if options.person is None else str(options.person),
         parse_conditions(list_given(options.where)),
         categories,
         None if options.other is None else str(options.other),
         bins,
-        options.order,
-        *_check_kept(options, names),
+        *_check_kept(options),
         options.allow_duplicates,
         options.allow_totals,
         microdata,
@@ -257,14 +244,14 @@ def _check_method(options: ReleaseOptions) -> tuple[str, str]:
     return text, "asked for"
 
 
-def _check_levels(options: ReleaseOptions, uppers: tuple[int | None, ...]) -> tuple[Fraction, ...]:
+def _check_levels(options: ReleaseOptions, uppers: tuple[int, ...]) -> tuple[Fraction, ...]:
     given: Any = options.levels
     parts = given.split(",") if isinstance(given, str) else given
     if not isinstance(parts, (list, tuple)):
         raise ArgumentError("levels", "be a list of numbers, least private first", given)
     if options.epsilon is not None or options.within is not None:
         raise UsageError("Give either one epsilon (or accuracy), or several levels.")
-    if None in uppers or NO_UPPER in uppers:
+    if NO_UPPER in uppers:
         raise UsageError("Levels need a public upper bound: give 'upper' as a number.")
     levels = [part.strip() if isinstance(part, str) else part for part in parts or ()]
     return tuple(check_epsilon(level, "levels") for level in check_levels(levels))
@@ -287,49 +274,16 @@ def _is_default(options: ReleaseOptions, name: str) -> bool:
     return type(given) is type(default) and given == default
 
 
-def _check_kept(
-    options: ReleaseOptions, counts: tuple[str, ...]
-) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
-    """The other columns that are published, those that are not, and whether the rest is."""
-    keep, drop = read_names(options.keep, "keep"), read_names(options.drop, "drop")
-    needed = check_hierarchy(options, counts)
-    both = sorted(
-        (set(keep) | set(needed.public if needed else check_strata(options, counts))) & set(drop)
-    )
-    if both:
-        raise UsageError(f"Column {both[0]!r} cannot be kept and dropped at once.")
-    counted = sorted(set(drop) & set(counts))
-    if counted:
-        raise UsageError(f"Column {counted[0]!r} is a count to be published: do not drop it.")
-    return tuple(name for name in keep if name != KEEP_ALL), drop, KEEP_ALL in keep
-
-
-def _check_upper_epsilon(
-    options: ReleaseOptions, uppers: tuple[int | None, ...], above: str
-) -> Fraction:
-    """What the search for each private upper bound may cost; 0 where none is searched."""
-    if None not in uppers:
-        if options.upper_epsilon is not None:
-            raise UsageError("'upper_epsilon' pays for finding a bound: it goes with upper 'auto'.")
-        return Fraction(0)
-    if above == "refuse":
-        raise ArgumentError("above", "be 'top_code' when upper is 'auto'", above)
-    if str(options.method) not in ASKED_FOR:
-        raise UsageError("A mechanism file is for one range: give its upper bound, not 'auto'.")
-    if str(options.method) in ("fair", "design"):
-        raise UsageError(
-            f"The method {str(options.method)!r} builds a matrix for its range before anything is "
-            "spent: give the upper bound, not 'auto', or use preserve or geometric."
-        )
-    if options.upper_epsilon is None:
-        hint = "For example 0.1; or give upper, if a bound is publicly known."
-        rule = "say how much finding the upper bound may cost"
-        raise ArgumentError("upper_epsilon", rule, hint=hint)
-    return check_epsilon(options.upper_epsilon, "upper_epsilon")
+def _check_kept(options: ReleaseOptions) -> tuple[tuple[str, ...] | None, bool]:
+    """Return the columns that are released unchanged, None if unstated; and whether all are."""
+    if options.keep is None:
+        return None, False
+    keep = read_names(options.keep, "keep")
+    return tuple(name for name in keep if name != KEEP_ALL), KEEP_ALL in keep
 
 
 def _find_epsilons(
-    options: ReleaseOptions, method: str, uppers: tuple[int | None, ...]
+    options: ReleaseOptions, method: str, uppers: tuple[int, ...]
 ) -> tuple[Fraction, ...]:
     """The epsilon of each column, as given or as the wanted accuracy needs it."""
     if options.within is None:
@@ -348,11 +302,11 @@ def _find_epsilons(
     return tuple(_solve_epsilon(options, method, upper) for upper in uppers)
 
 
-def _solve_epsilon(options: ReleaseOptions, method: str, upper: int | None) -> Fraction:
+def _solve_epsilon(options: ReleaseOptions, method: str, upper: int) -> Fraction:
     """The smallest epsilon that is accurate enough, whatever the true count."""
     from tallyveil.reading.precision import epsilon_for
 
-    if upper is None or upper > WIDE or options.within is None:
+    if upper > WIDE or options.within is None:
         rule = f"be a number of at most {WIDE:,} when 'within' is given"
         raise ArgumentError("upper", rule)
     is_number = isinstance(options.within, (int, float)) and math.isfinite(options.within)

@@ -63,9 +63,8 @@ def _per_column(one: dict[str, Any]) -> dict[str, Any]:
 
 
 OWN: dict[str, dict[str, Any]] = {
-    "upper": _per_column({"anyOf": [WHOLE, TEXT]}),
+    "upper": _per_column(WHOLE),
     "epsilon": _per_column(AMOUNT),
-    "upper_epsilon": AMOUNT,
     "delta": AMOUNT,
     "tradeoff": AMOUNT,
     "levels": LIST,

@@ -41,9 +41,7 @@ WITH_DELTA = ("canonical", "design")
 """The methods that can have a delta."""
 
 
-def check_delta(
-    options: ReleaseOptions, uppers: Sequence[int | None], unit: PrivacyUnit
-) -> Fraction:
+def check_delta(options: ReleaseOptions, uppers: Sequence[int], unit: PrivacyUnit) -> Fraction:
     """The delta of each column; 0 where none was asked for."""
     if options.delta is None:
         return Fraction(0)
@@ -70,7 +68,7 @@ def check_delta(
             raise UsageError(f"'{name}' is not offered with a delta: leave one of them out.")
     if options.separate_rows:
         return delta
-    if not all(upper is not None and upper <= WIDEST_SLACK for upper in uppers):
+    if not all(upper <= WIDEST_SLACK for upper in uppers):
         rule = f"be a number of at most {WIDEST_SLACK:,} when a delta is given"
         raise ArgumentError("upper", rule, hint="Mechanisms with a delta are matrices.")
     if unit.multiplier > 1:
@@ -84,7 +82,6 @@ def check_delta(
 
 def separate_moves(
     options: ReleaseOptions,
-    uppers: Sequence[int | None],
     unit: PrivacyUnit,
     delta: Fraction,
     cells: int,
@@ -108,9 +105,6 @@ def separate_moves(
         raise UsageError("'separate_rows' does not go with 'one_row' and 'disjoint'.")
     if str(options.method) not in ("auto", "geometric"):
         raise UsageError("'separate_rows' is for the method geometric, which draws row by row.")
-    if None in uppers:
-        hint = "The search looks at all rows together; no bound is needed."
-        raise ArgumentError("upper", "not be auto with 'separate_rows'", hint=hint)
     return replace(unit, delta=delta, separate=True) if unit.multiplier > 1 else unit
 
 

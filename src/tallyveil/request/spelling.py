@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import fields
 from typing import Any
 
@@ -11,9 +10,9 @@ from tallyveil.request.options import ReleaseOptions
 
 __all__ = ["spell_for_python"]
 
-VALUE = r"'[^']*'|\d+|[A-Z]{2,}|all|tab|sorted|utf-[a-z0-9-]+"
+VALUE = r"'[^']*'|\d+|[A-Z]{2,}|all|tab|utf-[a-z0-9-]+"
 OPTION = re.compile(rf"--([a-z]+(?:-[a-z]+)*)(?: ({VALUE})(?![a-z0-9]))?")
-EXAMPLE, COMMAND = "For example: --", ": tallyveil "
+COMMAND = ": tallyveil "
 
 
 def spell_for_python(message: str) -> str:
@@ -21,16 +20,11 @@ def spell_for_python(message: str) -> str:
 
     >>> spell_for_python("If it is, say --skip-rows 2.")
     'If it is, say skip_rows=2.'
-    >>> spell_for_python("Say --keep all. For example: --drop 'a b' --drop c")
-    "Say keep='all'. For example: drop=['a b', 'c']"
+    >>> spell_for_python("Use --keep all.")
+    "Use keep='all'."
     """
     words, command, rest = message.partition(COMMAND)
-    words, example, listed = words.partition(EXAMPLE)
-    words = OPTION.sub(_spell, words)
-    if example:
-        name, *values = shlex.split(listed.replace("--", ""))
-        words += f"For example: {name}={[value for value in values if value != name]!r}"
-    return words + command + rest
+    return OPTION.sub(_spell, words) + command + rest
 
 
 def _spell(found: re.Match[str]) -> str:

@@ -34,8 +34,6 @@ def check_hierarchy(options: ReleaseOptions, counted: Sequence[str]) -> Hierarch
         for name in ("invariant", "level_weights", "bounds"):
             if any(str(part) for part in list_given(getattr(options, name))):
                 raise UsageError(f"'{name}' goes with 'hierarchy': name its columns as well.")
-        if not options.keep_distribution:
-            raise UsageError("'keep_distribution' goes with 'hierarchy'.")
         return None
     if len(set(columns)) != len(columns):
         raise ArgumentError("hierarchy", "name every column once", got=", ".join(columns))
@@ -63,7 +61,6 @@ def check_hierarchy(options: ReleaseOptions, counted: Sequence[str]) -> Hierarch
         columns,
         _check_invariant(options.invariant, columns),
         _check_weights(options.level_weights),
-        bool(options.keep_distribution),
         bounds=_check_bounds(options.bounds, columns, counted),
     )
 
@@ -114,13 +111,12 @@ def _check_margins(
     alone = options.levels is None and options.within is None and options.level_weights is None
     alone = alone and not (options.hierarchy or options.invariant or options.one_row)
     alone = alone and not options.bounds
-    if not alone or str(options.method) != "auto" or not options.keep_distribution:
+    if not alone or str(options.method) != "auto":
         raise UsageError(
             "Margins have a method of their own, at one epsilon: leave out 'method', 'within', "
-            "levels, 'hierarchy', 'keep_distribution', 'invariant', 'level_weights', "
-            "'bounds' and 'one_row'."
+            "levels, 'hierarchy', 'invariant', 'level_weights', 'bounds' and 'one_row'."
         )
-    return HierarchyRequest(columns, keep_distribution=False, margins=margins)
+    return HierarchyRequest(columns, margins=margins)
 
 
 def _check_invariant(given: Any, columns: tuple[str, ...]) -> str:

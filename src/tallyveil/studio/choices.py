@@ -39,7 +39,7 @@ __all__ = [
     "write_python",
 ]
 
-OWN = ("drop", "out", "ledger", "dataset", "confidential_report", "query", "entropy")
+OWN = ("out", "ledger", "dataset", "confidential_report", "query", "entropy")
 """Options that are not chosen as words: places, what is not published, and what is for Python."""
 
 OWN_MECHANISM = "a mechanism of your own"
@@ -86,7 +86,6 @@ class Place:
 @cache
 def list_values() -> Mapping[str, Sequence[str]]:
     """The choices that are one of a few words; what knows them is loaded when they are shown."""
-    from tallyveil.request.request import ABOVE
     from tallyveil.request.tradeoff import PRIORITIES
     from tallyveil.request.unit import NEIGHBOURS
     from tallyveil.tables.convert import FORMATS
@@ -94,8 +93,6 @@ def list_values() -> Mapping[str, Sequence[str]]:
     return {
         "priority": tuple(PRIORITIES),
         "neighbours": NEIGHBOURS,
-        "above": ABOVE,
-        "order": ("input", "sorted"),
         "format": FORMATS,
     }
 
@@ -134,7 +131,7 @@ def read_choices(data: Any) -> dict[str, Any]:
 def make_options(choices: Mapping[str, Any], place: Place) -> ReleaseOptions:
     """The options of the library that say the same; what was not chosen keeps its default.
 
-    A column that is neither counted nor marked as public is not published.
+    A column that is neither counted nor marked as public is not released.
     """
     given = dict(choices)
     if "loss" in given:
@@ -153,13 +150,7 @@ def make_options(choices: Mapping[str, Any], place: Place) -> ReleaseOptions:
     if "levels" in given:
         given = {k: v for k, v in given.items() if k not in ("epsilon", "method")}
     if given.get("count"):
-        used = {*_names(given, "count"), *_names(given, "by"), *_names(given, "keep")}
-        used |= {
-            n for key in ("hierarchy", "nested", "strata", "bounds") for n in _names(given, key)
-        }
-        dropped = [name for name in place.columns if name not in used]
-        if dropped:
-            given["drop"] = dropped
+        given.setdefault("keep", [])
     if place.dataset is not None:
         given |= {"ledger": place.ledger, "dataset": place.dataset}
     if place.out is not None:

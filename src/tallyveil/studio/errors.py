@@ -14,7 +14,6 @@ TITLES = {
     "epsilon": "Epsilon",
     "by": "Rows counted by",
     "keep": "Published unchanged",
-    "drop": "Not published",
     "hierarchy": "Sums that hold",
     "categories": "Public categories",
     "unit": "Protected is one",

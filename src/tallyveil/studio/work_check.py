@@ -190,7 +190,7 @@ def read_release(say: Say, *, folder: str, room: int, level: str = "") -> dict[s
                 "upper": column.upper if column.bounded else None,
                 "largest": column.histogram.largest,
                 "total": column.total,
-                "cut": column.bounded and column.above == "top_code",
+                "cut": column.bounded,
             }
             for column in receipt.columns
         ],
@@ -207,9 +207,7 @@ def read_count(
     if made is None:
         raise RefusedError(422, "Single counts can be read where the range is not too wide.")
     sets = published_sets(record, made, confidence)
-    known = describe_release(
-        made, released, None, confidence, sets=sets, open_end=record.above == "top_code"
-    )
+    known = describe_release(made, released, None, confidence, sets=sets, open_end=True)
     belief = posterior(made, released, None)
     return {
         "words": known["words"],

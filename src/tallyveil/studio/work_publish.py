@@ -31,6 +31,7 @@ from tallyveil.publish.remarks import list_notes
 from tallyveil.publish.transaction import publish_table
 from tallyveil.query import Query
 from tallyveil.reading.precision import accuracy, epsilon_for
+from tallyveil.request.arguments import split_names
 from tallyveil.request.budget_split import split_budget
 from tallyveil.request.forms import check_form
 from tallyveil.request.kinds import KINDS
@@ -73,7 +74,7 @@ def preview(
     say("working out the accuracy")
     return {
         "cost": str(found.epsilon),
-        "choices": list_choices(options),
+        "choices": [*list_choices(options), *_list_unreleased(options, place)],
         "epsilon": float(found.epsilon),
         "epsilon_exact": shown_rational(found.epsilon),
         "stages": [{"name": name, "epsilon": float(e)} for name, e in found.stages],
@@ -83,6 +84,14 @@ def preview(
         "within": _find_within(found, rows, confidence),
         "warnings": _warn(found, rows),
     }
+
+
+def _list_unreleased(options: ReleaseOptions, place: Place) -> list[tuple[str, str]]:
+    """The columns of a table of counts that stay at home, for people to read once more."""
+    groups = (options.hierarchy, options.strata, options.bounds, options.by, options.count)
+    named = {*split_names(options.keep), *(n for names in groups for n in split_names(names))}
+    others = [name for name in place.columns if name not in named]
+    return [("Not released", ", ".join(others))] if options.count and others else []
 
 
 def _look_ahead(options: ReleaseOptions, place: Place, rows: int | None) -> Preview:

@@ -29,7 +29,7 @@ TAGS_BESIDE = 400_000
 PIECE = 1 << 20
 SHEETS, STRINGS = "xl/worksheets/", "sharedStrings.xml"
 FORMULA = Unreadable("a formula", "Save the sheet with values in place of formulas first.")
-ERROR = Unreadable("an Excel error", "Correct it, or leave the column out with --drop.")
+ERROR = Unreadable("an Excel error", "Correct it first.")
 
 
 def bound_tags(size: int, *, released: bool = False) -> int:

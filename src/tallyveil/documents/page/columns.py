@@ -137,7 +137,7 @@ def _accuracy_row(
     column: ColumnRecord, accuracy: Mapping[str, Any], true: int, at: int
 ) -> tuple[str, ...]:
     inside = f"{accuracy['interval_low'][at]:,} to {accuracy['interval_high'][at]:,}"
-    if true == column.upper and column.above == "top_code":
+    if true == column.upper:
         return f"{true:,} or more", "", "", inside
     bias = f"{accuracy['bias'][at]:+,.2f}".replace("-", "−")
     return f"{true:,}", bias, f"{accuracy['rmse'][at]:,.2f}", inside
@@ -154,7 +154,7 @@ def adding_words(column: ColumnRecord) -> list[str]:
         total = column.total
         cut = f", with counts above {column.upper:,} taken as {column.upper:,},"
         words += (
-            f"The true total{cut if column.above == 'top_code' else ''} is estimated as "
+            f"The true total{cut} is estimated as "
             f"{round(total['value']):,}; {total['confidence']:.0%} interval "
             f"{round(total['low']):,} to {round(total['high']):,}."
         )
@@ -245,7 +245,7 @@ def limits_of(column: ColumnRecord) -> list[str]:
             else ", so that sums of many small ones come out too large."
         )
     ]
-    if column.bounded and column.above == "top_code":
+    if column.bounded:
         found.append(
             f"Counts of {name} above {column.upper:,} were cut to it before the draw. What lies "
             "above is missing from all sums, and nothing published tells how much it is."

@@ -114,22 +114,9 @@ def _range_step(column: ColumnRecord) -> str:
         else ""
     )
     if not column.bounded:
-        return f"No upper bound was set{_ceiling_words(column)}.{measured}"
-    source = (
-        f"The range 0 to {upper} was set from public knowledge"
-        if column.upper_source == "given"
-        else f"The upper end {upper} of the range was found with a private quantile"
+        ceiling = f"counts above {upper:,}, if there were any, count as that"
+        return f"No upper bound was set; {ceiling}.{measured}"
+    return (
+        f"The range 0 to {upper} was set from public knowledge; larger counts, if there were any, "
+        f"count as {upper} (top-coding).{measured}"
     )
-    larger = (
-        f"larger counts, if there were any, count as {upper} (top-coding)"
-        if column.above == "top_code"
-        else "a table with larger counts would have been refused"
-    )
-    return f"{source}; {larger}.{measured}"
-
-
-def _ceiling_words(column: ColumnRecord) -> str:
-    """What became of counts above the public ceiling, or would have, where no bound was set."""
-    if column.above == "top_code":
-        return f"; counts above {column.upper:,}, if there were any, count as that"
-    return f"; a table with counts above {column.upper:,} would have been refused"

@@ -36,7 +36,7 @@ def totals_section(columns: Sequence[ColumnRecord]) -> list[str]:
         return []
     added = any(made.published for column in columns for made in column.groups)
     words = [paragraph(HOLDS), *([paragraph(ADDED)] if added else [])]
-    cut = [c for c in columns if c.groups and c.above == "top_code" and c.bounded]
+    cut = [c for c in columns if c.groups and c.bounded]
     words += [paragraph(f"Counts of {c.name} above {c.upper:,} enter as {c.upper:,}.") for c in cut]
     return [section("Totals of groups", *words, *parts)]
 
