@@ -67,9 +67,8 @@ format: setup ## Put the code in the house format
 	$(BIN)/ruff format src tests reproduction benchmarks examples
 	$(BIN)/ruff check --fix src tests reproduction benchmarks examples
 
-bench: setup servers ## Measure against the peers, side by side; DATA=FOLDER for real tables; writes benchmarks/results.md
-	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA)) --out results/benchmarks; missed=$$?; \
-	  $(BIN)/python -m benchmarks.page results/benchmarks . && exit $$missed
+bench: setup ## Measure against the peers, side by side; DATA=FOLDER for real tables; writes benchmarks/results.md
+	$(BIN)/python -m benchmarks --pages $(if $(DATA),--data $(DATA))
 
 bench-quick: setup ## The same at small sizes, in minutes; installs no peer
 	$(BIN)/python -m benchmarks --quick --out results/benchmarks-quick

@@ -1,25 +1,13 @@
-"""Speed and accuracy measured side by side with the peers; `python -m benchmarks` runs all."""
+"""Speed and accuracy beside what a user would otherwise pick: `python -m benchmarks`."""
 
 SUITE = (
-    "sampling",
-    "design",
-    "uneven",
-    "preserve",
-    "certification",
-    "large_ranges",
-    "throughput",
-    "scale",
     "startup",
-    "studio",
+    "scale",
+    "sampling",
     "accuracy",
-    "consumers",
     "sums",
-    "composition",
+    "design",
+    "certification",
+    "ranges",
 )
-"""One module per question, in the order of the page."""
-
-SHARED = (
-    *("measure", "peers", "page", "paired", "no_upper", "bounds"),
-    *("sum_ways", "sum_bounds", "sum_scale"),
-)
-"""Modules of this folder that the others use."""
+"""One module for each question, in the order of the page."""

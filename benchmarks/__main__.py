@@ -1,8 +1,8 @@
-"""Run the benchmarks one after another: python -m benchmarks [--quick] [--out DIR] [NAME ...]
+"""Run benchmarks: python -m benchmarks [--quick] [--data DIR] [--rows N] [--out DIR] [NAME ...]
 
-Every module of the suite answers one question, prints its tables and keeps its numbers in
-DIR/NAME.json. Ends with 1 if a bar was missed. `python -m benchmarks.page DIR docs` makes the
-page from the numbers.
+Each benchmark answers one question, prints its tables and writes its numbers to DIR/NAME.json.
+With `--pages` the numbers go to benchmarks/numbers, and the pages made from them are written
+again. The exit code is 1 if a target was missed.
 """
 
 from __future__ import annotations
@@ -12,34 +12,33 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks import SUITE
-
-REAL = ("accuracy", "sums")
-"""Benchmarks that also measure on real tables, where there are any."""
+from benchmarks import SUITE, page
+from benchmarks.harness import Settings, conduct
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser("benchmarks", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(SUITE)}")
     parser.add_argument("--quick", action="store_true", help="small sizes; installs no peer")
     parser.add_argument("--out", type=Path, default=Path("results") / "benchmarks")
-    parser.add_argument("--data", type=Path, help=f"folder of real tables, for {', '.join(REAL)}")
+    parser.add_argument("--pages", action="store_true", help="write benchmarks/results.md again")
+    parser.add_argument("--data", type=Path, help="folder of real tables, for accuracy and sums")
     parser.add_argument("--rows", type=int, help="rows of the largest table, for scale")
-    given = parser.parse_args(arguments)
-    unknown = set(given.names) - set(SUITE)
-    if unknown:
-        parser.error(f"no benchmark is called {', '.join(sorted(unknown))}")
+    parser.add_argument("--format", help="one format of scale: parquet, csv or quoted")
+    parser.add_argument("--scratch", type=Path, help="folder for the files of scale")
+    options = parser.parse_args(arguments)
+    if unknown := set(options.names) - set(SUITE):
+        parser.error(f"Unknown benchmark {', '.join(sorted(unknown))}; choose from {SUITE}.")
+    settings = Settings(options.quick, options.data, options.rows, options.format, options.scratch)
+    folder = page.NUMBERS if options.pages else options.out
     missed = []
-    for name in given.names or SUITE:
-        words = ["--json", str(given.out / f"{name}.json")] + ["--quick"] * given.quick
-        if name in REAL and given.data:
-            words += ["--data", str(given.data)]
-        if name == "scale" and given.rows:
-            words += ["--rows", str(given.rows)]
+    for name in options.names or SUITE:
         print(f"\n== {name}", flush=True)
-        if import_module(f"benchmarks.{name}").main(words):
+        if not conduct(name, import_module(f"benchmarks.{name}").run, settings, folder):
             missed.append(name)
-    print(f"\nNumbers in {given.out}.", f"Missed bars: {', '.join(missed) or 'none'}.")
+    if options.pages:
+        page.write_pages()
+    print(f"\nNumbers in {folder}.", f"Missed targets: {', '.join(missed) or 'none'}.")
     return 1 if missed else 0
 
 

@@ -1,253 +1,185 @@
-"""Long tables from file to file, beside a plain copy of the same file.
+"""Long tables from file to file, in ratio to a plain copy of the same file.
 
-    python -m benchmarks scale [--quick] [--json FILE] [--rows N] [--folder DIR]
+    python -m benchmarks scale [--quick] [--rows N] [--format parquet|csv|quoted] [--scratch DIR]
 
-Counts in 0..80 at epsilon 1, with the default method. Parquet files hold an identifier that is
-not sorted and a count; CSV files two columns of labels and a count. Every run has a process of its
-own, bound to one core. `privatize` writes the whole release folder: it checks every count, compares
-all rows, draws, estimates the distribution, matches ranks and writes. A plain copy only reads and
-writes the rows with pyarrow, in batches. Processor time decides, because it does not depend on what
-else the machine does; wall time is shown beside it. Peak memory is that of the whole process. A
-gibibyte is touched before every run, so that none pays for memory that a host has to give first.
-
-Bars: Parquet at most 2.5 times a plain streaming copy, under 1 GiB; CSV at most 3 times pyarrow's
-reading and writing; `check` at most 2 times reading and hashing the data file; processor time grows
-with the rows like rows^1.05 at the most. Exits with 1 where one is missed.
+Parquet files hold an identifier that is not sorted and a count, CSV files two columns of labels
+and a count; in quoted files every label is quoted and has a comma inside. Both commands are the
+public ones: `privatize` writes the whole release folder, `check` checks it. The copies read and
+write the rows with pyarrow. Every run is a process on one core; processor time decides, because
+it does not depend on what else the machine does. `--rows` gives the rows of the Parquet file; CSV
+files have a fifth. A full run needs 4 GB of disk.
 """
 
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import (
-    Bar,
-    Plot,
-    Result,
-    Table,
-    compiled_environment,
-    conduct,
-    exponent,
-    options,
-)
+from benchmarks.harness import Cost, Result, Settings, Table, Target, measure_command
 
 STEP = 1 << 18
-PARQUET, PARQUET_COPY = "tallyveil, Parquet", "plain copy, Parquet"
-CSV, CSV_COPY = "tallyveil, CSV", "plain copy, CSV"
-CHECK, READ = "tallyveil check, Parquet", "reading and hashing, Parquet"
-CSV_CHECK, CSV_READ = "tallyveil check, CSV", "reading and hashing, CSV"
-BARS = {
-    (PARQUET, PARQUET_COPY): 2.5,
-    (CSV, CSV_COPY): 3.0,
-    (CHECK, READ): 2.0,
-    (CSV_CHECK, CSV_READ): 2.0,
-}
-LARGEST_PEAK = 1 << 30
-LARGEST_EXPONENT = 1.05
-SCRIPT = """
-import os, sys, time
-os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-kind, source, target = sys.argv[1:]
-wall = time.perf_counter()
-if kind.startswith("tallyveil check"):
-    from tallyveil.check.package import check_package
-    assert all(found.ok for found in check_package(target)), check_package(target)
-elif kind.startswith("tallyveil"):
-    from tallyveil.request.options import ReleaseOptions
-    from tallyveil.publish.transaction import publish_table
-    asked = ReleaseOptions(count="cases", upper=80, epsilon=1, keep="all", out=target)
-    publish_table(source, asked, command="benchmark")
-else:
-    import pyarrow as pa
-    pa.set_cpu_count(1)
-    pa.set_io_thread_count(1)
-    import hashlib
-    if kind.startswith("reading"):
-        with open(source, "rb") as file:
-            hashlib.file_digest(file, "sha256")
-    if kind.endswith("CSV"):
-        from pyarrow import csv
-        table = csv.read_csv(source)
-        if kind.startswith("plain copy"):
-            csv.write_csv(table, target)
-    else:
-        import pyarrow.parquet as pq
-        if kind == "plain copy, Parquet":
-            with pq.ParquetFile(source, pre_buffer=False) as file:
-                with pq.ParquetWriter(target, file.schema_arrow) as writer:
-                    for batch in file.iter_batches(1 << 20, use_threads=False):
-                        writer.write_batch(batch, row_group_size=1 << 20)
-        else:
-            with pq.ParquetFile(source, pre_buffer=False) as file:
-                for batch in file.iter_batches(1 << 16, use_threads=False):
-                    pass
-with open("/proc/self/status") as file:
-    peak = 1024 * int(file.read().split("VmHWM:")[1].split()[0])
-print(time.process_time(), time.perf_counter() - wall, peak)
+MIB = 2**20
+SINGLE = "import pyarrow as pa; pa.set_cpu_count(1); pa.set_io_thread_count(1)\n"
+COPY_CSV = """
+import sys
+from pyarrow import csv
+csv.write_csv(csv.read_csv(sys.argv[1]), sys.argv[2])
+"""
+READ_CSV = """
+import hashlib, sys
+from pyarrow import csv
+with open(sys.argv[1], "rb") as file:
+    hashlib.file_digest(file, "sha256")
+csv.read_csv(sys.argv[1])
+"""
+COPY_PARQUET = """
+import sys
+import pyarrow.parquet as pq
+with pq.ParquetFile(sys.argv[1], pre_buffer=False) as file:
+    with pq.ParquetWriter(sys.argv[2], file.schema_arrow) as writer:
+        for batch in file.iter_batches(1 << 20, use_threads=False):
+            writer.write_batch(batch, row_group_size=1 << 20)
+"""
+READ_PARQUET = """
+import hashlib, sys
+import pyarrow.parquet as pq
+with open(sys.argv[1], "rb") as file:
+    hashlib.file_digest(file, "sha256")
+with pq.ParquetFile(sys.argv[1], pre_buffer=False) as file:
+    for batch in file.iter_batches(1 << 16, use_threads=False):
+        pass
 """
 
 
-def make_counts(rows: int, seed: int) -> np.ndarray:
-    return np.minimum(np.random.default_rng(seed).geometric(0.15, rows) - 1, 80)
+@dataclass(frozen=True)
+class Format:
+    """A kind of file: what it is compared with, and the targets of ratio and peak memory."""
+
+    suffix: str
+    share: float
+    copy: str
+    read: str
+    most: float
+    memory: float
+    label: str = ""
 
 
-def write_parquet(path: Path, rows: int, first: int = 0) -> None:
-    """Identifiers that are all different and in no order, and counts."""
+FORMATS = {
+    "parquet": Format("parquet", 1.0, COPY_PARQUET, READ_PARQUET, 2.5, 1024 * MIB),
+    "csv": Format("csv", 0.2, COPY_CSV, READ_CSV, 3.0, 600 * MIB, "area {0},region {1},{2}\n"),
+    "quoted": Format(
+        "csv", 0.2, COPY_CSV, READ_CSV, 3.0, 600 * MIB, '"area, {0}","region, {1}",{2}\n'
+    ),
+}
+MOST_CHECK = 2.0
+"""Check may take this many times what reading and hashing the same file takes."""
+
+
+def list_counts(rows: int) -> Iterator[tuple[int, np.ndarray]]:
+    """Give batches of counts in 0..80, and the number of each one's first row."""
+    for start in range(0, rows, STEP):
+        draw = np.random.default_rng(start).geometric(0.15, min(STEP, rows - start)) - 1
+        yield start, np.minimum(draw, 80)
+
+
+def write_table(path: Path, rows: int, label: str) -> None:
+    """Write a table; a Parquet file if there is no `label`, the form of a line of CSV."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if label:
+        with path.open("w", encoding="utf-8") as file:
+            file.write("area,region,cases\n")
+            for start, counts in list_counts(rows):
+                numbered = enumerate(counts.tolist(), start)
+                file.writelines(label.format(i, i % 50, count) for i, count in numbered)
+        return
     schema = pa.schema([("id", pa.int64()), ("cases", pa.int64())])
     with pq.ParquetWriter(path, schema) as writer:
-        for start in range(0, rows, STEP):
-            size = min(STEP, rows - start)
-            numbers = np.arange(first + start, first + start + size, dtype=np.uint64)
-            spread = (numbers * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(1)
-            columns = [spread.astype(np.int64), make_counts(size, first + start)]
-            writer.write_table(pa.table(columns, schema=schema))
+        for start, counts in list_counts(rows):
+            numbers = np.arange(start, start + len(counts), dtype=np.uint64)
+            scattered = (numbers * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(1)
+            writer.write_table(pa.table([scattered.astype(np.int64), counts], schema=schema))
 
 
-def write_csv(path: Path, rows: int) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.write("area,region,cases\n")
-        for start in range(0, rows, STEP):
-            size = min(STEP, rows - start)
-            numbered = enumerate(make_counts(size, start).tolist(), start)
-            file.writelines(f"area {i},region {i % 50},{n}\n" for i, n in numbered)
+def privatize(source: Path, release: Path) -> Cost:
+    """Measure the public command; the only place that knows its options."""
+    program = Path(sys.executable).with_name("tallyveil")
+    options = "--count cases --keep all --upper 80 --epsilon 1 --out"
+    return measure_command([program, "privatize", source, *options.split(), release], cores=1)
 
 
-def measure(kind: str, rows: int, source: Path, target: Path) -> dict[str, Any]:
-    """Processor and wall seconds and peak bytes of one run in a process of its own."""
-    np.ones(LARGEST_PEAK // 8)  # a virtual machine's host may have taken free memory back
-    words = [sys.executable, "-c", SCRIPT, kind, str(source), str(target)]
-    done = subprocess.run(
-        words, capture_output=True, text=True, check=False, env=compiled_environment()
-    )
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    seconds, wall, peak = map(float, done.stdout.split())
-    return {"kind": kind, "rows": rows, "seconds": seconds, "wall": wall, "peak_bytes": peak}
+def check(release: Path) -> Cost:
+    """Measure the check of a release."""
+    return measure_command([Path(sys.executable).with_name("tallyveil"), "check", release], cores=1)
 
 
-def measure_size(rows: int, csv_rows: int, folder: Path) -> list[dict[str, Any]]:
-    """Everything at one size; files are removed again."""
-    source, out, copy = folder / "cases.parquet", folder / "release", folder / "copy"
-    write_parquet(source, rows)
-    found = [
-        measure(PARQUET_COPY, rows, source, copy),
-        measure(PARQUET, rows, source, out),
-        measure(READ, rows, out / "data.parquet", copy),
-        measure(CHECK, rows, source, out),
-    ]
-    shutil.rmtree(out)
+def run_script(script: str, *paths: Path) -> Cost:
+    """Measure a script of pyarrow with one thread."""
+    return measure_command([sys.executable, "-c", SINGLE + script, *paths], cores=1)
+
+
+def measure_format(form: Format, rows: int, folder: Path) -> dict[str, Cost]:
+    """Measure the four commands at one size; files are removed again."""
+    source, copy = folder / f"cases.{form.suffix}", folder / f"copy.{form.suffix}"
+    release = folder / "release"
+    write_table(source, rows, form.label)
+    np.ones(128 * MIB)  # the host of a virtual machine may have taken free memory back
+    costs = {"copy": run_script(form.copy, source, copy), "privatize": privatize(source, release)}
+    data = release / f"data.{form.suffix}"
+    costs |= {"read and hash": run_script(form.read, data), "check": check(release)}
+    shutil.rmtree(release)
     source.unlink()
     copy.unlink()
-    if csv_rows:
-        source = folder / "cases.csv"
-        write_csv(source, csv_rows)
-        found += [
-            measure(CSV_COPY, csv_rows, source, copy),
-            measure(CSV, csv_rows, source, out),
-            measure(CSV_READ, csv_rows, out / "data.csv", copy),
-            measure(CSV_CHECK, csv_rows, source, out),
+    return costs
+
+
+def run(settings: Settings) -> Result:
+    """Measure every format at two sizes."""
+    largest = settings.rows or (1_000_000 if settings.quick else 100_000_000)
+    lines, targets = [], []
+    for name, form in FORMATS.items():
+        if settings.format not in (None, name):
+            continue
+        for rows in (int(largest * form.share) // 10, int(largest * form.share)):
+            with tempfile.TemporaryDirectory(dir=settings.scratch) as folder:
+                costs = measure_format(form, rows, Path(folder))
+            ratios = {
+                "privatize": costs["privatize"].seconds / costs["copy"].seconds,
+                "check": costs["check"].seconds / costs["read and hash"].seconds,
+            }
+            for command, cost in costs.items():
+                ratio = f"{ratios[command]:.2f}" if command in ratios else ""
+                peak = f"{cost.peak / MIB:,.0f}"
+                seconds = f"{cost.seconds:.2f}", f"{cost.wall:.2f}"
+                lines.append((f"{name}, {command}", f"{rows:,}", *seconds, ratio, peak))
+        if settings.quick:
+            continue  # starting the program is most of what small tables cost
+        size, limit = f"{name}, {rows:,} rows", f"{form.memory / MIB:,.0f} MiB"
+        copied, checked = ratios["privatize"], ratios["check"]
+        peak = costs["privatize"].peak / MIB
+        targets += [
+            Target.at_most(f"{size}: {form.most:g} times a copy", copied, form.most, " times"),
+            Target.at_most(f"{size}: less than {limit}", peak, form.memory / MIB, " MiB"),
+            Target.at_most(
+                f"{size}: check {MOST_CHECK:g} times reading and hashing",
+                checked,
+                MOST_CHECK,
+                " times",
+            ),
         ]
-        shutil.rmtree(out)
-        source.unlink()
-        copy.unlink()
-    return found
-
-
-def tabulate(found: list[dict[str, Any]]) -> Table:
-    by = {(row["kind"], row["rows"]): row for row in found}
-    copies = dict(BARS.keys())
-    lines = []
-    for row in found:
-        floor = by.get((copies.get(row["kind"], ""), row["rows"]))
-        ratio = "" if floor is None else f"{row['seconds'] / floor['seconds']:.2f}"
-        lines.append(
-            (
-                row["kind"],
-                f"{row['rows']:,}",
-                f"{row['seconds']:.2f}",
-                f"{row['wall']:.2f}",
-                ratio,
-                f"{row['peak_bytes'] / 2**20:,.0f}",
-            )
-        )
-    columns = ("", "rows", "processor s", "wall s", "times plain", "peak MiB")
-    return Table("Counts in 0..80 at epsilon 1, one core", columns, lines)
-
-
-def judge(found: list[dict[str, Any]], growth: dict[str, float]) -> list[Bar]:
-    bars = []
-    for (ours, floor), most in BARS.items():
-        rows = max(row["rows"] for row in found if row["kind"] == ours)
-        own, plain = (
-            next(row for row in found if (row["kind"], row["rows"]) == (kind, rows))
-            for kind in (ours, floor)
-        )
-        ratio = own["seconds"] / plain["seconds"]
-        words = f"{ours}, {rows:,} rows: at most {most:g} times {floor}"
-        bars.append(Bar(words, f"{ratio:.2f} times", ratio <= most))
-        if ours == PARQUET:
-            peak = own["peak_bytes"]
-            bars.append(
-                Bar(f"{ours}, {rows:,} rows: less than 1 GiB", f"{peak / 2**20:,.0f} MiB",
-                    peak < LARGEST_PEAK)
-            )  # fmt: skip
-    for label, k in growth.items():
-        if label.startswith("tallyveil"):
-            bars.append(Bar(f"{label}: exponent at most 1.05", f"{k:.2f}", k <= LARGEST_EXPONENT))
-    return bars
-
-
-def run(rows: int, folder: Path | None) -> Result:
-    sizes = [rows // 100, rows // 10, rows]
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        found = [
-            one
-            for size in sizes
-            for one in measure_size(size, size if size <= 10_000_000 else 0, Path(place))
-        ]
-    kinds = dict.fromkeys(row["kind"] for row in found)
-    own = {kind: [row for row in found if row["kind"] == kind] for kind in kinds}
-    seconds = {k: ([r["rows"] for r in own[k]], [r["seconds"] for r in own[k]]) for k in kinds}
-    memory = {
-        k: ([r["rows"] for r in own[k]], [r["peak_bytes"] / 2**20 for r in own[k]]) for k in kinds
-    }
-    last = {k: tuple(part[-2:] for part in seconds[k]) for k in kinds}  # beyond what starting costs
-    growth = {f"{kind}, processor time against rows": exponent(*last[kind]) for kind in kinds}
+    columns = ("command", "rows", "processor s", "wall s", "ratio", "peak MiB")
     return Result(
         question="How long do tables of up to a hundred million rows take?",
-        method="Processor seconds of one run in a process of its own, bound to one core; wall "
-        "seconds beside them. Exponents are over the last tenfold step. Starting the "
-        "program is part of every figure; its modules are compiled, as those of an installed one.",
-        tables=[tabulate(found)],
-        bars=judge(found, growth),
-        plots=[
-            Plot("Time", "rows", "processor seconds", seconds),
-            Plot("Memory", "rows", "peak MiB", memory),
-        ],
-        exponents=growth,
-        raw=found,
+        method="Processor seconds of each command as a process on one core, start-up included. "
+        "The ratio of privatize is to a copy of the table with pyarrow, that of check to reading "
+        "and hashing the released data file. Labels of quoted files are quoted and hold a comma.",
+        tables=[Table("Counts in 0..80 at epsilon 1", columns, lines)],
+        targets=targets,
     )
-
-
-def main(arguments: list[str] | None = None) -> int:
-    parser = options(__doc__)
-    parser.add_argument(
-        "--rows", type=int, default=10_000_000, help="rows of the largest table, up to 100,000,000"
-    )
-    parser.add_argument("--folder", type=Path, help="where files are made; needs 40 bytes a row")
-    given = parser.parse_args(arguments)
-    rows = min(given.rows, 1_000_000) if given.quick else given.rows
-    return conduct("scale", lambda: run(rows, given.folder), given)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

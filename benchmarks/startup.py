@@ -1,122 +1,92 @@
 """How long one waits before anything happens: imports, help, a small table from end to end.
 
-    python -m benchmarks.startup [--quick] [--json FILE]
-
-Every command is a new process, run several times in turn; the shortest wall time and the
-shortest processor time are kept.
-
-Bars: `import tallyveil` less than 150 ms over `import numpy`; `tallyveil --help` under half a
-second of processor time; privatizing 3,136 rows under 2 s of wall time. Exits with 1 where one
-is missed.
+Every command is a new process, run several times in turn; the shortest times count.
 """
 
 from __future__ import annotations
 
-import resource
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measure import Bar, Result, Table, compiled_environment, conduct, options
-from benchmarks.peers import peer
+from benchmarks.harness import (
+    Result,
+    Settings,
+    Table,
+    Target,
+    find_peer,
+    measure_command,
+)
 
 ROWS, UPPER = 3_136, 50
 FIRST_DRAW = """
 import tallyveil as tv
 tv.certify(tv.geometric(tv.Query.count(40), 1)).release([0, 3, 40])
 """
-PRIVATIZE = "tallyveil privatize, 3,136 rows"
+HELP, PRIVATIZE, CHECK = "tallyveil --help", "tallyveil privatize", "tallyveil check"
 
 
-def commands(folder: Path) -> dict[str, list[str]]:
-    """What to start, by the name it has in the table."""
+def list_commands(folder: Path) -> dict[str, list[str]]:
+    """List what to start, by its name in the table."""
     program = str(Path(sys.executable).with_name("tallyveil"))
     table = folder / "cases.csv"
     counts = np.minimum(np.random.default_rng(1).geometric(0.3, ROWS) - 1, UPPER)
     table.write_text("county,cases\n" + "".join(f"c{i},{n}\n" for i, n in enumerate(counts)))
+    scripts = {
+        "python": "pass",
+        "import numpy": "import numpy",
+        "import tallyveil": "import tallyveil",
+        "import tallyveil after numpy": "import numpy, tallyveil",
+        "first certified draw": FIRST_DRAW,
+    }
+    privatize = f"privatize {table} --count cases --keep all --upper {UPPER} --epsilon 1 --out"
     return {
-        "python": [sys.executable, "-c", "pass"],
-        "import numpy": [sys.executable, "-c", "import numpy"],
-        "import tallyveil": [sys.executable, "-c", "import tallyveil"],
-        "import tallyveil after numpy": [sys.executable, "-c", "import numpy, tallyveil"],
-        "first certified draw": [sys.executable, "-c", FIRST_DRAW],
-        "tallyveil --help": [program, "--help"],
-        PRIVATIZE: [
-            program,
-            "privatize",
-            str(table),
-            "--count",
-            "cases",
-            "--keep",
-            "all",
-            "--upper",
-            str(UPPER),
-            "--epsilon",
-            "1",
-            "--out",
-        ],
+        **{name: [sys.executable, "-c", script] for name, script in scripts.items()},
+        HELP: [program, "--help"],
+        PRIVATIZE: [program, *privatize.split()],
+        CHECK: [program, "check"],
     }
 
 
-def once(words: list[str]) -> tuple[float, float]:
-    """Wall and processor seconds of one process."""
-    before, start = _children(), time.perf_counter()
-    subprocess.run(words, check=True, capture_output=True, env=compiled_environment())
-    return time.perf_counter() - start, _children() - before
-
-
-def _children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def run(quick: bool) -> Result:
-    peers = [peer(name, install=not quick) for name in ("opendp", "diffprivlib")]
+def run(settings: Settings) -> Result:
+    """Measure every command."""
+    peers = [find_peer(name, not settings.quick) for name in ("opendp", "diffprivlib")]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        asked = commands(folder)
-        for other in peers:
-            if other.python:
-                module = "opendp.prelude" if other.name == "opendp" else other.name
-                asked[f"import {module}"] = [str(other.python), "-c", f"import {module}"]
-        best = dict.fromkeys(asked, (np.inf, np.inf))
-        for turn in range(3 if quick else 7):
-            for label, words in asked.items():
-                last = [str(folder / f"release {turn}")] if label == PRIVATIZE else []
-                pair = zip(best[label], once(words + last), strict=True)
-                best[label] = tuple(min(both) for both in pair)
-    over = max(0.0, best["import tallyveil after numpy"][0] - best["import numpy"][0])
-    helped, whole = best["tallyveil --help"][1], best[PRIVATIZE][0]
-    unit = best["import numpy"][0]
-    lines = [
-        (label, f"{1000 * wall:.0f}", f"{1000 * spent:.0f}", f"{wall / unit:.2f}")
-        for label, (wall, spent) in best.items()
+        commands = list_commands(folder)
+        for peer in peers:
+            module = "opendp.prelude" if peer.name == "opendp" else peer.name
+            if peer.python:
+                commands[f"import {module}"] = [str(peer.python), "-c", f"import {module}"]
+        wall, processor = dict.fromkeys(commands, np.inf), dict.fromkeys(commands, np.inf)
+        for turn in range(3 if settings.quick else 7):
+            for label, words in commands.items():
+                last = [str(folder / f"release {turn}")] if label in (PRIVATIZE, CHECK) else []
+                cost = measure_command(words + last)
+                wall[label] = min(wall[label], cost.wall)
+                processor[label] = min(processor[label], cost.seconds)
+    over_numpy = 1000 * (wall["import tallyveil after numpy"] - wall["import numpy"])
+    rows = [
+        (
+            label,
+            f"{1000 * wall[label]:.0f}",
+            f"{1000 * processor[label]:.0f}",
+            f"{wall[label] / wall['import numpy']:.2f}",
+        )
+        for label in commands
     ]
     return Result(
         question="How long does it take to start?",
-        method="New processes in turn, the shortest of several runs of each. The last column is "
-        "wall time relative to `import numpy`.",
-        tables=[Table("Milliseconds", ("", "wall", "processor", "ratio"), lines)],
-        bars=[
-            Bar("`import tallyveil` under 150 ms over numpy", f"{1000 * over:.0f} ms", over < 0.15),
-            Bar(
-                "`tallyveil --help` under 0.5 s of processor time", f"{helped:.2f} s", helped < 0.5
-            ),
-            Bar("3,136 rows privatized under 2 s of wall time", f"{whole:.2f} s", whole < 2),
+        method="New processes in turn, the shortest of several runs of each; privatize and check "
+        f"do a table of {ROWS:,} rows. The last column is wall time relative to `import numpy`.",
+        tables=[Table("Milliseconds", ("command", "wall", "processor", "ratio"), rows)],
+        targets=[
+            Target.at_most("`import tallyveil` under 150 ms over numpy", over_numpy, 150, " ms"),
+            Target.at_most(f"`{HELP}` under 0.5 s of processor time", processor[HELP], 0.5, " s"),
+            Target.at_most(f"{ROWS:,} rows privatized under 2 s", wall[PRIVATIZE], 2, " s"),
+            Target.at_most("their release checked under 2 s", wall[CHECK], 2, " s"),
         ],
-        peers={other.name: other.state for other in peers},
-        raw={label: {"wall": wall, "processor": spent} for label, (wall, spent) in best.items()},
+        peers={peer.name: peer.state for peer in peers},
     )
-
-
-def main(arguments: list[str] | None = None) -> int:
-    given = options(__doc__).parse_args(arguments)
-    return conduct("startup", lambda: run(given.quick), given)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,7 @@
 """What a clever forger does: change facts of a receipt, and make every document again."""
 
 import json
+import shutil
 
 import numpy as np
 
@@ -23,6 +24,10 @@ REFUSALS = (
     AttributeError,
 )
 """How facts that contradict each other end when documents are made from them by force."""
+
+
+MADE_AGAIN = ("receipt.json", "METHODOLOGY.html", "datapackage.json")
+"""With the files of sums, what documents are made again of."""
 
 
 def reseal(folder):
@@ -89,3 +94,87 @@ def can_make_again(folder, document):
 def read(folder):
     """The receipt of a folder, as it is written."""
     return json.loads((folder / "receipt.json").read_text(encoding="utf-8"))
+
+
+def write(folder, document):
+    """Write a receipt in the form that the program writes."""
+    text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    (folder / "receipt.json").write_text(text, encoding="utf-8")
+
+
+def get(data, path):
+    """The value at a place of a JSON document."""
+    for key in path:
+        data = data[key]
+    return data
+
+
+def put(data, path, value):
+    """A copy of a JSON document with another value at a place."""
+    copy = json.loads(json.dumps(data))
+    get(copy, path[:-1])[path[-1]] = value
+    return copy
+
+
+def list_places(data, path=(), most=3):
+    """Every place in a JSON document that holds a plain value or a list; of lists the first."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield from list_places(value, (*path, key), most)
+        return
+    yield path
+    for index, value in enumerate(data[:most] if isinstance(data, list) else ()):
+        yield from list_places(value, (*path, index), most)
+
+
+def mutate(value, words=()):
+    """Other values for a place, of its own kind and of others."""
+    if isinstance(value, bool):
+        values = [not value, 1, "true", None]
+    elif isinstance(value, int):
+        values = [value + 1, 0, -1, float(value), str(value), 10**12, value - 1]
+    elif isinstance(value, float):
+        values = [value / 2, value + 1, 0.0, str(value), value - 1]
+    elif isinstance(value, str):
+        values = [value + " ", "", *words, "1/1024", "x", None, 7]
+    elif isinstance(value, list):
+        longer = [value * 2, None, value[::-1], [*value, *value[-1:]]]
+        values = [[], value[:-1], *longer] if value else [["x"], None]
+    else:
+        values = [0, "x", {}]
+    return [other for other in values if other != value or type(other) is not type(value)]
+
+
+def copy(honest, place):
+    """A folder to forge, and the bytes of what is made again in it."""
+    forged = shutil.copytree(honest, place / "forged")
+    names = [name for name in MADE_AGAIN if (honest / name).exists()]
+    return forged, {
+        p.name: p.read_bytes() for p in (*map(honest.joinpath, names), *honest.glob("sums-*"))
+    }
+
+
+def try_fact(forged, content, document):
+    """Put a changed receipt into a folder, by hand and with everything made again.
+
+    Gives the receipt that passes, or None, and whether documents could be made from it.
+    """
+    honest = json.loads(content["receipt.json"])
+    for name, honest_bytes in content.items():
+        (forged / name).write_bytes(honest_bytes)
+    write(forged, document)
+    if passes(forged):
+        return document, False
+    if not can_make_again(forged, document):
+        return None, False  # facts that contradict each other or the data
+    again = read(forged)  # what follows from the facts may have come back as it was
+    return (again if again != honest and passes(forged) else None), True
+
+
+def require_same_documents(honest, place):
+    """Forgeries fail because of what they say, not because the tests cannot write documents."""
+    again, _ = copy(honest, place)
+    make_again(again, read(again))
+    reseal(again)
+    for path in honest.iterdir():
+        assert (again / path.name).read_bytes() == path.read_bytes(), path.name

@@ -330,7 +330,7 @@ def minimax_remap(matrix: Floats, losses: Floats, tolerance: float = TOLERANCE) 
 
     Rows are those of the possible true answers only. This is the program of Gupte and
     Sundararajan (2010), section 2.4.3, over post-processings instead of mechanisms. `tolerance` is
-    relative to the loss. 1001 answers take 3 s on one core (benchmarks/consumers.py). Where the
+    relative to the loss. 1001 answers take 3 s on one core (benchmarks/ranges.py). Where the
     possible ones have holes they take 3 to 9 s, and some 30 s for squared errors at epsilon 0.01;
     a fair mechanism at epsilon 0.1 takes 9 s.
 
