@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tallyveil.errors import PackageError, TallyveilError
-from tallyveil.tables.base import Table
+from tallyveil.tables.table import Table
 from tallyveil.untrusted import escape_controls
 
 __all__ = ["Finding", "is_close", "is_same_total", "remember", "try_check"]

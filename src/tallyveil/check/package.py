@@ -47,8 +47,8 @@ from tallyveil.request.hierarchy import split_levels
 from tallyveil.request.kinds import COUNTS, DISTRIBUTION, UPPER_BOUND
 from tallyveil.request.slack import WITH_DELTA
 from tallyveil.request.unit import PrivacyUnit
-from tallyveil.tables.base import Table
-from tallyveil.tables.source import read_released
+from tallyveil.tables.table import Table
+from tallyveil.tables.published import read_released
 from tallyveil.untrusted import hash_file, read_file
 
 __all__ = ["Finding", "check_package"]
@@ -94,7 +94,7 @@ def _check_release(root: Path, large: bool) -> list[Finding]:
     except PackageError as problem:
         return [*findings, Finding("receipt", False, str(problem))]
     certified: list[list[Certified]] = []
-    read = remember(partial(_read_data, root, receipt, large))
+    read = remember(partial(_read_data, root, receipt))
     checks: list[tuple[str, Callable[[], str]]] = [
         ("receipt", partial(_check_receipt, root, receipt)),
         ("certificates", partial(_check_certificates, root, receipt, certified)),
@@ -218,22 +218,9 @@ def _expected_stages(column: ColumnRecord, receipt: Receipt) -> list[tuple[str, 
     return [first, drawn] if split.epsilon1 else [drawn]
 
 
-def _read_data(root: Path, receipt: Receipt, large: bool) -> Table:
-    facts, counts = receipt.table, [column.name for column in receipt.columns]
-    beside = [name for column in receipt.columns for name in column.columns[1:]]
-    grouped = list_asked(receipt)
-    labels = (
-        *beside,
-        *(() if receipt.sums is None else receipt.sums.request.public),
-        *(() if receipt.strata is None else receipt.strata.columns),
-        *(() if receipt.zeros is None else receipt.zeros.columns),
-        *(name for name, _ in facts.bins),
-        *(name for names in grouped for name in names),
-        *(facts.published_unchanged if facts.other else ()),
-    )
-    labels = tuple(dict.fromkeys(labels))
-    form = root / plain_name(facts.file), facts.delimiter, facts.encoding
-    return read_released(*form, rows=facts.rows, counts=counts, labels=labels, large=large)
+def _read_data(root: Path, receipt: Receipt) -> Table:
+    facts, counts = receipt.table, [name for column in receipt.columns for name in column.columns]
+    return read_released(root / plain_name(facts.file), rows=facts.rows, counts=counts)
 
 
 def _check_pages(root: Path, receipt: Receipt, certified: list[list[Certified]]) -> str:

@@ -15,11 +15,12 @@ from tallyveil.errors import TableError, UsageError
 from tallyveil.plans.upper import CEILING
 from tallyveil.request.request import Request
 from tallyveil.sampling.entropy import Entropy
-from tallyveil.tables.base import Table
-from tallyveil.tables.categories import place_categories, require_distinct, sorted_order
+from tallyveil.tables.table import Table
+from tallyveil.tables.microdata import place_categories, sorted_order
 from tallyveil.tables.counts import ColumnCounts, read_counts
-from tallyveil.tables.delimited import delimiter_hint
-from tallyveil.tables.totals import find_totals
+from tallyveil.tables.duplicates import require_distinct
+from tallyveil.tables.subtotals import find_totals
+from tallyveil.tables.text import delimiter_hint
 
 __all__ = [
     "ROW_ORDERS",

@@ -19,7 +19,7 @@ from tallyveil.plans.sums import PublishedSums, SumDraws, Sums
 from tallyveil.request.hierarchy import HierarchyRequest, find_groups
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.grouping import Grouping
-from tallyveil.tables.base import Table
+from tallyveil.tables.table import Table
 from tallyveil.tables.conditions import Condition, parse_conditions
 
 __all__ = [
