@@ -13,11 +13,16 @@ PEOPLE = {"by": "sex", "categories": ["f", "m"], "upper": 60, "epsilon": 1}
 KINDS = {
     "preserve": WIDE,
     "fair": {**WIDE, "method": "fair"},
+    "private upper": {**WIDE, "upper": "auto", "upper_epsilon": 1, "epsilon": 2},
     "level": {**WIDE, "levels": [2, 1], "epsilon": None},
     "delta": {**WIDE, "delta": "1e-6"},
     "delta, disjoint": {**TWO, "delta": "1e-3", "disjoint": ["cases", "tests"]},
     "design": {**WIDE, "method": "design", "delta": "0.01", "loss": "squared"},
     "one row": {**FEW, "contributions": 3, "one_row": True},
+    "one row, private upper": {
+        **{**FEW, "contributions": 3, "one_row": True},
+        **{"upper": "auto", "upper_epsilon": 1},
+    },
     "separate rows": {
         **{**FEW, "epsilon": "1/50", "method": "geometric"},
         **{"contributions": 50, "delta": "1e-6", "separate_rows": True},
@@ -25,7 +30,7 @@ KINDS = {
     "several rows": {**FEW, "contributions": 3, "neighbours": "change_one"},
     "strata": {**WIDE, "strata": "state"},
     "hierarchy": {**WIDE, "hierarchy": "region,state"},
-    "invariant": {**WIDE, "hierarchy": "region,state", "invariant": "total"},
+    "sums": {**WIDE, "hierarchy": "region,state", "keep_distribution": False, "invariant": "total"},
     "bounds": {**WIDE, "hierarchy": "state", "bounds": "county", "unbiased": True},
     "margins": {**WIDE, "margins": "state,half"},
     "zero": {**FEW, "zero": ["county = 7", "county = 14 and half = a"]},

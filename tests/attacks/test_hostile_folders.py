@@ -22,6 +22,13 @@ import tallyveil as tv
 from tallyveil.cli.app import app
 
 
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 hostile = load("hostile")
 fill, mark, require_cheap_refusal, run_measured = (
     hostile.fill,

@@ -19,6 +19,13 @@ from tallyveil.proof import certificate as document
 from tallyveil.proof.exponent import Growth
 
 
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 hostile = load("hostile")
 fill, mark, require_cheap_refusal = hostile.fill, hostile.mark, hostile.require_cheap_refusal
 

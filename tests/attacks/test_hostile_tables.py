@@ -16,6 +16,13 @@ import numpy as np
 import pytest
 
 
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 hostile = load("hostile")
 fill, ROOM = hostile.fill, hostile.ROOM
 HEADER = "place,cases\n"

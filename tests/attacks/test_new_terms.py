@@ -1,6 +1,7 @@
 """Attacks on units, sums, structural zeros and accounts: facts of a receipt that came later."""
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.check.ledger import check_ledger
 from tallyveil.documents.receipt import MOST_COMPOSED, Receipt
+from tallyveil.plans import prepared
 from tallyveil.tables.persons import identify_persons
 from tallyveil.tables.source import read_table
 
@@ -112,6 +114,19 @@ def test_terms_of_an_account_are_those_of_the_ledger(tmp_path):
         assert "another accounting or total" in found.detail
 
 
+def test_what_is_composed_was_fixed_before_the_first_draw(tmp_path):
+    """How preserve shares its epsilon depends on a private bound: only the sum is composed."""
+    book = tv.Ledger.create(tmp_path / "budget.db")
+    book.open("cases", 20, "1e-6", accounting="exact")
+    book.plan("cases", [1, "1/2"])
+    asked = {**COMMON, "upper": "auto", "upper_epsilon": 1, "epsilon": "1/2", "method": "preserve"}
+    rel = tv.privatize(FRAME, out=tmp_path / "r", ledger=book, dataset="cases", **asked)
+    debited = book.history("cases")[0].epsilons
+    assert rel.receipt._charges == debited == (1, Fraction(1, 2))
+    assert len(rel.receipt.stages) == 3
+    assert passes(tmp_path / "r")
+
+
 def test_composing_many_stages_takes_no_time(tmp_path):
     book = tv.Ledger.create(tmp_path / "budget.db")
     book.open("cases", 20, "1e-6", accounting="zcdp")
@@ -134,11 +149,33 @@ def test_words_that_cannot_be_written_cost_nothing(tmp_path):
     assert not book.account("cases").debits
 
 
+@pytest.mark.parametrize("found", [1, 2, 60, 1001])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"contributions": 3, "one_row": True},
+        {"strata": "state"},
+        {"unbiased": True, "method": "preserve"},
+        {"zero": "county = 7", "tradeoff": "1/3"},
+        {"format": "xlsx", "epsilon": "1e-6"},
+    ],
+    ids="-".join,
+)
+def test_wherever_a_private_bound_falls_the_folder_checks(asked, found, tmp_path, monkeypatch):
+    """What was debited is carried out: the stage that searched was charged as one row's noise."""
+    search = prepared.find_upper
+    monkeypatch.setattr(prepared, "find_upper", lambda *given: search(*given) and found)
+    frame = FRAME.assign(state=FRAME.county % 5)
+    wanted = {**COMMON, "upper": "auto", "upper_epsilon": 1, **asked}
+    tv.privatize(frame, out=tmp_path / "r", **wanted)
+    assert passes(tmp_path / "r")
+
+
 @pytest.mark.parametrize("often", [700, 1000, 10**6])
 def test_an_enormous_cost_is_stated_and_not_a_crash(often, tmp_path):
     asked = {**COMMON, "contributions": often, "out": tmp_path / "r"}
     rel = tv.privatize(FRAME, method="geometric", **asked)
-    assert "by up to a very large factor" in rel.receipt.promise
+    assert "up to a factor of a very large number" in rel.receipt.promise
     assert passes(tmp_path / "r")
     with pytest.raises(tv.ArgumentError, match="'contributions' must be at most"):
         tv.privatize(FRAME, **{**COMMON, "contributions": 10**6 + 1})

@@ -138,7 +138,7 @@ def test_more_columns_than_a_receipt_may_have_are_refused(paid):
 def test_a_hierarchy_with_too_many_levels_is_refused(paid):
     levels = {f"l{at}": ["x", "y"] for at in range(41)}
     with pytest.raises(ArgumentError, match="'hierarchy' must have at most 40"):
-        tv.privatize(FRAME.assign(**levels), count="c", keep=[], hierarchy=list(levels),
+        tv.privatize(FRAME.assign(**levels), count="c", drop="g", hierarchy=list(levels),
                      upper=5, epsilon=1, **paid)  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import tallyveil as tv
 from tallyveil.budget.ledger import Ledger
 from tallyveil.check.package import check_package
 from tallyveil.errors import PackageError, TableError, UsageError
+from tallyveil.plans import prepared
 from tallyveil.publish import transaction
 
 FORK = multiprocessing.get_context("fork")
@@ -145,6 +146,11 @@ def test_the_confidential_report_is_reserved_before_anything_is_spent(
 @pytest.mark.parametrize(
     "options",
     [
+        {"upper": "auto", "upper_epsilon": "1e-10"},
+        {"upper": "auto", "upper_epsilon": 1, "epsilon": "1e-10"},
+        {"upper": "auto", "upper_epsilon": 1, "method": "fair"},
+        {"upper": "auto", "upper_epsilon": 1, "method": "design"},
+        {"upper": "auto", "upper_epsilon": 1, "method": "design", "properties": "fair"},
         {"epsilon": "1e-10"},
         {"epsilon": "1." + "1" * 401},
         {"method": "geometric", "epsilon": "1e-10"},
@@ -160,3 +166,17 @@ def test_plans_that_cannot_be_carried_out_cost_nothing(tmp_path, ledger, options
         call(COUNTS, out=tmp_path / "out", ledger=ledger, dataset="cases", **given)
     assert ledger.history("cases") == []
     assert sorted(p.name for p in tmp_path.iterdir()) == ["budget.db"]
+
+
+@pytest.mark.parametrize("found", [1, 40, prepared.CEILING])
+@pytest.mark.parametrize("method", ["auto", "preserve", "geometric"])
+@pytest.mark.parametrize("epsilon", ["0.5", "700"])
+def test_a_private_bound_can_be_carried_out_wherever_it_falls(
+    tmp_path, monkeypatch, found, method, epsilon
+):
+    monkeypatch.setattr(prepared, "find_upper", lambda *_: found)
+    tv.privatize(
+        COUNTS, upper="auto", upper_epsilon=1, epsilon=epsilon, method=method,
+        out=tmp_path / "out", entropy=None,
+    )  # fmt: skip
+    assert (tmp_path / "out" / "receipt.json").exists()

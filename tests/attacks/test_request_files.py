@@ -16,6 +16,13 @@ from tallyveil.cli import app
 from tallyveil.request.request_file import read_request
 
 
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 hostile = load("hostile")
 ASKED = {
     "table": '"t.csv"',

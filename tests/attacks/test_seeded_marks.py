@@ -16,6 +16,7 @@ from tallyveil.check.package import check_package
 from tallyveil.errors import TallyveilError
 from tallyveil.papers.kohli.pipeline import privatize_counts
 from tallyveil.papers.kohli.privatizers import PRIVATIZERS, privatize_distribution
+from tallyveil.plans.upper import private_upper
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sampling.noise import discrete_gaussian_noise, geometric_noise
 
@@ -33,6 +34,7 @@ DRAWS = {
     "ladder": lambda e: tv.Ladder(QUERY, [2, 1]).release(COUNTS, e),
     "ladder of one number": lambda e: tv.Ladder(QUERY, [2, 1]).release(3, e),
     "transport": lambda e: implicit_transport(9, 1, [0.1] * 10).release(COUNTS, e),
+    "upper bound": lambda e: private_upper(COUNTS, 1, entropy=e),
     "an array released": lambda e: (
         tv.privatize(np.array(COUNTS), upper=9, epsilon=1, entropy=e).table
     ),

@@ -17,6 +17,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedGeometric, CertifiedMechanism, CertifiedNoise
+from tallyveil.plans import prepared
 
 ROWS = 24
 SEXES, AREAS = ["f", "m"], ["n", "e", "s", "w"]
@@ -28,17 +29,27 @@ OPTIONS = {
     "fair": {**PLACE, "method": "fair"},
     "design": {**PLACE, "method": "design"},
     "levels": {**PLACE, "levels": ["1/2", "1/4"], "epsilon": None},
+    "private bound": {**PLACE, "upper": "auto", "upper_epsilon": "1/3"},
     "delta": {**PLACE, "delta": "1e-3"},
     "delta, design": {**PLACE, "delta": "1e-2", "method": "design"},
     "delta, two": {**TWO, "delta": "1e-3"},
     "delta, disjoint": {**TWO, "delta": "1e-3", "disjoint": ["cases", "tests"]},
     "one row": {**PLACE, "contributions": 3, "one_row": True, "epsilon": 1},
     "one row, small epsilon": {**PLACE, "contributions": 3, "one_row": True, "epsilon": "1/9"},
+    "one row, private bound": {
+        **PLACE,
+        "contributions": 4,
+        "one_row": True,
+        "upper": "auto",
+        "upper_epsilon": 1,
+        "epsilon": 1,
+    },
     "several rows": {**PLACE, "contributions": 3, "method": "preserve"},
     "changed": {**PLACE, "contributions": 2, "neighbours": "change_one", "method": "preserve"},
     "events": {**PLACE, "unit": "event", "neighbours": "change_one"},
     "strata": {**PLACE, "strata": "state", "contributions": 2},
     "hierarchy": {**PLACE, "hierarchy": "region,state", "contributions": 2},
+    "sums": {**PLACE, "hierarchy": "region,state", "keep_distribution": False},
     "weights": {**PLACE, "hierarchy": "state", "level_weights": [1, 5, 1]},
     "bounds": {**PLACE, "hierarchy": "region,state", "bounds": "people", "contributions": 2},
     "margins": {**PLACE, "margins": "state,half", "contributions": 2},
@@ -70,6 +81,7 @@ MICRO = {
     "strata": {"strata": "sex", "contributions": 2},
     "delta": {"delta": "1e-4"},
     "signed": {"upper": None, "signed": True},
+    "private bound": {"upper": "auto", "upper_epsilon": 1, "contributions": 2},
     "other": {"categories": {"sex": ["f"], "area": ["n"]}, "other": "rest", "contributions": 2},
 }
 
@@ -103,6 +115,8 @@ class Spy:
 
 @pytest.fixture
 def spy(monkeypatch):
+    found = prepared.find_upper  # later draws depend on the bound, which costs by itself
+    monkeypatch.setattr(prepared, "find_upper", lambda *given: found(*given) and 6)
     return Spy(monkeypatch)
 
 

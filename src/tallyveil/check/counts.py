@@ -14,10 +14,9 @@ from tallyveil.documents.records import ColumnRecord
 from tallyveil.plans.tallies import Histogram
 from tallyveil.publish.reopen import require
 from tallyveil.request.nested import NESTED_METHODS
-from tallyveil.tables.base import Table, read_signed
 from tallyveil.tables.counts import LARGEST, read_counts, read_plain_counts
-from tallyveil.tables.formulas import find_formulas
-from tallyveil.tables.source import require_own_names
+from tallyveil.tables.labels import find_formulas, require_own_names
+from tallyveil.tables.table import Table, read_signed
 
 __all__ = ["check_counts"]
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tallyveil.errors import PackageError, TallyveilError
-from tallyveil.tables.base import Table
+from tallyveil.tables.table import Table
 from tallyveil.untrusted import escape_controls
 
 __all__ = [

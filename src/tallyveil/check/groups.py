@@ -14,7 +14,7 @@ from tallyveil.documents.receipt import Receipt
 from tallyveil.publish.by_group import add_groups, group_rows, list_asked
 from tallyveil.publish.reopen import require
 from tallyveil.publish.totals import make_own_adder
-from tallyveil.tables.base import Table
+from tallyveil.tables.table import Table
 from tallyveil.untrusted import read_file
 
 __all__ = ["check_groups"]

@@ -39,7 +39,6 @@ from tallyveil.fingerprint import fingerprint_page
 from tallyveil.plans.methods import count_cells
 from tallyveil.plans.sum_files import list_stages
 from tallyveil.plans.unbiased import describe_unbiased
-from tallyveil.publish.by_group import list_asked
 from tallyveil.publish.folder import name_level_folder
 from tallyveil.publish.reopen import (
     describe_again,
@@ -56,8 +55,8 @@ from tallyveil.request.hierarchy import split_levels
 from tallyveil.request.kinds import COUNTS, DISTRIBUTION
 from tallyveil.request.slack import WITH_DELTA
 from tallyveil.request.unit import PrivacyUnit
-from tallyveil.tables.base import Table
-from tallyveil.tables.source import read_released
+from tallyveil.tables.published import read_released
+from tallyveil.tables.table import Table
 from tallyveil.untrusted import hash_file, read_file
 
 __all__ = ["Finding", "check_package"]
@@ -104,7 +103,7 @@ def _check_release(root: Path, large: bool) -> list[Finding]:
         return [*findings, Finding("receipt", False, str(problem))]
     certified: list[list[Certified]] = []
     matrices: list[Floats | None] = []
-    read = remember(partial(_read_data, root, receipt, large))
+    read = remember(partial(_read_data, root, receipt))
     checks: list[tuple[str, Callable[[], str]]] = [
         ("receipt", partial(_check_receipt, root, receipt)),
         ("certificates", partial(_check_certificates, root, receipt, certified)),
@@ -221,22 +220,9 @@ def _expected_stages(column: ColumnRecord, receipt: Receipt) -> list[tuple[str, 
     return [first, drawn] if split.epsilon1 else [drawn]
 
 
-def _read_data(root: Path, receipt: Receipt, large: bool) -> Table:
-    facts, counts = receipt.table, [column.name for column in receipt.columns]
-    beside = [name for column in receipt.columns for name in column.columns[1:]]
-    grouped = list_asked(receipt)
-    labels = (
-        *beside,
-        *(() if receipt.sums is None else receipt.sums.request.public),
-        *(() if receipt.strata is None else receipt.strata.columns),
-        *(() if receipt.zeros is None else receipt.zeros.columns),
-        *(name for name, _ in facts.bins),
-        *(name for names in grouped for name in names),
-        *(facts.published_unchanged if facts.other else ()),
-    )
-    labels = tuple(dict.fromkeys(labels))
-    form = root / plain_name(facts.file), facts.delimiter, facts.encoding
-    return read_released(*form, rows=facts.rows, counts=counts, labels=labels, large=large)
+def _read_data(root: Path, receipt: Receipt) -> Table:
+    facts, counts = receipt.table, [name for column in receipt.columns for name in column.columns]
+    return read_released(root / plain_name(facts.file), rows=facts.rows, counts=counts)
 
 
 def _check_figures(

@@ -26,7 +26,7 @@ from tallyveil.publish.reopen import require
 from tallyveil.request.hierarchy import MISSED
 from tallyveil.request.strata import find_strata
 from tallyveil.sums.grouping import EXACT_MARGINS, Grouping, Margins, Tree, measure_missed
-from tallyveil.tables.base import Table
+from tallyveil.tables.table import Table
 from tallyveil.untrusted import read_file
 
 __all__ = ["check_strata", "check_sums"]

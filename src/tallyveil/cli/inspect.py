@@ -15,8 +15,8 @@ from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.panels import FILE
 
 if TYPE_CHECKING:
-    from tallyveil.tables.base import Table
     from tallyveil.tables.form import Form
+    from tallyveil.tables.table import Table
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -68,7 +68,7 @@ def command(
 
 def _open(source: Path | str, form: Form) -> tuple[Table, int]:
     """Open a table and count its rows."""
-    from tallyveil.tables.source import read_table
+    from tallyveil.tables.read import read_table
 
     table = read_table(source, form)
     return table, table.rows

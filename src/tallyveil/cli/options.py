@@ -120,7 +120,7 @@ def make_options(asked: Mapping[str, Any]) -> ReleaseOptions:
     if isinstance(found.get("categories"), list) and all(
         isinstance(text, str) for text in found["categories"]
     ):
-        from tallyveil.tables.categories import read_column_lists
+        from tallyveil.tables.microdata import read_column_lists
 
         found["categories"] = read_column_lists(found["categories"])
     if "loss" in found:

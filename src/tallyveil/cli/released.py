@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tallyveil.mechanism import Mechanism
     from tallyveil.plans.adding import Adder
     from tallyveil.reading.unbiased import Estimate
-    from tallyveil.tables.base import Table
+    from tallyveil.tables.table import Table
 
 __all__ = ["Released", "Source", "is_wide", "open_released", "read_source", "require_likely"]
 
@@ -48,7 +48,7 @@ class Released:
         from tallyveil.errors import TableError
 
         found = [np.zeros(0)]
-        for batch in self.table.select([column]).batches():
+        for batch in self.table.batches([column]):
             codes = batch.codes(column)
             try:
                 numbers = np.array([float(label) for label in codes.labels])
@@ -167,10 +167,10 @@ def read_source(path: Path, column: str | None, *, strict: bool) -> Source:
     adder = make_adder(load_stage(folder, record.counts_stage), record.upper, record.matching)
     free = None
     if receipt.zeros is not None:
-        from tallyveil.tables.source import read_published
+        from tallyveil.tables.published import read_published
 
         facts = receipt.table
-        free = receipt.zeros.find_free(read_published(table, facts.delimiter, facts.encoding))
+        free = receipt.zeros.find_free(read_published(table))
     return Source(whole, column or record.name, table, record, adder, free)
 
 
@@ -191,8 +191,8 @@ def require_likely(file: Path, *, large: bool) -> None:
     """
     from tallyveil.errors import TableError
     from tallyveil.publish.reopen import plain_name, read_receipt
-    from tallyveil.tables.packed import UnpackedError
-    from tallyveil.tables.source import require_likely_rows
+    from tallyveil.tables.published import require_likely_rows
+    from tallyveil.tables.text import UnpackedError
 
     if file.is_dir():
         file /= plain_name(read_receipt(file).table.file)
@@ -210,7 +210,7 @@ def open_released(
     """Open a released table; that of a release `folder` must be the one its receipt describes."""
     from tallyveil.publish.reopen import read_receipt
     from tallyveil.publish.totals import require_described
-    from tallyveil.tables.source import read_published
+    from tallyveil.tables.published import read_published
 
     mark = "\t" if delimiter == "tab" else delimiter or _guess_delimiter(file)
     table = read_published(file, mark, encoding)

@@ -14,7 +14,7 @@ from tallyveil.arrays import Floats
 from tallyveil.documents.page import methodology
 from tallyveil.documents.receipt import Receipt
 from tallyveil.request.tradeoff import BEST_USE
-from tallyveil.tables.base import Table
+from tallyveil.tables.table import Table
 
 __all__ = ["DATAPACKAGE", "METHODOLOGY", "RECEIPT", "FileFacts", "build_files", "describe_data"]
 

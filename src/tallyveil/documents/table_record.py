@@ -8,8 +8,8 @@ from typing import Any
 
 from tallyveil.errors import ArgumentError
 from tallyveil.request.fields import read_text, read_texts, read_whole, refusal
-from tallyveil.tables.base import TABLE_KINDS
-from tallyveil.tables.bins import Bins, read_bins
+from tallyveil.tables.microdata import Bins, read_bins
+from tallyveil.tables.table import TABLE_KINDS
 
 __all__ = ["TableRecord"]
 

@@ -12,11 +12,12 @@ import numpy as np
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError, UsageError
 from tallyveil.request.request import Request
-from tallyveil.tables.base import Table
-from tallyveil.tables.categories import place_categories, require_distinct
 from tallyveil.tables.counts import ColumnCounts, read_counts
-from tallyveil.tables.delimited import delimiter_hint
-from tallyveil.tables.totals import find_totals
+from tallyveil.tables.duplicates import require_distinct
+from tallyveil.tables.microdata import place_categories
+from tallyveil.tables.subtotals import find_totals
+from tallyveil.tables.table import Table
+from tallyveil.tables.text import delimiter_hint
 
 __all__ = [
     "ROW_ORDERS",

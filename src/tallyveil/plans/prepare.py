@@ -26,15 +26,23 @@ from tallyveil.request.request import Request, check_options
 from tallyveil.request.strata import find_strata
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.grouping import Grouping
-from tallyveil.tables.array import ArrayTable
-from tallyveil.tables.base import Table
-from tallyveil.tables.counting import PersonBound
-from tallyveil.tables.counts import LARGEST, ColumnCounts, clip_counts, read_counts
-from tallyveil.tables.declared import declare_numbers, leave_out_missing
-from tallyveil.tables.persons import identify_persons
-from tallyveil.tables.source import read_table, require_own_names
+from tallyveil.tables.counts import (
+    LARGEST,
+    ColumnCounts,
+    clip_counts,
+    leave_out_missing,
+    read_counts,
+)
+from tallyveil.tables.frames import rename_array
+from tallyveil.tables.labels import require_own_names
+from tallyveil.tables.microdata import PersonBound, identify_persons
+from tallyveil.tables.read import read_table
+from tallyveil.tables.table import Table
 
 __all__ = ["open_table", "prepare", "prepare_opened"]
+
+ARRAY = "array"
+"""The kind of a table that is a plain array of counts."""
 
 LARGEST_BOUND = 10**15
 """Up to here every format writes a whole number in plain digits."""
@@ -63,14 +71,14 @@ def open_table(table: Any, options: ReleaseOptions) -> Opened:
     is_path = isinstance(table, (str, Path))
     early = check_options(options) if is_path else None
     source = read_table(table, early.form if early else check_form(options, False)[0])
-    request = early or check_options(options, array=isinstance(source, ArrayTable))
-    if isinstance(source, ArrayTable):
+    request = early or check_options(options, array=source.kind == ARRAY)
+    if source.kind == ARRAY:
         source = _name_array(source, request)
     if source.rows == 0 and not request.categories:
         raise TableError(
             "The table has no rows, and no list of categories says which it could have."
         )
-    if not isinstance(source, ArrayTable):
+    if source.kind != ARRAY:
         return Opened(request, *_read_as_declared(source, request))
     if request.form.writes_numbers:
         raise UsageError("An array holds numbers: leave out how they are written.")
@@ -128,11 +136,11 @@ def _read(
     return *read_columns(source, request, read), None
 
 
-def _name_array(source: ArrayTable, request: Request) -> ArrayTable:
+def _name_array(source: Table, request: Request) -> Table:
     """An array as a table with its one column."""
     if len(request.columns) > 1:
         raise ArgumentError("count", "be one name, or left out, for an array of counts")
-    return replace(source, name=request.columns[0].name)
+    return rename_array(source, request.columns[0].name)
 
 
 def _read_as_declared(source: Table, request: Request) -> tuple[Table, int]:
@@ -143,7 +151,7 @@ def _read_as_declared(source: Table, request: Request) -> tuple[Table, int]:
         source, missing = leave_out_missing(source, counted, request.form.missing)
         if source.rows == 0:
             raise TableError("Every row has a code for a missing count: nothing is left.")
-    return declare_numbers(source, request.form), missing
+    return replace(source, form=request.form), missing
 
 
 def _count_microdata(
@@ -232,7 +240,7 @@ def _find_free(
 
 def _require_free_names(source: Table, request: Request, layout: Layout) -> None:
     """Refuse unbiased columns of an array, and those whose names the table has already."""
-    if request.unbiased and isinstance(source, ArrayTable):
+    if request.unbiased and source.kind == ARRAY:
         raise UsageError("An array has no room for an unbiased column: give a table.")
     taken = {*source.names, *source.index_names, *request.by}
     added = [name_unbiased(column.name) for column in request.columns if request.unbiased]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -16,10 +16,8 @@ from tallyveil.request.request import Request
 from tallyveil.request.slack import charge_delta
 from tallyveil.request.unit import charge_columns
 from tallyveil.sampling.entropy import Entropy
-from tallyveil.tables.base import CountArray, Table
-from tallyveil.tables.convert import convert_table
 from tallyveil.tables.counts import ColumnCounts
-from tallyveil.tables.trial import measure_release
+from tallyveil.tables.table import CountArray, Table
 
 __all__ = ["Counted", "Opened", "Prepared"]
 
@@ -122,7 +120,7 @@ class Prepared:
             made = self.source.build_grouped(self.request.by, self.request.categories, counts)
         else:
             made = self.source.build_released(counts, self.layout.keep, self.layout.order)
-        return convert_table(made, self.request.format)
+        return replace(made, format=self.request.format or made.format)
 
     def count_bytes(self) -> int:
         """An upper bound on the size of the release, known before anything is drawn."""
@@ -141,13 +139,5 @@ class Prepared:
             name: np.full(self.rows, upper, np.min_scalar_type(upper))
             for name, upper in uppers.items()
         }
-        request = self.request
-        more = {name_unbiased(name): fullest[name] for name in fullest if request.unbiased}
-        rules = (condition.column for rule in request.zeros for condition in rule)
-        return measure_release(
-            lambda: self.build_table(fullest | more),
-            fullest | more,
-            exact=() if request.hierarchy is None else request.hierarchy.columns,
-            apart=(*request.strata, *rules),
-            source=self.source if request.format and not self.layout.grouped else None,
-        )
+        more = {name_unbiased(name): fullest[name] for name in fullest if self.request.unbiased}
+        return self.build_table(fullest | more).require_writable()

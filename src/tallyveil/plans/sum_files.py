@@ -29,7 +29,7 @@ from tallyveil.request.kinds import COUNTS, DISTRIBUTION
 from tallyveil.request.request import Request
 from tallyveil.sums.combine import find_half_widths
 from tallyveil.sums.grouping import Grouping, Margins, Tree
-from tallyveil.tables.base import Table, write_text
+from tallyveil.tables.table import Table
 
 __all__ = [
     "LevelAccuracy",
@@ -252,7 +252,11 @@ def write_level(
         if missed is not None:
             header.append(f"{name}_{MISSED}")
             parts.append(missed.tolist())
-    return write_text(header, parts).encode("utf-8")
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(zip(*parts, strict=True))
+    return text.getvalue().encode()
 
 
 def format_numbers(values: Floats) -> list[str]:

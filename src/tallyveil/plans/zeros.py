@@ -19,8 +19,8 @@ from tallyveil.plans.sums import PublishedSums, SumDraws, Sums
 from tallyveil.request.hierarchy import HierarchyRequest, find_groups
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.grouping import Grouping
-from tallyveil.tables.base import Table
 from tallyveil.tables.conditions import Condition, parse_conditions
+from tallyveil.tables.table import Table
 
 __all__ = [
     "WithEmptyGroups",

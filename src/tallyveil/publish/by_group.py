@@ -22,8 +22,8 @@ from tallyveil.errors import UsageError
 from tallyveil.plans.accuracy import CONFIDENCE
 from tallyveil.plans.adding import Adder, MatchedAdder, MatrixAdder
 from tallyveil.publish.totals import choose_adder, prepare_adding, split_rows
-from tallyveil.tables.base import Table
-from tallyveil.tables.codes import is_number, normal_label, number_together
+from tallyveil.tables.labels import is_number, normal_label, number_together
+from tallyveil.tables.table import Table
 
 __all__ = ["PublicGroups", "add_groups", "find_groups", "group_rows", "list_asked", "state_groups"]
 

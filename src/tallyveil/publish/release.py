@@ -16,10 +16,8 @@ from tallyveil.plans.methods import PublishedCounts
 from tallyveil.publish.folder import Staging, name_level_folder, reserve_folder
 from tallyveil.request.ranges import WIDE
 from tallyveil.sampling.marks import mark_table
-from tallyveil.tables.base import Table
-from tallyveil.tables.delimited import DelimitedTable
-from tallyveil.tables.plain import open_plain
-from tallyveil.tables.streamed import StreamedTable
+from tallyveil.tables.published import reopen_released
+from tallyveil.tables.table import Table
 
 __all__ = ["Release", "write_releases"]
 
@@ -94,8 +92,7 @@ class Release:
 
     def __getstate__(self) -> dict[str, Any]:
         """Copy the published table itself, whether or not its file is a long one."""
-        held = self.data.hold() if isinstance(self.data, StreamedTable) else self.data
-        return {**self.__dict__, "data": held}
+        return {**self.__dict__, "data": self.data.hold()}
 
     def __repr__(self) -> str:
         names = ", ".join(self.published)
@@ -135,16 +132,11 @@ def write_releases(place: Staging, releases: tuple[Release, ...]) -> tuple[Relea
         folders[inner] = release.describe(facts)
     folder = place.commit(folders)
     return tuple(
-        replace(release, data=_reopen(release.data, folder / inner / release.receipt.table.file))
+        replace(release, data=_reopen(release, folder / inner))
         for inner, release in zip(names, releases, strict=True)
     )
 
 
-def _reopen(table: Table, path: Path) -> Table:
-    """The table after it was written: the published file, where that is long.
-
-    That depends on the published file alone, never on how long the confidential one was.
-    """
-    if isinstance(table, DelimitedTable):
-        return open_plain(path, table.delimiter, table.encoding) or table
-    return table.reopen(path)
+def _reopen(release: Release, folder: Path) -> Table:
+    """The table after it was written: the published file, where that is not in memory."""
+    return release.data.reopen(lambda: reopen_released(folder / release.receipt.table.file))

@@ -16,16 +16,13 @@ from tallyveil.plans.sum_files import describe_alone
 from tallyveil.publish.preview import remark_on_cost
 from tallyveil.request.hierarchy import count_alone
 from tallyveil.request.ranges import NO_UPPER
-from tallyveil.tables.base import Table
-from tallyveil.tables.categories import sorted_order
-from tallyveil.tables.delimited import DelimitedTable
-from tallyveil.tables.formulas import find_formulas
+from tallyveil.tables.labels import find_formulas
+from tallyveil.tables.microdata import sorted_order
+from tallyveil.tables.table import Table
 
 __all__ = ["list_notes", "list_remarks", "list_unreleased"]
 
 MOST_SHOWN = 6
-MANY_ROWS = 1_000_000
-"""From so many rows on a table should not be read into memory."""
 
 
 def list_remarks(prepared: Prepared) -> list[str]:
@@ -51,26 +48,12 @@ def list_unreleased(prepared: Prepared) -> list[str]:
 def list_notes(prepared: Prepared) -> list[str]:
     """All remarks and, for somebody at a screen, what was cut at a bound or is not measured."""
     notes = (
-        _note_on_memory(prepared),
         _note_on_cut(prepared),
         _note_on_sums(prepared),
         _note_on_one_row(prepared),
         _note_on_delta(prepared),
     )
     return [*list_remarks(prepared), *filter(None, notes)]
-
-
-def _note_on_memory(prepared: Prepared) -> str:
-    """A long file that had to be read into memory."""
-    source = prepared.source
-    is_held = isinstance(source, DelimitedTable) or getattr(source, "from_file", False)
-    if source.rows < MANY_ROWS or not is_held:
-        return ""
-    return (
-        "The table was read into memory, which takes far longer and more room than reading it in "
-        "batches. Quotation marks, unusual encodings, lines to leave out and columns of categories "
-        "are why; see 'Long tables' in the documentation."
-    )
 
 
 def _note_on_cut(prepared: Prepared) -> str:

@@ -29,9 +29,8 @@ from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.request import Request, check_options
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.grouping import Margins, sum_by
-from tallyveil.tables.base import CountArray, Table
 from tallyveil.tables.counts import HINTS, ColumnCounts, clip_counts
-from tallyveil.tables.delimited import DelimitedTable
+from tallyveil.tables.table import CountArray, Table
 
 __all__ = [
     "INVENTED_ROWS",
@@ -91,9 +90,8 @@ def _invent_column(number: int) -> Integers:
 def invent_table(request: Request, rows: int) -> Table:
     """A table of invented counts in the columns that are asked for."""
     counts = invent_counts(request, rows)
-    labels = tuple(f"row {at}" for at in range(1, rows + 1))
-    cells = (tuple(map(str, column.tolist())) for column in counts.values())
-    return DelimitedTable(("", *counts), (labels, *cells))
+    labels = [(f"row {at}",) for at in range(1, rows + 1)]
+    return Table.of_categories([""], labels, counts)
 
 
 def read_invented(request: Request) -> ReadCounts:

@@ -25,15 +25,14 @@ from tallyveil.plans.zeros import find_grouping
 from tallyveil.prior import Prior
 from tallyveil.publish.release import Release
 from tallyveil.publish.reopen import load_stage, plain_name, read_receipt
+from tallyveil.publish.tallied import tally_groups
 from tallyveil.reading.unbiased import Estimate
 from tallyveil.reading.unbiased import estimate_total as estimate_drawn
 from tallyveil.request.ranges import WIDE
-from tallyveil.tables.base import Table, read_signed
-from tallyveil.tables.codes import number_together
 from tallyveil.tables.conditions import parse_conditions
-from tallyveil.tables.source import read_published
-from tallyveil.tables.streamed import FileTable
-from tallyveil.tables.tallied import tally_groups
+from tallyveil.tables.labels import number_together
+from tallyveil.tables.published import read_published
+from tallyveil.tables.table import Table, read_signed
 from tallyveil.untrusted import read_file
 
 __all__ = [
@@ -45,6 +44,9 @@ __all__ = [
     "require_described",
     "split_rows",
 ]
+
+MOST_AT_ONCE = 65_536
+"""Totals of longer tables are added up from tallies, batch by batch."""
 
 
 def estimate_total(
@@ -117,7 +119,7 @@ def estimate_total(
     texts = (where,) if isinstance(where, str) else tuple(where or ())
     if names or texts:
         _require_parts(record)
-    if isinstance(table, FileTable) and receipt.zeros is None and not record.kind.adds_up:
+    if table.rows > MOST_AT_ONCE and receipt.zeros is None and not record.kind.adds_up:
         return _add_batches(table, receipt, (record, adder), (names, texts), confidence)
     rows = np.flatnonzero(_choose_rows(table, receipt, texts))
     if len(rows) == 0:
@@ -132,7 +134,7 @@ def estimate_total(
 
 
 def _add_batches(
-    table: FileTable,
+    table: Table,
     receipt: Receipt,
     column: tuple[ColumnRecord, Adder],
     choice: tuple[Sequence[str], Sequence[str]],
@@ -298,7 +300,7 @@ def _open(
     receipt = read_receipt(source)
     record = _find_column(receipt, column)
     facts, folder = receipt.table, Path(source)
-    table = read_published(folder / plain_name(facts.file), facts.delimiter, facts.encoding)
+    table = read_published(folder / plain_name(facts.file))
     require_described(table, receipt)
     adder = make_own_adder(record, load_stage(folder, record.counts_stage))
     return table, receipt, choose_adder(record, adder), record

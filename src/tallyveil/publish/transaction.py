@@ -44,7 +44,7 @@ from tallyveil.request.request import Request
 from tallyveil.request.strata import StrataRecord
 from tallyveil.request.tradeoff import moves_counts
 from tallyveil.sampling.entropy import Entropy
-from tallyveil.tables.base import Table
+from tallyveil.tables.table import Table
 
 __all__ = ["Say", "open_account", "publish_table", "require_possible"]
 

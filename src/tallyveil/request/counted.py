@@ -5,9 +5,8 @@ from __future__ import annotations
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.request.arguments import list_given, require_writable
 from tallyveil.request.options import ReleaseOptions
-from tallyveil.tables.bins import Bins, read_bins
-from tallyveil.tables.categories import Label, combine_categories, public_categories
 from tallyveil.tables.conditions import Condition, parse_conditions
+from tallyveil.tables.microdata import Bins, Label, combine_categories, public_categories, read_bins
 
 __all__ = ["COUNT_OF_ROWS", "check_bins", "check_categories", "check_columns", "check_zeros"]
 

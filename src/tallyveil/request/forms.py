@@ -5,8 +5,8 @@ from __future__ import annotations
 from tallyveil.errors import UsageError
 from tallyveil.request.arguments import list_given, require_one_of
 from tallyveil.request.options import ReleaseOptions
-from tallyveil.tables.convert import FORMATS
 from tallyveil.tables.form import Form
+from tallyveil.tables.write import FORMATS
 
 __all__ = ["check_form"]
 

@@ -16,8 +16,8 @@ from tallyveil.request.budget_split import rows_tell
 from tallyveil.sums.combine import Combined, combine, noise_variance
 from tallyveil.sums.grouping import Grouping, Margins, Tree
 from tallyveil.sums.shares import share_budget, share_margins
-from tallyveil.tables.base import Table
-from tallyveil.tables.codes import Codes, encode_text, number_together
+from tallyveil.tables.labels import Codes, encode_text, number_together
+from tallyveil.tables.table import Table
 
 __all__ = [
     "BESIDE",

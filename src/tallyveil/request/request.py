@@ -52,11 +52,9 @@ from tallyveil.request.sums import check_hierarchy
 from tallyveil.request.tradeoff import check_tradeoff
 from tallyveil.request.unit import PrivacyUnit, check_disjoint, check_unit
 from tallyveil.sums.grouping import Grouping
-from tallyveil.tables.bins import Bins
-from tallyveil.tables.categories import Label, find_category
 from tallyveil.tables.conditions import Condition, parse_conditions
-from tallyveil.tables.counting import Counting
 from tallyveil.tables.form import Form
+from tallyveil.tables.microdata import Bins, Counting, Label, find_category
 
 __all__ = ["ColumnRequest", "Request", "check_options"]
 

@@ -28,7 +28,7 @@ from tallyveil.passwords import hide_passwords
 from tallyveil.request.kinds import ASKED_FOR
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.tables.databases import require_file
-from tallyveil.tables.source import STANDARD_INPUT
+from tallyveil.tables.read import STANDARD_INPUT
 from tallyveil.untrusted import escape_controls, open_file
 
 __all__ = ["make_schema", "read_request", "save_request", "write_request"]

@@ -89,7 +89,7 @@ def separate_moves(
     """The unit whose moves are in different rows, so that they are composed with a delta.
 
     Of rows in one of the public `cells` one of each person is counted where that is made true
-    (`tallyveil.tables.persons.keep_apart`), so nobody is counted more often than there are cells.
+    (`tallyveil.tables.microdata.keep_apart`), so nobody is counted more often than there are cells.
     """
     if not delta or unit.multiplier == 1:
         raise UsageError(

@@ -11,8 +11,8 @@ from tallyveil.errors import ArgumentError, PackageError, TableError, UsageError
 from tallyveil.request.arguments import split_names
 from tallyveil.request.hierarchy import read_codes
 from tallyveil.request.options import ReleaseOptions
-from tallyveil.tables.base import Table
-from tallyveil.tables.codes import number_together
+from tallyveil.tables.labels import number_together
+from tallyveil.tables.table import Table
 
 __all__ = ["StrataRecord", "check_strata", "find_strata"]
 

@@ -88,7 +88,7 @@ def list_values() -> Mapping[str, Sequence[str]]:
     """The choices that are one of a few words; what knows them is loaded when they are shown."""
     from tallyveil.request.tradeoff import PRIORITIES
     from tallyveil.request.unit import NEIGHBOURS
-    from tallyveil.tables.convert import FORMATS
+    from tallyveil.tables.write import FORMATS
 
     return {
         "priority": tuple(PRIORITIES),
@@ -180,7 +180,7 @@ def _names(given: Mapping[str, Any], name: str) -> Sequence[str]:
 
 def _read_categories(text: str, private: str, several: bool) -> Any:
     """The public list: lines such as sex = f, m by column, others as a file in a private folder."""
-    from tallyveil.tables.categories import read_column_lists
+    from tallyveil.tables.microdata import read_column_lists
 
     lines = [line for line in text.splitlines() if line.strip()]
     if several and all("=" in line for line in lines):

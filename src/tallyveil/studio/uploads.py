@@ -20,14 +20,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from tallyveil.studio.errors import RefusedError
-from tallyveil.tables.packed import PACKINGS, split_packing
-from tallyveil.tables.source import (
+from tallyveil.tables.read import (
     ARROW_ENDINGS,
     EXCEL_ENDINGS,
     PARQUET_ENDINGS,
     STATISTICS_ENDINGS,
     TEXT_ENDINGS,
 )
+from tallyveil.tables.text import PACKINGS, split_packing
 
 try:
     import fcntl

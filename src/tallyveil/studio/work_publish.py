@@ -41,7 +41,7 @@ from tallyveil.studio.choices import Place, list_choices, make_options, write_co
 from tallyveil.studio.errors import RefusedError, name_options
 from tallyveil.studio.workers import Say
 from tallyveil.tables.form import Form
-from tallyveil.tables.source import read_table
+from tallyveil.tables.read import read_table
 
 __all__ = [
     "compare_methods",

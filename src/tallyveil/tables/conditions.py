@@ -13,8 +13,8 @@ import numpy as np
 
 from tallyveil.arrays import Mask
 from tallyveil.errors import ArgumentError, TableError
-from tallyveil.tables.base import Table
-from tallyveil.tables.codes import Codes, normal_label
+from tallyveil.tables.labels import Codes, normal_label
+from tallyveil.tables.table import Table
 
 __all__ = ["Condition", "RowChooser", "parse_conditions"]
 

@@ -6,26 +6,30 @@ A message names the column, the row and the rule; it never quotes what the row h
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tallyveil.arrays import Integers, Mask, freeze
 from tallyveil.errors import TableError
-from tallyveil.tables.base import CountArray, Table
+from tallyveil.tables.form import Form
+from tallyveil.tables.labels import view_numbers
+
+if TYPE_CHECKING:
+    from tallyveil.tables.table import CountArray, Table
 
 __all__ = [
     "ColumnCounts",
     "RowError",
     "clip_counts",
-    "convert_numbers",
+    "convert_column",
     "convert_objects",
-    "convert_text",
-    "name_type",
+    "leave_out_missing",
     "read_counts",
     "read_plain_counts",
 ]
@@ -38,6 +42,11 @@ SAFE_DIGITS = 18
 
 LARGEST_EXACT = 2**53
 """Whole numbers up to this are held exactly in floating point."""
+
+NOT_PLAIN = "^0.|[^0-9]"
+"""Text that is not the digits of a number alone."""
+
+SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2019": "'"})
 
 MISSING = frozenset(("", "na", "nan", "n/a", "<na>", "nat", "null", "none", "-", "."))
 """What programs write for a missing value, in small letters."""
@@ -116,48 +125,100 @@ def read_counts(table: Table, name: str, upper: int) -> ColumnCounts:
     Takes O(rows) time, one compact array and one batch of memory. A row without a count raises a
     `RowError` that numbers it in the whole table.
 
-    >>> from tallyveil.tables.source import read_table
+    >>> from tallyveil.tables.read import read_table
     >>> read_counts(read_table([3, 0, 12]), "count", 9)
     ColumnCounts(values=array([3, 0, 9], dtype=uint8), above=1)
     """
-    return _read(table, name, upper)[0]
+    return read_plain_counts(table, name, upper)[0]
 
 
 def read_plain_counts(table: Table, name: str, upper: int) -> tuple[ColumnCounts, bool]:
-    """Read a column of counts, and say whether text holds them as their digits alone.
+    """Read a column of counts, and say whether text holds them as their digits alone."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
-    >>> from tallyveil.tables.delimited import read_delimited
-    >>> read_plain_counts(read_delimited(b"n\\n7\\n"), "n", 9)[1]
-    True
-    >>> read_plain_counts(read_delimited(b"n\\n07\\n"), "n", 9)[1]
-    False
-    """
-    is_text = table.extension.partition(".")[0] in ("csv", "tsv")
-    found, written = _read(table, name, upper, measure=is_text)
-    most = len(str(int(found.values.max(initial=0))))
-    longer = (int(np.count_nonzero(found.values >= 10**digits)) for digits in range(1, most))
-    return found, not is_text or written == len(found.values) + sum(longer)
-
-
-def _read(table: Table, name: str, upper: int, measure: bool = False) -> tuple[ColumnCounts, int]:
-    """Counts cut to 0..upper, and how many bytes their text has, if it is measured."""
     bound = min(upper, LARGEST)
     values = np.empty(table.rows, dtype=np.min_scalar_type(upper))
-    above = start = written = 0
-    for batch in table.select([name]).batches():
-        try:
-            counts = batch.counts(name)
-        except RowError as error:
-            raise RowError(name, start + error.row, error.what) from None
+    above = start = 0
+    is_plain = True
+    for counts, column in table.scan_counts(name):
         stop = start + len(counts)
         np.minimum(counts, bound, out=values[start:stop], casting="unsafe")
         above += int(np.count_nonzero(counts > bound))
         start = stop
-        if measure:
-            cells = batch.text(name)
-            labels = batch.labels(name) if cells is None else ()
-            written += sum(map(len, labels)) if cells is None else int(cells.lengths.sum())
-    return ColumnCounts(freeze(values), above), written
+        if pa.types.is_string(column.type):
+            is_plain &= not pc.any(pc.match_substring_regex(column, NOT_PLAIN)).as_py()
+    return ColumnCounts(freeze(values), above), is_plain
+
+
+def convert_column(column: Any, name: str, form: Form) -> Integers:
+    """Convert an Arrow array of plain type to counts, cut to `LARGEST`."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_string(kind):
+        is_short = (pc.max(pc.binary_length(column)).as_py() or 0) <= SAFE_DIGITS
+        if is_short and not column.null_count and pc.all(pc.ascii_is_decimal(column)).as_py():
+            return view_numbers(column.cast(pa.int64()))
+        cells = column.fill_null("").to_pylist()
+        if form.marks_numbers:
+            cells = [plain_number(cell, form) for cell in cells]
+        return convert_text(cells, name)
+    if pa.types.is_decimal(kind):
+        column = _round_decimals(column)
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        words = "true and false" if pa.types.is_boolean(kind) else "dates or times"
+        raise TableError(f"Column {name!r} must hold whole numbers; it holds {words}.")
+    missing = None
+    if column.null_count:
+        missing = view_numbers(column.is_null().cast(pa.uint8())).view(bool)
+        column = column.fill_null(0)
+    return convert_numbers(view_numbers(column), name, missing)
+
+
+def _round_decimals(column: Any) -> Any:
+    """Decimals as doubles; those beyond 2^53 are no longer told from their neighbours."""
+    import pyarrow as pa
+
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:  # a fraction, or too large
+        return column.cast(pa.float64())
+
+
+def plain_number(cell: str, form: Form) -> str:
+    """Write a number without separators and with a decimal point; other text stays as it is.
+
+    Separators must stand where thousands end: 1,5 is not read as 15.
+
+    >>> plain_number("1.234.567,0", Form(thousands=".", decimal=",")), plain_number("1,5", Form())
+    ('1234567.0', '1,5')
+    """
+    text = cell.strip().translate(SPACES)
+    whole, mark, part = text.partition(form.decimal)
+    separator = (form.thousands or "").translate(SPACES)
+    if separator and separator in whole:
+        if not re.fullmatch(rf"[+-]?\d{{1,3}}({re.escape(separator)}\d{{3}})+", whole):
+            return cell
+        whole = whole.replace(separator, "")
+    return whole + ("." + part if mark else "")
+
+
+def leave_out_missing(
+    table: Table, names: Sequence[str], codes: Sequence[str]
+) -> tuple[Table, int]:
+    """Leave out every row with one of these codes in one of these columns; say how many they are.
+
+    Where such rows stand is not protected: their owner declares it public.
+    """
+    stays = np.ones(table.rows, dtype=bool)
+    for name in names:
+        column = table.codes(name)
+        is_code = np.array([label.strip() in codes for label in column.labels], dtype=bool)
+        stays &= ~is_code[column.codes]
+    left_out = int((~stays).sum())
+    return (table.leave_out(stays), left_out) if left_out else (table, 0)
 
 
 def convert_text(values: Sequence[str], column: str) -> Integers:
@@ -192,10 +253,6 @@ def convert_numbers(values: NDArray[Any], column: str, missing: Mask | None = No
         _require_none(values < 0, column, "a negative number")
         whole: Integers = np.minimum(values, np.int64(LARGEST))
         return whole
-    if values.dtype.kind != "f":
-        raise TableError(
-            f"Column {column!r} must hold whole numbers; it holds {_describe_type(values)}."
-        )
     _require_none(~np.isfinite(values), column, "no finite number")
     _require_none(values < 0, column, "a negative number")
     _require_none(values != np.floor(values), column, "a fraction")
@@ -215,17 +272,6 @@ def convert_objects(values: Sequence[Any], column: str) -> Integers:
             raise RowError(column, row + 1, what)
         counts[row] = min(int(value), LARGEST)
     return counts
-
-
-def name_type(letter: str) -> str:
-    """Name the Frictionless type that fits a NumPy kind letter.
-
-    >>> name_type("u")
-    'integer'
-    """
-    return {"i": "integer", "u": "integer", "f": "number", "b": "boolean", "M": "datetime"}.get(
-        letter, "string"
-    )
 
 
 def _convert_plain(values: Sequence[Any]) -> Integers | None:
@@ -273,12 +319,6 @@ def _describe_text(cell: str) -> str:
     if number < 0:
         return "a negative number"
     return "a fraction" if number != int(number) else "a number that is not in plain digits"
-
-
-def _describe_type(values: NDArray[Any]) -> str:
-    return {"b": "true and false", "O": "text", "U": "text", "M": "dates"}.get(
-        values.dtype.kind, "no numbers"
-    )
 
 
 def _read_digits(digits: str) -> int:

@@ -3,13 +3,18 @@
 The home of the database drivers. The query may only read. What a database says of an error is
 shown where it speaks of the address or of the query's own words, without passwords; what it says
 while it works through the data may quote them, and is not shown.
+
+An answer comes only once: a query asked twice may give other rows, or the same in another order. So
+it goes into a file that only its owner can read, and is read from there as often as needed.
 """
 
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from tallyveil.budget.postgresql import (
     KEEP_PASSWORDS,
@@ -20,8 +25,9 @@ from tallyveil.budget.postgresql import (
     remove_secrets,
 )
 from tallyveil.errors import LedgerError, MissingExtraError, TableError, UsageError
-from tallyveil.tables.answers import read_answer
-from tallyveil.tables.base import BATCH_ROWS, Table
+from tallyveil.tables.columnar import FeatherRows
+from tallyveil.tables.spool import make_private, open_new
+from tallyveil.tables.table import BATCH_ROWS, Table, plain_type
 
 __all__ = ["is_database", "read_database", "require_file"]
 
@@ -61,7 +67,7 @@ def require_file(source: str | Path) -> None:
 
 
 def read_database(address: str, query: str) -> Table:
-    """Read what `query` gives, once and batch by batch; it is published as Parquet."""
+    """Read what `query` gives, once and batch by batch."""
     if address.startswith(DUCKDB):
         return _read_duckdb(Path(address.removeprefix(DUCKDB)), query)
     return _read_postgresql(address, query)
@@ -138,6 +144,68 @@ def _read_postgresql(address: str, query: str) -> Table:
         raise TableError(QUIET) from None
     except (OSError, ValueError) as problem:
         _refuse_data(problem)
+
+
+class _Keeper:
+    """What a private file goes with: all tables that read from it hold it."""
+
+
+def read_answer(reader: Any) -> Table:
+    """Keep a stream of record batches in a private file, which goes with the table that reads it.
+
+    Types that only the database knows are kept as what stores them: PostgreSQL's numeric is text.
+    """
+    import pyarrow as pa
+
+    keeper, place = _Keeper(), Path(tempfile.gettempdir())
+    schema = pa.schema([(f.name, _store(f.type)) for f in reader.schema])
+    try:
+        path = make_private(place, keeper) / "answer.arrow"
+        handle = open_new(path)
+    except OSError:
+        raise _no_room(place) from None
+    with reader, os.fdopen(handle, "wb") as file:
+        _write_answer(file, schema, iter(reader), place)
+    return Table(FeatherRows.open(path, keeper), "database")
+
+
+def _write_answer(file: Any, schema: Any, batches: Iterator[Any], place: Path) -> None:
+    import pyarrow as pa
+
+    writer = pa.ipc.new_file(file, schema)
+    for batch in batches:  # what the database says of an error is for the caller
+        columns = [
+            column.cast(f.type) if column.type != f.type else column
+            for column, f in zip(batch.columns, schema, strict=True)
+        ]
+        table = pa.Table.from_batches([pa.RecordBatch.from_arrays(columns, schema=schema)])
+        try:
+            writer.write_table(table, BATCH_ROWS)
+        except OSError:
+            raise _no_room(place) from None
+    try:
+        writer.close()
+        file.flush()
+    except OSError:
+        raise _no_room(place) from None
+
+
+def _store(kind: Any) -> Any:
+    """The type in which a column of an answer is kept."""
+    import pyarrow as pa
+
+    if isinstance(kind, pa.BaseExtensionType):
+        return _store(kind.storage_type)
+    if pa.types.is_dictionary(kind):
+        return plain_type(kind) or kind
+    return kind
+
+
+def _no_room(place: Path) -> TableError:
+    return TableError(
+        f"The rows that were read need room in {str(place)!r}, which has none or cannot be "
+        "written: set TMPDIR to a folder on a larger disk."
+    )
 
 
 def _refuse_query(said: str) -> NoReturn:

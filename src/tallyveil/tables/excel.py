@@ -1,8 +1,9 @@
-"""Excel workbooks: the home of openpyxl.
+"""Excel workbooks, read by python-calamine.
 
-A sheet is read cell by cell, and what is not plainly a cell of a table is asked about: formulas,
-errors, merged cells, hidden rows, titles, footnotes. What leaves is a new workbook with one sheet
-of values; no style, author, comment, hidden sheet or name of the one that came in goes along.
+The reader gives formulas without a value and errors as empty cells, and says nothing of hidden
+rows. So the XML of a sheet is looked through first: what is not plainly a cell of a table
+(formulas, errors, merged cells, hidden rows, titles, footnotes) is asked about, and a file that
+unpacks to far more than a table is refused before anything is made of it.
 """
 
 from __future__ import annotations
@@ -10,236 +11,150 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from bisect import bisect_right
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from operator import itemgetter
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
+from xml.parsers import expat
 
-from tallyveil.errors import TableError
-from tallyveil.tables.bare import require_bare_zip
-from tallyveil.tables.cells import CellsTable, Unreadable
-from tallyveil.tables.excel_book import (
-    Book,
-    Sheet,
-    bound_tags,
-    count_word,
-    guard,
-    has_too_much,
-    import_openpyxl,
-)
+from tallyveil.errors import MissingExtraError, TableError
 from tallyveil.tables.form import Form
+from tallyveil.tables.table import Held, Table
 from tallyveil.untrusted import read_file
 
-__all__ = ["ExcelTable", "build_excel", "read_excel", "read_released_excel"]
-
-SHEET = "data"
-"""The name of the one sheet that is written."""
+__all__ = ["read_excel"]
 
 MOST_ROWS, MOST_COLUMNS = 2**20, 2**14
-"""What a sheet can hold, its header included."""
+"""What a sheet can hold."""
 
 EMPTY_LEAST, EMPTY_EACH = 4_000_000, 4
 """Cells of a sheet that may be empty, and how many more for each that is filled."""
 
-PARTS = {
-    "[Content_Types].xml",
-    "_rels/.rels",
-    "docProps/app.xml",
-    "docProps/core.xml",
-    "xl/_rels/workbook.xml.rels",
-    "xl/sharedStrings.xml",
-    "xl/styles.xml",
-    "xl/theme/theme1.xml",
-    "xl/workbook.xml",
-    "xl/worksheets/sheet1.xml",
-}
-"""The parts of a workbook that is written here."""
+TAGS_LEAST, TAGS_EACH = 4_000_000, 2
+"""Tags a workbook may have, four for a cell; how many more for each byte."""
 
-CORE, DATA = "docProps/core.xml", "xl/worksheets/sheet1.xml"
-NO_DATES = (
-    '<cp:coreProperties xmlns:cp="http://schemas.openxmlformats.org/package/2006/metadata/'
-    'core-properties"/>'
-)
+TAGS_BESIDE = 400_000
+"""Tags of all the parts that hold no cells: styles, names of ranges."""
+
+PIECE = 1 << 20
+SHEETS, STRINGS = "xl/worksheets/", "sharedStrings.xml"
 OLD = b"\xd0\xcf\x11\xe0"
-UNFIT, LONGEST = re.compile("[\ud800-\udfff\ufffe\uffff]"), 32_767
-"""Characters that XML does not have, beside those that openpyxl knows, and the longest text."""
-
-LARGEST_WHOLE = 10**15
-"""Below this, workbooks hold whole numbers as their digits."""
+FORMULA = "a formula. Save the sheet with values in place of formulas first."
+ERROR = "an Excel error. Correct it, or leave the column out with --drop."
+REFERENCE = re.compile(r"([A-Z]{1,3})([0-9]{1,7})")
 
 
-@dataclass(frozen=True, eq=False)
-class ExcelTable(CellsTable):
-    """One sheet of an Excel workbook."""
-
-    kind: str = "xlsx"
-    extension: str = "xlsx"
-
-    def to_bytes(self) -> bytes:
-        """Write a workbook with one sheet of values, the same bytes for the same table."""
-        openpyxl = import_openpyxl()
-        from openpyxl.cell import WriteOnlyCell
-
-        if self.rows >= MOST_ROWS or len(self.names) > MOST_COLUMNS:
-            raise TableError(
-                f"An Excel sheet holds {MOST_ROWS - 1:,} rows and {MOST_COLUMNS:,} columns at the "
-                "most: say another --format."
-            )
-
-        for name, column in zip(self.names, self.columns, strict=True):
-            _require_writable(name, {name, *(cell for cell in column if isinstance(cell, str))})
-        book = openpyxl.Workbook(write_only=True)
-        sheet = book.create_sheet(SHEET)
-
-        def make(value: Any) -> Any:
-            if not isinstance(value, str):
-                return value
-            cell = WriteOnlyCell(sheet, value)
-            cell.data_type = "s"  # text that begins with = stays text
-            return cell
-
-        sheet.append([make(name) for name in self.names])
-        for row in zip(*self.columns, strict=True):
-            sheet.append([make(value) for value in row])
-        buffer = io.BytesIO()
-        book.save(buffer)
-        return _write_again(buffer.getvalue())
-
-
-def build_excel(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> ExcelTable:
-    """Build a sheet of columns; whole numbers have no point in it."""
-    return ExcelTable(tuple(names), tuple(tuple(map(_plain, column)) for column in columns))
-
-
-def _plain(cell: Any) -> Any:
-    whole = isinstance(cell, float) and cell.is_integer() and abs(cell) < LARGEST_WHOLE
-    return int(cell) if whole else cell
-
-
-def read_excel(source: Path | bytes, form: Form, *, released: bool = False) -> ExcelTable:
-    """Read one sheet of a workbook, which may be a `released` one: that named, or the only one."""
+def read_excel(source: Path | bytes, form: Form) -> Table:
+    """Read one sheet of a workbook: that named, or the only one. Its cells are read as text."""
     raw = source if isinstance(source, bytes) else read_file(source)
     if raw.startswith(OLD):
         raise TableError(
             "The file is an old Excel workbook, or one with a password. Save it as .xlsx without "
             "a password first."
         )
-    with guard(), zipfile.ZipFile(io.BytesIO(raw)) as parts:
-        if has_too_much(parts, bound_tags(len(raw))):
+    try:
+        import python_calamine as calamine
+    except ImportError as missing:
+        raise MissingExtraError("python-calamine", "excel") from missing
+    with _guard(), zipfile.ZipFile(io.BytesIO(raw)) as parts:
+        if _has_too_much(parts, TAGS_LEAST + TAGS_EACH * len(raw)):
             raise TableError(
                 "The workbook unpacks to far more than a table should hold. If that is right, save "
                 "the sheet as CSV first."
             )
-        book = Book(raw)
-        return _read_sheet(book.read_sheet(book.choose_sheet(form.sheet)), form, released=released)
+        sheets = _list_sheets(parts)
+        name = _choose_sheet(sheets, form.sheet)
+        scan = _Scan()
+        scan.read(parts, sheets[name][1])
+        if not scan.filled:
+            raise TableError("The table is empty: the sheet holds no header and no rows.")
+        if scan.last_row * scan.last_column > EMPTY_LEAST + EMPTY_EACH * scan.filled:
+            raise TableError(
+                "Almost all cells between the first and the last of the sheet are empty. Delete "
+                "what stands far from the table."
+            )
+        book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(raw))
+        rows = book.get_sheet_by_name(name).to_python(skip_empty_area=False)
+        return _build(rows, scan, form)
 
 
-def read_released_excel(content: bytes, rows: int, *, large: bool = False) -> ExcelTable:
-    """Read a workbook of so many rows that somebody else released, with the parts we write."""
-    most = bound_tags(len(content), released=True)
-    with guard(), zipfile.ZipFile(io.BytesIO(content)) as parts:
-        names = parts.namelist()
-        if not (set(names) <= PARTS and len(set(names)) == len(names)):
-            raise TableError("The released workbook has parts that a release never has.")
-        if not large and has_too_much(parts, most):
-            raise TableError("The data unpack to far more than a file of that size should hold.")
-        if any(b"<!" in parts.read(name) for name in names if name != DATA):
-            raise TableError("The released workbook declares something of its own.")
-        if count_word(parts, DATA, b"<row") != rows + 1 or count_word(parts, DATA, b"<!"):
-            raise TableError("The released workbook has other than the stated rows.")
-        if parts.read(CORE) != NO_DATES.encode():
-            raise TableError("The released workbook says more of itself than a release does.")
-        require_bare_zip(parts, len(content))
-        book = Book(content)
-        if list(book.sheets) != [SHEET]:
-            raise TableError("A released workbook has one sheet.")
-        table = _read_sheet(book.read_sheet(SHEET), Form(), released=True)
-    for name in table.names:
-        table.cells(name)  # a formula or an error is no released value
-    return table
+def _build(rows: list[list[Any]], scan: _Scan, form: Form) -> Table:
+    """Read the cells of a sheet as a table: the first row that holds anything is the header."""
+    import pyarrow as pa
 
-
-def _read_sheet(sheet: Sheet, form: Form, *, released: bool = False) -> ExcelTable:
-    """Read a sheet as a table: its first row that holds anything is the header.
-
-    Nothing is asked about one that was `released`: it has a header and rows, and nothing else.
-    """
-    found = [row for row in sheet.rows if row[0] > form.skip_rows]
-    if not found:
+    odd = {place: what for place, what in scan.odd.items() if place[0] > form.skip_rows}
+    odd_of = defaultdict(list)
+    for (number, at), what in odd.items():
+        odd_of[number].append((at, what))
+    lines = []
+    for number, cells in enumerate(rows, start=1):
+        if number <= form.skip_rows:
+            continue
+        texts = [_write(cell) for cell in cells]
+        for at, what in odd_of.get(number, ()):
+            texts[at - 1] = what
+        lines.append((number, texts))
+    while lines and not any(lines[0][1]):
+        lines.pop(0)
+    if not lines:
         raise TableError("The table is empty: the sheet holds no header and no rows.")
-    first = found[0][0] - 1
-    _require_shown(sheet, first)
-    comments = {at for at, _, values in found if _is_comment(values, form.comment)}
-    found = [row for row in found if row[0] not in comments]
-    last = found[-1][0] if found else 0
-    numbers = [at for at in range(first + 1, last + 1) if at not in comments]
-    numbers = numbers[: len(numbers) - form.skip_footer] if form.skip_footer else numbers
-    found = found[: bisect_right(found, numbers[-1], key=itemgetter(0))] if numbers else []
-    if not found:
+    first = lines[0][0] - 1
+    scan.require_shown(first)
+    mark = form.comment
+    if mark is not None:
+        lines = [line for line in lines if not next(filter(None, line[1]), "").startswith(mark)]
+    while lines and not any(lines[-1][1]):
+        lines.pop()
+    lines = lines[: len(lines) - form.skip_footer] if form.skip_footer else lines
+    if not lines:
         raise TableError("The table is empty: every row is left out by skipping and comments.")
-    filled = tuple(sorted(set().union(*{columns for _, columns, _ in found})))
-    cells = sum(len(columns) for _, columns, _ in found)
-    if len(numbers) * len(filled) > EMPTY_LEAST + EMPTY_EACH * cells:
-        raise TableError(
-            "Almost all cells between the first and the last of the sheet are empty. Delete what "
-            "stands far from the table."
-        )
-    by_number = {at: (columns, values) for at, columns, values in found}
-    kept = [_fill(*by_number.get(at, ((), ())), filled) for at in numbers]
-    if not released:
-        _ask_about_titles(kept, first)
-    names = [_name_column(cell, at - 1) for at, cell in zip(filled, kept[0], strict=True)]
+    columns = [at for at in range(len(lines[0][1])) if any(texts[at] for _, texts in lines)]
+    _ask_about_titles([[texts[at] for at in columns] for _, texts in lines], first)
+    header, body = lines[0], lines[1:]
+    names = [_name_column(header[1][at], (header[0], at + 1) in odd, at) for at in columns]
     repeated = next((name for name, times in Counter(names).items() if times > 1), None)
     if repeated is not None:
         raise TableError(f"The header names the column {repeated!r} more than once.")
-    columns = list(zip(*kept[1:], strict=True)) or [()] * len(names)
-    return build_excel(names, columns)
+    place_of = {at + 1: name for at, name in zip(columns, names, strict=True)}
+    row_of = {number: row for row, (number, _) in enumerate(body, start=1)}
+    unreadable: dict[str, str] = {}
+    for (number, at), what in odd.items():
+        if number in row_of and at in place_of:
+            name = place_of[at]
+            words = f"Row {row_of[number]} of column {name!r} holds {what}"
+            unreadable.setdefault(name, words)
+    arrays = [pa.array([texts[at] for _, texts in body], pa.string()) for at in columns]
+    rows_in = Held(pa.Table.from_arrays(arrays, names=names))
+    return Table(rows_in, "xlsx", is_text=True, unreadable=unreadable, form=form)
 
 
-def _fill(
-    columns: tuple[int, ...], values: tuple[Any, ...], wanted: tuple[int, ...]
-) -> tuple[Any, ...]:
-    """Give the values of a row in the wanted columns, None where it has none."""
-    if columns == wanted:
-        return values
-    known = dict(zip(columns, values, strict=True))
-    return tuple(map(known.get, wanted))
+def _write(cell: Any) -> str:
+    """Write a cell as text: whole numbers without a point, days without a time."""
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
+        return str(int(cell))
+    if isinstance(cell, datetime):
+        return cell.date().isoformat() if cell.time() == time(0) else cell.isoformat(sep=" ")
+    return cell.isoformat() if isinstance(cell, (date, time)) else str(cell)
 
 
-def _require_shown(sheet: Sheet, first: int) -> None:
-    """Refuse merged cells, and what is hidden in the part of the sheet that holds the table."""
-    from openpyxl.utils import range_boundaries
-
-    for merged in sheet.merged:
-        if range_boundaries(merged)[3] > first:
-            raise TableError(
-                f"The cells {merged} of the sheet are merged, so it is not plain what each "
-                "of them holds. Take the merge apart and fill every cell; if it is a title, leave "
-                "it out with --skip-rows."
-            )
-    rows = [at for at in sheet.hidden_rows if at > first]
-    columns = sheet.hidden_columns
-    if rows or columns:
-        what = f"Row {rows[0]}" if rows else f"Column {columns[0]}"
+def _name_column(cell: str, is_odd: bool, at: int) -> str:
+    if not cell or is_odd:
         raise TableError(
-            f"{what} of the sheet is hidden, and would be read all the same. Show everything "
-            "that belongs to the table, and delete the rest."
+            f"Column {_letter(at + 1)} of the sheet has no name in the header row. Give it one; if "
+            "the header is further down, say --skip-rows."
         )
+    return cell
 
 
-def _is_comment(row: Sequence[Any], mark: str | None) -> bool:
-    start = next((cell for cell in row if cell is not None), None)
-    return mark is not None and isinstance(start, str) and start.startswith(mark)
-
-
-def _ask_about_titles(rows: Sequence[Sequence[Any]], first: int) -> None:
+def _ask_about_titles(rows: Sequence[Sequence[str]], first: int) -> None:
     """Ask about lines with one cell before the header and after the last row."""
-    widths = [sum(cell is not None for cell in row) for row in rows]
-    widest = max(widths)
-    if widest < 2:
+    widths = [sum(map(bool, row)) for row in rows]
+    if max(widths) < 2:
         return
     if widths[0] == 1:
         header = next(at for at, width in enumerate(widths) if width > 1)
@@ -255,38 +170,183 @@ def _ask_about_titles(rows: Sequence[Sequence[Any]], first: int) -> None:
         )
 
 
-def _name_column(cell: Any, at: int) -> str:
-    from openpyxl.utils import get_column_letter
-
-    if cell is None or isinstance(cell, Unreadable):
+@contextmanager
+def _guard() -> Iterator[None]:
+    """Say of whatever a broken part leads to that the file is damaged."""
+    try:
+        yield
+    except (TableError, MissingExtraError, MemoryError):
+        raise
+    except Exception:  # the reader of a workbook raises anything, and may quote a cell
         raise TableError(
-            f"Column {get_column_letter(at + 1)} of the sheet has no name in the header row. Give "
-            "it one; if the header is further down, say --skip-rows."
-        )
-    return str(cell)
+            "The file cannot be read as an Excel workbook: it is damaged or cut short."
+        ) from None
 
 
-def _require_writable(name: str, texts: Iterable[str]) -> None:
-    """Refuse a column with a name or label that XML, or Excel, has no room for."""
-    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+def _has_too_much(parts: zipfile.ZipFile, most: int) -> bool:
+    """Whether a workbook has more tags than it may, before anything is made of them."""
+    tags = beside = 0
+    for name in parts.namelist():
+        for piece in _read_pieces(parts, name):
+            tags += piece.count(b"<") + len(piece) // 100
+            if not (name.startswith(SHEETS) or name.endswith(STRINGS)):
+                beside += piece.count(b"<")
+            if tags > most or beside > TAGS_BESIDE:
+                return True
+    return False
 
-    for text in texts:
-        odd = ILLEGAL_CHARACTERS_RE.search(text) or UNFIT.search(text)
-        if odd or len(text) > LONGEST:
+
+def _read_pieces(parts: zipfile.ZipFile, name: str) -> Iterator[bytes]:
+    with parts.open(name) as stream:
+        while piece := stream.read(PIECE):
+            yield piece
+
+
+def _parse(
+    parts: zipfile.ZipFile, name: str, start: Any, end: Any = None, text: Any = None
+) -> None:
+    """Read the tags of a part; one that declares something of its own is damaged."""
+    parser = expat.ParserCreate(namespace_separator=" ")
+
+    def refuse(*_: Any) -> None:
+        raise ValueError("a part declares something of its own")
+
+    parser.StartDoctypeDeclHandler = refuse
+    parser.StartElementHandler = lambda tag, facts: start(tag.rpartition(" ")[2], facts)
+    if end is not None:
+        parser.EndElementHandler = lambda tag: end(tag.rpartition(" ")[2])
+    parser.CharacterDataHandler = text
+    for piece in _read_pieces(parts, name):
+        parser.Parse(piece)
+    parser.Parse(b"", True)
+
+
+def _list_sheets(parts: zipfile.ZipFile) -> dict[str, tuple[str, str]]:
+    """The sheets of a workbook by name: how each is shown, and which part it is."""
+    targets: dict[str, str] = {}
+    listed: list[tuple[str, str, str]] = []
+
+    def read_link(tag: str, facts: dict[str, str]) -> None:
+        if tag == "Relationship" and facts["Type"].endswith("/worksheet"):
+            target = facts["Target"]
+            targets[facts["Id"]] = target.lstrip("/") if target[0] == "/" else f"xl/{target}"
+
+    def read_sheet(tag: str, facts: dict[str, str]) -> None:
+        if tag == "sheet":
+            link = next(v for k, v in facts.items() if k.endswith(" id"))
+            listed.append((facts["name"], facts.get("state", "visible"), link))
+
+    _parse(parts, "xl/_rels/workbook.xml.rels", read_link)
+    _parse(parts, "xl/workbook.xml", read_sheet)
+    known = set(parts.namelist())
+    return {
+        name: (state, targets[link]) for name, state, link in listed if targets.get(link) in known
+    }
+
+
+def _choose_sheet(sheets: dict[str, tuple[str, str]], wanted: str | None) -> str:
+    """Give the name of the sheet that is wanted, or of the only one."""
+    known = ", ".join(
+        repr(name) + ("" if state == "visible" else " (hidden)")
+        for name, (state, _) in sheets.items()
+    )
+    if wanted is None:
+        if len(sheets) == 1:
+            return next(iter(sheets))
+        raise TableError(f"The workbook has several sheets: {known}. Name one with --sheet.")
+    if wanted not in sheets:
+        raise TableError(f"There is no sheet {wanted!r}. The sheets are: {known}.")
+    return wanted
+
+
+@dataclass
+class _Scan:
+    """What the XML of a sheet says of its cells: where they are, and which are no plain values."""
+
+    filled: int = 0
+    last_row: int = 0
+    last_column: int = 0
+    odd: dict[tuple[int, int], str] = field(default_factory=dict)
+    merged: list[str] = field(default_factory=list)
+    hidden_rows: list[int] = field(default_factory=list)
+    hidden_columns: list[int] = field(default_factory=list)
+    row: int = 0
+    column: int = 0
+
+    def read(self, parts: zipfile.ZipFile, name: str) -> None:
+        """Look at every tag; rows and cells must stand in order, inside a sheet's bounds."""
+        _parse(parts, name, self._start)
+
+    def _start(self, tag: str, facts: dict[str, str]) -> None:
+        if tag == "c":
+            self._read_cell(facts)
+        elif tag == "row":
+            number = int(facts.get("r", self.row + 1))
+            if not self.row < number <= MOST_ROWS:
+                raise TableError("The rows or cells of the sheet stand in no order.")
+            self.row, self.column = number, 0
+            if facts.get("hidden") in ("1", "true"):
+                self.hidden_rows.append(number)
+        elif tag == "f":
+            self.odd.setdefault((self.row, self.column), FORMULA)
+            self.last_row = self.row
+        elif tag in ("v", "is"):
+            self.filled += 1
+            self.last_row = self.row
+            self.last_column = max(self.last_column, self.column)
+        elif tag == "mergeCell":
+            self.merged.append(facts["ref"])
+        elif tag == "col" and facts.get("hidden") in ("1", "true"):
+            self.hidden_columns.append(int(facts["min"]))
+
+    def _read_cell(self, facts: dict[str, str]) -> None:
+        column = self.column + 1
+        if "r" in facts:
+            match = REFERENCE.fullmatch(facts["r"])
+            if match is None or int(match[2]) != self.row:
+                raise TableError("The rows or cells of the sheet stand in no order.")
+            column = _number(match[1])
+        if not self.column < column <= MOST_COLUMNS:
+            raise TableError("The rows or cells of the sheet stand in no order.")
+        self.column = column
+        if facts.get("t") == "e":
+            self.odd[self.row, column] = ERROR
+
+    def require_shown(self, first: int) -> None:
+        """Refuse merged cells, and what is hidden in the part of the sheet that holds the table."""
+        for merged in self.merged:
+            match = REFERENCE.fullmatch(merged.rpartition(":")[2].replace("$", ""))
+            if match is None or int(match[2]) > first:
+                raise TableError(
+                    f"The cells {merged} of the sheet are merged, so it is not plain what each "
+                    "of them holds. Take the merge apart and fill every cell; if it is a title, "
+                    "leave it out with --skip-rows."
+                )
+        rows = [at for at in self.hidden_rows if at > first]
+        if rows or self.hidden_columns:
+            what = f"Row {rows[0]}" if rows else f"Column {_letter(self.hidden_columns[0])}"
             raise TableError(
-                f"Column {name!r} has a name or label with a character, or a length, that no Excel "
-                "cell can hold. Replace it first, or say another --format."
+                f"{what} of the sheet is hidden, and would be read all the same. Show everything "
+                "that belongs to the table, and delete the rest."
             )
 
 
-def _write_again(content: bytes) -> bytes:
-    """Pack a workbook again without the time it was made and the names of programs."""
-    buffer = io.BytesIO()
-    with (
-        zipfile.ZipFile(io.BytesIO(content)) as old,
-        zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as new,
-    ):
-        for name in sorted(old.namelist()):
-            part = NO_DATES.encode() if name == CORE else old.read(name)
-            new.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), part, zipfile.ZIP_DEFLATED)
-    return buffer.getvalue()
+def _number(letters: str) -> int:
+    """The number of a column, from 1."""
+    number = 0
+    for letter in letters:
+        number = 26 * number + ord(letter) - ord("A") + 1
+    return number
+
+
+def _letter(number: int) -> str:
+    """The letters of a column.
+
+    >>> _letter(1), _letter(28), _number("AB")
+    ('A', 'AB', 28)
+    """
+    letters = ""
+    while number:
+        number, rest = divmod(number - 1, 26)
+        letters = chr(ord("A") + rest) + letters
+    return letters

@@ -62,6 +62,11 @@ class Form:
         return not (self.skip_rows or self.skip_footer or self.comment)
 
     @property
+    def marks_numbers(self) -> bool:
+        """Whether numbers are written with marks of their own."""
+        return self.thousands is not None or self.decimal != "."
+
+    @property
     def writes_numbers(self) -> bool:
         """Whether numbers or missing cells are written in a way of their own."""
         return bool(self.thousands or self.missing or self.decimal != ".")

@@ -1,29 +1,52 @@
-"""Text files as people have them: byte-order marks, UTF-16, titles, comments and footnotes.
+"""Text files as people have them, read block by block: CSV and TSV, packed or not.
 
-What is not a row of the table is left out only where its owner says so; otherwise it is asked
-about. Skipped lines are not published.
+A block is a piece of whole rows. Its lines, quotation marks and widths are checked before pyarrow
+splits it into cells, all of them text: what pyarrow takes in silence (mixed line ends, blank lines,
+stray quotation marks) is refused. What is not a row of the table (titles, comments, footnotes) is
+left out only where its owner says so; otherwise it is asked about.
 """
 
 from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import io
 import re
-from collections.abc import Sequence
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from tallyveil.errors import TableError
 from tallyveil.tables.form import Form
+from tallyveil.tables.table import FileIdentity
+from tallyveil.untrusted import SMALL, UNLIKELY, open_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = [
-    "START",
-    "ask_about_lines",
-    "find_encoding",
-    "has_title",
-    "normalize_text",
+    "ANY_SIZE",
+    "PACKINGS",
+    "Room",
+    "TextRows",
+    "UnpackedError",
+    "count_packed",
+    "delimiter_hint",
+    "open_released",
+    "open_text",
     "read_start",
+    "split_packing",
 ]
+
+PACKINGS = {".gz": "gzip", ".zst": "zstd"}
+"""The ending of each way of packing that is read."""
 
 MARKS = (
     (b"\xff\xfe\x00\x00", "utf-32"),
@@ -35,22 +58,541 @@ MARKS = (
 """How a text begins that says its own encoding."""
 
 START = 1 << 16
-"""Bytes that are looked at before a file is read."""
+"""Bytes at the beginning and at the end of a file that are looked at for titles and footnotes."""
 
+BLOCK = 4 << 20
+"""Bytes that are split into rows at once."""
+
+HELD = 4 << 20
+"""Bytes of rows that are kept, so that a short file is split once."""
+
+LONGEST_ROW = 1 << 24
+MOST_COLUMNS = 100_000
 LOOKED_AT = 30
 """Lines that may be titles, or show that others are."""
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|\Z)")
 NUMBER = re.compile(r"[+-]?[\d.,  ']*\d%?")
 USUAL_COMMENTS = "#%"
+OTHER_DELIMITERS = {";": "';'", "\t": "a tab", "|": "'|'", ",": "','"}
+QUOTE, FEED, RETURN = ord('"'), ord("\n"), ord("\r")
+DAMAGE = (OSError, EOFError, zlib.error)
 
 
-def read_start(source: Path | bytes) -> bytes:
+class Room(NamedTuple):
+    """How much a file may unpack to: bytes and lines."""
+
+    size: int = 2**62
+    lines: int = 2**62
+
+    @classmethod
+    def of(cls, size: int) -> Room:
+        """For a packed file of so many bytes.
+
+        Honest tables unpack to 3 to 30 times their size, and their rows take 3 bytes and more.
+        """
+        more = max(0, size - SMALL)
+        return cls(64 * 2**20 + 20 * size + 20 * more, 6_000_000 + size // 2 + 12 * more)
+
+
+ANY_SIZE = Room()
+
+
+class UnpackedError(TableError):
+    """Said of a file that unpacks to more than its size makes likely."""
+
+    def __init__(self) -> None:
+        super().__init__(UNLIKELY)
+
+
+def split_packing(path: Path) -> tuple[str, str]:
+    """Split the ending of a file into that of its content and that of its packing.
+
+    >>> split_packing(Path("cases.CSV.gz")), split_packing(Path("cases.csv"))
+    (('.csv', '.gz'), ('.csv', ''))
+    """
+    last = path.suffix.lower()
+    if last not in PACKINGS:
+        return last, ""
+    return path.with_suffix("").suffix.lower(), last
+
+
+class _Unpacked(io.RawIOBase):
+    """What a packed file unpacks to, piece by piece and up to a bound."""
+
+    def __init__(self, raw: IO[bytes], packing: str, room: Room) -> None:
+        self.raw, self.packing, self.room = raw, packing, room
+        if packing == ".gz":
+            self.stream: Any = gzip.GzipFile(fileobj=raw)
+        else:
+            import pyarrow as pa
+
+            self.stream = pa.CompressedInputStream(pa.PythonFile(raw, "r"), "zstd")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            part = self.stream.read(min(len(buffer), 1 << 20))
+        except DAMAGE:
+            raise TableError(
+                f"The file cannot be unpacked as {PACKINGS[self.packing]}: it is damaged or cut "
+                "short."
+            ) from None
+        self.room = Room(self.room.size - len(part), self.room.lines - part.count(b"\n"))
+        if min(self.room) < 0:
+            raise UnpackedError
+        buffer[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        self.raw.close()
+        super().close()
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The bytes of a text, in a file or in memory, unpacked if it is packed."""
+
+    place: Path | bytes
+    packing: str = ""
+    room: Room = ANY_SIZE
+
+    def open(self) -> IO[bytes]:
+        raw: Any = (
+            io.BytesIO(self.place) if isinstance(self.place, bytes) else open_file(self.place)
+        )
+        if not self.packing:
+            return raw  # type: ignore[no-any-return]
+        return io.BufferedReader(_Unpacked(raw, self.packing, self.room), 1 << 20)
+
+    def read_start(self) -> bytes:
+        with self.open() as stream:
+            return stream.read(START)
+
+    def read_end(self) -> bytes:
+        """The last bytes of a text that is not packed."""
+        if self.packing:
+            return b""
+        with self.open() as stream:
+            size = stream.seek(0, io.SEEK_END)
+            stream.seek(max(0, size - START))
+            return stream.read()
+
+
+def read_start(place: Path | bytes) -> bytes:
     """Give the first bytes of a file."""
-    if isinstance(source, bytes):
-        return source[:START]
-    with open(source, "rb") as file:
-        return file.read(START)
+    return _Source(place).read_start()
+
+
+Judge: TypeAlias = Callable[[bytes, Any], None]
+"""Looks at the bytes and the cells of a block."""
+
+
+@dataclass(frozen=True, eq=False)
+class TextRows:
+    """The rows of a text file, every cell as text."""
+
+    source: _Source
+    form: Form
+    delimiter: str
+    encoding: str
+    names: tuple[str, ...] = ()
+    count: int = 0
+    identity: FileIdentity | None = None
+    held: Any = None
+    """All rows of a short file."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names of the columns; all hold text."""
+        import pyarrow as pa
+
+        return pa.schema([(name, pa.string()) for name in self.names])
+
+    def scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read some columns block by block."""
+        self.require_same()
+        if self.held is not None:
+            yield from self.held.select(list(names)).to_batches()
+            return
+        rows = 0
+        try:
+            for _, batch in self._split(names):
+                rows += batch.num_rows
+                yield batch
+        except (TableError, OSError):
+            self.require_same()
+            raise
+        self.require_same()
+        if rows != self.count:
+            raise TableError("The file cannot be read again: it holds other rows than before.")
+
+    def require_same(self) -> None:
+        """Raise a `TableError` if the file was changed since its rows were counted."""
+        if self.identity is not None:
+            self.identity.require_same()
+
+    def survey(self, judge: Judge | None = None) -> TextRows:
+        """Read the header, check every row, and count them; `judge` looks at every block."""
+        import pyarrow as pa
+
+        identity = None
+        if isinstance(self.source.place, Path):
+            identity = FileIdentity.of(self.source.place)
+        with self.source.open() as stream:
+            header, _ = next(_cut_rows(self._read_lines(stream), self.delimiter), (b"", 0))
+        opened = replace(self, names=self._read_header(header), identity=identity)
+        held: list[Any] | None = []
+        rows = size = 0
+        for block, batch in opened._split(opened.names):
+            rows += batch.num_rows
+            size += len(block)
+            if judge is not None:
+                judge(block, batch)
+            if held is not None and size <= HELD:
+                held.append(batch)
+            else:
+                held = None
+        opened.require_same()
+        whole = None if held is None else pa.Table.from_batches(held, opened.schema)
+        return replace(opened, count=rows, held=whole)
+
+    def _read_header(self, line: bytes) -> tuple[str, ...]:
+        try:
+            text = line.decode()
+            cells = next(
+                csv.reader(io.StringIO(text, newline=""), delimiter=self.delimiter, strict=True), []
+            )
+        except (csv.Error, UnicodeDecodeError):
+            raise TableError("The header of the file is not well-formed text.") from None
+        if not any(cells):
+            raise TableError("The table is empty: the file holds no header and no rows.")
+        if len(cells) > MOST_COLUMNS:
+            raise TableError(f"The header names more than {MOST_COLUMNS:,} columns.")
+        repeated = next((name for name, times in Counter(cells).items() if times > 1), None)
+        if repeated is not None:
+            raise TableError(f"The header names the column {repeated!r} more than once.")
+        return tuple(cells)
+
+    def _split(self, names: Sequence[str]) -> Iterator[tuple[bytes, Any]]:
+        """Split every block into the cells of some columns."""
+        rows = 0
+        with self.source.open() as stream:
+            blocks = _cut_rows(self._read_lines(stream), self.delimiter)
+            next(blocks, None)  # the header
+            for block, lines in blocks:
+                batch = self._parse(block, names, rows)
+                if batch.num_rows != lines:
+                    raise _not_text(self.encoding)
+                rows += lines
+                yield block, batch
+
+    def _parse(self, block: bytes, names: Sequence[str], rows: int) -> Any:
+        import pyarrow as pa
+        from pyarrow import csv as arrow_csv
+
+        wrong: list[tuple[int, int]] = []
+
+        def refuse(row: Any) -> str:
+            wrong.append((row.number, row.actual_columns))
+            return "error"
+
+        codes = list(map(str, range(len(self.names))))
+        place = {name: code for name, code in zip(self.names, codes, strict=True)}
+        wanted = [place[name] for name in names]
+        try:
+            read = arrow_csv.read_csv(
+                io.BytesIO(block),
+                arrow_csv.ReadOptions(
+                    column_names=codes, use_threads=False, block_size=len(block) + 1
+                ),
+                arrow_csv.ParseOptions(
+                    delimiter=self.delimiter,
+                    newlines_in_values=True,
+                    ignore_empty_lines=False,
+                    invalid_row_handler=refuse,
+                ),
+                arrow_csv.ConvertOptions(
+                    column_types={code: pa.string() for code in wanted},
+                    include_columns=wanted,
+                ),
+            )
+        except pa.ArrowException:
+            if wrong:
+                number, cells = wrong[0]
+                raise TableError(
+                    f"Row {rows + number} has {cells} cells where the header has "
+                    f"{len(self.names)}.{delimiter_hint(self.names)}"
+                ) from None
+            raise _not_text(self.encoding) from None
+        arrays = [c.chunk(0) if c.num_chunks == 1 else c.combine_chunks() for c in read.columns]
+        return pa.RecordBatch.from_arrays(arrays, names=list(names))
+
+    def _read_lines(self, stream: IO[bytes]) -> Iterator[bytes]:
+        """The text in UTF-8, without titles, comments and footnotes, in pieces of any length."""
+        pieces = _decode(stream, self.encoding)
+        pieces = _drop_footer(pieces, self.form.skip_footer)
+        pieces = _drop_first(pieces, self.form.skip_rows)
+        if self.form.comment is not None:
+            pieces = _drop_comments(pieces, self.form.comment.encode())
+        return pieces
+
+
+def _decode(stream: IO[bytes], encoding: str) -> Iterator[bytes]:
+    """Give a text in UTF-8, with line feeds in place of the line ends of old Macs."""
+    pieces: Iterator[bytes] = iter(lambda: stream.read(BLOCK), b"")
+    if codecs.lookup(encoding).name != "utf-8":
+        pieces = _recode(pieces, encoding)
+    first = next(pieces, b"")
+    if b"\r" not in first or b"\n" in first:
+        yield first
+        yield from pieces
+        return
+    for piece in chain([first], pieces):
+        if b"\n" in piece:
+            raise _mixed_ends()
+        yield piece.replace(b"\r", b"\n")
+
+
+def _recode(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    """Decode text; what is not of its encoding is a `TableError`."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    try:
+        for piece in pieces:
+            yield decoder.decode(piece).encode()
+        yield decoder.decode(b"", final=True).encode()
+    except UnicodeError:
+        raise _not_text(encoding) from None
+
+
+def _drop_first(pieces: Iterator[bytes], count: int) -> Iterator[bytes]:
+    """Leave out the first lines, and empty ones after them; a quoted cell may hold a line end."""
+    start = b""
+    for piece in pieces:
+        start += piece
+        if start.count(b"\n") > count + LOOKED_AT or len(start) > BLOCK:
+            break
+    if count:
+        lines = _split_lines(start.decode("utf-8", errors="surrogateescape"))
+        start = "".join(lines[count:]).encode("utf-8", errors="surrogateescape")
+    yield start.lstrip(b"\r\n")
+    yield from pieces
+
+
+def _drop_comments(pieces: Iterable[bytes], mark: bytes) -> Iterator[bytes]:
+    """Leave out lines that begin with a mark, outside quotation marks, and empty first lines."""
+    inside, is_first = False, True
+    for piece in _cut_lines(pieces):
+        lines = []
+        for line in piece.splitlines(keepends=True):
+            if inside or not line.lstrip().startswith(mark):
+                inside ^= line.count(b'"') % 2 == 1
+                lines.append(line)
+        rest = b"".join(lines)
+        rest = rest.lstrip(b"\r\n") if is_first else rest
+        is_first = is_first and not rest
+        yield rest
+
+
+def _cut_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Pieces that end with a line end each, the last apart."""
+    rest = b""
+    for piece in pieces:
+        cut = piece.rfind(b"\n") + 1
+        if cut:
+            yield rest + piece[:cut]
+            rest = piece[cut:]
+        else:
+            rest += piece
+    yield rest
+
+
+def _drop_footer(pieces: Iterable[bytes], count: int) -> Iterator[bytes]:
+    """Leave out empty lines at the end, and so many lines before them; end with a line end."""
+    held, ending = b"", b"\n"
+    for piece in pieces:
+        ending = b"\r\n" if b"\r\n" in piece else b"\n" if b"\n" in piece else ending
+        held += piece
+        cut = _find_last_lines(held.rstrip(b"\r\n"), count)
+        if cut > 0:
+            yield held[:cut]
+            held = held[cut:]
+    held = held.rstrip(b"\r\n")
+    cut = _find_last_lines(held, count)
+    yield held[:cut] if count else held + ending
+
+
+def _find_last_lines(text: bytes, count: int) -> int:
+    """Where the last so many lines begin; the end of the text for none."""
+    cut = len(text)
+    for _ in range(count):
+        cut = text.rfind(b"\n", 0, max(cut - 1, 0)) + 1
+    return cut
+
+
+def _cut_rows(pieces: Iterable[bytes], delimiter: str) -> Iterator[tuple[bytes, int]]:
+    """The header, then blocks of whole rows and how many they are.
+
+    Rows end at line ends outside quotation marks. What pyarrow would read in a way of its own is
+    refused.
+    """
+    checker, rest = _Checker(ord(delimiter)), b""
+    for piece in chain(pieces, [None]):
+        text = rest + (piece or b"")
+        cut = _find_end(text) if piece is not None else len(text)
+        if not cut and len(text) > LONGEST_ROW:
+            raise TableError(
+                "A row is far too long: a quotation mark seems to have no partner. Correct it "
+                "first."
+            )
+        block, rest = text[:cut], text[cut:]
+        if block and checker.rows < 0:
+            end = _find_first_end(block)
+            yield checker.check(block[:end])
+            block = block[end:]
+        if block:
+            yield checker.check(block)
+
+
+def _find_first_end(text: bytes) -> int:
+    """Where the first row ends."""
+    at = text.find(b"\n") + 1
+    while at and text.count(b'"', 0, at) % 2:
+        at = text.find(b"\n", at) + 1
+    return at or len(text)
+
+
+def _find_end(text: bytes) -> int:
+    """Where the last whole row ends; 0 if there is none."""
+    if b'"' not in text:
+        return text.rfind(b"\n") + 1
+    content = np.frombuffer(text, np.uint8)
+    quotes, feeds = (np.flatnonzero(content == mark) for mark in (QUOTE, FEED))
+    outside = feeds[np.searchsorted(quotes, feeds) % 2 == 0]
+    return int(outside[-1]) + 1 if len(outside) else 0
+
+
+class _Checker:
+    """The line ends and quotation marks of a file, block by block."""
+
+    def __init__(self, delimiter: int) -> None:
+        self.delimiter = delimiter
+        self.pairs: bool | None = None  # whether lines end as on Windows
+        self.rows = -1  # the header is none
+
+    def check(self, block: bytes) -> tuple[bytes, int]:
+        """Refuse what pyarrow would read in a way of its own; give the block and its rows."""
+        if b"\0" in block:
+            raise TableError("The file holds a zero byte, which no text has. Remove it first.")
+        if b'"' in block:
+            lines = self._check_quoted(block)
+        else:
+            lines = block.count(b"\n")
+            if b"\r" in block or self.pairs:
+                self._check_ends(lines, block.count(b"\r"), block.count(b"\r\n"))
+            elif lines:
+                self._check_ends(lines, 0, 0)
+            if block[:1] in b"\r\n" or b"\n\n" in block or b"\n\r\n" in block:
+                found = re.search(rb"(?m)^\r?\n", block)
+                self._refuse_empty(block.count(b"\n", 0, found.start() if found else 0))
+        self.rows += lines
+        return block, lines
+
+    def _check_ends(self, feeds: int, returns: int, pairs: int) -> None:
+        """Refuse line ends of several kinds."""
+        mixed = returns and not feeds == pairs == returns
+        if mixed or (feeds and self.pairs is not None and self.pairs != bool(pairs)):
+            raise _mixed_ends()
+        self.pairs = bool(pairs) if feeds else self.pairs
+
+    def _check_quoted(self, block: bytes) -> int:
+        """Quotation marks stand around whole cells; line ends between them do not count."""
+        content = np.frombuffer(block, np.uint8)
+        quotes, feeds, returns = (np.flatnonzero(content == mark) for mark in (QUOTE, FEED, RETURN))
+        if len(quotes) % 2:
+            raise TableError(
+                "The file is not well-formed text: a quotation mark has no partner. Correct it "
+                "first."
+            )
+        first, last = quotes[::2], quotes[1::2]
+        around = np.concatenate([[FEED], content, [FEED]])
+        joined = last[:-1] + 1 == first[1:]
+        marks = (self.delimiter, FEED, RETURN)
+        begins, ends = np.isin(around[first], marks), np.isin(around[last + 2], marks)
+        begins[1:] |= joined
+        ends[:-1] |= joined
+        if not (begins.all() and ends.all()):
+            raise TableError(
+                "The file is not well-formed text: a quotation mark stands inside a cell. Put the "
+                "whole cell in quotation marks, and double those inside."
+            )
+        feeds = feeds[np.searchsorted(quotes, feeds) % 2 == 0]
+        returns = returns[np.searchsorted(quotes, returns) % 2 == 0]
+        pairs = len(np.intersect1d(returns + 1, feeds, assume_unique=True))
+        self._check_ends(len(feeds), len(returns), pairs)
+        empty = np.diff(feeds, prepend=-1) == 1 + bool(self.pairs)
+        if empty.any():
+            self._refuse_empty(int(empty.argmax()))
+        return len(feeds)
+
+    def _refuse_empty(self, line: int) -> None:
+        raise TableError(
+            f"Row {max(self.rows, 0) + line + 1} is an empty line. Remove it, or leave it out with "
+            "--skip-footer if only notes follow."
+        )
+
+
+def _mixed_ends() -> TableError:
+    return TableError(
+        "The file mixes line endings (Windows, Unix or old Mac), so rows may be cut in the wrong "
+        "place. Save it with one kind of line ending first."
+    )
+
+
+def _not_text(encoding: str) -> TableError:
+    return TableError(
+        f"The file cannot be read as {encoding} text. Name its encoding with --encoding, for "
+        "example latin-1, cp1252 or utf-16."
+    )
+
+
+def open_text(
+    place: Path | bytes, form: Form, delimiter: str, packing: str = "", room: Room = ANY_SIZE
+) -> TextRows:
+    """Open a text file; what seems to be a title or a footnote is asked about."""
+    source = _Source(place, packing, room)
+    start = source.read_start()
+    encoding = find_encoding(start, form.encoding)
+    if not start.strip():
+        raise TableError("The table is empty: the file holds no header and no rows.")
+    if has_title(start, form, encoding, delimiter):
+        hint = ask_about_lines(start, form, encoding, delimiter)
+        if hint:
+            raise TableError(hint.strip())
+    try:
+        return TextRows(source, form, delimiter, encoding).survey()
+    except UnpackedError:
+        raise
+    except TableError as problem:
+        hint = ask_about_lines(start, form, encoding, delimiter)
+        if not hint and not packing:
+            lines = _split_lines(source.read_end().decode(encoding, errors="replace"))
+            hint = _find_footnotes(lines, delimiter)
+        raise TableError(f"{problem}{hint}") from None
+
+
+def open_released(path: Path) -> TextRows:
+    """A CSV file in the form that releases have, to be surveyed."""
+    return TextRows(_Source(path), Form(), ",", "utf-8")
+
+
+def count_packed(path: Path, packing: str, room: Room) -> None:
+    """Raise an `UnpackedError` if a packed file unpacks to more than there is room for."""
+    with _Source(path, packing, room).open() as stream:
+        while stream.read(BLOCK):
+            pass
 
 
 def find_encoding(start: bytes, declared: str) -> str:
@@ -80,34 +622,6 @@ def find_encoding(start: bytes, declared: str) -> str:
         if len(half) > 16 and zeros > len(half) // 4 and not plain.startswith("utf-16"):
             raise TableError(f"The file seems to be UTF-16 text: give --encoding {name}.")
     return declared
-
-
-def normalize_text(raw: bytes, form: Form, encoding: str) -> bytes:
-    """Give the rows of a text file as UTF-8: decoded, without titles, comments and footnotes."""
-    try:
-        text = raw.decode(encoding)
-    except (UnicodeDecodeError, LookupError):
-        raise _not_text(encoding) from None
-    if form.is_plain:
-        return text.encode()
-    lines = _split_lines(text)[form.skip_rows :]
-    if form.comment is not None:
-        lines = [line for line in lines if not line.lstrip().startswith(form.comment)]
-    while lines and not lines[-1].strip():
-        lines.pop()
-    while lines and not lines[0].strip():
-        lines.pop(0)
-    kept = lines[: len(lines) - form.skip_footer] if form.skip_footer else lines
-    if not kept:
-        raise TableError("The table is empty: every line is left out by skipping and comments.")
-    return "".join(kept).encode()
-
-
-def _not_text(encoding: str) -> TableError:
-    return TableError(
-        f"The file cannot be read as {encoding} text. Name its encoding with --encoding, for "
-        "example latin-1, cp1252 or utf-16."
-    )
 
 
 def _split_lines(text: str) -> list[str]:
@@ -188,3 +702,19 @@ def _fill(line: str, delimiter: str) -> list[str]:
     except csv.Error:
         return []
     return [cell.strip() for cell in cells if cell.strip()]
+
+
+def delimiter_hint(header: Sequence[str]) -> str:
+    """Say what to try if a header of one name seems to be written with another delimiter.
+
+    Either nothing or a sentence that starts with a space.
+    """
+    if len(header) != 1:
+        return ""
+    best = max(OTHER_DELIMITERS, key=header[0].count)
+    if best not in header[0]:
+        return ""
+    return (
+        f" The header seems to be separated by {OTHER_DELIMITERS[best]}: "
+        f"give --delimiter {'tab' if best == chr(9) else repr(best)}."
+    )

@@ -1,4 +1,4 @@
-"""Columns as integer codes, so that labels are compared as integers and not row by row."""
+"""Labels of public columns: codes in place of text, the form they are compared in, formulas."""
 
 from __future__ import annotations
 
@@ -7,28 +7,48 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.arrays import Floats, Integers, Mask
+from tallyveil.arrays import Floats, Integers
+from tallyveil.errors import TableError
+from tallyveil.untrusted import remove_invisible
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tallyveil.tables.table import Table
 
 __all__ = [
     "Codes",
-    "encode_floats",
-    "encode_objects",
+    "encode_column",
     "encode_text",
-    "encode_values",
+    "find_formulas",
     "is_number",
     "normal_label",
     "number_together",
+    "require_own_names",
+    "view_numbers",
+    "write_texts",
 ]
 
 CodeArray: TypeAlias = NDArray[np.signedinteger[Any]]
 
 WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)\.0*")
 MIDNIGHT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})[ T]00:00:00(\.0+)?")
+
+ZEROS = r"(\.[0-9]*[1-9])0+$|\.0+$"
+"""Zeros behind the seconds of a time, which Arrow writes and nobody else."""
+
+DTYPES = {"halffloat": "float16", "float": "float32", "double": "float64"}
+"""What Arrow's floating types are called in NumPy; whole numbers have the same names."""
+
+FORMULA = re.compile(r"[=@\t\r]|[+-](?![0-9.,]*\Z)")
+"""How a cell begins that a spreadsheet runs; a number with a sign is none."""
+
+BEGINNING = r"^[=@\t\r+-]"
 
 
 def normal_label(label: str) -> str:
@@ -65,15 +85,6 @@ def is_number(text: str) -> bool:
     return True
 
 
-class Values(Protocol):
-    """A NumPy or Arrow array of distinct values."""
-
-    def __len__(self) -> int: ...
-
-    def tolist(self) -> list[Any]:
-        """Give the values as Python objects."""
-
-
 @dataclass(frozen=True, eq=False)
 class Codes:
     """A column as integers: two rows have the same code exactly if they have the same label.
@@ -83,7 +94,7 @@ class Codes:
     """
 
     codes: CodeArray
-    values: Values
+    values: NDArray[Any]
 
     @cached_property
     def labels(self) -> list[str]:
@@ -93,7 +104,7 @@ class Codes:
     @cached_property
     def numbers(self) -> Floats | None:
         """The label of each code as a number, or None unless every label is a finite number."""
-        if isinstance(self.values, np.ndarray) and self.values.dtype.kind in "iuf":
+        if self.values.dtype.kind in "iu":
             numbers = self.values.astype(np.float64)
         else:
             try:
@@ -144,33 +155,81 @@ def encode_text(labels: Sequence[str]) -> Codes:
     return Codes(codes, np.array(list(code_of), dtype=object))
 
 
-def encode_values(codes: CodeArray, values: Sequence[Any]) -> Codes:
-    """Label codes by the text of their values (empty for None), and merge codes with equal labels.
+def encode_column(column: pa.ChunkedArray) -> Codes:
+    """Encode a column of plain Arrow types; no value has the empty label."""
+    import pyarrow as pa
 
-    >>> encode_values(np.array([0, 1, 2]), [None, "", "x"]).codes.tolist()
-    [0, 0, 1]
+    if not (pa.types.is_integer(column.type) and not column.null_count):
+        column = write_texts(column).fill_null("")
+    encoded = column.dictionary_encode().unify_dictionaries()
+    if not encoded.num_chunks:
+        return encode_text([])
+    codes = np.concatenate([view_numbers(chunk.indices) for chunk in encoded.chunks])
+    values = encoded.chunk(0).dictionary
+    if pa.types.is_integer(column.type):
+        return Codes(codes, view_numbers(values))
+    return Codes(codes, np.array(values.to_pylist(), dtype=object))
+
+
+def write_texts(column: Any) -> Any:
+    """Write a column as text, as a CSV file holds it; no value stays without one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_string(kind):
+        return column
+    try:
+        texts = column.cast(pa.string())
+    except (pa.ArrowException, ValueError):
+        raise TableError(
+            f"A column of the type {kind} holds a value out of all bounds, or in no known time "
+            "zone. Convert it to text first."
+        ) from None
+    if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
+        texts = pc.replace_substring_regex(texts, ZEROS, r"\1")
+    return texts
+
+
+def view_numbers(array: Any) -> NDArray[Any]:
+    """View an Arrow array of numbers without a copy; nulls hold any number.
+
+    pyarrow's own conversion imports pandas, which takes longer than a table of a million rows.
     """
-    merged = encode_text(["" if value is None else str(value) for value in values])
-    return Codes(merged.codes[codes], merged.values)
+    dtype = np.dtype(DTYPES.get(str(array.type), str(array.type)))
+    if not len(array):
+        return np.zeros(0, dtype)
+    content = array.buffers()[1]
+    return np.frombuffer(content, dtype, len(array), array.offset * dtype.itemsize)
 
 
-def encode_objects(values: Sequence[Any], missing: Mask) -> Codes:
-    """Encode Python objects by their text, rows without a value by the empty label."""
-    labels = np.array(list(map(str, values)), dtype=object)
-    labels[missing] = ""
-    return encode_text(labels.tolist())
+def require_own_names(names: Sequence[str]) -> None:
+    """Raise a `TableError` if two columns have one name, or names that nobody can tell apart."""
+    seen: dict[str, str] = {}
+    for name in names:
+        look = " ".join(unicodedata.normalize("NFC", remove_invisible(name)).split())
+        if look in seen:
+            how = "" if name == seen[look] else ", apart from characters that nobody sees"
+            raise TableError(
+                f"Two columns are called {look!r}{how}. Every column needs its own name."
+            )
+        seen[look] = name
 
 
-def encode_floats(values: NDArray[Any], *, nan_is_missing: bool = False) -> Codes:
-    """Encode numbers by their bits at 64 bits: 0.0 and -0.0 differ, and all NaN are one value.
+def find_formulas(table: Table, names: Sequence[str]) -> list[str]:
+    """List those of the columns with a name or cell that a spreadsheet would run.
 
-    >>> encode_floats(np.array([0.5, 2.0, 0.5])).labels
-    ['0.5', '2.0']
+    Parquet files have none: their cells are marked as text.
     """
-    wide = values.astype(np.float64)
-    wide[np.isnan(wide)] = np.nan
-    bits, codes = np.unique(wide.view(np.int64), return_inverse=True)
-    numbers = bits.view(np.float64)
-    if nan_is_missing and np.isnan(numbers).any():
-        return encode_values(codes, [None if np.isnan(n) else n for n in numbers.tolist()])
-    return Codes(codes, numbers)
+    import pyarrow.compute as pc
+
+    if table.format != "csv":
+        return []
+    found = {name for name in names if FORMULA.match(name)}
+    for batch in table.scan(names):
+        for name in set(names) - found:
+            texts = write_texts(batch.column(name))
+            odd = pc.unique(texts.filter(pc.match_substring_regex(texts, BEGINNING)))
+            if any(map(FORMULA.match, odd.to_pylist())):
+                found.add(name)
+    return [name for name in names if name in found]

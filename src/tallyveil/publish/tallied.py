@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tallyveil.arrays import Integers
-from tallyveil.tables.base import Table
-from tallyveil.tables.codes import number_together
 from tallyveil.tables.conditions import Condition, RowChooser
 from tallyveil.tables.counts import RowError
+from tallyveil.tables.labels import number_together
+from tallyveil.tables.table import Table
 
 __all__ = ["GroupTally", "tally_groups"]
 
@@ -54,7 +54,7 @@ def tally_groups(
 
     Examples
     --------
-    >>> from tallyveil.tables.source import read_table
+    >>> from tallyveil.tables.read import read_table
     >>> counts = read_table([3, 0, 3])
     >>> tallied = tally_groups(counts, [], [], ["count"], lambda batch: batch.counts("count"))
     >>> tallied[()].counts.tolist(), tallied[()].times.tolist()
@@ -64,7 +64,7 @@ def tally_groups(
     needed = dict.fromkeys((*by, *(condition.column for condition in where), *names))
     for condition in where:
         condition.require_column(table)
-    for batch in table.select(list(needed)).batches():
+    for batch in table.batches(list(needed)):
         try:
             counts = read(batch)
         except RowError as error:

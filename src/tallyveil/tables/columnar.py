@@ -1,0 +1,298 @@
+"""Parquet and Feather files, read batch by batch."""
+
+from __future__ import annotations
+
+import mmap as mmap_module
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tallyveil.errors import TableError
+from tallyveil.tables.table import BATCH_ROWS, FileIdentity, make_plain, plain_schema, plain_type
+from tallyveil.untrusted import SMALL, UNLIKELY
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["FeatherRows", "ParquetRows", "count_rows"]
+
+UNPACKED_LEAST, UNPACKED_EACH = 300 << 20, 20
+"""Bytes that a file may take in memory at once, and how many more for each of its own."""
+
+MOST_ROWS, ROWS_EACH = 50_000_000, 16
+"""Rows that a small file may have, and how many a larger one may have for each of its bytes."""
+
+MAGIC = b"ARROW1"
+MAPPED = 16
+"""Batches after which a mapped file is let go of: a look at a header maps all that is around it."""
+
+BUFFER = 1 << 20
+"""Bytes read at once from each column of a Parquet file."""
+
+
+@dataclass(frozen=True, eq=False)
+class _FileRows:
+    """Rows of a file of columns; its reader says what they are."""
+
+    identity: FileIdentity
+    schema: Any
+    count: int
+    keeper: object = None
+    """What a private file goes with."""
+
+    kind = ""
+
+    def _read(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read some columns batch by batch, as they are stored."""
+        raise NotImplementedError
+
+    def scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read some columns batch by batch."""
+        import pyarrow as pa
+
+        self.identity.require_same()
+        rows = 0
+        try:
+            for batch in self._read(names):
+                rows += batch.num_rows
+                yield make_plain(batch)
+        except (pa.ArrowException, OSError):
+            self.identity.require_same()
+            raise _damaged(self.kind) from None
+        if rows != self.count:
+            raise _damaged(self.kind)
+        self.identity.require_same()
+
+    def require_same(self) -> None:
+        """Raise a `TableError` if the file was changed since its rows were counted."""
+        self.identity.require_same()
+
+
+@dataclass(frozen=True, eq=False)
+class ParquetRows(_FileRows):
+    """The rows of a Parquet file."""
+
+    kind = "Parquet"
+
+    @classmethod
+    def open(cls, path: Path, *, is_ours: bool = False) -> ParquetRows:
+        """Open a file; one that holds far more than its size makes likely is refused."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        identity = _identify(path)
+        try:
+            with pq.ParquetFile(path) as file:
+                rows, schema = file.metadata.num_rows, plain_schema(file.schema_arrow)
+                if not is_ours:
+                    _require_likely_rows(rows, path)
+                    _require_short_text(path, file.schema_arrow)
+        except (pa.ArrowException, OSError):
+            raise _damaged(cls.kind) from None
+        identity.require_same()
+        return cls(identity, schema, rows)
+
+    def _read(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(self.identity.path, buffer_size=BUFFER, pre_buffer=False) as file:
+            yield from file.iter_batches(BATCH_ROWS, columns=list(names), use_threads=False)
+
+
+@dataclass(frozen=True, eq=False)
+class FeatherRows(_FileRows):
+    """The rows of a Feather (Arrow IPC) file."""
+
+    kind = "Arrow"
+
+    @classmethod
+    def open(cls, path: Path, keeper: object = None) -> FeatherRows:
+        """Open a file; one that holds far more than its size makes likely is refused."""
+        import pyarrow as pa
+
+        identity = _identify(path)
+        try:
+            with pa.OSFile(str(path)) as source:
+                schema = plain_schema(pa.ipc.open_file(source).schema)
+            with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+                rows, size = _measure_feather(content)
+        except (pa.ArrowException, OSError, ValueError):
+            raise _damaged(cls.kind) from None
+        if keeper is None:
+            _require_likely_rows(rows, path)
+            if size > UNPACKED_LEAST + UNPACKED_EACH * path.stat().st_size:
+                raise _unlikely("write it as Parquet: that is read in batches")
+        identity.require_same()
+        return cls(identity, schema, rows, keeper)
+
+    def _read(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        wanted = [self.schema.names.index(name) for name in names]
+        options = pa.ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
+        with pa.OSFile(str(self.identity.path)) as source:
+            reader = pa.ipc.open_file(source, options=options)
+            for at in range(reader.num_record_batches):
+                batch = reader.get_batch(at).select(list(names))
+                for start in range(0, batch.num_rows, BATCH_ROWS):
+                    part = batch.slice(start, BATCH_ROWS)
+                    _require_short_batch(part)
+                    yield part
+
+
+def count_rows(path: Path) -> int:
+    """How many rows a Parquet file says that it has; 0 if it cannot be read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            return int(file.metadata.num_rows)
+    except (pa.ArrowException, OSError):
+        return 0
+
+
+def _identify(path: Path) -> FileIdentity:
+    if not path.stat().st_size:
+        raise TableError("The table is empty: the file holds no bytes.")
+    return FileIdentity.of(path)
+
+
+def _require_likely_rows(rows: int, path: Path) -> None:
+    """Refuse a file with far more rows than it seems to hold: a row takes some bytes of memory."""
+    size = path.stat().st_size
+    if rows > (MOST_ROWS if size <= SMALL else ROWS_EACH * size):
+        raise _unlikely("write it as Parquet without compression and dictionaries")
+
+
+def _require_short_text(path: Path, schema: Any) -> None:
+    """Refuse a file in which many rows refer to long texts: a batch of them fills the memory."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    names = [f.name for f in schema if plain_type(f.type) == pa.string()]
+    with pq.ParquetFile(path, read_dictionary=names, pre_buffer=False) as file:
+        for group in range(file.num_row_groups) if names else ():
+            part = {"row_groups": [group], "columns": names, "use_threads": False}
+            first = next(file.iter_batches(1, **part), None)
+            lengths = [
+                pc.max(pc.binary_length(column.dictionary)).as_py() or 0
+                for column in (() if first is None else first.columns)
+                if pa.types.is_dictionary(column.type)
+            ]
+            if BATCH_ROWS * sum(lengths) > UNPACKED_LEAST:
+                for batch in file.iter_batches(BATCH_ROWS, **part):
+                    _require_short_batch(batch)
+
+
+def _require_short_batch(batch: Any) -> None:
+    """Refuse a batch whose codes or views refer to texts that fill the memory."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    size = 0
+    for column in batch.columns:
+        if pa.types.is_dictionary(column.type) and plain_type(column.type) == pa.string():
+            lengths = pc.binary_length(column.dictionary.cast(pa.large_string()))
+            size += pc.sum(pc.take(lengths, column.indices)).as_py() or 0
+        elif column.type == pa.string_view():
+            views = memoryview(column.buffers()[1]).cast("i")[4 * column.offset :: 4]
+            size += sum(views[: len(column)])
+    if size > UNPACKED_LEAST:
+        raise _unlikely("shorten its texts")
+
+
+def _unlikely(hint: str) -> TableError:
+    return TableError(f"{UNLIKELY} If that is right, {hint}.")
+
+
+def _damaged(kind: str) -> TableError:
+    return TableError(f"The file cannot be read as {kind}: it is damaged or cut short.")
+
+
+def _measure_feather(content: bytes | mmap) -> tuple[int, int]:
+    """Rows of a Feather (Arrow IPC) file, and bytes its batches and dictionaries unpack to."""
+    try:
+        if content[: len(MAGIC)] != MAGIC or content[-len(MAGIC) :] != MAGIC:
+            raise ValueError("not an Arrow file")
+        (length,) = struct.unpack_from("<i", content, len(content) - 10)
+        footer = _FlatTable(content, len(content) - 10 - length)
+        words, batches = (
+            list(_measure_batches(content, footer.structs(number, 24))) for number in (2, 3)
+        )
+        return sum(rows for rows, _ in batches), sum(size for _, size in words + batches)
+    except struct.error:
+        raise ValueError("a header points outside the file") from None
+
+
+def _measure_batches(content: bytes | mmap, blocks: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Rows and size of every batch; what was mapped of a file is given back now and then."""
+    unneeded = getattr(mmap_module, "MADV_DONTNEED", None)  # not on Windows
+    for number, at in enumerate(blocks, start=1):
+        yield _measure_batch(content, *struct.unpack_from("<qi4xq", content, at))
+        if isinstance(content, mmap) and unneeded is not None and number % MAPPED == 0:
+            content.madvise(unneeded)
+
+
+def _measure_batch(content: bytes | mmap, offset: int, head: int, body: int) -> tuple[int, int]:
+    """Rows of one batch, and what it unpacks to: its buffers, and a byte for every row."""
+    if offset < 0 or head < 8 or body < 0 or offset + head + body > len(content):
+        raise ValueError("a batch lies outside the file")
+    message = _FlatTable(content, offset + 8)  # after the mark and the length
+    batch = message.table(2)
+    if struct.unpack_from("<B", content, message.field(1))[0] == 2:  # a dictionary
+        batch = batch.table(1)
+    rows = struct.unpack_from("<q", content, batch.field(0))[0] if batch.field(0) else 0
+    packed = batch.field(3) != 0
+    total = max(rows, 0)
+    for at in batch.structs(2, 16):
+        start, length = struct.unpack_from("<qq", content, at)
+        if length < 0 or start < 0 or start + length > body:
+            raise ValueError("a buffer lies outside its batch")
+        if packed and length >= 8:
+            (declared,) = struct.unpack_from("<q", content, offset + head + start)
+            length = declared if declared >= 0 else length
+        total += length
+    return max(rows, 0), total
+
+
+class _FlatTable:
+    """A FlatBuffers table: where its fields are, by number."""
+
+    def __init__(self, content: bytes | mmap, at: int, *, root: bool = True) -> None:
+        self.content = content
+        self.at = at + struct.unpack_from("<I", content, at)[0] if root else at
+        self.fields = self.at - struct.unpack_from("<i", content, self.at)[0]
+        (self.size,) = struct.unpack_from("<H", content, max(self.fields, 0))
+
+    def field(self, number: int) -> int:
+        """Where a field is, or 0 if it is not there."""
+        place = 4 + 2 * number
+        if self.fields < 0 or place + 2 > self.size:
+            return 0
+        (offset,) = struct.unpack_from("<H", self.content, self.fields + place)
+        return self.at + int(offset) if offset else 0
+
+    def table(self, number: int) -> _FlatTable:
+        """The table that a field refers to."""
+        at = self.field(number)
+        if not at:
+            raise ValueError("a header lacks a part")
+        return _FlatTable(
+            self.content, at + struct.unpack_from("<I", self.content, at)[0], root=False
+        )
+
+    def structs(self, number: int, size: int) -> list[int]:
+        """Where the structs of a list are, none if it is not there."""
+        at = self.field(number)
+        if not at:
+            return []
+        start = at + struct.unpack_from("<I", self.content, at)[0]
+        (count,) = struct.unpack_from("<I", self.content, start)
+        if count * size > len(self.content):
+            raise ValueError("a list is longer than the file")
+        return [start + 4 + size * k for k in range(count)]

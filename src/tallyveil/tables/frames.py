@@ -1,0 +1,316 @@
+"""pandas, Polars, arrays and lists: in through Arrow, and back as they came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tallyveil.arrays import Integers
+from tallyveil.errors import TableError
+from tallyveil.tables.counts import convert_objects
+from tallyveil.tables.table import (
+    ArrowNative,
+    CountArray,
+    Held,
+    Table,
+    make_counts,
+    plain_type,
+    read_signed,
+)
+
+__all__ = ["rename_array", "wrap"]
+
+ARRAY = "count"
+"""The column that an array of counts is."""
+
+
+def wrap(source: Any) -> Table:
+    """Wrap a table in memory by the library that its type belongs to."""
+    library, shape = type(source).__module__.partition(".")[0], type(source).__name__
+    if library == "pandas" and shape == "DataFrame":
+        return _wrap_pandas(source)
+    if library == "polars" and shape in ("DataFrame", "LazyFrame"):
+        return _wrap_polars(source if shape == "DataFrame" else source.collect())
+    if library == "pyarrow" and shape in ("Table", "RecordBatch"):
+        import pyarrow as pa
+
+        table = pa.Table.from_batches([source]) if shape == "RecordBatch" else source
+        return Table(Held(table), "arrow", native_form=ArrowNative(_list_types(table.schema)))
+    return _wrap_array(source)
+
+
+def _list_types(schema: Any) -> dict[str, Any]:
+    return {f.name: f.type for f in schema if f.type != plain_type(f.type)}
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """The categories of a column in their own order."""
+
+    values: tuple[Any, ...]
+
+    def keep_only(self, texts: set[str]) -> _Levels:
+        """Those of them that occur."""
+        return _Levels(tuple(value for value in self.values if str(value) in texts))
+
+
+@dataclass(frozen=True, eq=False)
+class PandasNative:
+    """How columns of text, numbers and codes become a data frame; holds types alone.
+
+    `labels` are the columns as the frame names them; `index` are the names of its levels.
+    """
+
+    dtypes: Mapping[str, Any] = field(default_factory=dict)
+    labels: Mapping[str, Any] = field(default_factory=dict)
+    index: tuple[tuple[str, Any], ...] = ()
+    levels: Mapping[str, _Levels] = field(default_factory=dict)
+
+    def build(self, table: Table) -> Any:
+        """Build the frame, its index from the columns that name rows."""
+        import pandas as pd
+
+        columns = {at: self._build(table, name) for at, name in enumerate(table.names)}
+        frame = pd.DataFrame(columns)
+        if table.index_names:
+            levels = [self._build(table, name) for name in table.index_names]
+            names = [label for _, label in self.index]
+            one = len(levels) == 1
+            frame.index = (
+                pd.Index(levels[0], name=names[0])
+                if one
+                else pd.MultiIndex.from_arrays(levels, names=names)
+            )
+        frame.columns = pd.Index([self.labels.get(name, name) for name in table.names])
+        return frame
+
+    def _build(self, table: Table, name: str) -> Any:
+        import pandas as pd
+
+        column, dtype = table.column(name), self.dtypes.get(name)
+        if dtype is None:
+            return column.to_pandas().array
+        if dtype == "category":
+            levels = self.levels.get(name)
+            values = column.to_pandas()
+            if levels is None:
+                known = sorted(values.dropna().unique(), key=str)
+                return pd.Categorical(values, categories=known)
+            return pd.Categorical(values, categories=list(levels.values), ordered=True)
+        if isinstance(dtype, pd.ArrowDtype):
+            return pd.array(column.combine_chunks().cast(dtype.pyarrow_dtype), dtype=dtype)
+        if isinstance(dtype, np.dtype) and dtype.kind in "O":
+            return np.array(column.to_pylist(), dtype=object)
+        if isinstance(dtype, np.dtype):
+            return np.array(column.to_pandas(), dtype=dtype)
+        return pd.array(column.to_pylist(), dtype=dtype)
+
+    def narrow(self, table: Table) -> PandasNative:
+        """Forget the types of columns that are not published, and unused categories."""
+        names = _list_labels(table)
+        levels = {
+            name: levels.keep_only(set(table.codes(name).labels))
+            for name, levels in self.levels.items()
+            if name in names
+        }
+        return PandasNative(
+            {name: dtype for name, dtype in self.dtypes.items() if name in names},
+            {name: label for name, label in self.labels.items() if name in table.names},
+            self.index if table.index_names else (),
+            levels,
+        )
+
+
+def _wrap_pandas(frame: Any) -> Table:
+    import pandas as pd
+
+    names = [str(name) for name in frame.columns]
+    has_index = not (isinstance(frame.index, pd.RangeIndex) and frame.index.name is None)
+    index = [
+        (f"index {at}" if name is None else str(name), name)
+        for at, name in enumerate(frame.index.names if has_index else ())
+    ]
+    series = [frame.index.get_level_values(at).to_series() for at in range(len(index))]
+    series += [frame.iloc[:, at] for at in range(len(names))]
+    every = [*(name for name, _ in index), *names]
+    levels, dtypes = {}, {}
+    for name, column in zip(every, series, strict=True):
+        dtypes[name] = column.dtype
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            dtypes[name] = "category"
+            if column.dtype.ordered:
+                levels[name] = _Levels(tuple(column.dtype.categories))
+    native = PandasNative(
+        dtypes, dict(zip(names, frame.columns, strict=True)), tuple(index), levels
+    )
+    table = _convert(every, series, "pandas", native)
+    return replace(table, index_names=tuple(name for name, _ in index))
+
+
+@dataclass(frozen=True, eq=False)
+class PolarsNative:
+    """How columns become a Polars frame; holds types alone."""
+
+    dtypes: Mapping[str, Any] = field(default_factory=dict)
+    levels: Mapping[str, _Levels] = field(default_factory=dict)
+
+    def build(self, table: Table) -> Any:
+        """Build the frame."""
+        import polars as pl
+
+        columns = []
+        for name in table.names:
+            series = pl.Series(name, table.column(name).combine_chunks())
+            dtype = self.dtypes.get(name)
+            if dtype == "category":
+                levels = self.levels.get(name)
+                known = sorted(set(series.drop_nulls())) if levels is None else levels.values
+                dtype = pl.Enum(list(known))
+            columns.append(series if dtype is None else series.cast(dtype))
+        return pl.DataFrame(columns)
+
+    def narrow(self, table: Table) -> PolarsNative:
+        """Forget the types of columns that are not published, and unused categories."""
+        names = _list_labels(table)
+        dtypes = {name: dtype for name, dtype in self.dtypes.items() if name in names}
+        levels = {
+            name: levels.keep_only(set(table.codes(name).labels))
+            for name, levels in self.levels.items()
+            if name in names
+        }
+        return PolarsNative(dtypes, levels)
+
+
+def _wrap_polars(frame: Any) -> Table:
+    import polars as pl
+
+    dtypes, levels = {}, {}
+    for name, dtype in frame.schema.items():
+        is_category = isinstance(dtype, (pl.Categorical, pl.Enum))
+        dtypes[name] = "category" if is_category else dtype
+        if isinstance(dtype, pl.Enum):
+            levels[name] = _Levels(tuple(dtype.categories.to_list()))
+    series = [frame.get_column(name) for name in frame.columns]
+    return _convert(frame.columns, series, "polars", PolarsNative(dtypes, levels))
+
+
+def _list_labels(table: Table) -> set[str]:
+    """The columns of a published table that are no counts."""
+    return {f.name for f in table.rows_in.schema if f.nullable}
+
+
+def _convert(names: Sequence[str], series: Sequence[Any], kind: str, native: Any) -> Table:
+    """Convert columns to Arrow; one that mixes types is only refused where it is read."""
+    import pyarrow as pa
+
+    columns, unreadable = [], {}
+    for name, column in zip(names, series, strict=True):
+        try:
+            if kind == "polars":
+                made = column.to_arrow()
+            else:
+                made = pa.array(column, from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError, BaseException) as problem:
+            if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
+                raise
+            made = pa.nulls(len(column))
+            unreadable[name] = _describe_mixed(name, problem)
+        columns.append(made)
+    table = pa.Table.from_arrays(columns, names=list(names))
+    return Table(Held(table), kind, native_form=native, unreadable=unreadable)
+
+
+def _describe_mixed(name: str, problem: BaseException) -> str:
+    if isinstance(problem, UnicodeError):
+        return (
+            f"The column {name!r} has a character that cannot be written. Correct its labels first."
+        )
+    return (
+        f"The column {name!r} holds text beside numbers, or values of a type that a release cannot "
+        "hold. Convert it to a plain type first, to text or to numbers."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayNative:
+    """How released counts become the kind of object that came in; `rebuild` holds no count."""
+
+    rebuild: Callable[[CountArray], Any]
+
+    def build(self, table: Table) -> Any:
+        """Build the array, list or series."""
+        return self.rebuild(read_signed(table, table.names[0]))
+
+    def narrow(self, table: Table) -> ArrayNative:
+        """Refuse what an array has no room for."""
+        if len(table.names) > 1:
+            raise TableError("An array of counts has room for one column; give a table instead.")
+        return self
+
+
+def _wrap_array(source: Any) -> Table:
+    """Wrap a one-dimensional array, list or series of counts as a table of one column, "count"."""
+    import pyarrow as pa
+
+    try:
+        values = np.asarray(source)
+    except (TypeError, ValueError):
+        values = np.empty((0, 0))  # lists of unequal length, and what is no array at all
+    if values.ndim != 1:
+        raise TableError(
+            f"A table is a path, an Arrow, pandas or Polars table, or a one-dimensional array of "
+            f"counts. Got {type(source).__name__}."
+        )
+    if len(values) == 0:
+        raise TableError("The table is empty: the array holds no counts.")
+    if np.ma.is_masked(source):
+        raise TableError("The array has masked values, and a count is needed in every row.")
+    if values.dtype.kind not in "iufbU":
+        column = make_counts(convert_objects(values.tolist(), ARRAY))
+    elif values.dtype.kind == "f":
+        column = pa.array(values.astype(np.float64))
+    else:
+        column = pa.array(values)
+    rows = Held(pa.Table.from_arrays([column], names=[ARRAY]))
+    return Table(rows, "array", native_form=ArrayNative(_choose_rebuild(source)))
+
+
+def rename_array(table: Table, name: str) -> Table:
+    """Give the one column of an array its name."""
+    assert isinstance(table.rows_in, Held)
+    return replace(table, rows_in=Held(table.rows_in.table.rename_columns([name])), facts={})
+
+
+def _choose_rebuild(source: Any) -> Callable[[CountArray], Any]:
+    """Choose what turns released counts into the kind of `source`.
+
+    Nobody said whether the labels of a series are public: a data frame can say it.
+    """
+    library, kind = type(source).__module__.partition(".")[0], type(source)
+    if kind in (list, tuple):
+        return partial(_build_sequence, kind)
+    if library in ("pandas", "polars") and kind.__name__ == "Series":
+        return partial(_build_series, library, source.name)
+    return _build_array
+
+
+def _build_sequence(kind: Callable[[list[int]], Any], values: CountArray) -> Any:
+    return kind(values.tolist())
+
+
+def _build_series(library: str, name: Any, values: CountArray) -> Any:
+    if library == "pandas":
+        import pandas as pd
+
+        return pd.Series(np.array(values, dtype=np.int64), name=name)
+    import polars as pl
+
+    return pl.Series(name, np.array(values, dtype=np.int64))
+
+
+def _build_array(values: CountArray) -> Integers:
+    return values.astype(np.int64)

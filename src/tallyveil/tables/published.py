@@ -1,0 +1,267 @@
+"""Data files that somebody else released: read in bounds, and only in their one form.
+
+What a file can carry unseen (metadata, statistics, dictionaries, bytes between pages or beyond
+values, line ends at the end) is published all the same, and no receipt speaks of it. So a CSV file
+must hold the bytes that this program writes for its cells, and a Parquet file the pages.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tallyveil.errors import TableError
+from tallyveil.tables.columnar import ParquetRows, count_rows
+from tallyveil.tables.form import Form
+from tallyveil.tables.read import PARQUET_ENDINGS, TEXT_ENDINGS, read_table
+from tallyveil.tables.table import FileIdentity, Table, plain_type
+from tallyveil.tables.text import (
+    Room,
+    TextRows,
+    UnpackedError,
+    count_packed,
+    open_released,
+    split_packing,
+)
+from tallyveil.tables.write import choose_group_rows, open_parquet, render_csv, render_names
+from tallyveil.untrusted import SMALL
+
+__all__ = ["read_published", "read_released", "reopen_released", "require_likely_rows"]
+
+ONE_FORM = "The data are not written in the one form that a release has."
+MORE = "The released file holds more than its table."
+
+ROWS_READ, BYTES_READ = 2_500_000, 4
+"""Rows that a small file of somebody else may have, and the bytes each must take in a larger; one
+that is not small has a row more for every byte beyond."""
+
+MOST_PARTS = 100_000
+"""Columns, or groups of rows, of somebody else's file."""
+
+WRITER = re.compile(r"parquet-cpp-arrow version [0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}")
+MARK, TAIL = b"PAR1", 8
+WINDOW = 1 << 12
+
+
+def read_published(path: Path, delimiter: str | None = None, encoding: str = "utf-8") -> Table:
+    """Read a table that is public; delimiter and encoding are for text only."""
+    is_text = split_packing(path)[0] in TEXT_ENDINGS
+    return read_table(path, Form(delimiter, encoding) if is_text else None)
+
+
+def require_likely_rows(path: Path) -> None:
+    """Refuse somebody else's table that has far more rows than a file of its size should.
+
+    Rows of text take a few bytes each; this is for what can hold very many in hardly any.
+    """
+    ending, packing = split_packing(path)
+    if not path.is_file():
+        return
+    size = path.stat().st_size
+    most = max(ROWS_READ, size // BYTES_READ) + max(0, size - SMALL)
+    if packing and ending in TEXT_ENDINGS:
+        count_packed(path, packing, Room(64 * most, most))
+    elif ending in PARQUET_ENDINGS and count_rows(path) > most:
+        raise UnpackedError
+
+
+def reopen_released(path: Path) -> Any:
+    """Give the rows of a data file that was just written."""
+    if path.suffix == ".parquet":
+        return ParquetRows.open(path, is_ours=True)
+    return open_released(path).survey()
+
+
+def read_released(path: Path, *, rows: int, counts: Sequence[str]) -> Table:
+    """Read a table of so many rows that somebody else released, in the form that releases have."""
+    if path.suffix == ".csv":
+        return Table(_read_csv(path, rows), "csv", is_text=True)
+    if path.suffix == ".parquet":
+        _check_parquet(path, rows, counts)
+        return Table(ParquetRows.open(path, is_ours=True), "parquet", "parquet")
+    raise TableError(f"{path.name!r} is not a kind of table that is released.")
+
+
+def _read_csv(path: Path, rows: int) -> TextRows:
+    size = read = 0
+
+    def judge(block: bytes, batch: Any) -> None:
+        nonlocal size, read
+        size, read = size + len(block), read + batch.num_rows
+        if read > rows:
+            raise TableError(f"The table has more than the stated {rows:,} rows.")
+        if render_csv(batch) != block:
+            raise TableError(ONE_FORM)
+
+    opened = open_released(path).survey(judge)
+    if len(render_names(opened.names)) + size != path.stat().st_size:
+        raise TableError(ONE_FORM)
+    opened.require_same()
+    return opened
+
+
+def _check_parquet(path: Path, rows: int, counts: Sequence[str]) -> None:
+    """Refuse a Parquet file that is not in its one form; what it unpacks to is looked at first."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    identity = FileIdentity.of(path)
+    try:
+        with (
+            _FileBytes(path) as content,
+            pq.ParquetFile(path, thrift_container_size_limit=MOST_PARTS, pre_buffer=False) as file,
+        ):
+            _check_footer(file, content)
+            _check_schema(file, rows, counts)
+            _check_pages(file, content, counts)
+    except (pa.ArrowException, OSError, ValueError, KeyError) as problem:
+        if isinstance(problem, TableError):
+            raise
+        raise TableError("The file cannot be read as Parquet.") from None
+    identity.require_same()
+
+
+def _require(holds: bool, problem: str = ONE_FORM) -> None:
+    if not holds:
+        raise TableError(problem)
+
+
+def _check_footer(file: Any, content: _FileBytes) -> None:
+    """The footer says nothing that pyarrow would not write again."""
+    meta = file.metadata
+    again = io.BytesIO()
+    meta.write_metadata_file(again)
+    written = again.getvalue()[len(MARK) :]
+    _require(content.read(len(content) - len(written), len(written)) == written, MORE)
+    _require(content.read(0, len(MARK)) == MARK)
+    _require(not meta.metadata, MORE)
+    _require(WRITER.fullmatch(meta.created_by or "") is not None, MORE)
+
+
+def _check_schema(file: Any, rows: int, counts: Sequence[str]) -> None:
+    """Plain columns of their own names, in row groups of the fixed size."""
+    import pyarrow as pa
+
+    schema, meta = file.schema_arrow, file.metadata
+    _require(len(set(schema.names)) == len(schema.names) == meta.num_columns > 0)
+    for field in schema:
+        ids = {b"PARQUET:field_id"}
+        _require(not schema.metadata and not {*(field.metadata or ())} - ids, MORE)
+        _require(plain_type(field.type) == field.type)
+    for name in counts:
+        field = schema.field(name)
+        fits = pa.types.is_int64(field.type) and not field.nullable
+        _require(fits, "A released count must be a column of whole numbers of its own name.")
+    size = choose_group_rows(len(schema))
+    groups = [meta.row_group(at).num_rows for at in range(meta.num_row_groups)]
+    full = [size] * (rows // size) + ([rows % size] if rows % size else [])
+    _require(groups == full and meta.num_rows == rows, f"The table has other than {rows:,} rows.")
+
+
+def _check_pages(file: Any, content: _FileBytes, counts: Sequence[str]) -> None:
+    """Pages join from the mark to the footer, and unpack to what their values take."""
+    meta, end = file.metadata, len(MARK)
+    for group in range(meta.num_row_groups):
+        part = meta.row_group(group)
+        _require(not part.sorting_columns, MORE)
+        sizes = []
+        for at in range(meta.num_columns):
+            chunk = part.column(at)
+            _require(chunk.compression == "SNAPPY" and {*chunk.encodings} <= {"PLAIN", "RLE"})
+            fits = not (chunk.has_dictionary_page or chunk.is_stats_set or chunk.file_path)
+            _require(fits and not (chunk.has_offset_index or chunk.has_column_index))
+            _require(chunk.data_page_offset == end, MORE)
+            sizes.append(list(_measure_pages(content, end, chunk.total_compressed_size)))
+            end += chunk.total_compressed_size
+            if chunk.path_in_schema in counts:
+                _require(sum(sizes[-1]) == 8 * part.num_rows)
+        _require(sizes == _write_again(file, group))
+    _require(end + meta.serialized_size + TAIL == len(content), MORE)
+
+
+def _write_again(file: Any, group: int) -> list[list[int]]:
+    """What the pages of a row group unpack to as this program writes them."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = file.read_row_group(group, use_threads=False)
+    buffer = io.BytesIO()
+    with open_parquet(buffer, table.schema.remove_metadata()) as writer:
+        writer.write_table(table, max(table.num_rows, 1))
+    written = buffer.getvalue()
+    part = pq.ParquetFile(pa.BufferReader(written)).metadata.row_group(0)
+    chunks = map(part.column, range(part.num_columns))
+    return [
+        list(_measure_pages(written, c.data_page_offset, c.total_compressed_size)) for c in chunks
+    ]
+
+
+def _measure_pages(content: Sequence[int], start: int, length: int) -> Iterator[int]:
+    """Yield what every page of a column unpacks to; its header has one form.
+
+    In Thrift's compact protocol: the type, two sizes, and of its values how many there are, how
+    they are encoded, and no statistics.
+    """
+    at, end = start, start + length
+    while at < end:
+        at = _skip(content, at, b"\x15\x00\x15")
+        at, unpacked = _read_number(content, at)
+        at = _skip(content, at, b"\x15")
+        at, packed = _read_number(content, at)
+        at = _skip(content, at, b"\x2c\x15")
+        at, _ = _read_number(content, at)
+        at = _skip(content, at, b"\x15\x00\x15\x06\x15\x06")
+        at = _skip(content, at, b"\x1c\x00") if content[at] else at
+        at = _skip(content, at, b"\x00\x00")
+        _require(min(unpacked, packed) >= 0 and at + packed <= end)
+        yield unpacked
+        at += packed
+
+
+def _skip(content: Sequence[int], at: int, expected: bytes) -> int:
+    for offset, byte in enumerate(expected):
+        _require(at + offset < len(content) and content[at + offset] == byte, MORE)
+    return at + len(expected)
+
+
+def _read_number(content: Sequence[int], at: int) -> tuple[int, int]:
+    """Read a number in pieces of seven bits, the lowest of all its sign."""
+    value = shift = 0
+    while shift < 64:
+        _require(at < len(content))
+        value |= (content[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+        if content[at - 1] < 128:
+            break
+    return at, (value >> 1) ^ -(value & 1)
+
+
+class _FileBytes(Sequence[int]):
+    """The bytes of a file, read where they are looked at."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = path.open("rb")
+        self.size = path.stat().st_size
+        self.start, self.window = 0, b""
+
+    def __enter__(self) -> _FileBytes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, at: Any) -> Any:
+        if not 0 <= at - self.start < len(self.window):
+            self.start, self.window = at, self.read(at, WINDOW)
+        return self.window[at - self.start]
+
+    def read(self, start: int, size: int) -> bytes:
+        """Read some bytes."""
+        self.file.seek(max(start, 0))
+        return self.file.read(size)
