@@ -5,13 +5,11 @@ made again.
 """
 
 import gzip
-import importlib.util
 import io
 import json
 import shutil
 import struct
 import zipfile
-from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -20,6 +18,7 @@ import pyreadstat
 import pytest
 
 import tallyveil as tv
+from attacks import forging
 from tallyveil.check import package
 from tallyveil.documents.receipt import Receipt
 from tallyveil.tables import arrow_bare, arrow_sizes, plain, source

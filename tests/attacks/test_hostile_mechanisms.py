@@ -6,21 +6,17 @@ and say why in its own words.
 """
 
 import hashlib
-import importlib.util
 import os
 from fractions import Fraction
 from itertools import islice
-from pathlib import Path
 
 import pytest
 
 import tallyveil as tv
+from attacks import hostile
+from attacks.hostile import fill, mark, require_cheap_refusal
 from tallyveil.proof import certificate as document
 from tallyveil.proof.exponent import Growth
-
-
-hostile = load("hostile")
-fill, mark, require_cheap_refusal = hostile.fill, hostile.mark, hostile.require_cheap_refusal
 
 
 def reseal(data, **claims):

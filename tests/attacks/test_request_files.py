@@ -4,19 +4,16 @@ Whatever stands in it, `tallyveil run` ends soon, in its own words, with nothing
 written; what it asks for in earnest is what the same options on a command line ask for.
 """
 
-import importlib.util
 import os
 import time
-from pathlib import Path
 
 import pytest
 
+from attacks import hostile
 from tallyveil.budget.ledger import Ledger
 from tallyveil.cli import app
 from tallyveil.request.request_file import read_request
 
-
-hostile = load("hostile")
 ASKED = {
     "table": '"t.csv"',
     "count": '"cases"',
