@@ -12,21 +12,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from reproduction import check
+from reproduction.check import Finding
 from reproduction.cormode_optima import WM_MONOTONE, WM_WEAK, build_compared, solve_program
 from reproduction.data import load_adult
-from reproduction.experiment import (
-    Context,
-    Finding,
-    Result,
-    check_cells,
-    check_claim,
-    check_number,
-    draw_values,
-    experiment,
-    plot,
-    plot_values,
-    skip_check,
-)
+from reproduction.experiment import Context, Result, draw_values, experiment, plot, plot_values
 from reproduction.matrices import bound_over_optima
 from reproduction.papers import epsilon_from_alpha
 from tallyveil.arrays import Integers
@@ -73,14 +63,14 @@ def figure_10(context: Context) -> Result:
     beaten = _count_beaten(bits, error, sizes)
     findings = (
         *_check_figure_10(error, sizes),
-        check_claim(
+        check.claim(
             "... whichever of WM's optima is taken",
             f"another of them beats EM in {beaten} of {len(TARGETS) * len(sizes)} cells",
             beaten == 0,
             "The optimum with weak honesty is not unique; the symmetric one is not the best of "
             "them for these data.",
         ),
-        check_claim(
+        check.claim(
             f"{repetitions} repetitions: exact draws lie within 5 sd of the expectation",
             f"furthest {surprise:.1f} sd",
             surprise < 5,
@@ -105,29 +95,29 @@ def _check_figure_10(
     guess = error["income", 4, "UM"]
     why = "That is UM's chance of a wrong answer."
     return (
-        check_number("UM: correct with chance 1 - 1/(n+1), at n = 4", 0.8, 1 - guess, 1e-9, why),
-        check_number("corrected: UM's chance of a wrong answer at n = 4", 0.8, guess, 1e-9),
-        check_cells(
+        check.number("UM: correct with chance 1 - 1/(n+1), at n = 4", 0.8, 1 - guess, 1e-9, why),
+        check.number("corrected: UM's chance of a wrong answer at n = 4", 0.8, guess, 1e-9),
+        check.cells(
             "GM does worse than guessing",
             [error[*c, "GM"] > error[*c, "UM"] for c in cells],
             "Small groups with a rare attribute (high income) often "
             "count 0, where GM does well; from n = 7 it is worse on every target.",
         ),
-        check_claim(
+        check.claim(
             "GM does worse than guessing from n = 7",
             "in every cell",
             all(error[*c, "GM"] > error[*c, "UM"] for c in cells if c[1] >= 7),
         ),
-        check_claim(
+        check.claim(
             "WM (weak honesty) tracks UM: nearer to it than GM and EM are, mean over cells",
             ", ".join(f"{name} {apart:.3f} from UM" for name, apart in near.items()),
             near[WM_WEAK] < min(near["GM"], near["EM"]),
         ),
-        check_cells(
+        check.cells(
             "EM fares best of GM, WM (weak honesty, our symmetric optimum), EM, UM",
             [error[*c, "EM"] <= min(error[*c, k] for k in rivals) + 1e-9 for c in cells],
         ),
-        check_cells(
+        check.cells(
             "EM also beats the WM of section 7.1 (WH+RM+CM)",
             [error[*c, "EM"] <= error[*c, WM_MONOTONE] + 1e-9 for c in cells],
             "Only weak honesty alone tracks UM as Figure 10's WM does; the WM of section 7.1 "
@@ -183,26 +173,26 @@ def figure_11(context: Context) -> Result:
     }
     merged = [abs(miss[*c, WM_WEAK] - miss[*c, "GM"]) for c in cells if c[0] == "0.67"]
     findings = (
-        check_cells(
+        check.cells(
             "spread-out inputs (0.3 <= p <= 0.7): EM at least as good as GM",
             [miss[*c, "EM"] <= miss[*c, "GM"] + 1e-12 for c in middle],
         ),
-        check_cells(
+        check.cells(
             "a = 0.91: GM often worse than guessing there (in more than half of the cells)",
             [miss[*c, "GM"] > miss[*c, "UM"] for c in middle if c[0] == "0.91"],
             most=True,
         ),
-        check_claim(
+        check.claim(
             "very biased inputs (p = 0.1, 0.9; n = 4, a = 0.67): GM does well",
             "GM at most EM's error",
             all(miss[*c, "GM"] <= miss[*c, "EM"] for c in edge),
         ),
-        check_claim(
+        check.claim(
             "EM is less sensitive to the input distribution than GM (a = 0.91, n = 8)",
             f"range {span['EM']:.3f} against {span['GM']:.3f}",
             span["EM"] < span["GM"],
         ),
-        check_number(
+        check.number(
             "a = 0.67: WM and GM converge, n >= 4; largest difference", 0.0, max(merged), 1e-7
         ),
     )
@@ -239,22 +229,22 @@ def _check_figure_12(tail: dict[tuple[str, float, str, int], float]) -> tuple[Fi
     }
     margin = [tail["0.91", 0.5, "GM", d] / tail["0.91", 0.5, "EM", d] for d in far]
     return (
-        check_claim(
+        check.claim(
             "p = 0.5: EM below every other mechanism, d <= 3",
             "at both a",
             all(tail[k, 0.5, "EM", d] <= tail[k, 0.5, x, d] + 1e-9 for k, d in even for x in names),
         ),
-        check_claim(
+        check.claim(
             "p = 0.5: GM's tail over EM's grows with d (a = 0.91)",
             " ".join(f"{x:.2f}" for x in margin),
             (np.diff(margin) > 0).all(),
         ),
-        check_claim(
+        check.claim(
             "p = 0.5, a = 0.91: GM worse than guessing",
             "for d = 0..3",
             all(tail["0.91", 0.5, "GM", d] > tail["0.91", 0.5, "UM", d] for d in far),
         ),
-        check_claim(
+        check.claim(
             "p = 0.5, a = 0.67: GM much better than at 0.91, still worse than EM",
             "for d = 0..3",
             all(
@@ -262,14 +252,14 @@ def _check_figure_12(tail: dict[tuple[str, float, str, int], float]) -> tuple[Fi
                 for d in far
             ),
         ),
-        skip_check(
+        check.skip(
             "skewed input: EM not substantially worse than GM",
             "stated",
             f"d <= 3: EM's tail is above GM's by up to {behind[0.3]:.3f} at p = 0.3 and "
             f"{behind[0.1]:.3f} at p = 0.1",
             "The text gives no p, and no measure of substantial.",
         ),
-        check_claim(
+        check.claim(
             "WM tends to fall between GM and EM (p = 0.5, d <= 3)",
             "at both a",
             all(
@@ -317,24 +307,24 @@ def figure_13(context: Context) -> Result:
     )
     at_half, at_tenth = root["0.91", 8, 0.5, "EM"], root["0.91", 8, 0.1, "EM"]
     findings = (
-        check_cells(
+        check.cells(
             "a = 0.91: EM tends to have lower error than GM and UM",
             [root[*c, "EM"] < min(root[*c, "GM"], root[*c, "UM"]) for c in high],
             most=True,
         ),
-        check_cells(
+        check.cells(
             "a = 0.91: EM tends to have lower error than WM too",
             [root[*c, "EM"] <= min(root[*c, WM_MONOTONE], root[*c, WM_WEAK]) for c in high],
             "Away from p = 0.5 the WM of section 7.1 has a slightly lower error than EM.",
             most=True,
         ),
-        check_cells(
+        check.cells(
             "a = 0.91: many cases where GM is worse than guessing",
             [root[*c, "GM"] > root[*c, "UM"] for c in high],
             most=True,
         ),
-        check_claim("larger groups have larger error", "n = 12 above n = 4 everywhere", growth),
-        check_claim(
+        check.claim("larger groups have larger error", "n = 12 above n = 4 everywhere", growth),
+        check.claim(
             "p near 0.5 is easier (EM, a = 0.91, n = 8)",
             f"{at_half:.3f} against {at_tenth:.3f}",
             at_half < at_tenth,
@@ -359,27 +349,27 @@ def figure_14(context: Context) -> Result:
     valley = max(peaked[e] for e in VALLEY)
     low = {name: [histograms["0.67", p, name] for p in shares] for name in (WM_WEAK, "GM")}
     findings = (
-        check_claim(
+        check.claim(
             "p = 0.1: no error is the likeliest for every mechanism",
             "at both a",
             all(max(by, key=by.__getitem__) == 0 for k, by in histograms.items() if k[1] == 0.1),
         ),
-        check_claim(
+        check.claim(
             "p = 0.1, a = 0.91: GM has a second peak from releasing n",
             f"Pr(+7) = {peaked[7.0]:.3f} above Pr(+3 to +6) = {valley:.3f}",
             peaked[7.0] > valley,
         ),
-        check_claim(
+        check.claim(
             "p = 0.7, a = 0.91: GM dips at zero error",
             f"Pr(0) = {dip[0.0]:.3f}, Pr(+2) = {dip[2.0]:.3f}, Pr(-6) = {dip[-6.0]:.3f}",
             dip[0.0] < dip[2.0] and dip[0.0] < dip[-6.0],
         ),
-        check_claim(
+        check.claim(
             "EM has one smooth peak at zero (p = 0.7, a = 0.91)",
             "unimodal",
             _is_unimodal(list(histograms["0.91", 0.7, "EM"].values())),
         ),
-        check_number(
+        check.number(
             "a = 0.67: WM (weak honesty) looks like GM; largest difference",
             0.0,
             max(abs(w[e] - g[e]) for w, g in zip(*low.values(), strict=True) for e in g),
@@ -449,25 +439,25 @@ def _plot_errors(context: Context, loss: str) -> Result:
     fairer = {label: [ratio[label, n, "FM"] for n in SIZES] for label in RATIOS}
     top = sum(mean[*c, "UCM"] <= min(mean[*c, k] for k in NAMES) for c in cells)
     findings = (
-        check_claim(
+        check.claim(
             "UCM has the lowest expected loss it was designed for, at every setting (true by "
             "construction: a check of the solver)",
             "lowest of the five",
             all(losses["UCM"] <= min(losses.values()) + 1e-9 for losses in expected),
         ),
-        check_claim(
+        check.claim(
             "UCM among the best for RMSE: the best of all, averaged over p",
             f"in {top} of {len(cells)} settings",
             top == len(cells),
         ),
-        skip_check(
+        check.skip(
             "WM provides a similar level of accuracy",
             "stated",
             f"RMSE {min(near):.2f} to {max(near):.2f} times UCM's; AM {min(far):.2f} to "
             f"{max(far):.2f} times",
             "Similar has no measure.",
         ),
-        check_claim(
+        check.claim(
             "FM does better as the group size increases: RMSE over UCM's falls",
             "; ".join(
                 f"a = {label}: " + " ".join(f"{x:.2f}" for x in falling)
@@ -475,7 +465,7 @@ def _plot_errors(context: Context, loss: str) -> Result:
             ),
             all((np.diff(falling) < 0).all() for falling in fairer.values()),
         ),
-        check_claim(
+        check.claim(
             "AM does well near p = 0.5 and worse at p = 0.1",
             "at every setting",
             all(root[*c, "AM", 0.5] < root[*c, "AM", 0.1] for c in cells),
@@ -534,34 +524,34 @@ def _check_distances(
     chance = {k: m.expected_loss(("beyond", 0), ("binomial", 0.1)) for k, m in strict.items()}
     most = max(chance[k] for k in rest)
     return (
-        check_claim(
+        check.claim(
             "p = 0.1, larger a, small d: UCM performs worst, by probability mass (the chance of "
             "an error)",
             f"UCM {chance['UCM']:.3f}, others up to {most:.3f}",
             chance["UCM"] >= most,
         ),
-        skip_check(
+        check.skip(
             f"... by L{power},0, read as the mean of |error|^{power}",
             "",
             f"UCM {skewed['UCM'][0]:.3f}, others up to {max(others[0]):.3f}",
             f"The paper does not define L{power},d; its sentence speaks of probability mass.",
         ),
-        check_claim(
+        check.claim(
             "... and this reverses as d grows (d = 5)",
             f"UCM {skewed['UCM'][5]:.3f}, others from {min(others[5]):.3f}",
             skewed["UCM"][5] <= min(others[5]) + 1e-12,
         ),
-        check_claim(
+        check.claim(
             "UCM maps most inputs close to n/2 (a = 0.91)",
             f"outputs 3 to 5 with probability at least {home:.2f}",
             home > 0.5,
         ),
-        check_claim(
+        check.claim(
             "UCM preferred for balanced inputs (p = 0.6)",
             f"lowest at {sum(balanced)} of {len(balanced)} points",
             all(balanced),
         ),
-        skip_check(
+        check.skip(
             "AM, FM and WM behave similarly, and almost overlap for the smaller a",
             "stated",
             "largest spread over UM's loss: "

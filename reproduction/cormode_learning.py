@@ -13,21 +13,12 @@ from itertools import combinations, product
 
 import numpy as np
 
+from reproduction import check
+from reproduction.check import STANDARD_ERRORS, Finding, standard_error
 from reproduction.cormode_groups import count_by_group
 from reproduction.cormode_optima import WM_MONOTONE, WM_WEAK, build_compared
 from reproduction.data import load_adult
-from reproduction.experiment import (
-    STANDARD_ERRORS,
-    Context,
-    Finding,
-    Result,
-    check_claim,
-    draw_values,
-    experiment,
-    plot,
-    skip_check,
-    standard_error,
-)
+from reproduction.experiment import Context, Result, draw_values, experiment, plot
 from tallyveil.arrays import Floats, Integers
 from tallyveil.certified.certify import certify
 from tallyveil.mechanism import Mechanism
@@ -114,23 +105,23 @@ def _check_section_8(
         f"a = {a:.2g}: " + ", ".join(words[name, a] for name in NAMES) for a in (middle, high)
     )
     return (
-        skip_check(
+        check.skip(
             "GM and WM give results of similar quality",
             "stated",
             listed,
             "Similar has no measure, and the text gives neither a nor the size of groups (8 here).",
         ),
-        check_claim(
+        check.claim(
             "EM weaker than GM and WM (a = 2/3), by more than 4 standard errors",
             ", ".join(words[name, middle] for name in NAMES),
             all(weaker),
         ),
-        check_claim(
+        check.claim(
             "weaker than without privacy (a = 0.9), by more than 4 standard errors",
             f"no privacy {plain:.3f}; best {words[best, high]}",
             plain - mean[best, high] > STANDARD_ERRORS * error[best, high],
         ),
-        check_claim(
+        check.claim(
             "... unless a is set very low: GM at a = 0.1 is nearer to no privacy than at a = 2/3",
             f"no privacy {plain:.3f}; GM "
             + ", ".join(f"{mean['GM', a]:.3f} at a = {a:.2g}" for a in ratios if a <= middle),

@@ -14,18 +14,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from reproduction.experiment import (
-    Context,
-    Finding,
-    Result,
-    check_claim,
-    check_number,
-    check_numbers,
-    draw_values,
-    experiment,
-    plot,
-    plot_values,
-)
+from reproduction import check
+from reproduction.check import Finding
+from reproduction.experiment import Context, Result, draw_values, experiment, plot, plot_values
 from reproduction.matrices import bound_over_optima, bound_spread, show_matrices
 from reproduction.papers import epsilon_from_alpha
 from tallyveil.loss import Loss
@@ -103,11 +94,11 @@ def example_1(context: Context) -> Result:
     """GM for two people at a = 9/10."""
     m = gm(2, 0.9).matrix
     findings = (
-        check_number("Pr(0 | 1)", 0.47, m[1, 0], 0.005),
-        check_number("Pr(2 | 1)", 0.47, m[1, 2], 0.005),
-        check_number("Pr(1 | 1), the truth", 0.05, m[1, 1], 0.005),
-        check_number("Pr(0 | 0)", 0.53, m[0, 0], 0.005),
-        check_number(
+        check.number("Pr(0 | 1)", 0.47, m[1, 0], 0.005),
+        check.number("Pr(2 | 1)", 0.47, m[1, 2], 0.005),
+        check.number("Pr(1 | 1), the truth", 0.05, m[1, 1], 0.005),
+        check.number("Pr(0 | 0)", 0.53, m[0, 0], 0.005),
+        check.number(
             "a wrong answer is how many times likelier", 18, (1 - m[1, 1]) / m[1, 1], 1e-9
         ),
     )
@@ -124,11 +115,11 @@ def figure_3(context: Context) -> Result:
     printed = [[(x if j in (0, n) else y) * a ** abs(i - j) for j in answers] for i in answers]
     misprint = float((1 + 2 * (1 - a) / a) / (1 + a))  # sum of (1-a)^|d| / (1+a) over all d
     findings = (
-        check_claim(
+        check.claim(
             "entries are x a^|i-j| and y a^|i-j|", "equal as fractions", exact.tolist() == printed
         ),
-        check_numbers("the same in doubles", np.array(printed, dtype=float), m.matrix, 1e-15),
-        check_number(
+        check.numbers("the same in doubles", np.array(printed, dtype=float), m.matrix, 1e-15),
+        check.number(
             "Definition 4's noise sums to",
             1.0,
             misprint,
@@ -136,7 +127,7 @@ def figure_3(context: Context) -> Result:
             "In the text we have, Definition 4 reads (1-a)^|d|/(1+a); the noise is (1-a)/(1+a) "
             "a^|d|. A symbol may have been lost when the text was extracted.",
         ),
-        check_number("rescaled zero-one loss, 2a/(1+a)", 2 * 0.9 / 1.9, rescaled_loss(m), 1e-12),
+        check.number("rescaled zero-one loss, 2a/(1+a)", 2 * 0.9 / 1.9, rescaled_loss(m), 1e-12),
     )
     return show_matrices({"GM, n = 6, a = 0.9": m}, findings)
 
@@ -151,9 +142,9 @@ def figure_4(context: Context) -> Result:
     even_rule = (1 - a) / (1 + a - 2 * a ** (7 / 2 + 1))
     total = even_rule * sum(a ** row[0] for row in FIGURE_4)
     findings = (
-        check_numbers("the powers of a", printed, m.matrix.T, 1e-14),
-        check_claim("all seven properties hold", "all hold", all(m.has(name) for name in SEVEN)),
-        check_number(
+        check.numbers("the powers of a", printed, m.matrix.T, 1e-14),
+        check.claim("all seven properties hold", "all hold", all(m.has(name) for name in SEVEN)),
+        check.number(
             "probabilities sum to, with the printed y",
             1.0,
             total,
@@ -179,7 +170,7 @@ def figure_6(context: Context) -> Result:
     em, near = rescaled_loss(far["EM"]), rescaled_loss(far["GM"]) * 25 / 24
     findings = (
         *(_check_everywhere(claim, compared, test) for claim, test in FIGURE_6.items()),
-        check_number("EM costs about 2a/(1+a) (n+1)/n, at n = 24, a = 2/3", near, em, 2e-3),
+        check.number("EM costs about 2a/(1+a) (n+1)/n, at n = 24, a = 2/3", near, em, 2e-3),
     )
     columns = ("n", "a", "mechanism", *SEVEN, "L0")
     return show_matrices(compared[5, 0.9], findings, columns, rows)
@@ -190,7 +181,7 @@ def _check_everywhere(claim: str, compared: Settings, test: Test) -> Finding:
     got = (
         f"holds at all {len(compared)} settings" if not failed else "fails at " + "; ".join(failed)
     )
-    return check_claim(claim, got, not failed)
+    return check.claim(claim, got, not failed)
 
 
 FIGURE_6: dict[str, Test] = {
@@ -229,21 +220,21 @@ def figure_7(context: Context) -> Result:
     why = "The printed 0.224 and 0.238 belong to a = 10/11, not to the stated a = 0.9."
     ends, em = shown["GM"].matrix[:, [0, 4]].sum(axis=1).min(), shown["EM"].matrix
     findings = (
-        check_number("EM tells the truth, a = 0.9", 0.224, truth["EM"], 5e-4, why),
-        check_number("GM tells the truth, a = 0.9", 0.238, truth["GM"], 5e-4, why),
-        check_number("EM tells the truth, a = 10/11", 0.224, truth_other["EM"], 5e-4),
-        check_number("GM tells the truth, a = 10/11", 0.238, truth_other["GM"], 5e-4),
-        check_claim(
+        check.number("EM tells the truth, a = 0.9", 0.224, truth["EM"], 5e-4, why),
+        check.number("GM tells the truth, a = 0.9", 0.238, truth["GM"], 5e-4, why),
+        check.number("EM tells the truth, a = 10/11", 0.224, truth_other["EM"], 5e-4),
+        check.number("GM tells the truth, a = 10/11", 0.238, truth_other["GM"], 5e-4),
+        check.claim(
             "GM puts most mass on 0 and 4 whatever the input",
             f"at least {ends:.3f}",
             ends > 0.5,
         ),
-        check_claim(
+        check.claim(
             "EM has a uniform diagonal, the likeliest output",
             f"{em[0, 0]:.4f} everywhere",
             np.ptp(np.diag(em)) < 1e-12 and (em.argmax(axis=1) == np.arange(5)).all(),
         ),
-        check_claim(
+        check.claim(
             "WM lies between the two",
             f"{truth['EM']:.4f} <= {truth[WM_WEAK]:.4f} <= {truth['GM']:.4f}",
             truth["EM"] <= truth[WM_WEAK] + 1e-9 <= truth["GM"] + 2e-9,
@@ -287,14 +278,14 @@ def figure_1(context: Context) -> Result:
     constant = design(Query.count(4), epsilon_from_alpha(0.8), "squared").objective
     why = "At the stated a = 0.62 no optimal mechanism does this: ours bounds all of them."
     findings = (
-        check_claim("every one of them never reports some outputs", f"gaps: {gaps}", min(gaps) > 0),
-        check_number("L1, n = 7: Pr(2 or 5) at least", 0.7, bounds["L1"], 0.005, why),
-        check_number("L2, n = 4: Pr(2) at least", 1.0, bounds["L2"], 0.005, why),
-        check_number("L0,1, n = 5: Pr(1 or 4) at least", 0.9, bounds["L0,1"], 0.005, why),
-        check_number("corrected, L1: at most", 0.11166, bounds["L1"], 1e-4),
-        check_number("corrected, L2: at most", 0.29150, bounds["L2"], 1e-4),
-        check_number("corrected, L0,1: at most (it is a itself)", 0.62, bounds["L0,1"], 1e-4),
-        check_number(
+        check.claim("every one of them never reports some outputs", f"gaps: {gaps}", min(gaps) > 0),
+        check.number("L1, n = 7: Pr(2 or 5) at least", 0.7, bounds["L1"], 0.005, why),
+        check.number("L2, n = 4: Pr(2) at least", 1.0, bounds["L2"], 0.005, why),
+        check.number("L0,1, n = 5: Pr(1 or 4) at least", 0.9, bounds["L0,1"], 0.005, why),
+        check.number("corrected, L1: at most", 0.11166, bounds["L1"], 1e-4),
+        check.number("corrected, L2: at most", 0.29150, bounds["L2"], 1e-4),
+        check.number("corrected, L0,1: at most (it is a itself)", 0.62, bounds["L0,1"], 1e-4),
+        check.number(
             "L2, n = 4, stronger privacy a = 0.8: always reporting 2 is optimal, loss",
             2.0,
             constant,
@@ -321,24 +312,24 @@ def figure_2(context: Context) -> Result:
         for n, loss, title in HEATMAPS
     }
     findings = (
-        check_claim(
+        check.claim(
             "no gaps: every output has positive probability",
             f"least {least:.3f}",
             least > 1e-3,
         ),
-        check_claim(
+        check.claim(
             "no spikes: no output is likelier than the truth", f"excess {spikes:.1e}", spikes < 1e-7
         ),
-        check_number(
+        check.number(
             "L2, n = 4: within 1 of the truth with probability at least",
             2 / 3,
             within,
             1e-3,
             "The exact probability is 0.6647, two thousandths below 2/3.",
         ),
-        check_number("corrected: within 1 with probability at least", 0.6647, within, 2e-4),
+        check.number("corrected: within 1 with probability at least", 0.6647, within, 2e-4),
         *(
-            check_number(f"optimum of an independent solver, {title}", printed, got, 1e-6)
+            check.number(f"optimum of an independent solver, {title}", printed, got, 1e-6)
             for printed, (title, got) in zip(solver, values.items(), strict=True)
         ),
     )
@@ -361,16 +352,16 @@ def figure_5(context: Context) -> Result:
     distinct = {setting: np.unique(np.round(by, 6)) for setting, by in costs.items()}
     worst = max(abs(row[6]) for row in rows)
     findings = (
-        check_claim(
+        check.claim(
             "at most four behaviours among 128 sets",
             ", ".join(f"{len(v)} at n = {n}, a = {a:g}" for (n, a), v in distinct.items()),
             all(len(v) <= 4 for v in distinct.values()),
         ),
-        check_number(
+        check.number(
             "flowchart's mechanism costs more than the program's optimum by", 0.0, worst, 1e-6
         ),
-        check_number("cheapest at n = 4, a = 0.62", 0.7654320988, distinct[4, 0.62][0], 1e-6),
-        check_number("dearest at n = 4, a = 0.62", 0.8345519809, distinct[4, 0.62][-1], 1e-6),
+        check.number("cheapest at n = 4, a = 0.62", 0.7654320988, distinct[4, 0.62][0], 1e-6),
+        check.number("dearest at n = 4, a = 0.62", 0.8345519809, distinct[4, 0.62][-1], 1e-6),
     )
     columns = ("n", "a", "properties", "method", "program with", "L0", "chosen minus best")
     name = "optimal cost of each of the 128 sets, sorted"
@@ -394,12 +385,12 @@ def theorem_3(context: Context) -> Result:
         printed_wrong += ratio < 1 / a and m[0, 0] < 1 - 1e-6
         rows.append((float(ratio), float(m[0, 0]), float(m[1, 1])))
     findings = (
-        check_claim(
+        check.claim(
             "randomized response inside [a, 1/a], a constant answer outside",
             f"{len(odds)} priors, {wrong} exceptions",
             wrong == 0,
         ),
-        check_claim(
+        check.claim(
             "the proof's condition for always answering 0: w1/w0 < 1/a",
             f"false for {printed_wrong} of the priors",
             printed_wrong == 0,
@@ -426,22 +417,22 @@ def theorem_5(context: Context) -> Result:
         spread = bound_spread(query, epsilon, "zero_one")
         rows.append((n, a, program.objective, cost, apart, spread))
     findings = (
-        check_number(
+        check.number(
             "the program's optimum costs what GM does; largest difference",
             0.0,
             max(abs(row[2] - row[3]) for row in rows),
             1e-7,
         ),
-        check_number(
+        check.number(
             "... and is GM; largest difference of an entry", 0.0, max(r[4] for r in rows), 1e-5
         ),
-        check_number(
+        check.number(
             "unique: two optimal mechanisms differ in an entry by at most",
             0.0,
             max(row[5] for row in rows),
             1e-5,
         ),
-        check_number(
+        check.number(
             "... where the optimum is not unique the same measure sees it (Croft et al., Table 2)",
             0.2037,
             bound_spread(Query.maximum(1, 5), 1.0, "absolute", VARIANT_2),
@@ -472,13 +463,13 @@ def section_6_3(context: Context) -> Result:
         "the statement holds."
     )
     findings = (
-        check_claim(
+        check.claim(
             "EM not derivable from GM for n > 1",
             f"derivable in {len(list_derivable('EM'))} of {len(rows) // 3} settings",
             not list_derivable("EM"),
         ),
         *(
-            check_claim(
+            check.claim(
                 f"{name} not derivable from GM for n > 1",
                 f"derivable at {'; '.join(list_derivable(name)) or 'no setting'}",
                 not list_derivable(name),
@@ -486,7 +477,7 @@ def section_6_3(context: Context) -> Result:
             )
             for name in (WM_MONOTONE, WM_WEAK)
         ),
-        check_claim(
+        check.claim(
             "corrected: derivable only where it is GM itself",
             "at every setting",
             all(row[3] == row[4] for row in rows),
@@ -530,23 +521,23 @@ def figure_8(context: Context) -> Result:
     beyond = [abs(costs[size, a]["WH"] - 2 * a / (1 + a)) for size in sizes if size >= 7]
     high = costs[n, 0.99]
     findings = (
-        check_claim(
+        check.claim(
             "row properties come free, column properties cost the same whichever",
             f"largest spread inside a group {spread:.1e}",
             spread < 1e-6,
         ),
-        check_number("a = 0.76, n > 6.33: cost of WH alone", 0.864, costs[8, a]["WH"], 5e-4),
-        check_number("... which is GM's, at every such n", 0.0, max(beyond), 1e-6),
-        check_number(
+        check.number("a = 0.76, n > 6.33: cost of WH alone", 0.864, costs[8, a]["WH"], 5e-4),
+        check.number("... which is GM's, at every such n", 0.0, max(beyond), 1e-6),
+        check.number(
             "a = 0.99: all combinations cost the same as EM; spread",
             0.0,
             max(high.values()) - min(v for k, v in high.items() if k != "GM"),
             1e-6,
             "They agree only to about 5e-5: EM costs a little more for every a < 1.",
         ),
-        check_number("corrected, a = 0.99, n = 8: WH", 0.997137, high["WH"], 2e-6),
-        check_number("corrected, a = 0.99, n = 8: CM", 0.997166, high["WH+CM"], 2e-6),
-        check_number("corrected, a = 0.99, n = 8: EM", 0.997188, high["EM"], 2e-6),
+        check.number("corrected, a = 0.99, n = 8: WH", 0.997137, high["WH"], 2e-6),
+        check.number("corrected, a = 0.99, n = 8: CM", 0.997166, high["WH+CM"], 2e-6),
+        check.number("corrected, a = 0.99, n = 8: EM", 0.997188, high["EM"], 2e-6),
     )
     by_size = {(k, s): x for s in sizes for k, x in costs[s, a].items()}
     by_ratio = {(k, r): x for r in ratios for k, x in costs[n, r].items()}
@@ -590,42 +581,42 @@ def _check_figure_9(
     monotone = cost["10/11", 20][WM_MONOTONE]
     falling = [cost["2/3", n]["EM"] for n in sizes if n >= 6]
     return (
-        check_number("n >= 2a/(1-a): WM (weak honesty) meets GM; largest distance", 0.0, met, 1e-6),
-        check_claim(
+        check.number("n >= 2a/(1-a): WM (weak honesty) meets GM; largest distance", 0.0, met, 1e-6),
+        check.claim(
             "a = 10/11: not yet met at n = 16 < 20",
             f"{short[WM_WEAK] - short['GM']:.5f} apart",
             short[WM_WEAK] - short["GM"] > 1e-4,
         ),
-        check_number(
+        check.number(
             "a = 10/11, n = 20: WM of section 7.1 (WH+RM+CM) costs GM's",
             20 / 21,
             monotone,
             1e-4,
             "Section 7.1 renames WM to WH+RM+CM; only weak honesty alone converges to GM.",
         ),
-        check_number("corrected: WH+RM+CM there", 0.96414, monotone, 2e-5),
-        check_number(
+        check.number("corrected: WH+RM+CM there", 0.96414, monotone, 2e-5),
+        check.number(
             "closed forms of WM's cost: largest difference to the programs",
             0.0,
             max(_compare_closed_forms(by, n, LEVELS[label]) for (label, n), by in cost.items()),
             1e-6,
         ),
-        check_number(
+        check.number(
             "a = 99/100, n = 24: WM costs the same as EM",
             last["EM"],
             last[WM_WEAK],
             1e-6,
             "Only to 1.6e-4: both WM readings stay below EM for every a < 1.",
         ),
-        check_number(
+        check.number(
             "corrected: EM minus WM (weak honesty) there", 1.6e-4, last["EM"] - last[WM_WEAK], 2e-5
         ),
-        check_claim(
+        check.claim(
             "EM tells the truth more often than guessing, at every n and a",
             "holds for every a < 1",
             all(1 - by["EM"] * n / (n + 1) > 1 / (n + 1) for (_, n), by in cost.items()),
         ),
-        check_claim(
+        check.claim(
             "a = 2/3: EM costs more than GM, less and less from n = 6 on",
             f"{falling[0]:.4f} falls to {falling[-1]:.4f}",
             (np.diff(falling) < 0).all() and falling[-1] > 0.8,

@@ -13,21 +13,10 @@ from itertools import product
 
 import numpy as np
 
+from reproduction import check
+from reproduction.check import Finding
 from reproduction.data import load_families
-from reproduction.experiment import (
-    Context,
-    Finding,
-    Result,
-    check_claim,
-    check_improvement,
-    check_number,
-    check_numbers,
-    draw_values,
-    experiment,
-    plot,
-    plot_values,
-    skip_check,
-)
+from reproduction.experiment import Context, Result, draw_values, experiment, plot, plot_values
 from reproduction.matrices import bound_spread, show_matrices
 from tallyveil.arrays import Floats, Integers
 from tallyveil.loss import loss_table
@@ -86,12 +75,12 @@ def _show_printed(
 
 def _check_entries(m: Mechanism, printed: object, claim: str, reason: str = "") -> Finding:
     paper = np.array(printed, dtype=float).T
-    return check_numbers(claim, paper, m.matrix, HALF_DIGIT, reason)
+    return check.numbers(claim, paper, m.matrix, HALF_DIGIT, reason)
 
 
 def _check_unique(m: Mechanism, properties: tuple[str, ...] = ()) -> Finding:
     spread = bound_spread(m.query, 0.5, "absolute", properties)
-    return check_number("unique: entries of two optima differ by at most", 0.0, spread, 1e-5)
+    return check.number("unique: entries of two optima differ by at most", 0.0, spread, 1e-5)
 
 
 @experiment("croft", "Table 1", "1.1")
@@ -102,9 +91,9 @@ def table_1(context: Context) -> Result:
     far, near = m.matrix[1, 4] / m.matrix[1, 1], m.matrix[2, 0] / m.matrix[2, 2]
     findings = (
         _check_entries(m, TABLE_1, "25 probabilities"),
-        check_number("true answer 3: share of the Laplace mass outside 1..5", 0.60, outside, 0.01),
-        check_claim("true answer 2: 5 is over twice as likely as 2", f"{far:.2f} times", far > 2),
-        check_claim(
+        check.number("true answer 3: share of the Laplace mass outside 1..5", 0.60, outside, 0.01),
+        check.claim("true answer 2: 5 is over twice as likely as 2", f"{far:.2f} times", far > 2),
+        check.claim(
             "true answer 3: 1 and 5 nearly three times as likely as 3",
             f"{near:.2f} times",
             2.8 < near < 3.05,
@@ -122,13 +111,13 @@ def table_2(context: Context) -> Result:
     cost = float((printed * np.abs(np.subtract.outer(query.inputs, query.outputs))).sum() / 5)
     truth = float(d.mechanism.matrix[2, 2])
     findings = (
-        check_number(
+        check.number(
             "expected error of the printed matrix (3 digits, so within 0.0005 sum |i-j| / 5)",
             d.objective,
             cost,
             4e-3,
         ),
-        check_number("optimal value of an independent solver", 1.151924198, d.objective, 1e-6),
+        check.number("optimal value of an independent solver", 1.151924198, d.objective, 1e-6),
         _check_entries(
             d.mechanism,
             TABLE_2,
@@ -136,18 +125,18 @@ def table_2(context: Context) -> Result:
             "The optimum is not unique: entries vary by up to 0.2 at the same expected "
             "error; ours is another of them.",
         ),
-        check_number(
+        check.number(
             "entries of two optima differ by up to (errata, Croft 7)",
             0.2037,
             bound_spread(query, 1.0, "absolute", VARIANT_2),
             5e-5,
         ),
-        check_claim(
+        check.claim(
             "monotone in rows and columns, symmetric, fair",
             "all hold",
             all(d.mechanism.has(p, 1e-7) for p in VARIANT_2),
         ),
-        check_number("probability of the truth", 0.322, truth, HALF_DIGIT),
+        check.number("probability of the truth", 0.322, truth, HALF_DIGIT),
     )
     return _show_printed(d.mechanism, TABLE_2, "Table 2", findings)
 
@@ -162,13 +151,13 @@ def table_3(context: Context) -> Result:
     findings = (
         _check_entries(m, TABLE_3, "36 probabilities", misprint),
         _check_entries(m, corrected, "36 probabilities, with 0.090 for 0.091"),
-        check_number("optimal value of an independent solver", 1.0605371965, d.objective, 1e-6),
-        check_number("never reports 0 or 5", 0.0, float(m.matrix[:, [0, 5]].max()), 1e-7),
+        check.number("optimal value of an independent solver", 1.0605371965, d.objective, 1e-6),
+        check.number("never reports 0 or 5", 0.0, float(m.matrix[:, [0, 5]].max()), 1e-7),
         _check_unique(m),
-        check_claim(
+        check.claim(
             "Corollary 1: no private mechanism is smaller (Definition 8)", "none is", is_minimal(m)
         ),
-        check_claim(
+        check.claim(
             "... while snapped Laplace at the same epsilon is not minimal",
             "a smaller one exists",
             not is_minimal(laplace(m.query, 0.5)),
@@ -183,7 +172,7 @@ def table_4(context: Context) -> Result:
     d = variant2(Query.count(5), 0.5)
     findings = (
         _check_entries(d.mechanism, TABLE_4, "36 probabilities"),
-        check_number("optimal value of an independent solver", 1.1381033484, d.objective, 1e-6),
+        check.number("optimal value of an independent solver", 1.1381033484, d.objective, 1e-6),
         _check_unique(d.mechanism, VARIANT_2),
     )
     return _show_printed(d.mechanism, TABLE_4, "Table 4", findings)
@@ -278,10 +267,10 @@ def _check_losses(losses: Losses, after: str, rivals: Sequence[str], reason: str
     ratios = [losses[CALIBRATED, x][0] / losses[NORMALIZED, x][0] for k, x in losses if k == ONE]
     return [
         *(
-            check_claim(claim, *_compare(losses, name, against, [measure]), why)
+            check.claim(claim, *_compare(losses, name, against, [measure]), why)
             for claim, name, against, measure, why in checks
         ),
-        check_improvement(
+        check.better(
             "normalized Laplace at its calibrated scale: lower error at the same epsilon",
             "1 (scale 2D/epsilon)",
             f"{min(ratios):.2f} to {max(ratios):.2f}",
@@ -312,7 +301,7 @@ def _plot_sizes(context: Context, epsilon: float, reason: str) -> Result:
     after = "post-processing: variant 1 matches or beats snapping"
     findings = [
         *_check_losses(losses, after, NOISE, reason),
-        check_claim(
+        check.claim(
             "the improvement is largest for small databases",
             f"snapped Laplace over variant 1: {ratio[first]:.2f} at {first} records, "
             f"{ratio[last]:.2f} at {last}",
@@ -356,22 +345,22 @@ def figure_3(context: Context) -> Result:
     coarse = [error[SNAPPED, s, low] for s in scales]
     loss = [error[ONE, scales[-1], e] / error[ONE, 1, e] for e in epsilons]
     findings = (
-        check_claim(
+        check.claim(
             f"snapping: coarser categories have lower error at high privacy (epsilon = {low})",
             " > ".join(f"{x:.3f}" for x in coarse),
             (np.diff(coarse) < 0).all(),
         ),
-        check_claim(
+        check.claim(
             f"snapping: worse than the uniform mechanism there (epsilon = {low})",
             f"{error[SNAPPED, 1, low]:.3f} against {level:.3f}",
             error[SNAPPED, 1, low] > level,
         ),
-        check_claim(
+        check.claim(
             f"variant 1: coarser categories ({scales[-1]} times) have higher error",
             f"{min(loss):.3f} to {max(loss):.3f} times",
             min(loss) > 1,
         ),
-        check_claim(
+        check.claim(
             "variant 1: almost no difference between the finest categories",
             f"at most {100 * spread:.2f} %",
             spread < 0.02,
@@ -406,7 +395,7 @@ def _plot_epsilons(context: Context, query: Query, solver: dict[str, float]) -> 
     others = [name for name in BUILDERS if name != ONE]
     findings = [
         *_check_losses(losses, "post-processing: variant 1 best", others, ""),
-        check_claim(
+        check.claim(
             "greatest improvement at high privacy",
             f"snapped Laplace over variant 1: {gain[small]:.2f} at epsilon {small}, "
             f"{gain[large]:.2f} at {large}",
@@ -415,7 +404,7 @@ def _plot_epsilons(context: Context, query: Query, solver: dict[str, float]) -> 
     ]
     for name, value in solver.items():
         claim = f"independent solver, epsilon = 0.5: {name}"
-        findings.append(check_number(claim, value, losses[name, 0.5][0], 1e-5))
+        findings.append(check.number(claim, value, losses[name, 0.5][0], 1e-5))
     return _plot_losses(losses, "epsilon", findings)
 
 
@@ -435,7 +424,7 @@ def figure_7(context: Context) -> Result:
     )
     findings, losses = _extend(context, lambda x: Query.maximum(0, 9, extend=x), reason)
     claim, wide = "independent solver, epsilon = 0.2: variant 1 (ext)", losses[f"{ONE} (ext)", 0.2]
-    findings.append(check_number(claim, 2.450166002687522, wide[0], 1e-5))
+    findings.append(check.number(claim, 2.450166002687522, wide[0], 1e-5))
     return _plot_losses(losses, "epsilon", findings)
 
 
@@ -462,7 +451,7 @@ def _extend(
     after = [x for name in NOISE for x in compare(name, AFTER)]
     squared = [x for name in NOISE for x in compare(name, AFTER_SQUARED)]
     findings = [
-        check_claim(
+        check.claim(
             f"face value: noise mechanisms worse with the wide range at high privacy ({small})",
             ", ".join(
                 f"{name} {compare(name, FACE)[0]:.2f} times ({compare(name, SQUARED)[0]:.2f} "
@@ -471,18 +460,18 @@ def _extend(
             ),
             min(compare(name, k)[0] for name in NOISE for k in (FACE, SQUARED)) > 1,
         ),
-        check_claim(
+        check.claim(
             "post-processed: wide range on a par or marginally better (noise mechanisms)",
             f"{min(after):.3f} to {max(after):.3f} times",
             max(*after, *squared) <= 1 + SLACK,
         ),
-        check_number(
+        check.number(
             "variants 1 and 2: no difference at face value; largest, relative",
             0.0,
             max(apart[FACE], apart[SQUARED]),
             1e-5,
         ),
-        check_number(
+        check.number(
             "variants 1 and 2: no difference post-processed; largest, relative",
             0.0,
             max(apart[AFTER], apart[AFTER_SQUARED]),
@@ -576,8 +565,8 @@ def _check_groups(losses: Losses, kind: str, mean: float, real: bool) -> list[Fi
     ) -> Finding:
         got, ahead = _compare(losses, name, rivals, measures, "epsilon ")
         if not real:
-            return skip_check(claim, "stated", got, "Generated data.")
-        return check_claim(claim, got, ahead, guess=guess)
+            return check.skip(claim, "stated", got, "Generated data.")
+        return check.claim(claim, got, ahead, guess=guess)
 
     here = (
         "other data. The paper's (Ontario, mean 2.02) are not public; which mechanism is ahead, "
@@ -586,7 +575,7 @@ def _check_groups(losses: Losses, kind: str, mean: float, real: bool) -> list[Fi
     uneven = here if kind == "mean" else ""
     programs, both = (TWO, *NOISE), [AFTER, AFTER_SQUARED]
     findings = [
-        skip_check("mean family size", "2.02", f"{mean:.2f}", "The survey file is not public."),
+        check.skip("mean family size", "2.02", f"{mean:.2f}", "The survey file is not public."),
         judge("variant 1 best at face value, absolute error", ONE, programs, [FACE]),
         judge("variant 1 best at face value, squared error", ONE, programs, [SQUARED], uneven),
         judge("variant 2 next at face value, absolute error", TWO, NOISE, [FACE], uneven),

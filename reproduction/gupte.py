@@ -10,17 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reproduction.experiment import (
-    Context,
-    Result,
-    check_claim,
-    check_number,
-    check_numbers,
-    draw_values,
-    experiment,
-    plot,
-    plot_values,
-)
+from reproduction import check
+from reproduction.experiment import Context, Result, draw_values, experiment, plot, plot_values
 from reproduction.matrices import parse_fractions, show_matrices, tabulate_cells
 from reproduction.papers import epsilon_from_alpha
 from tallyveil.certified.ladder import Ladder
@@ -63,39 +54,39 @@ def table_1(context: Context) -> Result:
     printed_loss = Mechanism(g.matrix @ TABLE_1C, query).worst_loss("absolute")
     scaled = g.matrix * 5 / 3
     findings = (
-        check_numbers(
+        check.numbers(
             "(a) the optimal mechanism, 16 entries",
             TABLE_1A,
             response.induced.matrix,
             1e-3,
             "The printed fractions are rounded: its rows sum to 1.011 and 1.003.",
         ),
-        check_numbers(
+        check.numbers(
             "(a) corrected: 272/415, 489/1660, ...", EXACT_1A, response.induced.matrix, 1e-7
         ),
-        check_numbers(
+        check.numbers(
             "(b) is (1+a)/(1-a) times the geometric mechanism at a = 1/4", TABLE_1B, scaled, 1e-12
         ),
-        check_claim(
+        check.claim(
             "(b) carries the label a = 1/2",
             "it is a = 1/4",
             np.allclose(TABLE_1B, geometric(query, math.log(2)).matrix * 3),
             "The label should read 1/4.",
         ),
-        check_numbers(
+        check.numbers(
             "(c) the consumer's remap",
             TABLE_1C,
             response.remap,
             1e-3,
             "9/11 is rounded: exactly 68/83.",
         ),
-        check_numbers("(c) corrected: 68/83, 15/83", EXACT_1C, response.remap, 1e-7),
-        check_number("optimal loss, 168/415, over all mechanisms", 168 / 415, best.objective, 1e-7),
-        check_number(
+        check.numbers("(c) corrected: 68/83, 15/83", EXACT_1C, response.remap, 1e-7),
+        check.number("optimal loss, 168/415, over all mechanisms", 168 / 415, best.objective, 1e-7),
+        check.number(
             "... and over remaps of the geometric mechanism", 168 / 415, response.loss, 1e-7
         ),
-        check_number("loss of the printed remap, 357/880", 357 / 880, printed_loss, 1e-12),
-        check_claim(
+        check.number("loss of the printed remap, 357/880", 357 / 880, printed_loss, 1e-12),
+        check.claim(
             "Lemma 5: between adjacent rows, columns fall by a, then at most one is free, then "
             "rise by 1/a",
             "every pair of rows",
@@ -130,8 +121,8 @@ def theorem_1(context: Context) -> Result:
     worst = max(abs(row[4] - row[5]) for row in rows)
     anchor = next(row for row in rows if row[:4] == (3, 0.25, "absolute", 0))
     findings = (
-        check_number("tailored optimum minus remapped geometric; largest", 0.0, worst, 1e-6),
-        check_number("n = 3, a = 1/4, absolute loss", 168 / 415, anchor[5], 1e-7),
+        check.number("tailored optimum minus remapped geometric; largest", 0.0, worst, 1e-6),
+        check.number("n = 3, a = 1/4, absolute loss", 168 / 415, anchor[5], 1e-7),
     )
     names = {"own optimal mechanism": 4, "geometric, remapped": 5}
     values = {(name, x): row[k] for name, k in names.items() for x, row in enumerate(rows)}
@@ -149,17 +140,17 @@ def section_2_7(context: Context) -> Result:
     bayes = Consumer("absolute", prior="uniform").respond(g)
     best = design(query, LN4, "absolute").objective
     findings = (
-        check_claim(
+        check.claim(
             "a Bayesian's remap is deterministic",
             "entries 0 and 1",
             bool(np.isin(bayes.remap, (0, 1)).all()),
         ),
-        check_claim(
+        check.claim(
             "a minimax consumer's is randomised",
             f"largest share {minimax.remap[0].max():.4f}",
             minimax.remap[0].max() < 0.99,
         ),
-        check_number(
+        check.number(
             "the geometric mechanism is optimal for the Bayesian too", best, bayes.loss, 1e-7
         ),
     )
@@ -190,12 +181,12 @@ def appendix_a(context: Context) -> Result:
     loss = np.abs(np.subtract.outer(answers, np.arange(4)))
     worst = float((released * loss).sum(axis=1).max())
     findings = (
-        check_claim(
+        check.claim(
             "the average is as private as what was averaged",
             f"epsilon {averaged.realised_epsilon():.4f} <= {before:.4f}",
             averaged.realised_epsilon() <= before + 1e-12,
         ),
-        check_claim(
+        check.claim(
             "its worst loss is no higher",
             f"{averaged.worst_loss('absolute'):.4f} <= {worst:.4f}",
             averaged.worst_loss("absolute") <= worst + 1e-12,
@@ -225,9 +216,9 @@ def figure_1(context: Context) -> Result:
     sd = np.sqrt(exact * (1 - exact) / times)
     furthest = float((np.abs(share - exact) / np.maximum(sd, 1 / times)).max())
     findings = (
-        check_number("Pr(5), (1-a)/(1+a)", 2 / 3, float(exact[6]), 1e-12),
-        check_number("each step away is less likely by", 0.2, float(exact[8] / exact[7]), 1e-12),
-        check_claim(
+        check.number("Pr(5), (1-a)/(1+a)", 2 / 3, float(exact[6]), 1e-12),
+        check.number("each step away is less likely by", 0.2, float(exact[8] / exact[7]), 1e-12),
+        check.claim(
             "draws follow it", f"{times:,} exact draws, furthest {furthest:.1f} sd", furthest < 5
         ),
     )
@@ -248,18 +239,18 @@ def table_2(context: Context) -> Result:
     identity = remove_geometric(G, a)
     det = _compute_determinant(stretched)
     findings = (
-        check_claim(
+        check.claim(
             "G' holds the powers a^|i-j|", "equal as fractions", (stretched == powers).all()
         ),
-        check_claim(
+        check.claim(
             "det G' = (1 - a^2)^(n-1), n the size of the matrix", f"{det}", det == (1 - a * a) ** n
         ),
-        check_claim(
+        check.claim(
             "det G > 0 (Lemma 1); with n+1 answers (1-a)^(2n-1)/(1+a)",
             "equal as fractions",
             _compute_determinant(G) == (1 - a) ** (2 * n - 1) / (1 + a),
         ),
-        check_claim(
+        check.claim(
             "the inverse is tridiagonal: applied to G it gives the identity",
             "exactly",
             (identity == np.eye(n + 1, dtype=int)).all(),
@@ -288,11 +279,11 @@ def appendix_b(context: Context) -> Result:
     column = APPENDIX_B[:3, 1]
     test = (1 + 0.25) * column[1] - 0.5 * (column[0] + column[2])
     findings = (
-        check_number(
+        check.number(
             "it is 1/2-private: tightest ratio", 0.5, math.exp(-m.realised_epsilon()), 1e-9
         ),
-        check_number("the three-term test on column 1", -1 / 12, float(test), 1e-12),
-        check_claim(
+        check.number("the three-term test on column 1", -1 / 12, float(test), 1e-12),
+        check.claim(
             "not derivable from the geometric mechanism at a = 1/2", "no remap exists", not answer
         ),
     )
@@ -315,20 +306,20 @@ def lemma_3(context: Context) -> Result:
     ]
     independent = sum(levels)
     findings = (
-        check_claim(
+        check.claim(
             "G_b = G_a T with T stochastic (a = 1/4, b = 1/2)",
             "exactly, in fractions",
             (exact_geometric(size, a) @ T == exact_geometric(size, b)).all()
             and (T >= 0).all()
             and all(sum(row) == 1 for row in T),
         ),
-        check_claim(
+        check.claim(
             "first row of T: 7/9, 1/9, 1/18, 1/18",
             "equal as fractions",
             tuple(str(x) for x in T[0]) == first,
         ),
-        check_claim("every level has its own epsilon", "in exact integers", bool(ladder.verify())),
-        check_claim(
+        check.claim("every level has its own epsilon", "in exact integers", bool(ladder.verify())),
+        check.claim(
             "every coalition is as private as its least private member",
             f"{len(coalitions)} coalitions, independent releases would cost {independent:g}",
             all(coalitions.values()),

@@ -9,24 +9,10 @@ from typing import TypeAlias
 
 import numpy as np
 
+from reproduction import check
+from reproduction.check import STANDARD_ERRORS, Finding, standard_error
 from reproduction.data import Sample, draw_binomial, load_bird_flu, load_homicides, load_schools
-from reproduction.experiment import (
-    STANDARD_ERRORS,
-    Context,
-    Finding,
-    Result,
-    check_claim,
-    check_estimate,
-    check_improvement,
-    check_number,
-    draw_values,
-    experiment,
-    judge_if,
-    plot,
-    plot_values,
-    skip_check,
-    standard_error,
-)
+from reproduction.experiment import Context, Result, draw_values, experiment, plot, plot_values
 from tallyveil.arrays import Floats, Integers
 from tallyveil.evaluate import kolmogorov_smirnov, wasserstein
 from tallyveil.papers.kohli.privatizers import (
@@ -114,7 +100,7 @@ def _check_figure_3(errors: Errors, sizes: list[int]) -> list[Finding]:
         margin = np.min([divide(name, CYCLIC, k) for name in RIVALS], axis=0)
         least = min(exceed(name, CYCLIC, k) for name in RIVALS)
         findings.append(
-            check_claim(
+            check.claim(
                 f"cyclic Laplace has the lowest {metric} of the four, at every n",
                 f"next best {min(margin):.2f} to {max(margin):.2f} times higher, by at least "
                 f"{least:.1f} standard errors",
@@ -123,13 +109,13 @@ def _check_figure_3(errors: Errors, sizes: list[int]) -> list[Finding]:
         )
     return [
         *findings,
-        check_improvement(
+        check.better(
             "noise on the cumulative histogram, W1 against cyclic Laplace",
             "1",
             f"{min(ahead):.1f} to {max(ahead):.1f} times lower",
             exceed(CYCLIC, OURS) > STANDARD_ERRORS,
         ),
-        check_improvement(
+        check.better(
             "... both with isotonic regression: what the noise alone gains",
             "1",
             f"{min(noise):.2f} to {max(noise):.2f} times lower",
@@ -146,11 +132,11 @@ def figure_1(context: Context) -> Result:
     share = distribution_of_counts(counts, int(counts.max()))
     claim = "number of possible counts n, if the largest count sets it"
     guess = "a rounder public bound. The largest count of the file, 38, gives n = 39."
-    size = check_number(claim, 41, len(share), 0, guess=guess)
+    size = check.number(claim, 41, len(share), 0, guess=guess)
     findings = (
-        check_number("states N", 50, len(counts), 0),
-        judge_if(sample.real, size, "Generated data."),
-        check_claim(
+        check.number("states N", 50, len(counts), 0),
+        check.judge_if(sample.real, size, "Generated data."),
+        check.claim(
             "the distribution of counts has a share for every count, and sums to one",
             f"{int((share > 0).sum())} of {len(share)} counts occur, zeros {share[0]:.2f}",
             abs(float(share.sum()) - 1) < 1e-12 and share[0] == float((counts == 0).mean()),
@@ -172,10 +158,10 @@ def figure_4(context: Context) -> Result:
     mean_error = standard_error(binomial.astype(float))
     variance_error = standard_error((binomial - binomial.mean()) ** 2)
     findings = [
-        check_estimate("binomial: mean", 10.0, float(binomial.mean()), mean_error),
-        check_estimate("binomial: variance", 5.0, float(binomial.var()), variance_error),
-        check_number("crime: share of zeros", 0.53, float((crime == 0).mean()), 0.005),
-        check_number("crime: counties", 3136, len(crime), 0),
+        check.estimate("binomial: mean", 10.0, float(binomial.mean()), mean_error),
+        check.estimate("binomial: variance", 5.0, float(binomial.var()), variance_error),
+        check.number("crime: share of zeros", 0.53, float((crime == 0).mean()), 0.005),
+        check.number("crime: counties", 3136, len(crime), 0),
     ]
     if tables["crime"][0].real:
         guess = (
@@ -184,9 +170,9 @@ def figure_4(context: Context) -> Result:
             "110 it is 5.84, raw it is 15.1."
         )
         skewness = _compute_skewness(crime)
-        findings.append(check_number("crime: skewness", 5.83, skewness, 0.005, guess=guess))
+        findings.append(check.number("crime: skewness", 5.83, skewness, 0.005, guess=guess))
     findings.append(
-        skip_check(
+        check.skip(
             "schools: rows and skewness",
             "95,969 and 1.29",
             f"{len(teachers.values):,} and {_compute_skewness(teachers.values):.2f}",
@@ -221,14 +207,14 @@ def section_3(context: Context) -> Result:
     misprint = "8(i+1)/4 is 2(i+1); the print says 4(i+1)."
     at_three = f"at i = 3: {ratio[3]:g}"
     findings = (
-        check_number("cyclic: variance of a prefix sum", 4.0, float(cyclic[3]), 1e-12),
-        check_number("cyclic: variance of the whole sum", 0.0, float(cyclic[-1]), 1e-12),
-        check_number("classic: variance of prefix i = 3, 8(i+1)", 32.0, float(classic[3]), 1e-12),
-        check_claim(
+        check.number("cyclic: variance of a prefix sum", 4.0, float(cyclic[3]), 1e-12),
+        check.number("cyclic: variance of the whole sum", 0.0, float(cyclic[-1]), 1e-12),
+        check.number("classic: variance of prefix i = 3, 8(i+1)", 32.0, float(classic[3]), 1e-12),
+        check.claim(
             "classic is larger by a factor 4(i+1)", at_three, np.allclose(ratio, 4 * i), misprint
         ),
-        check_claim("corrected: by a factor 2(i+1)", at_three, np.allclose(ratio, 2 * i)),
-        check_improvement(
+        check.claim("corrected: by a factor 2(i+1)", at_three, np.allclose(ratio, 2 * i)),
+        check.better(
             "noise on the cumulative histogram: variance of a prefix sum",
             "4 (cyclic)",
             f"{ours[3]:g}",

@@ -17,24 +17,10 @@ from typing import TypeAlias
 
 import numpy as np
 
+from reproduction import check
+from reproduction.check import STANDARD_ERRORS, Finding, standard_error
 from reproduction.data import draw_binomial
-from reproduction.experiment import (
-    STANDARD_ERRORS,
-    Context,
-    Finding,
-    Result,
-    check_claim,
-    check_estimate,
-    check_improvement,
-    check_number,
-    draw_values,
-    experiment,
-    judge_if,
-    plot,
-    plot_values,
-    skip_check,
-    standard_error,
-)
+from reproduction.experiment import Context, Result, draw_values, experiment, plot, plot_values
 from reproduction.kohli_distributions import load_datasets
 from tallyveil.arrays import Floats, Integers
 from tallyveil.certified.certify import certify
@@ -271,8 +257,8 @@ def _check_printed(
     """
     mean, error = cells[key].mean(metric), math.hypot(cells[key].error(metric), further)
     claim = f"{key[0]}, {key[1]:g}: {metric} of {key[2]}"
-    finding = check_estimate(claim, paper, mean, error, rounding=0.005, reason=reason, guess=guess)
-    return judge_if(comparable, finding, OTHER_DATA)
+    finding = check.estimate(claim, paper, mean, error, rounding=0.005, reason=reason, guess=guess)
+    return check.judge_if(comparable, finding, OTHER_DATA)
 
 
 @experiment("kohli", "Figure 5", "6.1")
@@ -307,7 +293,7 @@ def _check_printed_w1(cells: Cells, real: dict[str, bool], chance: str) -> list[
         best = min((cells[name, 0.48, k] for k in BASELINES), key=lambda cell: cell.mean("W1"))
         ratio = fixed.mean("W1") / best.mean("W1")
         spread = fixed.runs[:, 0] / fixed.mean("W1") - best.runs[:, 0] / best.mean("W1")
-        finding = check_estimate(
+        finding = check.estimate(
             f"{name}, 0.48: decrease of W1 in per cent",
             paper,
             100 * (1 - ratio),
@@ -315,7 +301,7 @@ def _check_printed_w1(cells: Cells, real: dict[str, bool], chance: str) -> list[
             rounding=0.5,
             guess=chance if name == "binomial" else "",
         )
-        findings.append(judge_if(real[name] and name != "schools", finding, OTHER_DATA))
+        findings.append(check.judge_if(real[name] and name != "schools", finding, OTHER_DATA))
     return findings
 
 
@@ -346,12 +332,12 @@ def _check_w1(cells: Cells) -> list[Finding]:
     }
     exception = cells["crime", 0.1, SANDWICH].exceeds(cells["crime", 0.1, UNFIXED], "W1")
     return [
-        check_claim(
+        check.claim(
             "exceptions exist: crime, 0.1: two-stage unfixed has the lower W1",
             f"by {exception:.1f} standard errors",
             exception > (0 if len(cells["crime", 0.1, UNFIXED].runs) < 20 else STANDARD_ERRORS),
         ),
-        skip_check(
+        check.skip(
             "all fixed-point constructors overlap visually",
             "stated",
             f"W1 of the optimum is {100 * min(apart):+.0f} % to {100 * max(apart):+.0f} % of the "
@@ -359,21 +345,21 @@ def _check_w1(cells: Cells) -> list[Finding]:
             "Visually has no measure.",
         ),
         *(
-            check_claim(
+            check.claim(
                 f"{metric} distance: the fixed-point method below every baseline at 0.48",
                 f"by at least {least:.0f} standard errors, in all three data sets",
                 least > STANDARD_ERRORS,
             )
             for metric, least in ahead.items()
         ),
-        skip_check(
+        check.skip(
             "the plots for KS and TV distance are similar",
             "stated",
             f"of {len(keys)} cells the fixed-point method is below every baseline in "
             + ", ".join(f"{count} by {metric}" for metric, count in lower.items()),
             "Similar has no measure.",
         ),
-        check_improvement(
+        check.better(
             "combined estimate and matched ranks: W1 against the fixed-point optimum",
             "1",
             f"{min(gain):.2f} to {max(gain):.1f} times lower",
@@ -404,7 +390,7 @@ def _check_printed_errors(cells: Cells, crime: bool) -> list[Finding]:
     best, unfixed = cells["crime", 0.48, BEST], cells["crime", 0.48, UNFIXED]
     ratio = best.mean("absolute") / unfixed.mean("absolute")
     apart = best.runs[:, 3] / best.mean("absolute") - unfixed.runs[:, 3] / unfixed.mean("absolute")
-    increase = check_estimate(
+    increase = check.estimate(
         "crime, 0.48: increase from two-stage unfixed to the optimum, in per cent",
         5.7,
         100 * (ratio - 1),
@@ -415,7 +401,7 @@ def _check_printed_errors(cells: Cells, crime: bool) -> list[Finding]:
     return [
         _check_printed(cells, ("crime", 0.48, UNFIXED), 1.27, crime, "absolute"),
         _check_printed(cells, ("crime", 0.48, BEST), 1.32, crime, "absolute"),
-        judge_if(crime, increase, OTHER_DATA),
+        check.judge_if(crime, increase, OTHER_DATA),
         *(
             _check_printed(cells, ("crime", e, method), value, crime, "absolute", reason=reason)
             for e, reason in ((1.0, GRID_POINT), (1.05, ""))
@@ -438,17 +424,17 @@ def _check_errors(cells: Cells, metric: str, unfixed: str) -> tuple[Finding, ...
         for key in keys
     )
     return (
-        check_claim(
+        check.claim(
             f"{metric} error: two-stage unfixed always below the fixed-point methods",
             f"the optimum has {below:.4f} times its error, or more",
             below > 1,
         ),
-        check_claim(
+        check.claim(
             f"{metric} error: heuristics at or above the optimum (a theorem: a check of both)",
             f"the best has {behind:.4f} times its error, or more",
             behind > 1 - 1e-9,
         ),
-        check_claim(
+        check.claim(
             f"{metric} error: the fixed-point optimum is never the lowest curve",
             f"lowest in {lowest} of {len(keys)} cells",
             lowest == 0,
@@ -463,19 +449,19 @@ def _check_ours(cells: Cells, gap: float) -> tuple[Finding, ...]:
     ratio = [off[*key, OURS] / off[*key, BEST] for key in keys]
     best = [off[*key, BEST] / min(off[*key, k] for k in HEURISTICS) for key in keys]
     return (
-        check_number(
+        check.number(
             "transport's closed form against the linear program; largest relative gap",
             0.0,
             gap,
             1e-6,
         ),
-        check_improvement(
+        check.better(
             "the optimum in closed form: error against the best heuristic",
             "1",
             f"{min(best):.3f} to {max(best):.3f}",
             max(best) < 1 + 1e-9,
         ),
-        check_improvement(
+        check.better(
             "combined estimate and matched ranks: error against the optimum",
             "1",
             f"{min(ratio):.2f} to {max(ratio):.2f}",
@@ -554,12 +540,12 @@ def _check_trends(privatizer: str, cells: Cells) -> tuple[Finding, ...]:
         if method == BEST
     ]
     return (
-        check_claim(
+        check.claim(
             f"{privatizer}: the fixed point lowers W1 at {MIDDLE}",
             ", ".join(f"{name} by {x:.0f} standard errors" for name, x in drop.items()),
             min(drop.values()) > STANDARD_ERRORS,
         ),
-        check_claim(
+        check.claim(
             f"{privatizer}: two-stage unfixed always has the lower count error",
             f"the fixed-point optimum has {min(cost):.3f} to {max(cost):.3f} times its error",
             min(cost) > 1,

@@ -16,18 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from reproduction import check
+from reproduction.check import Finding
 from reproduction.data import draw_binomial, load_homicides, load_schools
-from reproduction.experiment import (
-    Context,
-    Finding,
-    Result,
-    Table,
-    check_claim,
-    check_improvement,
-    experiment,
-    plot_values,
-    skip_check,
-)
+from reproduction.experiment import Context, Result, Table, experiment, plot_values
 from tallyveil.arrays import Floats, Integers
 from tallyveil.certified.transport import implicit_transport
 from tallyveil.mechanisms.additive import staircase
@@ -115,35 +107,35 @@ def _check_claims(seconds: dict[tuple[str, int], float], largest: int) -> list[F
         if n <= largest
     ]
     findings = [
-        check_claim(
+        check.claim(
             "heuristic with n = 2,000 in under 10 seconds",
             f"{seconds[HEURISTIC, 2000]:.2f} s",
             seconds[HEURISTIC, 2000] < 10,
         ),
-        check_claim(
+        check.claim(
             "truncated geometric fastest, then two-stage unfixed, of the paper's methods",
             f"n = {largest}: {fastest:.1e} s, {unfixed:.1e} s, heuristic {heuristic:.1e} s",
             fastest < unfixed < heuristic,
         ),
-        check_claim(
+        check.claim(
             "programs grow rapidly, simplex most",
             f"from n = 10 to {largest}: "
             + ", ".join(f"{k} {v:.0f} times" for k, v in grown.items()),
             grown[INTERIOR] < grown[SIMPLEX],
         ),
-        check_claim(
+        check.claim(
             "the heuristic is faster than interior point, which is faster than simplex",
             f"n = {largest}: simplex {simplex:.2g} s, interior point {interior:.2g} s, "
             f"heuristic {heuristic:.2g} s",
             simplex > interior > heuristic,
         ),
-        check_improvement(
+        check.better(
             "the exact optimum in closed form, against the heuristic",
             "1",
             f"{min(against):.1f} to {max(against):.0f} times faster",
             min(against) > 1,
         ),
-        check_improvement(
+        check.better(
             "the exact optimum in closed form, against the faster program",
             "1",
             f"{min(programs):.0f} to {max(programs):.0f} times faster",
@@ -153,7 +145,7 @@ def _check_claims(seconds: dict[tuple[str, int], float], largest: int) -> list[F
     widest = max(n for name, n in seconds if name == IMPLICIT)
     if widest > 2000:
         findings.append(
-            check_improvement(
+            check.better(
                 f"without the matrix, n = {widest:,}",
                 "n = 2,000 in under 10 s",
                 f"{seconds[IMPLICIT, widest]:.2f} s",
@@ -169,7 +161,7 @@ def _check_other_data(seconds: dict[tuple[str, str], float]) -> list[Finding]:
     for name in dict.fromkeys(name for name, _ in seconds):
         times = [seconds[name, method] for method in ORDER]
         findings.append(
-            check_claim(
+            check.claim(
                 f"{name}: the same order, from the truncated geometric to simplex",
                 ", ".join(f"{x:.1e} s" for x in times),
                 times == sorted(times),
@@ -192,19 +184,19 @@ def _report_others(counts: Integers, n: int) -> tuple[Finding, ...]:
         lambda z: discrete_gaussian_noise(size, variance, SeededNotPrivate(1)), z
     )
     return (
-        skip_check(
+        check.skip(
             "the selector has no visual impact on the runtime",
             "stated",
             f"n = {n}: " + ", ".join(f"{k} {x:.1e} s" for k, x in selectors.items()),
             "Visual has no measure.",
         ),
-        skip_check(
+        check.skip(
             "truncated geometric and staircase closely overlap",
             "stated",
             f"n = {n}: staircase {stairs:.1e} s",
             "It depends on how the density is integrated; the paper's program is not public.",
         ),
-        skip_check(
+        check.skip(
             "the discrete Gaussian is off the plot, because it is drawn by rejection",
             "stated",
             f"{drawn:.1e} s for {size:,} draws",

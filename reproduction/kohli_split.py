@@ -9,23 +9,10 @@ from typing import TypeAlias
 
 import numpy as np
 
+from reproduction import check
+from reproduction.check import STANDARD_ERRORS, Finding, standard_error
 from reproduction.data import draw_binomial, load_homicides
-from reproduction.experiment import (
-    STANDARD_ERRORS,
-    Context,
-    Finding,
-    Result,
-    Table,
-    check_claim,
-    check_estimate,
-    check_number,
-    experiment,
-    judge_if,
-    plot,
-    plot_values,
-    skip_check,
-    standard_error,
-)
+from reproduction.experiment import Context, Result, Table, experiment, plot, plot_values
 from reproduction.kohli_releases import EPSILONS, METRICS, measure_release
 from tallyveil.arrays import Floats, Integers
 from tallyveil.certified.certify import certify
@@ -225,9 +212,9 @@ def _check_rule() -> tuple[Finding, ...]:
     grid = np.geomspace(0.1, 5, len(TABLE_3)).tolist()
     A, B, K = fit_rule([(e, f) for e, row in zip(grid, TABLE_3.values(), strict=True) for f in row])
     return (
-        check_number("rule fitted to the printed table: A", 0.639, A, 5e-4),
-        check_number("rule fitted to the printed table: B", 0.106, B, 5e-4),
-        check_number("rule fitted to the printed table: K", 2.87, K, 5e-3),
+        check.number("rule fitted to the printed table: A", 0.639, A, 5e-4),
+        check.number("rule fitted to the printed table: B", 0.106, B, 5e-4),
+        check.number("rule fitted to the printed table: K", 2.87, K, 5e-3),
     )
 
 
@@ -250,22 +237,22 @@ def _check_table_3(
     lost = [compare_shares(runs[paper[c]], runs[best[c]]) for c, runs in simulated.items()]
     worse = sum(apart > STANDARD_ERRORS * error for apart, error in lost)
     return (
-        check_claim(
+        check.claim(
             "the best share falls as the budget grows",
             f"mean from {first:.2f} at epsilon {low:g} to {last:.2f} at {high:g}",
             first > last,
         ),
-        check_claim(
+        check.claim(
             "... also with squared count error, total variation and KS distance",
             "; ".join(words[1:]),
             all(start > end for start, end in falls.values()),
         ),
-        check_claim(
+        check.claim(
             "no printed share is worse than our best one by more than 4 standard errors",
             f"in {worse} of {len(best)} cells",
             worse == 0,
         ),
-        skip_check(
+        check.skip(
             "our best share within one step of the printed one",
             "",
             f"in {100 * step:.0f} % of {len(best)} cells, with {times} simulations for the "
@@ -288,7 +275,7 @@ def _check_fit(best: dict[Cell, float]) -> Finding:
     apart = np.abs(predict_share(fits[1], grid) - predict_share(fits[0], grid))
     furthest = float((apart / np.hypot(*errors)).max())
     A, B, K = fits[1]
-    return check_claim(
+    return check.claim(
         "rule fitted to our own simulation: the paper's within 4 standard errors of the fits",
         f"A = {A:.3f}, B = {B:.3f}, K = {K:.2f}: shares at most {apart.max():.2f} apart, "
         f"{furthest:.1f} standard errors",
@@ -315,15 +302,15 @@ def figure_8(context: Context) -> Result:
         apart, error = compare_shares(runs[rule], runs[other])
         gaps[name, epsilon] = max(apart, 0.0)
         claim = f"{name}, epsilon {epsilon:g}: what the rule of thumb loses on the log scale"
-        finding = check_estimate(claim, printed, gaps[name, epsilon], error, rounding=5e-4)
+        finding = check.estimate(claim, printed, gaps[name, epsilon], error, rounding=5e-4)
         comparable = name == "binomial" or sample.real
-        findings.append(judge_if(comparable, finding, "Not the paper's data."))
+        findings.append(check.judge_if(comparable, finding, "Not the paper's data."))
         rows += [(name, epsilon, share, value) for share, value in by.items()]
         curve = Curve("combined objective", sorted(by), [by[f] for f in sorted(by)])
         title, what = f"{name}, epsilon = {epsilon:g}", "ln count error + ln W1"
         parts.append(Panel(title, [curve], "share f of the budget", what, marks=(rule,)))
     findings.append(
-        check_claim(
+        check.claim(
             "the worst gap is that of the binomial data at 0.1",
             ", ".join(f"{name} {e:g}: {gap:.3f}" for (name, e), gap in gaps.items()),
             max(gaps, key=gaps.__getitem__) == ("binomial", 0.1),

@@ -7,18 +7,9 @@ from itertools import product
 
 import numpy as np
 
-from reproduction.experiment import (
-    STANDARD_ERRORS,
-    Context,
-    Finding,
-    Result,
-    check_claim,
-    check_number,
-    check_numbers,
-    experiment,
-    plot_values,
-    standard_error,
-)
+from reproduction import check
+from reproduction.check import STANDARD_ERRORS, Finding, standard_error
+from reproduction.experiment import Context, Result, experiment, plot_values
 from reproduction.matrices import parse_fractions, show_matrices
 from tallyveil.certified.certify import certify
 from tallyveil.mechanisms.additive import staircase
@@ -59,24 +50,24 @@ def example_1(context: Context) -> Result:
     vertices = extreme_mechanisms(3, GROWTH, THIRD)
     first, third = PSI @ B1, PSI @ B3
     findings = (
-        check_number("vertices of F", 36, len(vertices), 0),
-        check_number("vertices of R_F", 78, len(extreme_representations(3, GROWTH, THIRD)), 0),
-        check_claim(
+        check.number("vertices of F", 36, len(vertices), 0),
+        check.number("vertices of R_F", 78, len(extreme_representations(3, GROWTH, THIRD)), 0),
+        check.claim(
             "the four scales are those printed",
             "equal as fractions",
             {tuple(c) for c in PSI.T} == {tuple(c) for c in exact_scales(3, GROWTH).T},
         ),
-        check_claim(
+        check.claim(
             "B1 and B2 are vertices of R_F",
             "affinely simplified",
             is_affinely_simplified(B1, PSI, THIRD) and is_affinely_simplified(B2, PSI, THIRD),
         ),
-        check_claim(
+        check.claim(
             "... with the same image, a vertex of F",
             "equal as fractions",
             (first == PSI @ B2).all() and is_extreme(first, GROWTH, THIRD),
         ),
-        check_claim(
+        check.claim(
             "B3 is a vertex of R_F, its image none of F",
             "as stated",
             is_affinely_simplified(B3, PSI, THIRD) and not is_extreme(third, GROWTH, THIRD),
@@ -92,9 +83,9 @@ def example_2(context: Context) -> Result:
     vertices = extreme_mechanisms(3, GROWTH)
     fourth, sixth = PSI @ B4, PSI @ B6
     findings = (
-        check_number("vertices of U", 27, len(vertices), 0),
-        check_number("vertices of R_U", 36, len(extreme_representations(3, GROWTH)), 0),
-        check_claim(
+        check.number("vertices of U", 27, len(vertices), 0),
+        check.number("vertices of R_U", 36, len(extreme_representations(3, GROWTH)), 0),
+        check.claim(
             "B4 and B5 are vertices of R_U with the same image, a vertex of U",
             "equal as fractions",
             is_linearly_simplified(B4, PSI)
@@ -102,7 +93,7 @@ def example_2(context: Context) -> Result:
             and (fourth == PSI @ B5).all()
             and is_extreme(fourth, GROWTH),
         ),
-        check_claim(
+        check.claim(
             "B6 is a vertex of R_U, its image none of U",
             "as stated",
             is_linearly_simplified(B6, PSI) and not is_extreme(sixth, GROWTH),
@@ -131,15 +122,15 @@ def table_2(context: Context) -> Result:
     best = transport(Query.count(2), "0.6931471805599453", [1 / 3] * 3)
     expected = [4 / 7, 2 / 7, 1 / 7, 2 / 7, 3 / 7, 2 / 7, 1 / 7, 2 / 7, 4 / 7]
     findings = (
-        check_claim(
+        check.claim(
             "at most 2n - 1 scales (Theorem 5)",
             ", ".join(f"{used['sandwich', n]} of {2 * n - 1}" for n in sizes),
             all(scales <= 2 * n - 1 for (_, n), scales in used.items()),
         ),
-        check_numbers(
+        check.numbers(
             "n = 3, uniform, ln 2: the sandwich selector's matrix", expected, third.matrix, 1e-12
         ),
-        check_number(
+        check.number(
             "... its count error, the optimum 4/7",
             4 / 7,
             best.expected_loss("absolute", [1 / 3] * 3),
@@ -171,7 +162,7 @@ def formulas(context: Context) -> Result:
     errors = np.array([standard_error(column) for column in squares.T])
     off = float((np.abs(squares.mean(axis=0) - formula) / errors).max())
     findings = (
-        check_numbers(
+        check.numbers(
             "Observation 3 as printed gives omega at n = 3, ln 2",
             printed,
             omega,
@@ -179,15 +170,15 @@ def formulas(context: Context) -> Result:
             "The factors print e^epsilon for e^-epsilon; as printed they do not even give "
             "positive weights.",
         ),
-        check_numbers("corrected: 7/6, 2/3, 7/6", [7 / 6, 2 / 3, 7 / 6], omega, 1e-12),
-        check_number("number of scales, 2^(n-1), n = 5", 16, len(patterns(n)), 0),
-        check_number(
+        check.numbers("corrected: 7/6, 2/3, 7/6", [7 / 6, 2 / 3, 7 / 6], omega, 1e-12),
+        check.number("number of scales, 2^(n-1), n = 5", 16, len(patterns(n)), 0),
+        check.number(
             "staircase at gamma = 1/2 is the truncated geometric; largest difference",
             0.0,
             float(np.abs(half.matrix - geometric(query, epsilon).matrix).max()),
             1e-12,
         ),
-        check_claim(
+        check.claim(
             "footnote 1: variance of the released shares",
             f"{times} simulated releases, furthest {off:.1f} standard errors",
             off < STANDARD_ERRORS,

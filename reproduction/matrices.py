@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reproduction.experiment import Finding, Result, Table
+from reproduction.check import Finding
+from reproduction.experiment import Result, Table
 from tallyveil.arrays import Floats
 from tallyveil.exact import Epsilon
 from tallyveil.loss import Loss, loss_table

@@ -12,7 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from reproduction.experiment import EXPERIMENTS, Context, Experiment, Finding, Result, Table
+from reproduction.check import Finding
+from reproduction.experiment import EXPERIMENTS, Context, Experiment, Result, Table
 from reproduction.papers import PAPERS
 from tallyveil import notebook
 from tallyveil.errors import UsageError

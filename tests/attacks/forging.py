@@ -116,15 +116,17 @@ def put(data, path, value):
     return copy
 
 
-def list_places(data, path=(), most=3):
-    """Every place in a JSON document that holds a plain value or a list; of lists the first."""
-    if isinstance(data, dict):
-        for key, value in data.items():
-            yield from list_places(value, (*path, key), most)
-        return
-    yield path
-    for index, value in enumerate(data[:most] if isinstance(data, list) else ()):
-        yield from list_places(value, (*path, index), most)
+def list_places(data, path=(), most=3, groups=False):
+    """Every place in a JSON document that holds a value or a list, or with `groups` an object.
+
+    Of lists the first `most` entries are places.
+    """
+    if path and (groups or not isinstance(data, dict)):
+        yield path
+    parts = data.items() if isinstance(data, dict) else ()
+    parts = enumerate(data[:most]) if isinstance(data, list) else parts
+    for key, value in parts:
+        yield from list_places(value, (*path, key), most, groups)
 
 
 def mutate(value, words=()):
@@ -141,7 +143,7 @@ def mutate(value, words=()):
         longer = [value * 2, None, value[::-1], [*value, *value[-1:]]]
         values = [[], value[:-1], *longer] if value else [["x"], None]
     else:
-        values = [0, "x", {}]
+        values = [0, "x", {}, *([None] if value else [])]
     return [other for other in values if other != value or type(other) is not type(value)]
 
 

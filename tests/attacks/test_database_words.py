@@ -1,12 +1,10 @@
 """What a database says while it works through confidential rows is never repeated."""
 
-import importlib.util
-from pathlib import Path
-
 import duckdb
 import pytest
 
 import tallyveil as tv
+from budget import server as postgresql
 
 SECRET = "Anna-Schmidt"
 QUIET = "may quote data and is not shown"
@@ -43,12 +41,8 @@ def duck(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server():
-    path = Path(__file__).parents[1] / "budget" / "server.py"
-    spec = importlib.util.spec_from_file_location("words_server", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.require_server()
-    running = module.Server()
+    postgresql.require_server()
+    running = postgresql.Server()
     running.execute("postgres", HELD)
     yield running
     running.stop()

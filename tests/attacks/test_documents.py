@@ -4,29 +4,17 @@ Certificates are changed value by value and sealed again as a forger would; what
 accepts must be private in the eyes of a verifier that shares no code with it.
 """
 
-import importlib.util
 import json
 import random
-import shutil
-from pathlib import Path
 
 import pytest
 
 import tallyveil as tv
+from attacks import forging
+from attacks import test_receipts as receipts
+from independent import judge as second
 from tallyveil.proof import certificate as document
 
-TESTS = Path(__file__).parents[1]
-
-
-def load(name, path):
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-receipts = load("attacks_receipts", Path(__file__).with_name("test_receipts.py"))
-second = load("attacks_second_opinion", TESTS / "independent" / "judge.py")
 folders = receipts.folders
 NAMES = ("data.csv", "datapackage.json", "METHODOLOGY.html", "receipt.json", "mechanism.json",
          "certificate.json", "SHA256SUMS")  # fmt: skip
@@ -56,7 +44,7 @@ def damage(content, draw):
 def damage_files(honest, place, times):
     draw = random.Random(7)
     passed = []
-    forged = shutil.copytree(honest, place / "forged")
+    forged, _ = forging.copy(honest, place)
     for name in NAMES:
         path = forged / name
         content = path.read_bytes()
@@ -68,11 +56,11 @@ def damage_files(honest, place, times):
             if name == "SHA256SUMS":
                 fine = all(finding.ok for finding in tv.check_package(forged))
             else:
-                fine = receipts.passes(forged)
+                fine = forging.passes(forged)
             if fine:
                 passed.append((name, changed))
         path.write_bytes(content)
-        receipts.reseal(forged)
+        forging.reseal(forged)
     return passed
 
 
@@ -96,7 +84,7 @@ def test_no_small_change_of_any_file_passes(folders, tmp_path, times):
     ],
 )
 def test_checksums_have_one_form(folders, tmp_path, change):
-    forged = shutil.copytree(folders / "fair", tmp_path / "forged")
+    forged = forging.copy(folders / "fair", tmp_path)[0]
     lines = (forged / "SHA256SUMS").read_text().splitlines()
     (forged / "SHA256SUMS").write_text("".join(line + "\n" for line in change(lines)))
     assert not all(finding.ok for finding in tv.check_package(forged))
@@ -106,9 +94,9 @@ def test_checksums_have_one_form(folders, tmp_path, change):
     "name", ["x.csv", "receipt.json.bak", "METHODOLOGY.HTML", "mechanism-2.json", ".hidden"]
 )
 def test_no_file_may_be_added(folders, tmp_path, name):
-    forged = shutil.copytree(folders / "fair", tmp_path / "forged")
+    forged = forging.copy(folders / "fair", tmp_path)[0]
     (forged / name).write_text("1,2,3\n")
-    assert not receipts.passes(forged)
+    assert not forging.passes(forged)
 
 
 def certificates():
@@ -131,12 +119,12 @@ MORE = ("0", "-1", "1/1000000", "700", "1e-9", "nan", [], {}, -1, 2**70, 0.5)
 
 def mutants(data, more):
     """The document with one value changed, as it is and sealed again."""
-    for path in receipts.leaves(data):
-        old = receipts.eval_path(data, path)
-        for value in [*receipts.mutate(old), *(MORE if more else ())]:
+    for path in forging.list_places(data):
+        old = forging.get(data, path)
+        for value in [*forging.mutate(old), *(MORE if more else ())]:
             if value == old and type(value) is type(old):
                 continue
-            changed = receipts.put(data, path, value)
+            changed = forging.put(data, path, value)
             yield changed
             if isinstance(changed.get("certificate"), dict):
                 yield changed | {"certificate": document.seal(changed["certificate"])}

@@ -5,7 +5,6 @@ see `test_hostile_mechanisms`.
 """
 
 import gzip
-import importlib.util
 import io
 import json
 import os
@@ -15,36 +14,23 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyreadstat
 import pytest
+from pyarrow import feather
 from typer.testing import CliRunner
 
 import tallyveil as tv
+from attacks import hostile
+from attacks.hostile import fill, mark, require_cheap_refusal, run_measured
 from tallyveil.cli.app import app
-
-
-def load(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-hostile = load("hostile")
-fill, mark, require_cheap_refusal, run_measured = (
-    hostile.fill,
-    hostile.mark,
-    hostile.require_cheap_refusal,
-    hostile.run_measured,
-)
 
 
 @pytest.fixture(scope="module")
 def honest(tmp_path_factory):
     """Releases of one table of 60 rows, as text, Parquet and Feather."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-    from pyarrow import feather
-
     place = tmp_path_factory.mktemp("honest")
     counts = [k % 7 for k in range(60)]
     table = pa.table({"place": [f"p{k}" for k in range(60)], "cases": counts})
@@ -98,9 +84,6 @@ def replace_data(name, make):
 
 def parquet_of(array, **options):
     def make():
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         buffer = io.BytesIO()
         pq.write_table(pa.table({"place": array(), "cases": array()}), buffer, **options)
         return buffer.getvalue()
@@ -110,9 +93,6 @@ def parquet_of(array, **options):
 
 def feather_of(rows, compression):
     def make():
-        import pyarrow as pa
-        from pyarrow import feather
-
         buffer = io.BytesIO()
         zeros = np.zeros(rows, dtype=np.int64)
         table = pa.table({"place": zeros, "cases": zeros})
@@ -124,9 +104,6 @@ def feather_of(rows, compression):
 
 def long_strings():
     """A dictionary of one string of 5 MB that a million rows refer to, and a count column."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     rows = 1_000_000
     codes = pa.array(np.zeros(rows, dtype=np.int32))
     words = pa.DictionaryArray.from_arrays(codes, pa.array([os.urandom(2_500_000).hex()]))
@@ -139,8 +116,6 @@ def packed(packing, rows):
     """A few kilobytes that unpack to very many rows."""
 
     def make():
-        import pyarrow as pa
-
         content = b"place,cases\n" + b"1,1\n" * rows
         if packing == "gzip":
             return gzip.compress(content)
@@ -168,9 +143,6 @@ def many_sheet_rows(folder):
 
 def long_stata():
     """A file of more than a million rows."""
-    import pandas as pd
-    import pyreadstat
-
     zeros = np.zeros(1_200_000, dtype=np.int8)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "data.dta")

@@ -6,28 +6,17 @@ and say why in its own words.
 """
 
 import hashlib
-import importlib.util
 import os
 from fractions import Fraction
 from itertools import islice
-from pathlib import Path
 
 import pytest
 
 import tallyveil as tv
+from attacks import hostile
+from attacks.hostile import fill, mark, require_cheap_refusal
 from tallyveil.proof import certificate as document
 from tallyveil.proof.exponent import Growth
-
-
-def load(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-hostile = load("hostile")
-fill, mark, require_cheap_refusal = hostile.fill, hostile.mark, hostile.require_cheap_refusal
 
 
 def reseal(data, **claims):

@@ -14,7 +14,6 @@ import tallyveil as tv
 from attacks import forging, releases
 from tallyveil.request.ranges import WIDE
 
-
 passes = forging.passes
 KINDS, COUNTS = releases.KINDS, releases.COUNTS
 FREE = {  # names, times and remarks: whose they are, not what they promise

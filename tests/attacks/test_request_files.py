@@ -4,26 +4,16 @@ Whatever stands in it, `tallyveil run` ends soon, in its own words, with nothing
 written; what it asks for in earnest is what the same options on a command line ask for.
 """
 
-import importlib.util
 import os
 import time
-from pathlib import Path
 
 import pytest
 
+from attacks import hostile
 from tallyveil.budget.ledger import Ledger
 from tallyveil.cli import app
 from tallyveil.request.request_file import read_request
 
-
-def load(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-hostile = load("hostile")
 ASKED = {
     "table": '"t.csv"',
     "count": '"cases"',

@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from tallyveil.plans.upper import private_upper
 
 import tallyveil as tv
 from tallyveil.certified.transport import implicit_transport
@@ -16,7 +17,6 @@ from tallyveil.check.package import check_package
 from tallyveil.errors import TallyveilError
 from tallyveil.papers.kohli.pipeline import privatize_counts
 from tallyveil.papers.kohli.privatizers import PRIVATIZERS, privatize_distribution
-from tallyveil.plans.upper import private_upper
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sampling.noise import discrete_gaussian_noise, geometric_noise
 

@@ -5,22 +5,16 @@ with its interval, by less than rounding does, is not found.
 """
 
 import csv
-import importlib.util
 import io
 import itertools
-import json
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import tallyveil as tv
+from attacks import forging
 
-spec = importlib.util.spec_from_file_location("forging", Path(__file__).with_name("forging.py"))
-forging = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(forging)
 passes = forging.passes
 ZEROS = ["sex = m and part = b", "region = w"]
 KINDS = {
@@ -52,77 +46,26 @@ def folders(tmp_path_factory):
     return place
 
 
-def list_places(data, path=()):
-    """Every place in a JSON document, lists and groups included."""
-    yield path
-    parts = data.items() if isinstance(data, dict) else ()
-    parts = enumerate(data) if isinstance(data, list) else parts
-    for key, value in parts:
-        yield from list_places(value, (*path, key))
-
-
-def list_others(value):
-    """Other values for a place."""
-    if isinstance(value, bool):
-        return [not value]
-    if isinstance(value, (int, float)):
-        return [value + 1, value - 1, 0]
-    if isinstance(value, str):
-        return [f"{value}x", "", "ward", "total"]
-    if isinstance(value, list):
-        return [[], value[:-1], value[::-1], [*value, *value[-1:]]]
-    return [None, {}]
-
-
-def change(document, path, value):
-    copy = json.loads(json.dumps(document))
-    if not path:
-        return value
-    place = copy
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = value
-    return copy
-
-
-@pytest.mark.parametrize("name", list(KINDS))
+@pytest.mark.parametrize("name", KINDS)
 def test_a_forger_makes_the_same_documents_from_the_same_facts(folders, tmp_path, name):
-    """Forgeries fail because of what they say, not because the tests cannot write documents."""
-    again = shutil.copytree(folders / name, tmp_path / "again")
-    forging.make_again(again, forging.read(again))
-    for path in (folders / name).iterdir():
-        assert (again / path.name).read_bytes() == path.read_bytes(), path.name
+    forging.require_same_documents(folders / name, tmp_path)
 
 
-@pytest.mark.parametrize("name", list(KINDS))
+@pytest.mark.parametrize("name", KINDS)
 def test_no_fact_of_a_receipt_about_groups_and_zeros_can_be_changed(folders, tmp_path, name):
-    honest, forged = folders / name, tmp_path / "forged"
-    assert passes(honest)
-    document = json.loads((honest / "receipt.json").read_text(encoding="utf-8"))
+    document = forging.read(folders / name)
+    forged, content = forging.copy(folders / name, tmp_path)
+    assert passes(forged)
     facts = {key: document[key] for key in FACTS if key in document}
     assert "structural_zeros" in facts
     assert len(facts) == 2
     tried, rebuilt, survivors = 0, 0, []
-    for path in list_places(facts):
-        here = facts
-        for key in path:
-            here = here[key]
-        for value in list_others(here) if path else ():
-            if value == here:
-                continue
-            shutil.rmtree(forged, ignore_errors=True)
-            shutil.copytree(honest, forged)
-            changed = change(document, path, value)
-            text = json.dumps(changed, indent=1, ensure_ascii=False) + "\n"
-            (forged / "receipt.json").write_text(text, encoding="utf-8")
-            tried += 1
-            if passes(forged):
-                survivors.append((path, value))
-                continue
-            if not forging.can_make_again(forged, changed):
-                continue  # facts that contradict each other or the data
-            rebuilt += 1
-            if forging.read(forged) != document and passes(forged):
+    for path in forging.list_places(facts, most=None, groups=True):
+        for value in forging.mutate(forging.get(facts, path), ("ward", "total")):
+            changed = forging.put(document, path, value)
+            passed, again = forging.try_fact(forged, content, changed)
+            tried, rebuilt = tried + 1, rebuilt + again
+            if passed:
                 survivors.append((path, value))
     assert tried > 15
     assert rebuilt
@@ -132,35 +75,37 @@ def test_no_fact_of_a_receipt_about_groups_and_zeros_can_be_changed(folders, tmp
         assert path[:2] == weights or (path[-1] == "rules" and set(value) == rules), (path, value)
 
 
-@pytest.mark.parametrize("name", list(KINDS))
+@pytest.mark.parametrize("name", KINDS)
 def test_no_cell_of_the_data_or_of_a_file_of_sums_can_be_changed(folders, tmp_path, name):
-    forged = shutil.copytree(folders / name, tmp_path / "forged")
+    forged, _ = forging.copy(folders / name, tmp_path)
     for path in (forged / "data.csv", *sorted(forged.glob("sums-*.csv"))):
-        honest = path.read_bytes()
-        rows = list(csv.reader(io.StringIO(honest.decode("utf-8"))))
+        honest = path.read_text(encoding="utf-8")
+        rows = list(csv.reader(io.StringIO(honest)))
         chosen = [*range(min(3, len(rows))), len(rows) - 1]
         for at, place in itertools.product(chosen, range(len(rows[0]))):
             old = rows[at][place]
             number = old.lstrip("-").replace(".", "", 1).isdigit()
             rows[at][place] = str(float(old) + 1) if "." in old and number else f"{old}1"
-            text = io.StringIO()
-            csv.writer(text, lineterminator="\n").writerows(rows)
-            path.write_text(text.getvalue(), encoding="utf-8")
+            write_rows(path, rows)
             rows[at][place] = old
             assert not passes(forged), (path.name, at, place)
-        path.write_text("".join(honest.decode("utf-8").splitlines(keepends=True)[:-1]), "utf-8")
+        path.write_text("".join(honest.splitlines(keepends=True)[:-1]), "utf-8")
         assert not passes(forged), path.name
-        path.write_bytes(honest)
+        path.write_text(honest, "utf-8")
     assert passes(forged)
+
+
+def write_rows(path, rows):
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    path.write_text(text.getvalue(), encoding="utf-8")
 
 
 def edit(path, change):
     """A file of rows, changed by `change`, which is given its header and rows of cells."""
     header, *rows = csv.reader(io.StringIO(path.read_text(encoding="utf-8")))
     change(header, rows)
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([header, *rows])
-    path.write_text(text.getvalue(), encoding="utf-8")
+    write_rows(path, [header, *rows])
 
 
 def move(label, by):
@@ -186,8 +131,8 @@ SHIFTS = {  # by kind: the labels that are moved in each file, up and down
 @pytest.mark.parametrize("name", SHIFTS)
 @pytest.mark.parametrize("by", [4, 500])
 def test_no_estimate_can_be_moved_to_another_group(folders, tmp_path, name, by):
-    forged = shutil.copytree(folders / name, tmp_path / "forged")
-    document = json.loads((forged / "receipt.json").read_text(encoding="utf-8"))
+    forged, _ = forging.copy(folders / name, tmp_path)
+    document = forging.read(forged)
     for level, (up, down) in SHIFTS[name].items():
         edit(forged / f"sums-{level}.csv", move(up, by))
         edit(forged / f"sums-{level}.csv", move(down, -by))
@@ -196,16 +141,16 @@ def test_no_estimate_can_be_moved_to_another_group(folders, tmp_path, name, by):
 
 
 def test_no_estimate_of_a_margin_can_be_moved_alone(folders, tmp_path):
-    forged = shutil.copytree(folders / "margins", tmp_path / "forged")
-    document = json.loads((forged / "receipt.json").read_text(encoding="utf-8"))
+    forged, _ = forging.copy(folders / "margins", tmp_path)
+    document = forging.read(forged)
     edit(forged / "sums-1.csv", move("f", 30))
     forging.make_again(forged, document)
     assert not passes(forged)
 
 
 def test_misses_of_margins_are_compared_and_cannot_be_left_out(folders, tmp_path):
-    forged = shutil.copytree(folders / "margins", tmp_path / "forged")
-    document = json.loads((forged / "receipt.json").read_text(encoding="utf-8"))
+    forged, _ = forging.copy(folders / "margins", tmp_path)
+    document = forging.read(forged)
     (column,) = document["columns"]
     for stated in ([most + 1 for most in column["missed"]], column["missed"][:1]):
         column["missed"] = stated
@@ -219,8 +164,8 @@ def test_misses_of_margins_are_compared_and_cannot_be_left_out(folders, tmp_path
 @pytest.mark.parametrize("name", ["hierarchy", "margins"])
 @pytest.mark.parametrize("form", ["{}0", " {}", "+{}", "0{}"])
 def test_estimates_stand_in_one_form(folders, tmp_path, name, form):
-    forged = shutil.copytree(folders / name, tmp_path / "forged")
-    document = json.loads((forged / "receipt.json").read_text(encoding="utf-8"))
+    forged, _ = forging.copy(folders / name, tmp_path)
+    document = forging.read(forged)
 
     def change(header, rows):
         at = header.index("cases_estimate")
@@ -239,7 +184,7 @@ def test_draws_that_no_noise_gives_are_found(folders, tmp_path, asked):
     forged = tmp_path / "forged"
     tv.privatize(frame, **options, **KINDS[asked], out=forged)
     assert passes(forged)
-    document = json.loads((forged / "receipt.json").read_text(encoding="utf-8"))
+    document = forging.read(forged)
 
     def change(header, rows):
         at = header.index("cases_unbiased")
@@ -251,18 +196,12 @@ def test_draws_that_no_noise_gives_are_found(folders, tmp_path, asked):
     assert not passes(forged)
 
 
-@pytest.mark.parametrize("name", list(KINDS))
+@pytest.mark.parametrize("name", KINDS)
 def test_no_stage_of_a_group_can_be_left_out_or_renamed(folders, tmp_path, name):
-    honest, forged = folders / name, tmp_path / "forged"
-    document = json.loads((honest / "receipt.json").read_text(encoding="utf-8"))
+    document = forging.read(folders / name)
+    forged, content = forging.copy(folders / name, tmp_path)
     stages = document["columns"][0]["stages"]
     for at in range(len(stages)):
-        for kept in ([s for i, s in enumerate(stages) if i != at], [*stages, stages[at]]):
-            shutil.rmtree(forged, ignore_errors=True)
-            shutil.copytree(honest, forged)
-            changed = change(document, ("columns", 0, "stages"), kept)
-            text = json.dumps(changed, indent=1, ensure_ascii=False) + "\n"
-            (forged / "receipt.json").write_text(text, encoding="utf-8")
-            assert not passes(forged)
-            if forging.can_make_again(forged, changed):
-                assert not passes(forged)
+        for changed in ([*stages[:at], *stages[at + 1 :]], [*stages, stages[at]]):
+            other = forging.put(document, ("columns", 0, "stages"), changed)
+            assert forging.try_fact(forged, content, other)[0] is None

@@ -5,18 +5,8 @@ import json
 
 import pytest
 
-from reproduction.experiment import (
-    Context,
-    Experiment,
-    Result,
-    Table,
-    check_claim,
-    check_estimate,
-    check_improvement,
-    check_number,
-    check_numbers,
-    skip_check,
-)
+from reproduction import check
+from reproduction.experiment import Context, Experiment, Result, Table
 from reproduction.run import Outcome, render_page, run_experiments, write_page
 from tallyveil.notebook import Curve, Panel, panels
 
@@ -29,22 +19,22 @@ def result(*findings, data=""):
     return Result({"data": Table.of(("x", "y"), [(1, 0.1 + 0.2)])}, draw, findings, data)
 
 
-AGREES = check_number("one", 1.0, 1.004, within=0.005)
-DIFFERS = check_number("two", 1.0, 2.0, within=0.005)
-KNOWN = check_number("three", 1.0, 2.0, within=0.005, reason="A misprint.")
+AGREES = check.number("one", 1.0, 1.004, within=0.005)
+DIFFERS = check.number("two", 1.0, 2.0, within=0.005)
+KNOWN = check.number("three", 1.0, 2.0, within=0.005, reason="A misprint.")
 
 
 def test_a_number_agrees_up_to_its_tolerance_and_no_further():
-    assert check_number("x", 1.0, 1.005, within=0.005).agrees is True
-    assert check_number("x", 1.0, 1.0051, within=0.005).agrees is False
-    assert check_number("x", 1.0, float("nan"), within=1.0).agrees is False
+    assert check.number("x", 1.0, 1.005, within=0.005).agrees is True
+    assert check.number("x", 1.0, 1.0051, within=0.005).agrees is False
+    assert check.number("x", 1.0, float("nan"), within=1.0).agrees is False
 
 
 def test_many_numbers_agree_only_if_all_do():
-    assert check_numbers("x", [1, 2, 3], [1, 2, 3.1], within=0.2).agrees is True
-    assert check_numbers("x", [1, 2, 3], [1, 2, 3.1], within=0.05).agrees is False
+    assert check.numbers("x", [1, 2, 3], [1, 2, 3.1], within=0.2).agrees is True
+    assert check.numbers("x", [1, 2, 3], [1, 2, 3.1], within=0.05).agrees is False
     with pytest.raises(ValueError, match="as many"):
-        check_numbers("x", [1, 2], [1], within=1)
+        check.numbers("x", [1, 2], [1], within=1)
 
 
 @pytest.mark.parametrize(
@@ -53,13 +43,13 @@ def test_many_numbers_agree_only_if_all_do():
         ((AGREES,), "matches"),
         ((AGREES, KNOWN), "differs"),
         ((AGREES, DIFFERS, KNOWN), "unexplained"),
-        ((skip_check("x", "1", "2", "other data"),), "not judged"),
-        ((AGREES, skip_check("x", "1", "2", "other data")), "matches"),
-        ((check_improvement("x", "1", "2", False),), "unexplained"),
-        ((check_claim("x", "no", False, "known"),), "differs"),
-        ((AGREES, KNOWN, check_claim("x", "no", False, guess="perhaps")), "open"),
-        ((check_claim("x", "yes", True, "an excuse for the day it fails"),), "unexplained"),
-        ((check_number("x", 1.0, 1.0, within=0.1, guess="perhaps"),), "unexplained"),
+        ((check.skip("x", "1", "2", "other data"),), "not judged"),
+        ((AGREES, check.skip("x", "1", "2", "other data")), "matches"),
+        ((check.better("x", "1", "2", False),), "unexplained"),
+        ((check.claim("x", "no", False, "known"),), "differs"),
+        ((AGREES, KNOWN, check.claim("x", "no", False, guess="perhaps")), "open"),
+        ((check.claim("x", "yes", True, "an excuse for the day it fails"),), "unexplained"),
+        ((check.number("x", 1.0, 1.0, within=0.1, guess="perhaps"),), "unexplained"),
     ],
 )
 def test_verdicts(findings, verdict):
@@ -67,17 +57,17 @@ def test_verdicts(findings, verdict):
 
 
 def test_simulated_values_agree_within_their_measured_error():
-    assert check_estimate("x", 1.0, 1.044, error=0.01, rounding=0.005).agrees is True
-    found = check_estimate("x", 1.0, 1.046, error=0.01, rounding=0.005)
+    assert check.estimate("x", 1.0, 1.044, error=0.01, rounding=0.005).agrees is True
+    found = check.estimate("x", 1.0, 1.046, error=0.01, rounding=0.005)
     assert found.agrees is False
     assert found.got == "1.046, standard error 0.01"
-    assert check_estimate("x", 1.0, 1.0 + 1e-6, error=0.0).agrees is False
+    assert check.estimate("x", 1.0, 1.0 + 1e-6, error=0.0).agrees is False
 
 
 def test_guesses_say_that_they_are():
-    guessed = check_claim("x", "no", False, guess="Other data.")
+    guessed = check.claim("x", "no", False, guess="Other data.")
     assert result(guessed).verdict_line == ("differs from the print: Not established: Other data.")
-    stale = check_claim("an excuse", "yes", True, "A misprint.")
+    stale = check.claim("an excuse", "yes", True, "A misprint.")
     assert "an excuse (agrees, against its stated reason)" in result(stale).verdict_line
 
 
@@ -87,19 +77,19 @@ def test_verdict_lines_say_why_and_on_which_data():
         "differs from the print (stand-in): A misprint."
     )
     assert "NOT EXPLAINED: two" in result(DIFFERS, KNOWN).verdict_line
-    partly = result(AGREES, skip_check("x", "1", "2", "why"))
+    partly = result(AGREES, check.skip("x", "1", "2", "why"))
     assert "where it can be judged" in partly.verdict_line
-    assert result(skip_check("x", "1", "2", "Why.")).verdict_line == "not judged: Why."
+    assert result(check.skip("x", "1", "2", "Why.")).verdict_line == "not judged: Why."
 
 
 def test_words_of_findings():
-    assert [f.word for f in (AGREES, DIFFERS, check_improvement("x", "", "", True))] == [
+    assert [f.word for f in (AGREES, DIFFERS, check.better("x", "", "", True))] == [
         "agrees",
         "differs",
         "better",
     ]
-    assert check_improvement("x", "", "", False).word == "NOT better"
-    assert skip_check("x", "", "", "why").word == "not judged"
+    assert check.better("x", "", "", False).word == "NOT better"
+    assert check.skip("x", "", "", "why").word == "not judged"
 
 
 def invent(*findings):
@@ -141,7 +131,7 @@ def test_the_page_escapes_bars_and_links_to_sections():
 
 
 def test_the_page_of_verdicts_carries_the_pictures_of_what_is_better(tmp_path):
-    chosen = [invent(AGREES, check_improvement("x", "1", "2", True))]
+    chosen = [invent(AGREES, check.better("x", "1", "2", True))]
     outcomes = list(run_experiments(chosen, Context(), tmp_path / "out"))
     write_page(outcomes, False, tmp_path / "out", tmp_path / "verdicts.md")
     assert "verdicts/cormode-figure-99.png" in (tmp_path / "verdicts.md").read_text()

@@ -2,9 +2,9 @@
 
 import pytest
 
-from reproduction import run
+from reproduction import check, run
 from reproduction.__main__ import main
-from reproduction.experiment import Experiment, Result, Table, check_number
+from reproduction.experiment import Experiment, Result, Table
 from reproduction.papers import PAPERS
 from reproduction.run import list_experiments, select_experiments
 from tallyveil.errors import UsageError
@@ -108,7 +108,7 @@ def test_a_wrong_command_line_is_refused(words):
 @pytest.mark.parametrize(("got", "code"), [(1.0, 0), (2.0, 1)])
 def test_an_unexplained_difference_is_exit_code_1(tmp_path, monkeypatch, got, code):
     table = Table.of(("x",), [(1,)])
-    result = Result({"data": table}, new_figure, (check_number("claim", 1.0, got, 0.1),))
+    result = Result({"data": table}, new_figure, (check.number("claim", 1.0, got, 0.1),))
     invented = Experiment("cormode", "Figure 99", "t", "1", lambda context: result)
     monkeypatch.setattr(run, "list_experiments", lambda: (invented,))
     assert main(["--out", str(tmp_path)]) == code

@@ -169,7 +169,6 @@ def read_source(path: Path, column: str | None, *, strict: bool) -> Source:
     if receipt.zeros is not None:
         from tallyveil.tables.published import read_published
 
-        facts = receipt.table
         free = receipt.zeros.find_free(read_published(table))
     return Source(whole, column or record.name, table, record, adder, free)
 
