@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.exact import exact_delta, exact_epsilon, exact_ratio, exact_rational
+from tallyveil.exact import exact_delta, exact_ratio, exact_rational
 
 
 @pytest.mark.parametrize(
@@ -29,19 +29,10 @@ def test_a_number_means_what_it_prints_as(given, meant):
     assert tv.geometric(tv.Query.count(2), given).exact_epsilon == meant
 
 
-def test_ten_tenths_are_one():
-    assert sum(exact_epsilon(0.1) for _ in range(10)) == 1
-
-
 @pytest.mark.parametrize("bad", ["", "one", "1/0", "nan", "inf", "1/2/3", float("nan"), [1], None])
 def test_nonsense_is_refused(bad):
     with pytest.raises(tv.ArgumentError, match="'value' must be"):
         exact_rational(bad)
-
-
-def test_absurd_exponents_are_refused_quickly():
-    with pytest.raises(tv.ArgumentError, match="finite number"):
-        exact_epsilon("1e-99999999")
 
 
 @pytest.mark.parametrize("bad", [-1e-9, 1, 2.0, "1e-400"])
@@ -57,7 +48,9 @@ def test_ratios_lie_between_zero_and_one():
             exact_ratio(bad)
 
 
-@pytest.mark.parametrize("text", ["1e6000", "1e-6000", "0." + "1" * 6000, "1" * 6000])
+@pytest.mark.parametrize(
+    "text", ["1e6000", "1e-6000", "1e-99999999", "0." + "1" * 6000, "1" * 6000]
+)
 def test_decimals_of_thousands_of_digits_are_refused(text):
     with pytest.raises(tv.ArgumentError, match="be a finite number"):
         exact_rational(text)

@@ -1,6 +1,5 @@
 """Small linear algebra runs on one thread, and the number before comes back."""
 
-from contextlib import ExitStack
 from threading import Event, Thread
 
 import numpy as np
@@ -60,18 +59,6 @@ def test_the_number_comes_back_after_threads_that_overlap():
     first_left.set()
     thread.join(10)
     assert still_one == [True]
-    assert count_threads() == outside
-
-
-@pytest.mark.usefixtures("two_threads")
-def test_the_number_comes_back_after_blocks_inside_one_another():
-    outside = count_threads()
-    with ExitStack() as stack:
-        for _ in range(3):
-            stack.enter_context(one_blas_thread())
-        with one_blas_thread():
-            pass
-        assert all(number == 1 for number in count_threads())
     assert count_threads() == outside
 
 

@@ -1,18 +1,183 @@
-"""Accounts that add up by exact composition or by zCDP never grant more than they hold."""
+"""Composition against brute force and mathematics, and accounts that never grant too much."""
 
 from __future__ import annotations
 
+import itertools
+import math
+import random
+from decimal import Decimal
 from fractions import Fraction
 from time import process_time
 
+import mpmath
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tallyveil.budget.accounting import compose, concentrated_cost, concentrated_delta
+from tallyveil.budget.accounting import (
+    compose,
+    concentrated_budget,
+    concentrated_cost,
+    concentrated_delta,
+    share_epsilon,
+)
 from tallyveil.budget.entries import Debit, Stage
 from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import ArgumentError, BudgetError, LedgerError
 
 MILLIONTH = Fraction(1, 10**6)
+
+
+def enumerate_delta(epsilons: list[Fraction], epsilon: Fraction) -> mpmath.mpf:
+    """The hockey-stick divergence of randomized responses, summed over all sign patterns."""
+    with mpmath.workdps(60):
+        total = mpmath.mpf(0)
+        for signs in itertools.product((1, -1), repeat=len(epsilons)):
+            loss = sum(sign * e for sign, e in zip(signs, epsilons, strict=True))
+            chance = mpmath.mpf(1)
+            for sign, e in zip(signs, epsilons, strict=True):
+                chance /= 1 + mpmath.exp(-sign * mpmath.mpf(e.numerator) / e.denominator)
+            if loss > epsilon:
+                gap = epsilon - loss
+                total += chance * (1 - mpmath.exp(mpmath.mpf(gap.numerator) / gap.denominator))
+        return total
+
+
+def test_one_release_by_hand() -> None:
+    """RR(ln 3)-like: at epsilon 0 delta is p - q = tanh(epsilon / 2)."""
+    found = compose([Fraction(1)]).delta(Fraction(0))
+    assert 0 <= float(found) - math.tanh(0.5) < 1e-15
+    assert compose([Fraction(1)]).delta(Fraction(1)) == 0
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(
+        st.fractions(Fraction(1, 50), Fraction(3), max_denominator=60), min_size=1, max_size=6
+    ),
+    st.fractions(0, 1, max_denominator=100),
+)
+def test_never_below_and_hardly_above_the_truth(epsilons, share) -> None:
+    together, at = compose(epsilons), share * sum(epsilons)
+    truth, found = enumerate_delta(epsilons, at), together.delta(at)
+    with mpmath.workdps(60):
+        excess = mpmath.mpf(found.numerator) / found.denominator - truth
+    assert excess >= 0
+    on_grid = all(2 * epsilon % together.step == 0 for epsilon in epsilons)
+    # a loss between two places of the grid costs at most step^2 / 8 of its probability
+    allowed = 1e-40 if on_grid else len(epsilons) * float(together.step) ** 2 / 8 + 1e-40
+    assert excess <= allowed
+
+
+def test_odd_epsilons_share_a_coarse_grid() -> None:
+    epsilons = [Fraction(10007 + 13 * k, 99991) for k in range(10)]
+    together, at = compose(epsilons), Fraction(1, 2)
+    assert len(together.masses) <= 16_100
+    truth = enumerate_delta(epsilons, at)
+    assert 0 <= float(together.delta(at)) - float(truth) < 1e-7
+
+
+def test_epsilon_and_delta_belong_together() -> None:
+    together = compose([Fraction(1, 10)] * 100)
+    epsilon = together.epsilon(MILLIONTH)
+    assert together.delta(epsilon) <= MILLIONTH < together.delta(epsilon - MILLIONTH / 1000)
+    assert together.epsilon(Fraction(0)) == 10  # pure privacy: plain addition
+    assert compose([]).delta(Fraction(0)) == 0
+
+
+def test_a_hundred_columns_get_more_than_twice_as_much_each() -> None:
+    each = share_epsilon(100, Fraction(1), MILLIONTH)
+    assert each >= Fraction(23, 1000)  # 2.3 times the hundredth that addition gives
+    assert compose([each] * 100).delta(Fraction(1)) <= MILLIONTH
+    assert compose([each + MILLIONTH] * 100).delta(Fraction(1)) > MILLIONTH
+    assert share_epsilon(7, Fraction(1), Fraction(0)) == Fraction(1, 7)
+
+
+@pytest.mark.parametrize("epsilon", ["0.001", "0.1", "1", "4", "20", "300"])
+def test_the_zcdp_cost_is_that_of_randomized_response(epsilon) -> None:
+    exact = Fraction(epsilon)
+    with mpmath.workdps(400):
+        e = mpmath.mpf(epsilon)
+        cost = concentrated_cost(exact)
+        bound = mpmath.mpf(cost.numerator) / cost.denominator
+        assert 0 <= bound - e * mpmath.tanh(e / 2) < mpmath.mpf(2) ** -150
+        for order in (1.0001, 1.5, 2, 7, 80):
+            x = mpmath.log(mpmath.cosh((order - 0.5) * e) / mpmath.cosh(e / 2)) / (order - 1)
+            assert x <= order * bound
+
+
+@pytest.mark.parametrize(
+    ("rho", "epsilon"), [("0.02", "1"), ("0.5", "4"), ("2", "20"), ("0.0001", "0.1")]
+)
+def test_zcdp_delta_is_a_bound_close_to_the_best_order(rho, epsilon) -> None:
+    def at(order):
+        grown = mpmath.exp((order - 1) * (order * mpmath.mpf(rho) - mpmath.mpf(epsilon)))
+        return grown * (1 - 1 / order) ** order / (order - 1)
+
+    best = min(at(1 + mpmath.mpf(1.02) ** k) for k in range(-300, 500))
+    found = float(concentrated_delta(Fraction(rho), Fraction(epsilon)))
+    assert 0.999 * float(best) <= found <= min(1, 1.01 * float(best))
+
+
+def test_the_zcdp_budget_is_used_up_to_a_millionth() -> None:
+    rho = concentrated_budget(Fraction(2), MILLIONTH)
+    assert concentrated_delta(rho, Fraction(2)) <= MILLIONTH
+    assert concentrated_delta(rho + Fraction(2, 10**6), Fraction(2)) > MILLIONTH
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(ArgumentError, match="greater than 0"):
+        compose([Fraction(1), Fraction(0)])
+    for times in (0, 10_001, 10**5, True, 2.5, "3"):
+        with pytest.raises(ArgumentError, match="whole number from 1 to 10,000"):
+            share_epsilon(times, Fraction(1), MILLIONTH)
+
+
+@pytest.mark.parametrize("kind", [float, str, Decimal, Fraction])
+def test_numbers_of_every_kind_mean_what_they_print_as(kind) -> None:
+    tenth, millionth = kind("0.1"), kind("0.000001")
+    exact = compose([Fraction(1, 10)] * 3 + [Fraction(2)])
+    found = compose([tenth] * 3 + [2])
+    assert found == exact
+    assert found.delta(tenth) == exact.delta(Fraction(1, 10))
+    assert found.epsilon(millionth) == exact.epsilon(MILLIONTH)
+    assert share_epsilon(20, tenth, millionth) == share_epsilon(20, Fraction(1, 10), MILLIONTH)
+
+
+@pytest.mark.parametrize("wrong", [None, "x", float("nan"), object(), [1]])
+def test_other_things_are_refused_in_words(wrong) -> None:
+    loss = compose([1])
+    calls = [
+        lambda: compose(wrong if wrong != [1] else [[1]]),
+        lambda: compose([wrong]),
+        lambda: loss.delta(wrong),
+        lambda: loss.epsilon(wrong),
+        lambda: share_epsilon(3, wrong, MILLIONTH),
+        lambda: share_epsilon(3, 1, wrong),
+    ]
+    for call in calls:
+        with pytest.raises(ArgumentError):
+            call()
+
+
+def test_many_different_epsilons_are_composed_to_five_digits() -> None:
+    """On a grid too fine to be kept; the reference has every loss in its place, in doubles."""
+    pick, parts = random.Random(7), 1024
+    places = [pick.randint(5, 200) for _ in range(80)]
+    chances = np.zeros(2 * sum(places) + 1)
+    chances[sum(places)] = 1.0
+    for place in places:
+        up = 1 / (1 + math.exp(-place / parts))
+        chances = up * np.roll(chances, place) + (1 - up) * np.roll(chances, -place)
+    losses = np.arange(-sum(places), sum(places) + 1) / parts
+    found = compose([Fraction(place, parts) for place in places]).epsilon(MILLIONTH)
+
+    def delta(epsilon: float) -> float:
+        gaps = np.minimum(0, epsilon - losses)
+        return float(chances @ -np.expm1(gaps))
+
+    assert delta(float(found)) <= 1e-6 < delta(float(found) * (1 - 1e-5))
 
 
 def spend(*epsilons, delta=0):
@@ -98,13 +263,13 @@ def test_a_zcdp_account_tells_no_more_than_the_sum_of_what_was_spent(book):
     """Both figures hold at the account's delta: the smaller is told, first the sum, then zCDP's."""
     book.open("cases", 3, "1e-6", accounting="zcdp")
     told = []
-    for _ in range(60):
-        book.debit("cases", spend("0.02"))
+    for _ in range(20):
+        book.debit("cases", spend("0.06"))
         told.append(book.account("cases").spent_epsilon)
-    assert told[0] == Fraction("0.02")
-    sums = [Fraction("0.02") * (at + 1) for at in range(60)]
+    assert told[0] == Fraction("0.06")
+    sums = [Fraction("0.06") * (at + 1) for at in range(20)]
     assert all(one <= added for one, added in zip(told, sums, strict=True))
-    rho = 60 * concentrated_cost(Fraction("0.02"))
+    rho = 20 * concentrated_cost(Fraction("0.06"))
     assert concentrated_delta(rho, told[-1]) <= MILLIONTH
     assert told[-1] < sums[-1]
 

@@ -69,15 +69,6 @@ def test_coalitions_by_brute_force_in_fractions():
     assert len(ladder.verify_coalitions()) == 7
 
 
-def test_independent_levels_would_not_be_safe():
-    """The control: the same levels drawn from the truth each time add up for a coalition."""
-    q = tv.Query.count(4)
-    first, second = (tv.geometric(q, epsilon).matrix for epsilon in (1.0, 0.5))
-    joint = (first[:, :, None] * second[:, None, :]).reshape(5, -1)
-    ratio = np.log((joint[:-1] / joint[1:]).max())
-    assert ratio == pytest.approx(1.5)
-
-
 def test_a_corrupted_weight_is_found():
     ladder = tv.Ladder(tv.Query.count(5), [1, "1/2"])
     for level, row, moved in ((0, 2, 10**12), (1, 5, -(10**16))):

@@ -1,15 +1,33 @@
-"""Rounding a histogram, and handing its counts out in the order of the draws."""
+"""Rounding a histogram, assigning counts by rank, limits of rows, and two columns together."""
 
+from __future__ import annotations
+
+import math
 from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tallyveil as tv
 from tallyveil.estimate import ranks
-from tallyveil.estimate.draws import Cells, PrivateDraws
-from tallyveil.estimate.ranks import hand_out_ranks, match_ranks, round_histogram
+from tallyveil.estimate.draws import Cells, PrivateDraws, growing_thresholds
+from tallyveil.estimate.histogram import Estimate
+from tallyveil.estimate.ranks import (
+    ALLOWED,
+    FARTHEST,
+    SPARSE,
+    DrawnColumn,
+    expect_jointly,
+    find_row_limits,
+    hand_out_ranks,
+    keep_error,
+    match_ranks,
+    round_histogram,
+)
+from tallyveil.sampling.entropy import SeededNotPrivate
 
 
 def single(size):
@@ -105,11 +123,11 @@ def test_bins_break_ties_uniformly(monkeypatch):
     coarse = Coarse(4)
     for source in (bits, coarse):
         seen.clear()
-        for _ in range(6_000):
+        for _ in range(2_400):
             found = tuple(hand_out_ranks(draws, single(3), np.array([2, 1, 1]), source).tolist())
             seen[found] = seen.get(found, 0) + 1
         assert len(seen) == 12
-        statistic = sum((count - 500) ** 2 / 500 for count in seen.values())
+        statistic = sum((count - 200) ** 2 / 200 for count in seen.values())
         assert statistic < chi2.isf(1e-6, 11)
 
 
@@ -130,3 +148,160 @@ def test_equal_words_are_drawn_again(monkeypatch):
     draws = PrivateDraws(np.zeros(3, np.uint8), Fraction(1), None, Fraction(0), 3)
     found = hand_out_ranks(draws, single(3), np.ones(3, dtype=np.int64), bits)
     assert (found.tolist(), bits.asked) == ([0, 1, 2], 3)
+
+
+@pytest.mark.parametrize("tradeoff", [0.0, 0.25, 0.9])
+def test_limits_are_posterior_quantiles(tradeoff):
+    cells = Cells.ending_at(np.append(growing_thresholds(400), 400))
+    rng = np.random.default_rng(1)
+    histogram = SPARSE + 100 * rng.gamma(0.5, 1, len(cells))
+    values = rng.integers(0, 401, 50)
+    draws = PrivateDraws(values, Fraction(1, 5), None, Fraction(0), 401)
+    low, high = find_row_limits(draws, Estimate(cells, histogram, False), tradeoff)
+    width = cells.high - cells.low + 1
+    share = np.repeat(histogram / width, width)
+    for row, value in enumerate(values):
+        posterior = share * np.exp(-0.2 * np.abs(np.arange(401) - value))
+        below = np.cumsum(posterior) / posterior.sum()
+        assert low[row] == np.argmax(below >= (1 - tradeoff) / 2 * (1 - 1e-12))
+        assert high[row] == np.argmax(below >= (1 + tradeoff) / 2 * (1 - 1e-12))
+
+
+def test_sparse_counts_are_judged_together():
+    """A lone row's own draw is no evidence that its noise was small."""
+    full, lone = 40.0, [0.0, 9.0, 0.0, 25.0, 0.0, 4.0]
+    cells, values = Cells.ending_at(np.arange(8)), np.arange(8)
+    draws = PrivateDraws(values, Fraction(1), None, Fraction(0), 8)
+
+    def limits(histogram, tradeoff):
+        return np.array(
+            find_row_limits(draws, Estimate(cells, np.array(histogram), False), tradeoff)
+        )
+
+    even = [full, *[34 / 4] * 4, *[2.0] * 2, full]  # at the fourth 34 rows are reached: a new part
+    for tradeoff in (0.0, 0.3, 0.8):
+        assert (limits([full, *lone, full], tradeoff) == limits(even, tradeoff)).all()
+    gap = [
+        full,
+        0.0,
+        0.0,
+        full,
+        full,
+        0.0,
+        full,
+        full,
+    ]  # and full counts are never mixed with others
+    assert limits(gap, 0.0)[0].tolist() == [0, 0, 3, 3, 4, 4, 6, 7]
+
+
+def test_far_draws_keep_what_they_say():
+    ends = np.append(growing_thresholds(10**9), 10**9)
+    cells = Cells.ending_at(ends)
+    values = np.array([0, 5, FARTHEST + 1, 10**9])
+    draws = PrivateDraws(values, Fraction(1), None, Fraction(0), 10**9 + 1, ends[:-1])
+    estimate = Estimate(cells, np.full(len(cells), 1.0), False)
+    low, high = find_row_limits(draws, estimate, 0.0)
+    assert low.tolist() == high.tolist()
+    assert low[2:].tolist() == values[2:].tolist()
+    low, high = find_row_limits(draws, estimate, 0.5)
+    assert (low[2:] == 0).all()
+    assert (high[2:] == 10**9).all()
+    assert (high[:2] < 20).all()
+
+
+def expect_error(share, epsilon, draws, counts):
+    """The mean over rows of E[|true - count| | draw], by sums over all counts."""
+    away = np.abs(np.arange(len(share))[:, None] - np.arange(len(share)))
+    posterior = share[:, None] * np.exp(-epsilon * away)
+    posterior /= posterior.sum(axis=0)
+    return float(
+        (posterior[:, draws] * np.abs(np.arange(len(share))[:, None] - counts)).sum(0).mean()
+    )
+
+
+@pytest.mark.parametrize("epsilon", ["1/5", "1", "2", "5"])
+def test_kept_counts_are_expected_to_err_as_much_as_plain_noise(epsilon):
+    """Under the estimate itself; rows are split by one byte each, so to 1/256 and chance."""
+    size, rows = 21, 40_000
+    share = np.random.default_rng(2).gamma(3.0, 1, size)
+    share /= share.sum()
+    cells = Cells.ending_at(np.arange(size))
+    true = np.random.default_rng(4).choice(size, rows, p=share)
+    source = SeededNotPrivate(5)
+    values = tv.certify_geometric(tv.Query.count(size - 1), epsilon).release(true, source)
+    draws = PrivateDraws(values, Fraction(epsilon), None, Fraction(0), size)
+    estimate = Estimate(cells, rows * share, False)
+    ranked = match_ranks(
+        draws, cells, round_histogram(estimate.histogram, rows), source.permutation(rows)
+    )
+    kept = keep_error(draws, estimate, ranked, Fraction(epsilon), source)
+    plain = tv.geometric(tv.Query.count(size - 1), epsilon).matrix
+    away = np.abs(np.arange(size)[:, None] - np.arange(size))
+    most = ALLOWED * float(share @ (plain * away).sum(axis=1))
+    before, after = (
+        expect_error(share, float(Fraction(epsilon)), values, counts) for counts in (ranked, kept)
+    )
+    if before <= most:
+        assert (kept == ranked).all()
+    else:
+        assert after <= most * 1.02
+        assert after >= most * 0.97
+
+
+def test_kept_counts_without_anything_near_stay():
+    ends = np.append(growing_thresholds(10**9), 10**9)
+    cells = Cells.ending_at(ends)
+    values = np.array([10**8, 10**9])
+    draws = PrivateDraws(values, Fraction(1), None, Fraction(0), 10**9 + 1, ends[:-1])
+    histogram = np.zeros(len(cells))
+    histogram[-1] = 2.0
+    kept = keep_error(
+        draws, Estimate(cells, histogram, False), values, Fraction(1), SeededNotPrivate(1)
+    )
+    assert kept.tolist() == values.tolist()
+
+
+def add_noise(draw: np.random.Generator, counts: np.ndarray, epsilon: float) -> np.ndarray:
+    share = -math.expm1(-epsilon)
+    noise = draw.geometric(share, len(counts)) - draw.geometric(share, len(counts))
+    return np.maximum(counts + noise, 0)
+
+
+def make_columns(
+    draw: np.random.Generator, *columns: np.ndarray, epsilon: float = 1.0
+) -> list[DrawnColumn]:
+    """Columns whose distributions are known exactly."""
+    return [DrawnColumn(add_noise(draw, c, epsilon), draw.permutation(c), epsilon) for c in columns]
+
+
+@pytest.mark.parametrize("scale", [1, 300], ids=["undoing both noises", "by classes"])
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_both_draws_tell_more_than_one(share: float, scale: int) -> None:
+    draw = np.random.default_rng(2)
+    large = np.minimum(draw.poisson(draw.gamma(0.5, 8, 3000)), 60)
+    small = draw.binomial(large, share)
+    own, other = make_columns(draw, small, scale * large)
+    assert (own.size * other.size > ranks.MOST_PAIRS) == (scale > 1)
+    found = expect_jointly(own, other)
+    ranked = []
+    for score in (own.draws, found):
+        order = np.lexsort((draw.random(len(small)), score))
+        handed = np.empty_like(small)
+        handed[order] = np.sort(small)
+        ranked.append(float(np.abs(handed - small).mean()))
+    assert ranked[1] < 0.95 * ranked[0]
+
+
+def test_columns_apart_are_ranked_as_before() -> None:
+    draw = np.random.default_rng(3)
+    own, other = make_columns(draw, draw.poisson(4, 4000), draw.poisson(4, 4000))
+    found = expect_jointly(own, other)
+    assert np.corrcoef(found, own.draws)[0, 1] > 0.9
+
+
+def test_few_rows_and_wide_ranges_take_the_draws_themselves() -> None:
+    few = DrawnColumn(np.arange(50), np.arange(50), 1.0)
+    assert expect_jointly(few, few).tolist() == few.draws.tolist()
+    many = np.arange(1000) * 10**6
+    wide = DrawnColumn(many, many, 1.0)
+    assert expect_jointly(wide, wide).tolist() == many.tolist()

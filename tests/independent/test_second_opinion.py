@@ -58,7 +58,7 @@ def _disturbed(query):
     return tv.Mechanism(matrix / matrix.sum(axis=1, keepdims=True), query)
 
 
-LEAST = 300
+LEAST = 120
 """How many certificates of every kind are judged in every run."""
 
 SPREAD = [Fraction(k, 25) for k in range(1, LEAST + 1)]
@@ -221,7 +221,7 @@ def test_both_give_the_same_verdict_on_forged_ones(made):
             assert ours <= theirs, f"{name}: we accept what is not private"
             assert ours == theirs or json.loads(text)["certificate"]["law"] != "weights", name
             verdicts[ours] += 1
-    assert min(verdicts.values()) > 500, verdicts
+    assert min(verdicts.values()) > 200, verdicts
 
 
 @pytest.mark.parametrize("width", [0, -7, 1e-15, False, 99])

@@ -118,20 +118,6 @@ def test_ends_are_the_best_guess_and_rank_matching():
     assert (np.diff(curve.distance) <= 1e-14).all()
 
 
-def test_the_curve_bounds_every_mechanism():
-    rng = np.random.default_rng(5)
-    query = tv.Query.count(12)
-    z = rng.dirichlet(np.full(13, 0.6))
-    curve = tv.frontier(query, 0.8, z)
-    for made in (tv.geometric(query, 0.8), tv.fair(query, 0.8), tv.transport(query, 0.8, z)):
-        distance = tv.wasserstein(z @ made.matrix, z)
-        assert distance >= curve.bound_distance(made.expected_loss("absolute", z)) - 1e-12
-    for error, distance in zip(curve.error, curve.distance, strict=True):
-        assert curve.bound_distance(error) == pytest.approx(distance, abs=1e-9)
-    with pytest.raises(tv.ArgumentError, match="the least there is"):
-        curve.bound_distance(curve.error[0] / 2)
-
-
 @pytest.mark.parametrize("epsilon", [0.02, 0.3, 1.0, 4.0, 40.0])
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.9, 1.0])
 def test_for_the_absolute_loss_the_optimum_clips_the_matched_count(epsilon, rate):
@@ -150,13 +136,13 @@ def test_for_the_absolute_loss_the_optimum_clips_the_matched_count(epsilon, rate
     assert total == pytest.approx(curve.error[0] + rate * curve.distance[0], rel=1e-9, abs=1e-14)
 
 
-def test_posterior_limits_of_a_million_answers():
-    z = 1.0 / (1.0 + np.arange(1_000_001))
+def test_posterior_limits_of_a_wide_range():
+    z = 1.0 / (1.0 + np.arange(200_001))
     low, high = find_posterior_limits(z / z.sum(), 0.1, 0.5)
     assert (np.diff(low) >= 0).all()
     assert (np.diff(high) >= 0).all()
     # far from the ends the posterior is the noise around the draw: quartiles at +-ln(2)/epsilon
-    assert (low[500_000], high[500_000]) == (500_000 - 7, 500_000 + 7)
+    assert (low[100_000], high[100_000]) == (100_000 - 7, 100_000 + 7)
 
 
 def test_draws_far_from_every_known_count_are_clipped_to_the_nearest():
@@ -193,3 +179,17 @@ def test_the_picture_has_the_familiar_mechanisms(tmp_path):
     assert figure.axes
     for name in ("plain geometric", "best guess", "rank matching", "a release"):
         assert name in text
+
+
+def test_the_curve_bounds_every_mechanism():
+    rng = np.random.default_rng(5)
+    query = tv.Query.count(12)
+    z = rng.dirichlet(np.full(13, 0.6))
+    curve = tv.frontier(query, 0.8, z)
+    for made in (tv.geometric(query, 0.8), tv.fair(query, 0.8), tv.transport(query, 0.8, z)):
+        distance = tv.wasserstein(z @ made.matrix, z)
+        assert distance >= curve.bound_distance(made.expected_loss("absolute", z)) - 1e-12
+    for error, distance in zip(curve.error, curve.distance, strict=True):
+        assert curve.bound_distance(error) == pytest.approx(distance, abs=1e-9)
+    with pytest.raises(tv.ArgumentError, match="the least there is"):
+        curve.bound_distance(curve.error[0] / 2)

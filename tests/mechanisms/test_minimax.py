@@ -24,11 +24,6 @@ def test_the_error_of_a_uniform_count(upper, epsilon):
     assert found >= exact * (1 - 2e-3)
 
 
-def test_no_design_has_less():
-    found = tv.design(tv.Query.count(20), 0.5, method="lp")
-    assert least_uniform_error(20, 0.5) == pytest.approx(found.objective, rel=1e-6)
-
-
 @pytest.mark.parametrize(
     ("rows", "upper", "epsilon", "most"), [(22_615, 80, 0.1, 1.06), (10_000, 20, 0.1, 1.04)]
 )

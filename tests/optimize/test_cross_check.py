@@ -15,7 +15,7 @@ from tallyveil.optimize.search import solve_problem
 from tallyveil.optimize.solver import Program, solve
 from tallyveil.properties import PROPERTIES, SEVEN, rows
 
-NORMAL_RUN, LONG_RUN = 60, 500
+NORMAL_RUN, LONG_RUN = 36, 500
 
 
 def plain_program(problem: Problem) -> Program:

@@ -41,11 +41,6 @@ def test_a_notebook_shows_one_line_over_itself_and_removes_it(notebook, monkeypa
     assert cleared.strip() == end == ""
 
 
-def test_a_short_solve_in_a_notebook_shows_nothing(notebook, capsys):
-    watch(True)
-    assert capsys.readouterr() == ("", "")
-
-
 def test_no_line_when_told_so(notebook, capsys):
     assert watch(False) is None
     assert capsys.readouterr() == ("", "")

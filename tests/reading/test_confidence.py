@@ -47,17 +47,6 @@ def test_no_set_is_empty_and_the_likeliest_truth_is_inside(m):
     assert sets.members[m.matrix.argmax(axis=0), np.arange(m.matrix.shape[1])].all()
 
 
-def test_members_are_those_with_the_value_in_their_central_part():
-    m = tv.geometric(tv.Query.count(20), 0.7)
-    sets = tv.confidence_sets(m, 0.95)
-    for i, row in enumerate(m.matrix):
-        for j in np.flatnonzero(sets.members[i]):
-            assert row[: j + 1].sum() > 0.025 or row[:j].sum() <= 0.025
-            assert row[:j].sum() <= 1 - 0.025 + 1e-9
-    low, high = sets.of(10)
-    assert (low, high) == (20 - high, high)  # symmetric about the middle
-
-
 def test_released_values_are_checked():
     with pytest.raises(tv.ArgumentError, match="can report"):
         tv.confidence_sets(CASES[0]).of(21)

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.mechanisms.geometric import exact_geometric
 from tallyveil.reading.derive import Separation
 
 # Gupte and Sundararajan (2010), Appendix B: 1/2-private, not derivable from the geometric one.
@@ -49,24 +48,6 @@ def test_the_fair_mechanism_is_not_derivable(n, epsilon):
     assert not tv.is_derivable(tv.fair(q, epsilon), source=tv.geometric(q, epsilon))
 
 
-def test_fair_for_one_person_is_geometric_and_derivable():
-    q = tv.Query.count(1)
-    T = tv.derivation(tv.fair(q, 0.7), source=tv.geometric(q, 0.7))
-    assert np.abs(T - np.eye(2)).max() < 1e-12
-
-
-def test_both_readings_of_wm():
-    """Errata, Cormode 14: WH alone is GM once n >= 2a/(1-a); with column monotonicity it is not."""
-    q = tv.Query.count(6)
-    epsilon = -math.log(2 / 3)  # 2a/(1-a) = 4
-    g = tv.geometric(q, epsilon)
-    weak = tv.design(q, epsilon, "zero_one", properties=["weakly_honest", "row_monotone"])
-    assert tv.is_derivable(weak.mechanism, source=g, tolerance=1e-6)
-    demands = ["weakly_honest", "row_monotone", "column_monotone"]
-    monotone = tv.design(q, epsilon, "zero_one", properties=demands)
-    assert not tv.is_derivable(monotone.mechanism, source=g, tolerance=1e-6)
-
-
 @pytest.mark.parametrize("n", [1, 2, 5, 60])
 def test_more_private_from_less_private_and_never_back(n):
     q = tv.Query.count(n)
@@ -77,12 +58,6 @@ def test_more_private_from_less_private_and_never_back(n):
     assert np.abs(less.matrix @ T - more.matrix).max() < 1e-12
     obstacle = tv.derivability(less, source=more).obstacle
     assert obstacle.value < 0
-
-
-def test_an_end_that_is_less_private_than_the_source_is_named():
-    q = tv.Query.count(1)
-    obstacle = tv.derivability(tv.geometric(q, 2.0), source=tv.geometric(q, 1.0)).obstacle
-    assert len(obstacle.rows) == 2
 
 
 def test_random_post_processing_is_found_again():
@@ -119,11 +94,6 @@ def test_refusal_by_any_source_is_a_decision_problem_that_anyone_can_check(sourc
     assert problem.by_m < best - 1e-3
     with pytest.raises(tv.InfeasibleError, match="decision problem"):
         tv.derivation(target, source=made)
-
-
-def test_exact_derivation_of_a_step():
-    T = tv.papers.exact_derivation(exact_geometric(5, Fraction(1, 2)), Fraction(1, 4))
-    assert (exact_geometric(5, Fraction(1, 4)) @ T == exact_geometric(5, Fraction(1, 2))).all()
 
 
 def test_rows_that_do_not_sum_to_one_are_refused():

@@ -50,10 +50,6 @@ def test_more_outputs_than_answers_gives_the_least_mean_variance():
             assert mean >= best.variance.mean() - 1e-9
 
 
-def test_it_may_leave_the_range():
-    assert tv.unbiased(tv.geometric(tv.Query.count(5), 0.2)).values[0] < -4
-
-
 def test_where_there_is_none():
     with pytest.raises(tv.InfeasibleError, match="no unbiased estimator"):
         tv.unbiased(tv.uniform(tv.Query.count(5), 1.0))
@@ -84,6 +80,16 @@ def test_clamping_biases_the_plain_sum_and_not_the_estimate():
     assert abs(total.value) < 4 * total.standard_error < released.sum()
 
 
+def test_bad_input():
+    m = tv.geometric(tv.Query.count(5), 1.0)
+    with pytest.raises(tv.ArgumentError, match="at least one"):
+        tv.estimate_total(m, [])
+    with pytest.raises(tv.ArgumentError, match="can report"):
+        tv.estimate_total(m, [6])
+    with pytest.raises(tv.ArgumentError, match="every output possible"):
+        tv.unbiased(tv.Mechanism(np.eye(3), tv.Query.count(2)), prior=[1, 0, 0])
+
+
 def test_the_interval_of_a_total_covers():
     """2000 seeded repetitions of 50 groups: between 93 % and 97 % contain the truth."""
     q = tv.Query.count(6)
@@ -95,13 +101,3 @@ def test_the_interval_of_a_total_covers():
     errors = np.sqrt(u.variance_estimates[released].sum(axis=1))
     covered = (np.abs(values - true.sum()) <= 1.96 * errors).mean()
     assert 0.93 < covered < 0.97
-
-
-def test_bad_input():
-    m = tv.geometric(tv.Query.count(5), 1.0)
-    with pytest.raises(tv.ArgumentError, match="at least one"):
-        tv.estimate_total(m, [])
-    with pytest.raises(tv.ArgumentError, match="can report"):
-        tv.estimate_total(m, [6])
-    with pytest.raises(tv.ArgumentError, match="every output possible"):
-        tv.unbiased(tv.Mechanism(np.eye(3), tv.Query.count(2)), prior=[1, 0, 0])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tallyveil as tv
 from tallyveil.sampling import cores
 from tallyveil.sampling.cores import CHUNK
-from tallyveil.sampling.sampler import MANY_UNDECIDED, Sampler, search_words
+from tallyveil.sampling.sampler import MANY_UNDECIDED, Sampler
 
 
 class Scripted(tv.Entropy):
@@ -115,21 +115,6 @@ def test_draws_go_into_the_array_that_is_given(kind):
     rows, out = np.arange(81).repeat(20_000), np.empty(81 * 20_000, kind)
     assert sampler.draw(rows, tv.SeededNotPrivate(1), out) is out
     assert np.array_equal(out, sampler.draw(rows, tv.SeededNotPrivate(1)))
-
-
-@pytest.mark.parametrize("width", [1, 2, 3, 7, 40])
-def test_search_finds_what_a_plain_search_finds(width):
-    """Every word, from every place that is not beyond its own; weights of 0 among the others."""
-    random = np.random.default_rng(width)
-    ends = np.cumsum(random.integers(0, 3, (50, width)), axis=1)
-    ends[:, -1] += 1
-    for row, own in enumerate(ends):
-        words = np.arange(own[-1])
-        right = np.searchsorted(own, words, side="right")
-        for back in range(width):
-            low, high = np.maximum(right - back, 0), np.full(len(words), width - 1)
-            found = search_words(ends.reshape(-1), words, low + row * width, high + row * width)
-            assert np.array_equal(found - row * width, right)
 
 
 def test_draws_do_not_depend_on_the_type_that_they_are_written_in():

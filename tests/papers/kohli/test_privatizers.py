@@ -1,4 +1,4 @@
-"""Distribution privatizers: exact sensitivities, exact costs, what comes out."""
+"""Privatizers of distributions: sensitivities, costs, trees and post-processing."""
 
 from fractions import Fraction
 
@@ -8,7 +8,14 @@ import pytest
 import tallyveil as tv
 from tallyveil.errors import ArgumentError, TableError
 from tallyveil.papers.kohli import privatizers
-from tallyveil.papers.kohli.privatizers import PRIVATIZERS, gaussian_variance
+from tallyveil.papers.kohli.privatizers import (
+    POSTPROCESSING,
+    PRIVATIZERS,
+    check_counts,
+    gaussian_variance,
+    make_consistent,
+    to_distribution,
+)
 from tallyveil.sampling.entropy import SeededNotPrivate
 
 COUNTS = np.array([0, 0, 0, 1, 1, 3, 4, 4, 7, 9, 9, 12])
@@ -121,11 +128,6 @@ def test_cumulative_noise_has_half_the_variance_of_cyclic_noise():
     assert prefix_variance("cyclic_laplace").mean() == pytest.approx(2 * single, rel=0.3)
 
 
-def test_classic_noise_grows_with_the_prefix():
-    variance = prefix_variance("classic_laplace")
-    assert variance[16] > 4 * prefix_variance("cumulative")[16]
-
-
 def test_gaussian_variance_meets_the_promise():
     for epsilon, delta in ((0.1, 1e-4), (1.0, 1e-6), (5.0, 1e-9)):
         rho = 1 / (2 * float(gaussian_variance(epsilon, delta)))
@@ -143,3 +145,77 @@ def test_refusals():
         tv.papers.privatize_distribution(COUNTS, 20, 1, delta=0.1)
     with pytest.raises(TableError, match="above upper=5"):
         tv.papers.privatize_distribution(COUNTS, 5, 1)
+
+
+def test_bird_flu_like_table():
+    counts = np.array([0] * 38 + [1] * 8 + [2] * 2 + [10, 38])
+    assert tv.papers.histogram_of_counts(counts, 40)[[0, 1, 2, 10, 38]].tolist() == [38, 8, 2, 1, 1]
+    assert tv.papers.distribution_of_counts(counts, 5, above="top_code")[5] == pytest.approx(0.04)
+
+
+SECRET = 987_654
+
+
+@pytest.mark.parametrize(
+    ("counts", "rule"),
+    [
+        ([], "no rows"),
+        ([[1, 2]], "one column"),
+        ([1.5, 2.0], "whole numbers"),
+        ([1.0, float("nan")], "whole numbers"),
+        (["3"], "whole numbers"),
+        ([-SECRET], "at least 0"),
+        ([SECRET], "above upper=40"),
+    ],
+)
+def test_bad_tables_are_refused_without_quoting_a_count(counts, rule):
+    with pytest.raises(TableError, match=rule) as caught:
+        check_counts(np.array(counts) if counts != [] else [], 40)
+    assert str(SECRET) not in str(caught.value)
+
+
+def test_top_coding_and_whole_floats():
+    assert check_counts([0.0, 41.0, 1e300], 40, "top_code").tolist() == [0, 40, 40]
+    with pytest.raises(ArgumentError, match="'refuse' or 'top_code'"):
+        check_counts([1], 40, "drop")
+    with pytest.raises(ArgumentError, match="'upper' must be a whole number"):
+        check_counts([1], 0)
+
+
+def test_consistent_tree_is_least_squares():
+    rng = np.random.default_rng(0)
+    noisy, total, b = rng.normal(size=3 + 9), 2.5, 3
+    design = np.vstack([np.kron(np.eye(3), np.ones(3)), np.eye(9)])
+    found = make_consistent(noisy, 2, b, total)
+    # least squares with the sum held: project residuals, then check they are orthogonal
+    residual = design.T @ (noisy - design @ found)
+    np.testing.assert_allclose(found.sum(), total)
+    np.testing.assert_allclose(residual, residual.mean(), atol=1e-12)
+
+
+@pytest.mark.parametrize("method", POSTPROCESSING)
+def test_a_distribution_is_left_as_it_is(method):
+    shares = np.array([0.1, 0.0, 0.6, 0.3])
+    np.testing.assert_allclose(to_distribution(50 * shares, method), shares, atol=1e-12)
+
+
+def test_simplex_projection_is_nearest():
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        point = rng.normal(0.2, 0.5, size=6)
+        point += (1 - point.sum()) / 6
+        nearest = to_distribution(point, "simplex")
+        others = rng.dirichlet(np.ones(6), size=200)
+        assert ((nearest - point) ** 2).sum() <= ((others - point) ** 2).sum(axis=1).min()
+
+
+def test_isotonic_works_on_cumulative_sums():
+    found = to_distribution([3.0, -1.0, 2.0], "isotonic") * 4
+    np.testing.assert_allclose(np.cumsum(found), [2.5, 2.5, 4.0])
+
+
+def test_bad_histograms_and_methods():
+    with pytest.raises(ArgumentError, match="'method' must be one of isotonic, clip, simplex"):
+        to_distribution([1.0], "median")
+    with pytest.raises(ArgumentError, match="positive sum"):
+        to_distribution([1.0, -2.0])
