@@ -17,7 +17,7 @@ from tallyveil.budget.chain import Link
 from tallyveil.budget.entries import Debit, Stage
 from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import LedgerError
-from tallyveil.request.options import ReleaseOptions
+from tallyveil.release.options import ReleaseOptions
 
 FORK = multiprocessing.get_context("fork")
 PAGE = Path(__file__).parents[2] / "docs" / "ledger.md"

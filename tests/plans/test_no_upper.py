@@ -7,7 +7,7 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.certified.mechanism import CertifiedNoise
-from tallyveil.errors import ArgumentError, TableError, UsageError
+from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.estimate.draws import growing_thresholds
 from tallyveil.publish.reopen import read_receipt
 from tallyveil.request.ranges import NO_UPPER
