@@ -5,7 +5,23 @@ from tallyveil._version import __version__ as __version__
 # Publish a table
 from tallyveil.publish.privatize import privatize as privatize
 from tallyveil.publish.privatize import privatize_levels as privatize_levels
-from tallyveil.request.options import ReleaseOptions as ReleaseOptions
+from tallyveil.release.options import About as About
+from tallyveil.release.options import Budget as Budget
+from tallyveil.release.options import Counts as Counts
+from tallyveil.release.options import Microdata as Microdata
+from tallyveil.release.options import Output as Output
+from tallyveil.release.options import ReleaseOptions as ReleaseOptions
+from tallyveil.release.options import Source as Source
+from tallyveil.release.options import Unit as Unit
+from tallyveil.release.methods.auto import Auto as Auto
+from tallyveil.release.methods.design import DesignMethod as DesignMethod
+from tallyveil.release.methods.design import Fair as Fair
+from tallyveil.release.methods.geometric import Geometric as Geometric
+from tallyveil.release.methods.hierarchy import Hierarchy as Hierarchy
+from tallyveil.release.methods.margins import Margins as Margins
+from tallyveil.release.methods.design import MechanismFile as MechanismFile
+from tallyveil.release.methods.preserve import Preserve as Preserve
+from tallyveil.release.methods.strata import Strata as Strata
 from tallyveil.publish.release import Release as Release
 from tallyveil.check.package import check_package as check_package
 from tallyveil.budget.ledger import Ledger as Ledger

@@ -1,7 +1,6 @@
 """Attacks on units, sums, structural zeros and accounts: facts of a receipt that came later."""
 
 import json
-from fractions import Fraction
 
 import numpy as np
 import pandas as pd

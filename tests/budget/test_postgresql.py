@@ -16,7 +16,7 @@ from tallyveil.budget import postgresql
 from tallyveil.budget.entries import Debit, Link, Stage
 from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import LedgerError
-from tallyveil.request.options import ReleaseOptions
+from tallyveil.release.options import ReleaseOptions
 
 FORK = multiprocessing.get_context("fork")
 PAGE = Path(__file__).parents[2] / "docs" / "ledger.md"

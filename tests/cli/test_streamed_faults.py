@@ -16,7 +16,7 @@ import tallyveil as tv
 from tallyveil.budget.ledger import Ledger
 from tallyveil.check.package import check_package
 from tallyveil.publish.transaction import publish_table
-from tallyveil.request.options import ReleaseOptions
+from tallyveil.release.options import ReleaseOptions
 
 WORDS = ["--keep", "all", "--count", "cases", "--upper", "20", "--epsilon", "1"]
 ASKED = {"count": "cases", "upper": 20, "epsilon": 1, "keep": "all"}

@@ -9,7 +9,7 @@ from tallyveil.plans.prepare import prepare_opened
 from tallyveil.plans.prepared import Opened
 from tallyveil.publish.preview import preview_table
 from tallyveil.publish.simulate import invent_counts, invent_table, read_invented, simulate
-from tallyveil.request.options import ReleaseOptions
+from tallyveil.release.options import ReleaseOptions
 from tallyveil.request.request import check_options
 
 

@@ -18,8 +18,8 @@ from tallyveil.errors import ArgumentError, TableError, UsageError
 from tallyveil.plans.sums import SumDraws, Sums, make_sums
 from tallyveil.proof.rounding import TOTAL
 from tallyveil.publish.preview import preview_table
+from tallyveil.release.options import ReleaseOptions
 from tallyveil.request.hierarchy import HierarchyRequest
-from tallyveil.request.options import ReleaseOptions
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tallyveil.sums.grouping import Tree
 

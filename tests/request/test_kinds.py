@@ -6,8 +6,8 @@ import pytest
 
 from tallyveil.errors import PackageError
 from tallyveil.plans.plan import PLANNERS
+from tallyveil.release.options import ReleaseOptions
 from tallyveil.request.kinds import ASKED_FOR, KINDS, find_kind
-from tallyveil.request.options import ReleaseOptions
 
 
 def test_every_kind_has_a_planner_and_nothing_else_has() -> None:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import tallyveil as tv
 from tallyveil.cli.app import app
 from tallyveil.errors import ArgumentError, UsageError
-from tallyveil.request.options import ReleaseOptions
+from tallyveil.release.options import ReleaseOptions
 from tallyveil.request.request_file import make_schema, read_request, save_request, write_request
 
 TEXT = "county,cases\n" + "".join(f"c{i},{i % 5}\n" for i in range(40))

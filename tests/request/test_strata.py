@@ -15,7 +15,7 @@ import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.errors import ArgumentError, TableError, UsageError
 from tallyveil.plans.plan import ColumnRequest, plan_column
-from tallyveil.request.options import ReleaseOptions
+from tallyveil.release.options import ReleaseOptions
 from tallyveil.request.request import check_options
 from tallyveil.sampling.entropy import SeededNotPrivate
 

@@ -17,7 +17,7 @@ import tallyveil as tv
 from tallyveil.cli.app import app
 from tallyveil.publish.reopen import read_receipt
 from tallyveil.publish.transaction import publish_table
-from tallyveil.request.options import ReleaseOptions
+from tallyveil.release.options import ReleaseOptions
 from tallyveil.studio.choices import (
     OWN_MECHANISM,
     Place,

@@ -7,7 +7,7 @@ import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.plans import prepare
 from tallyveil.publish.transaction import publish_table
-from tallyveil.request.options import ReleaseOptions
+from tallyveil.release.options import ReleaseOptions
 from tallyveil.tables import plain
 from tallyveil.tables.counts import read_counts
 from tallyveil.tables.delimited import DelimitedTable, read_delimited

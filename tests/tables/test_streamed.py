@@ -14,7 +14,7 @@ from pyarrow import feather
 import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.publish.transaction import publish_table
-from tallyveil.request.options import ReleaseOptions
+from tallyveil.release.options import ReleaseOptions
 from tallyveil.tables import arrow_file, distinct
 from tallyveil.tables.arrow_file import ArrowFile, open_arrow
 from tallyveil.tables.base import BATCH_ROWS
@@ -101,7 +101,7 @@ def test_numbers_and_text_need_no_pandas(tmp_path, ending):
     path = write(make_table().select(["area", "code", "rate", "cases"]), tmp_path, ending)
     program = (
         "import sys; from tallyveil.plans.prepare import prepare\n"
-        "from tallyveil.request.options import ReleaseOptions\n"
+        "from tallyveil.release.options import ReleaseOptions\n"
         f"prepare({str(path)!r}, ReleaseOptions(**{OPTIONS!r})).count_bytes()\n"
         "assert 'pandas' not in sys.modules"
     )

@@ -53,8 +53,7 @@ from tallyveil.publish.reopen import (
 from tallyveil.request.budget_split import choose_split
 from tallyveil.request.hierarchy import split_levels
 from tallyveil.request.kinds import COUNTS, DISTRIBUTION
-from tallyveil.request.slack import WITH_DELTA
-from tallyveil.request.unit import PrivacyUnit
+from tallyveil.request.unit import WITH_DELTA, PrivacyUnit
 from tallyveil.tables.published import read_released
 from tallyveil.tables.table import Table
 from tallyveil.untrusted import hash_file, read_file

@@ -24,15 +24,16 @@ from tallyveil.cli import (
     studio,
     verify,
 )
-from tallyveil.cli import (
-    run as run_request,
-)
 from tallyveil.cli.common import fail, spell
+from tallyveil.cli.options import spell_for_command
 
 __all__ = ["app", "run"]
 
-QUOTED = re.compile(r"(?<!Got )(?<!olumn )'(?:([a-z_]+)|(--[a-z-]+))'")
-"""The name of an argument in a message, or one that is spelled already."""
+QUOTED = re.compile(r"(?<!Got )(?<!olumn )'([a-z_]+)'")
+"""The name of an argument in a message."""
+
+OF_REQUESTS = ("privatize", "run", "ladder", "inspect")
+"""The commands that take keys of a request."""
 
 
 class QuietGroup(TyperGroup):
@@ -63,7 +64,7 @@ app = typer.Typer(
 app.command("demo", epilog=demo.EXAMPLE)(demo.command)
 app.command("inspect", epilog=inspect.EXAMPLE)(inspect.command)
 app.command("privatize", epilog=privatize.EXAMPLE)(privatize.command)
-app.command("run", epilog=run_request.EXAMPLE)(run_request.command)
+app.command("run", epilog=privatize.RUN_EXAMPLE)(privatize.run_request)
 app.command("design", epilog=design.EXAMPLE)(design.command)
 app.command("compare", epilog=compare.EXAMPLE)(compare.command)
 app.command("verify", epilog=verify.EXAMPLE)(verify.command)
@@ -104,7 +105,7 @@ def run() -> None:
         if debug:
             raise
         is_usage = isinstance(problem, ArgumentError) and not isinstance(problem, MechanismError)
-        words = _spell_options(_sentence(problem)) if is_usage else _sentence(problem)
+        words = _spell_options(_sentence(problem), is_usage=is_usage)
         sys.exit(fail(words, code=2 if is_usage else 1))
     except Exception as problem:
         if debug:
@@ -129,8 +130,8 @@ def _notes(problem: Exception) -> str:
     return "".join(f" {note}" for note in getattr(problem, "__notes__", ()))
 
 
-def _spell_options(message: str) -> str:
-    """A message that names arguments as Python does, in the spelling of the command line.
+def _spell_options(message: str, *, is_usage: bool) -> str:
+    """Spell the keys that a message quotes as the flags of the command that runs.
 
     Quoted names of columns and values stay as they are.
     """
@@ -138,7 +139,11 @@ def _spell_options(message: str) -> str:
     for word in sys.argv[1:]:
         command = getattr(command, "commands", {}).get(word, command)
     known = {parameter.name: spell(parameter) for parameter in command.params}
-    return QUOTED.sub(lambda found: known.get(found[1], found[2] or found[0]), message)
+    if command.name in OF_REQUESTS:
+        return spell_for_command(message, list(known.values()), every=is_usage)
+    if not is_usage:
+        return message
+    return QUOTED.sub(lambda found: known.get(found[1], found[0]), message)
 
 
 def _terminated(number: int, frame: object) -> NoReturn:

@@ -114,19 +114,19 @@ def _publish(folder: Path) -> Any:
     """The main job, as `tallyveil privatize` does it."""
     from tallyveil.budget.ledger import Ledger
     from tallyveil.publish.transaction import publish_table
-    from tallyveil.request.options import ReleaseOptions
+    from tallyveil.release.options import Output, ReleaseOptions
 
     ledger = Ledger.create(folder / "budget.db")
     ledger.open("cases", BUDGET)
     options = ReleaseOptions(
-        "cases",
+        count="cases",
         upper=UPPER,
         keep="all",
         epsilon=EPSILON,
         out=folder / "release",
         ledger=ledger,
         dataset="cases",
-        confidential_report=folder / "confidential.html",
+        output=Output(confidential_report=str(folder / "confidential.html")),
     )
     (release,) = publish_table(folder / "cases.csv", options, command="tallyveil demo")
     return release

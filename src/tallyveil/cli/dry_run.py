@@ -12,7 +12,7 @@ from tallyveil.cli.summary import accuracy_text
 
 if TYPE_CHECKING:
     from tallyveil.publish.preview import Preview
-    from tallyveil.request.options import ReleaseOptions
+    from tallyveil.release.options import ReleaseOptions
 
 __all__ = ["show_plan"]
 
@@ -25,7 +25,7 @@ NOT_OPENED = "Dry run: neither the data nor a budget was touched."
 
 
 def show_plan(
-    source: Path | str | None,
+    source: str | None,
     options: ReleaseOptions,
     rows: int | None,
     like: Path | None,

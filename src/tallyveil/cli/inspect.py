@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tallyveil.cli.common import JsonOption, example, one_line, out, print_json, text_table
-from tallyveil.cli.options import takes_release_options
-from tallyveil.cli.privatize import FromOption, choose_source
-from tallyveil.request.options import ReleaseOptions
-from tallyveil.request.panels import FILE
+from tallyveil.cli.common import example, one_line, out, print_json, text_table
+from tallyveil.cli.options import make_options, takes_flags
 
 if TYPE_CHECKING:
     from tallyveil.tables.form import Form
@@ -22,34 +18,32 @@ __all__ = ["EXAMPLE", "command"]
 
 EXAMPLE = example(
     "tallyveil inspect cases.csv",
-    "tallyveil inspect --from duckdb:health.db --query 'SELECT county, cases FROM c'",
+    "tallyveil inspect duckdb:health.db --sql 'SELECT county, cases FROM c'",
 )
 MOST_SHOWN = 60
 """Columns listed at the most."""
 
 
-@takes_release_options(leave_out=["thousands", "decimal", "missing"], panel=FILE)
+@takes_flags(["--sql", "--sheet-name", "--delimiter", "--set", "--json"])
 def command(
-    file: Annotated[Path | None, typer.Argument(help="The table.", show_default=False)] = None,
+    file: Annotated[str, typer.Argument(help="The table.", show_default=False)],
     *,
-    options: ReleaseOptions,
-    database: FromOption = None,
-    as_json: JsonOption = False,
+    request: dict[str, Any],
+    settings: list[str],
+    json: bool = False,
 ) -> None:
     """Show a table's columns and types; never a value.
 
     The largest count is not shown either: a range that is taken from the data reveals it.
     Choose one that is publicly known.
     """
-    from tallyveil.request.forms import check_form
-
-    source = choose_source(file, database)
-    table, count = _open(source, check_form(options, False)[0])
-    words = title = [str(source)]
-    if options.query is not None:
-        words = title = ["--from", str(source), "--query", options.query]
+    source = make_options(request, settings).source
+    table, count = _open(file, source.form)
+    words = title = [file]
+    if source.sql is not None:
+        words = title = [file, "--sql", source.sql]
     columns = [{"name": name, "type": table.type_of(name)} for name in table.names]
-    if as_json:
+    if json:
         print_json({"kind": table.kind, "rows": count, "columns": columns})
         return
     from tallyveil.passwords import hide_passwords
@@ -66,7 +60,7 @@ def command(
     out.print("\n" + _say_what_next(words, columns), markup=False)
 
 
-def _open(source: Path | str, form: Form) -> tuple[Table, int]:
+def _open(source: str, form: Form) -> tuple[Table, int]:
     """Open a table and count its rows."""
     from tallyveil.tables.read import read_table
 

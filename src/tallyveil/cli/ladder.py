@@ -6,19 +6,16 @@ import shlex
 import sys
 from collections.abc import Sequence
 from fractions import Fraction
-from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tallyveil.cli.common import JsonOption, example, note, out, print_json, text_table
-from tallyveil.cli.options import takes_release_options
-from tallyveil.cli.privatize import (
-    FromOption,
-    choose_source,
-    publish_file,
-)
-from tallyveil.request.options import ReleaseOptions
+from tallyveil.cli.common import example, note, out, print_json, text_table
+from tallyveil.cli.options import make_options, takes_flags
+from tallyveil.cli.privatize import publish_file
+
+if TYPE_CHECKING:
+    from tallyveil.release.options import ReleaseOptions
 
 __all__ = ["EXAMPLE", "command"]
 
@@ -26,64 +23,62 @@ EXAMPLE = example(
     "tallyveil ladder cases.csv --count cases --keep all --upper 60 --epsilons 2,1 --out levels/",
     "tallyveil ladder --value 17 --upper 40 --epsilons 2,1,0.5",
 )
-ONE_LEVEL = (
-    "epsilon",
-    "within",
-    "confidence",
-    "method",
-    "loss",
-    "properties",
-    "hierarchy",
-    "invariant",
-    "level_weights",
-    "bounds",
-    "nested",
-    "unbiased",
+FLAGS = (
+    *("--count", "--keep", "--upper", "--by", "--categories", "--out", "--ledger", "--dataset"),
+    *("--set", "--json"),
 )
-"""The options of `privatize` that mean nothing for several levels."""
 
 
-@takes_release_options(leave_out=ONE_LEVEL, required=("upper", "levels"))
+@takes_flags(FLAGS, required=["--upper"])
 def command(
     file: Annotated[
-        Path | None,
-        typer.Argument(help="CSV, TSV, Parquet or Arrow file.", show_default=False),
+        str | None,
+        typer.Argument(help="Table of counts: a file or a database's address.", show_default=False),
     ] = None,
-    *,
-    options: ReleaseOptions,
-    database: FromOption = None,
+    epsilons: Annotated[
+        str,
+        typer.Option(
+            metavar="LIST",
+            help="Privacy levels, least private first, e.g. 2,1,0.5.",
+            show_default=False,
+        ),
+    ] = "",
     value: Annotated[int | None, typer.Option(help="Instead of a file: one true count.")] = None,
-    as_json: JsonOption = False,
+    *,
+    request: dict[str, Any],
+    settings: list[str],
+    json: bool = False,
 ) -> None:
     """Release counts at several privacy levels at once, for readers trusted differently.
 
     Whoever collects several levels learns no more than the least private one says, so the
     whole release costs the largest epsilon, not the sum. Every level is proved in exact
     integers before anything is drawn, and gets a complete release folder of its own inside
-    --out, to be handed to its readers.
+    --out, for its readers.
     """
     from tallyveil.errors import UsageError
 
-    given = [one for one in (file, database, value) if one is not None]
-    if len(given) != 1:
-        raise UsageError("Give either a FILE, --from or --value.")
+    if (file is None) == (value is None):
+        raise UsageError("Give either a FILE or --value.")
+    if not epsilons:
+        raise UsageError("Give the levels with --epsilons, such as --epsilons 2,1,0.5.")
+    options = make_options(request | {"method": {"name": "ladder", "epsilons": epsilons}}, settings)
     if value is not None:
-        _release_value(value, options, as_json)
+        _release_value(value, options, json)
         return
-    if options.out is None or (options.count is None and options.by is None):
+    if options.out is None or not (options.count or options.by):
         raise UsageError("With a FILE, name the column with --count and the folder with --out.")
     if options.ledger is None:
-        note("No ledger: nothing keeps count of further releases of these data.")
-    source = choose_source(file, database)
-    releases = publish_file(source, options, shlex.join(sys.argv))
+        note("No ledger: other releases of this data are not tracked.")
+    releases = publish_file(str(file), options)
     receipts = [release.receipt for release in releases]
-    epsilons = [receipt.columns[0].epsilon for receipt in receipts]
+    levels = [receipt.columns[0].epsilon for receipt in receipts]
     reach = [_reach(column.upper, column.epsilon) for r in receipts for column in r.columns[:1]]
     result: dict[str, Any] = {"out": str(options.out)}
-    if as_json:
+    if json:
         result["receipts"] = [receipt.to_dict() for receipt in receipts]
-    _report(epsilons, receipts[0].epsilon, reach, result, as_json)
-    if not as_json:
+    _report(levels, receipts[0].epsilon, reach, result, json)
+    if not json:
         out.print(
             f"Written to {options.out}: hand each level's folder to its readers. "
             f"Check all of them with: tallyveil check {options.out}",
@@ -99,15 +94,11 @@ def _release_value(value: int, options: ReleaseOptions, as_json: bool) -> None:
     from tallyveil.publish.transaction import open_account
     from tallyveil.query import Query
     from tallyveil.request.request import check_options
+    from tallyveil.structs import list_changes
 
-    defaults = ReleaseOptions(upper=options.upper, levels=options.levels)
-    other = [
-        name
-        for name, given in vars(options).items()
-        if given != getattr(defaults, name) and name not in ("ledger", "dataset")
-    ]
-    if other:
-        raise UsageError(f"'{other[0]}' is for a table: it does not go with --value.")
+    allowed = {"upper", "method", "ledger", "dataset"}
+    if others := sorted(set(list_changes(options)) - allowed):
+        raise UsageError(f"{others[0]!r} is for a table: it does not go with --value.")
     if value < 0:
         raise UsageError("--value must be a count: 0 or more.")
     account = open_account(options)
@@ -117,7 +108,7 @@ def _release_value(value: int, options: ReleaseOptions, as_json: bool) -> None:
     ladder = Ladder(Query.count(upper), request.levels)
     reach = [_reach(upper, epsilon) for epsilon in ladder.epsilons]
     if account is None:
-        note("No ledger: nothing keeps count of further releases of these data.")
+        note("No ledger: other releases of this data are not tracked.")
     else:
         ledger, dataset = account
         debit = Debit(

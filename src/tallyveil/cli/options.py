@@ -1,130 +1,362 @@
-"""The command line's options for a release, made from the one list in `ReleaseOptions`."""
+"""Flags of a release on the command line: each is a key of a request, the rest is for --set.
+
+Nothing heavy is imported here, so that help pages are quick.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, fields
-from functools import wraps
-from pathlib import Path
-from typing import Annotated, Any
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from tallyveil.request.options import ReleaseOptions
+if TYPE_CHECKING:
+    from tallyveil.release.options import ReleaseOptions
 
-__all__ = ["make_options", "takes_given_options", "takes_release_options"]
+__all__ = ["FLAGS", "Flag", "make_options", "spell_for_command", "spell_message", "takes_flags"]
 
-KINDS: dict[str, Any] = {
-    "text": str,
-    "many": list[str],
-    "number": float,
-    "whole": int,
-    "switch": bool,
-    "path": Path,
-}
+BASIC, MICRODATA, PRIVACY, TOTALS, FILES = (
+    *("Most releases need only these", "Microdata", "Privacy and method"),
+    *("Totals", "Files"),
+)
+KINDS: Mapping[str, Any] = {"text": str, "many": list[str], "number": float, "whole": int}
 
 
-def takes_release_options(
-    leave_out: Sequence[str] = (), required: Sequence[str] = (), panel: str | None = None
+class Flag(NamedTuple):
+    """A flag: the key of a request that it sets, or the name of a command's own parameter."""
+
+    key: str
+    name: str
+    kind: str
+    metavar: str
+    help: str
+    panel: str
+
+    @property
+    def parameter(self) -> str:
+        """The name of the command's parameter."""
+        return self.name.removeprefix("--").replace("-", "_")
+
+
+FLAGS = (
+    Flag("count", "--count", "many", "COLUMN", "Count column to protect. Repeatable.", BASIC),
+    Flag(
+        *("keep", "--keep", "many", "COLUMN"),
+        "Public column to release unchanged. Repeatable, or 'all'. Other columns are not released.",
+        BASIC,
+    ),
+    Flag(
+        *("upper", "--upper", "many", "N"),
+        "Largest count to release; larger counts are top-coded. Take it from public knowledge, "
+        "never from the data. Once, or once per --count. \\[default: 1,000,000,000]",
+        BASIC,
+    ),
+    Flag(
+        *("epsilon", "--epsilon", "many", "E"),
+        "Privacy loss of each count column. Smaller is more private. Once, or once per --count.",
+        BASIC,
+    ),
+    Flag(
+        *("method", "--method", "text", "METHOD"),
+        "preserve (keeps the distribution of counts), geometric (plain noise), fair, design, a "
+        "mechanism file, or auto. \\[default: auto]",
+        BASIC,
+    ),
+    Flag(
+        *("hierarchy", "--hierarchy", "text", "COLUMNS"),
+        "Also release totals by these columns, coarse to fine, e.g. state,county. Rows add up to "
+        "them exactly. Needs --upper.",
+        BASIC,
+    ),
+    Flag(
+        *("by", "--by", "many", "COLUMN"),
+        "Microdata: count records by this column. Repeatable.",
+        BASIC,
+    ),
+    Flag(
+        *("categories", "--categories", "many", "LIST"),
+        "Microdata: every category to release, as a file or a,b,c. With several --by columns: "
+        "COLUMN=a,b,c. Repeatable.",
+        BASIC,
+    ),
+    Flag("out", "--out", "text", "FOLDER", "Release folder to create.", BASIC),
+    Flag(
+        "ledger", "--ledger", "text", "FILE", "Ledger to debit: a file or postgresql://...", BASIC
+    ),
+    Flag("dataset", "--dataset", "text", "NAME", "Dataset to debit in the ledger.", BASIC),
+    Flag(
+        *("", "--dry-run", "switch", ""),
+        "Show cost and expected accuracy. Reads no count, spends nothing.",
+        BASIC,
+    ),
+    Flag(
+        *("microdata.where", "--where", "many", "CONDITION"),
+        "Count only matching records, e.g. 'age >= 18'. Repeatable.",
+        MICRODATA,
+    ),
+    Flag(
+        *("microdata.bins", "--bins", "many", "COLUMN=LIMITS"),
+        "Count by ranges of a number, e.g. age=0,18,65. Repeatable.",
+        MICRODATA,
+    ),
+    Flag(
+        *("microdata.other", "--other", "text", "NAME"),
+        "Category for all values not in --categories.",
+        MICRODATA,
+    ),
+    Flag(
+        *("unit.id_column", "--id-column", "text", "COLUMN"),
+        "Column that identifies a person; at most --contributions records of each person are "
+        "counted, chosen at random. Never released.",
+        MICRODATA,
+    ),
+    Flag(
+        *("budget.accuracy", "--accuracy", "number", "K"),
+        "Instead of --epsilon: choose it so that released counts are within K of the true counts "
+        "with 95% probability.",
+        PRIVACY,
+    ),
+    Flag(
+        *("unit.contributions", "--contributions", "whole", "N"),
+        "Times one person is counted in each column. Multiplies the cost. \\[default: 1]",
+        PRIVACY,
+    ),
+    Flag(
+        *("priority", "--priority", "text", "WHAT"),
+        "What matters most to preserve: distribution, balanced, counts, or a number (how much cell "
+        "error one unit of distribution error is worth).",
+        PRIVACY,
+    ),
+    Flag(
+        *("margins", "--margins", "text", "COLUMNS"),
+        "Also release crossing margins, e.g. age+sex,education.",
+        TOTALS,
+    ),
+    Flag(
+        *("source.sql", "--sql", "text", "QUERY"),
+        "For a database: the query that gives the table. FILE is then its address.",
+        FILES,
+    ),
+    Flag("source.sheet_name", "--sheet-name", "text", "NAME", "Sheet of a workbook.", FILES),
+    Flag(
+        *("source.delimiter", "--delimiter", "text", "CHAR"),
+        "Character between cells, or 'tab'.",
+        FILES,
+    ),
+    Flag(
+        *("source.na_values", "--na-values", "many", "CODE"),
+        "Code of a missing count, e.g. '*'. Rows with it are not released; which rows these are "
+        "must be public. Repeatable.",
+        FILES,
+    ),
+    Flag(
+        *("output.format", "--format", "text", "FORMAT"),
+        "csv or parquet. \\[default: parquet for Parquet files, else csv]",
+        FILES,
+    ),
+    Flag(
+        *("", "--save-request", "text", "FILE"),
+        "Write these options to a request file for 'tallyveil run'.",
+        FILES,
+    ),
+    Flag(
+        *("output.confidential_report", "--confidential-report", "text", "FILE"),
+        "Write a comparison with the true counts. Keep it secret.",
+        FILES,
+    ),
+    Flag(
+        *("", "--set", "many", "KEY=VALUE"),
+        "Any other key of a request file, e.g. about.title='Cases 2026', method.weights=1,4,1. "
+        "Repeatable.",
+        FILES,
+    ),
+    Flag("", "--json", "switch", "", "Print JSON.", FILES),
+)
+"""The flags of `tallyveil privatize`, in the order of its help page."""
+
+METHOD_FLAGS = {"hierarchy": "columns", "margins": "columns", "priority": "priority"}
+"""Flags that set a key of a method, which they choose as well."""
+
+
+def takes_flags(
+    names: Collection[str] = (), required: Collection[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of a release beside its own.
+    """Give a command flags of a release, all of them or those in `names`.
 
-    The command gets them as one `ReleaseOptions` in its argument `options`. Those in
-    `leave_out`, and what only Python takes, are not offered; with `panel`, only its own are.
+    The command gets the keys that were typed as the dict `request`, and what follows --set as
+    `settings`.
     """
-    offered = [
-        field
-        for field in fields(ReleaseOptions)
-        if field.metadata["cli"] != "none"
-        and field.name not in leave_out
-        and panel in (None, field.metadata["panel"])
-    ]
+    offered = [flag for flag in FLAGS if not names or flag.name in names]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def call(**given: Any) -> None:
-            asked = {field.name: given.pop(field.name) for field in offered}
-            command(options=make_options(asked), **given)
+            keys = {flag.key: given.pop(flag.parameter) for flag in offered if flag.key}
+            settings = given.pop("set", None) or ()
+            command(request=_gather(keys), settings=settings, **given)
 
         own = inspect.signature(command, eval_str=True).parameters
-        added = [_make_parameter(field, field.name in required) for field in offered]
-        _set_parameters(call, [*own.values()], "options", added)
+        named = {flag.parameter for flag in offered}
+        first = [p for p in own.values() if p.name not in {*named, "request", "settings"}]
+        parameters = [*first, *(_make_parameter(f, f.name in required) for f in offered)]
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        call.__annotations__ = {p.name: p.annotation for p in parameters}
         return call
 
     return decorate
 
 
-def takes_given_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command every option of a release beside its own, as the dict `given` of those
-    that stand on the command line.
-    """
-    offered = [field for field in fields(ReleaseOptions) if field.metadata["cli"] != "none"]
-
-    @wraps(command)
-    def call(context: typer.Context, **every: Any) -> None:
-        asked = {field.name: every.pop(field.name) for field in offered}
-        given = {name: value for name, value in asked.items() if _is_typed(context, name)}
-        command(given=given, **every)
-
-    own = inspect.signature(command, eval_str=True).parameters
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    first = inspect.Parameter("context", kind, annotation=typer.Context)
-    added = [_make_parameter(field, False) for field in offered]
-    _set_parameters(call, [first, *own.values()], "given", added)
-    return call
-
-
-def _is_typed(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
-
-
-def _set_parameters(
-    call: Callable[..., None],
-    own: Sequence[inspect.Parameter],
-    replaced: str,
-    added: Sequence[inspect.Parameter],
-) -> None:
-    """Let a command be called with its own parameters, but one, and those that are added.
-
-    Options of its own come last, so that help pages begin with the table and not with the output.
-    """
-    kept = [p for p in own if p.name != replaced]
-    last = [p for p in kept if p.kind is inspect.Parameter.KEYWORD_ONLY]
-    parameters = [*(p for p in kept if p not in last), *added, *last]
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    call.__annotations__ = {p.name: p.annotation for p in parameters}
-
-
-def _make_parameter(field: Field[Any], required: bool) -> inspect.Parameter:
-    told = field.metadata
-    kind, repeats = KINDS[told["cli"]], told["cli"] == "many"
-    default = None if field.default is MISSING or repeats else field.default
-    optional = not required and default is None
-    flag = told["flag"] or f"--{field.name.replace('_', '-')}"
-    option = typer.Option(
-        flag, help=told["help"], rich_help_panel=told["panel"], show_default=not required
-    )
+def _make_parameter(flag: Flag, required: bool) -> inspect.Parameter:
+    panel: Any = {"rich_help_panel": flag.panel, "help": flag.help, "show_default": False}
+    if flag.kind == "switch":
+        kind, default = bool, False
+    else:
+        kind, default = KINDS[flag.kind] if required else KINDS[flag.kind] | None, None
+        panel["metavar"] = flag.metavar
     return inspect.Parameter(
-        field.name,
+        flag.parameter,
         inspect.Parameter.KEYWORD_ONLY,
         default=inspect.Parameter.empty if required else default,
-        annotation=Annotated[kind | None if optional else kind, option],
+        annotation=Annotated[kind, typer.Option(flag.name, **panel)],
     )
 
 
-def make_options(asked: Mapping[str, Any]) -> ReleaseOptions:
-    """The options as the library takes them; what was not given keeps its default."""
-    found = {name: value for name, value in asked.items() if value is not None}
-    if isinstance(found.get("categories"), list) and all(
-        isinstance(text, str) for text in found["categories"]
-    ):
+def _gather(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys that were typed, as a request file nests them."""
+    from tallyveil.errors import UsageError
+
+    request: dict[str, Any] = {}
+    for key, value in keys.items():
+        if value is None or value == []:
+            continue
+        if key in METHOD_FLAGS:
+            method = request.get("method", {})
+            name = "preserve" if key == "priority" else key
+            if isinstance(method, str) and (key == "priority" or method == "auto"):
+                name, method = (name if method == "auto" else method), {}
+            elif method:
+                raise UsageError(f"--{key} chooses the method: leave out other methods.")
+            request["method"] = {"name": name, METHOD_FLAGS[key]: value}
+        else:
+            _put(request, key, value)
+    return request
+
+
+def _merge(request: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
+    """Return a request with the keys of --set KEY=VALUE; repeated keys make a list."""
+    from tallyveil.errors import UsageError
+
+    values: dict[str, list[str]] = {}
+    for text in settings:
+        key, sign, value = text.partition("=")
+        if not sign or not key.strip():
+            raise UsageError("--set takes KEY=VALUE, such as about.title='Cases 2026'.")
+        values.setdefault(key.strip(), []).append(value.strip())
+    merged = {name: dict(v) if isinstance(v, Mapping) else v for name, v in request.items()}
+    for key, texts in values.items():
+        _put(merged, key, texts[0] if len(texts) == 1 else texts)
+    return _read_texts(merged)
+
+
+def _put(request: dict[str, Any], key: str, value: Any) -> None:
+    section, dot, name = key.partition(".")
+    if not dot:
+        request[section] = value
+        return
+    inner = request.get(section, {})
+    inner = {"name": inner} if isinstance(inner, str) else dict(inner)
+    request[section] = inner | {name: value}
+
+
+def _read_texts(request: dict[str, Any]) -> dict[str, Any]:
+    """Read the texts of --set as what their keys hold: whole numbers, numbers, True or False."""
+    if not any(isinstance(value, Mapping) for value in request.values()):
+        return request
+    from tallyveil.release.methods.registry import find_method
+    from tallyveil.release.options import SECTIONS
+    from tallyveil.structs import read_text
+
+    kinds: dict[str, Any] = dict(SECTIONS)
+    if isinstance(method := request.get("method"), Mapping):
+        kinds["method"] = find_method(str(method.get("name", "auto")))
+    return {
+        section: {
+            key: read_text(kinds[section], key, value)
+            if isinstance(value, str) and (section, key) != ("method", "name")
+            else value
+            for key, value in inner.items()
+        }
+        if section in kinds and isinstance(inner, Mapping)
+        else inner
+        for section, inner in request.items()
+    }
+
+
+def make_options(request: Mapping[str, Any], settings: Sequence[str] = ()) -> ReleaseOptions:
+    """Return the options that a request asks for, changed by settings KEY=VALUE."""
+    from tallyveil.release.options import ReleaseOptions
+
+    given = _merge(request, settings)
+    listed = given.get("categories")
+    if isinstance(listed, list) and all(isinstance(text, str) for text in listed):
         from tallyveil.tables.microdata import read_column_lists
 
-        found["categories"] = read_column_lists(found["categories"])
-    if "loss" in found:
-        from tallyveil.loss import parse_loss
+        given["categories"] = read_column_lists(listed)
+    return ReleaseOptions(**given)
 
-        found["loss"] = parse_loss(found["loss"])
-    return ReleaseOptions(**found)
+
+KEY = re.compile(r"(?<!Got )(?<!olumn )(?<!method )(?<!key )'([a-z_]+(?:\.[a-z_]+)?)'")
+SETTING = re.compile(r"(?<![\w'.])([a-z_]+(?:\.[a-z_]+)?)=('[^']*'|\w+)")
+
+
+def spell_message(message: str, flags: Mapping[str, str], *, every: bool = True) -> str:
+    """Spell the keys that a message quotes as a command's `flags`, or for its --set.
+
+    Unless `every` one is a key, only dotted ones and assignments are: others may be columns.
+
+    >>> spell_message("Use keep='all', or counts.allow_totals=True.", {"keep": "--keep"})
+    'Use --keep all, or --set counts.allow_totals=true.'
+    """
+    words, command, rest = message.partition(": tallyveil ")
+    paths = _list_paths()
+
+    def name(found: re.Match[str]) -> str:
+        path = found[1] if found[1] in paths.values() else paths.get(found[1], "")
+        if not every and "." not in found[1] and "=" not in found[0]:
+            return found[0]
+        known = flags.get(path) or flags.get(found[1])
+        return known or (f"--set {path}" if path else found[0])
+
+    def assign(found: re.Match[str]) -> str:
+        shown, value = name(found), found[2].strip("'")
+        if shown == found[0]:
+            return shown
+        value = value.lower() if value in ("True", "False") else value
+        return f"{shown}={value}" if shown.startswith("--set ") else f"{shown} {value}"
+
+    return KEY.sub(name, SETTING.sub(assign, words)) + command + rest
+
+
+def spell_for_command(message: str, names: Collection[str] = (), *, every: bool = True) -> str:
+    """Spell a message for a command with these flags, by default all of `privatize`."""
+    from tallyveil.request.spelling import spell_for_python
+
+    flags = {flag.key: flag.name for flag in FLAGS if not names or flag.name in names}
+    flags |= {f"method.{key}": f"--{flag}" for flag, key in METHOD_FLAGS.items() if key == flag}
+    return spell_message(spell_for_python(message), flags, every=every)
+
+
+@cache
+def _list_paths() -> Mapping[str, str]:
+    """List every key with its path in a request."""
+    from tallyveil.release.methods.registry import METHODS
+    from tallyveil.release.options import SECTIONS, ReleaseOptions
+
+    paths = {key: f"method.{key}" for kind in METHODS.values() for key in kind.__struct_fields__}
+    for section, kind in SECTIONS.items():
+        paths |= {key: f"{section}.{key}" for key in kind.__struct_fields__}
+    top = set(ReleaseOptions.__struct_fields__) - set(SECTIONS)
+    return paths | {key: key for key in top} | {path: path for path in paths.values()}

@@ -1,4 +1,4 @@
-"""`tallyveil privatize`."""
+"""`tallyveil privatize` and `tallyveil run`: a release, as flags or a request file ask for it."""
 
 from __future__ import annotations
 
@@ -8,178 +8,149 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tallyveil.cli.common import JsonOption, example, note, out, print_json, progress
-from tallyveil.cli.options import takes_release_options
-from tallyveil.request.options import ReleaseOptions
-from tallyveil.request.panels import OUTPUT, TABLE
+from tallyveil.cli.common import example, note, out, print_json, progress
+from tallyveil.cli.options import make_options, takes_flags
 
 if TYPE_CHECKING:
     from tallyveil.plans.prepared import Prepared
     from tallyveil.publish.release import Release
+    from tallyveil.release.options import ReleaseOptions
 
-__all__ = [
-    "EXAMPLE",
-    "FromOption",
-    "Trial",
-    "choose_source",
-    "command",
-    "publish_and_show",
-    "publish_file",
-    "require_trial",
-]
+__all__ = ["EXAMPLE", "RUN_EXAMPLE", "command", "publish_file", "run_request"]
 
-EXAMPLE = example(
-    "tallyveil privatize cases.csv --count cases --keep all --upper 60 --epsilon 1 --out release/",
-    "tallyveil privatize cases.csv --count cases --keep all --upper 60 --within 3 --dry-run",
-    "tallyveil privatize people.csv --by county --categories counties.txt "
-    "--where 'age >= 65' --upper 200 --epsilon 0.5 --out release/",
-    "tallyveil privatize --from duckdb:health.db --query 'SELECT county, cases FROM c' "
-    "--count cases --keep all --upper 60 --epsilon 1 --out release/",
+EXAMPLE = (
+    example(
+        "tallyveil privatize cases.csv --count cases --keep all --upper 60 --epsilon 1 "
+        "--out release"
+    )
+    + "\n\nAll keys of a request, for --set: tallyveil run --keys"
 )
 STEPS = 5
 MOST_SHOWN = 12
 """Columns that are listed by name."""
 
-DryRunOption = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run",
-        help="Show what it would cost and give, tried on invented counts, and what other methods "
-        "would. Of the FILE, names, types and public labels are checked; no budget is touched.",
-        rich_help_panel=OUTPUT,
-    ),
-]
-RowsOption = Annotated[
-    int | None,
-    typer.Option(
-        help="For --dry-run: plan for so many rows without opening the FILE.",
-        rich_help_panel=OUTPUT,
-    ),
-]
-LikeOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="For --dry-run: a public table with the same columns, such as last year's release, "
-        "to try it on.",
-        rich_help_panel=OUTPUT,
-    ),
-]
-FromOption = Annotated[
-    str | None,
-    typer.Option(
-        "--from",
-        help="Instead of a FILE: a database, postgresql://USER@HOST/NAME or duckdb:FILE. Keep "
-        "passwords out of it, in PGPASSWORD or a pgpass file.",
-        rich_help_panel=TABLE,
-    ),
-]
+
+def _show_keys(shown: bool) -> None:
+    """Print every key of a request file."""
+    if not shown:
+        return
+    from tallyveil.release.methods.registry import METHODS
+    from tallyveil.release.options import SECTIONS, ReleaseOptions
+    from tallyveil.structs import describe_fields
+
+    lines = dict(describe_fields(ReleaseOptions))
+    for section, kind in (*SECTIONS.items(), *(("method", kind) for kind in METHODS.values())):
+        lines.pop(section, None)
+        for name, text in describe_fields(kind).items():
+            lines.setdefault(f"{section}.{name}", text)
+    for key, text in lines.items():
+        out.print(f"{key}\n    {text}", markup=False)
+    raise typer.Exit
 
 
-@takes_release_options(leave_out=["levels"])
+@takes_flags()
 def command(
     file: Annotated[
-        Path | None,
+        str | None,
         typer.Argument(
-            help="CSV, Excel, Parquet or Arrow file; - for standard input.", show_default=False
+            help="CSV, Excel, Parquet, Stata, SPSS or SAS file, or a database's address, "
+            "postgresql://USER@HOST/NAME or duckdb:FILE; - reads standard input.",
+            show_default=False,
         ),
     ] = None,
     *,
-    options: ReleaseOptions,
-    database: FromOption = None,
-    dry_run: DryRunOption = False,
-    rows: RowsOption = None,
-    like: LikeOption = None,
-    save_request: Annotated[
-        Path | None,
-        typer.Option(
-            help="Also write these options as a request file for tallyveil run.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    as_json: JsonOption = False,
+    request: dict[str, Any],
+    settings: list[str],
+    dry_run: bool = False,
+    save_request: str | None = None,
+    json: bool = False,
 ) -> None:
-    """Publish a private version of a table of counts, as a folder that a stranger can check."""
-    nothing = dry_run and file is None and database is None
-    source: Any = None if nothing else choose_source(file, database)
-    words = shlex.join(sys.argv)
-    require_trial(dry_run, rows, like)
-    trial = Trial(rows, like) if dry_run else None
-    with _saved_request(save_request, options, file, database):
-        publish_and_show(source, options, words, trial, as_json=as_json)
+    """Release a table of counts with differential privacy, as a folder that anyone can check."""
+    options = make_options(request, settings)
+    with _saved_request(save_request, options, file):
+        _release(file, options, dry_run, as_json=json)
+
+
+RUN_EXAMPLE = example(
+    "tallyveil run release.toml --out release",
+    "tallyveil run release.toml --table cases-2026-02.xlsx --set about.period=2026-02 --out new",
+)
+
+
+@takes_flags(["--out", "--set", "--dry-run", "--json"])
+def run_request(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="REQUEST", help="Request file (TOML).", show_default=False),
+    ],
+    table: Annotated[
+        str | None, typer.Option(help="Table to release, instead of the one in the request.")
+    ] = None,
+    keys: Annotated[
+        bool,
+        typer.Option("--keys", is_eager=True, callback=_show_keys, help="List every key."),
+    ] = False,
+    *,
+    request: dict[str, Any],
+    settings: list[str],
+    dry_run: bool = False,
+    json: bool = False,
+) -> None:
+    """Release what a request file asks for; --set changes one of its keys.
+
+    `tallyveil privatize ... --save-request FILE` writes such a file. Paths in it are relative to
+    its own folder.
+    """
+    from tallyveil.errors import UsageError
+    from tallyveil.request.request_file import read_request
+
+    named, asked = read_request(file)
+    source = table or named
+    if source is None and not dry_run:
+        raise UsageError("The request names no table: give --table, or the key 'table'.")
+    _release(source, make_options(asked | request, settings), dry_run, as_json=json)
 
 
 @contextmanager
-def _saved_request(
-    path: Path | None, options: ReleaseOptions, file: Path | None, database: str | None
-) -> Iterator[None]:
-    """The request as a file, if one is wanted; removed again if what it asks for is refused."""
+def _saved_request(path: str | None, options: ReleaseOptions, table: str | None) -> Iterator[None]:
+    """Write the request to a file, if one is named; remove it again if the release is refused."""
     if path is None:
         yield
         return
-    from tallyveil.errors import UsageError
     from tallyveil.request.request_file import save_request
 
-    if database is not None:
-        raise UsageError("--save-request is for files: an address may hold a password.")
-    save_request(path, options, None if file is None else str(file))
+    save_request(Path(path), options, table)
     try:
         yield
     except BaseException:
-        path.unlink(missing_ok=True)
+        Path(path).unlink(missing_ok=True)
         raise
     note(f"The request is in {path}: run it again with tallyveil run.")
 
 
-class Trial(NamedTuple):
-    """A dry run: how many rows to plan for without opening the table, and what to try it on."""
-
-    rows: int | None
-    like: Path | None
-
-
-def require_trial(dry_run: bool, rows: int | None, like: Path | None) -> None:
-    """Refuse options of a dry run without one."""
+def _release(source: str | None, options: ReleaseOptions, dry_run: bool, *, as_json: bool) -> None:
+    """Release a table, or only plan it, and show what was promised, spent and written."""
     from tallyveil.errors import UsageError
 
-    if not dry_run and rows is not None:
-        raise UsageError("--rows goes with --dry-run: otherwise the table's rows are counted.")
-    if not dry_run and like is not None:
-        raise UsageError("--like goes with --dry-run: a release is made from the table itself.")
-
-
-def choose_source(file: Path | None, database: str | None) -> Path | str:
-    """The one of a file and a database that was given."""
-    from tallyveil.errors import UsageError
-
-    source = file if database is None else database
-    if source is None or (file is not None and database is not None):
-        raise UsageError("Give either a FILE or --from, a database's address, with --query.")
-    return source
-
-
-def publish_and_show(
-    source: Any,
-    options: ReleaseOptions,
-    words: str,
-    trial: Trial | None,
-    *,
-    as_json: bool,
-) -> None:
-    """Publish a table, or only plan it, and show what was promised, spent and written."""
-    if trial is not None or source is None:
+    if dry_run:
         from tallyveil.cli.dry_run import show_plan
 
-        show_plan(source, options, *(trial or Trial(None, None)), as_json=as_json)
+        like = None if options.dry_run.like is None else Path(options.dry_run.like)
+        show_plan(source, options, options.dry_run.rows, like, as_json=as_json)
         return
-    releases = publish_file(source, options, words)
+    if options.dry_run.rows is not None or options.dry_run.like is not None:
+        raise UsageError("'dry_run.rows' and 'dry_run.like' go with --dry-run only.")
+    if source is None:
+        raise UsageError("Name the FILE with the table, or a database's address.")
+    releases = publish_file(source, options)
     if as_json:
         documents = [release.receipt.to_dict() for release in releases]
-        found = {"receipt": documents[0]} if len(documents) == 1 else {"receipts": documents}
-        print_json({"out": str(options.out), **found})
+        receipts = {"receipt": documents[0]} if len(documents) == 1 else {"receipts": documents}
+        print_json({"out": str(options.out), **receipts})
         return
     from tallyveil.cli.summary import receipt_lines
 
@@ -192,26 +163,28 @@ def publish_and_show(
     )
 
 
-def publish_file(source: Any, options: ReleaseOptions, words: str) -> tuple[Release, ...]:
-    """The library's transaction, with a progress bar and remarks for the publisher."""
+def publish_file(source: str, options: ReleaseOptions) -> tuple[Release, ...]:
+    """Run the library's transaction, with a progress bar and remarks for the publisher."""
     from tallyveil.errors import UsageError
     from tallyveil.publish.transaction import publish_table
 
     if options.out is None:
         raise UsageError("Name the release folder with --out, or give --dry-run.")
+    words = shlex.join(sys.argv)
     with progress(STEPS) as say:
         releases = publish_table(source, options, command=words, say=say, remark=_show_remarks)
-    if options.confidential_report is not None:
-        note(f"{options.confidential_report} is CONFIDENTIAL: it shows true counts.")
+    if options.output.confidential_report is not None:
+        note(f"{options.output.confidential_report} is CONFIDENTIAL: it shows true counts.")
     return releases
 
 
 def _show_remarks(prepared: Prepared) -> None:
     """Show what the publisher should know, and which columns stay at home."""
+    from tallyveil.cli.options import spell_for_command
     from tallyveil.publish.remarks import list_notes, list_unreleased
 
     for remark in list_notes(prepared):
-        note(remark)
+        note(spell_for_command(remark))
     if names := list_unreleased(prepared):
         shown = ", ".join(names[:MOST_SHOWN])
         more = f" and {len(names) - MOST_SHOWN:,} more" if len(names) > MOST_SHOWN else ""

@@ -30,12 +30,19 @@ from tallyveil.fingerprint import fingerprint, fingerprint_page
 from tallyveil.plans.layout import ROW_ORDERS
 from tallyveil.plans.sum_files import SumsRecord
 from tallyveil.plans.zeros import ZerosRecord
-from tallyveil.request.about import About
+from tallyveil.release.options import About
 from tallyveil.request.fields import read_amount, read_text, read_texts, read_whole
 from tallyveil.request.request import MOST_COUNTS
-from tallyveil.request.slack import MOST_SEPARATE, charge_delta
 from tallyveil.request.strata import StrataRecord
-from tallyveil.request.unit import BOUNDS, NEIGHBOURS, UNITS, PrivacyUnit, charge_columns
+from tallyveil.request.unit import (
+    BOUNDS,
+    MOST_SEPARATE,
+    NEIGHBOURS,
+    UNITS,
+    PrivacyUnit,
+    charge_columns,
+    charge_delta,
+)
 from tallyveil.sampling.marks import NOT_PRIVATE
 
 __all__ = ["FLOAT_PROTECTION", "RECEIPT_FORMAT", "Receipt"]

@@ -117,7 +117,7 @@ def choose_columns(source: Table, request: Request) -> tuple[str, ...]:
         raise TableError(
             f"The table would publish {len(keep) - len(counted):,} other columns unchanged, "
             f"and the limit is {MOST_UNCHANGED:,}. Name those that are public "
-            "with --keep."
+            "in 'keep'."
         )
     return keep
 
@@ -171,14 +171,15 @@ def _require_no_totals(totals: Totals, request: Request, public: Sequence[str]) 
         return
     raise TableError(
         f"{found}: if such a row repeats others, everybody in it is counted {often} times or more. "
-        f"Leave such rows out (readers can add up the others), say --contributions {often}, or "
-        "--allow-totals if every row counts people of its own."
+        f"Leave such rows out (readers can add up the others), use unit.contributions={often}, or "
+        "counts.allow_totals=True if nobody is counted twice."
     )
 
 
 def _unnamed_columns(names: Sequence[str]) -> TableError:
     return TableError(
-        f"Name the public columns to release with --keep ({_list_names(names)}), or use --keep all."
+        f"Name the public columns to release, such as keep={names[0]!r}, or release all with "
+        f"keep='all'. The columns are: {_list_names(names)}."
     )
 
 

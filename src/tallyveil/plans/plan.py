@@ -35,6 +35,8 @@ from tallyveil.plans.sums import Sums, make_sums
 from tallyveil.plans.unbiased import keep_draws
 from tallyveil.plans.zeros import WithEmptyGroups, WithZeros
 from tallyveil.query import Query
+from tallyveil.release.methods.base import Method as AskedMethod
+from tallyveil.release.methods.design import MechanismFile
 from tallyveil.request.budget_split import Tradeoff, choose_split
 from tallyveil.request.kinds import COUNTS, DISTRIBUTION, KINDS
 from tallyveil.request.ranges import NO_UPPER, WIDE
@@ -143,7 +145,7 @@ def plan_column(request: Request, column: ColumnRequest, rows: int | None) -> Co
     upper = column.upper
     if request.free is not None:
         rows = int(request.free.sum())
-    name, why = request.method, request.why
+    name, why = request.method_name, request.why
     if name == "auto":
         name, why = choose_method(rows, upper, column.epsilon)
     if name not in PLANNERS:
@@ -292,7 +294,7 @@ def _plan_design(request: Request, query: Query, epsilon: Fraction, rows: int | 
 
 
 def _plan_file(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:
-    return _make_independent(_read_supplied(Path(request.method), query, epsilon), "supplied")
+    return _make_independent(_read_supplied(_path_of(request.method), query, epsilon), "supplied")
 
 
 def _plan_sums(request: Request, query: Query, epsilon: Fraction, rows: int | None) -> _Made:
@@ -342,6 +344,13 @@ PLANNERS: Mapping[str, Callable[[Request, Query, Fraction, int | None], _Made]] 
     "margins": _plan_sums,
 }
 """For every method of `tallyveil.request.kinds`, what plans it."""
+
+
+def _path_of(method: AskedMethod) -> Path:
+    """Return the file of a mechanism of the publisher."""
+    if not isinstance(method, MechanismFile):
+        raise UsageError("Give the mechanism file as 'method'.")
+    return Path(method.path)
 
 
 def _read_supplied(path: Path, query: Query, epsilon: Fraction) -> CertifiedAnswers:

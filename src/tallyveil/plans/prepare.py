@@ -19,9 +19,8 @@ from tallyveil.plans.methods import name_unbiased
 from tallyveil.plans.plan import plan_column
 from tallyveil.plans.prepared import Counted, Opened, Prepared
 from tallyveil.plans.zeros import find_free, meets_rule, require_zero
-from tallyveil.request.forms import check_form
+from tallyveil.release.options import ReleaseOptions
 from tallyveil.request.hierarchy import find_groups
-from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.request import Request, check_options
 from tallyveil.request.strata import find_strata
 from tallyveil.sampling.entropy import Entropy
@@ -70,7 +69,7 @@ def open_table(table: Any, options: ReleaseOptions) -> Opened:
     """Check a request and read its table; its counts are not looked at."""
     is_path = isinstance(table, (str, Path))
     early = check_options(options) if is_path else None
-    source = read_table(table, early.form if early else check_form(options, False)[0])
+    source = read_table(table, options.source.form)
     request = early or check_options(options, array=source.kind == ARRAY)
     if source.kind == ARRAY:
         source = _name_array(source, request)
@@ -200,15 +199,15 @@ def _bound_counts(
         return request, counts
     if layout.grouped or name not in layout.keep:
         rule = "name a column of the table that is published unchanged beside its rows"
-        raise ArgumentError("bounds", rule, name)
+        raise ArgumentError("upper_column", rule, name)
     if request.form.writes_numbers:
         raise UsageError(
-            "A column of 'bounds' is published as it is written, and must be written in plain "
+            "A 'method.upper_column' is released as it is written, and must be written in plain "
             "digits: leave out how numbers are written."
         )
     bounds = read_counts(source, name, LARGEST).values.astype(np.int64)
     if int(bounds.max()) > LARGEST_BOUND:
-        raise ArgumentError("bounds", f"hold numbers of at most {LARGEST_BOUND:,}", name)
+        raise ArgumentError("upper_column", f"hold numbers of at most {LARGEST_BOUND:,}", name)
     cut = {name: column.cut(bounds) for name, column in counts.items()}
     return replace(request, bounds=freeze(bounds)), cut
 
@@ -220,7 +219,9 @@ def _find_free(
     public = [condition.column for rule in request.zeros for condition in rule]
     hidden = sorted(set(public) - (set(layout.keep) - set(counts)))
     if hidden:
-        raise ArgumentError("zero", "name columns that are published unchanged", hidden[0])
+        raise ArgumentError(
+            "structural_zeros", "name columns that are published unchanged", hidden[0]
+        )
     empty = {name: np.zeros_like(column.values) for name, column in counts.items()}
     if layout.grouped:
         published = source.build_grouped(request.by, request.categories, empty)
@@ -229,7 +230,9 @@ def _find_free(
     for rule in request.zeros:
         if not meets_rule(rule, published).any():
             got = " and ".join(map(str, rule))
-            raise ArgumentError("zero", "meet at least one row of the published table", got=got)
+            raise ArgumentError(
+                "structural_zeros", "meet at least one row of the published table", got=got
+            )
     free = find_free(request.zeros, published)
     if layout.order is not None:
         there = free

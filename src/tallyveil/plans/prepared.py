@@ -13,8 +13,7 @@ from tallyveil.plans.layout import Layout, place_rows
 from tallyveil.plans.methods import PublishedCounts, keep_order, name_unbiased
 from tallyveil.plans.plan import ColumnPlan, PlannedStage
 from tallyveil.request.request import Request
-from tallyveil.request.slack import charge_delta
-from tallyveil.request.unit import charge_columns
+from tallyveil.request.unit import charge_columns, charge_delta
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.counts import ColumnCounts
 from tallyveil.tables.table import CountArray, Table

@@ -57,8 +57,8 @@ def require_zero(name: str, counts: Counts, free: Mask) -> None:
     """Raise a `TableError` if a row that must be 0 is not; it does not say which."""
     if counts[~free].any():
         raise TableError(
-            f"Column {name!r} has a count above 0 in a row that 'zero' declares to be 0. Correct "
-            "the table, or narrow the condition."
+            f"Column {name!r} has a count above 0 in a row that 'counts.structural_zeros' "
+            "declares to be 0. Correct the table, or narrow the condition."
         )
 
 

@@ -6,11 +6,12 @@ Nothing is drawn from the publisher's counts, and no budget is touched.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from tallyveil.documents.promise import LARGE_DELTA, WEAK_EPSILON, promise
@@ -32,10 +33,9 @@ from tallyveil.publish.simulate import (
     simulate,
 )
 from tallyveil.publish.transaction import Say, require_possible
-from tallyveil.request.options import ReleaseOptions
+from tallyveil.release.options import KEEP_ALL, Microdata, ReleaseOptions, Source
 from tallyveil.request.request import ColumnRequest, Request, check_options
-from tallyveil.request.slack import charge_delta
-from tallyveil.request.unit import charge_columns
+from tallyveil.request.unit import charge_columns, charge_delta
 from tallyveil.tables.counts import read_counts
 
 __all__ = [
@@ -47,12 +47,6 @@ __all__ = [
     "remark_on_cost",
     "simulate_release",
 ]
-
-ABOUT_LABELS = (
-    *("by", "person", "rows_per_person", "where", "categories", "bins", "other"),
-    *("zero", "missing"),
-)
-"""Options about a table's labels and rows, which invented tables have none of."""
 
 
 @dataclass(frozen=True)
@@ -249,15 +243,22 @@ def _shorten(opened: Opened) -> Opened:
 def _invent(
     options: ReleaseOptions, request: Request, rows: int | None
 ) -> tuple[ReleaseOptions, Opened] | None:
-    """An invented table for options that need no labels, with options that fit it."""
+    """An invented table and options for it, or None where labels decide what would be done."""
     if request.hierarchy is not None or request.strata:
         return None
-    names = [column.name for column in request.columns]
-    told = {field.name: getattr(options, field.name) for field in fields(ReleaseOptions)}
-    told |= {name: ReleaseOptions.__dataclass_fields__[name].default for name in ABOUT_LABELS}
-    if request.microdata:
-        told["contributions"] = request.unit.contributions
-    fitting = ReleaseOptions(**{**told, "count": names, "keep": "all"})
+    fitting = msgspec.structs.replace(
+        options,
+        count=[column.name for column in request.columns],
+        keep=KEEP_ALL,
+        by=(),
+        categories=None,
+        microdata=Microdata(),
+        source=Source(),
+        counts=msgspec.structs.replace(options.counts, structural_zeros=()),
+        unit=msgspec.structs.replace(
+            options.unit, id_column=None, contributions=request.unit.contributions
+        ),
+    )
     size = len(request.categories) or rows or INVENTED_ROWS
     asked = check_options(fitting)
     return fitting, Opened(asked, invent_table(asked, min(size, MOST_ROWS)))

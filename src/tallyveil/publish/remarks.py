@@ -59,18 +59,18 @@ def list_notes(prepared: Prepared) -> list[str]:
 def _note_on_cut(prepared: Prepared) -> str:
     """Counts above the upper bound, without saying how many."""
     asked = prepared.request.hierarchy
-    own = " or --bounds" if asked is not None and asked.bounds else ""
+    own = " or 'upper_column'" if asked is not None and asked.bounds else ""
     cut: dict[str, list[str]] = {}
     for column in prepared.request.columns:
         if prepared.counts[column.name].above:
             none = column.upper == NO_UPPER
-            bound = f"{NO_UPPER:,}, the largest that is published," if none else f"--upper{own}"
+            bound = f"{NO_UPPER:,}, the largest that is published," if none else f"'upper'{own}"
             cut.setdefault(bound, []).append(column.name)
     said = (
         f"Some counts of {', '.join(names)} lie above {bound} and are cut to it: that part is lost."
         for bound, names in cut.items()
     )
-    return " ".join([*said, "How much it is, --confidential-report says."]) if cut else ""
+    return " ".join([*said, "How much it is, 'confidential_report' says."]) if cut else ""
 
 
 def _note_on_one_row(prepared: Prepared) -> str:
@@ -80,8 +80,8 @@ def _note_on_one_row(prepared: Prepared) -> str:
     if not wide:
         return ""
     return (
-        f"--one-row gains nothing for {', '.join(wide)}: the noise that it allows, which errs "
-        f"less, needs an --upper of at most {WIDEST_STAIRCASE:,}. Plain noise is used."
+        f"unit.spread='one_row' gains nothing for {', '.join(wide)}: the noise that it allows, "
+        f"which errs less, needs an 'upper' of at most {WIDEST_STAIRCASE:,}. Plain noise is used."
     )
 
 
@@ -91,8 +91,8 @@ def _note_on_delta(prepared: Prepared) -> str:
     if not unit.separate or unit.delta:
         return ""
     return (
-        f"--delta is not spent: composing {unit.multiplier} rows with it would gain less than a "
-        "hundredth of epsilon. Their epsilons are added up."
+        f"'budget.delta' is not spent: composing {unit.multiplier} rows with it would gain less "
+        "than a hundredth of epsilon. Their epsilons are added up."
     )
 
 
@@ -148,9 +148,9 @@ def _remark_on_nested(prepared: Prepared) -> str:
         few, many = counts[small].values, counts[large].values
         if (few > many).sum() > (few < many).sum():
             return (
-                f"More rows have a {small!r} above {large!r} than below it, but --nested says that "
-                "none has: name the smallest column first, or most counts are changed. This is "
-                "shown only to you; it tells something of confidential counts."
+                f"More rows have a {small!r} above {large!r} than below it, but 'counts.nested' "
+                "says that none has: name the smallest column first, or most counts are changed. "
+                "This is shown only to you; it tells something of confidential counts."
             )
     return ""
 
@@ -189,7 +189,7 @@ def _remark_on_kept_counts(prepared: Prepared) -> str:
         return ""
     return (
         f"Published unchanged, because all other columns are: {_list(numbers)}. They hold whole "
-        "numbers: if these count people, protect them with --count, or name the others with --keep."
+        "numbers: if these count people, protect them with 'count', or name the others in 'keep'."
     )
 
 

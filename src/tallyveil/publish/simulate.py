@@ -13,6 +13,7 @@ from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,9 +24,9 @@ from tallyveil.plans.prepare import prepare_opened
 from tallyveil.plans.prepared import Opened, Prepared
 from tallyveil.publish.demo_table import counts_of, demo_csv, other_cases, some_of
 from tallyveil.publish.transaction import Say
+from tallyveil.release.methods.registry import METHODS, PLAIN_METHODS
+from tallyveil.release.options import KEEP_ALL, Budget, ReleaseOptions
 from tallyveil.request.hierarchy import name_levels
-from tallyveil.request.kinds import KINDS
-from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.request import Request, check_options
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.grouping import Margins, sum_by
@@ -288,38 +289,32 @@ def _list_alternatives(
     request: Request, options: ReleaseOptions, already: str
 ) -> list[tuple[str, ReleaseOptions]]:
     """Other methods by name, with the options that make sense for each; epsilon stays."""
-    groups = request.strata if request.hierarchy is None else request.hierarchy.public
-    kept = dict.fromkeys((*(request.keep or ()), *groups))
-    plain = replace(
+    public = dict.fromkeys((*(request.keep or ()), *options.method.public_columns))
+    keep: Any = KEEP_ALL if request.keep_all else tuple(public) if options.count else None
+    spread = options.unit.spread if options.unit.spread == "one_row" else "any"
+    plain = msgspec.structs.replace(
         options,
         epsilon=[column.epsilon for column in request.columns],
-        within=None,
-        hierarchy=None,
-        margins=None,
-        strata=None,
-        invariant=None,
-        level_weights=None,
-        bounds=None,
-        keep="all" if request.keep_all else tuple(kept) if options.count else (),
-        signed=False,
-        unbiased=False,
-        priority=None,
-        tradeoff=None,
-        loss="absolute",
-        properties=(),
-        delta=None,
-        separate_rows=False,
-        levels=None,
+        keep=keep,
+        budget=Budget(),
+        unit=msgspec.structs.replace(options.unit, spread=spread),
     )
-    names = [name for name in KINDS if KINDS[name].asked_for and name != already]
-    made = []
-    for name in names:
-        asked = replace(plain, method=name)
-        if KINDS[name].keeps_distribution:
-            asked = replace(asked, priority=options.priority, tradeoff=options.tradeoff)
-        if KINDS[name].designed:
-            asked = replace(asked, loss=options.loss, properties=options.properties)
-        if name != "geometric":
-            asked = replace(asked, one_row=False)
-        made.append((name, asked))
-    return made
+    makers = {name: METHODS[name]() for name in PLAIN_METHODS if name not in ("auto", already)}
+    asked = options.method
+    if asked.name in makers:
+        makers[asked.name] = msgspec.structs.replace(
+            asked, unbiased=False, **({"signed": False} if asked.name == "geometric" else {})
+        )
+    return [
+        (
+            name,
+            msgspec.structs.replace(
+                plain,
+                method=method,
+                unit=plain.unit
+                if name == "geometric"
+                else msgspec.structs.replace(plain.unit, spread="any"),
+            ),
+        )
+        for name, method in makers.items()
+    ]

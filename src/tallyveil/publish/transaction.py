@@ -38,8 +38,8 @@ from tallyveil.plans.zeros import ZerosRecord, find_grouping
 from tallyveil.publish.by_group import state_groups
 from tallyveil.publish.folder import Staging, require_new_folder, reserve_folder
 from tallyveil.publish.release import Release, write_releases
+from tallyveil.release.options import ReleaseOptions
 from tallyveil.request.kinds import DISTRIBUTION, KINDS
-from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.request import Request
 from tallyveil.request.strata import StrataRecord
 from tallyveil.request.tradeoff import moves_counts
@@ -139,9 +139,9 @@ def _check_targets(options: ReleaseOptions) -> None:
 
 def _check_report(options: ReleaseOptions) -> None:
     """Refuse a confidential report that cannot be written, or that would be published."""
-    if options.confidential_report is None:
+    if options.output.confidential_report is None:
         return
-    report = Path(options.confidential_report).absolute()
+    report = Path(options.output.confidential_report).absolute()
     if options.out is not None and Path(options.out).absolute() in (report, *report.parents):
         raise UsageError("The confidential report must lie outside the release folder.")
     if os.path.lexists(report) or not report.parent.is_dir():
@@ -352,10 +352,10 @@ def _describe_table(
 @contextmanager
 def _reserve_report(options: ReleaseOptions) -> Iterator[IO[str] | None]:
     """The confidential report, open for its owner only; removed again if the release fails."""
-    if options.confidential_report is None:
+    if options.output.confidential_report is None:
         yield None
         return
-    path = Path(options.confidential_report)
+    path = Path(options.output.confidential_report)
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError:

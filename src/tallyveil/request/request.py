@@ -1,43 +1,37 @@
-"""A request, checked and made definite before the table is opened. Every word of it is public."""
+"""A request, checked and made definite before the table is opened. All of it is public."""
 
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from tallyveil.arrays import Integers, Mask
-from tallyveil.certified.ladder import check_levels
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.exact import exact_epsilon
 from tallyveil.loss import Loss
-from tallyveil.properties import check_names
 from tallyveil.query import Query
-from tallyveil.request.about import About, check_about
-from tallyveil.request.arguments import (
+from tallyveil.release.methods.base import Method
+from tallyveil.release.methods.design import Design
+from tallyveil.release.methods.geometric import Geometric
+from tallyveil.release.methods.hierarchy import Hierarchy
+from tallyveil.release.methods.ladder import Ladder
+from tallyveil.release.methods.margins import Margins
+from tallyveil.release.methods.preserve import Preserve
+from tallyveil.release.methods.strata import Strata
+from tallyveil.release.options import (
+    KEEP_ALL,
+    About,
+    ReleaseOptions,
     check_epsilon,
-    list_given,
-    read_names,
-    read_per_column,
-    require_switches,
-    require_text,
+    list_values,
+    require_writable,
 )
 from tallyveil.request.budget_split import Tradeoff
-from tallyveil.request.counted import (
-    COUNT_OF_ROWS,
-    check_bins,
-    check_categories,
-    check_columns,
-    check_zeros,
-)
-from tallyveil.request.forms import check_form
-from tallyveil.request.hierarchy import HierarchyRequest
-from tallyveil.request.kinds import ASKED_FOR, KINDS
-from tallyveil.request.nested import check_nested
-from tallyveil.request.options import ReleaseOptions
+from tallyveil.request.hierarchy import BESIDE, MISSED, HierarchyRequest
 from tallyveil.request.ranges import (
     NO_UPPER,
     OPEN_METHODS,
@@ -46,17 +40,26 @@ from tallyveil.request.ranges import (
     check_upper,
     require_narrow,
 )
-from tallyveil.request.slack import check_delta, keep_worthy_delta, separate_moves
-from tallyveil.request.strata import check_strata
-from tallyveil.request.sums import check_hierarchy
-from tallyveil.request.tradeoff import check_tradeoff
-from tallyveil.request.unit import PrivacyUnit, check_disjoint, check_unit
+from tallyveil.request.tradeoff import moves_counts
+from tallyveil.request.unit import WIDEST_DELTA, PrivacyUnit, drop_idle_delta, separate_moves
 from tallyveil.sums.grouping import Grouping
 from tallyveil.tables.conditions import Condition, parse_conditions
 from tallyveil.tables.form import Form
-from tallyveil.tables.microdata import Bins, Counting, Label, find_category
+from tallyveil.tables.microdata import (
+    Bins,
+    Counting,
+    Label,
+    combine_categories,
+    find_category,
+    public_categories,
+    read_bins,
+)
+from tallyveil.tables.write import FORMATS
 
-__all__ = ["ColumnRequest", "Request", "check_options"]
+__all__ = ["COUNT_OF_ROWS", "ColumnRequest", "Request", "check_options"]
+
+COUNT_OF_ROWS = "count"
+"""The name of the column that records are counted into, and of a plain array."""
 
 MOST_COUNTS = 1000
 """How many columns of counts a release may have."""
@@ -64,8 +67,31 @@ MOST_COUNTS = 1000
 NARROW = 1000
 """Up to this upper bound an accuracy is solved for in the range itself."""
 
-KEEP_ALL = "all"
-"""Given for `keep`: the publisher says that every other column is public."""
+WORKS_WITH: Mapping[str, tuple[str, ...]] = {
+    "budget.accuracy": ("auto", "geometric", "fair"),
+    "budget.delta": ("auto", "geometric", "design"),
+    "counts.nested": ("auto", "preserve", "geometric"),
+    "unit.spread": ("auto", "geometric"),
+    "epsilon": (
+        *("auto", "preserve", "geometric", "fair", "design", "file"),
+        *("strata", "hierarchy", "margins"),
+    ),
+}
+"""The methods that a key works with; keys that are not listed work with all."""
+
+EXCLUDES: Mapping[str, tuple[str, ...]] = {
+    "budget.accuracy": ("epsilon", "budget.delta", "counts.nested", "unit.spread"),
+    "budget.delta": ("counts.nested", "method.unbiased", "method.signed"),
+    "counts.nested": ("unit.spread", "method.signed"),
+    "count": ("microdata.where", "microdata.bins"),
+}
+"""The keys that a key does not go with."""
+
+MICRODATA_EXCLUDES = (
+    *("keep", "source.na_values"),
+    *("counts.allow_duplicates", "counts.allow_totals", "counts.nested"),
+)
+"""The keys that mean nothing where records are counted."""
 
 
 @dataclass(frozen=True)
@@ -79,42 +105,162 @@ class ColumnRequest:
 
 @dataclass(frozen=True)
 class Request:
-    """A checked request; `tv.privatize` says what each part means."""
+    """A checked request: the options as given, and what follows from them.
 
+    Attributes
+    ----------
+    options : ReleaseOptions
+        What was asked for.
+    columns : tuple of ColumnRequest
+        One upper bound and one epsilon for each count column.
+    method_name, why : str
+        The method that is used, "auto" where public sizes decide, and why.
+    unit : PrivacyUnit
+        Who is protected.
+    categories, bins, where, zeros
+        The public list of categories, ranges and conditions, read.
+    delta : Fraction
+        The delta of each column; 0 where contributions are composed with it.
+    grouping, bounds, free, groups
+        What the table's public labels say of totals, row bounds, structural zeros and strata.
+    """
+
+    options: ReleaseOptions
     columns: tuple[ColumnRequest, ...]
-    levels: tuple[Fraction, ...]
-    method: str
+    method_name: str
     why: str
-    loss: Loss
-    properties: tuple[str, ...]
     unit: PrivacyUnit
-    disjoint: tuple[tuple[str, ...], ...]
-    by: tuple[str, ...]
-    person: str | None
-    where: tuple[Condition, ...]
     categories: tuple[Label, ...]
-    other: str | None
     bins: Mapping[str, Bins]
-    keep: tuple[str, ...] | None
-    keep_all: bool
-    allow_duplicates: bool
-    allow_totals: bool
-    microdata: bool
-    hierarchy: HierarchyRequest | None = None
+    where: tuple[Condition, ...] = ()
+    zeros: tuple[tuple[Condition, ...], ...] = ()
+    delta: Fraction = Fraction(0)
     grouping: Grouping | None = None
     bounds: Integers | None = None
-    zeros: tuple[tuple[Condition, ...], ...] = ()
     free: Mask | None = None
-    unbiased: bool = False
-    nested: tuple[str, ...] = ()
-    strata: tuple[str, ...] = ()
-    groups: Integers | None = None
-    tradeoff: Tradeoff | None = None
-    signed: bool = False
-    form: Form = field(default_factory=Form)
-    format: str | None = None
-    about: About = field(default_factory=About)
-    delta: Fraction = Fraction(0)
+    groups: Integers | None = field(default=None)
+
+    @property
+    def method(self) -> Method:
+        """The method, with its keys, as it was asked for."""
+        method: Method = self.options.method
+        return method
+
+    @property
+    def levels(self) -> tuple[Fraction, ...]:
+        """The privacy levels of a ladder."""
+        return self.method.levels if isinstance(self.method, Ladder) else ()
+
+    @property
+    def loss(self) -> Loss:
+        """What a designed mechanism minimises."""
+        return self.method.loss_table if isinstance(self.method, Design) else "absolute"
+
+    @property
+    def properties(self) -> tuple[str, ...]:
+        """What a designed mechanism keeps."""
+        return self.method.properties if isinstance(self.method, Design) else ()
+
+    @property
+    def tradeoff(self) -> Tradeoff | None:
+        """What an error of the distribution is worth in errors of counts."""
+        return self.method.tradeoff if isinstance(self.method, Preserve) else None
+
+    @property
+    def strata(self) -> tuple[str, ...]:
+        """The columns whose groups keep their distribution."""
+        return self.method.columns if isinstance(self.method, Strata) else ()
+
+    @property
+    def signed(self) -> bool:
+        """Whether counts are released as drawn."""
+        return isinstance(self.method, Geometric) and self.method.signed
+
+    @property
+    def unbiased(self) -> bool:
+        """Whether noisy counts are released as well."""
+        return self.method.unbiased
+
+    @cached_property
+    def hierarchy(self) -> HierarchyRequest | None:
+        """The totals that are released, of a hierarchy or of margins."""
+        method = self.method
+        if isinstance(method, Margins):
+            return HierarchyRequest(method.public_columns, margins=method.columns)
+        if not isinstance(method, Hierarchy):
+            return None
+        return HierarchyRequest(
+            method.columns, method.invariant, method.weights, bounds=method.upper_column
+        )
+
+    @property
+    def disjoint(self) -> tuple[tuple[str, ...], ...]:
+        """The groups of count columns of which a unit is in one only, in the order of columns."""
+        names = [column.name for column in self.columns]
+        groups = (tuple(n for n in names if n in group) for group in self.options.unit.disjoint)
+        return tuple(sorted(groups, key=lambda group: names.index(group[0])))
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The category columns."""
+        names: tuple[str, ...] = self.options.by
+        return names
+
+    @property
+    def microdata(self) -> bool:
+        """Whether records are counted."""
+        return bool(self.by) and not self.options.count
+
+    @property
+    def person(self) -> str | None:
+        """The column that identifies a person."""
+        return self.options.unit.id_column
+
+    @property
+    def other(self) -> str | None:
+        """The category for all values that are not listed."""
+        return self.options.microdata.other
+
+    @property
+    def keep(self) -> tuple[str, ...] | None:
+        """The columns that are released unchanged; None if nothing is stated."""
+        keep = self.options.keep
+        return () if keep == KEEP_ALL else keep
+
+    @property
+    def keep_all(self) -> bool:
+        """Whether every other column is released."""
+        return bool(self.options.keep == KEEP_ALL)
+
+    @property
+    def allow_duplicates(self) -> bool:
+        """Whether rows may have the same labels."""
+        return self.options.counts.allow_duplicates
+
+    @property
+    def allow_totals(self) -> bool:
+        """Whether rows may be labelled as totals."""
+        return self.options.counts.allow_totals
+
+    @property
+    def nested(self) -> tuple[str, ...]:
+        """The nested count columns, from the smallest to the largest."""
+        return self.options.counts.nested
+
+    @property
+    def form(self) -> Form:
+        """How the file is read."""
+        return self.options.source.form
+
+    @property
+    def format(self) -> str | None:
+        """The format of the data file, None to keep that of the table."""
+        return self.options.output.format
+
+    @property
+    def about(self) -> About:
+        """What the publisher says of the release."""
+        return self.options.about
 
     @property
     def multiplier(self) -> int:
@@ -123,12 +269,12 @@ class Request:
 
     @property
     def other_place(self) -> int | None:
-        """Where in the list of categories everything goes that is not listed."""
+        """The place of the category for all other values in the list of categories."""
         return None if self.other is None else find_category(self.categories, self.other)
 
     @property
     def counting(self) -> Counting:
-        """Which rows of microdata are counted, and where."""
+        """Which records are counted, and where."""
         return Counting(self.by, self.categories, self.where, self.other_place, self.bins)
 
 
@@ -147,172 +293,260 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
     Request
         One upper bound and one epsilon per count column, whichever way they were given.
     """
-    require_text(options)
-    require_switches(options)
-    by, counted = read_names(options.by, "by"), read_names(options.count, "count")
-    microdata = bool(by) and not counted
-    check_columns(options, by, counted, microdata or array)
-    bins = check_bins(options, by, microdata)
-    if len(counted) > MOST_COUNTS:
-        rule, got = f"name at most {MOST_COUNTS:,} columns of counts", f"{len(counted):,}"
-        raise ArgumentError("count", rule, got=got, hint="Publish the others by themselves.")
-    names = counted or (COUNT_OF_ROWS,)
-    uppers = read_per_column(options.upper, names, "upper", check_upper)
-    hierarchy, strata = check_hierarchy(options, names), check_strata(options, names)
-    method, why = _check_method(options)
-    preserves, tradeoff = check_tradeoff(options)
-    if preserves and method == "auto":
-        method, why = "preserve", "a priority or a tradeoff was asked for"
-    if strata:
-        method, why = "strata", "strata were asked for"
-    if hierarchy is not None:
-        method, why = hierarchy.method, hierarchy.why
-        if NO_UPPER in uppers:
-            needs = "Margins need" if hierarchy.margins else "A hierarchy needs"
-            raise UsageError(f"{needs} a public upper bound: give 'upper' as a number.")
-    if NO_UPPER in uppers and method not in (*OPEN_METHODS, "ladder"):
-        hint = "The methods preserve and geometric need none."
-        raise ArgumentError("upper", f"be given for the method {method!r}", hint=hint)
-    unit = check_unit(options, by, microdata)
-    delta = check_delta(options, uppers, unit)
-    categories = check_categories(options, by)
-    if options.separate_rows:
-        unit = separate_moves(options, unit, delta, len(categories))
-        delta = Fraction(0)
-        method, why = "geometric", "contributions of one unit are in different rows"
-    if delta and method != "design":
-        method, why = "canonical", "a delta was asked for; the distribution of counts is not kept"
-    if options.one_row:
-        method, why = "geometric", "all contributions of one unit are in one row"
-    require_narrow(uppers, method)
-    levels = () if options.levels is None else _check_levels(options, uppers)
-    form, written = check_form(options, microdata)
-    if options.signed and (options.unbiased or options.nested):
-        raise UsageError("Signed counts are unbiased by themselves, and keep no order.")
-    epsilons = (levels[0],) * len(names) if levels else _find_epsilons(options, method, uppers)
-    unit = keep_worthy_delta(unit, epsilons)
+    microdata = bool(options.by) and not options.count
+    _check_columns(options, microdata or array)
+    _check_combinations(options, microdata)
+    names = options.count or (COUNT_OF_ROWS,)
+    if len(names) > MOST_COUNTS:
+        rule, got = f"name at most {MOST_COUNTS:,} columns of counts", f"{len(names):,}"
+        raise ArgumentError("count", rule, got=got, hint="Release the others by themselves.")
+    uppers = _read_per_column(options.upper, names, "upper", check_upper)
+    bins = read_bins(options.microdata.bins)
+    if bins and not set(bins) <= set(options.by):
+        raise ArgumentError("bins", "name columns of 'by', where records are counted")
+    categories = _read_categories(options, bins)
+    unit = _check_unit(options, microdata)
+    method_name, why = _choose_method(options)
+    _check_uppers(options, uppers, method_name)
+    delta = Fraction(options.budget.delta)
+    if delta and options.unit.spread != "distinct_rows" and unit.multiplier > 1:
+        raise UsageError(
+            "A 'delta' grows faster than the contributions of one unit. Leave out 'delta', or "
+            "'contributions' and 'neighbours'; or set 'spread' to 'distinct_rows', if no two "
+            "contributions of one unit are in one row."
+        )
+    if options.unit.spread == "distinct_rows":
+        unit, delta = separate_moves(unit, delta, len(categories)), Fraction(0)
+    epsilons = _find_epsilons(options, method_name, names, uppers)
     return Request(
+        options,
         tuple(map(ColumnRequest, names, uppers, epsilons)),
-        levels,
-        method,
+        method_name,
         why,
-        options.loss,
-        _check_properties(options, method),
-        unit,
-        check_disjoint(options.disjoint, counted),
-        by,
-        None if options.person is None else str(options.person),
-        parse_conditions(list_given(options.where)),
+        drop_idle_delta(unit, epsilons),
         categories,
-        None if options.other is None else str(options.other),
         bins,
-        *_check_kept(options),
-        options.allow_duplicates,
-        options.allow_totals,
-        microdata,
-        hierarchy,
-        zeros=check_zeros(options),
-        unbiased=options.unbiased,
-        nested=check_nested(options, counted),
-        strata=strata,
-        tradeoff=tradeoff,
-        signed=options.signed,
-        form=form,
-        format=written,
-        about=check_about(options),
-        delta=delta,
+        parse_conditions(options.microdata.where),
+        _read_zeros(options),
+        delta,
     )
 
 
-def _check_method(options: ReleaseOptions) -> tuple[str, str]:
-    """The method asked for, and why it is used."""
-    text = str(options.method)
-    if text not in ASKED_FOR and not os.path.isfile(text):
-        rule = f"be one of {', '.join(ASKED_FOR)}, or the path of a mechanism file"
-        raise ArgumentError("method", rule, text)
-    if options.levels is not None:
-        if text != "auto":
-            raise UsageError("Levels are drawn one from the other: leave 'method' out.")
-        return "ladder", "several privacy levels were asked for"
-    if options.within is not None and text == "auto":
+def _check_columns(options: ReleaseOptions, unnamed: bool) -> None:
+    """Refuse columns of counts and of categories that do not fit together."""
+    by, counted, method = options.by, options.count, options.method
+    if any(not name.strip() for name in counted):
+        rule, hint = "name columns that have a name", "Give the column of counts one first."
+        raise ArgumentError("count", rule, got="an empty name", hint=hint)
+    if not counted and not unnamed:
+        hint = "For microdata, one record per person, name the columns to count by."
+        raise ArgumentError("count", "name the column of counts", hint=hint)
+    if set(by) & set(counted):
+        raise ArgumentError("by", "name public columns, not a column of counts")
+    if by and not counted and options.categories is None and not options.microdata.bins:
+        raise UsageError(
+            "Counting microdata requires 'categories'. List every category, also empty ones: a "
+            "category that appears only because someone is in it reveals that person."
+        )
+    if (options.microdata.where or options.categories is not None) and not by:
+        raise ArgumentError("by", "name the category columns that the other options refer to")
+    if COUNT_OF_ROWS in by and not counted:
+        hint = "Rename that column first."
+        rule = f"not name a column {COUNT_OF_ROWS!r}: records are counted into one of this name"
+        raise ArgumentError("by", rule, hint=hint)
+    for name, columns in (
+        ("nested", options.counts.nested),
+        ("disjoint", [name for group in options.unit.disjoint for name in group]),
+    ):
+        if not set(columns) <= set(counted):
+            hint = "Name them in 'count' as well."
+            raise ArgumentError(name, "name columns of counts", got=", ".join(columns), hint=hint)
+    if taken := sorted(set(method.public_columns) & set(counted)):
+        rule = f"name public columns such as regions, not the count column {taken[0]!r}"
+        raise ArgumentError("method", rule)
+    beside = BESIDE if isinstance(method, Hierarchy) else (*BESIDE, MISSED)
+    if isinstance(method, (Hierarchy, Margins)):
+        added = {f"{name}_{word}" for name in counted or (COUNT_OF_ROWS,) for word in beside}
+        if clash := sorted(added & {*method.public_columns, *counted}):
+            raise UsageError(
+                f"The files of totals have a column {clash[0]!r} already: rename it first."
+            )
+
+
+def _check_combinations(options: ReleaseOptions, microdata: bool) -> None:
+    """Refuse keys that do not go with the method, with one another or with microdata."""
+    stated, method = _list_stated(options), options.method
+    for key in stated:
+        if method.name not in WORKS_WITH.get(key, (method.name,)):
+            names = " or ".join(repr(name) for name in WORKS_WITH[key])
+            raise UsageError(
+                f"{key!r} does not go with the method {method.name!r}, only with {names}."
+            )
+        for other in EXCLUDES.get(key, ()):
+            if other in stated:
+                raise UsageError(
+                    f"{key!r} and {other!r} exclude each other: leave one of them out."
+                )
+    if options.counts.nested and isinstance(method, Preserve) and moves_counts(method.tradeoff):
+        raise UsageError(
+            "'counts.nested' columns are given counts by rank: leave out a 'method.priority' of "
+            "balanced, counts or a number below 1."
+        )
+    for key in MICRODATA_EXCLUDES if microdata else ():
+        if key in stated:
+            raise UsageError(f"{key!r} is for tables of counts: leave it out for microdata.")
+    if options.unit.id_column is not None and not microdata:
+        raise UsageError("'unit.id_column' is for microdata: name 'by', and leave out 'count'.")
+    if options.microdata.other is not None and options.categories is None:
+        raise UsageError("'microdata.other' goes with 'categories': it counts what is not listed.")
+    if options.output.format is not None and options.output.format not in FORMATS:
+        raise ArgumentError("format", f"be one of: {', '.join(FORMATS)}", options.output.format)
+
+
+def _list_stated(options: ReleaseOptions) -> set[str]:
+    """List the keys that differ from their defaults and that the tables above speak of."""
+    unit, budget, counts = options.unit, options.budget, options.counts
+    stated = {
+        "epsilon": options.epsilon is not None,
+        "count": bool(options.count),
+        "keep": bool(options.keep),
+        "budget.accuracy": budget.accuracy is not None,
+        "budget.delta": budget.delta != "0",
+        "counts.nested": bool(counts.nested),
+        "counts.allow_duplicates": counts.allow_duplicates,
+        "counts.allow_totals": counts.allow_totals,
+        "unit.spread": unit.spread != "any",
+        "method.unbiased": options.method.unbiased,
+        "method.signed": getattr(options.method, "signed", False),
+        "microdata.where": bool(options.microdata.where),
+        "microdata.bins": bool(options.microdata.bins),
+        "source.na_values": bool(options.source.na_values),
+    }
+    return {key for key, is_stated in stated.items() if is_stated}
+
+
+def _choose_method(options: ReleaseOptions) -> tuple[str, str]:
+    """Return the method that is used and why, as far as it does not depend on the table."""
+    method, name = options.method, options.method.name
+    if options.unit.spread == "distinct_rows":
+        return "geometric", "contributions of one unit are in different rows"
+    if options.unit.spread == "one_row":
+        return "geometric", "all contributions of one unit are in one row"
+    if options.budget.delta != "0" and name != "design":
+        return "canonical", "a delta was asked for; the distribution of counts is not kept"
+    if options.budget.accuracy is not None and name == "auto":
         return "geometric", "it keeps the wanted accuracy for every true count"
-    if options.signed and text == "auto":
-        return "geometric", "signed counts were asked for"
-    return text, "asked for"
+    return name, REASONS.get(method.name, "asked for")
 
 
-def _check_levels(options: ReleaseOptions, uppers: tuple[int, ...]) -> tuple[Fraction, ...]:
-    given: Any = options.levels
-    parts = given.split(",") if isinstance(given, str) else given
-    if not isinstance(parts, (list, tuple)):
-        raise ArgumentError("levels", "be a list of numbers, least private first", given)
-    if options.epsilon is not None or options.within is not None:
-        raise UsageError("Give either one epsilon (or accuracy), or several levels.")
-    if NO_UPPER in uppers:
-        raise UsageError("Levels need a public upper bound: give 'upper' as a number.")
-    levels = [part.strip() if isinstance(part, str) else part for part in parts or ()]
-    return tuple(check_epsilon(level, "levels") for level in check_levels(levels))
+REASONS: Mapping[str, str] = {
+    "ladder": "several privacy levels were asked for",
+    "strata": "strata were asked for",
+    "hierarchy": "a hierarchy was asked for",
+    "margins": "margins were asked for",
+}
+"""Why a method is used that its name alone does not ask for."""
 
 
-def _check_properties(options: ReleaseOptions, method: str) -> tuple[str, ...]:
-    properties = check_names(options.properties)
-    designed = method in KINDS and KINDS[method].designed
-    if properties and not designed:
-        raise UsageError("Properties are kept by the method 'design' only: ask for it as well.")
-    if not _is_default(options, "loss") and not designed:
-        raise UsageError("A loss is for the method 'design' only: ask for it as well.")
-    if not _is_default(options, "confidence") and options.within is None:
-        raise UsageError("'confidence' goes with 'within': how sure the accuracy must be.")
-    return properties
+def _check_uppers(options: ReleaseOptions, uppers: tuple[int, ...], method: str) -> None:
+    """Refuse upper bounds that the method cannot have."""
+    if NO_UPPER in uppers and method not in OPEN_METHODS:
+        hint = "The methods preserve and geometric need none."
+        raise ArgumentError("upper", f"be given for the method {method!r}", hint=hint)
+    has_delta = options.budget.delta != "0" and options.unit.spread != "distinct_rows"
+    if has_delta and max(uppers) > WIDEST_DELTA:
+        rule = f"be a number of at most {WIDEST_DELTA:,} when a delta is given"
+        raise ArgumentError("upper", rule, hint="Mechanisms with a delta are matrices.")
+    require_narrow(uppers, method)
 
 
-def _is_default(options: ReleaseOptions, name: str) -> bool:
-    given, default = getattr(options, name), getattr(ReleaseOptions, name)
-    return type(given) is type(default) and given == default
+def _check_unit(options: ReleaseOptions, microdata: bool) -> PrivacyUnit:
+    """Return who is protected, and how often they are counted."""
+    unit = options.unit
+    if unit.id_column is not None:
+        where = parse_conditions(options.microdata.where)
+        if unit.id_column in {*options.by, *(condition.column for condition in where)}:
+            rule = "name a column that no other option uses: it is secret"
+            raise ArgumentError("id_column", rule)
+    return PrivacyUnit(
+        unit.kind,
+        unit.neighbours,
+        unit.contributions,
+        "stated" if unit.id_column is None else "enforced",
+        of_rows=microdata,
+        one_row=unit.spread == "one_row",
+    )
 
 
-def _check_kept(options: ReleaseOptions) -> tuple[tuple[str, ...] | None, bool]:
-    """Return the columns that are released unchanged, None if unstated; and whether all are."""
-    if options.keep is None:
-        return None, False
-    keep = read_names(options.keep, "keep")
-    return tuple(name for name in keep if name != KEEP_ALL), KEEP_ALL in keep
+def _read_categories(options: ReleaseOptions, bins: Mapping[str, Bins]) -> tuple[Label, ...]:
+    """Return the public list of categories, with the cell for all others."""
+    given = combine_categories(options.categories, options.by, bins)
+    if given is None:
+        return ()
+    categories = public_categories(given, options.by, options.microdata.other)
+    require_writable("categories", (part for label in categories for part in label))
+    return categories
+
+
+def _read_zeros(options: ReleaseOptions) -> tuple[tuple[Condition, ...], ...]:
+    """Return the rules of structural zeros, one for each text."""
+    texts = options.counts.structural_zeros
+    try:
+        return tuple(parse_conditions([text]) for text in texts)
+    except ArgumentError as problem:
+        rule = "be comparisons such as 'sex = F and cause = prostate'"
+        raise ArgumentError("structural_zeros", rule, got=", ".join(texts)) from problem
+
+
+def _read_per_column(
+    given: Any, names: tuple[str, ...], argument: str, check: Callable[[Any, str], Any]
+) -> tuple[Any, ...]:
+    """Return a value for every count column: one for all, a sequence, or a mapping by name."""
+    if isinstance(given, Mapping):
+        if set(given) != set(names):
+            raise ArgumentError(argument, f"name exactly the columns {', '.join(names)}")
+        return tuple(check(given[name], argument) for name in names)
+    values = list_values(given) if isinstance(given, (list, tuple)) else (given,)
+    if len(values) == 1:
+        return (check(values[0], argument),) * len(names)
+    if len(values) != len(names):
+        rule = f"be one value, or one for each of the {len(names)} count columns"
+        raise ArgumentError(argument, rule, got=f"{len(values)} values")
+    return tuple(check(value, argument) for value in values)
 
 
 def _find_epsilons(
-    options: ReleaseOptions, method: str, uppers: tuple[int, ...]
+    options: ReleaseOptions, method: str, names: tuple[str, ...], uppers: tuple[int, ...]
 ) -> tuple[Fraction, ...]:
-    """The epsilon of each column, as given or as the wanted accuracy needs it."""
-    if options.within is None:
-        if options.epsilon is None:
-            hint = "Smaller is more private; 1.0 is a usual start."
-            raise ArgumentError("epsilon", "be given, or 'within' instead of it", hint=hint)
-        names = read_names(options.count, "count") or (COUNT_OF_ROWS,)
-        return read_per_column(options.epsilon, names, "epsilon", check_epsilon)
-    if options.epsilon is not None:
-        raise UsageError("Give either 'epsilon' or 'within'.")
-    able = [name for name, kind in KINDS.items() if kind.promises_accuracy]
-    if method not in able:
-        hint = "They alone can promise an accuracy for every true count beforehand."
-        rule = f"be used with the methods {' or '.join(able)}"
-        raise ArgumentError("within", rule, method, hint)
-    return tuple(_solve_epsilon(options, method, upper) for upper in uppers)
+    """Return the epsilon of each column, as given or as the wanted accuracy needs it."""
+    if isinstance(options.method, Ladder):
+        return (options.method.levels[0],) * len(names)
+    if options.budget.accuracy is not None:
+        return tuple(_solve_epsilon(options, method, upper) for upper in uppers)
+    if options.epsilon is None:
+        hint = "Smaller is more private; 1.0 is a usual start."
+        raise ArgumentError("epsilon", "be given, or 'accuracy' instead of it", hint=hint)
+    return _read_per_column(options.epsilon, names, "epsilon", check_epsilon)
 
 
 def _solve_epsilon(options: ReleaseOptions, method: str, upper: int) -> Fraction:
-    """The smallest epsilon that is accurate enough, whatever the true count."""
+    """Return the smallest epsilon that is accurate enough, whatever the true count."""
     from tallyveil.reading.precision import epsilon_for
 
-    if upper > WIDE or options.within is None:
-        rule = f"be a number of at most {WIDE:,} when 'within' is given"
+    within = options.budget.accuracy
+    if upper > WIDE or within is None:
+        rule = f"be a number of at most {WIDE:,} when 'accuracy' is given"
         raise ArgumentError("upper", rule)
-    is_number = isinstance(options.within, (int, float)) and math.isfinite(options.within)
-    if method == "geometric" and upper > NARROW and is_number:
+    if method == "geometric" and upper > NARROW and math.isfinite(within):
         # far from both ends a count errs as its noise does: a narrower range has the same worst
-        upper = min(upper, max(NARROW, 2 * math.ceil(options.within) + 2))
+        upper = min(upper, max(NARROW, 2 * math.ceil(within) + 2))
     if upper > WIDEST_MATRIX:
         rule = f"be a number of at most {WIDEST_MATRIX // 2 - 1:,} where the range is wide"
-        raise ArgumentError("within", rule, options.within)
+        raise ArgumentError("accuracy", rule, within)
     query = Query.count(upper)
-    wanted = epsilon_for(query, options.within, options.confidence, mechanism=method)
-    return exact_epsilon(wanted)
+    try:
+        epsilon = epsilon_for(query, within, options.budget.confidence, mechanism=method)
+    except ArgumentError as problem:
+        name = "accuracy" if problem.argument == "within" else problem.argument
+        raise ArgumentError(name, problem.rule, problem.value, problem.hint) from None
+    return exact_epsilon(epsilon)

@@ -1,7 +1,7 @@
-"""A request in a file: everything a release needs, checked by a schema, repeated every month.
+"""A request in a file: everything a release needs, repeated every month.
 
-The file is TOML. Its keys are `table` and the options of a release, which are listed once, in
-`ReleaseOptions`. Paths in it are relative to its own folder.
+The file is TOML. Its keys are `table` and those of `ReleaseOptions`; objects are tables of the
+file. Paths in it are relative to its own folder.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import os
 import re
 import textwrap
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, fields
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from tallyveil.budget.ledger import open_store
 from tallyveil.budget.postgresql import (
@@ -23,10 +24,14 @@ from tallyveil.budget.postgresql import (
     is_address,
     is_unknown_address,
 )
-from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.errors import UsageError
+from tallyveil.loss import loss_name
 from tallyveil.passwords import hide_passwords
-from tallyveil.request.kinds import ASKED_FOR
-from tallyveil.request.options import ReleaseOptions
+from tallyveil.release.methods.base import Method
+from tallyveil.release.methods.design import MechanismFile
+from tallyveil.release.methods.registry import METHODS, PLAIN_METHODS, AnyMethod
+from tallyveil.release.options import SECTIONS, ReleaseOptions
+from tallyveil.structs import describe_fields, list_changes, suggest_key
 from tallyveil.tables.databases import require_file
 from tallyveil.tables.read import STANDARD_INPUT
 from tallyveil.untrusted import escape_controls, open_file
@@ -34,109 +39,50 @@ from tallyveil.untrusted import escape_controls, open_file
 __all__ = ["make_schema", "read_request", "save_request", "write_request"]
 
 TABLE = "table"
+PYTHON_ONLY = ("entropy",)
+KEYS = (TABLE, *(name for name in ReleaseOptions.__struct_fields__ if name not in PYTHON_ONLY))
 LONG_KEY = re.compile(rb"(?:\.[ \t]*(?:[\w-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*){40}")
 """Keys of very many parts, which take very long to read."""
 
 LARGEST_WHOLE = 2**63 - 1
-LONGEST_NAME = 60
 LARGEST_FILE = 1 << 20
 """Bytes of a request file; a longer list of categories is a file of its own."""
 
-TEXT, WHOLE, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
-NAMES = {"anyOf": [TEXT, {"type": "array", "items": TEXT}]}
-AMOUNT = {"anyOf": [NUMBER, TEXT]}
-LIST = {"anyOf": [TEXT, {"type": "array", "items": AMOUNT}]}
-KINDS: dict[str, dict[str, Any]] = {
-    "text": TEXT,
-    "many": NAMES,
-    "number": NUMBER,
-    "whole": WHOLE,
-    "switch": {"type": "boolean"},
-    "path": TEXT,
-}
-"""What each kind of option holds in a file."""
+PATHS = ("out", "ledger", "output.confidential_report", "dry_run.like")
+MAYBE_PATHS = ("categories", "method", "method.path")
+"""Keys that name a file, or something else."""
 
-
-def _per_column(one: dict[str, Any]) -> dict[str, Any]:
-    many = [{"type": "array", "items": one}, {"type": "object", "additionalProperties": one}]
-    return {"anyOf": [one, *many]}
-
-
-OWN: dict[str, dict[str, Any]] = {
-    "upper": _per_column(WHOLE),
-    "epsilon": _per_column(AMOUNT),
-    "delta": AMOUNT,
-    "tradeoff": AMOUNT,
-    "levels": LIST,
-    "level_weights": LIST,
-    "hierarchy": NAMES,
-    "margins": NAMES,
-    "strata": NAMES,
-    "nested": NAMES,
-    "invariant": NAMES,
-    "disjoint": {"anyOf": [TEXT, {"type": "array", "items": NAMES}]},
-    "bins": {
-        "anyOf": [
-            TEXT,
-            {"type": "array", "items": TEXT},
-            {"type": "object", "additionalProperties": {"type": "array", "items": NUMBER}},
-        ]
-    },
-    "categories": {
-        "anyOf": [
-            TEXT,
-            {"type": "array", "items": {"anyOf": [AMOUNT, {"type": "array", "items": AMOUNT}]}},
-            {"type": "object", "additionalProperties": {"type": "array", "items": AMOUNT}},
-        ]
-    },
-}
-"""Options that hold more in a file than on a command line."""
-
-PATHS = ("out", "ledger", "confidential_report")
-MAYBE_PATHS = ("categories", "method")
-"""Options that name a file, or something else."""
-
-TYPES: dict[str, Any] = {
-    "string": str,
-    "integer": int,
-    "number": (int, float),
-    "boolean": bool,
-    "array": list,
-    "object": dict,
-}
-WORDS = {
-    "string": "text",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-    "array": "a list",
-    "object": "a table",
-}
+HEAD = """\
+# A request of tallyveil. Run it with: tallyveil run FILE --out FOLDER
+# On the command line, --set KEY=VALUE changes a key.
+"""
 
 
 def make_schema() -> dict[str, Any]:
-    """The JSON schema of a request file, made from the one list of options."""
-    properties: dict[str, Any] = {
-        TABLE: {**TEXT, "description": "The file with the table, relative to this one."}
-    }
-    for field in _offered():
-        described = {**_kind_of(field), "description": field.metadata["help"]}
-        default = field.default
-        if default is not MISSING and default not in (None, ()):
-            described["default"] = default
-        properties[field.name] = described
+    """Build the JSON schema of a request file from the option objects."""
+    (_, method), definitions = msgspec.json.schema_components(
+        [ReleaseOptions, AnyMethod], ref_template="#/$defs/{name}"
+    )
+    properties = definitions.pop("ReleaseOptions")["properties"]
+    for name, text in describe_fields(ReleaseOptions).items():
+        properties[name]["description"] = text
+    properties["method"]["anyOf"] = [{"type": "string"}, method]
+    for name in PYTHON_ONLY:
+        del properties[name]
+    table = {"type": "string", "description": "File with the table, or a database's address."}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A request of tallyveil",
         "description": "What `tallyveil run FILE` releases; the file is TOML.",
         "type": "object",
-        "properties": properties,
+        "properties": {TABLE: table, **properties},
         "additionalProperties": False,
+        "$defs": definitions,
     }
 
 
 def read_request(path: str | Path) -> tuple[str | None, dict[str, Any]]:
-    """Read a request file: the path of its table, and its options by name.
+    """Read a request file: the path of its table, and its keys as `ReleaseOptions` takes them.
 
     Raises a `UsageError` that names the key, or the line, that is wrong.
     """
@@ -151,34 +97,55 @@ def read_request(path: str | Path) -> tuple[str | None, dict[str, Any]]:
     try:
         if LONG_KEY.search(content):
             raise RecursionError
-        found = tomllib.loads(content.decode("utf-8-sig").replace("\r\n", "\n"))
+        request = tomllib.loads(content.decode("utf-8-sig").replace("\r\n", "\n"))
+        _require_numbers(request)
     except RecursionError:
         raise UsageError(f"The request {str(path)!r} is nested too deeply.") from None
     except ValueError as problem:
         raise UsageError(f"The request {str(path)!r} is not TOML: {_say(problem)}.") from None
-    _check(found)
-    return _resolve(found, file.parent)
+    for name in request:
+        if name not in KEYS:
+            raise UsageError(f"A request has no key {suggest_key(name, KEYS)}")
+    return _resolve(request, file.parent)
 
 
 def write_request(options: ReleaseOptions, table: str | None, folder: Path) -> str:
-    """The text of a request file in `folder` that asks for the same release again.
+    """Return the text of a request file in `folder` that asks for the same release again.
 
-    What has its default is left out. The release folder stands in a comment: every release
-    needs a new one.
+    Defaults are left out, and so is the release folder: every release needs a new one.
     """
-    lines = ["# A request of tallyveil. Run it with: tallyveil run FILE --out FOLDER"]
-    lines += ["# Options on the command line override what stands here.", ""]
+    lines = [HEAD]
     if table is not None and table != STANDARD_INPUT:
-        require_file(table)
-        lines += [f"{TABLE} = {_write(_relate(table, folder))}", ""]
-    for field in _offered():
-        value = getattr(options, field.name)
-        if value is None or value == field.default or (field.name == "out"):
-            continue
-        lines += [f"# {line}" for line in textwrap.wrap(field.metadata["help"], 90)]
-        lines += [f"{field.name} = {_write(_file_value(field.name, value, folder))}", ""]
+        if find_secrets(table):
+            raise UsageError(
+                f"The address holds a password, which no request may. {KEEP_PASSWORDS}"
+            )
+        if not is_address(table):
+            require_file(table)
+            table = _relate(table, folder)
+        lines += [f"{TABLE} = {_write(table)}", ""]
+    changes = list_changes(options)
+    method = changes.pop("method", None)
+    sections = {name: changes.pop(name) for name in SECTIONS if name in changes}
+    if isinstance(method, MechanismFile):
+        changes["method"] = method.path
+    elif isinstance(method, Method) and not list_changes(method):
+        changes["method"] = method.name
+    elif isinstance(method, Method):
+        sections["method"] = method
+    for name, value in changes.items():
+        if name not in ("out", *PYTHON_ONLY):
+            lines += _write_key(name, value, folder, describe_fields(ReleaseOptions)[name])
+    inner: Any
+    for section, inner in sections.items():
+        lines += [f"[{section}]"]
+        lines += [f"name = {_write(inner.name)}"] if section == "method" else []
+        for name, value in list_changes(inner).items():
+            kind: type = type(inner)
+            text = describe_fields(kind).get(name, "")
+            lines += _write_key(name, value, folder, text, section)
     text = "\n".join(lines)
-    _check(tomllib.loads(text))
+    tomllib.loads(text)
     return text
 
 
@@ -197,95 +164,67 @@ def save_request(path: Path, options: ReleaseOptions, table: str | None) -> None
 
 
 def _say(problem: ValueError) -> str:
-    """What is wrong with a text that is no TOML."""
+    """Say what is wrong with a text that is no TOML."""
     if isinstance(problem, UnicodeDecodeError):
         return "not UTF-8 text"
     known = isinstance(problem, tomllib.TOMLDecodeError)
     return escape_controls(str(problem)) if known else "a number has too many digits"
 
 
-def _offered() -> list[Field[Any]]:
-    return [field for field in fields(ReleaseOptions) if field.metadata["cli"] != "none"]
-
-
-def _kind_of(field: Field[Any]) -> dict[str, Any]:
-    return OWN.get(field.name) or KINDS[field.metadata["cli"]]
-
-
-def _check(found: Mapping[str, Any]) -> None:
-    """Hold a request against the schema; an error names the first key that does not fit."""
-    known = make_schema()["properties"]
-    for name, value in found.items():
-        if name not in known:
-            short = name[:LONGEST_NAME]
-            raise UsageError(
-                f"The request has a key {escape_controls(short)!r} that no release knows."
-                + _suggest(short, known)
-            )
-        if not _fits(value, known[name]):
-            raise ArgumentError(name, f"be {_describe(known[name])} in a request file", value)
-
-
-def _suggest(name: str, known: Sequence[str]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(name.replace("-", "_"), list(known), 1)
-    return f" Perhaps you mean {near[0]!r}." if near else ""
-
-
-def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
-    if "anyOf" in schema:
-        return any(_fits(value, one) for one in schema["anyOf"])
-    kind = schema["type"]
-    if isinstance(value, bool) != (kind == "boolean") or not isinstance(value, TYPES[kind]):
-        return False
+def _require_numbers(value: Any) -> None:
+    """Refuse whole numbers beyond what TOML allows."""
     if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
-        return False
-    if kind == "array":
-        return all(_fits(item, schema["items"]) for item in value)
-    if kind == "object":
-        return all(_fits(item, schema["additionalProperties"]) for item in value.values())
-    return True
+        raise ValueError
+    for part in value.values() if isinstance(value, dict) else value if type(value) is list else ():
+        _require_numbers(part)
 
 
-def _describe(schema: Mapping[str, Any]) -> str:
-    parts = schema.get("anyOf", [schema])
-    kinds: dict[str, None] = {}
-    for part in parts:
-        kinds |= dict.fromkeys(_describe(part).split(" or ") if "anyOf" in part else [])
-        if "anyOf" not in part:
-            kinds[WORDS[part["type"]]] = None
-    return " or ".join(kinds)
-
-
-def _resolve(found: dict[str, Any], folder: Path) -> tuple[str | None, dict[str, Any]]:
-    """The table's path and the options, with paths relative to the folder of the request."""
-    table = found.pop(TABLE, None)
-    if table is not None and table != STANDARD_INPUT:
+def _resolve(request: dict[str, Any], folder: Path) -> tuple[str | None, dict[str, Any]]:
+    """Return the table's path and the keys, with paths relative to the folder of the request."""
+    table = request.pop(TABLE, None)
+    if table is not None and not isinstance(table, str):
+        raise UsageError("'table' must be text: the path of the table.")
+    if table is not None and table != STANDARD_INPUT and not is_address(table):
         if not os.path.exists(folder / table):
             require_file(table)
         table = str(folder / table)
-    for name in PATHS:
-        if name in found and not _is_elsewhere(found[name], folder):
-            found[name] = str(folder / found[name])
-    for name in MAYBE_PATHS:
-        value = found.get(name)
-        is_word = name == "method" and value in ASKED_FOR
-        if isinstance(value, str) and not is_word and os.path.isfile(folder / value):
-            found[name] = str(folder / value)
-    return table, found
+    for holder, name, path in _list_keys(request):
+        value = holder[name]
+        if not isinstance(value, str):
+            continue
+        is_word = path == "method" and value in PLAIN_METHODS
+        is_path = path in PATHS and not _is_elsewhere(value, folder)
+        if is_path or (path in MAYBE_PATHS and not is_word and os.path.isfile(folder / value)):
+            holder[name] = str(folder / value)
+    return table, request
+
+
+def _list_keys(request: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """List every key with the table that holds it and its path."""
+    for name, value in request.items():
+        if isinstance(value, dict) and (name in SECTIONS or name == "method"):
+            yield from ((value, inner, f"{name}.{inner}") for inner in value)
+        else:
+            yield request, name, name
 
 
 def _is_elsewhere(place: str, folder: Path) -> bool:
-    """Whether a place is an address; one of an unknown kind is refused by whoever opens it."""
+    """Return whether a place is an address; whoever opens one of an unknown kind refuses it."""
     return is_address(place) or (is_unknown_address(place) and not os.path.exists(folder / place))
 
 
-def _file_value(name: str, value: Any, folder: Path) -> Any:
-    """The value of an option as a file in `folder` holds it."""
-    if name == "loss" and isinstance(value, tuple):
-        return ":".join(f"{part:g}" if isinstance(part, float) else part for part in value)
-    if name == "ledger":
+def _write_key(name: str, value: Any, folder: Path, text: str, section: str = "") -> list[str]:
+    shown = _file_value(f"{section}.{name}" if section else name, value, folder)
+    return [*(f"# {line}" for line in textwrap.wrap(text, 90)), f"{name} = {_write(shown)}", ""]
+
+
+def _file_value(path: str, value: Any, folder: Path) -> Any:
+    """Return the value of a key as a file in `folder` holds it."""
+    if path == "method.loss" and not isinstance(value, str):
+        is_tuple = isinstance(value, tuple)
+        parts = (f"{part:g}" if isinstance(part, float) else str(part) for part in value)
+        return ":".join(parts) if is_tuple else loss_name(value)
+    if path == "ledger":
         address = str(value)
         if is_address(address) and find_secrets(address):
             raise UsageError(
@@ -295,11 +234,11 @@ def _file_value(name: str, value: Any, folder: Path) -> Any:
         if is_unknown_address(address) and not is_address(address):
             open_store(address)  # which refuses it
         return address if is_address(address) else _relate(address, folder)
-    if name == "query" and hide_passwords(str(value)) != str(value):
+    if path == "source.sql" and hide_passwords(str(value)) != str(value):
         raise UsageError(f"The query holds a password, which no request may hold. {KEEP_PASSWORDS}")
-    is_file = name in MAYBE_PATHS and isinstance(value, (str, Path)) and os.path.isfile(value)
-    is_file = is_file and not (name == "method" and str(value) in ASKED_FOR)
-    if name in PATHS or is_file:
+    is_file = isinstance(value, (str, Path)) and os.path.isfile(value)
+    is_word = path == "method" and str(value) in METHODS
+    if path in PATHS or (path in MAYBE_PATHS and is_file and not is_word):
         return _relate(value, folder)
     return value
 
@@ -312,7 +251,7 @@ def _relate(path: str | Path, folder: Path) -> str:
 
 
 def _write(value: Any) -> str:
-    """A value as TOML."""
+    """Write a value as TOML."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (int, float)):

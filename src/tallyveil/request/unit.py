@@ -8,32 +8,45 @@ count by one, so a unit costs that many times as much (group privacy).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from typing import Any
 
 from tallyveil.budget.accounting import compose
 from tallyveil.errors import ArgumentError, UsageError
-from tallyveil.request.arguments import check_whole, list_given, require_one_of, write_underscores
-from tallyveil.request.options import ReleaseOptions
-from tallyveil.tables.conditions import parse_conditions
 
 __all__ = [
     "BOUNDS",
+    "MOST_SEPARATE",
     "NEIGHBOURS",
     "UNITS",
+    "WIDEST_DELTA",
+    "WITH_DELTA",
     "PrivacyUnit",
     "charge_columns",
-    "check_disjoint",
-    "check_unit",
+    "charge_delta",
+    "drop_idle_delta",
+    "separate_moves",
 ]
 
 UNITS = ("person", "event")
-NEIGHBOURS = ("add_remove", "change_one")
+NEIGHBOURS = ("add_remove", "replace_one")
 BOUNDS = ("stated", "enforced")
 """How often a person is counted is stated by the publisher, or made true by leaving rows out."""
+
+WIDEST_DELTA = 1000
+"""The largest upper bound with a delta: mechanisms with one are matrices."""
+
+MOST_SEPARATE = 1000
+"""The most moves of one unit in different rows that are composed."""
+
+LEAST_GAIN = Fraction(1, 100)
+"""Composing must lower a column's epsilon by this share of it, or no delta is spent."""
+
+WITH_DELTA = ("canonical", "design")
+"""The methods that can have a delta. Moves of one unit that add up would multiply delta by more
+than their number, so a unit is counted once there."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +93,7 @@ class PrivacyUnit:
     @property
     def multiplier(self) -> int:
         """By how much one unit moves counts in all; changing a unit takes away and adds."""
-        return self.contributions * (2 if self.neighbours == "change_one" else 1)
+        return self.contributions * (2 if self.neighbours == "replace_one" else 1)
 
     @property
     def name(self) -> str:
@@ -108,7 +121,7 @@ class PrivacyUnit:
     @property
     def moves(self) -> str:
         """What one unit can change, in words."""
-        changing = self.neighbours == "change_one"
+        changing = self.neighbours == "replace_one"
         done = f"changing one {self.kind}" if changing else f"adding or removing one {self.kind}"
         if self.multiplier == 1:
             return f"{done} changes one count by one"
@@ -201,78 +214,48 @@ def charge_columns(
     return tuple(charged)
 
 
-def check_unit(options: ReleaseOptions, by: tuple[str, ...], microdata: bool) -> PrivacyUnit:
-    """Who is protected, and how often they are counted."""
-    neighbours, kind = write_underscores(options.neighbours), str(options.unit)
-    require_one_of("neighbours", neighbours, NEIGHBOURS)
-    require_one_of("unit", kind, UNITS)
-    given, most = options.contributions, options.rows_per_person
-    stated = 1 if given is None else check_whole(given, "contributions")
-    if options.person is None:
-        if most is not None:
-            hint = "If the publisher knows the bound already, state it as 'contributions'."
-            rule = "go with 'person', the column that tells persons apart"
-            raise ArgumentError("rows_per_person", rule, most, hint)
-        if options.one_row:
-            _require_one_row(options, stated, neighbours)
-        return PrivacyUnit(kind, neighbours, stated, of_rows=microdata, one_row=options.one_row)
-    if options.one_row:
-        raise UsageError("'person' bounds rows wherever they are counted: leave out 'one_row'.")
-    if not microdata:
-        raise UsageError("'person' is for microdata: rows are counted with 'by' and no 'count'.")
-    if kind != "person":
-        raise UsageError("'person' bounds the rows of a person: the unit cannot be an event.")
-    if most is None:
-        hint = "Rows beyond it are left out, and every epsilon is multiplied by it."
-        rule = "say how many rows of one person are counted at the most"
-        raise ArgumentError("rows_per_person", rule, hint=hint)
-    bound = check_whole(most, "rows_per_person")
-    if given is not None and stated != bound:
-        raise ArgumentError("contributions", f"be left out, or {bound} as rows_per_person", stated)
-    used = {*by, *(condition.column for condition in parse_conditions(list_given(options.where)))}
-    if str(options.person) in used:
-        raise ArgumentError("person", "name a column that nothing else refers to: it is secret")
-    return PrivacyUnit(kind, neighbours, bound, "enforced", of_rows=True)
+def separate_moves(unit: PrivacyUnit, delta: Fraction, cells: int) -> PrivacyUnit:
+    """Return the unit whose moves are in different rows, so that they are composed with a delta.
 
-
-def _require_one_row(options: ReleaseOptions, contributions: int, neighbours: str) -> None:
-    """Refuse a statement about one row where nothing rests on it, or more than it says would."""
-    if contributions == 1 or neighbours != "add_remove":
+    Of records in one of the public `cells` one of each person is counted where that is enforced
+    (`tallyveil.tables.microdata.keep_apart`), so nobody is counted more often than there are cells.
+    """
+    if not delta or unit.multiplier == 1:
         raise UsageError(
-            "'one_row' goes with 'contributions' of at least 2, and with units that are added or "
-            "removed: a changed one leaves one row and enters another."
+            "'spread' 'distinct_rows' requires 'delta', and 'contributions' of 2 or more: without "
+            "them there is nothing to compose."
         )
-    if options.separate_rows:
-        raise UsageError("Give either 'one_row' or 'separate_rows': they exclude each other.")
-    others = (options.levels, options.hierarchy, options.disjoint, options.nested, options.within)
-    preserves = options.priority or options.tradeoff is not None
-    if str(options.method) not in ("auto", "geometric") or any(others) or preserves:
-        raise UsageError(
-            "'one_row' is for the method geometric, at one level, without 'hierarchy', 'disjoint', "
-            "'nested' and 'within'."
-        )
+    if unit.bound == "enforced":
+        unit = replace(unit, contributions=min(unit.contributions, cells))
+    if unit.multiplier > MOST_SEPARATE:
+        rule = f"be at most {MOST_SEPARATE:,} moves of one unit in different rows"
+        raise ArgumentError("contributions", rule, got=f"{unit.multiplier:,}")
+    return replace(unit, delta=delta, separate=True) if unit.multiplier > 1 else unit
 
 
-def check_disjoint(given: Any, counts: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """The groups of count columns of which one unit is in one only, in the order of the counts."""
-    listed = list_given(given)
-    if listed and all(isinstance(one, str) and one in counts for one in listed):
-        groups: list[Sequence[str]] = [listed]
-    else:
-        groups = [_split_group(one) for one in listed]
-    named = [name for group in groups for name in group]
-    if len(set(named)) != len(named):
-        raise ArgumentError("disjoint", "name every column once")
-    for group in groups:
-        if len(group) < 2 or not set(group) <= set(counts):
-            rule = "name two or more of the count columns"
-            raise ArgumentError("disjoint", rule, got=", ".join(map(str, group)))
-    ordered = (tuple(name for name in counts if name in group) for group in groups)
-    return tuple(sorted(ordered, key=lambda group: counts.index(group[0])))
+def drop_idle_delta(unit: PrivacyUnit, epsilons: Sequence[Fraction]) -> PrivacyUnit:
+    """Return the unit, without its delta where composing gains hardly anything over adding up.
+
+    A delta that leaves nothing of an epsilon is refused.
+
+    >>> few = PrivacyUnit(contributions=5, delta=Fraction(1, 10**6), separate=True)
+    >>> drop_idle_delta(few, [Fraction(1)]).delta, drop_idle_delta(few, [Fraction(1)]).separate
+    (Fraction(0, 1), True)
+    """
+    if unit.delta and not all(unit.charge(epsilon) for epsilon in epsilons):
+        hint, got = "With this delta no epsilon would remain.", f"{float(unit.delta):g}"
+        raise ArgumentError("delta", "be smaller, so that an epsilon is left", got=got, hint=hint)
+    added = replace(unit, delta=Fraction(0))
+    little = (unit.charge(e) > (1 - LEAST_GAIN) * added.charge(e) for e in epsilons)
+    return added if unit.delta and all(little) else unit
 
 
-def _split_group(given: Any) -> list[str]:
-    """The columns of one group, written with commas or as a sequence."""
-    if isinstance(given, str):
-        return [part.strip() for part in given.split(",")]
-    return [str(part) for part in given] if isinstance(given, (set, list, tuple)) else [str(given)]
+def charge_delta(deltas: Mapping[str, Fraction], disjoint: Sequence[Sequence[str]]) -> Fraction:
+    """The delta of a release from that of each column: added, of disjoint columns the largest.
+
+    >>> charge_delta({"a": Fraction(1, 9), "b": Fraction(2, 9)}, [("a", "b")])
+    Fraction(2, 9)
+    """
+    grouped = {name for group in disjoint for name in group}
+    alone = sum((delta for name, delta in deltas.items() if name not in grouped), Fraction(0))
+    return alone + sum((max(deltas[name] for name in group) for group in disjoint), Fraction(0))

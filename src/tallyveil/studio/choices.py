@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tallyveil.loss import loss_name, parse_loss
+from tallyveil.release.options import ReleaseOptions
 from tallyveil.request.kinds import ASKED_FOR
-from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.panels import FILE
 from tallyveil.studio.errors import TITLES, RefusedError, name_options
 

@@ -31,11 +31,11 @@ from tallyveil.publish.remarks import list_notes
 from tallyveil.publish.transaction import publish_table
 from tallyveil.query import Query
 from tallyveil.reading.precision import accuracy, epsilon_for
+from tallyveil.release.options import ReleaseOptions
 from tallyveil.request.arguments import split_names
 from tallyveil.request.budget_split import split_budget
 from tallyveil.request.forms import check_form
 from tallyveil.request.kinds import KINDS
-from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.ranges import NO_UPPER
 from tallyveil.studio.choices import Place, list_choices, make_options, write_command, write_python
 from tallyveil.studio.errors import RefusedError, name_options

@@ -101,7 +101,7 @@ def share_budget(
         rule = f"be {len(sizes)} numbers of at least 0, not all of them 0"
         wrong = "nothing but 0" if not any(level_weights) else "a number below 0"
         wrong = wrong if len(level_weights) == len(sizes) else f"{len(level_weights)} numbers"
-        raise ArgumentError("level_weights", rule, got=wrong)
+        raise ArgumentError("weights", rule, got=wrong)
     return _Levels(tuple(sizes), epsilon, level_weights, upper, exact, total_variance).solve()
 
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
-
-import msgspec
 
 from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.structs import Struct
 
-__all__ = ["Method", "read_columns", "set_field"]
+__all__ = ["Method", "read_columns"]
 
 
-class Method(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="name"
-):
+class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
     """A way to release a column of counts.
 
     Attributes
@@ -26,9 +22,10 @@ class Method(
 
     unbiased: bool = False
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.unbiased, bool):
-            raise ArgumentError("unbiased", "be True or False", self.unbiased)
+    @property
+    def name(self) -> str:
+        """The name that requests and receipts write."""
+        return str(self.__struct_config__.tag)
 
     @property
     def public_columns(self) -> tuple[str, ...]:
@@ -42,11 +39,6 @@ class Method(
                 "An unbiased column is made from geometric noise: use the method geometric or "
                 "preserve, strata, a hierarchy or margins."
             )
-
-
-def set_field(method: Method, name: str, value: Any) -> None:
-    """Replace a field by its one form; for `__post_init__` only."""
-    msgspec.structs.force_setattr(method, name, value)
 
 
 def read_columns(columns: str | Iterable[str], argument: str) -> tuple[str, ...]:

@@ -7,9 +7,10 @@ from typing import Any
 
 from tallyveil.loss import Loss, parse_loss
 from tallyveil.properties import check_names
-from tallyveil.release.methods.base import Method, set_field
+from tallyveil.release.methods.base import Method
+from tallyveil.structs import set_field
 
-__all__ = ["Design", "Fair", "File"]
+__all__ = ["Design", "DesignMethod", "Fair", "MechanismFile"]
 
 
 class Fair(Method, frozen=True, tag="fair"):
@@ -35,9 +36,9 @@ class Design(Method, frozen=True, tag="design"):
     properties: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        set_field(self, "properties", check_names(self.properties))
         super().__post_init__()
         self.refuse_unbiased()
-        set_field(self, "properties", check_names(self.properties))
         if isinstance(self.loss, str):
             parse_loss(self.loss)
 
@@ -48,7 +49,7 @@ class Design(Method, frozen=True, tag="design"):
         return parse_loss(loss) if isinstance(loss, str) else loss
 
 
-class File(Method, frozen=True, tag="file"):
+class MechanismFile(Method, frozen=True, tag="file"):
     """Draw from a mechanism file of the publisher, certified for this release.
 
     Attributes
@@ -60,6 +61,10 @@ class File(Method, frozen=True, tag="file"):
     path: str = ""
 
     def __post_init__(self) -> None:
+        set_field(self, "path", str(self.path))
         super().__post_init__()
         self.refuse_unbiased()
-        set_field(self, "path", str(self.path))
+
+
+DesignMethod = Design
+"""The public name, beside the mechanism that `tallyveil.design` returns."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.errors import UsageError
 from tallyveil.release.methods.base import Method
 
 __all__ = ["Geometric"]
@@ -22,7 +22,5 @@ class Geometric(Method, frozen=True, tag="geometric"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.signed, bool):
-            raise ArgumentError("signed", "be True or False", self.signed)
         if self.signed and self.unbiased:
             raise UsageError("Signed counts are unbiased already: leave out 'unbiased'.")

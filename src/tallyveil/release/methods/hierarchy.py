@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from tallyveil.errors import ArgumentError
-from tallyveil.release.methods.base import Method, read_columns, set_field
+from tallyveil.release.methods.base import Method, read_columns
+from tallyveil.structs import set_field
 
 __all__ = ["TOTAL", "Hierarchy"]
 
@@ -32,14 +33,17 @@ class Hierarchy(Method, frozen=True, tag="hierarchy"):
     weights : tuple of float, or None
         How much the error of each level counts, from the grand total to the rows. It decides which
         share of epsilon each level gets.
+    upper_column : str
+        A public column with the largest count of each row, such as its population. It is released
+        unchanged; larger counts are top-coded.
     """
 
     columns: tuple[str, ...]
     invariant: str = ""
     weights: tuple[float, ...] | None = None
+    upper_column: str = ""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         set_field(self, "columns", read_columns(self.columns, "hierarchy"))
         if len(self.columns) > MOST_LEVELS:
             rule = f"have at most {MOST_LEVELS} columns"
@@ -52,11 +56,15 @@ class Hierarchy(Method, frozen=True, tag="hierarchy"):
             raise ArgumentError("hierarchy", rule, hint="Rename that column first.")
         set_field(self, "invariant", _read_invariant(self.invariant, self.columns))
         set_field(self, "weights", _read_weights(self.weights))
+        super().__post_init__()
+        if self.upper_column in self.columns:
+            rule = "name a public column that is no level"
+            raise ArgumentError("upper_column", rule, self.upper_column)
 
     @property
     def public_columns(self) -> tuple[str, ...]:
-        """The columns that make the groups."""
-        return self.columns
+        """The columns that make the groups, and the one that bounds every row."""
+        return (*self.columns, self.upper_column) if self.upper_column else self.columns
 
     @property
     def exact_level(self) -> int:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from itertools import chain
 
 from tallyveil.errors import ArgumentError
-from tallyveil.release.methods.base import Method, set_field
+from tallyveil.release.methods.base import Method
+from tallyveil.structs import set_field
 
 __all__ = ["Margins"]
 
@@ -24,7 +25,6 @@ class Margins(Method, frozen=True, tag="margins"):
     columns: tuple[tuple[str, ...], ...]
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         margins = _read_margins(self.columns)
         names = tuple(chain.from_iterable(margins))
         written = ", ".join("+".join(margin) for margin in margins)
@@ -39,6 +39,7 @@ class Margins(Method, frozen=True, tag="margins"):
             rule = "name columns without a colon and a space in their names"
             raise ArgumentError("margins", rule, got=written)
         set_field(self, "columns", margins)
+        super().__post_init__()
 
     @property
     def public_columns(self) -> tuple[str, ...]:

@@ -8,7 +8,8 @@ from typing import TypeAlias
 
 from tallyveil.errors import ArgumentError
 from tallyveil.exact import exact_rational
-from tallyveil.release.methods.base import Method, set_field
+from tallyveil.release.methods.base import Method
+from tallyveil.structs import set_field
 
 __all__ = ["PLAIN", "Preserve", "Tradeoff", "read_priority"]
 
@@ -44,8 +45,8 @@ class Preserve(Method, frozen=True, tag="preserve"):
     priority: str | int | float = "distribution"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         set_field(self, "priority", read_priority(self.priority))
+        super().__post_init__()
 
     @property
     def tradeoff(self) -> Tradeoff | None:

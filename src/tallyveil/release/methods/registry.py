@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from tallyveil.errors import ArgumentError
 from tallyveil.release.methods.auto import Auto
 from tallyveil.release.methods.base import Method
-from tallyveil.release.methods.design import Design, Fair, File
+from tallyveil.release.methods.design import Design, Fair, MechanismFile
 from tallyveil.release.methods.geometric import Geometric
 from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.release.methods.ladder import Ladder
@@ -16,10 +18,19 @@ from tallyveil.release.methods.margins import Margins
 from tallyveil.release.methods.preserve import Preserve
 from tallyveil.release.methods.strata import Strata
 
-__all__ = ["METHODS", "PLAIN_METHODS", "AnyMethod", "find_method"]
+__all__ = ["METHODS", "PLAIN_METHODS", "AnyMethod", "find_method", "read_method"]
 
 AnyMethod: TypeAlias = (
-    Auto | Preserve | Geometric | Fair | Design | File | Strata | Ladder | Hierarchy | Margins
+    Auto
+    | Preserve
+    | Geometric
+    | Fair
+    | Design
+    | MechanismFile
+    | Strata
+    | Ladder
+    | Hierarchy
+    | Margins
 )
 """What msgspec decodes a method as, by its tag."""
 
@@ -29,7 +40,7 @@ METHODS: Mapping[str, type[Method]] = {
     "geometric": Geometric,
     "fair": Fair,
     "design": Design,
-    "file": File,
+    "file": MechanismFile,
     "strata": Strata,
     "ladder": Ladder,
     "hierarchy": Hierarchy,
@@ -46,3 +57,22 @@ def find_method(name: str) -> type[Method]:
         rule = f"be one of {', '.join(PLAIN_METHODS)}, or the path of a mechanism file"
         raise ArgumentError("method", rule, name)
     return METHODS[name]
+
+
+def read_method(method: Any) -> Method:
+    """Return a method from its object, its name, its keys, or the path of a mechanism file.
+
+    >>> read_method("geometric"), read_method({"name": "strata", "columns": "state"})
+    (Geometric(unbiased=False), Strata(unbiased=False, columns=('state',)))
+    """
+    if isinstance(method, Method):
+        return method
+    if isinstance(method, Mapping):
+        fields = {str(key): value for key, value in method.items() if key != "name"}
+        return find_method(str(method.get("name", "auto")))(**fields)
+    if isinstance(method, str) and method in PLAIN_METHODS:
+        return METHODS[method]()
+    if isinstance(method, (str, Path)) and os.path.isfile(method):
+        return MechanismFile(path=str(method))
+    rule = f"be one of {', '.join(PLAIN_METHODS)}, or the path of a mechanism file"
+    raise ArgumentError("method", rule, str(method))

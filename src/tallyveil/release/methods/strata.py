@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tallyveil.release.methods.base import Method, read_columns, set_field
+from tallyveil.release.methods.base import Method, read_columns
+from tallyveil.structs import set_field
 
 __all__ = ["Strata"]
 
@@ -19,8 +20,8 @@ class Strata(Method, frozen=True, tag="strata"):
     columns: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         set_field(self, "columns", read_columns(self.columns, "strata"))
+        super().__post_init__()
 
     @property
     def public_columns(self) -> tuple[str, ...]:

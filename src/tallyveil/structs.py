@@ -1,0 +1,153 @@
+"""Strict records: option objects that refuse a misspelt key and a value of another type."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
+
+import msgspec
+
+from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.untrusted import escape_controls
+
+__all__ = [
+    "Struct",
+    "describe_fields",
+    "list_changes",
+    "list_required",
+    "read_text",
+    "set_field",
+    "suggest_key",
+]
+
+AnyStruct = TypeVar("AnyStruct", bound="Struct")
+
+LONGEST_NAME = 60
+WORDS: Mapping[Any, str] = {
+    bool: "True or False",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    NoneType: "left out",
+}
+FIELD = re.compile(r"^ {4}(\w+(?:, \w+)*) : ")
+
+
+class StrictMeta(msgspec.StructMeta):
+    """Answers a misspelt key with the nearest right one."""
+
+    if not TYPE_CHECKING:  # checkers read the signature from the fields
+
+        def __call__(cls, *positional, **fields):  # noqa: N805
+            """Build a record from fields by name."""
+            label, known = getattr(cls, "LABEL", cls.__name__), cls.__struct_fields__
+            if positional:
+                raise UsageError(f"{label} takes its keys by name only.")
+            for name in fields:
+                if name not in known:
+                    raise UsageError(f"{label} has no key {suggest_key(name, known)}")
+            for name in list_required(cls):
+                if name not in fields:
+                    raise UsageError(f"{label} needs the key {name!r}.")
+            return super().__call__(**fields)
+
+
+class Struct(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, metaclass=StrictMeta
+):
+    """Base of option objects; subclasses normalise their fields first, then call `super`."""
+
+    def __post_init__(self) -> None:
+        for field in msgspec.structs.fields(type(self)):
+            _require_type(field.name, getattr(self, field.name), field.type)
+
+
+def set_field(struct: msgspec.Struct, name: str, value: Any) -> None:
+    """Replace a field by its one form; for `__post_init__` only."""
+    msgspec.structs.force_setattr(struct, name, value)
+
+
+@cache
+def list_required(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    """List the fields without a default."""
+    return tuple(field.name for field in msgspec.structs.fields(kind) if field.required)
+
+
+def suggest_key(name: object, known: Iterable[str]) -> str:
+    """Quote an unknown key, and name the nearest one there is.
+
+    >>> suggest_key("contribution", ["kind", "contributions"])
+    "'contribution'. Perhaps you mean 'contributions'."
+    """
+    short = str(name)[:LONGEST_NAME]
+    near = difflib.get_close_matches(short.replace("-", "_"), list(known), 1)
+    return repr(escape_controls(short)) + "." + (f" Perhaps you mean {near[0]!r}." if near else "")
+
+
+def list_changes(struct: msgspec.Struct) -> dict[str, Any]:
+    """List the fields that differ from their defaults."""
+    fields = msgspec.structs.fields(type(struct))
+    values = ((field, getattr(struct, field.name)) for field in fields)
+    return {f.name: value for f, value in values if f.required or not _is_default(f, value)}
+
+
+def read_text(kind: type[AnyStruct], name: str, text: str) -> Any:
+    """Read the value of a field from text, as a command line gives it."""
+    types = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    if name not in types:
+        raise UsageError(f"{kind.__name__} has no key {suggest_key(name, types)}")
+    plain = [kind for kind in _list_types(types[name]) if kind in (bool, int, float)]
+    if not plain or str in _list_types(types[name]):
+        return text
+    try:
+        return msgspec.convert(text, plain[0], strict=False)
+    except msgspec.ValidationError:
+        return text
+
+
+@cache
+def describe_fields(kind: type) -> Mapping[str, str]:
+    """Read what each field means from the section Attributes of a class's docstring."""
+    parts: dict[str, str] = {}
+    names: list[str] = []
+    for line in (kind.__doc__ or "").partition("Attributes\n")[2].splitlines():
+        if found := FIELD.match(line):
+            names = found[1].split(", ")
+        elif line.strip() and names:
+            parts |= {name: f"{parts.get(name, '')} {line.strip()}".strip() for name in names}
+    return parts
+
+
+def _is_default(field: Any, value: Any) -> bool:
+    default = field.default
+    if default is msgspec.NODEFAULT:
+        default = None if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+    return type(value) is type(default) and bool(value == default)
+
+
+def _require_type(name: str, value: Any, kind: Any) -> None:
+    types = _list_types(kind)
+    if Any in types or any(isinstance(one, type) and type(value) is one for one in types):
+        return
+    try:
+        msgspec.convert(value, kind, from_attributes=False)
+    except (msgspec.ValidationError, TypeError):
+        raise ArgumentError(name, f"be {_describe_type(kind)}", value) from None
+
+
+def _list_types(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _describe_type(kind: Any) -> str:
+    parts: dict[str, None] = {}
+    for one in _list_types(kind):
+        if get_origin(one) is Literal:
+            parts[f"one of: {', '.join(get_args(one))}"] = None
+        elif one is not NoneType:
+            parts[WORDS.get(one, "a list")] = None
+    return " or ".join(parts)
