@@ -18,7 +18,7 @@ from benchmarks.paired import read_column
 from tallyveil.certified.certify import certify_geometric, certify_noise
 from tallyveil.estimate.histogram import estimate_directly
 from tallyveil.estimate.ranks import match_ranks, round_histogram
-from tallyveil.plans.methods import Preserve
+from tallyveil.release.methods.preserve import Preserve
 from tallyveil.request.budget_split import split_budget
 from tallyveil.sampling.entropy import Entropy
 

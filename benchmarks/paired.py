@@ -24,7 +24,7 @@ from tallyveil.certified.certify import certify_geometric, certify_noise
 from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import Estimate, estimate_directly, estimate_histogram
 from tallyveil.estimate.ranks import match_ranks, round_histogram
-from tallyveil.plans.methods import Preserve
+from tallyveil.release.methods.preserve import Preserve
 from tallyveil.request.budget_split import split_budget
 from tallyveil.sampling.entropy import Entropy
 

@@ -60,7 +60,7 @@ if kind.startswith("tallyveil check"):
     assert all(found.ok for found in check_package(target)), check_package(target)
 elif kind.startswith("tallyveil"):
     from tallyveil.request.options import ReleaseOptions
-    from tallyveil.publish.transaction import publish_table
+    from tallyveil.release.transaction import publish_table
     asked = ReleaseOptions(count="cases", upper=80, epsilon=1, keep="all", out=target)
     publish_table(source, asked, command="benchmark")
 else:

@@ -20,8 +20,7 @@ from itertools import pairwise
 import numpy as np
 
 from benchmarks.measure import Bar, Table, timed
-from tallyveil.plans.sum_files import describe_levels
-from tallyveil.plans.sums import make_sums
+from tallyveil.release.methods.sums import describe_levels, make_sums
 from tallyveil.request.hierarchy import HierarchyRequest
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.combine import combine, noise_variance

@@ -23,7 +23,7 @@ from tallyveil.certified.certify import certify_noise
 from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import estimate_directly
 from tallyveil.estimate.ranks import match_ranks, round_histogram
-from tallyveil.plans.sums import PublishedSums, make_sums
+from tallyveil.release.methods.sums import PublishedSums, make_sums
 from tallyveil.request.budget_split import Split, rows_tell, rule_of_thumb
 from tallyveil.request.hierarchy import HierarchyRequest, split_levels
 from tallyveil.sampling.entropy import Entropy

@@ -3,10 +3,10 @@
 from tallyveil._version import __version__ as __version__
 
 # Publish a table
-from tallyveil.publish.privatize import privatize as privatize
-from tallyveil.publish.privatize import privatize_levels as privatize_levels
+from tallyveil.release.privatize import privatize as privatize
+from tallyveil.release.privatize import privatize_levels as privatize_levels
 from tallyveil.request.options import ReleaseOptions as ReleaseOptions
-from tallyveil.publish.release import Release as Release
+from tallyveil.release.release import Release as Release
 from tallyveil.check.package import check_package as check_package
 from tallyveil.budget.ledger import Ledger as Ledger
 from tallyveil.budget.composition import compose as compose
@@ -20,7 +20,7 @@ from tallyveil.reading.posterior import posterior as posterior
 from tallyveil.reading.posterior import Posterior as Posterior
 from tallyveil.reading.posterior import confidence_sets as confidence_sets
 from tallyveil.reading.unbiased import unbiased as unbiased
-from tallyveil.publish.totals import estimate_total as estimate_total
+from tallyveil.release.groups import estimate_total as estimate_total
 from tallyveil.reading.unbiased import estimate_mean as estimate_mean
 from tallyveil.reading.consumer import Consumer as Consumer
 from tallyveil.reading.consumer import Response as Response

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tallyveil.errors import PackageError
-from tallyveil.plans.plan import PLANNERS
-from tallyveil.request.kinds import ASKED_FOR, KINDS, find_kind
+from tallyveil.release.methods.registry import ASKED_FOR, KINDS, find_kind
+from tallyveil.release.plan import PLANNERS
 from tallyveil.request.options import ReleaseOptions
 
 

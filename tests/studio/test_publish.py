@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 import tallyveil as tv
 from tallyveil.cli.app import app
-from tallyveil.publish.reopen import read_receipt
-from tallyveil.publish.transaction import publish_table
+from tallyveil.release.release import read_receipt
+from tallyveil.release.transaction import publish_table
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.studio.choices import (
     OWN_MECHANISM,

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tallyveil.request.hierarchy import LevelBudget, describe_tree
+from tallyveil.release.methods.sums import LevelBudget, describe_tree
 from tallyveil.sums.combine import (
     WeightedNoises,
     combine,

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from tallyveil.plans import prepare
 
 import tallyveil as tv
 from tallyveil.check.package import check_package
-from tallyveil.plans import prepare
-from tallyveil.publish.transaction import publish_table
+from tallyveil.release.transaction import publish_table
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.tables import plain
 from tallyveil.tables.counts import read_counts
@@ -57,7 +57,7 @@ def write(path, lines=LINES, *, end="\n", header=HEADER, encoding="utf-8", last=
 def test_a_file_gives_the_bytes_of_the_careful_reader(tmp_path, monkeypatch, written, options):
     end, encoding, last = written
     path = write(tmp_path / "cases.csv", end=end, encoding=encoding, last=last)
-    monkeypatch.setattr("tallyveil.plans.layout.Entropy", lambda: tv.SeededNotPrivate(1))
+    monkeypatch.setattr("tallyveil.release.layout.Entropy", lambda: tv.SeededNotPrivate(1))
     made = []
     for kind in (PlainFile, DelimitedTable):
         assert isinstance(read_table(path, Form(encoding=encoding)), kind)
@@ -127,7 +127,7 @@ def test_odd_headers_go_to_the_careful_reader(tmp_path, header):
 def test_names_with_quotation_marks_around_them_are_plain(tmp_path, monkeypatch, header, end):
     """As pyarrow and R write them; the bytes that are published are those of the careful reader."""
     path = write(tmp_path / "cases.csv", header=header, end=end)
-    monkeypatch.setattr("tallyveil.plans.layout.Entropy", lambda: tv.SeededNotPrivate(1))
+    monkeypatch.setattr("tallyveil.release.layout.Entropy", lambda: tv.SeededNotPrivate(1))
     made = []
     for kind in (PlainFile if ", " not in header else DelimitedTable, DelimitedTable):
         table = read_table(path)

@@ -13,7 +13,7 @@ from pyarrow import feather
 
 import tallyveil as tv
 from tallyveil.check.package import check_package
-from tallyveil.publish.transaction import publish_table
+from tallyveil.release.transaction import publish_table
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.tables import arrow_file, distinct
 from tallyveil.tables.arrow_file import ArrowFile, open_arrow
@@ -81,9 +81,9 @@ def test_a_file_gives_the_bytes_of_a_table_in_memory(path, options, monkeypatch)
     for load in (False, True):
         if load:
             monkeypatch.setattr("tallyveil.tables.source._read_file", lambda *_: in_memory(path))
-            monkeypatch.setattr("tallyveil.plans.layout.Entropy", seeded)
+            monkeypatch.setattr("tallyveil.release.layout.Entropy", seeded)
         asked = ReleaseOptions(entropy=seeded(), **{**OPTIONS, **options})
-        monkeypatch.setattr("tallyveil.plans.layout.Entropy", seeded)
+        monkeypatch.setattr("tallyveil.release.layout.Entropy", seeded)
         made.append([release.data.to_bytes() for release in publish_table(path, asked, command="")])
     assert made[0] == made[1]
 

@@ -11,7 +11,8 @@ from tallyveil.documents.files import RECEIPT
 from tallyveil.documents.receipt import Receipt
 from tallyveil.documents.records import LedgerRecord
 from tallyveil.errors import LedgerError, PackageError
-from tallyveil.publish.reopen import read_receipt, require
+from tallyveil.release.methods.base import require
+from tallyveil.release.release import read_receipt
 from tallyveil.untrusted import escape_controls
 
 __all__ = ["check_ledger"]

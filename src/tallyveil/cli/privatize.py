@@ -18,8 +18,8 @@ from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.panels import OUTPUT, TABLE
 
 if TYPE_CHECKING:
-    from tallyveil.plans.prepared import Prepared
-    from tallyveil.publish.release import Release
+    from tallyveil.release.plan import ReleasePlan
+    from tallyveil.release.release import Release
 
 __all__ = [
     "EXAMPLE",
@@ -192,7 +192,7 @@ def publish_and_show(
 def publish_file(source: Any, options: ReleaseOptions, words: str) -> tuple[Release, ...]:
     """The library's transaction, with a progress bar and remarks for the publisher."""
     from tallyveil.errors import UsageError
-    from tallyveil.publish.transaction import publish_table
+    from tallyveil.release.transaction import publish_table
 
     if options.out is None:
         raise UsageError("Name the release folder with --out, or give --dry-run.")
@@ -203,9 +203,9 @@ def publish_file(source: Any, options: ReleaseOptions, words: str) -> tuple[Rele
     return releases
 
 
-def _show_remark(prepared: Prepared) -> None:
+def _show_remark(plan: ReleasePlan) -> None:
     """What the publisher should know and an error would be too much for."""
-    from tallyveil.publish.remarks import list_notes
+    from tallyveil.release.warnings import list_notes
 
-    for remark in list_notes(prepared):
+    for remark in list_notes(plan):
         note(remark)

@@ -16,6 +16,7 @@ from tallyveil.exact import exact_epsilon
 from tallyveil.loss import Loss
 from tallyveil.properties import check_names
 from tallyveil.query import Query
+from tallyveil.release.methods.registry import ASKED_FOR, METHODS
 from tallyveil.request.about import About, check_about
 from tallyveil.request.arguments import (
     check_epsilon,
@@ -36,7 +37,6 @@ from tallyveil.request.counted import (
 )
 from tallyveil.request.forms import check_form
 from tallyveil.request.hierarchy import HierarchyRequest
-from tallyveil.request.kinds import ASKED_FOR, KINDS
 from tallyveil.request.nested import check_nested
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.ranges import (
@@ -264,7 +264,7 @@ def _check_levels(options: ReleaseOptions, uppers: tuple[int, ...]) -> tuple[Fra
 
 def _check_properties(options: ReleaseOptions, method: str) -> tuple[str, ...]:
     properties = check_names(options.properties)
-    designed = method in KINDS and KINDS[method].designed
+    designed = method in METHODS and METHODS[method].designed
     if properties and not designed:
         raise UsageError("Properties are kept by the method 'design' only: ask for it as well.")
     if not _is_default(options, "loss") and not designed:
@@ -308,7 +308,7 @@ def _find_epsilons(
         return read_per_column(options.epsilon, names, "epsilon", check_epsilon)
     if options.epsilon is not None:
         raise UsageError("Give either 'epsilon' or 'within'.")
-    able = [name for name, kind in KINDS.items() if kind.promises_accuracy]
+    able = [name for name, kind in METHODS.items() if kind.promises_accuracy]
     if method not in able:
         hint = "They alone can promise an accuracy for every true count beforehand."
         rule = f"be used with the methods {' or '.join(able)}"

@@ -25,7 +25,7 @@ from tallyveil.budget.addresses import (
 from tallyveil.budget.ledger import open_store
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.passwords import hide_passwords
-from tallyveil.request.kinds import ASKED_FOR
+from tallyveil.release.methods.registry import ASKED_FOR
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.tables.databases import require_file
 from tallyveil.tables.source import STANDARD_INPUT

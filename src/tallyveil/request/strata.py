@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
-from tallyveil.arrays import Integers, freeze
-from tallyveil.errors import ArgumentError, PackageError, TableError, UsageError
+from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.request.arguments import split_names
-from tallyveil.request.hierarchy import read_codes
 from tallyveil.request.options import ReleaseOptions
-from tallyveil.tables.base import Table
-from tallyveil.tables.codes import number_together
 
-__all__ = ["StrataRecord", "check_strata", "find_strata"]
-
-MOST_STRATA = 1000
-"""Each has an estimate of its own; more would take hours."""
+__all__ = ["check_strata"]
 
 
 def check_strata(options: ReleaseOptions, counted: Sequence[str]) -> tuple[str, ...]:
@@ -38,43 +29,3 @@ def check_strata(options: ReleaseOptions, counted: Sequence[str]) -> tuple[str, 
             "levels, 'hierarchy', 'nested', 'priority', 'tradeoff' and 'one_row'."
         )
     return names
-
-
-def find_strata(
-    names: Sequence[str],
-    table: Table,
-    categories: Sequence[tuple[str, ...]] = (),
-    by: Sequence[str] = (),
-) -> Integers:
-    """Every row's stratum, numbered in the order of their labels."""
-    columns = [read_codes(name, table, categories, by, "strata").codes for name in names]
-    numbers = number_together(columns)
-    if int(numbers.max()) >= MOST_STRATA:
-        raise TableError(f"There are more than {MOST_STRATA:,} strata: name coarser columns.")
-    return freeze(numbers)
-
-
-@dataclass(frozen=True)
-class StrataRecord:
-    """What the receipt says of strata: their columns, and how many there are."""
-
-    columns: tuple[str, ...]
-    strata: int
-
-    @classmethod
-    def of(cls, columns: tuple[str, ...], groups: Integers | None) -> StrataRecord | None:
-        """The record of these groups, or None where there are none."""
-        return None if groups is None else cls(columns, int(groups.max()) + 1)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {"columns": list(self.columns), "strata": self.strata}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> StrataRecord:
-        """The record that `to_dict` wrote."""
-        made = cls(tuple(str(name) for name in data["columns"]), int(data["strata"]))
-        once = len(set(made.columns)) == len(made.columns) > 0
-        if made.to_dict() != dict(data) or not once or made.strata < 1:
-            raise PackageError("The receipt's strata contradict themselves.")
-        return made

@@ -7,14 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from tallyveil.errors import ArgumentError, UsageError
+from tallyveil.release.methods.hierarchy import MOST_LEVELS, TOTAL
+from tallyveil.release.methods.sums import BESIDE, MISSED
 from tallyveil.request.arguments import list_given, require_writable, split_names
-from tallyveil.request.hierarchy import (
-    BESIDE,
-    MISSED,
-    MOST_LEVELS,
-    TOTAL,
-    HierarchyRequest,
-)
+from tallyveil.request.hierarchy import HierarchyRequest
 from tallyveil.request.options import ReleaseOptions
 
 __all__ = ["check_hierarchy"]

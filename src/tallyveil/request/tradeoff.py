@@ -8,39 +8,22 @@ rank that keeps the distribution.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
-from tallyveil.budget.entries import shown_rational
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.exact import exact_rational
+from tallyveil.release.methods.preserve import LARGEST_TRADEOFF, PRIORITIES, moves_counts
 from tallyveil.request.arguments import require_one_of, require_short
-from tallyveil.request.budget_split import PLAIN, Tradeoff
+from tallyveil.request.budget_split import Tradeoff
 from tallyveil.request.options import ReleaseOptions
 
 __all__ = [
-    "BEST_USE",
-    "LARGEST_TRADEOFF",
-    "PRIORITIES",
     "check_tradeoff",
-    "describe_tradeoff",
     "leave_out_excluded",
-    "moves_counts",
-    "show_tradeoff",
 ]
-
-PRIORITIES: Mapping[str, Tradeoff | None] = {
-    "distribution": None,
-    "balanced": PLAIN,
-    "counts": Fraction(1, 4),
-}
-"""The tradeoffs that have names; None is the share and the matching of earlier releases."""
 
 PRESERVING = ("auto", "preserve")
 """The methods that a priority or a tradeoff can be given with."""
-
-LARGEST_TRADEOFF = 1000
-BEST_USE = "best guess for each row; not to be summed, averaged or tabulated"
 
 
 def check_tradeoff(options: ReleaseOptions) -> tuple[bool, Tradeoff | None]:
@@ -99,36 +82,3 @@ def leave_out_excluded(asked: Mapping[str, Any], given: Mapping[str, Any]) -> di
     if str(given.get("method", "auto")) not in PRESERVING:
         excluded |= tradeoffs
     return {name: value for name, value in asked.items() if name not in excluded}
-
-
-def moves_counts(tradeoff: Tradeoff | None) -> bool:
-    """Whether counts are moved towards the best guess after they were handed out by rank."""
-    return isinstance(tradeoff, str) or (tradeoff is not None and tradeoff < 1)
-
-
-def describe_tradeoff(tradeoff: Tradeoff | None) -> tuple[str, ...]:
-    """What was done to counts at a tradeoff below 1, as a step of the page; else nothing."""
-    if isinstance(tradeoff, str):
-        step = (
-            "Where the estimated distribution says that such counts would err more than plain "
-            "noise at the same epsilon, counts far from what their row's noisy count says were "
-            "moved towards it, the least likely first, until they no longer would."
-        )
-        return (step,)
-    if tradeoff is None or not moves_counts(tradeoff):
-        return ()
-    share = shown_rational(tradeoff)
-    part = f"the central part, of probability {share}," if tradeoff else "the middle"
-    step = (
-        f"Where such a count lay outside {part} of what the row's noisy count and the estimated "
-        "distribution say of it, it was moved to the nearest end. So the table follows the "
-        "estimated distribution in part only, and single counts err less."
-    )
-    return (step,)
-
-
-def show_tradeoff(tradeoff: Tradeoff) -> str:
-    """A tradeoff as a page shows it."""
-    if isinstance(tradeoff, str):
-        return "the largest at which single counts err no more than plain noise"
-    return shown_rational(tradeoff)

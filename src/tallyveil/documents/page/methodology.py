@@ -32,8 +32,8 @@ from tallyveil.documents.page.steps import what_was_done
 from tallyveil.documents.page.totals import name_groups, totals_section
 from tallyveil.documents.receipt import FLOAT_PROTECTION, Receipt
 from tallyveil.documents.records import ColumnRecord, LedgerRecord
-from tallyveil.plans.accuracy import WIDEST_PICTURE
-from tallyveil.request.tradeoff import show_tradeoff
+from tallyveil.release.accuracy import WIDEST_PICTURE
+from tallyveil.release.methods.preserve import show_tradeoff
 
 __all__ = ["methodology"]
 

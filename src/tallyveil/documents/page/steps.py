@@ -5,8 +5,8 @@ from __future__ import annotations
 from tallyveil.documents.page.html import list_words, notes, paragraph, section, table
 from tallyveil.documents.receipt import Receipt
 from tallyveil.documents.records import ColumnRecord
+from tallyveil.release.methods.preserve import moves_counts
 from tallyveil.request.ranges import WIDE
-from tallyveil.request.tradeoff import moves_counts
 
 __all__ = ["what_was_done"]
 
@@ -82,7 +82,7 @@ def _sums(receipt: Receipt) -> list[str]:
     sums = receipt.sums
     if sums is None:
         return []
-    level = "margin" if sums.request.margins else "level"
+    level = sums.method.nothing_measured
     rows = [(n, f"{s:,}", f) for n, f, s in zip(sums.names, sums.files, sums.sizes, strict=False)]
     parts = [
         table(["sums by", "how many", "file"], rows, numbers=(1,)),
@@ -92,10 +92,10 @@ def _sums(receipt: Receipt) -> list[str]:
             "that holds the true sum with a probability of 95%."
         ),
     ]
-    if sums.request.bounds:
+    if sums.bounds:
         parts.append(
             paragraph(
-                f"No count lies above what its row has in the column {sums.request.bounds}, which "
+                f"No count lies above what its row has in the column {sums.bounds}, which "
                 "is public. Larger counts, if there were any, were cut to it before anything was "
                 "drawn."
             )

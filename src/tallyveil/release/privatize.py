@@ -9,10 +9,10 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from tallyveil.errors import TallyveilError, UsageError
-from tallyveil.plans.prepared import Prepared
-from tallyveil.publish.release import Release
-from tallyveil.publish.remarks import list_remarks
-from tallyveil.publish.transaction import publish_table
+from tallyveil.release.plan import ReleasePlan
+from tallyveil.release.release import Release
+from tallyveil.release.transaction import publish_table
+from tallyveil.release.warnings import list_remarks
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.spelling import spell_for_python
 
@@ -258,8 +258,8 @@ def privatize_levels(table: Any, options: ReleaseOptions) -> tuple[Release, ...]
     return publish_table(table, options, command="tv.privatize_levels", remark=warn_publisher)
 
 
-def warn_publisher(prepared: Prepared) -> None:
+def warn_publisher(plan: ReleasePlan) -> None:
     """Warn the caller before anything is spent."""
-    for remark in list_remarks(prepared):
+    for remark in list_remarks(plan):
         words = spell_for_python(remark)
         warnings.warn(words, UserWarning, stacklevel=5)  # whoever called tv.privatize

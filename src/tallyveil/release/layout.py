@@ -16,7 +16,7 @@ from tallyveil.request.request import Request
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.base import Table
 from tallyveil.tables.categories import place_categories, require_distinct, sorted_order
-from tallyveil.tables.counts import ColumnCounts, read_counts
+from tallyveil.tables.counts import ColumnCounts
 from tallyveil.tables.delimited import delimiter_hint
 from tallyveil.tables.totals import find_totals
 
@@ -63,9 +63,15 @@ class Layout:
     order: Integers | None = None
     grouped: bool = False
 
+    @classmethod
+    def of_categories(cls, request: Request) -> Layout:
+        """The rows of the public list, in its order."""
+        keep = (*request.by, *(column.name for column in request.columns))
+        return cls(keep, ROW_ORDERS["categories"], grouped=True)
+
 
 def read_columns(
-    source: Table, request: Request, read: ReadCounts = read_counts
+    source: Table, request: Request, read: ReadCounts
 ) -> tuple[dict[str, ColumnCounts], Layout]:
     """Every count column of a table that is aggregated already, and how it is published."""
     keep = choose_columns(source, request)
