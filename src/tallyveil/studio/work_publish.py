@@ -220,17 +220,19 @@ def _describe_column(column: Mapping[str, Any]) -> dict[str, Any]:
     kind = METHODS.get(str(column["method"]))
     matched = kind is not None and kind.matches
     shown = {**column, "matched": matched}
+    if "levels" in column:  # sums are planned, and single counts are said less of
+        shown |= {"sums": column["levels"], "accuracy": None}
     if column["upper"] == NO_UPPER:
         shown["upper"] = None
     return shown
 
 
-def _query(upper: int | None) -> Query:
-    if upper in (None, NO_UPPER):
+def _query(upper: int) -> Query:
+    if upper == NO_UPPER:
         raise RefusedError(
             422, "An accuracy is promised for a known range: give the largest count."
         )
-    if upper is None or upper > WIDEST_EXACT:
+    if upper > WIDEST_EXACT:
         raise RefusedError(422, f"For ranges beyond {WIDEST_EXACT:,} choose epsilon itself.")
     return Query.count(upper)
 
@@ -244,7 +246,7 @@ def _find_within(found: Preview, rows: int | None, confidence: float) -> float |
     """How near every count lies with that confidence, or None where nothing can be promised."""
     distances = []
     for column, known in zip(found.request.columns, found.columns, strict=True):
-        if column.upper is None or column.upper > WIDEST_EXACT or "accuracy" not in known:
+        if column.upper > WIDEST_EXACT:
             return None
         if METHODS[known["method"]].adds_up:
             return None
@@ -276,7 +278,7 @@ def _warn(found: Preview, rows: int | None) -> list[str]:
     """What the publisher should think about before pressing a button, in plain words."""
     said = [remark_on_cost(found.epsilon, found.delta)]
     for column in found.request.columns:
-        if column.upper in (None, NO_UPPER) or rows is None:
+        if column.upper == NO_UPPER or rows is None:
             continue
         size = column.upper + 1
         if rows < ROWS_PER_COUNT * size:

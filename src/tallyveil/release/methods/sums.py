@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BESIDE",
+    "FARTHEST",
     "MISSED",
     "MOST_STAGES",
     "LevelAccuracy",
