@@ -34,8 +34,8 @@ from tallyveil.optimize.design import design
 from tallyveil.papers.kohli.greedy import greedy_fixed_point, unfixed_optimum
 from tallyveil.papers.kohli.pipeline import split_budget
 from tallyveil.papers.kohli.privatizers import PRIVATIZERS, distribution_of_counts
-from tallyveil.publish.privatize import privatize
 from tallyveil.query import Query
+from tallyveil.release.privatize import privatize
 from tallyveil.sampling.entropy import Entropy, SeededNotPrivate
 
 Build: TypeAlias = Callable[[Floats, Fraction], Mechanism]

@@ -3,8 +3,8 @@
 from tallyveil._version import __version__ as __version__
 
 # Publish a table
-from tallyveil.publish.privatize import privatize as privatize
-from tallyveil.publish.privatize import privatize_levels as privatize_levels
+from tallyveil.release.privatize import privatize as privatize
+from tallyveil.release.privatize import privatize_levels as privatize_levels
 from tallyveil.release.options import About as About
 from tallyveil.release.options import Budget as Budget
 from tallyveil.release.options import Counts as Counts
@@ -22,7 +22,7 @@ from tallyveil.release.methods.margins import Margins as Margins
 from tallyveil.release.methods.design import MechanismFile as MechanismFile
 from tallyveil.release.methods.preserve import Preserve as Preserve
 from tallyveil.release.methods.strata import Strata as Strata
-from tallyveil.publish.release import Release as Release
+from tallyveil.release.release import Release as Release
 from tallyveil.check.package import check_package as check_package
 from tallyveil.budget.ledger import Ledger as Ledger
 from tallyveil.budget.accounting import compose as compose
@@ -36,7 +36,7 @@ from tallyveil.reading.posterior import posterior as posterior
 from tallyveil.reading.posterior import Posterior as Posterior
 from tallyveil.reading.posterior import confidence_sets as confidence_sets
 from tallyveil.reading.unbiased import unbiased as unbiased
-from tallyveil.publish.totals import estimate_total as estimate_total
+from tallyveil.release.groups import estimate_total as estimate_total
 from tallyveil.reading.unbiased import estimate_mean as estimate_mean
 from tallyveil.reading.consumer import Consumer as Consumer
 from tallyveil.reading.consumer import Response as Response

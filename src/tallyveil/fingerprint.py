@@ -11,15 +11,8 @@ __all__ = ["fingerprint", "fingerprint_page"]
 
 PACKAGE = Path(__file__).parent
 
-SENTENCES = (
-    "plans/sum_files.py",
-    "request/hierarchy.py",
-    "request/kinds.py",
-    "request/nested.py",
-    "request/tradeoff.py",
-    "request/unit.py",
-)
-"""Modules outside `documents` that write sentences of the receipt and the page."""
+SENTENCES = ("release/methods", "release/nested.py", "request/unit.py")
+"""What writes sentences of the receipt and the page beside `documents`."""
 
 
 @cache
@@ -46,8 +39,8 @@ def fingerprint_page() -> str:
     >>> fingerprint_page() == fingerprint()
     False
     """
-    documents = (PACKAGE / "documents").rglob("*")
-    return _hash_files([*documents, *(PACKAGE / name for name in SENTENCES)])
+    parts = [PACKAGE / name for name in ("documents", *SENTENCES)]
+    return _hash_files(path for part in parts for path in (part, *part.rglob("*")))
 
 
 def _hash_files(paths: Iterable[Path]) -> str:

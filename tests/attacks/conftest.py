@@ -11,12 +11,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from tallyveil.tables.identity import FileIdentity
-
-import tallyveil as tv
 from tallyveil.plans import prepared
 from tallyveil.publish import transaction
+
+import tallyveil as tv
 from tallyveil.tables import arrow_file, plain
+from tallyveil.tables.table import FileIdentity
 
 LIMITS = arrow_file.BATCH_ROWS, plain.SMALLEST
 """From which length on files are streamed; engines change it."""

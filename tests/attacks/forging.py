@@ -9,10 +9,9 @@ import tallyveil as tv
 from tallyveil.check import package
 from tallyveil.documents.files import FileFacts, describe_data
 from tallyveil.documents.receipt import Receipt
-from tallyveil.plans.sum_files import describe_levels, read_stated, write_level
-from tallyveil.plans.zeros import find_grouping
-from tallyveil.publish.folder import CHECKSUMS, checksums_text
-from tallyveil.publish.reopen import read_json, rebuild_methodology
+from tallyveil.release.folder import CHECKSUMS, checksums_text
+from tallyveil.release.methods.sums import describe_levels, find_grouping, read_stated, write_level
+from tallyveil.release.release import read_json, rebuild_methodology
 
 REFUSALS = (
     tv.TallyveilError,

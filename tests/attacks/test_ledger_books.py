@@ -7,9 +7,8 @@ import threading
 from fractions import Fraction
 
 import pytest
-from tallyveil.budget.chain import Link
 
-from tallyveil.budget.entries import Debit, Stage
+from tallyveil.budget.entries import Debit, Link, Stage
 from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import ArgumentError, LedgerError
 

@@ -18,9 +18,9 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pyreadstat
 import pytest
-from tallyveil.tables.convert import FORMATS
 
 from tallyveil.tables import arrow_file, plain
+from tallyveil.tables.write import FORMATS
 
 AREAS = ["n", "e", "s", "w"]
 SEXES = ["f", "m"]

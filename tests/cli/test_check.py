@@ -8,7 +8,7 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.check.package import check_package
-from tallyveil.publish.folder import CHECKSUMS, checksums_text
+from tallyveil.release.folder import CHECKSUMS, checksums_text
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,12 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from tallyveil.tables.arrow_file import ArrowFile
 
 import tallyveil as tv
 from tallyveil.cli.released import open_released
 from tallyveil.tables import plain
-from tallyveil.tables.arrow_file import ArrowFile
-from tallyveil.tables.base import BATCH_ROWS
+from tallyveil.tables.table import BATCH_ROWS
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ import pytest
 import tallyveil as tv
 from tallyveil.budget.ledger import Ledger
 from tallyveil.check.package import check_package
-from tallyveil.publish.transaction import publish_table
 from tallyveil.release.options import ReleaseOptions
+from tallyveil.release.transaction import publish_table
 
 WORDS = ["--keep", "all", "--count", "cases", "--upper", "20", "--epsilon", "1"]
 ASKED = {"count": "cases", "upper": 20, "epsilon": 1, "keep": "all"}
@@ -164,7 +164,7 @@ def test_no_room_after_the_debit_leaves_nothing(tmp_path, book, monkeypatch):
 
 def test_the_room_that_is_reserved_is_enough(tmp_path):
     """Labels that nothing compresses: the file is not larger than what was reserved."""
-    from tallyveil.plans.prepare import prepare
+    from tallyveil.release.plan import prepare
 
     chance = np.random.default_rng(1)
     words = [bytes(row).hex() for row in chance.integers(0, 256, (100_000, 12), dtype=np.uint8)]

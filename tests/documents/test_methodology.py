@@ -10,7 +10,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.documents import svg
 from tallyveil.documents.confidential import confidential_report
-from tallyveil.plans.tallies import Histogram
+from tallyveil.release.column import Histogram
 from tallyveil.sampling.entropy import SeededNotPrivate
 
 COUNTS = np.array([i % 6 for i in range(300)])

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.plans.accuracy import estimate_spread, geometric_accuracy
-from tallyveil.plans.tallies import Matching
+from tallyveil.release.accuracy import estimate_spread, geometric_accuracy
+from tallyveil.release.column import Matching
 from tallyveil.sampling.entropy import SeededNotPrivate
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import tallyveil as tv
 from tallyveil.errors import ArgumentError, TableError, UsageError
-from tallyveil.plans.sums import make_sums
+from tallyveil.release.methods.sums import make_sums
 from tallyveil.request.hierarchy import HierarchyRequest
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tallyveil.sums.grouping import Tree

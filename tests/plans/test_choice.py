@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.plans.choice import choose_method, predict
+from tallyveil.release.methods.auto import choose_method, predict
 
 
 def measure(counts: Any, upper: int, epsilon: str, method: str, times: int = 6) -> Any:

@@ -19,8 +19,8 @@ import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.cli import app as program
 from tallyveil.errors import ArgumentError, TableError, UsageError
-from tallyveil.plans.group_totals import list_trees
-from tallyveil.plans.margin_sums import make_margins
+from tallyveil.release.methods.margins import make_margins
+from tallyveil.release.totals import list_trees
 from tallyveil.request.hierarchy import HierarchyRequest
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tallyveil.sums.combine import noise_variance

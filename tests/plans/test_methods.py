@@ -8,7 +8,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.papers.kohli.privatizers import cumulative
-from tallyveil.plans.methods import Independent, Levels, Preserve
+from tallyveil.release.methods.preserve import Independent, Levels, Preserve
 from tallyveil.request.budget_split import split_budget
 from tallyveil.sampling.entropy import Entropy, SeededNotPrivate
 

@@ -9,7 +9,7 @@ import tallyveil as tv
 from tallyveil.certified.mechanism import CertifiedNoise
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.estimate.draws import growing_thresholds
-from tallyveil.publish.reopen import read_receipt
+from tallyveil.release.release import read_receipt
 from tallyveil.request.ranges import NO_UPPER
 
 RNG = np.random.default_rng(3)

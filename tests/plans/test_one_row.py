@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import tallyveil as tv
 from tallyveil.cli import app
 from tallyveil.errors import UsageError
-from tallyveil.publish.reopen import read_receipt
+from tallyveil.release.release import read_receipt
 
 COUNTS = [(i * i) % 23 for i in range(150)]
 

@@ -9,9 +9,13 @@ from typer.testing import CliRunner
 
 import tallyveil as tv
 from tallyveil.cli import app as program
-from tallyveil.plans.accuracy import matched_mechanism
-from tallyveil.plans.optimality import describe_optimality, expect_matched, predict_release
-from tallyveil.plans.tallies import Matching
+from tallyveil.release.accuracy import (
+    describe_optimality,
+    expect_matched,
+    matched_mechanism,
+    predict_release,
+)
+from tallyveil.release.column import Matching
 from tallyveil.sampling.entropy import SeededNotPrivate
 
 COUNTS = np.random.default_rng(3).geometric(0.3, 900) - 1

@@ -13,10 +13,10 @@ import tallyveil as tv
 from tallyveil.check.ledger import check_ledger
 from tallyveil.cli import app
 from tallyveil.errors import ArgumentError, UsageError
-from tallyveil.plans.methods import Independent
-from tallyveil.publish.reopen import read_receipt
+from tallyveil.release.methods.preserve import Independent
+from tallyveil.release.release import read_receipt
 from tallyveil.request.unit import PrivacyUnit
-from tallyveil.tables.persons import bound_rows, keep_apart
+from tallyveil.tables.microdata import bound_rows, keep_apart
 
 COUNTS = [(i * i) % 23 for i in range(150)]
 DELTA = Fraction(1, 10**6)

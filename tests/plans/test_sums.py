@@ -6,7 +6,7 @@ import numpy as np
 
 from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import estimate_directly, estimate_histogram
-from tallyveil.plans.sums import make_sums
+from tallyveil.release.methods.sums import make_sums
 from tallyveil.request.hierarchy import HierarchyRequest
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tallyveil.sums.grouping import Tree

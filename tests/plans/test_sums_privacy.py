@@ -19,14 +19,14 @@ import pytest
 
 from tallyveil.certified import mechanism
 from tallyveil.certified.certify import certify_geometric, certify_noise
-from tallyveil.plans.margin_sums import make_margins
-from tallyveil.plans.methods import Preserve
-from tallyveil.plans.stratified import Stratified
-from tallyveil.plans.sums import make_sums
-from tallyveil.plans.unbiased import keep_draws
-from tallyveil.plans.zeros import WithEmptyGroups, WithZeros
 from tallyveil.proof.rounding import TOTAL
 from tallyveil.query import Query
+from tallyveil.release.column import keep_draws
+from tallyveil.release.methods.margins import make_margins
+from tallyveil.release.methods.preserve import Preserve
+from tallyveil.release.methods.strata import Stratified
+from tallyveil.release.methods.sums import make_sums
+from tallyveil.release.zeros import WithEmptyGroups, WithZeros
 from tallyveil.request.hierarchy import HierarchyRequest
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tallyveil.sums.grouping import Grouping, Margins, Tree

@@ -9,7 +9,7 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.errors import ArgumentError, UsageError
-from tallyveil.plans.methods import count_cells
+from tallyveil.release.methods.preserve import count_cells
 from tallyveil.request.ranges import NO_UPPER, WIDE
 
 RNG = np.random.default_rng(5)

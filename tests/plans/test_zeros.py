@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.errors import ArgumentError, TableError
-from tallyveil.plans.sums import make_sums
-from tallyveil.plans.zeros import WithEmptyGroups, WithZeros
+from tallyveil.release.methods.sums import make_sums
+from tallyveil.release.zeros import WithEmptyGroups, WithZeros
 from tallyveil.request.hierarchy import HierarchyRequest
 from tallyveil.sums.grouping import Grouping, Tree
 
@@ -98,7 +98,7 @@ def test_contradictions_are_refused_before_anything_is_spent(tmp_path: Path) -> 
 
 
 def test_a_count_smuggled_into_a_structural_zero_is_found(tmp_path: Path) -> None:
-    from tallyveil.publish.folder import CHECKSUMS, checksums_text
+    from tallyveil.release.folder import CHECKSUMS, checksums_text
 
     folder = tmp_path / "r"
     tv.privatize(

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import tallyveil as tv
-from tallyveil.proof.geometric_noise import TOTAL, GeometricNoise
+from tallyveil.proof.geometric_noise import GeometricNoise
+from tallyveil.proof.rounding import TOTAL
 
 EPSILONS = ["1e-9", "1e-6", "1e-4", "0.01", "0.1", "1", "5", "20", "30", "43", "100", "700"]
 

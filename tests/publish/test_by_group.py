@@ -8,12 +8,12 @@ from html import unescape
 import numpy as np
 import pandas as pd
 import pytest
+from tallyveil.publish import by_group
 
 import tallyveil as tv
 from tallyveil.documents.group_record import MOST_GROUPS
-from tallyveil.publish import by_group
-from tallyveil.publish.folder import CHECKSUMS, checksums_text
-from tallyveil.publish.reopen import read_receipt, rebuild_methodology
+from tallyveil.release.folder import CHECKSUMS, checksums_text
+from tallyveil.release.release import read_receipt, rebuild_methodology
 
 ROWS = 240
 WIDE = {"count": "cases", "keep": "all", "upper": 30, "epsilon": 1}

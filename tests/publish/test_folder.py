@@ -4,10 +4,10 @@ import errno
 import os
 
 import pytest
+from tallyveil.publish import folder as package
 
 from tallyveil.errors import PackageError
-from tallyveil.publish import folder as package
-from tallyveil.publish.folder import CHECKSUMS, reserve_folder
+from tallyveil.release.folder import CHECKSUMS, reserve_folder
 
 
 def names(folder):

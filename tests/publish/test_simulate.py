@@ -4,12 +4,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-
 from tallyveil.plans.prepare import prepare_opened
-from tallyveil.plans.prepared import Opened
-from tallyveil.publish.preview import preview_table
-from tallyveil.publish.simulate import invent_counts, invent_table, read_invented, simulate
+from tallyveil.publish.simulate import read_invented, simulate
+
 from tallyveil.release.options import ReleaseOptions
+from tallyveil.release.plan import Opened
+from tallyveil.release.preview import preview_table
+from tallyveil.release.simulate import invent_counts, invent_table
 from tallyveil.request.request import check_options
 
 

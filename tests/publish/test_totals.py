@@ -10,8 +10,8 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.errors import ArgumentError, UsageError
-from tallyveil.plans.adding import GeometricAdder, MatrixAdder
 from tallyveil.reading.unbiased import _reach_of_laplace_sum, reach_of_sum
+from tallyveil.release.totals import GeometricAdder, MatrixAdder
 from tallyveil.sampling.entropy import SeededNotPrivate
 
 ROWS = 1200

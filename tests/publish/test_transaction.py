@@ -7,11 +7,11 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from tallyveil.plans import methods
+from tallyveil.publish import transaction
 
 import tallyveil as tv
 from tallyveil.certified.mechanism import CertifiedGeometric, CertifiedNoise
-from tallyveil.plans import methods
-from tallyveil.publish import transaction
 
 COUNTS = [i % 7 for i in range(400)]
 
@@ -104,7 +104,7 @@ def test_a_full_disk_costs_nothing(book, tmp_path, monkeypatch):
     def no_room(path, room):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tallyveil.publish.folder._reserve", no_room)
+    monkeypatch.setattr("tallyveil.release.folder._reserve", no_room)
     with pytest.raises(tv.PackageError, match="no room"):
         tv.privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "o", ledger=book, dataset="cases")
     assert book.account("cases").remaining_epsilon == 2

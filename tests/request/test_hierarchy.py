@@ -15,10 +15,9 @@ import pytest
 import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.errors import ArgumentError, TableError, UsageError
-from tallyveil.plans.sums import SumDraws, Sums, make_sums
 from tallyveil.proof.rounding import TOTAL
-from tallyveil.publish.preview import preview_table
 from tallyveil.release.options import ReleaseOptions
+from tallyveil.release.preview import preview_table
 from tallyveil.request.hierarchy import HierarchyRequest
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tallyveil.sums.grouping import Tree
@@ -104,7 +103,7 @@ def test_several_columns_microdata_and_sorted_rows_add_up_too(tmp_path: Path) ->
 
 @pytest.mark.parametrize("change", ["count", "estimate", "deviation", "data"])
 def test_a_changed_sum_is_found(tmp_path: Path, change: str) -> None:
-    from tallyveil.publish.folder import CHECKSUMS, checksums_text
+    from tallyveil.release.folder import CHECKSUMS, checksums_text
 
     folder = tmp_path / "r"
     tv.privatize(make_table(1), **OPTIONS, keep=[], out=folder)

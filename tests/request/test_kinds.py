@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from tallyveil.plans.plan import PLANNERS
+from tallyveil.request.kinds import ASKED_FOR, KINDS
 
 from tallyveil.errors import PackageError
-from tallyveil.plans.plan import PLANNERS
+from tallyveil.release.methods.registry import find_kind
 from tallyveil.release.options import ReleaseOptions
-from tallyveil.request.kinds import ASKED_FOR, KINDS, find_kind
 
 
 def test_every_kind_has_a_planner_and_nothing_else_has() -> None:

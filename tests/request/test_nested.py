@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.errors import ArgumentError, UsageError
-from tallyveil.request.nested import hand_out_below
+from tallyveil.release.nested import hand_out_below
 
 NESTED = ["deaths", "hospitalised", "cases"]
 

@@ -78,7 +78,7 @@ def test_a_request_is_released_wherever_it_is_run_from(request_file, tmp_path, m
 
 @pytest.mark.parametrize("file", ["receipt.json", "METHODOLOGY.html", "datapackage.json"])
 def test_words_about_a_release_cannot_be_changed(request_file, tmp_path, file):
-    from tallyveil.publish.folder import checksums_text
+    from tallyveil.release.folder import checksums_text
 
     out = tmp_path / "out"
     run("run", request_file, "--out", out)

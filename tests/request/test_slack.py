@@ -12,7 +12,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.check.ledger import check_ledger
 from tallyveil.errors import ArgumentError, BudgetError, UsageError
-from tallyveil.publish.reopen import read_receipt
+from tallyveil.release.release import read_receipt
 from tallyveil.sampling.entropy import SeededNotPrivate
 
 JUDGE = Path(__file__).parents[1] / "independent" / "judge.py"

@@ -14,9 +14,9 @@ import pytest
 import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.errors import ArgumentError, TableError, UsageError
-from tallyveil.plans.plan import ColumnRequest, plan_column
 from tallyveil.release.options import ReleaseOptions
-from tallyveil.request.request import check_options
+from tallyveil.release.plan import plan_column
+from tallyveil.request.request import ColumnRequest, check_options
 from tallyveil.sampling.entropy import SeededNotPrivate
 
 OPTIONS = {"count": "cases", "upper": 30, "epsilon": 1, "strata": "region", "keep": "area"}
@@ -65,7 +65,7 @@ def test_the_folder_states_the_strata_and_checks(tmp_path: Path) -> None:
 
 
 def test_other_strata_than_those_of_the_data_are_found(tmp_path: Path) -> None:
-    from tallyveil.publish.folder import CHECKSUMS, checksums_text
+    from tallyveil.release.folder import CHECKSUMS, checksums_text
 
     folder = tmp_path / "r"
     tv.privatize(make_table(), **OPTIONS, out=folder)

@@ -8,7 +8,7 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.errors import ArgumentError, UsageError
-from tallyveil.publish.reopen import read_receipt
+from tallyveil.release.release import read_receipt
 from tallyveil.request.budget_split import PLAIN, choose_split, split_budget
 from tallyveil.sampling.entropy import SeededNotPrivate
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import tallyveil as tv
-from tallyveil.publish.reopen import read_receipt
+from tallyveil.release.release import read_receipt
 from tallyveil.request.unit import PrivacyUnit, charge_columns
 
 FRAME = pd.DataFrame(

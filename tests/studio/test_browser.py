@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import tallyveil as tv
 from tallyveil.cli.app import app
-from tallyveil.publish.reopen import read_receipt
+from tallyveil.release.release import read_receipt
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 import tallyveil as tv
 from tallyveil.cli.app import app
-from tallyveil.publish.reopen import read_receipt
-from tallyveil.publish.transaction import publish_table
 from tallyveil.release.options import ReleaseOptions
+from tallyveil.release.release import read_receipt
+from tallyveil.release.transaction import publish_table
 from tallyveil.studio.choices import (
     OWN_MECHANISM,
     Place,

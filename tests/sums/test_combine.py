@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tallyveil.arrays import Floats
-from tallyveil.request.hierarchy import LevelBudget, describe_tree
+from tallyveil.release.methods.sums import LevelBudget, describe_tree
 from tallyveil.sums.combine import (
     WeightedNoises,
     combine,

@@ -9,7 +9,7 @@ import tallyveil as tv
 from tallyveil.cli.app import app
 from tallyveil.documents.receipt import Receipt
 from tallyveil.errors import ArgumentError, TableError
-from tallyveil.tables.bins import Bins, read_bins
+from tallyveil.tables.microdata import Bins, read_bins
 
 AGES = [0, 17, 18, 44, 45, 64, 65, 99, 30, 31.5]
 PEOPLE = "age,sex\n" + "".join(f"{age},{'fm'[i % 2]}\n" for i, age in enumerate(AGES))

@@ -15,7 +15,7 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.tables.form import Form
-from tallyveil.tables.source import read_table
+from tallyveil.tables.read import read_table
 
 _spec = importlib.util.spec_from_file_location(
     "database_server", Path(__file__).parents[1] / "budget" / "server.py"

@@ -5,10 +5,10 @@ import pickle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tallyveil.tables.delimited import infer_type, read_delimited
 
 from tallyveil.errors import TableError
 from tallyveil.tables.counts import LARGEST, convert_text
-from tallyveil.tables.delimited import infer_type, read_delimited
 
 CELLS = st.text(st.characters(blacklist_characters="\r\n\0", blacklist_categories=("Cs",)))
 

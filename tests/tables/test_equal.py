@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tallyveil.tables.hashes import hash_numbers, mix_hashes
 
 from tallyveil.tables import distinct, equal
-from tallyveil.tables.hashes import hash_numbers, mix_hashes
-from tallyveil.tables.source import read_table
+from tallyveil.tables.read import read_table
 
 
 def find_by_sorting(values):

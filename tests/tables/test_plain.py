@@ -2,22 +2,22 @@
 
 import numpy as np
 import pytest
+from tallyveil.plans import prepare
+from tallyveil.tables.delimited import DelimitedTable, read_delimited
+from tallyveil.tables.hashes import hash_text
+from tallyveil.tables.plain import PlainFile
+from tallyveil.tables.text_column import TextColumn
 
 import tallyveil as tv
 from tallyveil.check.package import check_package
-from tallyveil.plans import prepare
-from tallyveil.publish.transaction import publish_table
+from tallyveil.release.methods.sums import format_numbers
 from tallyveil.release.options import ReleaseOptions
+from tallyveil.release.transaction import publish_table
 from tallyveil.tables import plain
 from tallyveil.tables.counts import read_counts
-from tallyveil.tables.delimited import DelimitedTable, read_delimited
 from tallyveil.tables.form import Form
-from tallyveil.tables.formulas import find_formulas
-from tallyveil.tables.hashes import hash_text
-from tallyveil.tables.plain import PlainFile
-from tallyveil.tables.source import read_table
-from tallyveil.tables.splice import format_numbers
-from tallyveil.tables.text_column import TextColumn
+from tallyveil.tables.labels import find_formulas
+from tallyveil.tables.read import read_table
 
 ROWS = 3_000
 OPTIONS = {"count": "cases", "upper": 20, "epsilon": 1, "keep": "all"}

@@ -10,17 +10,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
+from tallyveil.tables.arrow_file import ArrowFile, open_arrow
+from tallyveil.tables.streamed import StreamedTable
 
 import tallyveil as tv
 from tallyveil.check.package import check_package
-from tallyveil.publish.transaction import publish_table
 from tallyveil.release.options import ReleaseOptions
+from tallyveil.release.transaction import publish_table
 from tallyveil.tables import arrow_file, distinct
-from tallyveil.tables.arrow_file import ArrowFile, open_arrow
-from tallyveil.tables.base import BATCH_ROWS
-from tallyveil.tables.source import read_table
-from tallyveil.tables.streamed import StreamedTable
-from tallyveil.tables.totals import find_totals
+from tallyveil.tables.read import read_table
+from tallyveil.tables.subtotals import find_totals
+from tallyveil.tables.table import BATCH_ROWS
 
 ROWS = 2 * BATCH_ROWS + 1234
 OPTIONS = {"count": "cases", "upper": 20, "epsilon": 1, "keep": "all"}

@@ -2,9 +2,10 @@
 
 import pandas as pd
 import pytest
+from tallyveil.tables.totals import find_total
 
 import tallyveil as tv
-from tallyveil.tables.totals import count_nested, find_total
+from tallyveil.tables.subtotals import count_nested
 
 OPTIONS = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1}
 

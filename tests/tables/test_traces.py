@@ -15,7 +15,7 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.documents.promise import promise
-from tallyveil.publish.folder import checksums_text
+from tallyveil.release.folder import checksums_text
 from tallyveil.request.unit import PrivacyUnit
 
 AREAS = ["f", "b", "d", "a", "c", "e"]  # as they came: in the order of the true counts

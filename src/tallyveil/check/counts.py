@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tallyveil.arrays import Integers, Mask
-from tallyveil.check.estimates import FARTHEST
 from tallyveil.documents.receipt import Receipt
 from tallyveil.documents.records import ColumnRecord
-from tallyveil.plans.tallies import Histogram
-from tallyveil.publish.reopen import require
-from tallyveil.request.nested import NESTED_METHODS
+from tallyveil.release.column import Histogram
+from tallyveil.release.methods.base import require
+from tallyveil.release.methods.sums import FARTHEST
+from tallyveil.release.nested import NESTED_METHODS
 from tallyveil.tables.counts import LARGEST, read_counts, read_plain_counts
 from tallyveil.tables.labels import find_formulas, require_own_names
 from tallyveil.tables.table import Table, read_signed

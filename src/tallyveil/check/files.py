@@ -11,8 +11,9 @@ from typing import TypeAlias
 
 from tallyveil.documents.files import FileFacts
 from tallyveil.documents.receipt import Receipt
-from tallyveil.publish.folder import CHECKSUMS
-from tallyveil.publish.reopen import plain_name, require
+from tallyveil.release.folder import CHECKSUMS
+from tallyveil.release.methods.base import require
+from tallyveil.release.release import plain_name
 from tallyveil.untrusted import read_file
 
 __all__ = ["Hashed", "check_files", "measure_data"]

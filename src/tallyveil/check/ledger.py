@@ -6,12 +6,13 @@ from pathlib import Path
 
 from tallyveil.budget.entries import Entry, shown_rational
 from tallyveil.budget.ledger import Ledger
-from tallyveil.check.package import Finding
+from tallyveil.check.findings import Finding
 from tallyveil.documents.files import RECEIPT
 from tallyveil.documents.receipt import Receipt
 from tallyveil.documents.records import LedgerRecord
 from tallyveil.errors import LedgerError, PackageError
-from tallyveil.publish.reopen import read_receipt, require
+from tallyveil.release.methods.base import require
+from tallyveil.release.release import read_receipt
 from tallyveil.untrusted import escape_controls
 
 __all__ = ["check_ledger"]

@@ -7,7 +7,7 @@ whole documents are compared. What no check can show is that the draws were hone
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
+from dataclasses import replace
 from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
@@ -16,8 +16,6 @@ import numpy as np
 
 from tallyveil.arrays import Floats
 from tallyveil.certified.base import Certified
-from tallyveil.certified.ladder import Ladder
-from tallyveil.certified.mechanism import CertifiedNoise
 from tallyveil.check.counts import check_counts
 from tallyveil.check.files import Hashed, check_files, measure_data
 from tallyveil.check.findings import (
@@ -28,32 +26,25 @@ from tallyveil.check.findings import (
     remember,
     try_check,
 )
-from tallyveil.check.groups import check_groups
-from tallyveil.check.sums import check_strata, check_sums
 from tallyveil.documents.files import DATAPACKAGE, METHODOLOGY, RECEIPT, describe_data
+from tallyveil.documents.group_record import GroupRecord
 from tallyveil.documents.page import methodology
 from tallyveil.documents.receipt import Receipt
-from tallyveil.documents.records import ColumnRecord
 from tallyveil.errors import PackageError
 from tallyveil.fingerprint import fingerprint_page
-from tallyveil.plans.methods import count_cells
-from tallyveil.plans.sum_files import list_stages
-from tallyveil.plans.unbiased import describe_unbiased
-from tallyveil.publish.folder import name_level_folder
-from tallyveil.publish.reopen import (
+from tallyveil.release.column import describe_unbiased
+from tallyveil.release.folder import name_level_folder
+from tallyveil.release.groups import restate_groups
+from tallyveil.release.methods.base import Check, Task, require
+from tallyveil.release.methods.registry import method_of_record
+from tallyveil.release.release import (
     describe_again,
     plain_name,
     prove_stage,
     read_json,
     read_receipt,
-    require,
     require_listed_files,
-    require_range,
 )
-from tallyveil.request.budget_split import choose_split
-from tallyveil.request.hierarchy import split_levels
-from tallyveil.request.kinds import COUNTS, DISTRIBUTION
-from tallyveil.request.unit import WITH_DELTA, PrivacyUnit
 from tallyveil.tables.published import read_released
 from tallyveil.tables.table import Table
 from tallyveil.untrusted import hash_file, read_file
@@ -110,9 +101,8 @@ def _check_release(root: Path, large: bool) -> list[Finding]:
         ("published counts", lambda: check_counts(read(), receipt)),
         ("figures", partial(_check_figures, receipt, certified, matrices)),
         ("page", partial(_check_page, root, receipt, matrices)),
-        *([("sums", lambda: check_sums(root, read(), receipt))] if receipt.sums else []),
-        ("groups", lambda: check_groups(root, read(), receipt, certified)),
-        *([("strata", lambda: check_strata(read(), receipt))] if receipt.strata else []),
+        *_list_own_checks(root, read, receipt),
+        ("groups", lambda: _check_groups(root, read(), receipt, certified)),
         ("data description", lambda: _check_description(root, read(), receipt, hashed)),
     ]
     return findings + [try_check(name, check) for name, check in checks]
@@ -145,78 +135,36 @@ def _check_certificates(root: Path, receipt: Receipt, certified: list[list[Certi
             require(stated == own, f"the receipt misstates the certificate of {stage.file}")
             made.append(loaded)
             proved.append(f"{stage.name} {stage.certified_epsilon}")
-        _check_kinds(column, made, receipt)
+        method_of_record(column, receipt).check_proofs(column, made, receipt)
         certified.append(made)
     return "proved again in integers: " + ", ".join(proved)
-
-
-def _check_kinds(column: ColumnRecord, made: list[Certified], receipt: Receipt) -> None:
-    """The counts were drawn for 0..upper, everything else was noise on whole numbers."""
-    *others, last = made
-    if column.kind.adds_up:
-        noises = all(isinstance(one, CertifiedNoise) for one in made)
-        require(noises, f"a stage of {column.name} is not noise on whole numbers")
-        require(receipt.sums is not None, "the receipt does not state its hierarchy")
-        return
-    fits = all(isinstance(other, CertifiedNoise) for other in others)
-    require(fits, f"a stage of {column.name} is not noise on whole numbers")
-    require_range(column, last, receipt.multiplier)
-    is_ladder = isinstance(last, Ladder)
-    require(is_ladder == column.kind.levels, f"{column.name} has another method")
-    level = receipt.ladder
-    require(is_ladder == (level is not None), "the receipt's ladder is not that of its columns")
-    if isinstance(last, Ladder) and level is not None:
-        right = last.epsilons == level.epsilons[: level.level]
-        require(right, f"{column.name} was drawn at other levels than the receipt says")
-        falling = all(after < before for before, after in pairwise(level.epsilons))
-        require(falling, "the levels do not become more private")
 
 
 def _check_budget(receipt: Receipt) -> str:
     """Every stage that the method needs is there, and costs what its certificate says."""
     for column in receipt.columns:
-        fits = receipt.unit.one_row or not column.kind.together
-        require(fits, f"{column.name} has noise for one row, and its unit may be in several")
-        separate = receipt.unit.separate
+        method, separate = method_of_record(column, receipt), receipt.unit.separate
         alone = column.method == "geometric" and len(column.stages) == 1 and not receipt.disjoint
         require(alone or not separate, f"{column.name} is not drawn row by row")
-        expected = _expected_stages(column, receipt)
+        same = column.tradeoff == method.tradeoff
+        require(same, f"{column.name} states a tradeoff that its method has not")
+        sizes = () if receipt.sums is None else receipt.sums.measured
+        rows = receipt.protected_rows
+        task = Task(column.name, column.upper, column.epsilon, rows, sizes=sizes)
+        expected = [(f"{column.name}: {kind}", epsilon) for kind, epsilon in method.stages(task)]
         stated = [
             (s.name, s.certified_epsilon if separate else s.epsilon / receipt.multiplier)
             for s in column.stages
         ]
         require(stated == expected, f"the stages of {column.name} are not those of its method")
         delta = any(stage.delta for stage in column.stages)
-        fits = not delta or (column.method in WITH_DELTA and receipt.multiplier == 1)
+        fits = not delta or (method.with_delta and receipt.multiplier == 1)
         require(fits, f"{column.name} has a delta that its method or unit cannot have")
         for stage in column.stages:
-            unit = PrivacyUnit() if column.kind.together else receipt.unit
-            cost = unit.charge(stage.certified_epsilon)
+            cost = method.charge(receipt.unit, stage.certified_epsilon)
             require(stage.epsilon == cost, f"{stage.name} costs another amount than it says")
     slack = f" and delta {receipt.delta}" if receipt.delta else ""
     return f"stages and columns add up to epsilon {receipt.epsilon}{slack}"
-
-
-def _expected_stages(column: ColumnRecord, receipt: Receipt) -> list[tuple[str, Fraction]]:
-    """Name and certified epsilon of the stages that a method needs."""
-    rows, sums = receipt.protected_rows, receipt.sums
-    require(
-        column.kind.adds_up == (sums is not None), "the receipt's hierarchy is not its method's"
-    )
-    if sums is not None:
-        budget = split_levels(sums.request, sums.measured, column.epsilon, column.upper)
-        listed = list_stages(sums.request, sums.sizes, budget)
-        return [(f"{column.name}: {kind}", epsilon) for kind, epsilon in listed]
-    same = (column.method == "strata") == (receipt.strata is not None)
-    require(same, "the receipt's strata are not its method's")
-    counts = (f"{column.name}: {COUNTS}", column.epsilon)
-    if not column.kind.keeps_distribution:
-        return [counts]
-    cells = count_cells(column.upper)
-    split = choose_split(column.tradeoff, column.epsilon, records=rows, size=cells)
-    drawn = (counts[0], split.epsilon2)
-    first = (f"{column.name}: {DISTRIBUTION}", split.epsilon1)
-    return [first, drawn] if split.epsilon1 else [drawn]
 
 
 def _read_data(root: Path, receipt: Receipt) -> Table:
@@ -229,11 +177,11 @@ def _check_figures(
 ) -> str:
     """Stated figures, worked out again; leaves the `matrices` that the page shows."""
     for column, made in zip(receipt.columns, certified, strict=True):
-        matched = column.matching
-        fits = (matched is not None) == (column.kind.matches or bool(column.at_most))
+        method, matched = method_of_record(column, receipt), column.matching
+        fits = (matched is not None) == (method.matches or bool(column.at_most))
         fits = fits and (matched is None or matched.is_of(column.histogram))
         require(fits, f"the matching of {column.name} is not that of its published counts")
-        figures = describe_again(column, made)
+        figures = describe_again(column, method, made)
         require(figures.properties == column.properties, f"{column.name} has other properties")
         stated, found = column.accuracy, figures.accuracy.to_dict()
         fits = stated.keys() == found.keys() and all(is_close(stated[k], found[k]) for k in found)
@@ -269,6 +217,39 @@ def _check_page(root: Path, receipt: Receipt, matrices: list[Floats | None]) -> 
     same = page == methodology(receipt, matrices).encode()
     require(same, f"{METHODOLOGY} is not the page of this receipt")
     return f"{METHODOLOGY} as built again"
+
+
+def _list_own_checks(root: Path, read: Callable[[], Table], receipt: Receipt) -> list[Check]:
+    """What is particular to the method of the columns."""
+    try:
+        method = method_of_record(receipt.columns[0], receipt)
+    except PackageError:  # the budget says so
+        return []
+    return method.list_checks(root, read, receipt)
+
+
+def _check_groups(
+    root: Path, table: Table, receipt: Receipt, certified: list[list[Certified]]
+) -> str:
+    """Every total of a group that is stated follows from published counts."""
+    files = () if receipt.sums is None else receipt.sums.files
+    sums = [read_file(root / name) for name in files]
+    restated = restate_groups(table, receipt, [made[-1] for made in certified], sums)
+    for column, groups in zip(receipt.columns, restated, strict=True):
+        public = groups is not None
+        require(public, f"the groups of {column.name} are not those of public columns")
+        stated, expected = column.groups, groups or ()
+        same = len(stated) == len(expected) and all(map(_agree, stated, expected))
+        require(same, f"the totals of groups of {column.name} are not those of the data")
+    kinds = sum(len(column.groups) for column in receipt.columns)
+    return f"totals of {kinds} {'kind' if kinds == 1 else 'kinds'} of groups as worked out again"
+
+
+def _agree(stated: GroupRecord, found: GroupRecord) -> bool:
+    """Whether two records say the same; doubles differ between processors in their last digits."""
+    return replace(stated, estimate=found.estimate) == found and is_same_total(
+        stated.estimate, found.estimate
+    )
 
 
 def _check_description(root: Path, table: Table, receipt: Receipt, hashed: Hashed) -> str:

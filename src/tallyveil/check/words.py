@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tallyveil.documents.files import RECEIPT
 from tallyveil.fingerprint import fingerprint
-from tallyveil.publish.reopen import read_receipt
+from tallyveil.release.release import read_receipt
 
 __all__ = ["NOT_SHOWN", "PROMISED", "describe_checked"]
 

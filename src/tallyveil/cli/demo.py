@@ -27,7 +27,7 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Publish an invented table of cases by county: compare, certify, privatize, check."""
-    from tallyveil.publish.demo_table import counts_of, demo_csv
+    from tallyveil.release.demo import counts_of, demo_csv
 
     start = time.perf_counter()
     _make_folder(folder)
@@ -113,8 +113,8 @@ def _compare() -> list[tuple[str, str, str, str]]:
 def _publish(folder: Path) -> Any:
     """The main job, as `tallyveil privatize` does it."""
     from tallyveil.budget.ledger import Ledger
-    from tallyveil.publish.transaction import publish_table
     from tallyveil.release.options import Output, ReleaseOptions
+    from tallyveil.release.transaction import publish_table
 
     ledger = Ledger.create(folder / "budget.db")
     ledger.open("cases", BUDGET)

@@ -11,8 +11,8 @@ from tallyveil.cli.common import one_line, out, print_json, text_table
 from tallyveil.cli.summary import accuracy_text
 
 if TYPE_CHECKING:
-    from tallyveil.publish.preview import Preview
     from tallyveil.release.options import ReleaseOptions
+    from tallyveil.release.preview import Preview
 
 __all__ = ["show_plan"]
 
@@ -34,7 +34,7 @@ def show_plan(
 ) -> None:
     """Plan, try the plan on counts that are not confidential, and show both."""
     from tallyveil.documents.stages import amount
-    from tallyveil.publish.preview import preview_table
+    from tallyveil.release.preview import preview_table
 
     opened = source is not None and rows is None
     preview = preview_table(source if opened else None, options, rows=rows, like=like)
@@ -76,7 +76,7 @@ def _cost_lines(preview: Preview) -> list[str]:
 
 
 def _column_lines(column: Mapping[str, Any]) -> list[str]:
-    from tallyveil.request.kinds import KINDS
+    from tallyveil.release.methods.registry import METHODS
 
     name = one_line(column["name"])
     if column["upper"] == "auto":
@@ -88,7 +88,7 @@ def _column_lines(column: Mapping[str, Any]) -> list[str]:
             f"  {one_line(level['level'])}: {sums}, standard deviation {level['deviation']:.4g}, "
             f"95% within {level['half_width']:.4g}"
         )
-    if KINDS[column["method"]].matches:
+    if METHODS[column["method"]].matches:
         lines += textwrap.wrap(_predict(column.get("prediction")), 86, **INDENTED)
         lines.append("  Of the noisy counts, before anything else is made of them:")
     return [*lines, textwrap.indent(accuracy_text(column["accuracy"]), "  ")]

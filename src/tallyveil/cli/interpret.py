@@ -255,8 +255,8 @@ def _interpret_wide(
     """The same for a column whose range is too wide for a matrix."""
     import numpy as np
 
-    from tallyveil.publish.reopen import read_receipt
-    from tallyveil.publish.totals import estimate_rows, estimate_total
+    from tallyveil.release.groups import estimate_rows, estimate_total
+    from tallyveil.release.release import read_receipt
 
     name, found, places = estimate_rows(folder, confidence, column=column)
     total = asdict(estimate_total(folder, confidence=confidence, column=name))

@@ -247,7 +247,7 @@ def verify(
 def _require_entry(book: Any, release: Path) -> Any:
     """The entry that a receipt names; raise a `LedgerError` if the ledger does not hold it."""
     from tallyveil.errors import LedgerError
-    from tallyveil.publish.reopen import read_receipt
+    from tallyveil.release.release import read_receipt
 
     named = read_receipt(release).ledger
     if named is None:

@@ -16,9 +16,9 @@ from tallyveil.cli.common import example, note, out, print_json, progress
 from tallyveil.cli.options import make_options, takes_flags
 
 if TYPE_CHECKING:
-    from tallyveil.plans.prepared import Prepared
-    from tallyveil.publish.release import Release
     from tallyveil.release.options import ReleaseOptions
+    from tallyveil.release.plan import ReleasePlan
+    from tallyveil.release.release import Release
 
 __all__ = ["EXAMPLE", "RUN_EXAMPLE", "command", "publish_file", "run_request"]
 
@@ -166,7 +166,7 @@ def _release(source: str | None, options: ReleaseOptions, dry_run: bool, *, as_j
 def publish_file(source: str, options: ReleaseOptions) -> tuple[Release, ...]:
     """Run the library's transaction, with a progress bar and remarks for the publisher."""
     from tallyveil.errors import UsageError
-    from tallyveil.publish.transaction import publish_table
+    from tallyveil.release.transaction import publish_table
 
     if options.out is None:
         raise UsageError("Name the release folder with --out, or give --dry-run.")
@@ -178,14 +178,14 @@ def publish_file(source: str, options: ReleaseOptions) -> tuple[Release, ...]:
     return releases
 
 
-def _show_remarks(prepared: Prepared) -> None:
+def _show_remarks(plan: ReleasePlan) -> None:
     """Show what the publisher should know, and which columns stay at home."""
     from tallyveil.cli.options import spell_for_command
-    from tallyveil.publish.remarks import list_notes, list_unreleased
+    from tallyveil.release.warnings import list_notes, list_unreleased
 
-    for remark in list_notes(prepared):
+    for remark in list_notes(plan):
         note(spell_for_command(remark))
-    if names := list_unreleased(prepared):
+    if names := list_unreleased(plan):
         shown = ", ".join(names[:MOST_SHOWN])
         more = f" and {len(names) - MOST_SHOWN:,} more" if len(names) > MOST_SHOWN else ""
         note(f"Not released: {shown}{more}.")

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from tallyveil.arrays import Floats, Mask
     from tallyveil.documents.records import ColumnRecord
     from tallyveil.mechanism import Mechanism
-    from tallyveil.plans.adding import Adder
     from tallyveil.reading.unbiased import Estimate
+    from tallyveil.release.totals import Adder
     from tallyveil.tables.table import Table
 
 __all__ = ["Released", "Source", "is_wide", "open_released", "read_source", "require_likely"]
@@ -97,7 +97,7 @@ class Source:
         """What `interpret` is told beside the mechanism."""
         if self.record is None:
             return {}
-        from tallyveil.publish.reopen import published_sets
+        from tallyveil.release.release import published_sets
 
         sets = published_sets(self.record, self.mechanism, confidence)
         return {"sets": sets, "open_end": True}
@@ -117,7 +117,7 @@ class Source:
                     "Parts of a column that is nested, in strata or fitted to sums cannot be added."
                 )
         if record is not None and record.kind.adds_up and self.table is not None:
-            from tallyveil.publish.totals import estimate_total as estimate_published
+            from tallyveil.release.groups import estimate_total as estimate_published
 
             folder = self.table.parent
             found = estimate_published(folder, confidence=confidence, column=record.name)
@@ -141,9 +141,9 @@ def read_source(path: Path, column: str | None, *, strict: bool) -> Source:
     folder = path if path.is_dir() else path.parent
     if not (folder / "receipt.json").is_file():
         return Source(as_mechanism(read_mechanism(path)), column)
-    from tallyveil.plans.accuracy import WIDEST_PICTURE
-    from tallyveil.plans.adding import make_adder
-    from tallyveil.publish.reopen import load_stage, published_mechanism, read_receipt
+    from tallyveil.release.accuracy import WIDEST_PICTURE
+    from tallyveil.release.release import load_stage, published_mechanism, read_receipt
+    from tallyveil.release.totals import make_adder
 
     receipt = read_receipt(folder)
     table = folder / Path(receipt.table.file).name
@@ -175,8 +175,8 @@ def read_source(path: Path, column: str | None, *, strict: bool) -> Source:
 
 def is_wide(folder: Path, column: str | None) -> bool:
     """Whether a column of a release has more possible counts than a matrix is built for."""
-    from tallyveil.plans.accuracy import WIDEST_PICTURE
-    from tallyveil.publish.reopen import read_receipt
+    from tallyveil.release.accuracy import WIDEST_PICTURE
+    from tallyveil.release.release import read_receipt
 
     columns = read_receipt(folder).columns
     named = [record for record in columns if column in (None, record.name)]
@@ -189,7 +189,7 @@ def require_likely(file: Path, *, large: bool) -> None:
     A folder must be that of a release; the error says what else it is.
     """
     from tallyveil.errors import TableError
-    from tallyveil.publish.reopen import plain_name, read_receipt
+    from tallyveil.release.release import plain_name, read_receipt
     from tallyveil.tables.published import require_likely_rows
     from tallyveil.tables.text import UnpackedError
 
@@ -207,8 +207,8 @@ def open_released(
     file: Path, delimiter: str | None, encoding: str, folder: Path | None = None
 ) -> Released:
     """Open a released table; that of a release `folder` must be the one its receipt describes."""
-    from tallyveil.publish.reopen import read_receipt
-    from tallyveil.publish.totals import require_described
+    from tallyveil.release.groups import require_described
+    from tallyveil.release.release import read_receipt
     from tallyveil.tables.published import read_published
 
     mark = "\t" if delimiter == "tab" else delimiter or _guess_delimiter(file)

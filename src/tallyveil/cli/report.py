@@ -27,7 +27,7 @@ def command(
     """
     from tallyveil.cli.summary import receipt_lines
     from tallyveil.errors import PackageError
-    from tallyveil.publish.reopen import read_receipt, rebuild_methodology
+    from tallyveil.release.release import read_receipt, rebuild_methodology
 
     receipt = read_receipt(folder)
     if target is not None:

@@ -26,7 +26,7 @@ def print_totals(
     as_json: bool,
 ) -> None:
     """One line per group: rows, total, standard error, interval; `choice` is (by, where)."""
-    from tallyveil.publish.totals import estimate_total
+    from tallyveil.release.groups import estimate_total
 
     by, where = choice
     found = estimate_total(folder, confidence=confidence, column=column, by=by, where=where)

@@ -16,7 +16,7 @@ from tallyveil.documents import svg
 from tallyveil.documents.page import render
 from tallyveil.documents.receipt import Receipt
 from tallyveil.documents.records import ColumnRecord
-from tallyveil.plans.tallies import Histogram
+from tallyveil.release.column import Histogram
 from tallyveil.request.ranges import WIDE
 
 __all__ = ["confidential_report"]

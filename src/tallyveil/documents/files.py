@@ -13,7 +13,7 @@ from typing import Any
 from tallyveil.arrays import Floats
 from tallyveil.documents.page import methodology
 from tallyveil.documents.receipt import Receipt
-from tallyveil.request.tradeoff import BEST_USE
+from tallyveil.release.methods.preserve import BEST_USE
 from tallyveil.tables.table import Table
 
 __all__ = ["DATAPACKAGE", "METHODOLOGY", "RECEIPT", "FileFacts", "build_files", "describe_data"]

@@ -22,9 +22,9 @@ from tallyveil.documents import svg
 from tallyveil.documents.group_record import GroupRecord
 from tallyveil.documents.receipt import Receipt
 from tallyveil.documents.records import ColumnRecord
-from tallyveil.plans.accuracy import WIDEST_PICTURE
+from tallyveil.release.accuracy import WIDEST_PICTURE
+from tallyveil.release.methods.preserve import show_tradeoff
 from tallyveil.request.ranges import WIDE
-from tallyveil.request.tradeoff import show_tradeoff
 
 if TYPE_CHECKING:
     from jinja2 import Environment

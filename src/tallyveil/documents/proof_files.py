@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tallyveil.documents.stages import StageRecord
-from tallyveil.plans.plan import PlannedStage
+from tallyveil.release.methods.base import PlannedStage
 
 __all__ = ["ProofFiles"]
 

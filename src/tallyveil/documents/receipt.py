@@ -27,13 +27,12 @@ from tallyveil.documents.stages import StageRecord, amount
 from tallyveil.documents.table_record import TableRecord
 from tallyveil.errors import PackageError
 from tallyveil.fingerprint import fingerprint, fingerprint_page
-from tallyveil.plans.layout import ROW_ORDERS
-from tallyveil.plans.sum_files import SumsRecord
-from tallyveil.plans.zeros import ZerosRecord
+from tallyveil.release.layout import ROW_ORDERS
+from tallyveil.release.methods.records import StrataRecord, SumsRecord
 from tallyveil.release.options import About
+from tallyveil.release.zeros import ZerosRecord
 from tallyveil.request.fields import read_amount, read_text, read_texts, read_whole
 from tallyveil.request.request import MOST_COUNTS
-from tallyveil.request.strata import StrataRecord
 from tallyveil.request.unit import (
     BOUNDS,
     MOST_SEPARATE,
@@ -329,12 +328,12 @@ def _require_public(
     strata: StrataRecord | None,
 ) -> None:
     """Raise a `PackageError` if a hierarchy or a structural zero rests on what was drawn."""
-    levels = () if sums is None else sums.request.public
+    levels = () if sums is None else sums.public
     parts = () if strata is None else strata.columns
     rules = () if zeros is None else zeros.columns
     if not {*levels, *rules, *parts} <= {*table.published_unchanged}:
         raise PackageError("The receipt sorts rows by a column that is not published unchanged.")
-    if sums is not None and sums.request.exact_level >= len(sums.names):
+    if sums is not None and sums.method.exact_level >= len(sums.names):
         raise PackageError("The receipt calls the rows themselves exact.")
 
 

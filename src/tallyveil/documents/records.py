@@ -14,18 +14,16 @@ from tallyveil.budget.entries import Entry
 from tallyveil.documents.group_record import GroupRecord, read_groups
 from tallyveil.documents.stages import StageRecord, amount
 from tallyveil.exact import LARGEST_EPSILON
-from tallyveil.plans.tallies import Histogram, Matching
+from tallyveil.release.column import Histogram, Matching
+from tallyveil.release.methods.base import DISTRIBUTION, Method
+from tallyveil.release.methods.margins import describe_missed
+from tallyveil.release.methods.preserve import LARGEST_TRADEOFF, describe_tradeoff, moves_counts
+from tallyveil.release.methods.registry import find_kind
+from tallyveil.release.methods.sums import MOST_STAGES
+from tallyveil.release.nested import describe_limit
 from tallyveil.request.budget_split import PLAIN, Tradeoff
 from tallyveil.request.fields import read_amount, read_text, read_texts, read_whole, refusal
-from tallyveil.request.hierarchy import MOST_STAGES, describe_missed
-from tallyveil.request.kinds import DISTRIBUTION, MethodKind, find_kind
-from tallyveil.request.nested import describe_limit
 from tallyveil.request.ranges import NO_UPPER, OPEN_RANGE, SIGNED_RANGE
-from tallyveil.request.tradeoff import (
-    LARGEST_TRADEOFF,
-    describe_tradeoff,
-    moves_counts,
-)
 
 __all__ = [
     "ColumnRecord",
@@ -80,7 +78,7 @@ class ColumnRecord:
     """By how much each margin is missed at most; None without margins."""
 
     @property
-    def kind(self) -> MethodKind:
+    def kind(self) -> type[Method]:
         """What the method is; a `PackageError` if there is none of this name."""
         return find_kind(self.method)
 

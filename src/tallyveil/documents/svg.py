@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tallyveil.arrays import Floats, Integers
-from tallyveil.plans.tallies import Histogram, round_counts
+from tallyveil.release.column import Histogram, round_counts
 
 __all__ = [
     "Bars",

@@ -14,14 +14,16 @@ from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.exact import exact_epsilon
 from tallyveil.loss import Loss
 from tallyveil.query import Query
+from tallyveil.release.methods.auto import Auto
 from tallyveil.release.methods.base import Method
 from tallyveil.release.methods.design import Design
-from tallyveil.release.methods.geometric import Geometric
+from tallyveil.release.methods.geometric import Canonical, Geometric
 from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.release.methods.ladder import Ladder
 from tallyveil.release.methods.margins import Margins
-from tallyveil.release.methods.preserve import Preserve
+from tallyveil.release.methods.preserve import Preserve, moves_counts
 from tallyveil.release.methods.strata import Strata
+from tallyveil.release.methods.sums import BESIDE, MISSED
 from tallyveil.release.options import (
     KEEP_ALL,
     About,
@@ -31,7 +33,7 @@ from tallyveil.release.options import (
     require_writable,
 )
 from tallyveil.request.budget_split import Tradeoff
-from tallyveil.request.hierarchy import BESIDE, MISSED, HierarchyRequest
+from tallyveil.request.hierarchy import HierarchyRequest
 from tallyveil.request.ranges import (
     NO_UPPER,
     OPEN_METHODS,
@@ -40,7 +42,6 @@ from tallyveil.request.ranges import (
     check_upper,
     require_narrow,
 )
-from tallyveil.request.tradeoff import moves_counts
 from tallyveil.request.unit import WIDEST_DELTA, PrivacyUnit, drop_idle_delta, separate_moves
 from tallyveil.sums.grouping import Grouping
 from tallyveil.tables.conditions import Condition, parse_conditions
@@ -113,8 +114,8 @@ class Request:
         What was asked for.
     columns : tuple of ColumnRequest
         One upper bound and one epsilon for each count column.
-    method_name, why : str
-        The method that is used, "auto" where public sizes decide, and why.
+    method, why : Method and str
+        The method that is used, `Auto` where public sizes decide, and why.
     unit : PrivacyUnit
         Who is protected.
     categories, bins, where, zeros
@@ -127,7 +128,7 @@ class Request:
 
     options: ReleaseOptions
     columns: tuple[ColumnRequest, ...]
-    method_name: str
+    method: Method
     why: str
     unit: PrivacyUnit
     categories: tuple[Label, ...]
@@ -139,12 +140,6 @@ class Request:
     bounds: Integers | None = None
     free: Mask | None = None
     groups: Integers | None = field(default=None)
-
-    @property
-    def method(self) -> Method:
-        """The method, with its keys, as it was asked for."""
-        method: Method = self.options.method
-        return method
 
     @property
     def levels(self) -> tuple[Fraction, ...]:
@@ -306,8 +301,8 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         raise ArgumentError("bins", "name columns of 'by', where records are counted")
     categories = _read_categories(options, bins)
     unit = _check_unit(options, microdata)
-    method_name, why = _choose_method(options)
-    _check_uppers(options, uppers, method_name)
+    method, why = _choose_method(options)
+    _check_uppers(options, uppers, method.name)
     delta = Fraction(options.budget.delta)
     if delta and options.unit.spread != "distinct_rows" and unit.multiplier > 1:
         raise UsageError(
@@ -317,11 +312,11 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
         )
     if options.unit.spread == "distinct_rows":
         unit, delta = separate_moves(unit, delta, len(categories)), Fraction(0)
-    epsilons = _find_epsilons(options, method_name, names, uppers)
+    epsilons = _find_epsilons(options, method.name, names, uppers)
     return Request(
         options,
         tuple(map(ColumnRequest, names, uppers, epsilons)),
-        method_name,
+        method,
         why,
         drop_idle_delta(unit, epsilons),
         categories,
@@ -425,18 +420,19 @@ def _list_stated(options: ReleaseOptions) -> set[str]:
     return {key for key, is_stated in stated.items() if is_stated}
 
 
-def _choose_method(options: ReleaseOptions) -> tuple[str, str]:
+def _choose_method(options: ReleaseOptions) -> tuple[Method, str]:
     """Return the method that is used and why, as far as it does not depend on the table."""
-    method, name = options.method, options.method.name
+    method: Method = options.method
+    plain = method if isinstance(method, Geometric) else Geometric(unbiased=method.unbiased)
     if options.unit.spread == "distinct_rows":
-        return "geometric", "contributions of one unit are in different rows"
+        return plain, "contributions of one unit are in different rows"
     if options.unit.spread == "one_row":
-        return "geometric", "all contributions of one unit are in one row"
-    if options.budget.delta != "0" and name != "design":
-        return "canonical", "a delta was asked for; the distribution of counts is not kept"
-    if options.budget.accuracy is not None and name == "auto":
-        return "geometric", "it keeps the wanted accuracy for every true count"
-    return name, REASONS.get(method.name, "asked for")
+        return plain, "all contributions of one unit are in one row"
+    if options.budget.delta != "0" and not isinstance(method, Design):
+        return Canonical(), "a delta was asked for; the distribution of counts is not kept"
+    if options.budget.accuracy is not None and isinstance(method, Auto):
+        return plain, "it keeps the wanted accuracy for every true count"
+    return method, REASONS.get(method.name, "asked for")
 
 
 REASONS: Mapping[str, str] = {

@@ -18,7 +18,6 @@ from typing import Any
 
 from tallyveil.loss import loss_name, parse_loss
 from tallyveil.release.options import ReleaseOptions
-from tallyveil.request.kinds import ASKED_FOR
 from tallyveil.request.panels import FILE
 from tallyveil.studio.errors import TITLES, RefusedError, name_options
 
@@ -86,7 +85,7 @@ class Place:
 @cache
 def list_values() -> Mapping[str, Sequence[str]]:
     """The choices that are one of a few words; what knows them is loaded when they are shown."""
-    from tallyveil.request.tradeoff import PRIORITIES
+    from tallyveil.release.methods.preserve import PRIORITIES
     from tallyveil.request.unit import NEIGHBOURS
     from tallyveil.tables.write import FORMATS
 

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from tallyveil.request.kinds import ASKED_FOR
+from tallyveil.release.methods.registry import ASKED_FOR
 from tallyveil.request.panels import FILE
 from tallyveil.studio.choices import (
     FORM,

@@ -18,10 +18,10 @@ from tallyveil.evaluate import audit_mechanism
 from tallyveil.mechanism import Mechanism, as_mechanism, is_matrix_file
 from tallyveil.proof.verify import read_document, verify
 from tallyveil.proof.words import NOT_PROVED, PROVED, describe_question
-from tallyveil.publish.reopen import published_mechanism, published_sets, read_receipt
-from tallyveil.publish.totals import estimate_total
 from tallyveil.reading.interpret import describe_release
 from tallyveil.reading.posterior import posterior
+from tallyveil.release.groups import estimate_total
+from tallyveil.release.release import published_mechanism, published_sets, read_receipt
 from tallyveil.studio.errors import RefusedError, describe_problem
 from tallyveil.studio.uploads import unpack_zip
 from tallyveil.studio.workers import Say

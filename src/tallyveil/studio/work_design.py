@@ -23,8 +23,8 @@ from tallyveil.mechanisms.geometric import geometric
 from tallyveil.optimize.design import Design, design
 from tallyveil.prior import Prior
 from tallyveil.properties import PROPERTIES, check_names
-from tallyveil.publish.demo_table import counts_of, demo_csv
 from tallyveil.query import Query
+from tallyveil.release.demo import counts_of, demo_csv
 from tallyveil.request.unit import PrivacyUnit
 from tallyveil.studio.errors import RefusedError
 from tallyveil.studio.work_check import describe_matrix
@@ -242,7 +242,7 @@ def _solver(epsilon: Fraction, at: int) -> Answer:
 
 def _distribution(epsilon: Fraction, at: int) -> Answer:
     """An invented table's histogram, with plain noise and with the distribution kept."""
-    from tallyveil.publish.privatize import privatize
+    from tallyveil.release.privatize import privatize
 
     counts = np.minimum(counts_of(demo_csv()), UPPER)
     before = np.bincount(counts, minlength=UPPER + 1)

@@ -15,11 +15,14 @@ from tallyveil.check.package import check_package
 from tallyveil.documents.receipt import Receipt
 from tallyveil.exact import exact_epsilon
 from tallyveil.passwords import hide_in_command, hide_passwords
-from tallyveil.plans.methods import count_cells
-from tallyveil.plans.plan import ROWS_PER_COUNT
-from tallyveil.plans.prepared import Prepared
-from tallyveil.publish.demo_table import demo_csv
-from tallyveil.publish.preview import (
+from tallyveil.query import Query
+from tallyveil.reading.precision import accuracy, epsilon_for
+from tallyveil.release.demo import demo_csv
+from tallyveil.release.methods.preserve import ROWS_PER_COUNT, count_cells
+from tallyveil.release.methods.registry import METHODS
+from tallyveil.release.options import ReleaseOptions
+from tallyveil.release.plan import ReleasePlan
+from tallyveil.release.preview import (
     Preview,
     compare_release,
     preview_labels,
@@ -27,15 +30,9 @@ from tallyveil.publish.preview import (
     remark_on_cost,
     simulate_release,
 )
-from tallyveil.publish.remarks import list_notes
-from tallyveil.publish.transaction import publish_table
-from tallyveil.query import Query
-from tallyveil.reading.precision import accuracy, epsilon_for
-from tallyveil.release.options import ReleaseOptions
-from tallyveil.request.arguments import split_names
+from tallyveil.release.transaction import publish_table
+from tallyveil.release.warnings import list_notes
 from tallyveil.request.budget_split import split_budget
-from tallyveil.request.forms import check_form
-from tallyveil.request.kinds import KINDS
 from tallyveil.request.ranges import NO_UPPER
 from tallyveil.studio.choices import Place, list_choices, make_options, write_command, write_python
 from tallyveil.studio.errors import RefusedError, name_options
@@ -119,7 +116,7 @@ def find_epsilon(
         method = _promising(known["method"])
         query = _query(column.upper)
         wanted = exact_epsilon(epsilon_for(query, within, confidence, mechanism=method))
-        if KINDS[known["method"]].keeps_distribution and rows:
+        if METHODS[known["method"]].keeps_distribution and rows:
             wanted = _whole_for(wanted, rows, count_cells(len(query.inputs) - 1))
         needed = max(needed, wanted)
     return {"epsilon": shown_rational(needed)}
@@ -135,7 +132,7 @@ def compare_methods(
     )
     for known in found:
         method = str(known["method"])
-        known |= {"words": KINDS[method].words, "good_for": GOOD_FOR[method]}
+        known |= {"words": METHODS[method].words, "good_for": GOOD_FOR[method]}
         if "refused" in known:
             known["refused"] = name_options(known["refused"])
     return found
@@ -174,8 +171,8 @@ def publish(
     options = make_options(choices, place)
     remarks: list[str] = []
 
-    def remark(prepared: Prepared) -> None:
-        remarks.extend(list_notes(prepared))
+    def remark(plan: ReleasePlan) -> None:
+        remarks.extend(list_notes(plan))
 
     said = _name_files(options)
     words = hide_in_command(write_command(shown, said))
@@ -227,20 +224,22 @@ def _describe_receipt(receipt: Receipt) -> dict[str, Any]:
 
 
 def _describe_column(column: Mapping[str, Any]) -> dict[str, Any]:
-    kind = KINDS.get(str(column["method"]))
+    kind = METHODS.get(str(column["method"]))
     matched = kind is not None and kind.matches
     shown = {**column, "matched": matched}
+    if "levels" in column:  # sums are planned, and single counts are said less of
+        shown |= {"sums": column["levels"], "accuracy": None}
     if column["upper"] == NO_UPPER:
         shown["upper"] = None
     return shown
 
 
-def _query(upper: int | None) -> Query:
-    if upper in (None, NO_UPPER):
+def _query(upper: int) -> Query:
+    if upper == NO_UPPER:
         raise RefusedError(
             422, "An accuracy is promised for a known range: give the largest count."
         )
-    if upper is None or upper > WIDEST_EXACT:
+    if upper > WIDEST_EXACT:
         raise RefusedError(422, f"For ranges beyond {WIDEST_EXACT:,} choose epsilon itself.")
     return Query.count(upper)
 
@@ -254,12 +253,12 @@ def _find_within(found: Preview, rows: int | None, confidence: float) -> float |
     """How near every count lies with that confidence, or None where nothing can be promised."""
     distances = []
     for column, known in zip(found.request.columns, found.columns, strict=True):
-        if column.upper is None or column.upper > WIDEST_EXACT or "accuracy" not in known:
+        if column.upper > WIDEST_EXACT:
             return None
-        if KINDS[known["method"]].adds_up:
+        if METHODS[known["method"]].adds_up:
             return None
         query, epsilon = Query.count(column.upper), column.epsilon
-        if KINDS[known["method"]].keeps_distribution and rows:
+        if METHODS[known["method"]].keeps_distribution and rows:
             size = count_cells(column.upper)
             epsilon = split_budget(epsilon, records=rows, size=size).epsilon2
         distances.append(accuracy(query, epsilon, confidence, _promising(known["method"])))
@@ -286,7 +285,7 @@ def _warn(found: Preview, rows: int | None) -> list[str]:
     """What the publisher should think about before pressing a button, in plain words."""
     said = [remark_on_cost(found.epsilon, found.delta)]
     for column in found.request.columns:
-        if column.upper in (None, NO_UPPER) or rows is None:
+        if column.upper == NO_UPPER or rows is None:
             continue
         size = column.upper + 1
         if rows < ROWS_PER_COUNT * size:

@@ -6,18 +6,14 @@ import pytest
 import tallyveil as tv
 from tallyveil.release.methods import registry
 from tallyveil.release.methods.base import Method
-from tallyveil.release.methods.registry import (
-    METHODS,
-    AnyMethod,
-    Design,
-    Fair,
-    Geometric,
-    Hierarchy,
-    Ladder,
-    Margins,
-    Preserve,
-    Strata,
-)
+from tallyveil.release.methods.design import Design, Fair
+from tallyveil.release.methods.geometric import Geometric
+from tallyveil.release.methods.hierarchy import Hierarchy
+from tallyveil.release.methods.ladder import Ladder
+from tallyveil.release.methods.margins import Margins
+from tallyveil.release.methods.preserve import Preserve
+from tallyveil.release.methods.registry import METHODS, AnyMethod
+from tallyveil.release.methods.strata import Strata
 
 EXAMPLES = {
     "file": {"path": "mechanism.json"},

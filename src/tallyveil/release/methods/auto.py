@@ -1,11 +1,106 @@
-"""Method auto: preserve or geometric, whichever is predicted to be more accurate."""
+"""Method auto: preserve or geometric, whichever is predicted to be more accurate.
+
+The predictions look at public sizes only: rows, range and epsilon. Their constants were fitted
+to some 12,000 releases of tables of five laws, whose counts have a mean of 1.5, 2 or about a
+twentieth of the range, with 30 to 10,000 rows, ranges from 8 to 20,000 and epsilon from 0.1 to 4.
+The mean ratio over the five laws is met within a tenth (single counts), a quarter (distribution)
+and a fifth (sums); single tables differ from it by more. Where counts fill a wide range evenly,
+`geometric` is better and must be asked for.
+"""
 
 from __future__ import annotations
 
-from tallyveil.release.methods.base import Method
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
 
-__all__ = ["Auto"]
+from tallyveil.release.methods.base import Method, Task
+from tallyveil.release.methods.geometric import Geometric
+from tallyveil.release.methods.preserve import Preserve
+
+__all__ = ["Auto", "Prediction", "choose_method", "predict"]
+
+GROUP = 30
+"""How many rows the groups have whose sums are compared."""
+
+FEWEST_ROWS = 20
+"""Fewer rows do not tell how their counts are distributed."""
+
+WIDEST = 2000
+"""Of a wider range the rest is taken to be empty, or nearly so."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Errors of `preserve`, each as a multiple of that of `geometric`.
+
+    `cells` is the mean error of single counts, `distribution` the distance of the distributions
+    (W1), `groups` the root mean squared error of sums over 30 rows.
+    """
+
+    cells: float
+    distribution: float
+    groups: float
+
+    @property
+    def prefers_preserve(self) -> bool:
+        """Whether the three, which count alike, are below 1 taken together."""
+        return self.cells * self.distribution * self.groups < 1
+
+    def __str__(self) -> str:
+        return (
+            f"single counts {self.cells:.2f}, distribution {self.distribution:.2f}, "
+            f"sums of {GROUP} rows {self.groups:.2f}"
+        )
+
+
+def predict(rows: int, upper: int, epsilon: Fraction) -> Prediction:
+    """The errors of `preserve` against those of `geometric`, for these public sizes.
+
+    With s = 1/sinh(epsilon), the error of plain noise, N rows and U possible counts, at most 2,001,
+    each is c/(1 + k N^a U^-b s^d): alike where there is little noise, and the smaller the more
+    noise there is for the range..
+
+    >>> print(predict(3000, 2000, Fraction(1)))
+    single counts 1.10, distribution 0.59, sums of 30 rows 0.95
+    """
+    plain = 1 / math.sinh(min(float(epsilon), 700.0))
+    size = min(upper, WIDEST) + 1
+    known = 0.043 * rows**0.78 * size**-0.42 * plain**0.83
+    summed = 1.24 * rows**0.063 * size**-0.375 * plain**0.71
+    cells = 1.13 / (1 + 0.36 * size**-0.32 * plain**0.93)
+    return Prediction(cells, 1.06 / (1 + known), 1.05 / (1 + summed))
+
+
+def choose_method(rows: int | None, upper: int, epsilon: Fraction) -> tuple[str, str]:
+    """The method for `auto`, and why; looks at public sizes only.
+
+    >>> choose_method(1000, 40, Fraction(1))[0], choose_method(50, 40, Fraction(1))[0]
+    ('preserve', 'preserve')
+    """
+    if rows is None:
+        steps = (m * 10**e for e in range(1, 30) for m in (2, 5, 10))
+        least = next(n for n in steps if predict(n, upper, epsilon).prefers_preserve)
+        return "preserve", f"assuming at least {least:,} rows, from where it is predicted better"
+    if rows < FEWEST_ROWS:
+        return "geometric", f"{rows:,} rows are too few to tell how their counts are distributed"
+    found = predict(rows, upper, epsilon)
+    name = "preserve" if found.prefers_preserve else "geometric"
+    against = f"its errors are predicted at these multiples of geometric noise's: {found}"
+    if name == "geometric":
+        against = f"the errors of preserve are predicted at these multiples of its own: {found}"
+    return name, f"for {rows:,} rows, mostly with small counts, {against}; their product decides"
 
 
 class Auto(Method, frozen=True, tag="auto"):
     """Take preserve or geometric by public sizes: rows, range and epsilon."""
+
+    asked_for: ClassVar[bool] = True
+    is_wide: ClassVar[bool] = True
+
+    def choose(self, task: Task, why: str) -> tuple[Method, str]:
+        """The method that is predicted to be more accurate, and why."""
+        name, reason = choose_method(task.rows, task.upper, task.epsilon)
+        method = Preserve if name == "preserve" else Geometric
+        return method(unbiased=self.unbiased), reason

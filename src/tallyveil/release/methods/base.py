@@ -1,13 +1,228 @@
-"""What every method of release is: options that a publisher sets and a receipt repeats."""
+"""What every method of release is: options, one plan, one draw, what is published, what is checked.
+
+A method's file holds all that is particular to it. Nothing else in the program compares names of
+methods: requests, receipts, pages and checks ask the method.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from tallyveil.errors import ArgumentError, UsageError
+import numpy as np
+from numpy.typing import NDArray
+
+from tallyveil.arrays import Integers, Mask, freeze
+from tallyveil.certified.base import Certified
+from tallyveil.certified.certify import certify_geometric, certify_noise
+from tallyveil.certified.ladder import Ladder as CertifiedLadder
+from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric, CertifiedNoise
+from tallyveil.errors import ArgumentError, CertificationError, PackageError, TableError, UsageError
+from tallyveil.query import Query
+from tallyveil.reading.unbiased import Estimate
+from tallyveil.release.accuracy import (
+    FARTHEST_NOISE,
+    REACH,
+    Figures,
+    Outcome,
+    describe_drawn,
+    expected_accuracy,
+)
+from tallyveil.release.column import Histogram, PublishedColumn
+from tallyveil.release.totals import Adder, add_rows, read_values
+from tallyveil.request.budget_split import Tradeoff
+from tallyveil.request.ranges import WIDE
+from tallyveil.request.unit import PrivacyUnit
 from tallyveil.structs import Struct
+from tallyveil.tables.labels import Codes, encode_text
 
-__all__ = ["Method", "read_columns"]
+if TYPE_CHECKING:
+    from tallyveil.documents.receipt import Receipt
+    from tallyveil.documents.records import ColumnRecord
+    from tallyveil.sampling.entropy import Entropy
+    from tallyveil.tables.table import Table
+
+__all__ = [
+    "COUNTS",
+    "DISTRIBUTION",
+    "Check",
+    "Counts",
+    "Labels",
+    "Method",
+    "Plan",
+    "PlannedStage",
+    "RowDraws",
+    "Task",
+    "certify_rows",
+    "draw_rows",
+    "read_columns",
+    "require",
+    "require_range",
+]
+
+DISTRIBUTION, COUNTS = "distribution", "counts"
+"""The kinds of stages that all methods share."""
+
+LEAST_OPEN_RATE = Fraction(REACH, FARTHEST_NOISE)
+"""Smallest epsilon of noise on counts in a wide range or none: figures cover all of it."""
+
+Counts: TypeAlias = NDArray[Any]
+"""True counts of one column, in 0..upper, in any integer type."""
+
+Check: TypeAlias = tuple[str, Callable[[], str]]
+"""One thing that is checked of a folder: its name, and what says that it holds, or raises."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """The labels of public columns: those of a table, or of its public list of categories."""
+
+    table: Table | None
+    categories: Sequence[tuple[str, ...]] = ()
+    by: tuple[str, ...] = ()
+
+    def read(self, name: str, argument: str) -> Codes:
+        """A column's labels, row for row, for the argument that names it."""
+        if self.categories:
+            if name not in self.by:
+                raise ArgumentError(argument, f"name columns of 'by': {', '.join(self.by)}", name)
+            return encode_text([label[self.by.index(name)] for label in self.categories])
+        table = self.table
+        if table is None or name not in (*table.names, *table.index_names):
+            raise TableError(f"There is no column {name!r}, which '{argument}' names.")
+        return table.codes(name)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One column that is to be released; public facts only.
+
+    Attributes
+    ----------
+    name, upper, epsilon : str, int, Fraction
+        The column, the largest count, and the cost of one move of one count by one.
+    rows : int or None
+        How many rows are drawn; None in a dry run that knows no table.
+    unit, delta : PrivacyUnit and Fraction
+        Who is protected, and the slack.
+    groups : any
+        What `Method.group` made of public labels.
+    sizes : tuple of int
+        Of a method that adds up, how many nodes of each level are measured.
+    free : mask or None
+        The rows that are not structural zeros.
+    bounds : array of int or None
+        The largest count of every row, where a public column says it.
+    """
+
+    name: str
+    upper: int
+    epsilon: Fraction
+    rows: int | None = None
+    unit: PrivacyUnit = field(default_factory=PrivacyUnit)
+    delta: Fraction = Fraction(0)
+    groups: Any = None
+    sizes: tuple[int, ...] = ()
+    free: Mask | None = None
+    bounds: Integers | None = None
+
+    @property
+    def query(self) -> Query:
+        """The counts that can be published."""
+        return Query.count(self.upper)
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedStage:
+    """One step that spends: what it draws from, and what it costs a person.
+
+    Attributes
+    ----------
+    column : str
+        The count column it is about.
+    kind : str
+        ``"distribution"``, ``"counts"`` or that of a level of sums.
+    certified : Certified
+        What is drawn from. Its file and certificate go into the release folder.
+    epsilon : Fraction
+        The cost to one person.
+    """
+
+    column: str
+    kind: str
+    certified: Certified
+    epsilon: Fraction
+
+    @property
+    def name(self) -> str:
+        """The stage as receipts and ledgers call it."""
+        return f"{self.column}: {self.kind}"
+
+    @cached_property
+    def mechanism_bytes(self) -> bytes:
+        """The content of the mechanism's file."""
+        return self.certified.to_json().encode()
+
+    @cached_property
+    def certificate_bytes(self) -> bytes:
+        """The content of the certificate's file."""
+        return self.certified.certificate_json().encode()
+
+    @cached_property
+    def sha256(self) -> str:
+        """SHA-256 of the mechanism's file."""
+        return hashlib.sha256(self.mechanism_bytes).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How a column is drawn, from what, and what that costs; made before any count is touched.
+
+    `stages` are in the order of drawing, the counts last. They hold the very objects that draw,
+    that the ledger hashes and that the folder ships.
+    """
+
+    task: Task
+    method: Method
+    why: str
+    epsilon: Fraction
+    stages: tuple[PlannedStage, ...]
+    solver: str = "closed form"
+    loss: str = "not used"
+
+    @property
+    def counts_stage(self) -> PlannedStage:
+        """The stage that draws the counts themselves."""
+        return self.stages[-1]
+
+    def find(self, kind: str) -> CertifiedNoise | None:
+        """The noise of a stage; None if there is no such stage."""
+        for stage in self.stages:
+            if stage.kind == kind and isinstance(stage.certified, CertifiedNoise):
+                return stage.certified
+        return None
+
+    def draw(self, counts: Counts, entropy: Entropy) -> Any:
+        """Private draws: the only step that sees true counts, those of the free rows."""
+        require_range(counts, self.task.upper + 1)
+        return self.method.draw(self, counts, entropy)
+
+    def publish(self, draws: Any, entropy: Entropy) -> tuple[PublishedColumn, ...]:
+        """What is published of the draws; one column, or one for each level of a ladder."""
+        return self.method.publish(self, draws, entropy)
+
+
+@dataclass(frozen=True, eq=False)
+class RowDraws:
+    """Every row's draw inside the range and, where it is published, as it was before the clamp."""
+
+    values: NDArray[Any]
+    noisy: Integers | None = None
 
 
 class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
@@ -19,6 +234,33 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
         Whether the column NAME_unbiased is published as well: each row's noisy count before it was
         clamped or ranked. It can be negative, is right on average and costs nothing more.
     """
+
+    words: ClassVar[str] = ""
+    """What was done to every count, for the methodology page."""
+    steps: ClassVar[tuple[str, ...]] = ()
+    """What was done, sentence by sentence, where `words` do not say it all."""
+    asked_for: ClassVar[bool] = False
+    """Whether a publisher asks for it by its name alone."""
+    matches: ClassVar[bool] = False
+    """Whether rows are published with other counts than they drew."""
+    keeps_distribution: ClassVar[bool] = False
+    """Whether the published counts follow an estimated distribution."""
+    by_group: ClassVar[bool] = False
+    """Whether ranks are matched within public groups: a count tells another draw in each."""
+    adds_up: ClassVar[bool] = False
+    """Whether it measures public groups and publishes their sums."""
+    designed: ClassVar[bool] = False
+    """Whether it minimises a loss and keeps properties that the publisher names."""
+    promises_accuracy: ClassVar[bool] = False
+    """Whether an accuracy for every true count can be promised before anything is drawn."""
+    has_levels: ClassVar[bool] = False
+    """Whether it publishes several privacy levels."""
+    together: ClassVar[bool] = False
+    """Whether it is certified for all moves of one unit together, which are in one row."""
+    is_wide: ClassVar[bool] = False
+    """Whether it needs no upper bound, or a wide one."""
+    with_delta: ClassVar[bool] = False
+    """Whether its mechanism may have a delta."""
 
     unbiased: bool = False
 
@@ -32,6 +274,21 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
         """Public columns that make groups; they are published unchanged."""
         return ()
 
+    @property
+    def is_signed(self) -> bool:
+        """Whether counts are published as drawn, negative ones too."""
+        return False
+
+    @property
+    def tradeoff(self) -> Tradeoff | None:
+        """What one unit of distribution error is worth in errors of counts, where it was given."""
+        return None
+
+    @property
+    def moves_counts(self) -> bool:
+        """Whether counts are moved towards a best guess after they were handed out by rank."""
+        return False
+
     def refuse_unbiased(self) -> None:
         """Refuse the column of noisy counts for a method that has none."""
         if self.unbiased:
@@ -39,6 +296,168 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
                 "An unbiased column is made from geometric noise: use the method geometric or "
                 "preserve, strata, a hierarchy or margins."
             )
+
+    # -- before anything is drawn ----------------------------------------------------------------
+
+    def group(self, labels: Labels, order: Integers | None = None, free: Mask | None = None) -> Any:
+        """Groups of rows from public labels; `check` asks for them of the published table.
+
+        `order` is the order in which the rows are published, which numbers the groups.
+        """
+        return None
+
+    def choose(self, task: Task, why: str) -> tuple[Method, str]:
+        """The method that is used, from public sizes alone, and why."""
+        return self, why
+
+    def stages(self, task: Task) -> list[tuple[str, Fraction]]:
+        """Kind and epsilon of every stage, the counts last: what is drawn, and what a receipt
+        must show."""
+        return [(COUNTS, task.epsilon)]
+
+    def charge(self, unit: PrivacyUnit, epsilon: Fraction) -> Fraction:
+        """What a stage that is certified at `epsilon` costs one unit."""
+        return unit.charge(epsilon)
+
+    def certify(self, task: Task, epsilon: Fraction) -> Certified:
+        """What the counts are drawn from, certified."""
+        return certify_rows(task, epsilon)
+
+    def plan(self, task: Task, why: str = "") -> Plan:
+        """Everything certified, nothing drawn."""
+        return self.build_plan(task, why, self.certify(task, self.stages(task)[-1][1]))
+
+    def build_plan(self, task: Task, why: str, certified: Certified, **facts: Any) -> Plan:
+        """The plan of a column whose counts are drawn from `certified`."""
+        *others, (last, _) = self.stages(task)
+        drawn = [*((kind, certify_noise(part)) for kind, part in others), (last, certified)]
+        stages = tuple(
+            PlannedStage(task.name, kind, made, self.charge(task.unit, made.exact_epsilon))
+            for kind, made in drawn
+        )
+        return Plan(task, self, why, facts.pop("epsilon", task.epsilon), stages, **facts)
+
+    def preview(self, plan: Plan) -> dict[str, Any]:
+        """How accurate the column will be, as far as that is known before the draw; JSON-ready."""
+        accuracy = expected_accuracy(plan.counts_stage.certified, plan.task.upper)
+        return {"accuracy": accuracy.to_dict()}
+
+    def note(self, plans: Sequence[Plan]) -> str:
+        """What somebody at a screen should know of the plans before anything is spent."""
+        return ""
+
+    # -- the draw, and what follows from it ------------------------------------------------------
+
+    def draw(self, plan: Plan, counts: Counts, entropy: Entropy) -> Any:
+        """One certified draw for every row; each row is one person's only row."""
+        entropy.rekey()
+        return draw_rows(plan, counts, entropy)
+
+    def publish(self, plan: Plan, draws: Any, entropy: Entropy) -> tuple[PublishedColumn, ...]:
+        """The draws themselves."""
+        values = freeze(draws.values)
+        counted = Histogram.count(values)
+        return (PublishedColumn(values, counted, unbiased=draws.noisy, signed=self.is_signed),)
+
+    def write_files(
+        self, plans: Sequence[Plan], columns: Sequence[PublishedColumn], table: Table
+    ) -> dict[str, bytes]:
+        """Further files of the release by name."""
+        return {}
+
+    def describe(self, outcome: Outcome) -> Figures:
+        """The figures of a column; the same for who publishes it and for who checks it."""
+        return describe_drawn(outcome)
+
+    # -- a release that is read back -------------------------------------------------------------
+
+    def check_proofs(
+        self, column: ColumnRecord, certified: Sequence[Certified], receipt: Receipt
+    ) -> None:
+        """Raise a `PackageError` unless its stages were drawn from what this method draws from."""
+        *others, last = certified
+        noises = all(isinstance(other, CertifiedNoise) for other in others)
+        require(noises, f"a stage of {column.name} is not noise on whole numbers")
+        fits = column.upper <= WIDE or (isinstance(last, CertifiedNoise) and self.is_wide)
+        require(fits, f"{column.name} was not drawn with noise on all whole numbers")
+        if column.upper <= WIDE:
+            fits = isinstance(last, (CertifiedAnswers, CertifiedLadder))
+            require(fits, f"{column.name} was not drawn as counts")
+            same = getattr(last, "query", None) == self.find_query(column, receipt)
+            require(same, f"the mechanism of {column.name} is not for 0 to {column.upper}")
+        is_ladder = isinstance(last, CertifiedLadder)
+        require(is_ladder == self.has_levels, f"{column.name} has another method")
+        same = is_ladder == (receipt.ladder is not None)
+        require(same, "the receipt's ladder is not that of its columns")
+
+    def find_query(self, column: ColumnRecord, receipt: Receipt) -> Query:
+        """What the counts of a column in a narrow range must be certified for."""
+        return Query.count(column.upper)
+
+    def list_checks(self, folder: Path, read: Callable[[], Table], receipt: Receipt) -> list[Check]:
+        """What is particular to a folder of this method."""
+        return []
+
+    def prepare_adding(
+        self,
+        table: Table,
+        receipt: Receipt,
+        record: ColumnRecord,
+        adder: Adder,
+        *,
+        sums: Sequence[bytes],
+        confidence: float,
+        whole: bool = False,
+    ) -> Callable[[Integers], Estimate]:
+        """How rows of a column are added: from their numbers to the estimate of their total.
+
+        `sums` are the files of a release that adds up, in the order of its levels. With `whole`,
+        all margins together tell the total of all rows.
+        """
+        zeros = receipt.zeros
+        free = np.ones(table.rows, bool) if zeros is None else zeros.find_free(table)
+        return partial(add_rows, adder, read_values(table, record), free, confidence)
+
+
+def certify_rows(task: Task, epsilon: Fraction) -> CertifiedGeometric | CertifiedNoise:
+    """Geometric noise for every row: clamped, or without bounds where the range is wide."""
+    if task.upper <= WIDE:
+        return certify_geometric(task.query, epsilon)
+    if epsilon < LEAST_OPEN_RATE:  # figures would leave out noise that is drawn
+        rule = f"leave the counts at least {float(LEAST_OPEN_RATE):g} where their range is wide"
+        hint = f"Use a larger epsilon, or an upper bound of at most {WIDE:,}."
+        raise ArgumentError("epsilon", rule, got=f"{float(epsilon):g}", hint=hint)
+    return certify_noise(epsilon)
+
+
+def draw_rows(plan: Plan, counts: Counts, entropy: Entropy) -> RowDraws:
+    """One certified draw for every row; noise is cut to 0..upper, which looks at the draw alone.
+
+    The certificate proves the noise on all whole numbers, so the draws before the clamp are as
+    private as those after it, and are kept where they are published.
+    """
+    certified: Any = plan.counts_stage.certified
+    keep = plan.method.unbiased or plan.method.is_signed
+    if isinstance(certified, CertifiedNoise):
+        noisy: Any = certified.release(counts, entropy)
+        kept = freeze(np.asarray(noisy, np.int64)) if keep else None
+        return RowDraws(noisy.clip(0, plan.task.upper), kept)
+    if not keep:
+        return RowDraws(certified.draw_positions(counts, entropy))
+    noisy = freeze(certified.draw_unbounded(counts, entropy))
+    return RowDraws(certified.clamp(noisy), noisy)
+
+
+def require_range(counts: Counts, size: int) -> None:
+    """Refuse counts that were not clamped: a draw for one would not be the certified one."""
+    if len(counts) and int(counts.max()) >= size:
+        raise CertificationError("Counts must be clamped to their range before they are drawn.")
+
+
+def require(holds: bool, problem: str) -> None:
+    """Raise a `PackageError` unless something holds."""
+    if not holds:
+        raise PackageError(problem)
 
 
 def read_columns(columns: str | Iterable[str], argument: str) -> tuple[str, ...]:

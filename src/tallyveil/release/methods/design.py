@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, ClassVar
 
-from tallyveil.loss import Loss, parse_loss
+from tallyveil.certified.base import Certified
+from tallyveil.certified.certify import certify
+from tallyveil.certified.mechanism import CertifiedAnswers
+from tallyveil.errors import ArgumentError
+from tallyveil.loss import Loss, loss_name, parse_loss
 from tallyveil.properties import check_names
-from tallyveil.release.methods.base import Method
+from tallyveil.query import Query
+from tallyveil.release.methods.base import Method, Plan, Task
 from tallyveil.structs import set_field
 
 __all__ = ["Design", "DesignMethod", "Fair", "MechanismFile"]
@@ -16,9 +23,22 @@ __all__ = ["Design", "DesignMethod", "Fair", "MechanismFile"]
 class Fair(Method, frozen=True, tag="fair"):
     """Report the truth with the same probability for every true count."""
 
+    words: ClassVar[str] = (
+        "Every count was replaced by a random one near it, with the same chance of reporting the "
+        "truth for every true count."
+    )
+    asked_for: ClassVar[bool] = True
+    promises_accuracy: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self.refuse_unbiased()
+
+    def certify(self, task: Task, epsilon: Fraction) -> Certified:
+        """The mechanism's table of probabilities, certified."""
+        from tallyveil.mechanisms.exponential import fair
+
+        return certify(fair(task.query, epsilon))
 
 
 class Design(Method, frozen=True, tag="design"):
@@ -31,6 +51,14 @@ class Design(Method, frozen=True, tag="design"):
     properties : tuple of str
         Properties that the table keeps; see `tallyveil.PROPERTIES`.
     """
+
+    words: ClassVar[str] = (
+        "Every count was replaced by a random one near it, drawn from a table of probabilities "
+        "computed to make the expected error as small as privacy allows."
+    )
+    asked_for: ClassVar[bool] = True
+    designed: ClassVar[bool] = True
+    with_delta: ClassVar[bool] = True
 
     loss: str | Any = "absolute"
     properties: tuple[str, ...] = ()
@@ -48,6 +76,21 @@ class Design(Method, frozen=True, tag="design"):
         loss: Loss | Callable[..., Any] = self.loss
         return parse_loss(loss) if isinstance(loss, str) else loss
 
+    def plan(self, task: Task, why: str = "") -> Plan:
+        """The design, certified, and what its solver says of it."""
+        from tallyveil.optimize.design import design
+
+        made = design(
+            task.query,
+            task.epsilon,
+            loss=self.loss,
+            properties=self.properties,
+            delta=task.delta,
+        )
+        solver = f"{made.method}, {made.solver}; within {made.gap:.1e} of the best possible"
+        certified = certify(made.mechanism, loss=self.loss)
+        return self.build_plan(task, why, certified, solver=solver, loss=loss_name(self.loss))
+
 
 class MechanismFile(Method, frozen=True, tag="file"):
     """Draw from a mechanism file of the publisher, certified for this release.
@@ -58,6 +101,11 @@ class MechanismFile(Method, frozen=True, tag="file"):
         The file. No receipt repeats it.
     """
 
+    words: ClassVar[str] = (
+        "Every count was replaced by a random one, drawn from a table of probabilities that the "
+        "publisher supplied and that was certified for this release."
+    )
+
     path: str = ""
 
     def __post_init__(self) -> None:
@@ -65,6 +113,29 @@ class MechanismFile(Method, frozen=True, tag="file"):
         super().__post_init__()
         self.refuse_unbiased()
 
+    def plan(self, task: Task, why: str = "") -> Plan:
+        """What the file holds; the column costs what that is certified for."""
+        certified = _read_supplied(Path(self.path), task.query, task.epsilon)
+        cost = certified.exact_epsilon
+        return self.build_plan(task, why, certified, epsilon=cost, solver="supplied")
+
 
 DesignMethod = Design
 """The public name, beside the mechanism that `tallyveil.design` returns."""
+
+
+def _read_supplied(path: Path, query: Query, epsilon: Fraction) -> CertifiedAnswers:
+    """A mechanism the publisher supplies: certified already, or certified here."""
+    from tallyveil.certified.files import read_mechanism
+
+    read = read_mechanism(path, query, epsilon)
+    certified = read if isinstance(read, CertifiedAnswers) else certify(read, epsilon)
+    if certified.query != query:
+        raise ArgumentError("method", f"be a mechanism for {query!r}", got=repr(certified.query))
+    if certified.exact_epsilon > epsilon:
+        got = f"a mechanism with epsilon {certified.exact_epsilon}"
+        raise ArgumentError("method", f"hold at epsilon {epsilon}", got=got)
+    if certified.exact_delta:
+        got = f"a delta of {certified.exact_delta}"
+        raise ArgumentError("method", "be a mechanism with a delta of 0", got=got)
+    return certified

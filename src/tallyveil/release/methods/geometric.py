@@ -1,11 +1,34 @@
-"""Method geometric: two-sided geometric noise on every count."""
+"""Method geometric: two-sided geometric noise on every count.
+
+With a delta the noise is canonical, which has no far tails; where all contributions of one unit
+are in one row it is staircase noise, made for all of them together.
+"""
 
 from __future__ import annotations
 
-from tallyveil.errors import UsageError
-from tallyveil.release.methods.base import Method
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
 
-__all__ = ["Geometric"]
+from tallyveil.certified.base import Certified
+from tallyveil.certified.certify import certify
+from tallyveil.errors import UsageError
+from tallyveil.exact import LARGEST_EPSILON
+from tallyveil.mechanisms.additive import count_moved_by
+from tallyveil.query import Query
+from tallyveil.release.accuracy import FAR, Figures, Outcome, describe_drawn, signed_accuracy
+from tallyveil.release.methods.base import Method, Plan, Task, require
+from tallyveil.request.ranges import NO_UPPER
+from tallyveil.request.unit import PrivacyUnit
+
+if TYPE_CHECKING:
+    from tallyveil.documents.receipt import Receipt
+    from tallyveil.documents.records import ColumnRecord
+
+__all__ = ["WIDEST_STAIRCASE", "Canonical", "Geometric", "Staircase"]
+
+STAIRCASE_FROM, WIDEST_STAIRCASE = 2, 1000
+"""Staircase noise is used from this epsilon of all moves together, and up to this upper bound."""
 
 
 class Geometric(Method, frozen=True, tag="geometric"):
@@ -18,9 +41,131 @@ class Geometric(Method, frozen=True, tag="geometric"):
         is then right on average. There is no upper bound then.
     """
 
+    words: ClassVar[str] = (
+        "Every count was replaced by a random one near it (two-sided geometric noise, kept "
+        "inside the range)."
+    )
+    asked_for: ClassVar[bool] = True
+    promises_accuracy: ClassVar[bool] = True
+    is_wide: ClassVar[bool] = True
+
     signed: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.signed and self.unbiased:
             raise UsageError("Signed counts are unbiased already: leave out 'unbiased'.")
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether counts are published as drawn, negative ones too."""
+        return self.signed
+
+    def choose(self, task: Task, why: str) -> tuple[Method, str]:
+        """Staircase noise for all moves of a unit together, or plain noise.
+
+        The former errs less, but is not made for wide ranges, nor at a small or vast epsilon.
+        """
+        if not task.unit.one_row:
+            return self, why
+        if task.upper > WIDEST_STAIRCASE:
+            needs = f"an upper bound of at most {WIDEST_STAIRCASE:,}"
+        elif not STAIRCASE_FROM <= task.epsilon * task.unit.multiplier <= LARGEST_EPSILON:
+            needs = f"an epsilon of {STAIRCASE_FROM} to {LARGEST_EPSILON} for all of them"
+        else:
+            return Staircase(unbiased=self.unbiased), why
+        return self, f"{why}; noise made for them together needs {needs}"
+
+    def plan(self, task: Task, why: str = "") -> Plan:
+        """Everything certified, nothing drawn."""
+        if self.signed and task.upper != NO_UPPER:
+            raise UsageError(
+                "Signed counts are drawn without an upper bound, row by row: leave 'upper' out, "
+                "and use the method geometric."
+            )
+        return super().plan(task, why)
+
+    def preview(self, plan: Plan) -> dict[str, Any]:
+        """How accurate the column will be; JSON-ready."""
+        if not self.signed:
+            return super().preview(plan)
+        accuracy = signed_accuracy(plan.counts_stage.certified.exact_epsilon, FAR)
+        return {"accuracy": accuracy.to_dict()}
+
+    def note(self, plans: Sequence[Plan]) -> str:
+        """Columns whose range is too wide for the noise that contributions in one row allow."""
+        tasks = [plan.task for plan in plans if plan.task.unit.one_row]
+        wide = [task.name for task in tasks if task.upper > WIDEST_STAIRCASE]
+        if not wide:
+            return ""
+        return (
+            f"--one-row gains nothing for {', '.join(wide)}: the noise that it allows, which errs "
+            f"less, needs an --upper of at most {WIDEST_STAIRCASE:,}. Plain noise is used."
+        )
+
+
+class Canonical(Geometric, frozen=True, tag="canonical"):
+    """Add canonical noise, which has a delta and no far tails."""
+
+    words: ClassVar[str] = (
+        "Every count was replaced by a random one near it (canonical noise, which has no far "
+        "tails, kept inside the range)."
+    )
+    asked_for: ClassVar[bool] = False
+    promises_accuracy: ClassVar[bool] = False
+    is_wide: ClassVar[bool] = False
+    with_delta: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.refuse_unbiased()
+
+    def certify(self, task: Task, epsilon: Fraction) -> Certified:
+        """The mechanism's table of probabilities, certified."""
+        from tallyveil.mechanisms.geometric import canonical
+
+        return certify(canonical(task.query, epsilon, task.delta))
+
+
+class Staircase(Geometric, frozen=True, tag="staircase"):
+    """Add staircase noise, certified for all moves of one unit in one row."""
+
+    words: ClassVar[str] = (
+        "Every count was replaced by a random one near it (staircase noise, made for all "
+        "contributions of one unit to a row together, and kept inside the range)."
+    )
+    asked_for: ClassVar[bool] = False
+    promises_accuracy: ClassVar[bool] = False
+    is_wide: ClassVar[bool] = False
+    together: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.refuse_unbiased()
+
+    def charge(self, unit: PrivacyUnit, epsilon: Fraction) -> Fraction:
+        """What one unit costs: its moves are in the certificate already."""
+        return epsilon
+
+    def certify(self, task: Task, epsilon: Fraction) -> Certified:
+        """The mechanism's table of probabilities, certified for all moves."""
+        from tallyveil.mechanisms.additive import whole_staircase
+
+        moves = task.unit.multiplier
+        return certify(whole_staircase(task.upper, moves, epsilon * moves))
+
+    def describe(self, outcome: Outcome) -> Figures:
+        """The figures of a column, without bounds: those are for a move by one."""
+        return describe_drawn(outcome, bounded=False)
+
+    def check_proofs(
+        self, column: ColumnRecord, certified: Sequence[Certified], receipt: Receipt
+    ) -> None:
+        """Raise a `PackageError` unless the unit's moves are in one row."""
+        fits = receipt.unit.one_row
+        require(fits, f"{column.name} has noise for one row, and its unit may be in several")
+        super().check_proofs(column, certified, receipt)
+
+    def find_query(self, column: ColumnRecord, receipt: Receipt) -> Query:
+        """Counts of which one unit moves one by all its moves."""
+        return count_moved_by(column.upper, receipt.multiplier)

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from tallyveil.arrays import freeze
+from tallyveil.certified.base import Certified
+from tallyveil.certified.ladder import Ladder as CertifiedLadder
 from tallyveil.certified.ladder import check_levels
 from tallyveil.errors import ArgumentError
-from tallyveil.release.methods.base import Method
+from tallyveil.release.column import Histogram, PublishedColumn
+from tallyveil.release.methods.base import Counts, Method, Plan, Task, require
 from tallyveil.structs import set_field
+
+if TYPE_CHECKING:
+    from tallyveil.documents.receipt import Receipt
+    from tallyveil.documents.records import ColumnRecord
+    from tallyveil.sampling.entropy import Entropy
 
 __all__ = ["Ladder"]
 
@@ -24,6 +35,16 @@ class Ladder(Method, frozen=True, tag="ladder"):
     epsilons : tuple of str
         The epsilon of each level as an exact number, strictly decreasing.
     """
+
+    words: ClassVar[str] = (
+        "Every count was replaced by a random one near it, at several levels of privacy at once, "
+        "each drawn from the one before. These are the counts of one level."
+    )
+    steps: ClassVar[tuple[str, ...]] = (
+        "Counts of the least private level were drawn from the true ones, and those of every "
+        "further level from the level before, never from the true ones again.",
+    )
+    has_levels: ClassVar[bool] = True
 
     epsilons: Any
 
@@ -42,3 +63,32 @@ class Ladder(Method, frozen=True, tag="ladder"):
     def levels(self) -> tuple[Fraction, ...]:
         """The epsilons as numbers."""
         return tuple(map(Fraction, self.epsilons))
+
+    def certify(self, task: Task, epsilon: Fraction) -> Certified:
+        """All levels, each certified given the one before."""
+        return CertifiedLadder(task.query, self.levels)
+
+    def draw(self, plan: Plan, counts: Counts, entropy: Entropy) -> list[Counts]:
+        """One draw per row and level; only the first looks at the counts."""
+        ladder: Any = plan.counts_stage.certified
+        entropy.rekey()
+        drawn: list[Counts] = ladder.draw_positions(counts, entropy)
+        return drawn
+
+    def publish(
+        self, plan: Plan, draws: list[Counts], entropy: Entropy
+    ) -> tuple[PublishedColumn, ...]:
+        """The draws themselves, one column per level."""
+        return tuple(PublishedColumn(freeze(level), Histogram.count(level)) for level in draws)
+
+    def check_proofs(
+        self, column: ColumnRecord, certified: Sequence[Certified], receipt: Receipt
+    ) -> None:
+        """Raise a `PackageError` unless it was drawn from the levels up to that of the receipt."""
+        super().check_proofs(column, certified, receipt)
+        last, level = certified[-1], receipt.ladder
+        if isinstance(last, CertifiedLadder) and level is not None:
+            right = last.epsilons == level.epsilons[: level.level]
+            require(right, f"{column.name} was drawn at other levels than the receipt says")
+            falling = all(after < before for before, after in pairwise(level.epsilons))
+            require(falling, "the levels do not become more private")

@@ -2,17 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from itertools import chain
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
+from tallyveil.arrays import Floats, Integers, Mask, freeze
 from tallyveil.errors import ArgumentError
-from tallyveil.release.methods.base import Method
+from tallyveil.estimate.draws import PrivateDraws
+from tallyveil.estimate.histogram import estimate_histogram
+from tallyveil.release.column import Histogram, Matching
+from tallyveil.release.methods.base import Counts, Labels, Plan, Task, require
+from tallyveil.release.methods.sums import (
+    MISSED,
+    LevelBudget,
+    PublishedSums,
+    SumDraws,
+    Sums,
+    describe_tree,
+    list_measured,
+    read_stated,
+)
+from tallyveil.release.totals import MeasuredTree
 from tallyveil.structs import set_field
+from tallyveil.sums.combine import Combined, combine
+from tallyveil.sums.grouping import (
+    EXACT_MARGINS,
+    Grouping,
+    Tree,
+    measure_missed,
+    rake,
+    round_to_margins,
+)
+from tallyveil.sums.grouping import Margins as MarginGroups
+from tallyveil.sums.rounding import expect_alone, round_family, round_total, weigh_totals
+from tallyveil.sums.shares import share_margins
+from tallyveil.tables.labels import number_together
 
-__all__ = ["Margins"]
+if TYPE_CHECKING:
+    from tallyveil.documents.records import ColumnRecord
+    from tallyveil.release.methods.records import SumsRecord
+    from tallyveil.sampling.entropy import Entropy
+
+__all__ = ["Margins", "describe_missed"]
 
 
-class Margins(Method, frozen=True, tag="margins"):
+class Margins(Sums, frozen=True, tag="margins"):
     """Release crossing margins as well; released counts add up to them.
 
     Attributes
@@ -21,6 +58,18 @@ class Margins(Method, frozen=True, tag="margins"):
         The public columns of each margin, such as (("age", "sex"), ("education",)); written
         "age+sex,education" as text.
     """
+
+    words: ClassVar[str] = (
+        "Sums of every margin and single counts were protected with noise. The published counts "
+        "add up to the published margins."
+    )
+    steps: ClassVar[tuple[str, ...]] = (
+        "Noise was added to every count and, where they are worth their cost, to the sums of "
+        "every margin.",
+        "Each margin was combined with the sums of its rows, and made whole numbers of at "
+        "least 0 with one total.",
+    )
+    nothing_measured: ClassVar[str] = "margin"
 
     columns: tuple[tuple[str, ...], ...]
 
@@ -45,6 +94,190 @@ class Margins(Method, frozen=True, tag="margins"):
     def public_columns(self) -> tuple[str, ...]:
         """The columns that make the groups."""
         return tuple(chain.from_iterable(self.columns))
+
+    @property
+    def crossed(self) -> tuple[tuple[str, ...], ...]:
+        """The columns of every margin, which make groups together."""
+        return self.columns
+
+    def name_levels(self, depth: int) -> tuple[str, ...]:
+        """The names of the margins."""
+        return tuple("+".join(names) for names in self.columns)
+
+    def list_labels(self, level: int) -> tuple[str, ...]:
+        """The public columns whose labels name the groups of a margin."""
+        return self.columns[level]
+
+    # -- before anything is drawn ----------------------------------------------------------------
+
+    def group(
+        self, labels: Labels, order: Integers | None = None, free: Mask | None = None
+    ) -> Grouping:
+        """The groups of every margin, numbered in the order of the published rows."""
+        groups = []
+        for names in self.columns:
+            codes = number_together([labels.read(name, "margins").codes for name in names])
+            tree = Tree.of_columns([codes if order is None else codes[order]])
+            if tree.depth == 1:
+                rule = "group several rows together, and this margin tells all rows apart"
+                raise ArgumentError("margins", rule, "+".join(names))
+            group = tree.parents[1]
+            if order is not None:
+                own = np.empty_like(group)
+                own[order] = group
+                group = own
+            groups.append(freeze(group))
+        return Grouping.of(MarginGroups(tuple(groups)), free)
+
+    def split(self, sizes: Sequence[int], epsilon: Fraction, upper: int) -> LevelBudget:
+        """Share `epsilon` between the margins and the rows; looks at public sizes only."""
+        parts = share_margins(sizes, float(epsilon), upper=upper)
+        return LevelBudget(tuple(part * epsilon for part in parts), Fraction(0))
+
+    def list_trees(self, grouping: Grouping, epsilon: Fraction, upper: int) -> list[MeasuredTree]:
+        """For each margin a tree whose total was not measured."""
+        margins: Any = grouping.part
+        budget = self.split(margins.sizes, epsilon, upper)
+        trees = []
+        for margin in range(margins.depth):
+            own = budget.of_margin(margin)
+            combined = describe_tree(margins.tree(margin), own, 1, -1)
+            parts = enumerate(own.levels)
+            measured = [(level, float(part), 1) for level, part in parts if part]
+            trees.append(MeasuredTree(combined, measured, (1,)))
+        return trees
+
+    def plan(self, task: Task, why: str = "") -> Plan:
+        """Everything certified, or an `ArgumentError` if margins cannot be met together."""
+        apart = None if task.groups is None else task.groups.part.find_apart()
+        if apart is not None:
+            names = " and ".join("+".join(self.columns[margin]) for margin in apart)
+            raise ArgumentError(
+                "margins",
+                "cross, so that noisy sums of both can be met",
+                got=f"{names}, where some groups of both share no row with any other group",
+                hint="For groups inside groups name a hierarchy.",
+            )
+        return super().plan(task, why)
+
+    # -- the draw, and what follows from it ------------------------------------------------------
+
+    def draw(self, plan: Plan, counts: Counts, entropy: Entropy) -> SumDraws:
+        """Noisy sums of every margin that is measured, and noisy rows."""
+        entropy.rekey()
+        sums = plan.task.groups.part.sum_up(counts.astype(np.int64))
+        pairs = zip(self.list_noises(plan), sums, strict=True)
+        drawn = (None if noise is None else noise.release(part, entropy) for noise, part in pairs)
+        return SumDraws(tuple(None if part is None else freeze(part) for part in drawn))
+
+    def publish(self, plan: Plan, draws: SumDraws, entropy: Entropy) -> tuple[PublishedSums, ...]:
+        """Margins as whole numbers with one total, and rows that meet them."""
+        task, rows = plan.task, draws.levels[-1]
+        margins, upper, noisy = task.groups.part, task.upper, np.asarray(rows)
+        order = entropy.permutation(len(noisy))
+        combined = [self._combine(plan, draws, at) for at in range(margins.depth)]
+        targets = _round_margins(margins, combined, order, upper)
+        values = np.clip(noisy, 0, upper)
+        budget = self.find_budget(plan)
+        expected = _expect(values, budget.levels[-1], upper)
+        counts = round_to_margins(rake(expected, margins, targets, upper), margins, targets, upper)
+        sums = margins.sum_up(counts)[:-1]
+        column = PublishedSums(
+            freeze(counts),
+            Histogram.count(counts),
+            Matching.of(values, counts),
+            rows if self.unbiased else None,
+            sums=tuple(freeze(part) for part in sums),
+            estimates=tuple(part.estimates[1] for part in combined),
+            missed=tuple(freeze(s - t) for s, t in zip(sums, targets, strict=True)),
+        )
+        return (column.fill(task.groups),)
+
+    def _combine(self, plan: Plan, draws: SumDraws, margin: int) -> Combined:
+        """A margin's own measurement, if any, and the sums of its rows, weighted by precision."""
+        values = [None, draws.levels[margin], draws.levels[-1]]
+        budget = self.find_budget(plan).of_margin(margin)
+        known = list_measured(values, budget, plan.task.upper, -1)
+        return combine(plan.task.groups.part.tree(margin), *known)
+
+    # -- a release that is read back -------------------------------------------------------------
+
+    def check_levels(
+        self,
+        column: ColumnRecord,
+        grouping: Grouping,
+        sums: Sequence[Integers],
+        stated: Sequence[Floats],
+        contents: Sequence[bytes],
+    ) -> list[Integers]:
+        """Refuse margins that can be met and are not; returns by how much each is missed."""
+        missed = [_read_missed(content, column.name) for content in contents]
+        part: Any = grouping.part
+        free = not part.crosses() or bool((sums[-1] == column.upper).any())
+        met = free or not any(gap.any() for gap in missed[:EXACT_MARGINS])
+        require(met, f"a margin of {column.name} is missed that can be met")
+        same = column.missed == measure_missed(missed)
+        require(same, f"{column.name} misses its margins by other amounts than the receipt states")
+        return missed
+
+    def find_total(
+        self, grouping: Grouping, column: ColumnRecord, known: Sequence[Floats]
+    ) -> float | None:
+        """The estimated grand total: that of all margins, weighted by precision."""
+        trees = self.list_trees(grouping, column.epsilon, column.upper)
+        totals = np.array([own.sum() for own in known])
+        return weigh_totals(totals, [tree.combined for tree in trees])
+
+    def say_checked(self, record: SumsRecord, worst: int) -> str:
+        """What a check of the files found, in words."""
+        misses = f", and miss one by {worst:,} at most" if worst else ""
+        return f"rows meet {len(record.files)} margins as stated{misses}"
+
+
+def _round_margins(
+    margins: MarginGroups, combined: Sequence[Combined], order: Integers, upper: int
+) -> list[Integers]:
+    """Whole numbers of at least 0 for every margin, all with the same total."""
+    totals = np.array([part.estimates[0][0] for part in combined])
+    total = np.array([round_total(weigh_totals(totals, combined), len(order) * upper)])
+    rounded = []
+    for part, groups in zip(combined, margins.groups, strict=True):
+        size = part.tree.sizes[1]
+        uppers = np.bincount(groups, minlength=size) * upper
+        free = order[order < size]
+        family = part.upward[1], part.spread[1], part.tree.parents[0], total
+        rounded.append(round_family(*family, uppers=uppers, order=free))
+    return rounded
+
+
+def _expect(values: Integers, epsilon: Fraction, upper: int) -> Floats:
+    """What each row is expected to be, given its draw and the distribution of all draws."""
+    size = upper + 1
+    estimate = estimate_histogram(PrivateDraws(values, epsilon, None, Fraction(0), size))
+    return expect_alone(values, estimate.spread_out(size) / len(values), float(epsilon))
+
+
+def _read_missed(content: bytes, column: str) -> Integers:
+    """By how much a margin is stated to be missed."""
+    return np.array([int(text) for text in read_stated(content, column, MISSED)], dtype=np.int64)
+
+
+def describe_missed(missed: Sequence[int]) -> str:
+    """How rows were fitted to margins that they miss by so much at most, in sentences.
+
+    >>> describe_missed((0, 0, 2)).split(". ")[1:3]
+    ['Met exactly: margins 1, 2', 'Met as closely as the cells allow: margin 3 within 2']
+    """
+    exact = [f"{at}" for at, most in enumerate(missed, 1) if not most]
+    near = [f"margin {at} within {most:,}" for at, most in enumerate(missed, 1) if most]
+    met = f"Met exactly: {'margin' if len(exact) == 1 else 'margins'} {', '.join(exact)}."
+    parts = [
+        "Rows were raked to the margins and rounded by a linear program.",
+        *([met] if exact and near else ["Every margin is met exactly."] if exact else []),
+        *([f"Met as closely as the cells allow: {', '.join(near)}."] if near else []),
+        "The files of the margins say by how much every group is missed.",
+    ]
+    return " ".join(parts)
 
 
 def _read_margins(margins: str | Iterable[str | Iterable[str]]) -> tuple[tuple[str, ...], ...]:

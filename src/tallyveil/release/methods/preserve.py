@@ -1,23 +1,60 @@
-"""Method preserve: noisy rows are ranked and receive counts with the estimated distribution."""
+"""Method preserve: noisy rows are ranked and receive counts with the estimated distribution.
+
+The tradeoff decides which share of epsilon the distribution gets and, below 1, how far counts
+follow the best guess for their row instead of the rank that keeps the distribution; the frontier
+between the two is in docs/theory.md.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
+from tallyveil.arrays import Integers, count_values, freeze
+from tallyveil.budget.entries import shown_rational
+from tallyveil.certified.mechanism import CertifiedNoise
 from tallyveil.errors import ArgumentError
+from tallyveil.estimate.draws import PrivateDraws, growing_thresholds
+from tallyveil.estimate.histogram import estimate_histogram
+from tallyveil.estimate.ranks import find_row_limits, hand_out_ranks, keep_error, round_histogram
 from tallyveil.exact import exact_rational
-from tallyveil.release.methods.base import Method
+from tallyveil.release.accuracy import Figures, Outcome, describe_matched, predict_release
+from tallyveil.release.column import Histogram, Matching, PublishedColumn
+from tallyveil.release.methods.base import (
+    COUNTS,
+    DISTRIBUTION,
+    Counts,
+    Method,
+    Plan,
+    Task,
+    draw_rows,
+)
+from tallyveil.request.budget_split import PLAIN, Tradeoff, choose_split
+from tallyveil.request.ranges import WIDE
 from tallyveil.structs import set_field
 
-__all__ = ["PLAIN", "Preserve", "Tradeoff", "read_priority"]
+if TYPE_CHECKING:
+    from tallyveil.sampling.entropy import Entropy
 
-Tradeoff: TypeAlias = Fraction | str
-"""What one unit of distribution error is worth in errors of single counts, or `PLAIN`."""
-
-PLAIN = "plain"
-"""The tradeoff at which single counts err as much as plain noise would, and no more."""
+__all__ = [
+    "BEST_USE",
+    "LARGEST_TRADEOFF",
+    "PRIORITIES",
+    "ROWS_PER_COUNT",
+    "Preserve",
+    "RankedDraws",
+    "count_cells",
+    "describe_tradeoff",
+    "draw_ranked",
+    "moves_counts",
+    "noisy_cumulative",
+    "read_priority",
+    "show_tradeoff",
+]
 
 PRIORITIES: Mapping[str, Tradeoff | None] = {
     "distribution": None,
@@ -28,6 +65,18 @@ PRIORITIES: Mapping[str, Tradeoff | None] = {
 
 LARGEST_TRADEOFF = 1000
 MOST_DIGITS = 300
+BEST_USE = "best guess for each row; not to be summed, averaged or tabulated"
+
+ROWS_PER_COUNT = 5
+"""How many rows for each possible count a plan assumes that knows no table."""
+
+
+@dataclass(frozen=True, eq=False)
+class RankedDraws:
+    """A draw for every row, a noisy cumulative histogram, and rows before the clamp if kept."""
+
+    private: PrivateDraws
+    noisy: Integers | None = None
 
 
 class Preserve(Method, frozen=True, tag="preserve"):
@@ -42,6 +91,24 @@ class Preserve(Method, frozen=True, tag="preserve"):
         distribution.
     """
 
+    words: ClassVar[str] = (
+        "Individual counts were protected with noise, and so was all that was learnt of the "
+        "table's distribution of counts. Rows were then ranked by their noisy counts, and the "
+        "published counts handed out in that order so that the table follows the protected "
+        "distribution."
+    )
+    steps: ClassVar[tuple[str, ...]] = (
+        "Noise was added to every count, and the result kept inside the range.",
+        "From what was drawn, and nothing else, the distribution of counts was estimated.",
+        "Rows were ranked by their noisy counts, ties in random order, and counts with "
+        "exactly that distribution were handed out in this order. This step looks at no "
+        "confidential value.",
+    )
+    asked_for: ClassVar[bool] = True
+    matches: ClassVar[bool] = True
+    keeps_distribution: ClassVar[bool] = True
+    is_wide: ClassVar[bool] = True
+
     priority: str | int | float = "distribution"
 
     def __post_init__(self) -> None:
@@ -53,6 +120,130 @@ class Preserve(Method, frozen=True, tag="preserve"):
         """The priority as a number, `PLAIN`, or None for the whole distribution."""
         name = str(self.priority)
         return PRIORITIES[name] if name in PRIORITIES else Fraction(name)
+
+    @property
+    def moves_counts(self) -> bool:
+        """Whether counts are moved towards a best guess after they were handed out by rank."""
+        return moves_counts(self.tradeoff)
+
+    def stages(self, task: Task) -> list[tuple[str, Fraction]]:
+        """The distribution, where it is worth a share, and the counts."""
+        cells = count_cells(task.upper)
+        records = ROWS_PER_COUNT * cells if task.rows is None else task.rows
+        split = choose_split(self.tradeoff, task.epsilon, records=records, size=cells)
+        first = [(DISTRIBUTION, split.epsilon1)] if split.epsilon1 else []
+        return [*first, (COUNTS, split.epsilon2)]
+
+    def preview(self, plan: Plan) -> dict[str, Any]:
+        """The accuracy of the draws and, for a table whose rows are known, of what is published."""
+        known, rows = super().preview(plan), plan.task.rows
+        if rows is None:
+            return known
+        part = plan.counts_stage.certified.exact_epsilon
+        cells = count_cells(plan.task.upper)
+        return {**known, "prediction": predict_release(plan.epsilon, part, rows, cells)}
+
+    def draw(self, plan: Plan, counts: Counts, entropy: Entropy) -> RankedDraws:
+        """A geometric draw per row, and a noisy cumulative histogram."""
+        return draw_ranked(plan, counts, entropy)
+
+    def publish(
+        self, plan: Plan, draws: RankedDraws, entropy: Entropy
+    ) -> tuple[PublishedColumn, ...]:
+        """Estimate the histogram, round it, and match ranks."""
+        private, tradeoff = draws.private, self.tradeoff
+        estimate = estimate_histogram(private)
+        histogram = round_histogram(estimate.histogram, private.records)
+        counts = hand_out_ranks(private, estimate.cells, histogram, entropy)
+        exact = estimate.cells.single and not self.moves_counts
+        if isinstance(tradeoff, str):
+            counts = keep_error(private, estimate, counts, plan.epsilon, entropy)
+        elif tradeoff is not None and self.moves_counts:
+            counts = counts.clip(*find_row_limits(private, estimate, float(tradeoff)))
+        counts = freeze(counts)
+        published = Histogram.of(histogram) if exact else Histogram.count(counts)
+        matching = Matching.of(private.values, counts)
+        column = PublishedColumn(counts, published, matching, draws.noisy, private.values)
+        return (column,)
+
+    def describe(self, outcome: Outcome) -> Figures:
+        """The figures of a column."""
+        return describe_matched(outcome)
+
+
+def draw_ranked(plan: Plan, counts: Counts, entropy: Entropy) -> RankedDraws:
+    """Every row's draw, then the cumulative histogram at every count or at public thresholds.
+
+    One person's only row is in one of each, so both cost one person what one row of them costs.
+    """
+    entropy.rekey()
+    rows, size = draw_rows(plan, counts, entropy), plan.task.upper + 1
+    values = freeze(rows.values)
+    thresholds = growing_thresholds(plan.task.upper) if size > WIDE + 1 else None
+    epsilon2, noise = plan.counts_stage.certified.exact_epsilon, plan.find(DISTRIBUTION)
+    totals, epsilon1 = None, Fraction(0)
+    if noise is not None:
+        epsilon1 = noise.exact_epsilon
+        if thresholds is None:
+            totals = noisy_cumulative(count_values(counts, size), noise, entropy)
+        else:
+            below = np.searchsorted(np.sort(counts), thresholds, side="right")
+            totals = freeze(noise.release(below, entropy))
+    private = PrivateDraws(values, epsilon2, totals, epsilon1, size, thresholds)
+    return RankedDraws(private, rows.noisy)
+
+
+def noisy_cumulative(histogram: Integers, noise: CertifiedNoise, entropy: Entropy) -> Integers:
+    """Certified noise on the cumulative histogram C_j = #{rows with count <= j}, j = 0..n-2.
+
+    A count that goes from i to i+1 lowers C_i by one and leaves every other C_j as it was. So
+    one person moves one entry by one, which is what the noise is certified for. So it is
+    with any other set of public thresholds: a count that moves by one crosses one at most.
+    """
+    totals = np.cumsum(histogram)[:-1]
+    return freeze(np.asarray(noise.release(totals, entropy))) if len(totals) else totals
+
+
+def count_cells(upper: int) -> int:
+    """How many cells the distribution has: one per count, or those of the public thresholds.
+
+    >>> count_cells(20), count_cells(10**9)
+    (21, 256)
+    """
+    return len(growing_thresholds(upper)) + 1 if upper > WIDE else upper + 1
+
+
+def moves_counts(tradeoff: Tradeoff | None) -> bool:
+    """Whether counts are moved towards the best guess after they were handed out by rank."""
+    return isinstance(tradeoff, str) or (tradeoff is not None and tradeoff < 1)
+
+
+def describe_tradeoff(tradeoff: Tradeoff | None) -> tuple[str, ...]:
+    """What was done to counts at a tradeoff below 1, as a step of the page; else nothing."""
+    if isinstance(tradeoff, str):
+        step = (
+            "Where the estimated distribution says that such counts would err more than plain "
+            "noise at the same epsilon, counts far from what their row's noisy count says were "
+            "moved towards it, the least likely first, until they no longer would."
+        )
+        return (step,)
+    if tradeoff is None or not moves_counts(tradeoff):
+        return ()
+    share = shown_rational(tradeoff)
+    part = f"the central part, of probability {share}," if tradeoff else "the middle"
+    step = (
+        f"Where such a count lay outside {part} of what the row's noisy count and the estimated "
+        "distribution say of it, it was moved to the nearest end. So the table follows the "
+        "estimated distribution in part only, and single counts err less."
+    )
+    return (step,)
+
+
+def show_tradeoff(tradeoff: Tradeoff) -> str:
+    """A tradeoff as a page shows it."""
+    if isinstance(tradeoff, str):
+        return "the largest at which single counts err no more than plain noise"
+    return shown_rational(tradeoff)
 
 
 def read_priority(priority: str | int | float | Fraction) -> str:

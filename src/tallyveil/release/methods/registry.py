@@ -5,20 +5,32 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
-from tallyveil.errors import ArgumentError
+from tallyveil.errors import ArgumentError, PackageError
 from tallyveil.release.methods.auto import Auto
 from tallyveil.release.methods.base import Method
 from tallyveil.release.methods.design import Design, Fair, MechanismFile
-from tallyveil.release.methods.geometric import Geometric
+from tallyveil.release.methods.geometric import Canonical, Geometric, Staircase
 from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.release.methods.ladder import Ladder
 from tallyveil.release.methods.margins import Margins
 from tallyveil.release.methods.preserve import Preserve
 from tallyveil.release.methods.strata import Strata
 
-__all__ = ["METHODS", "PLAIN_METHODS", "AnyMethod", "find_method", "read_method"]
+if TYPE_CHECKING:
+    from tallyveil.documents.receipt import Receipt
+    from tallyveil.documents.records import ColumnRecord
+
+__all__ = [
+    "METHODS",
+    "PLAIN_METHODS",
+    "AnyMethod",
+    "find_kind",
+    "find_method",
+    "method_of_record",
+    "read_method",
+]
 
 AnyMethod: TypeAlias = (
     Auto
@@ -35,27 +47,29 @@ AnyMethod: TypeAlias = (
 """What msgspec decodes a method as, by its tag."""
 
 METHODS: Mapping[str, type[Method]] = {
-    "auto": Auto,
-    "preserve": Preserve,
-    "geometric": Geometric,
-    "fair": Fair,
-    "design": Design,
-    "file": MechanismFile,
-    "strata": Strata,
-    "ladder": Ladder,
-    "hierarchy": Hierarchy,
-    "margins": Margins,
+    str(method.__struct_config__.tag): method
+    for method in (
+        *(Auto, Preserve, Strata, Geometric, Canonical, Staircase, Fair, Design, Ladder),
+        *(Hierarchy, Margins, MechanismFile),
+    )
 }
 
-PLAIN_METHODS = ("auto", "preserve", "geometric", "fair", "design")
+PLAIN_METHODS = tuple(name for name, method in METHODS.items() if method.asked_for)
 """The methods that need a name only."""
 
 
 def find_method(name: str) -> type[Method]:
-    """Return the method of this name."""
-    if name not in METHODS:
+    """Return the method of this name that a publisher can ask for."""
+    if name not in METHODS or METHODS[name] not in get_args(AnyMethod):
         rule = f"be one of {', '.join(PLAIN_METHODS)}, or the path of a mechanism file"
         raise ArgumentError("method", rule, name)
+    return METHODS[name]
+
+
+def find_kind(name: str) -> type[Method]:
+    """The method that a receipt names."""
+    if name not in METHODS or METHODS[name] is Auto:
+        raise PackageError("The receipt names a method that does not exist.")
     return METHODS[name]
 
 
@@ -76,3 +90,34 @@ def read_method(method: Any) -> Method:
         return MechanismFile(path=str(method))
     rule = f"be one of {', '.join(PLAIN_METHODS)}, or the path of a mechanism file"
     raise ArgumentError("method", rule, str(method))
+
+
+def method_of_record(column: ColumnRecord, receipt: Receipt) -> Method:
+    """The method that a receipt names, with what it says of its options."""
+    method, sums, strata = column.kind, receipt.sums, receipt.strata
+    if method.adds_up != (sums is not None) or (sums and sums.method.name != column.method):
+        raise PackageError("The receipt's hierarchy is not its method's.")
+    if method.by_group != (strata is not None):
+        raise PackageError("The receipt's strata are not its method's.")
+    if sums is not None:
+        return sums.method
+    own: dict[str, Any] = {}
+    if strata is not None:
+        own["columns"] = strata.columns
+    elif method is Preserve:
+        own["priority"] = _name_priority(column.tradeoff)
+    elif method is Geometric:
+        own["signed"] = column.signed
+    elif method is Ladder:
+        own["epsilons"] = () if receipt.ladder is None else tuple(map(str, receipt.ladder.epsilons))
+    try:
+        return method(**own)
+    except ArgumentError:
+        raise PackageError(f"The receipt contradicts the method of {column.name}.") from None
+
+
+def _name_priority(tradeoff: Any) -> str:
+    """A tradeoff as the option `priority` of the method preserve."""
+    if tradeoff is None:
+        return "distribution"
+    return "balanced" if isinstance(tradeoff, str) else str(tradeoff)

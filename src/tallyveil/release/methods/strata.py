@@ -2,20 +2,73 @@
 
 from __future__ import annotations
 
-from tallyveil.release.methods.base import Method, read_columns
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from tallyveil.arrays import Integers, Mask, freeze
+from tallyveil.errors import TableError
+from tallyveil.estimate.histogram import estimate_strata
+from tallyveil.estimate.ranks import match_ranks, round_histogram
+from tallyveil.release.accuracy import Figures, Outcome, describe_matched
+from tallyveil.release.column import Histogram, Matching, PublishedColumn
+from tallyveil.release.methods.base import (
+    Check,
+    Counts,
+    Labels,
+    Method,
+    Plan,
+    Task,
+    read_columns,
+    require,
+)
+from tallyveil.release.methods.preserve import Preserve, RankedDraws, draw_ranked
 from tallyveil.structs import set_field
+from tallyveil.tables.labels import number_together
+
+if TYPE_CHECKING:
+    from tallyveil.documents.receipt import Receipt
+    from tallyveil.sampling.entropy import Entropy
+    from tallyveil.tables.table import Table
 
 __all__ = ["Strata"]
+
+MOST_STRATA = 1000
+"""Each has an estimate of its own; more would take hours."""
 
 
 class Strata(Method, frozen=True, tag="strata"):
     """Keep the distribution of counts within each stratum, and in the whole table.
+
+    Each row is in one stratum, so all strata together cost one person what one of them costs.
 
     Attributes
     ----------
     columns : tuple of str
         Public columns whose labels make the strata.
     """
+
+    words: ClassVar[str] = (
+        "Individual counts were protected with noise, and so was all that was learnt of their "
+        "distribution within each public group of rows. Rows of each group were then ranked by "
+        "their noisy counts, and the published counts handed out in that order so that every "
+        "group, and the whole table, follows the protected distribution."
+    )
+    steps: ClassVar[tuple[str, ...]] = (
+        "Noise was added to every count, and the result kept inside the range.",
+        "From what was drawn, and nothing else, the distribution within each group was "
+        "estimated, the nearer to that of the whole table the more alike groups are, and "
+        "reconciled with that of the whole.",
+        "Rows of each group were ranked by their noisy counts, ties in random order, and "
+        "counts with that distribution were handed out in this order. This step looks at no "
+        "confidential value.",
+    )
+    matches: ClassVar[bool] = True
+    keeps_distribution: ClassVar[bool] = True
+    by_group: ClassVar[bool] = True
 
     columns: tuple[str, ...]
 
@@ -27,3 +80,68 @@ class Strata(Method, frozen=True, tag="strata"):
     def public_columns(self) -> tuple[str, ...]:
         """The columns that make the groups."""
         return self.columns
+
+    def group(
+        self, labels: Labels, order: Integers | None = None, free: Mask | None = None
+    ) -> Integers:
+        """Every row's stratum, numbered in the order of their labels."""
+        numbers = number_together([labels.read(name, "strata").codes for name in self.columns])
+        if int(numbers.max()) >= MOST_STRATA:
+            raise TableError(f"There are more than {MOST_STRATA:,} strata: name coarser columns.")
+        return freeze(numbers)
+
+    def stages(self, task: Task) -> list[tuple[str, Fraction]]:
+        """Those of preserve: the budget is shared as if there were one stratum."""
+        return Preserve().stages(task)
+
+    def draw(self, plan: Plan, counts: Counts, entropy: Entropy) -> tuple[RankedDraws, ...]:
+        """Noisy rows and a noisy cumulative histogram of every stratum."""
+        return tuple(draw_ranked(plan, counts[rows], entropy) for rows in _split(plan.task))
+
+    def publish(
+        self, plan: Plan, draws: tuple[RankedDraws, ...], entropy: Entropy
+    ) -> tuple[PublishedColumn, ...]:
+        """Estimate the histograms, round them, and match ranks within every stratum."""
+        private = [part.private for part in draws]
+        cells, histograms = estimate_strata(private)
+        matched = []
+        for own, histogram in zip(private, histograms, strict=True):
+            order = entropy.permutation(own.records)
+            matched.append(match_ranks(own, cells, round_histogram(histogram, own.records), order))
+        counts = _join(plan.task, matched)
+        values = _join(plan.task, [own.values for own in private])
+        kept = [part.noisy for part in draws if part.noisy is not None]
+        noisy = _join(plan.task, kept) if kept else None
+        figures = Histogram.count(counts), Matching.of(values, counts)
+        return (PublishedColumn(counts, *figures, noisy, values),)
+
+    def describe(self, outcome: Outcome) -> Figures:
+        """The figures of a column."""
+        return describe_matched(outcome)
+
+    def list_checks(self, folder: Path, read: Callable[[], Table], receipt: Receipt) -> list[Check]:
+        """The stated strata are those of the data."""
+
+        def check() -> str:
+            record = receipt.strata
+            strata = int(self.group(Labels(read())).max()) + 1
+            same = record is not None and strata == record.strata
+            require(same, "the strata of the data are not the stated ones")
+            return f"{strata} strata by {', '.join(self.columns)}"
+
+        return [("strata", check)]
+
+
+def _split(task: Task) -> list[Mask]:
+    """The free rows of every stratum that has some."""
+    strata = task.groups if task.free is None else task.groups[task.free]
+    return [strata == number for number in np.unique(strata)]
+
+
+def _join(task: Task, parts: Sequence[Counts]) -> Integers:
+    """What every stratum's rows have, in the order of the table."""
+    masks = _split(task)
+    rows = np.empty(len(masks[0]), dtype=np.int64)
+    for mask, values in zip(masks, parts, strict=True):
+        rows[mask] = values
+    return freeze(rows)

@@ -3,20 +3,24 @@
 Each adder is made from what was certified and published, and adds any rows that public facts
 choose. `low` and `high` cover the true sum (of counts cut at the upper bound) at least as often
 as their confidence says.
+
+In a release that adds up, a group that is made of whole nodes of a level is the sum of their
+estimates; the tree's covariances give its variance and the exact distribution of its noise. Where
+the rows' own draws are published as well, rows have estimates too, and any group can be added.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tallyveil.arrays import Floats, Integers
+from tallyveil.arrays import Floats, Integers, Mask
 from tallyveil.certified.base import Certified
 from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric, CertifiedNoise
@@ -28,7 +32,6 @@ from tallyveil.mechanisms.geometric import (
     output_factors,
     sum_both_sides,
 )
-from tallyveil.plans.tallies import Matching
 from tallyveil.reading.posterior import confidence_sets
 from tallyveil.reading.unbiased import (
     Estimate,
@@ -38,8 +41,33 @@ from tallyveil.reading.unbiased import (
     reach_of_sum,
     unbiased,
 )
+from tallyveil.release.column import Matching
+from tallyveil.sums.combine import (
+    Combined,
+    Measurement,
+    find_half_width,
+    find_half_widths,
+    join_totals,
+)
+from tallyveil.sums.grouping import sum_by
+from tallyveil.tables.table import Table, read_signed
 
-__all__ = ["Adder", "GeometricAdder", "MatchedAdder", "MatrixAdder", "make_adder", "make_estimate"]
+if TYPE_CHECKING:
+    from tallyveil.documents.records import ColumnRecord
+
+__all__ = [
+    "Adder",
+    "GeometricAdder",
+    "GroupTotals",
+    "MatchedAdder",
+    "MatrixAdder",
+    "MeasuredTree",
+    "add_measured",
+    "add_rows",
+    "make_adder",
+    "make_estimate",
+    "read_values",
+]
 
 FEW_ROWS = 50
 """Below this many rows a sum of unknown errors is bounded, not taken for normal."""
@@ -294,3 +322,135 @@ def make_estimate(
     low = min(max(math.floor(value - sides[0]), 0), rows * upper, math.floor(value))
     high = max(min(math.ceil(value + sides[1]), rows * upper), 0, math.ceil(value))
     return Estimate(value, error, float(low), float(high), rows, bias)
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredTree:
+    """A tree of measured sums: variances, what was measured, and the levels that have files."""
+
+    combined: Combined
+    measured: Sequence[Measurement]
+    levels: Sequence[int]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTotals:
+    """Adds rows of a column that adds up.
+
+    Attributes
+    ----------
+    trees : sequence of MeasuredTree
+        What was measured.
+    stated : sequence of array of float
+        The estimates of every file's sums, those of structural zeros left out.
+    upper : int
+        The largest count of a row.
+    draws : array of int, shape (rows,), or None
+        The rows' noisy counts, where they are published.
+    """
+
+    trees: Sequence[MeasuredTree]
+    stated: Sequence[Floats]
+    upper: int
+    draws: Integers | None
+
+    @cached_property
+    def _known(self) -> list[dict[int, Floats]]:
+        """For each tree, the estimates there are, by level."""
+        files = iter(self.stated)
+        known = [{level: next(files) for level in tree.levels} for tree in self.trees]
+        if self.draws is not None:
+            for tree, levels in zip(self.trees, known, strict=True):
+                levels[tree.combined.tree.depth] = self._estimate_rows(tree, levels)
+        return known
+
+    def add_all(self, confidence: float) -> Estimate:
+        """The total of all rows, as accurately as all trees together have it."""
+        rows = self.trees[0].combined.tree.sizes[-1]
+        if any(len(one.measured) < 2 for one in self.trees) or len(self.trees) < 2:
+            return self.add(np.ones(rows, dtype=bool), confidence)
+        totals = np.array([float(known[1].sum()) for known in self._known])
+        trees = [(one.combined, one.measured) for one in self.trees]
+        value, deviation, half = join_totals(trees, totals, confidence)
+        return make_estimate(value, deviation, (half, half), rows, self.upper)
+
+    def add(self, inside: Mask, confidence: float) -> Estimate:
+        """The total of the rows that are `inside`, as accurately as any of the trees has it."""
+        found = [self._add(at, inside, confidence) for at in range(len(self.trees))]
+        able = [one for one in found if one is not None]
+        if not able:
+            raise UsageError(
+                "Some of these groups cut through those that were measured, and single rows were "
+                "fitted to measured sums. Release the table with this grouping as a level of its "
+                "hierarchy, or with 'unbiased', which also publishes the rows' own draws."
+            )
+        return min(able, key=lambda one: one.standard_error)
+
+    def _add(self, at: int, inside: Mask, confidence: float) -> Estimate | None:
+        one = self.trees[at]
+        tree, rows = one.combined.tree, int(inside.sum())
+        for level, estimates in sorted(self._known[at].items()):
+            nodes = tree.spread_down(np.arange(tree.sizes[level]), level, tree.depth)
+            members = np.bincount(nodes, minlength=tree.sizes[level])
+            part = np.bincount(nodes[inside], minlength=tree.sizes[level])
+            whole = (part == members) & (members > 0)
+            if part[~whole].any():
+                continue
+            value = float(estimates[whole].sum())
+            if level < tree.depth and whole.sum() == 1:  # as its file says
+                deviation, half = (x[whole][0] for x in self._halves(at, level, confidence))
+            else:
+                asked = one.combined, one.measured, level, whole.astype(float)
+                deviation, half = find_half_width(*asked, confidence)
+            return make_estimate(value, float(deviation), (half, half), rows, self.upper)
+        return None
+
+    @cached_property
+    def _halves(self) -> Callable[[int, int, float], tuple[Floats, Floats]]:
+        """Standard deviations and half-widths of every node of a tree's level, found once."""
+
+        @cache
+        def find(at: int, level: int, confidence: float) -> tuple[Floats, Floats]:
+            one = self.trees[at]
+            deviations = np.sqrt(np.maximum(one.combined.variances[level], 0))
+            return deviations, find_half_widths(one.combined, one.measured, level, confidence)
+
+        return find
+
+    def _estimate_rows(self, one: MeasuredTree, levels: dict[int, Floats]) -> Floats:
+        """Every row's draw, corrected by its share of what its group is known to differ by."""
+        assert self.draws is not None
+        tree, combined = one.combined.tree, one.combined
+        parents, above = tree.parents[-1], levels[tree.depth - 1]
+        gap = above - sum_by(parents, self.draws, len(above))
+        corrected: Floats = self.draws + combined.share(tree.depth) * gap[parents]
+        return corrected
+
+
+def add_rows(
+    adder: Adder, published: Integers, free: Mask, confidence: float, rows: Integers
+) -> Estimate:
+    """The total of some rows; structural zeros are 0 for certain."""
+    drawn = rows[free[rows]]
+    total = adder.add(published[drawn], confidence) if len(drawn) else Estimate(0, 0, 0, 0, 0)
+    return replace(total, groups=len(rows))
+
+
+def add_measured(
+    totals: GroupTotals, free: Mask, confidence: float, whole: bool, rows: Integers
+) -> Estimate:
+    """The total of some rows of a release that adds up."""
+    inside = np.zeros(len(free), dtype=bool)
+    inside[rows] = True
+    if whole and inside.all() and free.any():
+        return replace(totals.add_all(confidence), groups=len(rows))
+    if not (inside & free).any():
+        return Estimate(0, 0, 0, 0, len(rows))
+    return replace(totals.add(inside[free], confidence), groups=len(rows))
+
+
+def read_values(table: Table, record: ColumnRecord) -> Integers:
+    """What is added of a published column: its draws, where it publishes them."""
+    if record.unbiased is None:
+        return table.counts(record.name)
+    return read_signed(table, record.drawn_column).clip(0, record.upper)

@@ -26,23 +26,14 @@ from tallyveil.documents.receipt import Receipt
 from tallyveil.documents.records import ColumnRecord, LedgerRecord, LevelRecord
 from tallyveil.documents.table_record import TableRecord
 from tallyveil.errors import UsageError
-from tallyveil.plans.accuracy import Figures, describe_published
-from tallyveil.plans.methods import PublishedCounts
-from tallyveil.plans.plan import ColumnPlan, PlannedStage
-from tallyveil.plans.prepare import prepare
-from tallyveil.plans.prepared import Prepared
-from tallyveil.plans.sum_files import SumsRecord, describe_levels, write_level
-from tallyveil.plans.sums import PublishedSums
-from tallyveil.plans.unbiased import describe_unbiased
-from tallyveil.plans.zeros import ZerosRecord, find_grouping
-from tallyveil.publish.by_group import state_groups
-from tallyveil.publish.folder import Staging, require_new_folder, reserve_folder
-from tallyveil.publish.release import Release, write_releases
+from tallyveil.release.accuracy import Figures, Outcome
+from tallyveil.release.column import PublishedColumn, describe_unbiased
+from tallyveil.release.folder import Staging, require_new_folder, reserve_folder
+from tallyveil.release.groups import state_groups
+from tallyveil.release.methods.base import DISTRIBUTION, Plan, PlannedStage
 from tallyveil.release.options import ReleaseOptions
-from tallyveil.request.kinds import DISTRIBUTION, KINDS
-from tallyveil.request.request import Request
-from tallyveil.request.strata import StrataRecord
-from tallyveil.request.tradeoff import moves_counts
+from tallyveil.release.plan import ReleasePlan, open_table, plan_release
+from tallyveil.release.release import Release, write_releases
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.table import Table
 
@@ -57,7 +48,7 @@ def publish_table(
     *,
     command: str,
     say: Say = lambda _: None,
-    remark: Callable[[Prepared], None] = lambda _: None,
+    remark: Callable[[ReleasePlan], None] = lambda _: None,
     request: str = "",
 ) -> tuple[Release, ...]:
     """Publish a table as `options` ask: the one road to a release.
@@ -73,7 +64,7 @@ def publish_table(
     say : callable
         Told the name of every step as it begins.
     remark : callable
-        Shown what was prepared, before anything is spent; for the publisher's eyes.
+        Shown the plan, before anything is spent; for the publisher's eyes.
     request : str
         Names the wish, where the caller may repeat it: a ledger debits one name once.
 
@@ -86,32 +77,32 @@ def publish_table(
     account = open_account(options)
     entropy = Entropy.fresh(options.entropy)
     say("reading and checking the table")
-    prepared = prepare(table, options)
-    remark(prepared)
+    plan = plan_release(open_table(table, options), options.entropy)
+    remark(plan)
     say("reserving room")
-    reserved = _reserve(options, prepared), _reserve_report(options)
+    reserved = _reserve(options, plan), _reserve_report(options)
     with say_spent() as spent, reserved[0] as place, reserved[1] as report:
         name = str(uuid.uuid4())
         say("debiting the ledger")
-        entry = None if account is None else _debit(account, prepared, command, name, request)
+        entry = None if account is None else _debit(account, plan, command, name, request)
         spent.append(entry)
         say("drawing")
-        published = prepared.draw(entropy)
+        published = plan.draw(entropy)
         say("packing")
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        builder = _Builder(prepared, name, created, entry, entropy.private)
+        builder = _Builder(plan, name, created, entry, entropy.private)
         releases = tuple(
             builder.build(level, {name: made[level] for name, made in published.items()})
             for level in range(len(next(iter(published.values()))))
         )
         if place is not None:
-            releases = write_releases(place, releases)
+            releases = write_releases(place, releases, plan.home)
         if report is not None:
-            report.write(_compare_with_truth(prepared, releases[0]))
+            report.write(_compare_with_truth(plan, releases[0]))
     return releases
 
 
-def require_possible(options: ReleaseOptions, prepared: Prepared) -> None:
+def require_possible(options: ReleaseOptions, plan: ReleasePlan) -> None:
     """Refuse what `publish_table` would refuse of targets and budget; nothing is spent.
 
     A folder need not be named yet: nothing is drawn that would have to be written.
@@ -122,7 +113,7 @@ def require_possible(options: ReleaseOptions, prepared: Prepared) -> None:
     account = open_account(options)
     if account is not None:
         ledger, dataset = account
-        ledger.require_covered(dataset, _make_debit(prepared, "", "", ""))
+        ledger.require_covered(dataset, _make_debit(plan, "", "", ""))
 
 
 def _check_targets(options: ReleaseOptions) -> None:
@@ -161,28 +152,27 @@ def open_account(options: ReleaseOptions) -> tuple[Ledger, str] | None:
     return ledger, options.dataset
 
 
-def _reserve(options: ReleaseOptions, prepared: Prepared) -> AbstractContextManager[Staging | None]:
+def _reserve(options: ReleaseOptions, plan: ReleasePlan) -> AbstractContextManager[Staging | None]:
     if options.out is None:
         return nullcontext()
-    return reserve_folder(options.out, prepared.count_bytes())
+    return reserve_folder(options.out, plan.count_bytes())
 
 
 def _debit(
-    account: tuple[Ledger, str], prepared: Prepared, command: str, release: str, request: str
+    account: tuple[Ledger, str], plan: ReleasePlan, command: str, release: str, request: str
 ) -> Entry:
     """Spend the whole cost in one entry, which names everything certified."""
     ledger, dataset = account
-    return ledger.debit(dataset, _make_debit(prepared, command, release, request))
+    return ledger.debit(dataset, _make_debit(plan, command, release, request))
 
 
-def _make_debit(prepared: Prepared, command: str, release: str, request: str) -> Debit:
-    certified = prepared.certified
+def _make_debit(plan: ReleasePlan, command: str, release: str, request: str) -> Debit:
     return Debit(
-        tuple(column.name for column in prepared.request.columns),
-        tuple(Stage(name, epsilon) for name, epsilon in prepared.stages),
-        prepared.delta,
-        mechanism=tuple(stage.sha256 for stage in certified),
-        certificate=tuple(str(stage.certified.certificate["digest"]) for stage in certified),
+        tuple(column.name for column in plan.request.columns),
+        tuple(Stage(name, epsilon) for name, epsilon in plan.charges),
+        plan.delta,
+        mechanism=tuple(stage.sha256 for stage in plan.stages),
+        certificate=tuple(str(stage.certified.certificate["digest"]) for stage in plan.stages),
         command=command,
         release=release,
         request=request,
@@ -193,22 +183,23 @@ def _make_debit(prepared: Prepared, command: str, release: str, request: str) ->
 class _Builder:
     """What the releases of all levels have in common."""
 
-    prepared: Prepared
+    plan: ReleasePlan
     release: str
     created: str
     entry: Entry | None
     private: bool
 
-    def build(self, level: int, columns: Mapping[str, PublishedCounts]) -> Release:
+    def build(self, level: int, columns: Mapping[str, PublishedColumn]) -> Release:
         """The release of one level (the only one, 0, unless there is a ladder)."""
-        request = self.prepared.request
+        plan, request = self.plan, self.plan.request
         named = [published.name_columns(name) for name, published in columns.items()]
-        data = self.prepared.build_table({name: c for one in named for name, c in one.items()})
-        files = ProofFiles()
+        data = plan.build_table({name: c for one in named for name, c in one.items()})
+        files, at_most = ProofFiles(), dict(pairwise(request.nested))
         records, figures = [], []
-        for plan in self.prepared.plans:
-            stages = self._stages_of(plan, level)
-            record, figure = _describe(plan, stages, columns[plan.name], files, request)
+        for column in plan.columns:
+            stages, name = self._list_stages(column, level), column.task.name
+            below = at_most.get(name, "")
+            record, figure = _describe(column, stages, columns[name], files, below)
             records.append(record)
             figures.append(figure)
         receipt = Receipt(
@@ -217,94 +208,55 @@ class _Builder:
             self.private,
             request.unit,
             request.disjoint,
-            _describe_table(data, self.prepared, records),
+            _describe_table(data, plan, records),
             tuple(records),
             None if self.entry is None else LedgerRecord.of(self.entry),
             LevelRecord(level + 1, request.levels) if request.levels else None,
-            sums=self._sums_record,
-            zeros=self._zeros_record,
+            sums=plan.sums,
+            zeros=plan.zeros,
             about=request.about,
-            strata=StrataRecord.of(request.strata, request.groups),
+            strata=plan.strata,
         )
-        sums = self._write_sums(data, columns)
+        published = [columns[column.task.name] for column in plan.columns]
+        sums = plan.method.write_files(plan.columns, published, data)
         receipt = state_groups(data, receipt, [one.adder for one in figures], list(sums.values()))
         return Release(data, receipt, dict(columns), tuple(figures), files.content, sums)
 
-    @property
-    def _zeros_record(self) -> ZerosRecord | None:
-        request = self.prepared.request
-        return None if request.free is None else ZerosRecord.of(request.zeros, request.free)
-
-    @property
-    def _sums_record(self) -> SumsRecord | None:
-        return SumsRecord.of_request(self.prepared.request)
-
-    def _write_sums(self, data: Table, columns: Mapping[str, PublishedCounts]) -> dict[str, bytes]:
-        """The files of the levels of a hierarchy, where there is one."""
-        record = self._sums_record
-        if record is None:
-            return {}
-        grouping = find_grouping(record.request, data, self._zeros_record)
-        found = {
-            plan.name: (
-                columns[plan.name],
-                describe_levels(record.request, grouping, plan.epsilon, plan.upper),
-            )
-            for plan in self.prepared.plans
-        }
-        return {
-            file: write_level(
-                level,
-                record,
-                grouping.full,
-                data,
-                {
-                    name: published.describe_level(level, how)
-                    for name, (published, how) in found.items()
-                    if isinstance(published, PublishedSums)
-                },
-            )
-            for level, file in enumerate(record.files)
-        }
-
-    def _stages_of(self, plan: ColumnPlan, level: int) -> tuple[PlannedStage, ...]:
+    def _list_stages(self, plan: Plan, level: int) -> tuple[PlannedStage, ...]:
         """The stages behind one level: of a ladder, only what its readers may see."""
         ladder = plan.counts_stage.certified
         if not isinstance(ladder, Ladder):
             return plan.stages
         part = ladder.level(level + 1)
-        cost = part.exact_epsilon * self.prepared.request.multiplier
-        return (PlannedStage(plan.name, plan.counts_stage.kind, part, cost),)
+        cost = part.exact_epsilon * plan.task.unit.multiplier
+        return (PlannedStage(plan.task.name, plan.counts_stage.kind, part, cost),)
 
 
 def _describe(
-    plan: ColumnPlan,
+    plan: Plan,
     stages: tuple[PlannedStage, ...],
-    published: PublishedCounts,
+    published: PublishedColumn,
     files: ProofFiles,
-    request: Request,
+    at_most: str,
 ) -> tuple[ColumnRecord, Figures]:
-    certified = stages[-1].certified
-    at_most = dict(pairwise(request.nested)).get(plan.name, "")
-    distribution = next((s.certified for s in stages if s.kind == DISTRIBUTION), None)
-    histogram = published.histogram
+    task, method, certified = plan.task, plan.method, stages[-1].certified
     cost = certified.exact_epsilon if isinstance(certified, Ladder) else plan.epsilon
-    figures = describe_published(
-        KINDS[plan.method_name],
+    outcome = Outcome(
         certified,
-        distribution,
-        histogram,
+        plan.find(DISTRIBUTION),
+        published.histogram,
         published.matching,
-        upper=plan.upper,
-        epsilon=cost,
-        moved=bool(at_most) or moves_counts(plan.tradeoff),
+        task.upper,
+        cost,
+        moved=bool(at_most) or method.moves_counts,
         signed=published.signed,
     )
-    spread, signed = figures.spread, published.signed
+    figures = method.describe(outcome)
+    spread, has_draws = figures.spread, published.unbiased is not None
     record = ColumnRecord(
-        plan.name,
-        plan.upper,
-        plan.method_name,
+        task.name,
+        task.upper,
+        method.name,
         plan.why,
         cost,
         tuple(files.add(stage) for stage in stages),
@@ -312,23 +264,21 @@ def _describe(
         figures.properties,
         plan.solver,
         figures.accuracy.to_dict(),
-        histogram,
+        published.histogram,
         None if spread is None else tuple(np.round(2 * spread, 3).tolist()),
         published.matching,
         figures.state_total(),
-        None if published.unbiased is None else describe_unbiased(plan.name, certified, signed),
+        describe_unbiased(task.name, certified, published.signed) if has_draws else None,
         at_most,
-        plan.tradeoff,
+        method.tradeoff,
         figures.optimality,
         missed=published.largest_missed,
     )
     return record, figures
 
 
-def _describe_table(
-    data: Table, prepared: Prepared, records: Sequence[ColumnRecord]
-) -> TableRecord:
-    request = prepared.request
+def _describe_table(data: Table, plan: ReleasePlan, records: Sequence[ColumnRecord]) -> TableRecord:
+    request = plan.request
     columns = (*data.index_names, *data.names)
     counted = {name for record in records for name in record.columns}
     return TableRecord(
@@ -339,12 +289,12 @@ def _describe_table(
         getattr(data, "encoding", "utf-8"),
         columns,
         tuple(name for name in columns if name not in counted),
-        prepared.layout.row_order,
+        plan.layout.row_order,
         request.by if request.microdata else (),
         tuple(str(condition) for condition in request.where),
         request.other or "",
         request.form.missing,
-        prepared.missing,
+        plan.missing,
         tuple(request.bins.items()),
     )
 
@@ -375,14 +325,14 @@ def _bad_report(path: Path) -> UsageError:
     )
 
 
-def _compare_with_truth(prepared: Prepared, release: Release) -> str:
+def _compare_with_truth(plan: ReleasePlan, release: Release) -> str:
     from tallyveil.documents.confidential import confidential_report
 
     released = {name: column.counts for name, column in release.published.items()}
-    truth, left_out = prepared.read_truth(), prepared.left_out
+    truth = plan.read_truth()
     intervals = {
         column.name: figures.accuracy.interval
         for column, figures in zip(release.receipt.columns, release.figures, strict=True)
     }
     known = release.receipt, truth, released, intervals
-    return confidential_report(*known, left_out=left_out, bounds=prepared.request.bounds)
+    return confidential_report(*known, left_out=plan.reading.left_out, bounds=plan.bounds)

@@ -12,31 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from tallyveil.documents.promise import LARGE_DELTA, WEAK_EPSILON, promise
-from tallyveil.plans.accuracy import FAR, expected_accuracy, signed_accuracy
-from tallyveil.plans.layout import ReadCounts
-from tallyveil.plans.methods import count_cells
-from tallyveil.plans.optimality import predict_release
-from tallyveil.plans.plan import ColumnPlan, plan_column
-from tallyveil.plans.prepare import open_table, prepare_opened
-from tallyveil.plans.prepared import Opened
-from tallyveil.plans.sum_files import SumsRecord, describe_levels
-from tallyveil.publish.simulate import (
+from tallyveil.release.methods.base import Plan
+from tallyveil.release.options import KEEP_ALL, Microdata, ReleaseOptions, Source
+from tallyveil.release.plan import Opened, ReleasePlan, Rows, open_table, plan_column, plan_release
+from tallyveil.release.simulate import (
     INVENTED_ROWS,
     MOST_ROWS,
+    InventedRows,
     compare_methods,
     invent_table,
     list_groups,
-    read_invented,
     simulate,
 )
-from tallyveil.publish.transaction import Say, require_possible
-from tallyveil.release.options import KEEP_ALL, Microdata, ReleaseOptions, Source
-from tallyveil.request.request import ColumnRequest, Request, check_options
+from tallyveil.release.transaction import Say, require_possible
+from tallyveil.request.request import Request, check_options
 from tallyveil.request.unit import charge_columns, charge_delta
-from tallyveil.tables.counts import read_counts
 
 __all__ = [
     "Preview",
@@ -60,7 +52,10 @@ class Preview:
     stages : tuple of (str, Fraction)
         What one unit is charged for.
     columns : tuple of dict
-        JSON-ready: name, method, why, upper and accuracy.
+        JSON-ready: name, method, why, upper, whether counts are signed, and what the method says
+        of its accuracy.
+    outside : str
+        Which sums the promise does not cover, in words.
     simulated : tuple of dict
         What several releases did to invented or public counts; see `simulate`.
     methods : tuple of dict
@@ -70,8 +65,17 @@ class Preview:
     request: Request
     stages: tuple[tuple[str, Fraction], ...]
     columns: tuple[dict[str, Any], ...]
+    outside: str = ""
     simulated: tuple[dict[str, Any], ...] = ()
     methods: tuple[dict[str, Any], ...] = ()
+
+    @classmethod
+    def of(cls, plan: ReleasePlan) -> Preview:
+        """What a plan says."""
+        sums = plan.sums
+        outside = "" if sums is None else sums.outside
+        columns = tuple(map(_describe, plan.columns))
+        return cls(plan.request, plan.charges, columns, outside)
 
     @property
     def epsilon(self) -> Fraction:
@@ -88,15 +92,17 @@ class Preview:
     @property
     def promise(self) -> str:
         """What is promised, in words."""
-        sums = SumsRecord.of_request(self.request)
-        outside = "" if sums is None else sums.outside
-        return promise(self.epsilon, self.request.unit, delta=self.delta, outside=outside)
+        return promise(self.epsilon, self.request.unit, delta=self.delta, outside=self.outside)
 
 
 def preview_release(options: ReleaseOptions, rows: int | None = None) -> Preview:
     """Plan from the public arguments alone: neither the table nor a ledger is opened."""
     request = check_options(options)
-    return _plan_all(request, len(request.categories) or rows)
+    rows = len(request.categories) or rows
+    plans = [plan_column(request, column, rows) for column in request.columns]
+    stages = [(stage.column, stage.name, stage.epsilon) for plan in plans for stage in plan.stages]
+    charges = charge_columns(stages, request.disjoint)
+    return Preview(request, charges, tuple(map(_describe, plans)))
 
 
 def preview_table(
@@ -125,20 +131,19 @@ def preview_table(
     Preview
         With what was simulated.
     """
+    home: Rows
     if table is None:
         seen = preview_release(options, rows)
-        tried = _invent(options, seen.request, rows)
-        read = read_invented(seen.request)
+        tried, home = _invent(options, seen.request, rows), InventedRows(seen.request)
     else:
         opened = open_table(table, options)
-        read = read_invented(opened.request)
-        prepared = prepare_opened(opened, read=read)
-        require_possible(options, prepared)
-        seen = _plan_all(prepared.request, prepared.rows)
-        tried = options, _shorten(opened)
+        home = InventedRows(opened.request)
+        plan = plan_release(opened, home=home)
+        require_possible(options, plan)
+        seen, tried = Preview.of(plan), (options, _shorten(opened))
     if like is not None:
-        tried, read = (options, open_table(like, options)), read_counts
-    return seen if tried is None else _try_out(seen, *tried, read)
+        tried, home = (options, open_table(like, options)), Rows()
+    return seen if tried is None else _try_out(seen, *tried, home)
 
 
 def preview_labels(table: Path | str, options: ReleaseOptions) -> Preview:
@@ -147,14 +152,7 @@ def preview_labels(table: Path | str, options: ReleaseOptions) -> Preview:
     No count is read.
     """
     opened = open_table(table, options)
-    prepared = prepare_opened(opened, read=read_invented(opened.request))
-    asked = prepared.request
-    known = tuple(
-        {"name": plan.name, "method": plan.method_name, "why": plan.why, "upper": plan.upper}
-        | {"sums": _describe_sums(asked, plan)}
-        for plan in prepared.plans
-    )
-    return Preview(asked, prepared.stages, known)
+    return Preview.of(plan_release(opened, home=InventedRows(opened.request)))
 
 
 def simulate_release(
@@ -165,7 +163,7 @@ def simulate_release(
     The table is opened only for the labels of groups, where groups were asked for.
     """
     _, opened = _open_trial(table, options, rows)
-    return simulate(prepare_opened(opened, read=read_invented(opened.request)), cells=cells)
+    return simulate(plan_release(opened, home=InventedRows(opened.request)), cells=cells)
 
 
 def compare_release(
@@ -176,9 +174,9 @@ def compare_release(
 ) -> list[dict[str, Any]]:
     """What every method would cost and give on the same invented counts; see `compare_methods`."""
     asked, opened = _open_trial(table, options, rows)
-    read = read_invented(opened.request)
-    groups = list_groups(prepare_opened(opened, read=read))
-    return compare_methods(opened, asked, read, groups, say=say)
+    home = InventedRows(opened.request)
+    groups = list_groups(plan_release(opened, home=home))
+    return compare_methods(opened, asked, home, groups, say=say)
 
 
 def _open_trial(
@@ -187,25 +185,6 @@ def _open_trial(
     """An invented table and options for it; the publisher's own where groups need its labels."""
     invented = _invent(options, check_options(options), rows)
     return invented or (options, _shorten(open_table(table, options)))
-
-
-def _describe_sums(asked: Request, plan: ColumnPlan) -> list[dict[str, Any]]:
-    """How far off the sums of every level are before they are rounded."""
-    record = SumsRecord.of_request(asked)
-    if record is None or asked.hierarchy is None or asked.grouping is None:
-        return []
-    found = describe_levels(asked.hierarchy, asked.grouping, plan.epsilon, plan.upper)
-    return [
-        {
-            "level": name,
-            "sums": len(deviations),
-            "deviation": float(np.mean(deviations)),
-            "half_width": float(np.max(halves)),
-        }
-        for name, deviations, halves in zip(
-            record.names, found.deviations, found.halves, strict=False
-        )
-    ]
 
 
 def remark_on_cost(cost: Fraction, delta: Fraction = Fraction(0)) -> str | None:
@@ -220,16 +199,16 @@ def remark_on_cost(cost: Fraction, delta: Fraction = Fraction(0)) -> str | None:
     return f"Epsilon {float(cost):g} protects little: most releases use 1 or less in total."
 
 
-def _try_out(seen: Preview, options: ReleaseOptions, opened: Opened, read: ReadCounts) -> Preview:
+def _try_out(seen: Preview, options: ReleaseOptions, opened: Opened, home: Rows) -> Preview:
     """The same with what the plan, and other methods, do to counts that are not confidential."""
-    prepared = prepare_opened(opened, read=read)
-    groups, asked = list_groups(prepared), prepared.request
+    plan = plan_release(opened, home=home)
+    groups, asked = list_groups(plan), plan.request
     used = {str(known["method"]) for known in seen.columns}
     plain = len(used) == 1 and not (asked.signed or asked.delta)
     return replace(
         seen,
-        simulated=tuple(simulate(prepared, groups)),
-        methods=tuple(compare_methods(opened, options, read, groups, used.pop() if plain else "")),
+        simulated=tuple(simulate(plan, groups)),
+        methods=tuple(compare_methods(opened, options, home, groups, used.pop() if plain else "")),
     )
 
 
@@ -264,38 +243,13 @@ def _invent(
     return fitting, Opened(asked, invent_table(asked, min(size, MOST_ROWS)))
 
 
-def _plan_all(request: Request, rows: int | None) -> Preview:
-    planned: list[tuple[str, str, Fraction]] = []
-    known = tuple(_plan(request, column, rows, planned) for column in request.columns)
-    return Preview(request, charge_columns(planned, request.disjoint), known)
-
-
-def _plan(
-    request: Request,
-    column: ColumnRequest,
-    rows: int | None,
-    stages: list[tuple[str, str, Fraction]],
-) -> dict[str, Any]:
-    """What is known of one column; adds its stages to `stages`."""
-    plan = plan_column(request, column, rows)
-    stages += [(column.name, stage.name, stage.epsilon) for stage in plan.stages]
-    certified = plan.counts_stage.certified
-    if request.signed:
-        accuracy = signed_accuracy(certified.exact_epsilon, FAR)
-    else:
-        accuracy = expected_accuracy(certified, plan.upper)
-    known = {
-        "name": column.name,
-        "method": plan.method_name,
+def _describe(plan: Plan) -> dict[str, Any]:
+    """What is known of one column; JSON-ready."""
+    return {
+        "name": plan.task.name,
+        "method": plan.method.name,
         "why": plan.why,
-        "upper": column.upper,
-        "signed": request.signed,
-        "accuracy": accuracy.to_dict(),
-        **({"levels": sums} if (sums := _describe_sums(request, plan)) else {}),
+        "upper": plan.task.upper,
+        "signed": plan.method.is_signed,
+        **plan.method.preview(plan),
     }
-    if plan.method_name != "preserve" or rows is None:
-        return known
-    predicted = predict_release(
-        plan.epsilon, certified.exact_epsilon, rows, count_cells(plan.upper)
-    )
-    return {**known, "prediction": predicted}

@@ -1,4 +1,4 @@
-"""How many rows have each published count, and which draws became which counts; both sparse.
+"""A column as it is published: how many rows have each count, which draws became which counts.
 
 What does not occur takes no room, so a wide range costs no more than the rows that are in it.
 Everything here is published, and follows from private draws alone.
@@ -7,15 +7,25 @@ Everything here is published, and follows from private draws alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tallyveil.arrays import Floats, Integers, Tally, count_values, freeze
+from tallyveil.certified.base import Certified
+from tallyveil.certified.mechanism import CertifiedGeometric, CertifiedNoise
 
-__all__ = ["Histogram", "Matching", "round_counts"]
+__all__ = [
+    "Histogram",
+    "Matching",
+    "PublishedColumn",
+    "describe_unbiased",
+    "name_unbiased",
+    "round_counts",
+]
 
 STEPS = (10, 12, 14, 16, 18, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90)
 """The round counts of a decade."""
@@ -186,3 +196,60 @@ class Matching:
         variances = np.zeros(size)
         variances[present] = spread
         return np.clip(means, -every, size - 1 - every), variances
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedColumn:
+    """A column as it is published, and how many rows have each count.
+
+    `values` are the counts in a type that may be narrow, `counts` the same in 64 bits.
+    `matching` says which draws became which counts, where they are not the draws themselves.
+    `drawn` is every row's draw, where it is not the count. `unbiased` holds every row's draw
+    before the clamp, if it is published: as a further column or, with `signed`, instead of the
+    counts.
+    """
+
+    values: NDArray[np.integer[Any]]
+    histogram: Histogram
+    matching: Matching | None = None
+    unbiased: Integers | None = None
+    drawn: NDArray[np.integer[Any]] | None = field(default=None, repr=False)
+    signed: bool = False
+
+    @property
+    def largest_missed(self) -> tuple[int, ...] | None:
+        """By how much each margin is missed at most; None where there are no margins."""
+        return None
+
+    @cached_property
+    def counts(self) -> Integers:
+        """The published counts as 64-bit numbers, shape (rows,)."""
+        return freeze(self.values.astype(np.int64))
+
+    def name_columns(self, name: str) -> dict[str, NDArray[np.integer[Any]]]:
+        """The columns that the released table gets for the count column `name`."""
+        if self.unbiased is None:
+            return {name: self.values}
+        if self.signed:
+            return {name: self.unbiased}
+        return {name: self.values, name_unbiased(name): self.unbiased}
+
+
+def name_unbiased(column: str) -> str:
+    """Return the name of the column that holds the unbiased draws of a count column."""
+    return f"{column}_unbiased"
+
+
+def describe_unbiased(
+    column: str, certified: Certified, signed: bool = False
+) -> dict[str, Any] | None:
+    """What the receipt says of the draws of a column: their name and the exact variance of their
+    noise, as a double.
+
+    Every row's draw is its true count, cut at the upper bound, plus geometric noise. So it is right
+    on average, and its variance is that of the noise, whatever the count is.
+    """
+    if not isinstance(certified, (CertifiedGeometric, CertifiedNoise)):
+        return None
+    name = column if signed else name_unbiased(column)
+    return {"column": name, "variance": float(certified.noise.variance)}

@@ -13,24 +13,17 @@ import numpy as np
 
 from tallyveil.arrays import Mask, freeze
 from tallyveil.errors import PackageError, TableError
-from tallyveil.plans.margin_sums import MarginSums
-from tallyveil.plans.methods import Counts, Method, PublishedCounts
-from tallyveil.plans.sums import PublishedSums, SumDraws, Sums
-from tallyveil.request.hierarchy import HierarchyRequest, find_groups
-from tallyveil.sampling.entropy import Entropy
-from tallyveil.sums.grouping import Grouping
+from tallyveil.release.column import PublishedColumn
 from tallyveil.tables.conditions import Condition, parse_conditions
-from tallyveil.tables.table import Table
+from tallyveil.tables.table import CountArray, Table
 
 __all__ = [
-    "WithEmptyGroups",
-    "WithZeros",
     "ZeroRule",
     "ZerosRecord",
     "find_free",
-    "find_grouping",
     "meets_rule",
     "require_zero",
+    "spread_out",
 ]
 
 ZeroRule: TypeAlias = tuple[Condition, ...]
@@ -53,7 +46,7 @@ def meets_rule(rule: ZeroRule, table: Table) -> Mask:
     return met
 
 
-def require_zero(name: str, counts: Counts, free: Mask) -> None:
+def require_zero(name: str, counts: CountArray, free: Mask) -> None:
     """Raise a `TableError` if a row that must be 0 is not; it does not say which."""
     if counts[~free].any():
         raise TableError(
@@ -62,53 +55,17 @@ def require_zero(name: str, counts: Counts, free: Mask) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class WithZeros:
-    """A method that sees only the rows that are not structural zeros."""
+def spread_out(column: PublishedColumn, free: Mask) -> PublishedColumn:
+    """A column of the free rows with 0 in structural zeros; histograms leave them out."""
 
-    method: Method
-    free: Mask
-
-    def draw(self, counts: Counts, entropy: Entropy) -> Any:
-        """The method's draws for the other rows."""
-        return self.method.draw(counts[self.free], entropy)
-
-    def publish(self, draws: Any, entropy: Entropy) -> tuple[PublishedCounts, ...]:
-        """What the method publishes, with 0 in structural zeros; histograms leave them out."""
-        return tuple(self._fill(made) for made in self.method.publish(draws, entropy))
-
-    def _fill(self, made: PublishedCounts) -> PublishedCounts:
-        unbiased = None if made.unbiased is None else self._spread(made.unbiased)
-        drawn = None if made.drawn is None else self._spread(made.drawn)
-        return replace(made, values=self._spread(made.values), unbiased=unbiased, drawn=drawn)
-
-    def _spread(self, values: Any) -> Any:
-        full = np.zeros(len(self.free), dtype=values.dtype)
-        full[self.free] = values
+    def spread(values: Any) -> Any:
+        full = np.zeros(len(free), dtype=values.dtype)
+        full[free] = values
         return freeze(full)
 
-
-@dataclass(frozen=True, eq=False)
-class WithEmptyGroups:
-    """A method that measures the groups of free rows; groups of structural zeros sum to 0."""
-
-    method: Sums | MarginSums
-    grouping: Grouping
-
-    def draw(self, counts: Counts, entropy: Entropy) -> SumDraws:
-        """The method's draws for the free rows."""
-        return self.method.draw(counts, entropy)
-
-    def publish(self, draws: SumDraws, entropy: Entropy) -> tuple[PublishedSums, ...]:
-        """What the method publishes, with 0 for the sums of empty groups."""
-        return tuple(self._fill(made) for made in self.method.publish(draws, entropy))
-
-    def _fill(self, made: PublishedSums) -> PublishedSums:
-        def fill(levels: Sequence[Any]) -> tuple[Any, ...]:
-            return tuple(self.grouping.fill(*level) for level in enumerate(levels))
-
-        sums, estimates, missed = map(fill, (made.sums, made.estimates, made.missed))
-        return replace(made, sums=sums, estimates=estimates, missed=missed)
+    unbiased = None if column.unbiased is None else spread(column.unbiased)
+    drawn = None if column.drawn is None else spread(column.drawn)
+    return replace(column, values=spread(column.values), unbiased=unbiased, drawn=drawn)
 
 
 @dataclass(frozen=True)
@@ -144,12 +101,6 @@ class ZerosRecord:
         if made.to_dict() != dict(data) or not made.rules or not one_form:
             raise PackageError("The receipt's structural zeros contradict themselves.")
         return made
-
-
-def find_grouping(request: HierarchyRequest, table: Table, zeros: ZerosRecord | None) -> Grouping:
-    """The groups of a published table, and those of them that are not 0 for certain."""
-    free = None if zeros is None else zeros.find_free(table)
-    return Grouping.of(find_groups(request, table), free)
 
 
 def _write(rule: ZeroRule) -> str:

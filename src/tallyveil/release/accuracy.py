@@ -1,23 +1,38 @@
-"""How accurate a released column is, computed from public and released things only."""
+"""How accurate a released column is, computed from public and released things only.
+
+Beside its expected errors stands what no release avoids: bounds that hold for every private release
+with the same epsilon, whatever its method. They are the frontier for rows drawn from the published
+distribution, and the minimax bound for the worst table.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from tallyveil._threads import one_blas_thread
 from tallyveil.arrays import Floats, Integers
 from tallyveil.certified.base import Certified
 from tallyveil.certified.certify import certify_geometric
 from tallyveil.certified.ladder import Ladder
-from tallyveil.certified.mechanism import CertifiedAnswers, CertifiedGeometric, CertifiedNoise
+from tallyveil.certified.mechanism import (
+    CertifiedAnswers,
+    CertifiedGeometric,
+    CertifiedMechanism,
+    CertifiedNoise,
+)
 from tallyveil.errors import ArgumentError, PackageError
 from tallyveil.mechanism import Mechanism
+from tallyveil.mechanisms.frontier import Posterior, bound_distribution_error
 from tallyveil.mechanisms.geometric import (
+    absolute_errors,
+    canonical_cells,
     geometric,
     geometric_output_distribution,
     inverse_diagonals,
@@ -25,32 +40,37 @@ from tallyveil.mechanisms.geometric import (
     output_factors,
     sum_both_sides,
 )
-from tallyveil.plans.adding import Adder, make_adder
-from tallyveil.plans.optimality import describe_optimality, expect_drawn, expect_matched
-from tallyveil.plans.tallies import Histogram, Matching, round_counts
+from tallyveil.mechanisms.transport import monotone_remap
 from tallyveil.query import Query
 from tallyveil.reading.posterior import ConfidenceSets, confidence_sets
 from tallyveil.reading.unbiased import Estimate
-from tallyveil.request.kinds import MethodKind
+from tallyveil.release.column import Histogram, Matching, round_counts
+from tallyveil.release.totals import Adder, make_adder
+from tallyveil.request.budget_split import predict_distance, predict_error
 from tallyveil.request.ranges import NO_UPPER, WIDE
 
 __all__ = [
     "CONFIDENCE",
     "FAR",
+    "FARTHEST_NOISE",
+    "REACH",
     "WIDEST_PICTURE",
     "Accuracy",
     "Figures",
+    "Outcome",
     "choose_stated",
-    "describe_published",
+    "describe_drawn",
+    "describe_matched",
     "estimate_spread",
     "expected_accuracy",
     "geometric_accuracy",
-    "make_open_adder",
+    "make_own_adder",
     "matched_accuracy",
     "matched_mechanism",
     "matched_sets",
     "matrix_of",
     "measure_spread",
+    "predict_release",
     "signed_accuracy",
 ]
 
@@ -124,7 +144,7 @@ class Figures:
     total : Estimate or None
         The sum of all true counts, where it can be estimated and no file of sums tells it better.
     optimality : dict or None
-        Expected errors beside the least there are; see `tallyveil.plans.optimality`.
+        Expected errors beside the least there are.
     """
 
     accuracy: Accuracy
@@ -176,28 +196,14 @@ def matrix_of(certified: Certified) -> Mechanism:
     raise ArgumentError("certified", "answer a count", got=repr(certified))
 
 
-def describe_published(
-    kind: MethodKind,
-    certified: Certified,
-    distribution: Certified | None,
-    histogram: Histogram,
-    matching: Matching | None = None,
-    *,
-    upper: int,
-    epsilon: Fraction,
-    moved: bool = False,
-    signed: bool = False,
-) -> Figures:
-    """The figures of a column; the same for who publishes it and for who checks it.
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a column was drawn from and what became of it; a receipt has all of it.
 
-    Parameters
+    Attributes
     ----------
-    kind : MethodKind
-        The method: some match ranks after drawing.
-    certified : Certified
-        What the counts were drawn from.
-    distribution : Certified or None
-        What the cumulative histogram's noise was drawn from, if there was any.
+    certified, distribution : Certified and Certified or None
+        What the counts, and the cumulative histogram's noise, were drawn from.
     histogram : Histogram
         How many rows have each published count.
     matching : Matching or None
@@ -211,45 +217,123 @@ def describe_published(
     signed : bool
         Whether counts are published as drawn, negative ones too.
     """
-    far = histogram.largest
-    if upper > WIDE:  # as if the range ended far above all counts
-        far, ceiling = min(far, FARTHEST), upper
-        upper, drawn = _reach_beyond(far, certified), None
-        adder = make_open_adder(certified, histogram, matching, ceiling)
-        matching = None if matching is None else matching.up_to(upper)
-    else:
-        if isinstance(certified, CertifiedNoise):  # rows of a hierarchy, clamped after the draw
-            certified = certify_geometric(Query.count(upper), certified.exact_epsilon)
-        drawn = matrix_of(certified) if upper < WIDEST_PICTURE else None
-        adder = make_adder(certified, upper, matching)
-    held = () if drawn is None else tuple(sorted(n for n, has in drawn.properties().items() if has))
-    at = np.minimum(histogram.counts, upper)
-    rows = np.bincount(at, histogram.rows, minlength=upper + 1).astype(np.int64)
-    total = adder.add(np.array(histogram.counts), CONFIDENCE, np.array(histogram.rows))
-    sums = adder, None if kind.adds_up or not math.isfinite(total.standard_error) else total
-    is_known = far == histogram.largest and not (kind.adds_up or kind.together)
-    known, shares = None, rows / rows.sum()
-    if not (kind.matches or moved):
-        spread = measure_spread(certified, rows)
-        expected = expected_accuracy(certified, upper, far)
-        expected = signed_accuracy(certified.exact_epsilon, far) if signed else expected
-        if is_known:
-            error = float(shares @ expect_drawn(certified, upper, signed))
-            bounds = epsilon, certified.exact_delta
-            known = describe_optimality(error, shares[: far + 1], *bounds)
-        return Figures(expected, None if spread is None else spread[at], drawn, held, *sums, known)
+
+    certified: Certified
+    distribution: Certified | None
+    histogram: Histogram
+    matching: Matching | None
+    upper: int
+    epsilon: Fraction
+    moved: bool = False
+    signed: bool = False
+
+    @cached_property
+    def far(self) -> int:
+        """Figures are stated for true counts up to this."""
+        largest = self.histogram.largest
+        return min(largest, FARTHEST) if self.upper > WIDE else largest
+
+    @cached_property
+    def top(self) -> int:
+        """The end of the range: of a wide one, as if it ended far above all counts."""
+        return _reach_beyond(self.far, self.certified) if self.upper > WIDE else self.upper
+
+    @cached_property
+    def drawn_from(self) -> Certified:
+        """What the counts were drawn from, noise of a narrow range clamped."""
+        if self.upper <= WIDE and isinstance(self.certified, CertifiedNoise):
+            return certify_geometric(Query.count(self.upper), self.certified.exact_epsilon)
+        return self.certified
+
+    @cached_property
+    def mechanism(self) -> Mechanism | None:
+        """The probabilities of every draw, unless the range is too wide."""
+        is_narrow = self.upper <= WIDE and self.upper < WIDEST_PICTURE
+        return matrix_of(self.drawn_from) if is_narrow else None
+
+    @cached_property
+    def rows(self) -> Integers:
+        """How many rows have every count up to `top`, those beyond it counted there."""
+        counts = np.minimum(self.histogram.counts, self.top)
+        return np.bincount(counts, self.histogram.rows, minlength=self.top + 1).astype(np.int64)
+
+    @property
+    def adder(self) -> Adder:
+        """How published counts are added."""
+        return make_own_adder(self.drawn_from, self.upper, self.histogram, self.matching)
+
+    def state(
+        self,
+        accuracy: Accuracy,
+        spread: Floats | None,
+        mechanism: Mechanism | None,
+        error: Callable[[Floats], float] | None,
+    ) -> Figures:
+        """The figures; `error` is the expected error, given the share of rows of each count."""
+        properties = {} if self.mechanism is None else self.mechanism.properties()
+        adder, histogram = self.adder, self.histogram
+        total = adder.add(np.array(histogram.counts), CONFIDENCE, np.array(histogram.rows))
+        optimality, shares = None, self.rows / self.rows.sum()
+        if error is not None and self.far == histogram.largest:
+            bounds = self.epsilon, self.certified.exact_delta
+            optimality = describe_optimality(error(shares), shares[: self.far + 1], *bounds)
+        return Figures(
+            accuracy,
+            None if spread is None else spread[np.minimum(histogram.counts, self.top)],
+            mechanism,
+            tuple(sorted(name for name in properties if properties[name])),
+            adder,
+            total if math.isfinite(total.standard_error) else None,
+            optimality,
+        )
+
+
+def describe_drawn(outcome: Outcome, bounded: bool = True) -> Figures:
+    """The figures of a column whose rows are published as they were drawn, or lowered since.
+
+    `bounded` says whether they are compared with the best there is.
+    """
+    if outcome.moved:
+        return describe_matched(outcome, bounded)
+    certified, upper = outcome.drawn_from, outcome.top
+    accuracy = expected_accuracy(certified, upper, outcome.far)
+    if outcome.signed:
+        accuracy = signed_accuracy(certified.exact_epsilon, outcome.far)
+    spread = measure_spread(certified, outcome.rows)
+
+    def expect(shares: Floats) -> float:
+        return float(shares @ expect_drawn(certified, upper, outcome.signed))
+
+    return outcome.state(accuracy, spread, outcome.mechanism, expect if bounded else None)
+
+
+def describe_matched(outcome: Outcome, bounded: bool = True) -> Figures:
+    """The figures of a column whose rows were given other counts than they drew."""
+    matching, epsilon = outcome.matching, outcome.certified.exact_epsilon
     if matching is None:
         raise PackageError("The receipt does not say which draws became which counts.")
-    stated = choose_stated(far)
-    accuracy = matched_accuracy(upper, certified.exact_epsilon, matching, stated)
-    if is_known:
-        error = expect_matched(shares, certified.exact_epsilon, matching)
-        known = describe_optimality(error, shares[: far + 1], epsilon)
-    if moved:
-        return Figures(accuracy, None, None, held, *sums, known)
-    epsilon1 = Fraction(0) if distribution is None else distribution.exact_epsilon
-    spread = estimate_spread(rows, epsilon1, certified.exact_epsilon)
-    return Figures(accuracy, spread[at], None, held, *sums, known)
+    if outcome.upper > WIDE:
+        matching = matching.up_to(outcome.top)
+    accuracy = matched_accuracy(outcome.top, epsilon, matching, choose_stated(outcome.far))
+    spread = None
+    if not outcome.moved:
+        first = outcome.distribution
+        epsilon1 = Fraction(0) if first is None else first.exact_epsilon
+        spread = estimate_spread(outcome.rows, epsilon1, epsilon)
+
+    def expect(shares: Floats) -> float:
+        return expect_matched(shares, epsilon, matching)
+
+    return outcome.state(accuracy, spread, None, expect if bounded else None)
+
+
+def make_own_adder(
+    certified: Certified, upper: int, histogram: Histogram, matching: Matching | None
+) -> Adder:
+    """The adder of a column, from what its counts were drawn from and became."""
+    if upper > WIDE:
+        return make_open_adder(certified, histogram, matching, upper)
+    return make_adder(certified, upper, matching)
 
 
 def make_open_adder(
@@ -395,3 +479,106 @@ def estimate_spread(rows: Integers, epsilon1: Fraction, epsilon2: Fraction) -> F
         variance = 1 / (1 / variance + 1 / (4 * b / math.expm1(-float(epsilon1)) ** 2))
     spread: Floats = np.sqrt(variance)
     return spread
+
+
+def describe_optimality(
+    expected: float, shares: Floats, epsilon: Fraction, delta: Fraction = Fraction(0)
+) -> dict[str, float] | None:
+    """The expected error of a column and the least that any private release could have.
+
+    Parameters
+    ----------
+    expected : float
+        The mean absolute error to be expected of the column, for rows whose true counts have the
+        distribution `shares`.
+    shares : array of float, shape (n,)
+        The published distribution, up to the largest published count.
+    epsilon, delta : Fraction
+        What the whole column costs, for one move of one count by one.
+
+    Returns
+    -------
+    dict of str to float, or None
+        Rounded to six decimals: `expected_error`; `least_error`, that of the best private
+        release; `least_error_same_distribution`, that of the best one which keeps the
+        distribution. None where all published counts are 0, or delta is too small for the range.
+    """
+    if len(shares) < 2:
+        return None
+    try:
+        found = expected, *_bound_errors(shares, epsilon, delta)
+    except ArgumentError:  # cells of canonical noise that do not fit
+        return None
+    names = ("expected_error", "least_error", "least_error_same_distribution")
+    return {name: round(value, 6) for name, value in zip(names, found, strict=True)}
+
+
+def _bound_errors(shares: Floats, epsilon: Fraction, delta: Fraction) -> tuple[float, float]:
+    """The ends of the frontier: the best guess for every draw, and counts handed out by rank."""
+    every = np.arange(len(shares))
+    if delta:
+        with one_blas_thread():
+            drawn = canonical_cells(len(shares), float(epsilon), float(delta))
+            costs = drawn.T @ (shares[:, None] * np.abs(every[:, None] - every))
+        matched = monotone_remap(shares @ drawn, shares)
+        same = float(matched.share @ costs[matched.row, matched.column])
+        return float(costs.min(axis=1).sum()), same
+    posterior, mass = _observe(shares, epsilon)
+    best, _ = posterior.find_limits(0.0, every)
+    matched = monotone_remap(mass, shares)
+    errors = posterior.expect_errors(matched.row, matched.column)
+    same = float((mass[matched.row] * matched.share) @ errors)
+    return float(mass @ posterior.expect_errors(every, best)), same
+
+
+def expect_drawn(certified: Certified, upper: int, signed: bool) -> Floats:
+    """The mean absolute error of what is drawn, for every true count 0..upper."""
+    every = np.arange(upper + 1)
+    if signed:
+        return np.full(len(every), 1 / math.sinh(float(certified.exact_epsilon)))
+    if isinstance(certified, (CertifiedMechanism, Ladder)):
+        away = np.abs(every[:, None] - every)
+        errors: Floats = (certified.mechanism.matrix * away).sum(axis=1)
+        return errors
+    return absolute_errors(every, upper, float(certified.exact_epsilon))
+
+
+def expect_matched(shares: Floats, epsilon: Fraction, matching: Matching) -> float:
+    """The mean absolute error of counts that were drawn at `epsilon` and then matched.
+
+    `shares` are those of true counts, up to the largest draw there can be. A draw that did not
+    occur goes where those around it went, moved as far.
+    """
+    posterior, mass = _observe(shares, epsilon)
+    move, _ = matching.describe_moves(len(shares))
+    rows = np.bincount(matching.draws, matching.rows, minlength=len(shares))
+    absent = np.flatnonzero(rows == 0)
+    draws = np.concatenate([matching.draws, absent])
+    counts = np.concatenate([matching.counts, np.rint(absent + move[absent]).astype(np.int64)])
+    part = np.concatenate([matching.rows / rows[matching.draws], np.ones(len(absent))])
+    return float((mass[draws] * part) @ posterior.expect_errors(draws, counts))
+
+
+def _observe(shares: Floats, epsilon: Fraction) -> tuple[Posterior, Floats]:
+    """What geometric draws say of true counts, and how likely each draw is."""
+    posterior = Posterior(shares, float(epsilon))
+    return posterior, posterior.total * output_factors(len(shares), float(epsilon))
+
+
+def predict_release(
+    epsilon: Fraction, epsilon2: Fraction, rows: int, cells: int
+) -> dict[str, float]:
+    """What can be predicted of the method preserve before anything is drawn, three digits each.
+
+    `error` of single counts and `distance` of the distribution (Wasserstein-1), within a factor
+    of two on most tables tried; and `bound_of_distance`, which no private release of a
+    distribution over this many cells beats on every table. `epsilon2` is the part of epsilon
+    that the counts get.
+    """
+    share = 1 - float(epsilon2 / epsilon)
+    found = {
+        "error": predict_error(float(epsilon2)),
+        "distance": predict_distance(float(epsilon), share, rows, cells),
+        "bound_of_distance": bound_distribution_error(rows, cells - 1, epsilon),
+    }
+    return {name: float(f"{value:.3g}") for name, value in found.items()}

@@ -12,7 +12,7 @@ import numpy as np
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError, UsageError
 from tallyveil.request.request import Request
-from tallyveil.tables.counts import ColumnCounts, read_counts
+from tallyveil.tables.counts import ColumnCounts
 from tallyveil.tables.duplicates import require_distinct
 from tallyveil.tables.microdata import place_categories
 from tallyveil.tables.subtotals import find_totals
@@ -61,9 +61,15 @@ class Layout:
     order: Integers | None = None
     grouped: bool = False
 
+    @classmethod
+    def of_categories(cls, request: Request) -> Layout:
+        """The rows of the public list, in its order."""
+        keep = (*request.by, *(column.name for column in request.columns))
+        return cls(keep, ROW_ORDERS["categories"], grouped=True)
+
 
 def read_columns(
-    source: Table, request: Request, read: ReadCounts = read_counts
+    source: Table, request: Request, read: ReadCounts
 ) -> tuple[dict[str, ColumnCounts], Layout]:
     """Every count column of a table that is aggregated already, and how it is published."""
     keep = choose_columns(source, request)

@@ -11,10 +11,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from tallyveil.errors import TallyveilError, UsageError
 from tallyveil.exact import Epsilon
-from tallyveil.plans.prepared import Prepared
-from tallyveil.publish.release import Release
-from tallyveil.publish.remarks import list_remarks
-from tallyveil.publish.transaction import publish_table
 from tallyveil.release.methods.base import Method
 from tallyveil.release.methods.ladder import Ladder
 from tallyveil.release.methods.registry import METHODS
@@ -29,6 +25,10 @@ from tallyveil.release.options import (
     Source,
     Unit,
 )
+from tallyveil.release.plan import ReleasePlan
+from tallyveil.release.release import Release
+from tallyveil.release.transaction import publish_table
+from tallyveil.release.warnings import list_remarks
 from tallyveil.request.spelling import spell_for_python
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.structs import suggest_key
@@ -231,7 +231,7 @@ def _without(given: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name not in names}
 
 
-def warn_publisher(prepared: Prepared) -> None:
+def warn_publisher(plan: ReleasePlan) -> None:
     """Warn the caller before anything is spent."""
-    for remark in list_remarks(prepared):
+    for remark in list_remarks(plan):
         warnings.warn(spell_for_python(remark), UserWarning, stacklevel=5)

@@ -10,11 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from tallyveil.plans.plan import WIDEST_STAIRCASE
-from tallyveil.plans.prepared import Prepared
-from tallyveil.plans.sum_files import describe_alone
-from tallyveil.publish.preview import remark_on_cost
-from tallyveil.request.hierarchy import count_alone
+from tallyveil.release.plan import ReleasePlan
+from tallyveil.release.preview import remark_on_cost
 from tallyveil.request.ranges import NO_UPPER
 from tallyveil.tables.labels import find_formulas
 from tallyveil.tables.microdata import sorted_order
@@ -25,44 +22,43 @@ __all__ = ["list_notes", "list_remarks", "list_unreleased"]
 MOST_SHOWN = 6
 
 
-def list_remarks(prepared: Prepared) -> list[str]:
+def list_remarks(plan: ReleasePlan) -> list[str]:
     """Everything the publisher is told, in sentences."""
     found = (
-        _remark_on_missing(prepared),
-        _remark_on_order(prepared),
-        _remark_on_nested(prepared),
-        _remark_on_exact_rows(prepared),
-        _remark_on_kept_counts(prepared),
-        _remark_on_formulas(prepared),
-        _remark_on_epsilon(prepared),
+        _remark_on_missing(plan),
+        _remark_on_order(plan),
+        _remark_on_nested(plan),
+        _remark_on_exact_rows(plan),
+        _remark_on_kept_counts(plan),
+        _remark_on_formulas(plan),
+        _remark_on_epsilon(plan),
     )
     return [remark for remark in found if remark]
 
 
-def list_unreleased(prepared: Prepared) -> list[str]:
+def list_unreleased(plan: ReleasePlan) -> list[str]:
     """List the columns of the table that stay at home: neither counted nor named as public."""
-    released = {*prepared.layout.keep, *prepared.counts}
-    return [name for name in prepared.source.names if name not in released]
+    released = {*plan.layout.keep, *plan.counts}
+    return [name for name in plan.source.names if name not in released]
 
 
-def list_notes(prepared: Prepared) -> list[str]:
+def list_notes(plan: ReleasePlan) -> list[str]:
     """All remarks and, for somebody at a screen, what was cut at a bound or is not measured."""
     notes = (
-        _note_on_cut(prepared),
-        _note_on_sums(prepared),
-        _note_on_one_row(prepared),
-        _note_on_delta(prepared),
+        _note_on_cut(plan),
+        plan.columns[0].method.note(plan.columns),
+        _note_on_delta(plan),
     )
-    return [*list_remarks(prepared), *filter(None, notes)]
+    return [*list_remarks(plan), *filter(None, notes)]
 
 
-def _note_on_cut(prepared: Prepared) -> str:
+def _note_on_cut(plan: ReleasePlan) -> str:
     """Counts above the upper bound, without saying how many."""
-    asked = prepared.request.hierarchy
+    asked = plan.request.hierarchy
     own = " or 'upper_column'" if asked is not None and asked.bounds else ""
     cut: dict[str, list[str]] = {}
-    for column in prepared.request.columns:
-        if prepared.counts[column.name].above:
+    for column in plan.request.columns:
+        if plan.counts[column.name].above:
             none = column.upper == NO_UPPER
             bound = f"{NO_UPPER:,}, the largest that is published," if none else f"'upper'{own}"
             cut.setdefault(bound, []).append(column.name)
@@ -73,21 +69,9 @@ def _note_on_cut(prepared: Prepared) -> str:
     return " ".join([*said, "How much it is, 'confidential_report' says."]) if cut else ""
 
 
-def _note_on_one_row(prepared: Prepared) -> str:
-    """Columns whose range is too wide for the noise that contributions in one row allow."""
-    plans = prepared.plans if prepared.request.unit.one_row else ()
-    wide = [plan.name for plan in plans if plan.upper > WIDEST_STAIRCASE]
-    if not wide:
-        return ""
-    return (
-        f"unit.spread='one_row' gains nothing for {', '.join(wide)}: the noise that it allows, "
-        f"which errs less, needs an 'upper' of at most {WIDEST_STAIRCASE:,}. Plain noise is used."
-    )
-
-
-def _note_on_delta(prepared: Prepared) -> str:
+def _note_on_delta(plan: ReleasePlan) -> str:
     """A delta that was given and is not spent."""
-    unit = prepared.request.unit
+    unit = plan.request.unit
     if not unit.separate or unit.delta:
         return ""
     return (
@@ -96,25 +80,13 @@ def _note_on_delta(prepared: Prepared) -> str:
     )
 
 
-def _note_on_sums(prepared: Prepared) -> str:
-    """Sums that were asked for and get no share of epsilon."""
-    asked = prepared.request.hierarchy
-    if asked is None or any(len(plan.stages) > 1 for plan in prepared.plans):
-        return ""
-    sums = "margin" if asked.margins else "level"
-    return (
-        f"No {sums} is measured by itself: at this epsilon rows that have all of it give sums as "
-        "accurately. They are added up, and everything still adds up."
-    )
-
-
-def _remark_on_missing(prepared: Prepared) -> str:
+def _remark_on_missing(plan: ReleasePlan) -> str:
     """Rows that are left out whole because one of their counts is missing."""
-    if not prepared.missing:
+    if not plan.missing:
         return ""
-    rows = "1 row has" if prepared.missing == 1 else f"{prepared.missing:,} rows have"
+    rows = "1 row has" if plan.missing == 1 else f"{plan.missing:,} rows have"
     others = ""
-    if len(prepared.counts) > 1:
+    if len(plan.counts) > 1:
         others = (
             " They are left out whole, their other counts too: to publish those, release each "
             "column by itself."
@@ -125,15 +97,15 @@ def _remark_on_missing(prepared: Prepared) -> str:
     )
 
 
-def _remark_on_order(prepared: Prepared) -> str:
+def _remark_on_order(plan: ReleasePlan) -> str:
     """Rows sorted by a confidential count, unless a public column explains the order."""
-    layout = prepared.layout
-    if layout.grouped or layout.order is not None or prepared.rows < 3:
+    layout = plan.layout
+    if layout.grouped or layout.order is not None or plan.rows < 3:
         return ""
-    for name, column in prepared.counts.items():
+    for name, column in plan.counts.items():
         before, after = column.values[:-1], column.values[1:]
         is_ordered = bool((after >= before).all() or (after <= before).all())
-        if is_ordered and (after != before).any() and not _is_explained(prepared):
+        if is_ordered and (after != before).any() and not _is_explained(plan):
             return (
                 f"The rows stand in the order of {name!r}, and row order is published. Unless "
                 "that order is public, sort the file by public columns first."
@@ -141,9 +113,9 @@ def _remark_on_order(prepared: Prepared) -> str:
     return ""
 
 
-def _remark_on_nested(prepared: Prepared) -> str:
+def _remark_on_nested(plan: ReleasePlan) -> str:
     """Nested columns that stand the other way round in most rows where they differ."""
-    names, counts = prepared.request.nested, prepared.counts
+    names, counts = plan.request.nested, plan.counts
     for small, large in pairwise(names):
         few, many = counts[small].values, counts[large].values
         if (few > many).sum() > (few < many).sum():
@@ -155,31 +127,29 @@ def _remark_on_nested(prepared: Prepared) -> str:
     return ""
 
 
-def _is_explained(prepared: Prepared) -> bool:
-    public = [name for name in prepared.layout.keep if name not in prepared.counts]
-    return any((np.diff(sorted_order(prepared.source, [name])) == 1).all() for name in public)
+def _is_explained(plan: ReleasePlan) -> bool:
+    public = [name for name in plan.layout.keep if name not in plan.counts]
+    return any((np.diff(sorted_order(plan.source, [name])) == 1).all() for name in public)
 
 
-def _remark_on_exact_rows(prepared: Prepared) -> str:
+def _remark_on_exact_rows(plan: ReleasePlan) -> str:
     """Rows whose true counts an invariant gives away."""
-    asked, grouping = prepared.request.hierarchy, prepared.request.grouping
-    if asked is None or grouping is None:
-        return ""
-    if not (alone := count_alone(asked, grouping, prepared.request.bounds)):
+    sums, asked = plan.sums, plan.request.hierarchy
+    if sums is None or asked is None or not sums.alone:
         return ""
     return (
-        f"The exact sums by {asked.exact!r} publish {describe_alone(alone)}. Unless these counts "
+        f"The exact sums by {asked.exact!r} publish {sums.describe_alone()}. Unless these counts "
         "are public as well, name a coarser level."
     )
 
 
-def _remark_on_kept_counts(prepared: Prepared) -> str:
+def _remark_on_kept_counts(plan: ReleasePlan) -> str:
     """Whole numbers that go out because all other columns do; running numbers apart."""
-    request, source = prepared.request, _look_at(prepared)
-    named = {*(request.keep or ()), *request.by, *prepared.counts, *prepared.source.index_names}
-    if not request.keep_all or prepared.layout.grouped:
+    request, source = plan.request, _look_at(plan)
+    named = {*(request.keep or ()), *request.by, *plan.counts, *plan.source.index_names}
+    if not request.keep_all or plan.layout.grouped:
         return ""
-    rest = [name for name in prepared.layout.keep if name not in named]
+    rest = [name for name in plan.layout.keep if name not in named]
     numbers = [
         name
         for name in rest
@@ -193,12 +163,12 @@ def _remark_on_kept_counts(prepared: Prepared) -> str:
     )
 
 
-def _remark_on_formulas(prepared: Prepared) -> str:
+def _remark_on_formulas(plan: ReleasePlan) -> str:
     """Cells that a spreadsheet would run as formulas."""
-    if prepared.layout.grouped:
+    if plan.layout.grouped:
         return ""
-    kept = [name for name in prepared.layout.keep if name not in prepared.counts]
-    found = find_formulas(_look_at(prepared), kept)
+    kept = [name for name in plan.layout.keep if name not in plan.counts]
+    found = find_formulas(_look_at(plan), kept)
     if not found:
         return ""
     return (
@@ -207,15 +177,15 @@ def _remark_on_formulas(prepared: Prepared) -> str:
     )
 
 
-def _remark_on_epsilon(prepared: Prepared) -> str:
+def _remark_on_epsilon(plan: ReleasePlan) -> str:
     """A cost that protects little."""
-    cost = sum((epsilon for _, epsilon in prepared.stages), Fraction(0))
-    return remark_on_cost(cost, prepared.delta) or ""
+    cost = sum((epsilon for _, epsilon in plan.charges), Fraction(0))
+    return remark_on_cost(cost, plan.delta) or ""
 
 
-def _look_at(prepared: Prepared) -> Table:
+def _look_at(plan: ReleasePlan) -> Table:
     """The first rows of the table: enough to say what a column holds."""
-    return next(iter(prepared.source.batches()), prepared.source)
+    return next(iter(plan.source.batches()), plan.source)
 
 
 def _list(names: list[str]) -> str:

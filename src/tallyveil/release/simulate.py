@@ -19,28 +19,28 @@ from numpy.typing import NDArray
 
 from tallyveil.arrays import Floats, Integers, freeze
 from tallyveil.errors import TableError, TallyveilError
-from tallyveil.plans.layout import ReadCounts
-from tallyveil.plans.prepare import prepare_opened
-from tallyveil.plans.prepared import Opened, Prepared
-from tallyveil.publish.demo_table import counts_of, demo_csv, other_cases, some_of
-from tallyveil.publish.transaction import Say
+from tallyveil.release.demo import counts_of, demo_csv, other_cases, some_of
+from tallyveil.release.layout import Layout
 from tallyveil.release.methods.registry import METHODS, PLAIN_METHODS
+from tallyveil.release.methods.sums import Sums
 from tallyveil.release.options import KEEP_ALL, Budget, ReleaseOptions
-from tallyveil.request.hierarchy import name_levels
+from tallyveil.release.plan import Opened, Reading, ReleasePlan, Rows, plan_release
+from tallyveil.release.transaction import Say
 from tallyveil.request.request import Request, check_options
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.grouping import Margins, sum_by
 from tallyveil.tables.counts import HINTS, ColumnCounts, clip_counts
+from tallyveil.tables.microdata import identify_persons
 from tallyveil.tables.table import CountArray, Table
 
 __all__ = [
     "INVENTED_ROWS",
     "MOST_ROWS",
+    "InventedRows",
     "compare_methods",
     "invent_counts",
     "invent_table",
     "list_groups",
-    "read_invented",
     "simulate",
 ]
 
@@ -95,32 +95,53 @@ def invent_table(request: Request, rows: int) -> Table:
     return Table.of_categories([""], labels, counts)
 
 
-def read_invented(request: Request) -> ReadCounts:
-    """Gives invented counts in place of a column's own, whose type alone is looked at."""
-    invent = cache(partial(invent_counts, request))
+class InventedRows(Rows):
+    """Rows with invented counts in place of their own; of a table itself only types are looked at,
+    and labels.
+    """
 
-    def read(table: Table, name: str, upper: int) -> ColumnCounts:
+    is_invented = True
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.invent = cache(partial(invent_counts, request))
+
+    def read(self, opened: Opened, entropy: Entropy) -> Reading:
+        """Invented counts; of microdata, one for every category."""
+        request, source = opened.request, opened.source
+        if not request.microdata:
+            return super().read(opened, entropy)
+        nobody = source.slice(0, 0)
+        if request.person is not None:
+            identify_persons(nobody, request.person)
+        request.counting.count(nobody)
+        (column,) = request.columns
+        empty = np.zeros(len(request.categories), dtype=np.int64)
+        cells = nobody.build_grouped(request.by, request.categories, {column.name: empty})
+        counts = {column.name: self.read_counts(cells, column.name, column.upper)}
+        return Reading(counts, Layout.of_categories(request))
+
+    def read_counts(self, table: Table, name: str, upper: int) -> ColumnCounts:
+        """Invented counts for a column that could hold counts."""
         kind = table.type_of(name)
-        if kind not in NUMBER_TYPES and not request.form.writes_numbers:
+        if kind not in NUMBER_TYPES and not self.request.form.writes_numbers:
             raise TableError(
                 f"Column {name!r} must hold a whole number of at least 0 in every row. Its type is "
                 f"{kind}.{HINTS['text']}"
             )
-        return clip_counts(invent(table.rows)[name], upper)
-
-    return read
+        return clip_counts(self.invent(table.rows)[name], upper)
 
 
 def simulate(
-    prepared: Prepared,
+    plan: ReleasePlan,
     groups: Mapping[str, Integers] | None = None,
     cells: Sequence[int] = CELLS,
 ) -> list[dict[str, Any]]:
-    """Several releases of what was prepared, which must be invented or public, and their errors.
+    """Several releases of counts that are invented or public, and their errors.
 
     Parameters
     ----------
-    prepared : Prepared
+    plan : ReleasePlan
         Planned for a table whose counts are not confidential.
     groups : mapping of str to array of int, optional
         Every row's group, by what the groups are called; by default those that were asked for.
@@ -136,35 +157,34 @@ def simulate(
     """
     entropy = Entropy()
     began = time.process_time()
-    made: dict[str, list[NDArray[Any]]] = {c.name: [] for c in prepared.request.columns}
+    made: dict[str, list[NDArray[Any]]] = {c.name: [] for c in plan.request.columns}
     for run in range(MOST_RUNS):
         if run >= LEAST_RUNS and time.process_time() - began > SECONDS:
             break
-        drawn = prepared.draw(entropy)
+        drawn = plan.draw(entropy)
         for name, levels in drawn.items():
             made[name].append(levels[0].name_columns(name)[name].astype(np.int64))
-    known = list_groups(prepared) if groups is None else groups
+    known = list_groups(plan) if groups is None else groups
     return [
-        _measure_column(name, prepared.counts[name].values, found, known, cells)
+        _measure_column(name, plan.counts[name].values, found, known, cells)
         for name, found in made.items()
     ]
 
 
-def list_groups(prepared: Prepared) -> dict[str, Integers]:
+def list_groups(plan: ReleasePlan) -> dict[str, Integers]:
     """Every row's group, by what the groups are called: those that were named, and all rows."""
-    request, rows = prepared.request, prepared.rows
+    rows, method = plan.rows, plan.method
     found = {"total": np.zeros(rows, dtype=np.int64)}
-    grouping, asked = request.grouping, request.hierarchy
-    if grouping is not None and asked is not None:
-        tree = grouping.full
-        names = name_levels(asked, tree.depth)
+    if isinstance(method, Sums):
+        tree = plan.groups.full
+        names = method.name_levels(tree.depth)
         if isinstance(tree, Margins):
             return found | dict(zip(names, tree.groups, strict=True))
         nodes = (np.arange(size) for size in tree.sizes)
         for level, (name, own) in enumerate(zip(names, nodes, strict=False)):
             found[name] = tree.spread_down(own, level, tree.depth)
-    elif request.groups is not None:
-        found["+".join(request.strata)] = request.groups
+    elif plan.groups is not None:
+        found["+".join(method.public_columns)] = plan.groups
     elif rows > GROUP:
         found[f"{GROUP} rows"] = np.arange(rows) // GROUP
     return found
@@ -230,7 +250,7 @@ def _count_cells(
 def compare_methods(
     opened: Opened,
     options: ReleaseOptions,
-    read: ReadCounts,
+    home: Rows,
     groups: Mapping[str, Integers],
     already: str = "",
     *,
@@ -244,7 +264,7 @@ def compare_methods(
         The table and what is asked.
     options : ReleaseOptions
         The same as it was written.
-    read : callable
+    home : Rows
         Gives invented or public counts for the table.
     groups : mapping of str to array of int
         Groups of rows whose sums are compared; see `list_groups`.
@@ -266,11 +286,11 @@ def compare_methods(
         try:
             _require_narrow(name, opened.request)
             meant = replace(opened, request=check_options(asked))
-            prepared = prepare_opened(meant, read=read)
-            known["epsilon"] = float(sum(epsilon for _, epsilon in prepared.stages))
+            plan = plan_release(meant, home=home)
+            known["epsilon"] = float(sum(epsilon for _, epsilon in plan.charges))
             known["columns"] = [
                 {key: value for key, value in column.items() if key != "histogram"}
-                for column in simulate(prepared, groups)
+                for column in simulate(plan, groups)
             ]
         except TallyveilError as problem:
             known["refused"] = str(problem)

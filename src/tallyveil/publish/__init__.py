@@ -1,1 +1,0 @@
-"""One transaction from a table to a release folder, for every caller."""

@@ -1,0 +1,526 @@
+"""Numbers a reader can add: totals of the true counts with intervals, for any public grouping.
+
+The receipt and the page state totals of groups that a reader will ask for first. Which groups these
+are follows from public facts alone: the columns published unchanged, their labels, how many rows
+there are and what is published. A long table states none, because they would take a pass over it;
+anybody can ask for them. Columns whose labels some writer changes, such as measurements, times,
+truth values and text with blanks at its ends, make none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tallyveil.arrays import Integers, Mask
+from tallyveil.certified.base import Certified
+from tallyveil.documents.group_record import MOST_GROUPS, GroupRecord
+from tallyveil.documents.receipt import Receipt
+from tallyveil.documents.records import ColumnRecord
+from tallyveil.errors import ArgumentError, PackageError, UsageError
+from tallyveil.matrix import check_confidence
+from tallyveil.prior import Prior
+from tallyveil.reading.unbiased import Estimate
+from tallyveil.reading.unbiased import estimate_total as estimate_drawn
+from tallyveil.release.accuracy import CONFIDENCE, make_own_adder
+from tallyveil.release.methods.registry import method_of_record
+from tallyveil.release.release import Release, load_stage, plain_name, read_receipt
+from tallyveil.release.tallied import tally_groups
+from tallyveil.release.totals import Adder, MatchedAdder, MatrixAdder, read_values
+from tallyveil.tables.conditions import parse_conditions
+from tallyveil.tables.labels import is_number, normal_label, number_together
+from tallyveil.tables.published import read_published
+from tallyveil.tables.table import Table
+from tallyveil.untrusted import read_file
+
+__all__ = [
+    "PublicGroups",
+    "add_groups",
+    "estimate_rows",
+    "estimate_total",
+    "find_groups",
+    "group_rows",
+    "list_group_columns",
+    "require_described",
+    "restate_groups",
+    "state_groups",
+]
+
+MOST_AT_ONCE = 65_536
+"""Totals of longer tables are added up from tallies, batch by batch."""
+MOST_ROWS = 100_000
+"""Longer tables state no totals of groups: `interpret --by` adds them where they are wanted."""
+
+MOST_COLUMNS = 40
+"""So many public columns are looked at."""
+
+MOST_LINES = 300
+"""So many totals are stated in a receipt, of all columns and all kinds of groups together."""
+
+LONGEST_LABEL = 80
+"""Longer texts are no labels."""
+
+WIDEST_MATCHED = 20_000
+"""Up to this count the bias of counts that were handed out by rank is bounded in no time."""
+
+WIDEST_MATRIX = 1001
+
+UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Characters that no page can show."""
+
+MISSING = ("", "nan", "nat", "none", "null", "<na>")
+"""What libraries write for no value."""
+
+WRITTEN_ALIKE = ("string", "integer")
+"""Types of columns that every writer keeps apart and together."""
+
+SMALL_CODE = re.compile(r"(-?[1-9][0-9]{0,6}|0)(\.0+)?")
+"""Whole numbers that doubles of any length hold exactly."""
+
+CODE = re.compile("-?[0-9]{1,15}")
+CLOCK = re.compile("[0-9]:[0-9]{2}:[0-9]{2}")
+
+
+def estimate_total(
+    source: Any,
+    released: ArrayLike | None = None,
+    confidence: float = 0.95,
+    prior: Prior = None,
+    *,
+    column: str | None = None,
+    by: str | Sequence[str] | None = None,
+    where: str | Sequence[str] | None = None,
+) -> Any:
+    """Estimate the sum of true counts, of a whole release or of every group of its rows.
+
+    Published counts must not simply be added: noise that is cut off at 0, or counts that were
+    handed out by rank, make such sums wrong in ways that differ from group to group. What is
+    added here depends on how the column was released:
+
+    - noise on every row, and levels: unbiased estimates, with exact quantiles of sums of noise;
+    - hierarchies and margins: the estimates in their files, for groups made of measured ones; for
+      all groups where the release has unbiased columns; all margins together for the whole table;
+    - `preserve`: what the receipt tells of the draws behind the counts; unbiased for the whole
+      table, for groups with a bias that is bounded and is part of the interval;
+    - any other table of probabilities: its unbiased estimator, with bounded tails for few rows.
+
+    The interval contains the true sum in at least `confidence` of all releases. Counts above
+    the upper bound enter as that bound.
+
+    Parameters
+    ----------
+    source : Release, path of a release folder, Mechanism, Design or certified mechanism
+        A release, or what released the values.
+    released : array of float, shape (groups,)
+        With a mechanism: the released values, at least one. A release holds its own.
+    confidence : float
+        The level of the interval, strictly between 0 and 1.
+    prior : None, "uniform", ("binomial", p) or array of float, shape (n,)
+        With a mechanism only; see `unbiased`.
+    column : str, optional
+        The count column, if the release has several.
+    by : str or sequence of str, optional
+        Public columns whose values make the groups.
+    where : str or sequence of str, optional
+        Public conditions on rows, such as ``"state == KS"``.
+
+    Returns
+    -------
+    Estimate or dict
+        Value, standard error and interval; with `by`, one for each group, by its label as text (a
+        tuple of labels for several columns), in the order of the table.
+
+    Examples
+    --------
+    >>> import tallyveil as tv
+    >>> tv.estimate_total(tv.geometric(tv.Query.count(9), epsilon=1.0), [3, 4, 5]).value
+    12.0
+    >>> rel = tv.privatize([0, 3, 0, 7, 1] * 100, upper=9, epsilon=1)
+    >>> tv.estimate_total(rel).groups
+    500
+    """
+    if not isinstance(source, (Release, str, Path)):
+        if any(option is not None for option in (column, by, where)):
+            raise UsageError("'column', 'by' and 'where' are for releases, which have columns.")
+        return estimate_drawn(source, [] if released is None else released, confidence, prior)
+    if released is not None or prior is not None:
+        raise UsageError("A release holds its own values: leave out 'released' and 'prior'.")
+    check_confidence(confidence)
+    table, receipt, adder, record = _open(source, column)
+    names = (by,) if isinstance(by, str) else tuple(by or ())
+    texts = (where,) if isinstance(where, str) else tuple(where or ())
+    if names or texts:
+        _require_parts(record)
+    if table.rows > MOST_AT_ONCE and receipt.zeros is None and not record.kind.adds_up:
+        return _add_batches(table, receipt, (record, adder), (names, texts), confidence)
+    rows = np.flatnonzero(_choose_rows(table, receipt, texts))
+    if len(rows) == 0:
+        raise ArgumentError("where", "leave at least one row")
+    add = method_of_record(record, receipt).prepare_adding(
+        table,
+        receipt,
+        record,
+        adder,
+        sums=_read_sums(source, receipt),
+        confidence=confidence,
+        whole=not names,
+    )
+    if not names:
+        return add(rows)
+    _require_public(names, receipt, "by")
+    return {key: add(part) for key, part in _group_rows(table, names, rows)}
+
+
+def _add_batches(
+    table: Table,
+    receipt: Receipt,
+    column: tuple[ColumnRecord, Adder],
+    choice: tuple[Sequence[str], Sequence[str]],
+    confidence: float,
+) -> Any:
+    """The total of a long table, or those of its groups, from tallies; `choice` is (by, where)."""
+    (record, adder), by, conditions = column, choice[0], parse_conditions(choice[1])
+    _require_public([condition.column for condition in conditions], receipt, "where")
+    _require_public(by, receipt, "by")
+    read = partial(read_values, record=record)
+    name = record.name if record.unbiased is None else record.drawn_column
+    found = {
+        key if len(by) > 1 else "".join(key): adder.add(group.counts, confidence, group.times)
+        for key, group in tally_groups(table, by, conditions, [name], read).items()
+    }
+    if not found:
+        raise ArgumentError("where", "leave at least one row")
+    return found if by else found[""]
+
+
+def _read_sums(source: Release | str | Path, receipt: Receipt) -> list[bytes]:
+    """The files of a release that adds up, none of any other."""
+    files = () if receipt.sums is None else receipt.sums.files
+    if isinstance(source, Release):
+        return [source.sums[name] for name in files]
+    return [read_file(Path(source) / name) for name in files]
+
+
+def _group_rows(
+    table: Table, names: Sequence[str], rows: Integers
+) -> Iterator[tuple[Any, Integers]]:
+    """The rows of every group, with its label or labels, in the order in which they occur first."""
+    columns = [table.codes(name) for name in names]
+    for part in split_rows(number_together([column.codes[rows] for column in columns])):
+        first = rows[part[0]]
+        key = tuple(column.labels[column.codes[first]] for column in columns)
+        yield (key[0] if len(names) == 1 else key), rows[part]
+
+
+def split_rows(codes: Integers) -> list[Integers]:
+    """The rows of every code, in the order in which codes occur first.
+
+    >>> [part.tolist() for part in split_rows(np.array([1, 0, 1]))]
+    [[0, 2], [1]]
+    """
+    starts, sizes = np.unique(codes, return_index=True, return_counts=True)[1:]
+    parts = np.split(np.argsort(codes, kind="stable"), np.cumsum(sizes)[:-1])
+    return [parts[at] for at in np.argsort(starts).tolist()]
+
+
+def estimate_rows(
+    folder: str | Path, confidence: float, *, column: str | None = None
+) -> tuple[str, list[Estimate], Integers]:
+    """What every published count of a release tells of the true one, however wide its range.
+
+    Returns the column's name, the estimates there are, and which of them each row has: at least
+    0, with an interval that contains the true count in at least `confidence` of all releases.
+    """
+    check_confidence(confidence)
+    table, receipt, adder, record = _open(folder, column)
+    _require_parts(record)
+    if record.kind.adds_up:
+        raise UsageError(
+            f"The published values of {record.name!r} were fitted to measured sums. Beyond an "
+            "upper bound of 1,000, intervals of their single rows are not worked out; those of "
+            "groups are: name them with --by."
+        )
+    published = read_values(table, record)
+    free = None if receipt.zeros is None else receipt.zeros.find_free(table)
+    counts, places = np.unique(published if free is None else published[free], return_inverse=True)
+    found = [adder.add(np.array([count]), confidence) for count in counts.tolist()]
+    found = [replace(one, value=max(one.value, 0.0), low=max(one.low, 0.0)) for one in found]
+    if free is None:
+        return record.name, found, places
+    all_places = np.full(len(published), len(found))
+    all_places[free] = places
+    return record.name, [*found, Estimate(0, 0, 0, 0, 1)], all_places
+
+
+def _require_parts(record: ColumnRecord) -> None:
+    """Refuse columns whose parts cannot be told: only their whole total can."""
+    if record.hides_parts:
+        raise UsageError(
+            f"Published values of {record.name!r} cannot be added group by group: "
+            f"{record.hides_parts}. Only the total of all rows can be estimated. For sums of "
+            "groups release it with 'unbiased'."
+        )
+
+
+def _open(
+    source: Release | str | Path, column: str | None
+) -> tuple[Table, Receipt, Adder, ColumnRecord]:
+    """The table, the receipt, and how the column is added."""
+    if isinstance(source, Release):
+        receipt = source.receipt
+        record = _find_column(receipt, column)
+        figures = source.figures[receipt.columns.index(record)]
+        return source.data, receipt, _choose_adder(record, figures.adder), record
+    receipt = read_receipt(source)
+    record = _find_column(receipt, column)
+    facts, folder = receipt.table, Path(source)
+    table = read_published(folder / plain_name(facts.file))
+    require_described(table, receipt)
+    return table, receipt, find_adder(record, load_stage(folder, record.counts_stage)), record
+
+
+def require_described(table: Table, receipt: Receipt) -> None:
+    """Raise a `PackageError` unless a table has the rows and columns that a receipt states."""
+    if table.rows != receipt.table.rows or tuple(table.names) != receipt.table.columns:
+        raise PackageError("The data are not the table that the receipt describes.")
+
+
+def find_adder(record: ColumnRecord, certified: Certified) -> Adder:
+    """How a column is added, from what its counts were drawn from."""
+    own = make_own_adder(certified, record.upper, record.histogram, record.matching)
+    return _choose_adder(record, own)
+
+
+def _choose_adder(record: ColumnRecord, adder: Adder) -> Adder:
+    """Where the draws themselves are published, they are added."""
+    if record.unbiased is not None and isinstance(adder, MatchedAdder):
+        return adder.plain
+    return adder
+
+
+def _find_column(receipt: Receipt, name: str | None) -> ColumnRecord:
+    found = [c for c in receipt.columns if c.name == name or name is None]
+    if len(found) == 1:
+        return found[0]
+    names = "The columns of counts are: " + ", ".join(c.name for c in receipt.columns) + "."
+    raise ArgumentError("column", "name one column of counts of the release", name, names)
+
+
+def _choose_rows(table: Table, receipt: Receipt, texts: Sequence[str]) -> Mask:
+    chosen = np.ones(table.rows, dtype=bool)
+    conditions = parse_conditions(texts)
+    _require_public([condition.column for condition in conditions], receipt, "where")
+    for condition in conditions:
+        chosen &= condition.holds(table)
+    return chosen
+
+
+def _require_public(names: Sequence[str], receipt: Receipt, argument: str) -> None:
+    """Refuse groups that the noise itself has chosen: nothing is unbiased in them."""
+    public = receipt.table.published_unchanged
+    for name in names:
+        if name not in public:
+            rule = "name columns that were published unchanged"
+            known = f"They are: {', '.join(public) or 'none'}."
+            raise ArgumentError(argument, rule, name, known)
+
+
+@dataclass(frozen=True, eq=False)
+class PublicGroups:
+    """Groups of rows that some public columns make, in the order in which they occur first."""
+
+    by: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+    rows: list[Integers]
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether every label is a number, as codes of states are."""
+        return all(label.isdigit() for one in self.labels for label in one)
+
+
+def list_group_columns(receipt: Receipt) -> tuple[tuple[str, ...], ...]:
+    """The columns, or the margins of several, that may make groups; none in a long table."""
+    facts = receipt.table
+    if facts.rows > MOST_ROWS or all(not _can_tell(c) for c in receipt.columns):
+        return ()
+    sums = receipt.sums
+    bounds = "" if sums is None else sums.bounds
+    alone = tuple((name,) for name in facts.published_unchanged[:MOST_COLUMNS] if name != bounds)
+    together = () if sums is None else sums.method.crossed
+    return *alone, *(names for names in together if len(names) > 1)
+
+
+def find_groups(table: Table, receipt: Receipt) -> list[PublicGroups]:
+    """The groups that the receipt states totals of; those that two columns make only once.
+
+    Where codes and names make the same groups, the names are taken.
+    """
+    found: dict[bytes, PublicGroups] = {}
+    for names in list_group_columns(receipt):
+        made = group_rows(table, names)
+        if made is None or not _has_plain_labels(table, names):
+            continue
+        place = np.empty(table.rows, dtype=np.uint8)
+        for at, rows in enumerate(made.rows):
+            place[rows] = at
+        before = found.get(place.tobytes())
+        if before is None or (before.is_numbered and not made.is_numbered):
+            found[place.tobytes()] = made
+    chosen: list[PublicGroups] = []
+    lines = 0
+    for made in found.values():
+        more = len(made.rows) * len(receipt.columns)
+        if lines + more <= MOST_LINES:
+            chosen.append(made)
+            lines += more
+    return chosen
+
+
+def _has_plain_labels(table: Table, names: Sequence[str]) -> bool:
+    """Whether every kind of file gives these columns' labels back as they are."""
+    return all(name in table.names and _are_plain(table, name) for name in names)
+
+
+def _are_plain(table: Table, name: str) -> bool:
+    kind, labels = table.type_of(name), list(map(str, table.codes(name).labels))
+    if kind == "number":
+        return all(SMALL_CODE.fullmatch(label) or label.lower() in MISSING for label in labels)
+    return kind in WRITTEN_ALIKE and all(label == label.strip() for label in labels)
+
+
+def group_rows(table: Table, names: Sequence[str]) -> PublicGroups | None:
+    """The groups that columns make, or None unless they are a few of several rows with labels."""
+    columns = [table.codes(name) for name in names]
+    codes = number_together([column.codes for column in columns])
+    if not 2 <= int(codes.max(initial=0)) + 1 <= min(MOST_GROUPS, table.rows // 2):
+        return None
+    rows = split_rows(codes)
+    first = [part[0] for part in rows]
+    found = [[plain_label(one.labels[at]) for at in one.codes[first]] for one in columns]
+    labels = tuple(tuple(text for text in one if text is not None) for one in found)
+    fits = all(len(one) == len(rows) for one in labels)
+    if not fits or len(set(zip(*labels, strict=True))) < len(rows):
+        return None
+    return PublicGroups(tuple(names), labels, rows)
+
+
+def plain_label(label: str) -> str | None:
+    """The form in which a label is the same in memory and in every kind of file; None if none is.
+
+    Measurements and times are no labels: libraries write them in ways of their own.
+
+    >>> [plain_label(text) for text in ("KS", "1.0", "None", "0.1", "2026-01-31 12:30:00")]
+    ['KS', '1', '', None, None]
+    """
+    text = normal_label(label)
+    if text.lower() in MISSING:
+        return ""
+    if text.lower() in ("true", "false"):  # some files have 1 and 0
+        return None
+    if len(text) > LONGEST_LABEL or UNFIT.search(text) or CLOCK.search(text):
+        return None
+    return text if CODE.fullmatch(text) or not is_number(text) else None
+
+
+def state_groups(
+    table: Table, receipt: Receipt, adders: Sequence[Adder], sums: Sequence[bytes]
+) -> Receipt:
+    """The receipt with the totals of the groups that public columns make.
+
+    `adders` are those of its columns, `sums` the files of a release that adds up.
+    """
+    groups = find_groups(table, receipt)
+    columns = tuple(
+        replace(record, groups=add_groups(table, receipt, record, groups, adder=adder, sums=sums))
+        for record, adder in zip(receipt.columns, adders, strict=True)
+    )
+    return replace(receipt, columns=columns)
+
+
+def add_groups(
+    table: Table,
+    receipt: Receipt,
+    record: ColumnRecord,
+    groups: Sequence[PublicGroups],
+    *,
+    adder: Adder,
+    sums: Sequence[bytes],
+) -> tuple[GroupRecord, ...]:
+    """The totals of a column's groups; those that cut through measured ones have none.
+
+    Parameters
+    ----------
+    table, receipt, record : Table, Receipt, ColumnRecord
+        The released table, its receipt, and the column's part of that.
+    groups : sequence of PublicGroups
+        See `find_groups`.
+    adder : Adder
+        How the column's published counts are added.
+    sums : sequence of bytes
+        The files of a release that adds up.
+    """
+    adder = _choose_adder(record, adder)
+    if not groups or not (_can_tell(record) and _is_quick(adder)):
+        return ()
+    method = method_of_record(record, receipt)
+    add = method.prepare_adding(table, receipt, record, adder, sums=sums, confidence=CONFIDENCE)
+    counts = table.counts(record.name) if record.kind.adds_up else None
+    stated = []
+    for made in groups:
+        try:
+            found = [add(rows) for rows in made.rows]
+        except UsageError:
+            continue
+        stated.append(
+            GroupRecord(
+                made.by,
+                made.labels,
+                tuple(map(len, made.rows)),
+                tuple(round(one.value, 6) + 0.0 for one in found),
+                tuple(int(one.low) for one in found),
+                tuple(int(one.high) for one in found),
+                None if counts is None else tuple(int(counts[rows].sum()) for rows in made.rows),
+            )
+        )
+    return tuple(stated)
+
+
+def _can_tell(record: ColumnRecord) -> bool:
+    """Whether the column tells the totals of groups at all."""
+    return not record.hides_parts and (record.kind.adds_up or record.total is not None)
+
+
+def _is_quick(adder: Adder) -> bool:
+    """Whether groups are added without much work before the first of them."""
+    if isinstance(adder, MatrixAdder):
+        return len(adder.mechanism.matrix) <= WIDEST_MATRIX
+    return not isinstance(adder, MatchedAdder) or adder.plain.upper <= WIDEST_MATCHED
+
+
+def restate_groups(
+    table: Table, receipt: Receipt, certified: Sequence[Certified], sums: Sequence[bytes]
+) -> list[tuple[GroupRecord, ...] | None]:
+    """The totals of the groups that a receipt names, worked out again for every column.
+
+    `certified` are what the columns' counts were drawn from. None for a column that names groups
+    which its public columns do not make.
+    """
+    possible, group = list_group_columns(receipt), cache(partial(group_rows, table))
+    restated: list[tuple[GroupRecord, ...] | None] = []
+    for column, made in zip(receipt.columns, certified, strict=True):
+        by = [stated.by for stated in column.groups]
+        if len(set(by)) < len(by) or not set(by) <= set(possible):
+            restated.append(None)
+            continue
+        groups = [rows for names in by if (rows := group(names)) is not None]
+        adder = find_adder(column, made)
+        restated.append(add_groups(table, receipt, column, groups, adder=adder, sums=sums))
+    return restated

@@ -1,0 +1,586 @@
+"""What hierarchies and margins share: measured sums, their files, their totals and their check.
+
+Every count and the sums that are worth it are measured; rows are fitted so that everything adds
+up. The sums of a level are published as a file, with their estimates before rounding. What a level
+was measured to be is not published, so its estimates cannot be worked out again; but rounding can:
+it leaves a forger of estimates no more room than it takes itself.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from tallyveil.arrays import Floats, Integers
+from tallyveil.certified.base import Certified
+from tallyveil.certified.certify import certify_noise
+from tallyveil.certified.mechanism import CertifiedNoise
+from tallyveil.errors import PackageError, UsageError
+from tallyveil.reading.unbiased import Estimate
+from tallyveil.release.accuracy import CONFIDENCE, Figures, Outcome, describe_matched
+from tallyveil.release.column import PublishedColumn
+from tallyveil.release.methods.base import (
+    COUNTS,
+    DISTRIBUTION,
+    Check,
+    Labels,
+    Method,
+    Plan,
+    Task,
+    require,
+)
+from tallyveil.release.totals import Adder, GroupTotals, MeasuredTree, add_measured
+from tallyveil.sums.combine import Combined, combine, find_half_widths, noise_variance
+from tallyveil.sums.grouping import Grouping, Margins, Tree, measure_missed
+from tallyveil.sums.rounding import is_rounded
+from tallyveil.tables.table import Table, read_signed
+from tallyveil.untrusted import read_file
+
+if TYPE_CHECKING:
+    from tallyveil.documents.receipt import Receipt
+    from tallyveil.documents.records import ColumnRecord
+    from tallyveil.release.methods.records import SumsRecord
+    from tallyveil.release.zeros import ZerosRecord
+
+__all__ = [
+    "BESIDE",
+    "FARTHEST",
+    "MISSED",
+    "MOST_STAGES",
+    "LevelAccuracy",
+    "LevelBudget",
+    "PublishedSums",
+    "SumDraws",
+    "Sums",
+    "describe_tree",
+    "find_grouping",
+    "format_numbers",
+    "list_measured",
+    "name_file",
+    "read_estimates",
+    "read_stated",
+]
+
+BESIDE = ("estimate", "deviation", "low", "high")
+"""The columns beside each sum: its estimate before rounding, its standard deviation, interval."""
+
+MISSED = "missed"
+"""Beside the sums of a margin: by how much the rows lie above what they were fitted to."""
+
+MOST_STAGES = 43
+"""Of one count: every level, the grand total, the distribution and the counts."""
+
+DECIMALS = 3
+PRINTED = re.compile(rf"-?[0-9]{{1,18}}\.[0-9]{{{DECIMALS}}}")
+"""How a real number stands in the files."""
+
+ROUND_OFF = 0.0006
+"""How far a printed estimate may be from the sum of printed ones, for each that is added."""
+
+FARTHEST = 60
+"""So many standard deviations and as many units: farther goes less than one of 10^25 draws."""
+
+EMPTY = "a group of structural zeros is stated to have an estimate"
+
+
+@dataclass(frozen=True)
+class LevelBudget:
+    """What each level is measured with, 0 for not at all, and the distribution."""
+
+    levels: tuple[Fraction, ...]
+    distribution: Fraction
+
+    @property
+    def only_rows(self) -> bool:
+        """Whether nothing but the rows themselves is measured."""
+        return not (self.distribution or any(self.levels[:-1]))
+
+    def of_margin(self, margin: int) -> LevelBudget:
+        """What one margin was measured with: no grand total, its groups, the rows."""
+        return LevelBudget((Fraction(0), self.levels[margin], self.levels[-1]), Fraction(0))
+
+
+def describe_tree(tree: Tree, budget: LevelBudget, upper: int, exact_level: int) -> Combined:
+    """The variances of all estimates, which depend on no draw (the estimates in it are 0)."""
+    zeros = [np.zeros(size) for size in tree.sizes]
+    return combine(tree, *list_measured(zeros, budget, upper, exact_level))
+
+
+def list_measured(
+    values: Sequence[Any], budget: LevelBudget, upper: int, exact_level: int, total: float = 0.0
+) -> tuple[list[Any], list[float | None]]:
+    """What was measured at each level and its variance; `total` is the distribution's.
+
+    A noisy cumulative histogram also measures the grand total, sum (N - C_j), with `upper`
+    independent noises.
+    """
+    measured: list[Any] = []
+    variances: list[float | None] = []
+    for level, epsilon in enumerate(budget.levels):
+        known = epsilon > 0 or level == exact_level
+        measured.append(values[level] if known else None)
+        variances.append(noise_variance(epsilon) if epsilon else 0.0 if known else None)
+    if budget.distribution and exact_level < 0:
+        own, variance = np.array([total]), upper * noise_variance(budget.distribution)
+        if variances[0] is not None:
+            weight = variance / (variance + variances[0])
+            own = weight * measured[0] + (1 - weight) * own
+            variance = weight * variances[0]
+        measured[0], variances[0] = own, variance
+    return measured, variances
+
+
+@dataclass(frozen=True, eq=False)
+class SumDraws:
+    """All that was drawn from the confidential table, and sums that are public.
+
+    `levels` holds the noisy sums of every measured level, exact ones where they are public,
+    None elsewhere; `totals` the noisy cumulative histogram, or None.
+    """
+
+    levels: tuple[Integers | None, ...]
+    totals: Integers | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedSums(PublishedColumn):
+    """A published column with the sums of every level above the rows, and their estimates.
+
+    `missed` says by how much the rows of each margin lie above the whole number they were
+    fitted to.
+    """
+
+    sums: tuple[Integers, ...] = ()
+    estimates: tuple[Floats, ...] = field(default=(), repr=False)
+    missed: tuple[Integers, ...] = ()
+
+    @property
+    def largest_missed(self) -> tuple[int, ...] | None:
+        """By how much each margin is missed at most; None where there are no margins."""
+        return measure_missed(self.missed) if self.missed else None
+
+    def fill(self, grouping: Grouping) -> PublishedSums:
+        """The same with 0 for the sums of groups of structural zeros."""
+
+        def fill(levels: Sequence[Any]) -> tuple[Any, ...]:
+            return tuple(grouping.fill(*level) for level in enumerate(levels))
+
+        sums, estimates, missed = map(fill, (self.sums, self.estimates, self.missed))
+        return replace(self, sums=sums, estimates=estimates, missed=missed)
+
+    def list_levels(self, accuracy: LevelAccuracy) -> list[LevelColumn]:
+        """What the file of each level says of the column."""
+        return [
+            LevelColumn(
+                sums,
+                format_numbers(estimates),
+                accuracy,
+                self.missed[level] if self.missed else None,
+            )
+            for level, (sums, estimates) in enumerate(zip(self.sums, self.estimates, strict=True))
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class LevelAccuracy:
+    """Standard deviations and half-widths of the intervals of one column, level by level."""
+
+    deviations: tuple[Floats, ...]
+    halves: tuple[Floats, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LevelColumn:
+    """What the file of a level says of a count column; `estimates` are as they are printed."""
+
+    sums: Integers
+    estimates: Sequence[str]
+    accuracy: LevelAccuracy
+    missed: Integers | None = None
+
+
+class Sums(Method, frozen=True):
+    """Counts that add up to sums of public groups, which are released as well.
+
+    One person is in one row, hence in one group of each level, and moves one entry of the
+    cumulative histogram: the cost is the sum of the epsilons of all noises.
+    """
+
+    matches: ClassVar[bool] = True
+    adds_up: ClassVar[bool] = True
+    nothing_measured: ClassVar[str] = "level"
+    """What is not measured where rows tell all sums as accurately."""
+
+    @property
+    def exact_level(self) -> int:
+        """The number of the finest exact level, -1 for none."""
+        return -1
+
+    @property
+    def crossed(self) -> tuple[tuple[str, ...], ...]:
+        """Public columns that make groups together; none in a hierarchy."""
+        return ()
+
+    def name_levels(self, depth: int) -> tuple[str, ...]:
+        """The names of the levels above the rows."""
+        raise NotImplementedError
+
+    def list_labels(self, level: int) -> tuple[str, ...]:
+        """The public columns whose labels name the groups of a level."""
+        raise NotImplementedError
+
+    def split(self, sizes: Sequence[int], epsilon: Fraction, upper: int) -> LevelBudget:
+        """Share `epsilon` between the levels; looks at public sizes only."""
+        raise NotImplementedError
+
+    def list_trees(self, grouping: Grouping, epsilon: Fraction, upper: int) -> list[MeasuredTree]:
+        """What was measured, as trees: of a hierarchy one, of margins one for each."""
+        raise NotImplementedError
+
+    def count_alone(self, grouping: Grouping, bounds: Integers | None = None) -> int:
+        """How many rows are the only ones of their group, where sums of groups are exact."""
+        return 0
+
+    # -- before anything is drawn ----------------------------------------------------------------
+
+    def stages(self, task: Task) -> list[tuple[str, Fraction]]:
+        """Every level that is measured, the distribution, and the counts."""
+        budget = self.split(task.sizes, task.epsilon, task.upper)
+        names = self.name_levels(len(task.sizes) - 1)
+        parts = zip(names, budget.levels, strict=False)
+        stages = [(level_stage(name), part) for name, part in parts if part]
+        if budget.distribution:
+            stages.append((DISTRIBUTION, budget.distribution))
+        return [*stages, (COUNTS, budget.levels[-1])]
+
+    def plan(self, task: Task, why: str = "") -> Plan:
+        """Everything certified, nothing drawn."""
+        if task.groups is None:
+            raise UsageError(
+                "How a hierarchy shares its epsilon depends on the table's public labels: a dry "
+                "run, which opens no table, cannot plan it."
+            )
+        return super().plan(task, why)
+
+    def certify(self, task: Task, epsilon: Fraction) -> Certified:
+        """Noise without bounds: rows are cut to their range after sums were made of them."""
+        return certify_noise(epsilon)
+
+    def preview(self, plan: Plan) -> dict[str, Any]:
+        """The accuracy of the rows' draws, and how far off sums are before they are rounded."""
+        task = plan.task
+        accuracy = self.describe_levels(task.groups, plan.epsilon, task.upper)
+        names = self.name_levels(task.groups.full.depth)
+        levels = [
+            {
+                "level": name,
+                "sums": len(deviations),
+                "deviation": float(np.mean(deviations)),
+                "half_width": float(np.max(halves)),
+            }
+            for name, deviations, halves in zip(
+                names, accuracy.deviations, accuracy.halves, strict=False
+            )
+        ]
+        return {**super().preview(plan), "levels": levels}
+
+    def note(self, plans: Sequence[Plan]) -> str:
+        """Sums that were asked for and get no share of epsilon."""
+        if any(len(plan.stages) > 1 for plan in plans):
+            return ""
+        return (
+            f"No {self.nothing_measured} is measured by itself: at this epsilon rows that have all "
+            "of it give sums as accurately. They are added up, and everything still adds up."
+        )
+
+    # -- the draw --------------------------------------------------------------------------------
+
+    def list_noises(self, plan: Plan) -> list[CertifiedNoise | None]:
+        """The noise of every level and of the rows; None for a level that is not measured."""
+        names = self.name_levels(len(plan.task.sizes) - 1)
+        return [plan.find(kind) for kind in (*map(level_stage, names), COUNTS)]
+
+    def find_budget(self, plan: Plan) -> LevelBudget:
+        """What each level is measured with, and the distribution."""
+        first = plan.find(DISTRIBUTION)
+        levels = (Fraction(0) if n is None else n.exact_epsilon for n in self.list_noises(plan))
+        return LevelBudget(tuple(levels), Fraction(0) if first is None else first.exact_epsilon)
+
+    # -- what is published -----------------------------------------------------------------------
+
+    def describe(self, outcome: Outcome) -> Figures:
+        """The figures of single counts; the files of sums tell totals better."""
+        return replace(describe_matched(outcome, bounded=False), total=None)
+
+    def describe_levels(self, grouping: Grouping, epsilon: Fraction, upper: int) -> LevelAccuracy:
+        """How accurate the estimates above the rows are; no draw is needed for it."""
+        deviations: list[Floats] = []
+        halves: list[Floats] = []
+        for tree in self.list_trees(grouping, epsilon, upper):
+            for level in tree.levels:
+                deviations.append(np.sqrt(np.maximum(tree.combined.variances[level], 0)))
+                halves.append(find_half_widths(tree.combined, tree.measured, level, CONFIDENCE))
+        return LevelAccuracy(
+            tuple(grouping.fill(*one) for one in enumerate(deviations)),
+            tuple(grouping.fill(*one) for one in enumerate(halves)),
+        )
+
+    def write_files(
+        self, plans: Sequence[Plan], columns: Sequence[PublishedColumn], table: Table
+    ) -> dict[str, bytes]:
+        """The file of every level above the rows."""
+        task = plans[0].task
+        grouping = self.group(Labels(table), free=task.free)
+        levels: list[dict[str, LevelColumn]] = [{} for _ in task.groups.full.sizes[:-1]]
+        for plan, column in zip(plans, columns, strict=True):
+            accuracy = self.describe_levels(grouping, plan.epsilon, plan.task.upper)
+            if isinstance(column, PublishedSums):
+                for level, stated in zip(levels, column.list_levels(accuracy), strict=True):
+                    level[plan.task.name] = stated
+        return {
+            name_file(level): self.write_level(level, grouping.full, table, stated)
+            for level, stated in enumerate(levels)
+        }
+
+    def write_level(
+        self, level: int, tree: Tree | Margins, table: Table, columns: Mapping[str, LevelColumn]
+    ) -> bytes:
+        """The file of one level: its labels, and each column's sums, estimates and intervals.
+
+        `tree` has its rows in the order of the released `table`, which has the labels.
+        """
+        names = self.list_labels(level)
+        first = _find_first_rows(tree, level)
+        labels = [
+            np.array(table.codes(n).labels, dtype=object)[table.codes(n).codes[first]]
+            for n in names
+        ]
+        header = list(names)
+        parts: list[Any] = list(labels)
+        for name, column in columns.items():
+            header += [name, *(f"{name}_{word}" for word in BESIDE)]
+            values = np.array([float(text) for text in column.estimates])
+            half = column.accuracy.halves[level]
+            numbers = (column.accuracy.deviations[level], values - half, values + half)
+            parts += [column.sums.tolist(), column.estimates, *map(format_numbers, numbers)]
+            if column.missed is not None:
+                header.append(f"{name}_{MISSED}")
+                parts.append(column.missed.tolist())
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(zip(*parts, strict=True))
+        return text.getvalue().encode()
+
+    # -- a release that is read back -------------------------------------------------------------
+
+    def prepare_adding(
+        self,
+        table: Table,
+        receipt: Receipt,
+        record: ColumnRecord,
+        adder: Adder,
+        *,
+        sums: Sequence[bytes],
+        confidence: float,
+        whole: bool = False,
+    ) -> Callable[[Integers], Estimate]:
+        """How rows of a column are added: from their numbers to the estimate of their total."""
+        stated_sums = receipt.sums
+        assert stated_sums is not None  # the receipt was read, or made, with it
+        grouping = find_grouping(self, table, receipt.zeros)
+        if not stated_sums.is_of(grouping, table):
+            raise PackageError("The hierarchy of the data is not the stated one.")
+        free = np.ones(table.rows, bool)
+        if receipt.zeros is not None:
+            free = receipt.zeros.find_free(table)
+        stated = [
+            grouping.take(level, read_estimates(content, record.name, stated_sums.sizes[level]))
+            for level, content in enumerate(sums)
+        ]
+        draws = None if record.unbiased is None else read_signed(table, record.drawn_column)[free]
+        trees = self.list_trees(grouping, record.epsilon, record.upper)
+        totals = GroupTotals(trees, stated, record.upper, draws)
+        return partial(add_measured, totals, free, confidence, whole)
+
+    def check_proofs(
+        self, column: ColumnRecord, certified: Sequence[Certified], receipt: Receipt
+    ) -> None:
+        """Raise a `PackageError` unless every stage was noise on whole numbers."""
+        noises = all(isinstance(one, CertifiedNoise) for one in certified)
+        require(noises, f"a stage of {column.name} is not noise on whole numbers")
+        require(receipt.sums is not None, "the receipt does not state its hierarchy")
+
+    def list_checks(self, folder: Path, read: Callable[[], Table], receipt: Receipt) -> list[Check]:
+        """Every level's file, built again from released counts and the estimates it states."""
+        return [("sums", lambda: self._check_sums(folder, read(), receipt))]
+
+    def _check_sums(self, folder: Path, table: Table, receipt: Receipt) -> str:
+        record = receipt.sums
+        assert record is not None
+        grouping = find_grouping(self, table, receipt.zeros)
+        same = record.is_of(grouping, table)
+        require(same, "the hierarchy of the data is not the stated one")
+        contents = [read_file(folder / file) for file in record.files]
+        worst = 0
+        built: list[dict[str, LevelColumn]] = [{} for _ in contents]
+        for column in receipt.columns:
+            counts = table.counts(column.name)
+            bounds = np.full(len(counts), column.upper)
+            if record.bounds:
+                bounds = np.minimum(table.counts(record.bounds), bounds)
+            require(bool((counts <= bounds).all()), f"a count of {column.name} is above its bound")
+            sums = grouping.full.sum_up(counts)
+            stated = [
+                read_estimates(content, column.name, record.sizes[level])
+                for level, content in enumerate(contents)
+            ]
+            missed = self.check_levels(column, grouping, sums, stated, contents)
+            for level, estimates in enumerate(stated):
+                require(_fits_zeros(grouping, level, estimates), EMPTY)
+                if level <= self.exact_level:
+                    exact = bool((sums[level] == estimates).all())
+                    require(exact, f"an exact sum of {column.name} is not the one of the data")
+            fitted = [one - gap for one, gap in zip(sums, missed, strict=False)] or sums[:-1]
+            self._require_rounded(grouping, column, stated, fitted, bounds)
+            accuracy = self.describe_levels(grouping, column.epsilon, column.upper)
+            for level, estimates in enumerate(stated):
+                gap = missed[level] if missed else None
+                texts = format_numbers(estimates)
+                built[level][column.name] = LevelColumn(sums[level], texts, accuracy, gap)
+            worst = max(worst, *(measure_missed(missed) if missed else (0,)))
+        for level, content in enumerate(contents):
+            expected = self.write_level(level, grouping.full, table, built[level])
+            require(content == expected, f"{record.files[level]} does not add up to the data")
+        return self.say_checked(record, worst)
+
+    def check_levels(
+        self,
+        column: ColumnRecord,
+        grouping: Grouping,
+        sums: Sequence[Integers],
+        stated: Sequence[Floats],
+        contents: Sequence[bytes],
+    ) -> list[Integers]:
+        """Refuse what files of this method cannot say; returns by how much each level is missed."""
+        raise NotImplementedError
+
+    def say_checked(self, record: SumsRecord, worst: int) -> str:
+        """What a check of the files found, in words."""
+        raise NotImplementedError
+
+    def find_total(
+        self, grouping: Grouping, column: ColumnRecord, known: Sequence[Floats]
+    ) -> float | None:
+        """The estimated grand total, or None where the rows' distribution gave a better one."""
+        raise NotImplementedError
+
+    def _require_rounded(
+        self,
+        grouping: Grouping,
+        column: ColumnRecord,
+        stated: Sequence[Floats],
+        fitted: Sequence[Integers],
+        bounds: Integers,
+    ) -> None:
+        """Raise a `PackageError` unless sums follow from the estimates that are stated beside them.
+
+        Parameters
+        ----------
+        grouping, column : Grouping, ColumnRecord
+            The groups of the data, and the column.
+        stated, fitted : sequence of array
+            For each file the estimates, and the whole numbers that rows were fitted to.
+        bounds : array of int, shape (rows,)
+            The largest count of every row.
+        """
+        part, trees = grouping.part, self.list_trees(grouping, column.epsilon, column.upper)
+        known = [grouping.take(*one) for one in enumerate(stated)]
+        whole = [grouping.take(*one) for one in enumerate(fitted)]
+        most = part.sum_up(grouping.take(len(part.sizes) - 1, bounds))
+        levels = [(tree.combined, level) for tree in trees for level in tree.levels]
+        for (combined, level), own, sums, uppers in zip(levels, known, whole, most, strict=False):
+            far = FARTHEST * (1 + np.sqrt(np.maximum(combined.variances[level], 0)))
+            inside = bool(((-far <= own) & (own <= uppers + far)).all())
+            require(inside, f"an estimate of {column.name} is one that no noise gives")
+            if level:
+                parents, spread = combined.tree.parents[level - 1], combined.spread[level]
+                fits = is_rounded(sums, own, spread, parents, uppers=uppers, off=ROUND_OFF)
+                require(fits, f"sums of {column.name} do not follow from the stated estimates")
+        tops = whole if isinstance(part, Margins) else whole[:1]
+        require(len({int(top.sum()) for top in tops}) == 1, "the margins have different totals")
+        total, best = int(tops[0].sum()), self.find_total(grouping, column, known)
+        if best is not None:
+            slack = 0.5 + ROUND_OFF * (1 + max(map(len, tops))) + 1e-14 * total
+            near = abs(total - min(max(best, 0), int(most[0].sum()))) <= slack
+            require(near, f"the total of {column.name} does not follow from the stated estimates")
+
+
+def level_stage(name: str) -> str:
+    """The kind of the stage that measured a level."""
+    return f"sums by {name}"
+
+
+def name_file(level: int) -> str:
+    """The file of a level."""
+    return f"sums-{level}.csv"
+
+
+def find_grouping(method: Sums, table: Table, zeros: ZerosRecord | None) -> Grouping:
+    """The groups of a published table, and those of them that are not 0 for certain."""
+    free = None if zeros is None else zeros.find_free(table)
+    grouping: Grouping = method.group(Labels(table), free=free)
+    return grouping
+
+
+def format_numbers(values: Floats) -> list[str]:
+    """Real numbers as they stand in the files.
+
+    >>> format_numbers(np.array([1.25, -0.0001]))
+    ['1.250', '0.000']
+    """
+    return [f"{value + 0.0:.{DECIMALS}f}" for value in np.round(values, DECIMALS).tolist()]
+
+
+def read_stated(content: bytes, column: str, word: str = "estimate") -> list[str]:
+    """A column that stands beside the sums of a count column in a file, as it is written."""
+    rows = list(csv.reader(io.StringIO(content.decode("utf-8"))))
+    at = rows[0].index(f"{column}_{word}")
+    return [row[at] for row in rows[1:]]
+
+
+def read_estimates(content: bytes, column: str, sums: int) -> Floats:
+    """The estimates of a column in somebody's file of sums, or a `PackageError`."""
+    try:
+        texts = read_stated(content, column)
+    except (ValueError, LookupError, csv.Error):
+        texts = []
+    printed = len(texts) == sums and all(PRINTED.fullmatch(text) for text in texts)
+    values = np.array([float(text) for text in texts if printed])
+    if not printed or format_numbers(values) != texts:
+        raise PackageError(f"The files of sums do not hold the estimates of {column!r}.")
+    return values
+
+
+def _find_first_rows(tree: Tree | Margins, level: int) -> Integers:
+    """For every node of a level, the first row below it."""
+    if isinstance(tree, Margins):
+        return np.unique(tree.groups[level], return_index=True)[1]
+    nodes = np.arange(tree.sizes[level])
+    of_rows = tree.spread_down(nodes, level, tree.depth)
+    return np.unique(of_rows, return_index=True)[1]
+
+
+def _fits_zeros(grouping: Grouping, level: int, estimates: Floats) -> bool:
+    """Whether groups of structural zeros are stated to be 0; their intervals follow."""
+    filled = grouping.fill(level, np.ones(grouping.part.sizes[level], dtype=bool))
+    return not estimates[~filled].any()

@@ -1,0 +1,473 @@
+"""A request meets its table: everything that can fail, before anything is spent.
+
+A plan holds the confidential counts and the very certified objects that draw, that the ledger
+hashes and that the folder ships. Nothing has been drawn. Where the rows are, in a table here or
+elsewhere, only `Rows` knows: it reads counts, draws for them, and writes what is published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tallyveil.arrays import Integers, Mask, freeze
+from tallyveil.errors import ArgumentError, TableError, UsageError
+from tallyveil.release.column import PublishedColumn, name_unbiased
+from tallyveil.release.layout import Layout, place_rows, read_columns
+from tallyveil.release.methods.base import Labels, Method, Plan, PlannedStage, Task
+from tallyveil.release.methods.records import StrataRecord, SumsRecord
+from tallyveil.release.methods.sums import Sums
+from tallyveil.release.nested import keep_order
+from tallyveil.release.options import ReleaseOptions
+from tallyveil.release.zeros import ZerosRecord, find_free, meets_rule, require_zero, spread_out
+from tallyveil.request.request import ColumnRequest, Request, check_options
+from tallyveil.request.unit import charge_columns, charge_delta
+from tallyveil.sampling.entropy import Entropy
+from tallyveil.sums.grouping import Grouping
+from tallyveil.tables.counts import (
+    LARGEST,
+    ColumnCounts,
+    clip_counts,
+    leave_out_missing,
+    read_counts,
+)
+from tallyveil.tables.frames import rename_array
+from tallyveil.tables.labels import require_own_names
+from tallyveil.tables.microdata import PersonBound
+from tallyveil.tables.read import read_table
+from tallyveil.tables.table import CountArray, Table
+
+if TYPE_CHECKING:
+    from tallyveil.documents.files import FileFacts
+    from tallyveil.release.folder import Staging
+
+__all__ = [
+    "Opened",
+    "Reading",
+    "ReleasePlan",
+    "Rows",
+    "open_table",
+    "plan_column",
+    "plan_release",
+]
+
+ARRAY = "array"
+"""The kind of a table that is a plain array of counts."""
+
+LARGEST_BOUND = 10**15
+"""Up to here every format writes a whole number in plain digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A request and the table it is about, read as the request declares.
+
+    `missing` rows were left out because a count was declared missing.
+    """
+
+    request: Request
+    source: Table
+    missing: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """Every count column, how the table is published and, of microdata, what was counted.
+
+    `every` are the rows of each category before each person's were bounded; `left_out` how many of
+    how many rows bounding left out.
+    """
+
+    counts: Mapping[str, ColumnCounts]
+    layout: Layout
+    every: Integers | None = None
+    left_out: tuple[int, int] | None = None
+
+
+class Rows:
+    """Where the rows of counts are: here, in a table. Others may be elsewhere, or invented."""
+
+    is_invented = False
+
+    def read(self, opened: Opened, entropy: Entropy) -> Reading:
+        """Validate every count and cut it to its bound, once."""
+        request, source = opened.request, opened.source
+        if request.microdata:
+            return _count_microdata(request, source, entropy)
+        return Reading(*read_columns(source, request, self.read_counts))
+
+    def read_counts(self, table: Table, name: str, upper: int) -> ColumnCounts:
+        """The counts of one column."""
+        return read_counts(table, name, upper)
+
+    def draw(self, plan: ReleasePlan, entropy: Entropy) -> dict[str, tuple[PublishedColumn, ...]]:
+        """Every column as it is published, once for each level: drawn, then post-processed."""
+        return {column.task.name: _draw_column(plan, column, entropy) for column in plan.columns}
+
+    def write(self, place: Staging, folder: str, file: str, data: Table) -> FileFacts:
+        """Write the data of a release into its folder."""
+        return place.write(folder, file, data.write)
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasePlan:
+    """A request that met its rows. Holds the confidential counts; nothing is drawn.
+
+    Attributes
+    ----------
+    request, source, missing : Request, Table, int
+        See `Opened`.
+    reading : Reading
+        The counts, cut to their bounds, and how they are published.
+    method : Method
+        What was asked for; each column has the method that was chosen.
+    columns : tuple of Plan
+        How each column is drawn, from what, and what that costs.
+    groups, free, bounds
+        Of public labels: the method's groups, the rows that are not structural zeros, and the
+        largest count of every row; None without them.
+    home : Rows
+        Where the rows are.
+    """
+
+    request: Request
+    source: Table
+    reading: Reading
+    method: Method
+    columns: tuple[Plan, ...]
+    groups: Any = None
+    free: Mask | None = None
+    bounds: Integers | None = None
+    missing: int = 0
+    home: Rows = field(default_factory=Rows)
+
+    @property
+    def counts(self) -> Mapping[str, ColumnCounts]:
+        """The true counts of every column."""
+        return self.reading.counts
+
+    @property
+    def layout(self) -> Layout:
+        """Which columns and rows are published."""
+        return self.reading.layout
+
+    @property
+    def rows(self) -> int:
+        """How many rows will be published."""
+        return len(next(iter(self.counts.values())).values)
+
+    @property
+    def charges(self) -> tuple[tuple[str, Fraction], ...]:
+        """What one unit is charged for."""
+        stages = [(stage.column, stage.name, stage.epsilon) for stage in self.stages]
+        return charge_columns(stages, self.request.disjoint)
+
+    @property
+    def delta(self) -> Fraction:
+        """The delta that one unit is charged for; 0 for pure privacy."""
+        composed = self.request.unit.delta
+        if not (self.request.delta or composed):
+            return Fraction(0)
+        drawn = {plan.task.name: plan.counts_stage.certified.exact_delta for plan in self.columns}
+        deltas = {name: delta + composed for name, delta in drawn.items()}
+        return charge_delta(deltas, self.request.disjoint)
+
+    @property
+    def stages(self) -> tuple[PlannedStage, ...]:
+        """Every stage, in the order of drawing."""
+        return tuple(stage for plan in self.columns for stage in plan.stages)
+
+    @property
+    def sums(self) -> SumsRecord | None:
+        """What is said of the sums that rows add up to; None without them."""
+        if not isinstance(self.method, Sums):
+            return None
+        name = "" if self.request.hierarchy is None else self.request.hierarchy.bounds
+        return SumsRecord.of(self.method, self.groups, name, self.bounds)
+
+    @property
+    def strata(self) -> StrataRecord | None:
+        """What is said of strata; None without them."""
+        if not self.request.strata:
+            return None
+        return StrataRecord(self.request.strata, int(self.groups.max()) + 1)
+
+    @property
+    def zeros(self) -> ZerosRecord | None:
+        """What is said of structural zeros; None without them."""
+        return None if self.free is None else ZerosRecord.of(self.request.zeros, self.free)
+
+    def true_counts(self, name: str) -> CountArray:
+        """The counts a column is drawn from: clamped when they were read, to a public bound."""
+        return self.counts[name].values
+
+    def draw(self, entropy: Entropy) -> dict[str, tuple[PublishedColumn, ...]]:
+        """Every column as it is published; nested ones are kept below one another."""
+        published = self.home.draw(self, entropy)
+        certified = {plan.task.name: plan.counts_stage.certified for plan in self.columns}
+        nested = {name: float(certified[name].exact_epsilon) for name in self.request.nested}
+        return published | keep_order(nested, published, self.free, entropy)
+
+    def read_truth(self) -> dict[str, Integers]:
+        """The true counts, not top-coded, row for row; for the data holder's eyes only."""
+        request = self.request
+        if self.reading.every is not None:
+            (column,) = request.columns
+            return {column.name: self.reading.every}
+        truth = {name: self.source.counts(name) for name in self.counts}
+        if not self.layout.grouped:
+            return truth
+        places = place_rows(self.source, request)
+        sums = {name: np.zeros(len(request.categories), dtype=np.int64) for name in truth}
+        for name, counts in truth.items():
+            np.add.at(sums[name], places, counts)
+        return sums
+
+    def build_table(self, counts: Mapping[str, CountArray]) -> Table:
+        """The published table with these counts, which are public by now."""
+        built = _build(self.source, self.request, self.layout, counts)
+        return replace(built, format=self.request.format or built.format)
+
+    def count_bytes(self) -> int:
+        """An upper bound on the size of the release, known before anything is drawn."""
+        uppers = {column.name: column.upper for column in self.request.columns}
+        proofs = sum(len(s.mechanism_bytes) + len(s.certificate_bytes) for s in self.stages)
+        figures = 200 * sum(min(2 * self.rows, upper + 1) for upper in uppers.values())
+        if isinstance(self.groups, Grouping):  # labels, and five numbers for each column and sum
+            figures += sum(self.groups.full.sizes[:-1]) * (2000 + 200 * len(uppers))
+        levels = max(1, len(self.request.levels))
+        figures += 24 * self.rows * len(uppers) * self.request.unbiased
+        return levels * (self._bound_data(uppers) + proofs + figures + (4 << 20))
+
+    def _bound_data(self, uppers: Mapping[str, int]) -> int:
+        fullest = {
+            name: np.full(self.rows, upper, np.min_scalar_type(upper))
+            for name, upper in uppers.items()
+        }
+        more = {name_unbiased(name): fullest[name] for name in fullest if self.request.unbiased}
+        return self.build_table(fullest | more).require_writable()
+
+
+def open_table(table: Any, options: ReleaseOptions) -> Opened:
+    """Check a request and read its table; its counts are not looked at."""
+    is_path = isinstance(table, (str, Path))
+    early = check_options(options) if is_path else None
+    source = read_table(table, options.source.form)
+    request = early or check_options(options, array=source.kind == ARRAY)
+    if source.kind == ARRAY:
+        source = _name_array(source, request)
+    if source.rows == 0 and not request.categories:
+        raise TableError(
+            "The table has no rows, and no list of categories says which it could have."
+        )
+    if source.kind != ARRAY:
+        return Opened(request, *_read_as_declared(source, request))
+    if request.form.writes_numbers:
+        raise UsageError("An array holds numbers: leave out how they are written.")
+    return Opened(request, source)
+
+
+def plan_release(
+    opened: Opened, entropy: Entropy | None = None, home: Rows | None = None
+) -> ReleasePlan:
+    """Read and check every count and plan the draws; nothing is spent.
+
+    Parameters
+    ----------
+    opened : Opened
+        The request and its table.
+    entropy : Entropy, optional
+        Chooses which rows of a person stay; never published.
+    home : Rows, optional
+        Where the rows are; in the table unless given.
+    """
+    request, source, home = opened.request, opened.source, home or Rows()
+    reading = home.read(opened, entropy or Entropy())
+    bounds = _find_bounds(source, request, reading.layout)
+    if bounds is not None:
+        cut = {name: column.cut(bounds) for name, column in reading.counts.items()}
+        reading = replace(reading, counts=cut)
+    if not home.is_invented:  # invented counts contradict no bound
+        _require_covered(reading.counts, request)
+    layout, counts = reading.layout, reading.counts
+    _require_free_names(source, request, layout)
+    free = _find_free(source, request, counts, layout) if request.zeros else None
+    if free is not None and home.is_invented:
+        counts = {name: column.keep_only(free) for name, column in counts.items()}
+        reading = replace(reading, counts=counts)
+    if free is not None:
+        for name, column in counts.items():
+            require_zero(name, column.values, free)
+    method = request.method
+    labels = Labels(source, request.categories if layout.grouped else (), request.by)
+    groups = method.group(labels, layout.order, free)
+    rows = len(next(iter(counts.values())).values)
+    _require_apart(request, rows)
+    known = {"groups": groups, "free": free, "bounds": bounds}
+    columns = tuple(plan_column(request, column, rows, **known) for column in request.columns)
+    return ReleasePlan(
+        request, source, reading, method, columns, **known, missing=opened.missing, home=home
+    )
+
+
+def plan_column(
+    request: Request,
+    column: ColumnRequest,
+    rows: int | None,
+    *,
+    groups: Any = None,
+    free: Mask | None = None,
+    bounds: Integers | None = None,
+) -> Plan:
+    """The plan for one column, everything certified; `rows` is None if they are not known."""
+    task = Task(
+        column.name,
+        column.upper,
+        column.epsilon,
+        rows if free is None else int(free.sum()),
+        request.unit,
+        request.delta,
+        groups,
+        groups.part.sizes if isinstance(groups, Grouping) else (),
+        free,
+        bounds,
+    )
+    method, why = request.method.choose(task, request.why)
+    return method.plan(task, why)
+
+
+def _draw_column(plan: ReleasePlan, column: Plan, entropy: Entropy) -> tuple[PublishedColumn, ...]:
+    """One column for each level; structural zeros receive nothing and stay 0."""
+    counts, free = plan.true_counts(column.task.name), plan.free
+    draws = column.draw(counts if free is None else counts[free], entropy)
+    published = column.publish(draws, entropy)
+    return published if free is None else tuple(spread_out(part, free) for part in published)
+
+
+def _build(
+    source: Table, request: Request, layout: Layout, counts: Mapping[str, CountArray]
+) -> Table:
+    """The published table with these counts, in the format that came in."""
+    if layout.grouped:
+        return source.build_grouped(request.by, request.categories, counts)
+    return source.build_released(counts, layout.keep, layout.order)
+
+
+def _name_array(source: Table, request: Request) -> Table:
+    """An array as a table with its one column."""
+    if len(request.columns) > 1:
+        raise ArgumentError("count", "be one name, or left out, for an array of counts")
+    return rename_array(source, request.columns[0].name)
+
+
+def _read_as_declared(source: Table, request: Request) -> tuple[Table, int]:
+    """The table with its counts read as declared, and how many rows hold a code in their place."""
+    counted = [column.name for column in request.columns if column.name in source.names]
+    missing = 0
+    if request.form.missing:
+        source, missing = leave_out_missing(source, counted, request.form.missing)
+        if source.rows == 0:
+            raise TableError("Every row has a code for a missing count: nothing is left.")
+    return replace(source, form=request.form), missing
+
+
+def _count_microdata(request: Request, source: Table, entropy: Entropy) -> Reading:
+    """Rows counted into the public categories, where they are.
+
+    Which rows of a person stay is chosen with secure random bits, and itself never published.
+    """
+    (column,), unit, left_out = request.columns, request.unit, None
+    if request.person is None:
+        counts = every = request.counting.count(source)
+    else:
+        bound = PersonBound(request.person, unit.contributions, unit.separate, entropy.permutation)
+        counts, every = request.counting.count_bounded(source, bound)
+        left_out = int((every - counts).sum()), int(every.sum())
+    cut = {column.name: clip_counts(counts, column.upper)}
+    return Reading(cut, Layout.of_categories(request), every, left_out)
+
+
+def _find_bounds(source: Table, request: Request, layout: Layout) -> Integers | None:
+    """The largest count of every row, where a public column says it."""
+    name = "" if request.hierarchy is None else request.hierarchy.bounds
+    if not name:
+        return None
+    if layout.grouped or name not in layout.keep:
+        rule = "name a column of the table that is published unchanged beside its rows"
+        raise ArgumentError("upper_column", rule, name)
+    if request.form.writes_numbers:
+        raise UsageError(
+            "A 'method.upper_column' is released as it is written, and must be written in plain "
+            "digits: leave out how numbers are written."
+        )
+    bounds = read_counts(source, name, LARGEST).values.astype(np.int64)
+    if int(bounds.max()) > LARGEST_BOUND:
+        raise ArgumentError("upper_column", f"hold numbers of at most {LARGEST_BOUND:,}", name)
+    return freeze(bounds)
+
+
+def _find_free(
+    source: Table, request: Request, counts: Mapping[str, ColumnCounts], layout: Layout
+) -> Mask:
+    """The rows that are not structural zeros, in the order of the counts."""
+    public = [condition.column for rule in request.zeros for condition in rule]
+    hidden = sorted(set(public) - (set(layout.keep) - set(counts)))
+    if hidden:
+        raise ArgumentError(
+            "structural_zeros", "name columns that are published unchanged", hidden[0]
+        )
+    empty = {name: np.zeros_like(column.values) for name, column in counts.items()}
+    published = _build(source, request, layout, empty)
+    for rule in request.zeros:
+        if not meets_rule(rule, published).any():
+            got = " and ".join(map(str, rule))
+            raise ArgumentError(
+                "structural_zeros", "meet at least one row of the published table", got=got
+            )
+    free = find_free(request.zeros, published)
+    if layout.order is not None:
+        there = free
+        free = np.empty_like(there)
+        free[layout.order] = there
+    return free
+
+
+def _require_free_names(source: Table, request: Request, layout: Layout) -> None:
+    """Refuse unbiased columns of an array, and those whose names the table has already."""
+    if request.unbiased and source.kind == ARRAY:
+        raise UsageError("An array has no room for an unbiased column: give a table.")
+    taken = {*source.names, *source.index_names, *request.by}
+    added = [name_unbiased(column.name) for column in request.columns if request.unbiased]
+    for name in added:
+        if name in taken:
+            raise UsageError(f"The table has a column {name!r} already: rename it first.")
+    require_own_names((*(() if layout.grouped else source.index_names), *layout.keep, *added))
+
+
+def _require_apart(request: Request, rows: int) -> None:
+    """Refuse a statement that cannot be: contributions in more rows than there are."""
+    unit = request.unit
+    if unit.separate and unit.bound == "stated" and unit.contributions > rows:
+        rule = f"be at most {rows:,}, the published rows, if no two contributions are in one"
+        raise ArgumentError("contributions", rule, unit.contributions)
+
+
+def _require_covered(counts: Mapping[str, ColumnCounts], request: Request) -> None:
+    """Refuse counts above the bound where sums are exact: they would not be once counts are cut."""
+    asked = request.hierarchy
+    if asked is None or not asked.exact:
+        return
+    for column in request.columns:
+        if counts[column.name].above:
+            bound = f"{column.upper}" + (
+                f" or their row's {asked.bounds!r}" if asked.bounds else ""
+            )
+            raise TableError(
+                f"Column {column.name!r} has counts above the upper bound {bound}, and exact sums "
+                "allow no top-coding. Raise the bound to one that is publicly known."
+            )
