@@ -15,7 +15,7 @@ from tallyveil.passwords import hide_in_command, hide_passwords
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.request_file import read_request, write_request
 from tallyveil.tables.form import Form
-from tallyveil.tables.source import read_table
+from tallyveil.tables.read import read_table
 
 SECRET = "hunter2secret"
 ADDRESSES = [

@@ -13,8 +13,8 @@ import tallyveil as tv
 from tallyveil.check.ledger import check_ledger
 from tallyveil.documents.receipt import MOST_COMPOSED, Receipt
 from tallyveil.plans import prepared
-from tallyveil.tables.persons import identify_persons
-from tallyveil.tables.source import read_table
+from tallyveil.tables.microdata import identify_persons
+from tallyveil.tables.read import read_table
 
 FRAME = pd.DataFrame({"county": range(300), "cases": [i % 7 for i in range(300)]})
 COMMON = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1}

@@ -16,7 +16,7 @@ from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.plans.methods import Independent
 from tallyveil.publish.reopen import read_receipt
 from tallyveil.request.unit import PrivacyUnit
-from tallyveil.tables.persons import bound_rows, keep_apart
+from tallyveil.tables.microdata import bound_rows, keep_apart
 
 COUNTS = [(i * i) % 23 for i in range(150)]
 DELTA = Fraction(1, 10**6)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import tallyveil as tv
 from tallyveil.errors import ArgumentError, TableError
-from tallyveil.tables.base import BATCH_ROWS
+from tallyveil.tables.table import BATCH_ROWS
 from tallyveil.tables.categories import (
     count_rows,
     place_categories,
@@ -22,7 +22,7 @@ from tallyveil.tables.categories import (
 )
 from tallyveil.tables.codes import normal_label
 from tallyveil.tables.conditions import parse_conditions
-from tallyveil.tables.source import read_table
+from tallyveil.tables.read import read_table
 
 PEOPLE = pd.DataFrame(
     {

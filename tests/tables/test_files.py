@@ -20,7 +20,7 @@ from tallyveil.errors import ArgumentError, MissingExtraError, TableError, Usage
 from tallyveil.tables.excel import read_released_excel
 from tallyveil.tables.form import Form
 from tallyveil.tables.packed import Room, pack, unpack
-from tallyveil.tables.source import read_table
+from tallyveil.tables.read import read_table
 from tallyveil.tables.statistics import StatisticsTable
 
 NAMES = [f"Bäder {i}" for i in range(40)]

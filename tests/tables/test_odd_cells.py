@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tallyveil as tv
-from tallyveil.tables.source import read_published
+from tallyveil.tables.published import read_published
 from tallyveil.tables.trial import WHOLE_ROWS, _agree
 
 pytestmark = pytest.mark.filterwarnings("ignore:Cells of .* begin with:UserWarning")

@@ -8,8 +8,8 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.errors import TableError
-from tallyveil.tables.persons import bound_rows, identify_persons
-from tallyveil.tables.source import read_table
+from tallyveil.tables.microdata import bound_rows, identify_persons
+from tallyveil.tables.read import read_table
 
 VISITS = {
     "who": ["a", "b", "a", "c", "a", "b", "a", "a"],

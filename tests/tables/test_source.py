@@ -13,7 +13,7 @@ import tallyveil as tv
 from tallyveil.errors import ArgumentError, TableError
 from tallyveil.tables import source
 from tallyveil.tables.packed import Room
-from tallyveil.tables.source import read_table
+from tallyveil.tables.read import read_table
 
 N = 90
 COUNTS = [i % 5 for i in range(N)]

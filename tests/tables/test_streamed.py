@@ -17,8 +17,8 @@ from tallyveil.publish.transaction import publish_table
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.tables import arrow_file, distinct
 from tallyveil.tables.arrow_file import ArrowFile, open_arrow
-from tallyveil.tables.base import BATCH_ROWS
-from tallyveil.tables.source import read_table
+from tallyveil.tables.table import BATCH_ROWS
+from tallyveil.tables.read import read_table
 from tallyveil.tables.streamed import StreamedTable
 from tallyveil.tables.totals import find_totals
 

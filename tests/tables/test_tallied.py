@@ -15,7 +15,7 @@ import tallyveil as tv
 from tallyveil.publish import totals
 from tallyveil.tables import arrow_file, plain, tallied
 from tallyveil.tables.conditions import parse_conditions
-from tallyveil.tables.source import read_table
+from tallyveil.tables.read import read_table
 from tallyveil.tables.streamed import FileTable
 
 ROWS = 5000
