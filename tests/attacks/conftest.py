@@ -11,15 +11,16 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from tallyveil.plans import prepared
-from tallyveil.publish import transaction
 
 import tallyveil as tv
-from tallyveil.tables import arrow_file, plain
+from tallyveil.plans import prepared
+from tallyveil.publish import transaction
+from tallyveil.tables import columnar, text
+from tallyveil.tables import table as tables
 from tallyveil.tables.table import FileIdentity
 
-LIMITS = arrow_file.BATCH_ROWS, plain.SMALLEST
-"""From which length on files are streamed; engines change it."""
+LIMITS = tables.BATCH_ROWS, text.HELD
+"""How many rows are read at once, and up to which length text is held; engines change it."""
 
 
 class FixedEntropy(tv.SeededNotPrivate):
@@ -50,8 +51,9 @@ def fixed(monkeypatch):
     The disk is not waited for, and engines may say from which length on a file is streamed.
     """
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr(arrow_file, "BATCH_ROWS", arrow_file.BATCH_ROWS)
-    monkeypatch.setattr(plain, "SMALLEST", plain.SMALLEST)
+    monkeypatch.setattr(tables, "BATCH_ROWS", tables.BATCH_ROWS)
+    monkeypatch.setattr(columnar, "BATCH_ROWS", columnar.BATCH_ROWS)
+    monkeypatch.setattr(text, "HELD", text.HELD)
     monkeypatch.setattr(FileIdentity, "of", lambda path: FileIdentity(path, ()))
     monkeypatch.setattr(transaction, "Entropy", FixedEntropy)
     monkeypatch.setattr(transaction.uuid, "uuid4", lambda: "one-name")
@@ -155,7 +157,8 @@ def compare_forms(pair, options, place, build=None):
     Both have the same paths, one after the other: nothing but the table tells them apart.
     """
     found = []
-    arrow_file.BATCH_ROWS, plain.SMALLEST = LIMITS
+    tables.BATCH_ROWS, text.HELD = LIMITS
+    columnar.BATCH_ROWS = tables.BATCH_ROWS
     for columns in pair:
         place.mkdir(parents=True)
         table = build(columns, place / "table") if build else columns

@@ -274,8 +274,8 @@ def test_a_hostile_folder_stops_no_reader(honest, reader, kind, name, tmp_path):
 
 def test_an_honest_release_that_packs_tightly_can_be_read(honest, monkeypatch):
     """More rows than a small file of a stranger may have are read where that is asked for."""
-    monkeypatch.setattr("tallyveil.tables.source.ROWS_READ", 10)
-    monkeypatch.setattr("tallyveil.tables.source.BYTES_READ", 10**6)
+    monkeypatch.setattr("tallyveil.tables.published.ROWS_READ", 10)
+    monkeypatch.setattr("tallyveil.tables.published.BYTES_READ", 10**6)
     asked = ["interpret", str(honest / "parquet"), "--column", "cases"]
     refused, read = (CliRunner().invoke(app, [*asked, *more]) for more in ([], ["--large"]))
     assert (refused.exit_code, read.exit_code) == (1, 0)

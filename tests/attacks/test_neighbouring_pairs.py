@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pyreadstat
 import pytest
 
-from tallyveil.tables import arrow_file, plain
+from tallyveil.tables import columnar, text
 from tallyveil.tables.write import FORMATS
 
 AREAS = ["n", "e", "s", "w"]
@@ -271,37 +271,37 @@ def lazy_polars(columns, path):
 
 @engine
 def streamed_csv(columns, path):
-    plain.SMALLEST = 0
+    text.HELD = -1
     return csv(columns, path)
 
 
 @engine
 def streamed_parquet(columns, path):
-    arrow_file.BATCH_ROWS = 0
+    columnar.BATCH_ROWS = 3
     pq.write_table(pa.table(columns), path.with_suffix(".parquet"))
     return path.with_suffix(".parquet")
 
 
 @engine
 def streamed_arrow(columns, path):
-    arrow_file.BATCH_ROWS = 0
+    columnar.BATCH_ROWS = 3
     pa.feather.write_feather(pa.table(columns), path.with_suffix(".arrow"), chunksize=2)
     return path.with_suffix(".arrow")
 
 
 @engine
 def parquet_at_the_limit(columns, path):
-    """The larger table is streamed, the other is not."""
-    arrow_file.BATCH_ROWS = min(arrow_file.BATCH_ROWS, len(next(iter(columns.values()))))
+    """The larger table is read in two batches, the other in one."""
+    columnar.BATCH_ROWS = min(columnar.BATCH_ROWS, len(next(iter(columns.values()))))
     pq.write_table(pa.table(columns), path.with_suffix(".parquet"))
     return path.with_suffix(".parquet")
 
 
 @engine
 def csv_at_the_limit(columns, path):
-    found = csv(columns, path)
-    plain.SMALLEST = min(plain.SMALLEST, found.stat().st_size + 1)
-    return found
+    path = csv(columns, path)
+    text.HELD = min(text.HELD, path.stat().st_size - 1)
+    return path
 
 
 @engine
@@ -329,7 +329,9 @@ def wide_text(columns, path):
 
 @engine
 def excel(columns, path):
-    pd.DataFrame(columns, dtype=object).to_excel(path.with_suffix(".xlsx"), index=False)
+    pd.DataFrame(columns, dtype=object).to_excel(
+        path.with_suffix(".xlsx"), index=False, engine="xlsxwriter"
+    )
     return path.with_suffix(".xlsx")
 
 

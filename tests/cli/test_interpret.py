@@ -5,12 +5,11 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from tallyveil.tables.arrow_file import ArrowFile
 
 import tallyveil as tv
 from tallyveil.cli.released import open_released
-from tallyveil.tables import plain
-from tallyveil.tables.table import BATCH_ROWS
+from tallyveil.tables import text
+from tallyveil.tables.table import BATCH_ROWS, Table
 
 
 @pytest.fixture
@@ -343,15 +342,14 @@ def test_a_wide_range_is_read_from_the_folder_row_by_row(tallyveil, tmp_path, wo
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
 def test_long_tables_are_read_and_written_in_batches(tmp_path, monkeypatch, ending):
-    monkeypatch.setattr(plain, "SMALLEST", 1)
-    monkeypatch.setattr(plain, "BLOCK", 1 << 16)
+    monkeypatch.setattr(text, "HELD", -1)
+    monkeypatch.setattr(text, "BLOCK", 1 << 16)
     rows = BATCH_ROWS + 1000
     frame = pd.DataFrame({"area": [f"a{i}" for i in range(rows)], "cases": np.arange(rows) % 9})
     path = tmp_path / f"data.{ending}"
     write = {"csv": frame.to_csv, "parquet": frame.to_parquet, "arrow": frame.to_feather}[ending]
     write(path, index=False) if ending != "arrow" else write(path)
-    for kind in (ArrowFile, plain.PlainFile):
-        monkeypatch.setattr(kind, "load", None)  # never read as a whole
+    monkeypatch.setattr(Table, "hold", None)  # never read as a whole
     released = open_released(path, None, "utf-8")
     numbers = released.read_numbers("cases")
     assert numbers.tolist() == frame["cases"].tolist()
@@ -364,7 +362,7 @@ def test_long_tables_are_read_and_written_in_batches(tmp_path, monkeypatch, endi
     assert lines[1:] == [f"a{i},{i % 9},{2 * (i % 9)}.0" for i in range(rows)]
 
 
-@pytest.mark.parametrize("options", [{}, {"invariant": "total"}])
+@pytest.mark.parametrize("options", [{}, {"invariant": "total"}, {"keep_distribution": False}])
 def test_the_total_of_a_hierarchy_is_that_of_its_files(tallyveil, tmp_path, options):
     table = pd.DataFrame({"state": ["N", "S"] * 60, "area": range(120), "cases": [1, 4, 0] * 40})
     asked = {"count": "cases", "upper": 9, "epsilon": 1, "hierarchy": ["state", "area"]}

@@ -24,24 +24,24 @@ TALLYVEIL = [sys.executable, "-m", "tallyveil"]
 SLOW = """
 import random, sys, time
 from pathlib import Path
-from tallyveil.tables.arrow_file import ArrowFile
+from tallyveil.tables.columnar import ParquetRows
 from tallyveil.cli import main
 
 moment = float(sys.argv.pop(1))
 passes = [0]
-real = ArrowFile.batches
+real = ParquetRows.scan
 
 def batches(self, *given):
     passes[0] += 1
     seen = 0
     for batch in real(self, *given):
-        seen += batch.rows
-        if passes[0] + seen / self.rows >= moment:
+        seen += batch.num_rows
+        if passes[0] + seen / self.count >= moment:
             print("now", flush=True)
             time.sleep(600)
         yield batch
 
-ArrowFile.batches = batches
+ParquetRows.scan = batches
 main()
 """
 

@@ -101,17 +101,3 @@ def test_at_a_screen_what_is_cut_names_its_bound(options, words, tmp_path):
     said = " ".join(CliRunner().invoke(app.app, asked.split()).stderr.split())
     assert words in said
     assert ("--upper" in said) == bool(options)
-
-
-@pytest.mark.parametrize("quoted", [True, False])
-def test_long_files_that_are_read_into_memory_are_noted(tmp_path, monkeypatch, quoted):
-    """Files that are read in batches are not; they begin at two mebibytes."""
-    monkeypatch.setattr(remarks, "MANY_ROWS", 70_000)
-    mark = '"' if quoted else ""
-    rows = "".join(f"{mark}the ward of number {at}{mark},{at % 7}\n" for at in range(80_000))
-    (tmp_path / "t.csv").write_text(f"ward,cases\n{rows}")
-    words = ["privatize", str(tmp_path / "t.csv"), "--count", "cases", "--keep", "all"]
-    words += ["--upper", "9", "--epsilon", "1", "--out", str(tmp_path / "out")]
-    done = CliRunner().invoke(app.app, words)
-    assert done.exit_code == 0, done.output
-    assert ("was read into memory" in " ".join(done.output.split())) is quoted

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 import tallyveil as tv
 from tallyveil.errors import ArgumentError, TableError
+from tallyveil.tables.table import BATCH_ROWS
 from tallyveil.tables.columnar import count_rows
-from tallyveil.tables.conditions import parse_conditions
+from tallyveil.tables.microdata import place_categories, public_categories, sorted_order
 from tallyveil.tables.duplicates import require_distinct
 from tallyveil.tables.labels import normal_label
-from tallyveil.tables.microdata import place_categories, public_categories, sorted_order
+from tallyveil.tables.conditions import parse_conditions
 from tallyveil.tables.read import read_table
-from tallyveil.tables.table import BATCH_ROWS
 
 PEOPLE = pd.DataFrame(
     {
@@ -106,7 +106,7 @@ def test_an_aggregated_table_follows_the_public_list():
     wide = table.assign(note="x")
     with pytest.raises(TableError, match="no row for some category"):
         tv.privatize(wide, categories=["s", "w", "n"], keep="all", **options)
-    narrow = tv.privatize(wide, categories=["s", "w", "n"], **options, keep=[]).table
+    narrow = tv.privatize(wide, categories=["s", "w", "n"], drop=["note"], **options).table
     assert narrow["cases"].tolist() == [7, 0, 5]
     with pytest.raises(TableError, match="Row 2 has a category"):
         tv.privatize(table, categories=["n"], **options)
@@ -399,6 +399,8 @@ def test_rows_of_a_table_of_counts_share_the_other_cell():
     rel = tv.privatize(table, upper=20, other="elsewhere", **options)
     assert rel.table["cases"].tolist() == [1, 5, 7]
     assert tv.privatize(table, upper=6, other="n", **options).table["cases"].tolist() == [1, 6]
+    with pytest.raises(TableError, match="above the upper bound"):
+        tv.privatize(table, upper=6, other="elsewhere", above="refuse", **options)
     with pytest.raises(tv.UsageError, match="cannot share a cell"):
         tv.privatize(table.assign(note="x"), upper=9, other="e", keep="note", **options)
     with pytest.raises(tv.UsageError, match="goes with 'categories'"):
@@ -421,7 +423,7 @@ def test_nobody_at_all_is_a_table_of_zeros(tmp_path, kind):
     if kind != "arrow":
         bound = {"person": "who", "rows_per_person": 2}
         assert tv.privatize(table, **bound, **options).published["count"].counts.tolist() == [0, 0]
-    counts = tv.privatize(table, "age", keep=[], **options)
+    counts = tv.privatize(table, "age", drop=["who"] * (kind != "arrow"), **options)
     assert counts.published["age"].counts.tolist() == [0, 0]
     with pytest.raises(TableError, match="no rows"):
         tv.privatize(table, "age", keep="all", upper=9, epsilon=1)

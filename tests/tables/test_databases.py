@@ -365,7 +365,7 @@ def test_memory_does_not_grow_with_the_answer(duck, tmp_path):
     """Three million rows take at most 150 MiB more than three hundred thousand."""
     words = (
         "import sys; from tallyveil.tables.form import Form\n"
-        "from tallyveil.tables.source import read_table\n"
+        "from tallyveil.tables.read import read_table\n"
         "table = read_table(sys.argv[1], Form(query=sys.argv[2]))\n"
         "assert sum(batch.rows for batch in table.batches()) == int(sys.argv[3])\n"
         "status = open('/proc/self/status').read()\n"

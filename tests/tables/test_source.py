@@ -12,8 +12,8 @@ import pytest
 import tallyveil as tv
 from tallyveil.errors import ArgumentError, TableError
 from tallyveil.tables import source
-from tallyveil.tables.read import read_table
 from tallyveil.tables.text import Room
+from tallyveil.tables.read import read_table
 
 N = 90
 COUNTS = [i % 5 for i in range(N)]
@@ -182,6 +182,8 @@ def test_unknown_arguments_are_refused_before_the_table_is_read():
         tv.privatize("nowhere.csv", upper=1, epsilon=1)
     with pytest.raises(ArgumentError, match="'upper' must"):
         tv.privatize("nowhere.csv", count="x", upper="many", epsilon=1)
+    with pytest.raises(ArgumentError, match="'upper_epsilon' must"):
+        tv.privatize("nowhere.csv", count="x", upper="auto", epsilon=1)
     with pytest.raises(ArgumentError, match="'method' must"):
         tv.privatize("nowhere.csv", count="x", upper=1, epsilon=1, method="magic")
     with pytest.raises(ArgumentError, match="one for each of the 2"):

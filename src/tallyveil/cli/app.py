@@ -15,6 +15,7 @@ from tallyveil.cli import (
     compare,
     demo,
     design,
+    export,
     inspect,
     interpret,
     ladder,
@@ -71,6 +72,7 @@ app.command("verify", epilog=verify.EXAMPLE)(verify.command)
 app.command("ladder", epilog=ladder.EXAMPLE)(ladder.command)
 app.command("interpret", epilog=interpret.EXAMPLE)(interpret.command)
 app.command("check", epilog=check.EXAMPLE)(check.command)
+app.command("export", epilog=export.EXAMPLE)(export.command)
 app.command("report", epilog=report.EXAMPLE)(report.command)
 app.command("studio", epilog=studio.EXAMPLE)(studio.command)
 app.add_typer(ledger.app, name="ledger")

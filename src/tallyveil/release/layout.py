@@ -73,6 +73,7 @@ def read_columns(
 ) -> tuple[dict[str, ColumnCounts], Layout]:
     """Every count column of a table that is aggregated already, and how it is published."""
     keep = choose_columns(source, request)
+    source.require_readable((*source.index_names, *keep))
     uppers = {column.name: column.upper for column in request.columns}
     counts = {name: read(source, name, upper) for name, upper in uppers.items()}
     public = tuple(name for name in (*source.index_names, *keep) if name not in uppers)

@@ -8,7 +8,6 @@ of the hashes. Equal hashes are no proof: the rows that have them are compared l
 from __future__ import annotations
 
 import hashlib
-import secrets
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,7 +33,9 @@ WORD = 8
 LONG = 16 * WORD
 """Longer labels are hashed one by one: a single one must not cost all others its length."""
 
-KEY = np.uint64(secrets.randbits(64) | 1)
+KEY = np.uint64(hash("labels") & (2**64 - 1) | 1)
+"""New for every run, as hashes of text are, so that nobody can prepare labels that collide."""
+
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 MASKS = np.array([(1 << 8 * size) - 1 for size in range(WORD)] + [2**64 - 1], dtype=np.uint64)
 
@@ -103,7 +104,8 @@ def _choose_suspects(table: Table, names: Sequence[str], again: Hashes) -> Hashe
         found, times = np.unique(places, return_counts=True)
         repeated = found[seen[found] | (times > 1)]
         if len(repeated):
-            return again[repeated[:MOST_SUSPECTS]]
+            again = again[repeated[:MOST_SUSPECTS]]
+            break
         seen[found] = True
     return again[:MOST_SUSPECTS]
 

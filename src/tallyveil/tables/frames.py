@@ -39,12 +39,19 @@ def wrap(source: Any) -> Table:
         import pyarrow as pa
 
         table = pa.Table.from_batches([source]) if shape == "RecordBatch" else source
-        return Table(Held(table), "arrow", native_form=ArrowNative(_list_types(table.schema)))
+        return _wrap_arrow(table)
     return _wrap_array(source)
 
 
-def _list_types(schema: Any) -> dict[str, Any]:
-    return {f.name: f.type for f in schema if f.type != plain_type(f.type)}
+def _wrap_arrow(table: Any) -> Table:
+    import pyarrow as pa
+
+    levels = {}
+    for field_in, column in zip(table.schema, table.columns, strict=True):
+        if pa.types.is_dictionary(field_in.type) and field_in.type.ordered and column.num_chunks:
+            levels[field_in.name] = column.unify_dictionaries().chunk(0).dictionary
+    types = {f.name: f.type for f in table.schema if f.type != plain_type(f.type)}
+    return Table(Held(table), "arrow", native_form=ArrowNative(types, levels))
 
 
 @dataclass(frozen=True)
@@ -124,6 +131,10 @@ class PandasNative:
             levels,
         )
 
+    def forget(self) -> PandasNative:
+        """Keep no type."""
+        return PandasNative()
+
 
 def _wrap_pandas(frame: Any) -> Table:
     import pandas as pd
@@ -183,6 +194,10 @@ class PolarsNative:
             if name in names
         }
         return PolarsNative(dtypes, levels)
+
+    def forget(self) -> PolarsNative:
+        """Keep no type."""
+        return PolarsNative()
 
 
 def _wrap_polars(frame: Any) -> Table:
@@ -250,6 +265,10 @@ class ArrayNative:
         if len(table.names) > 1:
             raise TableError("An array of counts has room for one column; give a table instead.")
         return self
+
+    def forget(self) -> ArrayNative:
+        """Refuse: an array has no categories."""
+        raise TableError("An array of counts has no categories; give a table for that.")
 
 
 def _wrap_array(source: Any) -> Table:

@@ -240,12 +240,17 @@ class Native(Protocol):
     def narrow(self, table: Table) -> Native:
         """Forget what the published table does not have, such as unused categories."""
 
+    def forget(self) -> Native:
+        """Forget every column: those of the published table come from a public list."""
+
 
 @dataclass(frozen=True, eq=False)
 class ArrowNative:
     """A pyarrow table: files give one too, with whole and other numbers as numbers."""
 
     types: Mapping[str, Any] = field(default_factory=dict)
+    levels: Mapping[str, Any] = field(default_factory=dict)
+    """The values of ordered dictionaries, in their order."""
 
     def build(self, table: Table) -> Any:
         """Build the table, dictionaries anew from the rows."""
@@ -256,8 +261,10 @@ class ArrowNative:
             column, kind = table.column(name), self.types.get(name)
             if kind is None and table.is_text:
                 column = _read_numbers(column, table.type_of(name))
+            elif kind is not None and pa.types.is_null(kind):
+                column = pa.nulls(len(column))
             elif kind is not None and pa.types.is_dictionary(kind):
-                column = column.combine_chunks().dictionary_encode()
+                column = _encode_again(column, self.levels.get(name))
             elif kind is not None:
                 column = column.cast(kind)
             columns.append(column)
@@ -266,9 +273,34 @@ class ArrowNative:
 
     def narrow(self, table: Table) -> ArrowNative:
         """Keep the types of published labels; counts have one type."""
+        import pyarrow.compute as pc
+
         counts = {f.name for f in table.rows_in.schema if not f.nullable}
         names = set(table.written_names) - counts
-        return ArrowNative({name: kind for name, kind in self.types.items() if name in names})
+        levels = {
+            name: values.filter(pc.is_in(values, value_set=pc.unique(table.column(name))))
+            for name, values in self.levels.items()
+            if name in names
+        }
+        types = {name: kind for name, kind in self.types.items() if name in names}
+        return ArrowNative(types, levels)
+
+    def forget(self) -> ArrowNative:
+        """Keep no type."""
+        return ArrowNative()
+
+
+def _encode_again(column: Any, levels: Any) -> Any:
+    """Encode a column by the values that occur: in their own order, or sorted."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    is_ordered = levels is not None
+    if levels is None:
+        levels = pc.drop_null(pc.unique(column))
+        levels = levels.take(pc.sort_indices(levels))
+    codes = pc.index_in(column.combine_chunks(), value_set=levels)
+    return pa.DictionaryArray.from_arrays(codes, levels, ordered=is_ordered)
 
 
 class _Facts(NamedTuple):
@@ -320,8 +352,7 @@ class Table:
     def scan(self, names: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Read some columns, or all, batch by batch; each must be readable."""
         names = self.written_names if names is None else names
-        for name in names:
-            self._require_readable(name)
+        self.require_readable(names)
         yield from self.rows_in.scan(names)
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[Table]:
@@ -418,9 +449,7 @@ class Table:
         when they are written, unless rows are put in order.
         """
         kept = (*self.index_names, *keep)
-        for name in kept:
-            if name not in counts:
-                self._require_readable(name)
+        self.require_readable(name for name in kept if name not in counts)
         rows: Rows = Published(self.rows_in, dict(counts), kept)
         if order is not None or isinstance(self.rows_in, Held):
             rows = Held(_take(rows, order))
@@ -433,7 +462,7 @@ class Table:
     ) -> Table:
         """Build a table with one row for each public category; nothing of this one goes along."""
         made = Table.of_categories(by, labels, counts)
-        native = self.native_form.narrow(made)
+        native = self.native_form.forget()
         return replace(made, kind=self.kind, format=self.format, native_form=native)
 
     @classmethod
@@ -561,10 +590,12 @@ class Table:
         kind = self.rows_in.schema.field(name).type
         return "" if kind == plain_type(kind) else _not_plain(name, kind)
 
-    def _require_readable(self, name: str) -> None:
-        problem = self._why_unreadable(name)
-        if problem:
-            raise TableError(problem)
+    def require_readable(self, names: Iterable[str]) -> None:
+        """Raise a `TableError` for the first column that a release cannot hold."""
+        for name in names:
+            problem = self._why_unreadable(name)
+            if problem:
+                raise TableError(problem)
 
 
 class _Survey:

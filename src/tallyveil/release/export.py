@@ -1,0 +1,68 @@
+"""A copy of a release's table for another program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tallyveil.documents.receipt import Receipt
+from tallyveil.documents.records import ColumnRecord
+from tallyveil.release.release import plain_name, read_receipt, require_listed_files
+from tallyveil.release.groups import require_described
+from tallyveil.tables.export import write_copy
+from tallyveil.tables.published import read_released
+
+__all__ = ["export"]
+
+
+def export(folder: str | Path, file: str | Path, *, delimiter: str = ",") -> Path:
+    """Write the table of a release as .xlsx, .dta, .sav, .tsv, .feather or another .csv.
+
+    Parameters
+    ----------
+    folder : path
+        The release. It must hold the files and the table that its receipt names; whether all of
+        it holds, `check_package` says.
+    file : path
+        The copy, which must not exist yet; its ending says what it is.
+    delimiter : str
+        What separates the cells of a .csv file, such as ";".
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    root, target = Path(folder), Path(file)
+    receipt = read_receipt(root)
+    require_listed_files(root, receipt)
+    counts = [name for column in receipt.columns for name in column.columns]
+    data = root / plain_name(receipt.table.file)
+    table = read_released(data, rows=receipt.table.rows, counts=counts)
+    require_described(table, receipt)
+    about = {"about": [*_describe(receipt), [], *_list_intervals(receipt)]}
+    write_copy(table, target, about, delimiter)
+    return target
+
+
+def _describe(receipt: Receipt) -> list[list[Any]]:
+    """The second sheet of a workbook: what was promised, of what release."""
+    title = receipt.about.describe_package().get("title", "Privatized counts")
+    rows = [["title", title], ["promise", receipt.promise], ["release", receipt.release]]
+    rows += [["created", receipt.created], ["epsilon", float(receipt.epsilon)]]
+    return rows + ([["warning", receipt.warning]] if receipt.warning else [])
+
+
+def _list_intervals(receipt: Receipt) -> list[list[Any]]:
+    """Between which numbers a count is published, by column and true count."""
+    header = ["column", "true count", "published from", "published to", "in at least"]
+    rows: list[list[Any]] = [header]
+    for column in receipt.columns:
+        rows += _list_column(column)
+    return rows
+
+
+def _list_column(column: ColumnRecord) -> list[list[Any]]:
+    stated = column.accuracy
+    parts = zip(stated["true_count"], stated["interval_low"], stated["interval_high"], strict=True)
+    return [[column.name, *numbers, stated["confidence"]] for numbers in parts]
