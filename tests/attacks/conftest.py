@@ -13,8 +13,7 @@ import pyarrow as pa
 import pytest
 
 import tallyveil as tv
-from tallyveil.plans import prepared
-from tallyveil.publish import transaction
+from tallyveil.release import plan, transaction
 from tallyveil.tables import arrow_file, plain
 from tallyveil.tables.identity import FileIdentity
 
@@ -57,7 +56,7 @@ def fixed(monkeypatch):
     monkeypatch.setattr(transaction.uuid, "uuid4", lambda: "one-name")
     monkeypatch.setattr(transaction, "datetime", FixedTime)
     monkeypatch.setattr(
-        prepared.Prepared, "clamp_to", lambda self, plan: np.zeros(self.rows, dtype=np.int64)
+        plan.ReleasePlan, "true_counts", lambda self, name: np.zeros(self.rows, dtype=np.int64)
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.check.package import check_package
-from tallyveil.publish import by_group
+from tallyveil.release import groups as by_group
 from tallyveil.tables import arrow_write, plain, source
 from tallyveil.tables.counts import read_counts
 

@@ -5,9 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tallyveil.release.plan import Opened, prepare_opened
+from tallyveil.release.plan import Opened, plan_release
 from tallyveil.release.preview import preview_table
-from tallyveil.release.simulate import invent_counts, invent_table, read_invented, simulate
+from tallyveil.release.simulate import InventedRows, invent_counts, invent_table, simulate
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.request import check_options
 
@@ -16,7 +16,7 @@ def simulated(**words):
     options = ReleaseOptions(count="n", keep="all", **words)
     request = check_options(options)
     opened = Opened(request, invent_table(request, 400))
-    return simulate(prepare_opened(opened, read=read_invented(request)))[0]
+    return simulate(plan_release(opened, home=InventedRows(request)))[0]
 
 
 def test_errors_are_those_of_geometric_noise():

@@ -14,9 +14,9 @@ import pytest
 import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.errors import ArgumentError, TableError, UsageError
-from tallyveil.release.plan import ColumnRequest, plan_column
+from tallyveil.release.plan import plan_column
 from tallyveil.request.options import ReleaseOptions
-from tallyveil.request.request import check_options
+from tallyveil.request.request import ColumnRequest, check_options
 from tallyveil.sampling.entropy import SeededNotPrivate
 
 OPTIONS = {"count": "cases", "upper": 30, "epsilon": 1, "strata": "region", "keep": "area"}

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from tallyveil.plans import prepare
 
 import tallyveil as tv
 from tallyveil.check.package import check_package
+from tallyveil.release import plan
 from tallyveil.release.transaction import publish_table
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.tables import plain
@@ -291,8 +291,8 @@ def test_a_file_that_changes_between_passes_is_refused(tmp_path, monkeypatch, sp
         change("planning")
         return found
 
-    real = prepare.read_columns
-    monkeypatch.setattr(prepare, "read_columns", read_and_change)
+    real = plan.read_columns
+    monkeypatch.setattr(plan, "read_columns", read_and_change)
     options = ReleaseOptions(**OPTIONS, out=out, ledger=book, dataset="cases")
     assert isinstance(read_table(path), PlainFile)
     with pytest.raises(tv.TableError, match="changed while it was read") as noticed:

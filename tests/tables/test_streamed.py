@@ -103,9 +103,9 @@ def test_numbers_and_text_need_no_pandas(tmp_path, ending):
     """pyarrow's own conversions would import it, which takes longer than the table."""
     path = write(make_table().select(["area", "code", "rate", "cases"]), tmp_path, ending)
     program = (
-        "import sys; from tallyveil.plans.prepare import prepare\n"
+        "import sys; from tallyveil.release.plan import open_table, plan_release\n"
         "from tallyveil.request.options import ReleaseOptions\n"
-        f"prepare({str(path)!r}, ReleaseOptions(**{OPTIONS!r})).count_bytes()\n"
+        f"plan_release(open_table({str(path)!r}, ReleaseOptions(**{OPTIONS!r}))).count_bytes()\n"
         "assert 'pandas' not in sys.modules"
     )
     done = subprocess.run(

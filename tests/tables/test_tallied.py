@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tallyveil as tv
-from tallyveil.publish import totals
+from tallyveil.release import groups as totals
 from tallyveil.tables import arrow_file, plain, tallied
 from tallyveil.tables.conditions import parse_conditions
 from tallyveil.tables.source import read_table

@@ -24,7 +24,7 @@ from tallyveil.release.methods.records import StrataRecord, SumsRecord
 from tallyveil.release.methods.registry import method_of_request
 from tallyveil.release.methods.sums import Sums
 from tallyveil.release.nested import keep_order
-from tallyveil.release.zeros import ZerosRecord, find_free, meets_rule, require_zero, spread_out
+from tallyveil.release.zeros import ZerosRecord, find_free, meets_rule, require_zero
 from tallyveil.request.forms import check_form
 from tallyveil.request.options import ReleaseOptions
 from tallyveil.request.request import ColumnRequest, Request, check_options
@@ -103,7 +103,12 @@ class Rows:
 
     def draw(self, plan: ReleasePlan, entropy: Entropy) -> dict[str, tuple[PublishedColumn, ...]]:
         """Every column as it is published, once for each level: drawn, then post-processed."""
-        return {column.task.name: _draw_column(plan, column, entropy) for column in plan.columns}
+        published = {}
+        for column in plan.columns:
+            name = column.task.name
+            draws = column.draw(plan.true_counts(name), entropy)
+            published[name] = column.publish(draws, entropy)
+        return published
 
     def write(self, place: Staging, folder: str, file: str, data: Table) -> FileFacts:
         """Write the data of a release into its folder."""
@@ -337,20 +342,11 @@ def plan_column(
         request.unit,
         request.delta,
         groups,
-        groups.part.sizes if isinstance(groups, Grouping) else (),
-        free,
-        bounds,
+        free=free,
+        bounds=bounds,
     )
     method, why = method_of_request(request).choose(task, request.why)
     return method.plan(task, why)
-
-
-def _draw_column(plan: ReleasePlan, column: Plan, entropy: Entropy) -> tuple[PublishedColumn, ...]:
-    """One column for each level; structural zeros receive nothing and stay 0."""
-    counts, free = plan.true_counts(column.task.name), plan.free
-    draws = column.draw(counts if free is None else counts[free], entropy)
-    published = column.publish(draws, entropy)
-    return published if free is None else tuple(spread_out(part, free) for part in published)
 
 
 def _build(

@@ -36,9 +36,11 @@ from tallyveil.release.accuracy import (
 )
 from tallyveil.release.column import Histogram, PublishedColumn
 from tallyveil.release.totals import Adder, add_rows, read_values
+from tallyveil.release.zeros import spread_out
 from tallyveil.request.budget_split import Tradeoff
 from tallyveil.request.ranges import WIDE
 from tallyveil.request.unit import PrivacyUnit
+from tallyveil.sums.grouping import Grouping
 from tallyveil.tables.codes import Codes, encode_text
 
 if TYPE_CHECKING:
@@ -114,7 +116,8 @@ class Task:
     groups : any
         What `Method.group` made of public labels.
     sizes : tuple of int
-        Of a method that adds up, how many nodes of each level are measured.
+        Of a method that adds up, how many nodes of each level are measured; those of `groups`
+        where they are known.
     free : mask or None
         The rows that are not structural zeros.
     bounds : array of int or None
@@ -131,6 +134,10 @@ class Task:
     sizes: tuple[int, ...] = ()
     free: Mask | None = None
     bounds: Integers | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.groups, Grouping):
+            object.__setattr__(self, "sizes", self.groups.part.sizes)
 
     @property
     def query(self) -> Query:
@@ -209,13 +216,15 @@ class Plan:
         return None
 
     def draw(self, counts: Counts, entropy: Entropy) -> Any:
-        """Private draws: the only step that sees true counts, those of the free rows."""
+        """Private draws for all rows but structural zeros: the only step that sees true counts."""
+        free = self.task.free
         require_range(counts, self.task.upper + 1)
-        return self.method.draw(self, counts, entropy)
+        return self.method.draw(self, counts if free is None else counts[free], entropy)
 
     def publish(self, draws: Any, entropy: Entropy) -> tuple[PublishedColumn, ...]:
         """What is published of the draws; one column, or one for each level of a ladder."""
-        return self.method.publish(self, draws, entropy)
+        published, free = self.method.publish(self, draws, entropy), self.task.free
+        return published if free is None else tuple(spread_out(part, free) for part in published)
 
 
 @dataclass(frozen=True, eq=False)

@@ -58,6 +58,7 @@ __all__ = [
     "MOST_STAGES",
     "LevelAccuracy",
     "LevelBudget",
+    "LevelColumn",
     "PublishedSums",
     "SumDraws",
     "Sums",
