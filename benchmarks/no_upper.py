@@ -7,6 +7,7 @@ table as it is, so that what top-coding cuts off counts as error.
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,10 @@ import numpy as np
 import tallyveil as tv
 from benchmarks.measure import Bar, Table
 from benchmarks.paired import read_column
-from tallyveil.certified.certify import certify_geometric, certify_noise
 from tallyveil.estimate.histogram import estimate_directly
 from tallyveil.estimate.ranks import match_ranks, round_histogram
+from tallyveil.release.methods.base import Task
 from tallyveil.release.methods.preserve import Preserve
-from tallyveil.request.budget_split import split_budget
 from tallyveil.sampling.entropy import Entropy
 
 __all__ = ["make_bars", "make_tables", "measure_open"]
@@ -62,11 +62,9 @@ def _list_ways(counts: np.ndarray, upper: int, epsilon: str) -> dict[str, Callab
 
 def _release_directly(counts: np.ndarray, upper: int, epsilon: str) -> np.ndarray:
     """Release with a public bound and the estimate that assumes no shape."""
-    split = split_budget(epsilon, records=len(counts), size=upper + 1)
-    noise = certify_noise(split.epsilon1) if split.epsilon1 else None
-    method = Preserve(certify_geometric(tv.Query.count(upper), split.epsilon2), noise)
+    plan = Preserve().plan(Task("cases", upper, Fraction(epsilon), len(counts)))
     entropy = Entropy()
-    draws = method.draw(counts, entropy)
+    draws = plan.draw(counts, entropy).private
     found = estimate_directly(draws)
     histogram = round_histogram(found.histogram, len(counts))
     return match_ranks(draws, found.cells, histogram, entropy.permutation(len(counts)))

@@ -13,19 +13,18 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import tallyveil as tv
 from benchmarks.measure import Bar, Table
-from tallyveil.certified.certify import certify_geometric, certify_noise
 from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import Estimate, estimate_directly, estimate_histogram
 from tallyveil.estimate.ranks import match_ranks, round_histogram
+from tallyveil.release.methods.base import Task
 from tallyveil.release.methods.preserve import Preserve
-from tallyveil.request.budget_split import split_budget
 from tallyveil.sampling.entropy import Entropy
 
 __all__ = ["compare_estimates", "make_bars", "make_tables"]
@@ -134,14 +133,12 @@ def compare_estimates(
 
 def compare_cell(counts: np.ndarray, upper: int, epsilon: str, repetitions: int) -> dict[str, Any]:
     """Measure both estimates on the same draws: distance and count error, and their ratios."""
-    split = split_budget(epsilon, records=len(counts), size=upper + 1)
-    noise = certify_noise(split.epsilon1) if split.epsilon1 else None
-    method = Preserve(certify_geometric(tv.Query.count(upper), split.epsilon2), noise)
+    plan = Preserve().plan(Task("cases", upper, Fraction(epsilon), len(counts)))
     found: Mapping[str, list[tuple[float, float]]] = {"direct": [], "chosen": []}
     smooth = 0
     for _ in range(repetitions):
         entropy = Entropy()
-        draws, order = method.draw(counts, entropy), entropy.permutation(len(counts))
+        draws, order = plan.draw(counts, entropy).private, entropy.permutation(len(counts))
         chosen = estimate_histogram(draws)
         smooth += chosen.smooth
         found["chosen"].append(measure(chosen, draws, order, counts))
@@ -151,7 +148,7 @@ def compare_cell(counts: np.ndarray, upper: int, epsilon: str, repetitions: int)
     return {
         "rows": len(counts),
         "upper": upper,
-        "totals": noise is not None,
+        "totals": len(plan.stages) > 1,
         "smooth": smooth / repetitions,
         "distance": [float(means["direct"][0]), float(means["chosen"][0])],
         "ratio": float(ratio[0]) if means["direct"][0] else 1.0,

@@ -1,7 +1,7 @@
 """How long large hierarchies take, and how much memory, for `benchmarks.sums`.
 
 Two steps are timed. The estimate of every sum and whole numbers that add up are what a hierarchy
-adds to noise, without a distribution (`--no-keep-distribution`). The whole step is what a release
+adds to noise, without a distribution (as sums alone would). The whole step is what a release
 does by default between reading the table and writing it: noise is certified and drawn, sums and
 the distribution are estimated, counts are handed out so that groups add up, and every sum gets its
 interval. Reading, finding the groups from their labels and writing files are timed elsewhere.
@@ -20,8 +20,8 @@ from itertools import pairwise
 import numpy as np
 
 from benchmarks.measure import Bar, Table, timed
-from tallyveil.release.methods.sums import describe_levels, make_sums
-from tallyveil.request.hierarchy import HierarchyRequest
+from tallyveil.release.methods.base import Task
+from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.combine import combine, noise_variance
 from tallyveil.sums.grouping import Grouping, Tree
@@ -117,12 +117,14 @@ def prepare_estimate(tree: Tree, draw: np.random.Generator) -> Work:
 def prepare_release(tree: Tree, draw: np.random.Generator) -> Work:
     """The whole step, by default: draws, counts with their distribution, and intervals."""
     counts = np.minimum(draw_counts(tree.sizes[-1], draw), UPPER)
-    asked = HierarchyRequest(tuple(f"level {at}" for at in range(1, tree.depth)))
+    asked = Hierarchy(columns=tuple(f"level {at}" for at in range(1, tree.depth)))
+    groups = Grouping.of(tree)
 
     def work() -> Sequence[np.ndarray]:
-        made, entropy = make_sums(asked, tree, EPSILON, UPPER), Entropy()
-        (published,) = made.publish(made.draw(counts, entropy), entropy)
-        describe_levels(asked, Grouping.of(tree), EPSILON, UPPER)
+        plan = asked.plan(Task("cases", UPPER, EPSILON, tree.sizes[-1], groups=groups))
+        entropy = Entropy()
+        (published,) = plan.publish(plan.draw(counts, entropy), entropy)
+        asked.describe_levels(groups, EPSILON, UPPER)
         return [*published.sums, published.counts]
 
     return work

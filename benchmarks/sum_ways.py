@@ -23,13 +23,14 @@ from tallyveil.certified.certify import certify_noise
 from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.estimate.histogram import estimate_directly
 from tallyveil.estimate.ranks import match_ranks, round_histogram
-from tallyveil.release.methods.sums import PublishedSums, make_sums
+from tallyveil.release.methods.base import COUNTS, DISTRIBUTION, Plan, PlannedStage, Task
+from tallyveil.release.methods.hierarchy import Hierarchy
+from tallyveil.release.methods.sums import PublishedSums, level_stage
 from tallyveil.request.budget_split import Split, rows_tell, rule_of_thumb
-from tallyveil.request.hierarchy import HierarchyRequest, split_levels
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sampling.noise import geometric_noise
 from tallyveil.sums.combine import combine, noise_variance
-from tallyveil.sums.grouping import Tree
+from tallyveil.sums.grouping import Grouping, Tree
 from tallyveil.sums.rounding import round_family
 
 __all__ = ["RELEASES", "RIVALS", "Counts", "publish_hierarchy", "read_tables"]
@@ -74,11 +75,16 @@ def publish_hierarchy(
     epsilon: float,
     weights: tuple[float, ...] | None = None,
 ) -> PublishedSums:
-    tree = Tree.of_columns([states])
-    request = HierarchyRequest(("state",), weights=weights)
-    made = make_sums(request, tree, Fraction(str(epsilon)), upper)
-    entropy = Entropy()
-    return made.publish(made.draw(counts, entropy), entropy)[0]
+    plan, entropy = _plan(states, upper, epsilon, weights), Entropy()
+    return plan.publish(plan.draw(counts, entropy), entropy)[0]
+
+
+def _plan(
+    states: Counts, upper: int, epsilon: float, weights: tuple[float, ...] | None = None
+) -> Plan:
+    groups = Grouping.of(Tree.of_columns([states]))
+    task = Task("cases", upper, Fraction(str(epsilon)), len(states), groups=groups)
+    return Hierarchy(columns=("state",), weights=weights).plan(task)
 
 
 def release_hierarchy(counts: Counts, states: Counts, upper: int, epsilon: float) -> Counts:
@@ -91,13 +97,14 @@ def release_states_first(counts: Counts, states: Counts, upper: int, epsilon: fl
 
 def release_at_share(counts: Counts, states: Counts, upper: int, epsilon: float) -> Counts:
     """A hierarchy whose states have the share of the fixed pass, its distribution the usual one."""
-    whole = Fraction(str(epsilon))
-    made = make_sums(HierarchyRequest(("state",)), Tree.of_columns([states]), whole, upper)
+    whole, plan = Fraction(str(epsilon)), _plan(states, upper, epsilon)
     of_states = whole * Fraction(str(FIXED[1]))
-    rows = whole - of_states - made.budget.distribution
-    made = replace(made, noises=(None, certify_noise(of_states), certify_noise(rows)))
-    entropy = Entropy()
-    return made.publish(made.draw(counts, entropy), entropy)[0].counts
+    first = [stage for stage in plan.stages if stage.kind == DISTRIBUTION]
+    rows = whole - of_states - sum(stage.epsilon for stage in first)
+    measured = [(level_stage("state"), of_states), (COUNTS, rows)]
+    drawn = [PlannedStage("cases", kind, certify_noise(part), part) for kind, part in measured]
+    plan, entropy = replace(plan, stages=(drawn[0], *first, drawn[1])), Entropy()
+    return plan.publish(plan.draw(counts, entropy), entropy)[0].counts
 
 
 def release_default(counts: Counts, states: Counts, upper: int, epsilon: float) -> Counts:
@@ -143,7 +150,7 @@ def release_b_ary(
 def release_top_down(counts: Counts, states: Counts, upper: int, epsilon: float) -> Counts:
     """The same share for the states as `hierarchy`, the rest for the rows; nothing from below."""
     tree = Tree.of_columns([states])
-    budget = split_levels(HierarchyRequest(("state",)), tree.sizes, Fraction(str(epsilon)), upper)
+    budget = Hierarchy(columns=("state",)).split(tree.sizes, Fraction(str(epsilon)), upper)
     shares = [0.02 * epsilon, float(budget.levels[1]) or 0.02 * epsilon]
     return _pass_down(counts, tree, upper, [*shares, epsilon - sum(shares)])
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
