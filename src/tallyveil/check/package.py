@@ -25,7 +25,7 @@ from tallyveil.documents.receipt import Receipt
 from tallyveil.errors import PackageError
 from tallyveil.release.column import describe_unbiased
 from tallyveil.release.folder import name_level_folder
-from tallyveil.release.groups import list_group_columns, restate_groups
+from tallyveil.release.groups import list_group_columns, read_sums, restate_groups
 from tallyveil.release.methods.base import Check, Task, require
 from tallyveil.release.methods.registry import method_of_record
 from tallyveil.release.release import (
@@ -225,9 +225,8 @@ def _check_groups(
     root: Path, table: Table, receipt: Receipt, certified: list[list[Certified]]
 ) -> str:
     """Every total of a group that is stated follows from published counts."""
-    files = () if receipt.sums is None else receipt.sums.files
-    sums = [read_file(root / name) for name in files]
-    restated = restate_groups(table, receipt, [made[-1] for made in certified], sums)
+    drawn_from = [made[-1] for made in certified]
+    restated = restate_groups(table, receipt, drawn_from, read_sums(root, receipt))
     for column, groups in zip(receipt.columns, restated, strict=True):
         public = groups is not None
         require(public, f"the groups of {column.name} are not those of public columns")

@@ -47,7 +47,7 @@ from tallyveil.reading.unbiased import Estimate
 from tallyveil.release.column import Histogram, Matching, round_counts
 from tallyveil.release.totals import Adder, make_adder
 from tallyveil.request.budget_split import predict_distance, predict_error
-from tallyveil.request.ranges import NO_UPPER, WIDE
+from tallyveil.request.ranges import WIDE
 
 __all__ = [
     "CONFIDENCE",
@@ -330,19 +330,15 @@ def describe_matched(outcome: Outcome, bounded: bool = True) -> Figures:
 def make_own_adder(
     certified: Certified, upper: int, histogram: Histogram, matching: Matching | None
 ) -> Adder:
-    """The adder of a column, from what its counts were drawn from and became."""
-    if upper > WIDE:
-        return make_open_adder(certified, histogram, matching, upper)
-    return make_adder(certified, upper, matching)
+    """The adder of a column, from what its counts were drawn from and became.
 
-
-def make_open_adder(
-    certified: Certified, histogram: Histogram, matching: Matching | None, ceiling: int = NO_UPPER
-) -> Adder:
-    """The adder of a column with a wide range or none, as if it ended far above all counts."""
-    upper = _reach_beyond(min(histogram.largest, FARTHEST_ADDED), certified)
-    beyond = matching is None or int(matching.draws[-1]) > upper
-    return make_adder(certified, ceiling if beyond else min(upper, ceiling), matching)
+    That of a wide range, or of none, is made as if the range ended far above all counts.
+    """
+    if upper <= WIDE:
+        return make_adder(certified, upper, matching)
+    top = _reach_beyond(min(histogram.largest, FARTHEST_ADDED), certified)
+    beyond = matching is None or int(matching.draws[-1]) > top
+    return make_adder(certified, upper if beyond else min(top, upper), matching)
 
 
 def _reach_beyond(count: int, certified: Certified) -> int:

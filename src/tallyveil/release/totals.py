@@ -53,6 +53,7 @@ from tallyveil.sums.grouping import sum_by
 from tallyveil.tables.base import Table, read_signed
 
 if TYPE_CHECKING:
+    from tallyveil.documents.receipt import Receipt
     from tallyveil.documents.records import ColumnRecord
 
 __all__ = [
@@ -62,8 +63,7 @@ __all__ = [
     "MatchedAdder",
     "MatrixAdder",
     "MeasuredTree",
-    "add_measured",
-    "add_rows",
+    "Readable",
     "make_adder",
     "make_estimate",
     "read_values",
@@ -347,12 +347,25 @@ class GroupTotals:
         The largest count of a row.
     draws : array of int, shape (rows,), or None
         The rows' noisy counts, where they are published.
+    free : array of bool, shape (all rows,)
+        The rows that are not structural zeros, which the trees are of.
     """
 
     trees: Sequence[MeasuredTree]
     stated: Sequence[Floats]
     upper: int
     draws: Integers | None
+    free: Mask
+
+    def add_rows(self, confidence: float, whole: bool, rows: Integers) -> Estimate:
+        """The total of some rows; with `whole` that of all is the mean of all trees."""
+        inside = np.zeros(len(self.free), dtype=bool)
+        inside[rows] = True
+        if whole and inside.all() and self.free.any():
+            return replace(self.add_all(confidence), groups=len(rows))
+        if not (inside & self.free).any():
+            return Estimate(0, 0, 0, 0, len(rows))
+        return replace(self.add(inside[self.free], confidence), groups=len(rows))
 
     @cached_property
     def _known(self) -> list[dict[int, Floats]]:
@@ -427,26 +440,44 @@ class GroupTotals:
         return corrected
 
 
-def add_rows(
-    adder: Adder, published: Integers, free: Mask, confidence: float, rows: Integers
-) -> Estimate:
-    """The total of some rows; structural zeros are 0 for certain."""
-    drawn = rows[free[rows]]
-    total = adder.add(published[drawn], confidence) if len(drawn) else Estimate(0, 0, 0, 0, 0)
-    return replace(total, groups=len(rows))
+@dataclass(frozen=True, eq=False)
+class Readable:
+    """A column of a release as its readers have it.
 
+    `adder` adds its published counts, or its draws where they are published as well; `sums` are the
+    files of a release that adds up, in the order of its levels.
+    """
 
-def add_measured(
-    totals: GroupTotals, free: Mask, confidence: float, whole: bool, rows: Integers
-) -> Estimate:
-    """The total of some rows of a release that adds up."""
-    inside = np.zeros(len(free), dtype=bool)
-    inside[rows] = True
-    if whole and inside.all() and free.any():
-        return replace(totals.add_all(confidence), groups=len(rows))
-    if not (inside & free).any():
-        return Estimate(0, 0, 0, 0, len(rows))
-    return replace(totals.add(inside[free], confidence), groups=len(rows))
+    table: Table
+    receipt: Receipt
+    record: ColumnRecord
+    adder: Adder
+    sums: Sequence[bytes] = ()
+
+    @classmethod
+    def of(cls, table: Table, receipt: Receipt, record: ColumnRecord, *rest: Any) -> Readable:
+        """The column; where the draws themselves are published, they are added."""
+        adder, *sums = rest
+        is_plain = record.unbiased is not None and isinstance(adder, MatchedAdder)
+        return cls(table, receipt, record, adder.plain if is_plain else adder, *sums)
+
+    @cached_property
+    def free(self) -> Mask:
+        """The rows that are not structural zeros."""
+        zeros, rows = self.receipt.zeros, self.table.rows
+        return np.ones(rows, bool) if zeros is None else zeros.find_free(self.table)
+
+    @cached_property
+    def values(self) -> Integers:
+        """What is added of every row."""
+        return read_values(self.table, self.record)
+
+    def add(self, confidence: float, rows: Integers) -> Estimate:
+        """The total of some rows; structural zeros are 0 for certain."""
+        drawn = rows[self.free[rows]]
+        if not len(drawn):
+            return Estimate(0, 0, 0, 0, len(rows))
+        return replace(self.adder.add(self.values[drawn], confidence), groups=len(rows))
 
 
 def read_values(table: Table, record: ColumnRecord) -> Integers:

@@ -35,7 +35,7 @@ from tallyveil.release.accuracy import (
     expected_accuracy,
 )
 from tallyveil.release.column import Histogram, PublishedColumn
-from tallyveil.release.totals import Adder, add_rows, read_values
+from tallyveil.release.totals import Readable
 from tallyveil.release.zeros import spread_out
 from tallyveil.request.budget_split import Tradeoff
 from tallyveil.request.ranges import WIDE
@@ -415,24 +415,13 @@ class Method(
         return []
 
     def prepare_adding(
-        self,
-        table: Table,
-        receipt: Receipt,
-        record: ColumnRecord,
-        adder: Adder,
-        *,
-        sums: Sequence[bytes],
-        confidence: float,
-        whole: bool = False,
+        self, column: Readable, confidence: float, whole: bool = False
     ) -> Callable[[Integers], Estimate]:
         """How rows of a column are added: from their numbers to the estimate of their total.
 
-        `sums` are the files of a release that adds up, in the order of its levels. With `whole`,
-        all margins together tell the total of all rows.
+        With `whole`, all margins together tell the total of all rows.
         """
-        zeros = receipt.zeros
-        free = np.ones(table.rows, bool) if zeros is None else zeros.find_free(table)
-        return partial(add_rows, adder, read_values(table, record), free, confidence)
+        return partial(column.add, confidence)
 
 
 def certify_rows(task: Task, epsilon: Fraction) -> CertifiedGeometric | CertifiedNoise:

@@ -38,7 +38,7 @@ from tallyveil.release.methods.base import (
     Task,
     require,
 )
-from tallyveil.release.totals import Adder, GroupTotals, MeasuredTree, add_measured
+from tallyveil.release.totals import GroupTotals, MeasuredTree, Readable
 from tallyveil.sums.combine import Combined, combine, find_half_widths, noise_variance
 from tallyveil.sums.grouping import Grouping, Margins, Tree, measure_missed
 from tallyveil.sums.rounding import is_rounded
@@ -381,33 +381,22 @@ class Sums(Method, frozen=True):
     # -- a release that is read back -------------------------------------------------------------
 
     def prepare_adding(
-        self,
-        table: Table,
-        receipt: Receipt,
-        record: ColumnRecord,
-        adder: Adder,
-        *,
-        sums: Sequence[bytes],
-        confidence: float,
-        whole: bool = False,
+        self, column: Readable, confidence: float, whole: bool = False
     ) -> Callable[[Integers], Estimate]:
         """How rows of a column are added: from their numbers to the estimate of their total."""
-        stated_sums = receipt.sums
-        assert stated_sums is not None  # the receipt was read, or made, with it
-        grouping = find_grouping(self, table, receipt.zeros)
-        if not stated_sums.is_of(grouping, table):
+        record, sums, table = column.record, column.receipt.sums, column.table
+        grouping = find_grouping(self, table, column.receipt.zeros)
+        if sums is None or not sums.is_of(grouping, table):
             raise PackageError("The hierarchy of the data is not the stated one.")
-        free = np.ones(table.rows, bool)
-        if receipt.zeros is not None:
-            free = receipt.zeros.find_free(table)
         stated = [
-            grouping.take(level, read_estimates(content, record.name, stated_sums.sizes[level]))
-            for level, content in enumerate(sums)
+            grouping.take(level, read_estimates(content, record.name, sums.sizes[level]))
+            for level, content in enumerate(column.sums)
         ]
-        draws = None if record.unbiased is None else read_signed(table, record.drawn_column)[free]
+        has_draws, free = record.unbiased is not None, column.free
+        draws = read_signed(table, record.drawn_column)[free] if has_draws else None
         trees = self.list_trees(grouping, record.epsilon, record.upper)
-        totals = GroupTotals(trees, stated, record.upper, draws)
-        return partial(add_measured, totals, free, confidence, whole)
+        totals = GroupTotals(trees, stated, record.upper, draws, free)
+        return partial(totals.add_rows, confidence, whole)
 
     def check_proofs(
         self, column: ColumnRecord, certified: Sequence[Certified], receipt: Receipt
