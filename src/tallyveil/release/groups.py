@@ -213,7 +213,7 @@ def split_rows(codes: Integers) -> list[Integers]:
     """
     starts, sizes = np.unique(codes, return_index=True, return_counts=True)[1:]
     parts = np.split(np.argsort(codes, kind="stable"), np.cumsum(sizes)[:-1])
-    return [parts[at] for at in np.argsort(starts).tolist()]
+    return [parts[group] for group in np.argsort(starts).tolist()]
 
 
 def estimate_rows(
@@ -236,7 +236,10 @@ def estimate_rows(
         )
     counts, places = np.unique(released.values[free], return_inverse=True)
     each = [released.adder.add(np.array([count]), confidence) for count in counts.tolist()]
-    each = [replace(one, value=max(one.value, 0.0), low=max(one.low, 0.0)) for one in each]
+    each = [
+        replace(estimate, value=max(estimate.value, 0.0), low=max(estimate.low, 0.0))
+        for estimate in each
+    ]
     if free.all():
         return record.name, each, places
     all_places = np.full(len(free), len(each))
@@ -287,9 +290,9 @@ def find_adder(record: ColumnRecord, certified: Certified) -> Adder:
 
 
 def _find_column(receipt: Receipt, name: str | None) -> ColumnRecord:
-    found = [c for c in receipt.columns if c.name == name or name is None]
-    if len(found) == 1:
-        return found[0]
+    columns = [c for c in receipt.columns if c.name == name or name is None]
+    if len(columns) == 1:
+        return columns[0]
     names = "The columns of counts are: " + ", ".join(c.name for c in receipt.columns) + "."
     raise ArgumentError("column", "name one column of counts of the release", name, names)
 
@@ -309,8 +312,8 @@ def _require_public(names: Sequence[str], receipt: Receipt, argument: str) -> No
     for name in names:
         if name not in public:
             rule = "name columns that were published unchanged"
-            known = f"They are: {', '.join(public) or 'none'}."
-            raise ArgumentError(argument, rule, name, known)
+            hint = f"They are: {', '.join(public) or 'none'}."
+            raise ArgumentError(argument, rule, name, hint)
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,7 +327,7 @@ class PublicGroups:
     @property
     def is_numbered(self) -> bool:
         """Whether every label is a number, as codes of states are."""
-        return all(label.isdigit() for one in self.labels for label in one)
+        return all(label.isdigit() for labels in self.labels for label in labels)
 
 
 def list_group_columns(receipt: Receipt) -> tuple[tuple[str, ...], ...]:
@@ -344,23 +347,23 @@ def find_groups(table: Table, receipt: Receipt) -> list[PublicGroups]:
 
     Where codes and names make the same groups, the names are taken.
     """
-    found: dict[bytes, PublicGroups] = {}
+    by_place: dict[bytes, PublicGroups] = {}
     for names in list_group_columns(receipt):
-        made = group_rows(table, names)
-        if made is None or not _has_plain_labels(table, names):
+        groups = group_rows(table, names)
+        if groups is None or not _has_plain_labels(table, names):
             continue
         place = np.empty(table.rows, dtype=np.uint8)
-        for at, rows in enumerate(made.rows):
-            place[rows] = at
-        before = found.get(place.tobytes())
-        if before is None or (before.is_numbered and not made.is_numbered):
-            found[place.tobytes()] = made
+        for number, rows in enumerate(groups.rows):
+            place[rows] = number
+        before = by_place.get(place.tobytes())
+        if before is None or (before.is_numbered and not groups.is_numbered):
+            by_place[place.tobytes()] = groups
     chosen: list[PublicGroups] = []
     lines = 0
-    for made in found.values():
-        more = len(made.rows) * len(receipt.columns)
+    for groups in by_place.values():
+        more = len(groups.rows) * len(receipt.columns)
         if lines + more <= MOST_LINES:
-            chosen.append(made)
+            chosen.append(groups)
             lines += more
     return chosen
 
@@ -385,9 +388,11 @@ def group_rows(table: Table, names: Sequence[str]) -> PublicGroups | None:
         return None
     rows = split_rows(codes)
     first = [part[0] for part in rows]
-    found = [[plain_label(one.labels[at]) for at in one.codes[first]] for one in columns]
-    labels = tuple(tuple(text for text in one if text is not None) for one in found)
-    fits = all(len(one) == len(rows) for one in labels)
+    plain = [
+        [plain_label(column.labels[code]) for code in column.codes[first]] for column in columns
+    ]
+    labels = tuple(tuple(text for text in column if text is not None) for column in plain)
+    fits = all(len(column) == len(rows) for column in labels)
     if not fits or len(set(zip(*labels, strict=True))) < len(rows):
         return None
     return PublicGroups(tuple(names), labels, rows)
@@ -476,12 +481,12 @@ def restate_groups(
     """
     possible, group = list_group_columns(receipt), cache(partial(group_rows, table))
     restated: list[tuple[GroupRecord, ...] | None] = []
-    for column, made in zip(receipt.columns, certified, strict=True):
+    for column, drawn_from in zip(receipt.columns, certified, strict=True):
         by = [stated.by for stated in column.groups]
         if len(set(by)) < len(by) or not set(by) <= set(possible):
             restated.append(None)
             continue
         groups = [rows for names in by if (rows := group(names)) is not None]
-        readable = Readable.of(table, receipt, column, find_adder(column, made), sums)
+        readable = Readable.of(table, receipt, column, find_adder(column, drawn_from), sums)
         restated.append(add_groups(readable, groups))
     return restated

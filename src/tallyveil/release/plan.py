@@ -455,13 +455,13 @@ def _require_apart(request: Request, rows: int) -> None:
 
 def _require_covered(counts: Mapping[str, ColumnCounts], request: Request) -> None:
     """Refuse counts above the bound where sums are exact: they would not be once counts are cut."""
-    asked = request.hierarchy
-    if asked is None or not asked.exact:
+    hierarchy = request.hierarchy
+    if hierarchy is None or not hierarchy.exact:
         return
     for column in request.columns:
         if counts[column.name].above:
             bound = f"{column.upper}" + (
-                f" or their row's {asked.bounds!r}" if asked.bounds else ""
+                f" or their row's {hierarchy.bounds!r}" if hierarchy.bounds else ""
             )
             raise TableError(
                 f"Column {column.name!r} has counts above the upper bound {bound}, and exact sums "

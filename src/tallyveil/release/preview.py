@@ -90,9 +90,9 @@ class Preview:
     @property
     def delta(self) -> Fraction:
         """The whole slack for one unit."""
-        asked = self.request
-        each = asked.delta + asked.unit.delta
-        return charge_delta({c.name: each for c in asked.columns}, asked.disjoint)
+        request = self.request
+        each = request.delta + request.unit.delta
+        return charge_delta({c.name: each for c in request.columns}, request.disjoint)
 
     @property
     def promise(self) -> str:
@@ -178,10 +178,10 @@ def compare_release(
     say: Say = lambda _: None,
 ) -> list[dict[str, Any]]:
     """What every method would cost and give on the same invented counts; see `compare_methods`."""
-    asked, opened = _open_trial(table, options, rows)
+    fitting, opened = _open_trial(table, options, rows)
     home = InventedRows(opened.request)
     groups = list_groups(plan_release(opened, home=home))
-    return compare_methods(opened, asked, home, groups, say=say)
+    return compare_methods(opened, fitting, home, groups, say=say)
 
 
 def _open_trial(
@@ -207,9 +207,9 @@ def remark_on_cost(cost: Fraction, delta: Fraction = Fraction(0)) -> str | None:
 def _try_out(seen: Preview, options: ReleaseOptions, opened: Opened, home: Rows) -> Preview:
     """The same with what the plan, and other methods, do to counts that are not confidential."""
     plan = plan_release(opened, home=home)
-    groups, asked = list_groups(plan), plan.request
-    used = {str(known["method"]) for known in seen.columns}
-    plain = len(used) == 1 and not (asked.signed or asked.delta)
+    groups, request = list_groups(plan), plan.request
+    used = {str(column["method"]) for column in seen.columns}
+    plain = len(used) == 1 and not (request.signed or request.delta)
     return replace(
         seen,
         simulated=tuple(simulate(plan, groups)),
@@ -231,14 +231,14 @@ def _invent(
     if request.hierarchy is not None or request.strata:
         return None
     names = [column.name for column in request.columns]
-    told = {field.name: getattr(options, field.name) for field in fields(ReleaseOptions)}
-    told |= {name: ReleaseOptions.__dataclass_fields__[name].default for name in ABOUT_LABELS}
+    values = {field.name: getattr(options, field.name) for field in fields(ReleaseOptions)}
+    values |= {name: ReleaseOptions.__dataclass_fields__[name].default for name in ABOUT_LABELS}
     if request.microdata:
-        told["contributions"] = request.unit.contributions
-    fitting = ReleaseOptions(**{**told, "count": names, "keep": "all"})
+        values["contributions"] = request.unit.contributions
+    fitting = ReleaseOptions(**{**values, "count": names, "keep": "all"})
     size = len(request.categories) or rows or INVENTED_ROWS
-    asked = check_options(fitting)
-    return fitting, Opened(asked, invent_table(asked, min(size, MOST_ROWS)))
+    request_of_trial = check_options(fitting)
+    return fitting, Opened(request_of_trial, invent_table(request_of_trial, min(size, MOST_ROWS)))
 
 
 def _describe(plan: Plan) -> dict[str, Any]:

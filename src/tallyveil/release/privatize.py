@@ -41,8 +41,8 @@ def takes_options(
             try:
                 options = make(*args, **kwargs)
             except TypeError as problem:
-                said = str(problem).replace("ReleaseOptions.__init__", f"tv.{run.__name__}")
-                raise UsageError(f"{said}.") from None
+                words = str(problem).replace("ReleaseOptions.__init__", f"tv.{run.__name__}")
+                raise UsageError(f"{words}.") from None
             try:
                 return run(table, options)
             except TallyveilError as problem:

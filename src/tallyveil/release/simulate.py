@@ -76,12 +76,14 @@ def invent_counts(request: Request, rows: int) -> dict[str, Integers]:
     counts some of those in the next: as many as the upper bounds of both say, at most a quarter.
     """
     uppers = {column.name: column.upper for column in request.columns}
-    found = {n: _invent_column(at) for at, n in enumerate(uppers) if n not in request.nested[:-1]}
+    counts = {
+        n: _invent_column(number) for number, n in enumerate(uppers) if n not in request.nested[:-1]
+    }
     for number, (small, large) in enumerate(reversed([*pairwise(request.nested)]), len(uppers)):
         share = uppers[small] / uppers[large]
         share = min(max(share, LEAST_SHARE), MOST_SHARE)
-        found[small] = some_of(found[large], share, number)
-    return {name: np.resize(found[name], rows) for name in uppers}
+        counts[small] = some_of(counts[large], share, number)
+    return {name: np.resize(counts[name], rows) for name in uppers}
 
 
 @cache
@@ -92,7 +94,7 @@ def _invent_column(number: int) -> Integers:
 def invent_table(request: Request, rows: int) -> Table:
     """A table of invented counts in the columns that are asked for."""
     counts = invent_counts(request, rows)
-    labels = tuple(f"row {at}" for at in range(1, rows + 1))
+    labels = tuple(f"row {row}" for row in range(1, rows + 1))
     cells = (tuple(map(str, column.tolist())) for column in counts.values())
     return DelimitedTable(("", *counts), (labels, *cells))
 
@@ -159,37 +161,37 @@ def simulate(
     """
     entropy = Entropy()
     began = time.process_time()
-    made: dict[str, list[NDArray[Any]]] = {c.name: [] for c in plan.request.columns}
+    drawn_columns: dict[str, list[NDArray[Any]]] = {c.name: [] for c in plan.request.columns}
     for run in range(MOST_RUNS):
         if run >= LEAST_RUNS and time.process_time() - began > SECONDS:
             break
         drawn = plan.draw(entropy)
         for name, levels in drawn.items():
-            made[name].append(levels[0].name_columns(name)[name].astype(np.int64))
-    known = list_groups(plan) if groups is None else groups
+            drawn_columns[name].append(levels[0].name_columns(name)[name].astype(np.int64))
+    groups_of_rows = list_groups(plan) if groups is None else groups
     return [
-        _measure_column(name, plan.counts[name].values, found, known, cells)
-        for name, found in made.items()
+        _measure_column(name, plan.counts[name].values, runs, groups_of_rows, cells)
+        for name, runs in drawn_columns.items()
     ]
 
 
 def list_groups(plan: ReleasePlan) -> dict[str, Integers]:
     """Every row's group, by what the groups are called: those that were named, and all rows."""
     rows, method = plan.rows, plan.method
-    found = {"total": np.zeros(rows, dtype=np.int64)}
+    groups = {"total": np.zeros(rows, dtype=np.int64)}
     if isinstance(method, Sums):
         tree = plan.groups.full
         names = method.name_levels(tree.depth)
         if isinstance(tree, Margins):
-            return found | dict(zip(names, tree.groups, strict=True))
+            return groups | dict(zip(names, tree.groups, strict=True))
         nodes = (np.arange(size) for size in tree.sizes)
-        for level, (name, own) in enumerate(zip(names, nodes, strict=False)):
-            found[name] = tree.spread_down(own, level, tree.depth)
+        for level, (name, numbers) in enumerate(zip(names, nodes, strict=False)):
+            groups[name] = tree.spread_down(numbers, level, tree.depth)
     elif plan.groups is not None:
-        found["+".join(method.public_columns)] = plan.groups
+        groups["+".join(method.public_columns)] = plan.groups
     elif rows > GROUP:
-        found[f"{GROUP} rows"] = np.arange(rows) // GROUP
-    return found
+        groups[f"{GROUP} rows"] = np.arange(rows) // GROUP
+    return groups
 
 
 def _measure_column(
@@ -205,8 +207,8 @@ def _measure_column(
     sums = []
     for group, places in groups.items():
         size = int(places.max()) + 1
-        wanted = sum_by(places, true, size)
-        off = [np.abs(sum_by(places, run, size) - wanted).mean() for run in runs]
+        true_sums = sum_by(places, true, size)
+        off = [np.abs(sum_by(places, run, size) - true_sums).mean() for run in runs]
         sums.append({"name": group, "sums": size, "error": _average(off)})
     return {
         "name": name,
@@ -281,23 +283,23 @@ def compare_methods(
         JSON-ready: `method`, `epsilon` and `columns` as `simulate` gives them; or `refused`,
         why a method does not do what is asked, or why it was not tried.
     """
-    found = []
-    for name, asked in _list_alternatives(opened.request, options, already):
-        known: dict[str, Any] = {"method": name}
+    compared = []
+    for name, alternative in _list_alternatives(opened.request, options, already):
+        facts: dict[str, Any] = {"method": name}
         say(name)
         try:
             _require_narrow(name, opened.request)
-            meant = replace(opened, request=check_options(asked))
-            plan = plan_release(meant, home=home)
-            known["epsilon"] = float(sum(epsilon for _, epsilon in plan.charges))
-            known["columns"] = [
+            trial = replace(opened, request=check_options(alternative))
+            plan = plan_release(trial, home=home)
+            facts["epsilon"] = float(sum(epsilon for _, epsilon in plan.charges))
+            facts["columns"] = [
                 {key: value for key, value in column.items() if key != "histogram"}
                 for column in simulate(plan, groups)
             ]
         except TallyveilError as problem:
-            known["refused"] = str(problem)
-        found.append(known)
-    return found
+            facts["refused"] = str(problem)
+        compared.append(facts)
+    return compared
 
 
 def _require_narrow(name: str, request: Request) -> None:
@@ -312,7 +314,7 @@ def _list_alternatives(
 ) -> list[tuple[str, ReleaseOptions]]:
     """Other methods by name, with the options that make sense for each; epsilon stays."""
     groups = request.strata if request.hierarchy is None else request.hierarchy.public
-    kept = dict.fromkeys((*split_names(options.keep), *groups))
+    public = dict.fromkeys((*split_names(options.keep), *groups))
     plain = replace(
         options,
         epsilon=[column.epsilon for column in request.columns],
@@ -323,7 +325,7 @@ def _list_alternatives(
         invariant=None,
         level_weights=None,
         bounds=None,
-        keep="all" if request.keep_all else tuple(kept) if options.count else (),
+        keep="all" if request.keep_all else tuple(public) if options.count else (),
         signed=False,
         unbiased=False,
         priority=None,
@@ -335,14 +337,14 @@ def _list_alternatives(
         levels=None,
     )
     names = [name for name in METHODS if METHODS[name].asked_for and name not in ("auto", already)]
-    made = []
+    alternatives = []
     for name in names:
-        asked = replace(plain, method=name)
+        alternative = replace(plain, method=name)
         if METHODS[name].keeps_distribution:
-            asked = replace(asked, priority=options.priority, tradeoff=options.tradeoff)
+            alternative = replace(alternative, priority=options.priority, tradeoff=options.tradeoff)
         if METHODS[name].designed:
-            asked = replace(asked, loss=options.loss, properties=options.properties)
+            alternative = replace(alternative, loss=options.loss, properties=options.properties)
         if name != "geometric":
-            asked = replace(asked, one_row=False)
-        made.append((name, asked))
-    return made
+            alternative = replace(alternative, one_row=False)
+        alternatives.append((name, alternative))
+    return alternatives

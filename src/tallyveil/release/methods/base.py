@@ -348,8 +348,8 @@ class Method(
         *others, (last, _) = self.stages(task)
         drawn = [*((kind, certify_noise(part)) for kind, part in others), (last, certified)]
         stages = tuple(
-            PlannedStage(task.name, kind, made, self.charge(task.unit, made.exact_epsilon))
-            for kind, made in drawn
+            PlannedStage(task.name, kind, noise, self.charge(task.unit, noise.exact_epsilon))
+            for kind, noise in drawn
         )
         return Plan(task, self, why, facts.pop("epsilon", task.epsilon), stages, **facts)
 
@@ -445,8 +445,8 @@ def draw_rows(plan: Plan, counts: Counts, entropy: Entropy) -> RowDraws:
     keep = plan.method.unbiased or plan.method.is_signed
     if isinstance(certified, CertifiedNoise):
         noisy: Any = certified.release(counts, entropy)
-        kept = freeze(np.asarray(noisy, np.int64)) if keep else None
-        return RowDraws(noisy.clip(0, plan.task.upper), kept)
+        unclamped = freeze(np.asarray(noisy, np.int64)) if keep else None
+        return RowDraws(noisy.clip(0, plan.task.upper), unclamped)
     if not keep:
         return RowDraws(certified.draw_positions(counts, entropy))
     noisy = freeze(certified.draw_unbounded(counts, entropy))

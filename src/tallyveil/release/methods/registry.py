@@ -58,25 +58,25 @@ def method_of_request(request: Request) -> Method:
     """The method that a request asks for, with its options."""
     name, sums = request.method, request.hierarchy
     method = METHODS.get(name, File)
-    own: dict[str, Any] = {"unbiased": request.unbiased}
+    fields: dict[str, Any] = {"unbiased": request.unbiased}
     if method is Margins and sums is not None:
-        own["columns"] = sums.margins
+        fields["columns"] = sums.margins
     elif method is Hierarchy and sums is not None:
-        own |= {"columns": sums.columns, "weights": sums.weights}
-        own["invariant"] = (sums.exact,) if sums.exact else ""
+        fields |= {"columns": sums.columns, "weights": sums.weights}
+        fields["invariant"] = (sums.exact,) if sums.exact else ""
     elif method is Strata:
-        own["columns"] = request.strata
+        fields["columns"] = request.strata
     elif method is Ladder:
-        own["epsilons"] = tuple(map(str, request.levels))
+        fields["epsilons"] = tuple(map(str, request.levels))
     elif method is Preserve:
-        own["priority"] = _name_priority(request.tradeoff)
+        fields["priority"] = _name_priority(request.tradeoff)
     elif method is Geometric:
-        own["signed"] = request.signed
+        fields["signed"] = request.signed
     elif method is Design:
-        own |= {"loss": request.loss, "properties": request.properties}
+        fields |= {"loss": request.loss, "properties": request.properties}
     elif method is File:
-        own["path"] = name
-    return method(**own)
+        fields["path"] = name
+    return method(**fields)
 
 
 def method_of_record(column: ColumnRecord, receipt: Receipt) -> Method:
@@ -88,17 +88,19 @@ def method_of_record(column: ColumnRecord, receipt: Receipt) -> Method:
         raise PackageError("The receipt's strata are not its method's.")
     if sums is not None:
         return sums.method
-    own: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if strata is not None:
-        own["columns"] = strata.columns
+        fields["columns"] = strata.columns
     elif method is Preserve:
-        own["priority"] = _name_priority(column.tradeoff)
+        fields["priority"] = _name_priority(column.tradeoff)
     elif method is Geometric:
-        own["signed"] = column.signed
+        fields["signed"] = column.signed
     elif method is Ladder:
-        own["epsilons"] = () if receipt.ladder is None else tuple(map(str, receipt.ladder.epsilons))
+        fields["epsilons"] = (
+            () if receipt.ladder is None else tuple(map(str, receipt.ladder.epsilons))
+        )
     try:
-        return method(**own)
+        return method(**fields)
     except ArgumentError:
         raise PackageError(f"The receipt contradicts the method of {column.name}.") from None
 
