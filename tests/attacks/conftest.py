@@ -13,8 +13,7 @@ import pyarrow as pa
 import pytest
 
 import tallyveil as tv
-from tallyveil.plans import prepared
-from tallyveil.publish import transaction
+from tallyveil.release import plan, transaction
 from tallyveil.tables import columnar, text
 from tallyveil.tables import table as tables
 from tallyveil.tables.table import FileIdentity
@@ -59,7 +58,7 @@ def fixed(monkeypatch):
     monkeypatch.setattr(transaction.uuid, "uuid4", lambda: "one-name")
     monkeypatch.setattr(transaction, "datetime", FixedTime)
     monkeypatch.setattr(
-        prepared.Prepared, "clamp_to", lambda self, plan: np.zeros(self.rows, dtype=np.int64)
+        plan.ReleasePlan, "true_counts", lambda self, name: np.zeros(self.rows, dtype=np.int64)
     )
     find = prepared.find_upper
     monkeypatch.setattr(

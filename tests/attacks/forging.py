@@ -10,7 +10,7 @@ from tallyveil.check import package
 from tallyveil.documents.files import FileFacts, describe_data
 from tallyveil.documents.receipt import Receipt
 from tallyveil.release.folder import CHECKSUMS, checksums_text
-from tallyveil.release.methods.sums import describe_levels, find_grouping, read_stated, write_level
+from tallyveil.release.methods.sums import LevelColumn, find_grouping, read_stated
 from tallyveil.release.release import read_json, rebuild_methodology
 
 REFUSALS = (
@@ -63,20 +63,20 @@ def make_description_again(folder, table, receipt, sums):
 def make_sums_again(folder, table, receipt):
     """The files of a hierarchy's or of margins' levels, with the estimates that they state."""
     record = receipt.sums
-    grouping = find_grouping(record.request, table, receipt.zeros)
+    grouping = find_grouping(record.method, table, receipt.zeros)
     made = {}
     for level, name in enumerate(record.files):
         content = (folder / name).read_bytes()
         parts = {}
         for column in receipt.columns:
-            accuracy = describe_levels(record.request, grouping, column.epsilon, column.upper)
+            accuracy = record.method.describe_levels(grouping, column.epsilon, column.upper)
             sums = grouping.full.sum_up(table.counts(column.name))
             missed = None
-            if record.request.margins:
+            if record.method.crossed:
                 missed = np.array([int(t) for t in read_stated(content, column.name, "missed")])
             estimates = read_stated(content, column.name)
-            parts[column.name] = (sums[level], estimates, accuracy, missed)
-        made[name] = write_level(level, record, grouping.full, table, parts)
+            parts[column.name] = LevelColumn(sums[level], estimates, accuracy, missed)
+        made[name] = record.method.write_level(level, grouping.full, table, parts)
         (folder / name).write_bytes(made[name])
     return made
 

@@ -8,11 +8,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from tallyveil.plans import prepared
 
 import tallyveil as tv
 from tallyveil.check.ledger import check_ledger
 from tallyveil.documents.receipt import MOST_COMPOSED, Receipt
-from tallyveil.plans import prepared
 from tallyveil.tables.microdata import identify_persons
 from tallyveil.tables.read import read_table
 

@@ -12,8 +12,7 @@ import tallyveil as tv
 from tallyveil.budget.ledger import Ledger
 from tallyveil.check.package import check_package
 from tallyveil.errors import PackageError, TableError, UsageError
-from tallyveil.plans import prepared
-from tallyveil.publish import transaction
+from tallyveil.release import transaction
 
 FORK = multiprocessing.get_context("fork")
 COUNTS = [0, 3, 9, 1] * 25

@@ -147,7 +147,7 @@ def test_no_room_before_the_debit_costs_nothing(tmp_path, book, monkeypatch):
 
 def test_no_room_after_the_debit_leaves_nothing(tmp_path, book, monkeypatch):
     """Somebody else takes the room that was reserved: the budget is spent, and nothing is left."""
-    from tallyveil.publish import folder
+    from tallyveil.release import folder
 
     table = write_table(tmp_path / "cases.parquet", 100_000)
 
@@ -164,7 +164,7 @@ def test_no_room_after_the_debit_leaves_nothing(tmp_path, book, monkeypatch):
 
 def test_the_room_that_is_reserved_is_enough(tmp_path):
     """Labels that nothing compresses: the file is not larger than what was reserved."""
-    from tallyveil.release.plan import prepare
+    from tallyveil.release.plan import open_table, plan_release
 
     chance = np.random.default_rng(1)
     words = [bytes(row).hex() for row in chance.integers(0, 256, (100_000, 12), dtype=np.uint8)]
@@ -172,6 +172,6 @@ def test_the_room_that_is_reserved_is_enough(tmp_path):
     table = tmp_path / "cases.parquet"
     pq.write_table(pa.table(columns), table, compression="zstd")
     asked = {**ASKED, "upper": 80, "method": "geometric"}
-    room = prepare(table, ReleaseOptions(**asked)).count_bytes()
+    room = plan_release(open_table(table, ReleaseOptions(**asked))).count_bytes()
     release = tv.privatize(table, **asked)
     assert sum(map(len, release.files.values())) < room

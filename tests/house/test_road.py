@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import tallyveil as tv
 from tallyveil.cli.app import app
-from tallyveil.plans import methods
+from tallyveil.release.methods.base import Plan
 
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 PACKAGE = Path(tv.__file__).parent
@@ -81,16 +81,16 @@ def test_the_page_walks_the_road_as_it_is(words):
 def test_a_count_is_validated_clamped_and_histogrammed_once(words, monkeypatch):
     """No second look at true counts: one reading, one clamp, one histogram; one of the draws."""
     true, binned = [], []
-    real = methods.Preserve.draw
+    real = Plan.draw
 
     def draw(self, counts, entropy):
         true.append(counts)
         draws = real(self, counts, entropy)
-        true.append(draws.values)
+        true.append(draws.private.values)
         return draws
 
     honest = np.bincount
-    monkeypatch.setattr(methods.Preserve, "draw", draw)
+    monkeypatch.setattr(Plan, "draw", draw)
     monkeypatch.setattr(np, "bincount", lambda x, *a, **k: binned.append(x) or honest(x, *a, **k))
     called = trace(words)
     counts, draws = true

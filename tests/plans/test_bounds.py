@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import tallyveil as tv
 from tallyveil.errors import ArgumentError, TableError, UsageError
-from tallyveil.release.methods.sums import make_sums
-from tallyveil.request.hierarchy import HierarchyRequest
+from tallyveil.release.methods.base import Task
+from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.sampling.entropy import SeededNotPrivate
-from tallyveil.sums.grouping import Tree
+from tallyveil.sums.grouping import Grouping, Tree
 
 OPTIONS = {"count": "cases", "upper": 30, "epsilon": 1, "hierarchy": "state", "bounds": "people"}
 
@@ -52,10 +52,9 @@ def test_rows_stay_inside_their_bounds_and_add_up(
     bounds = draw.integers(0, upper + 1, rows)
     counts = draw.integers(0, bounds + 1)
     level = "total" if exact else ""
-    request = HierarchyRequest(("state",), exact=level, bounds="people")
-    made = make_sums(request, tree, Fraction(epsilon), upper, bounds)
-    entropy = SeededNotPrivate(seed)
-    published = made.publish(made.draw(counts, entropy), entropy)[0]
+    task = Task("n", upper, Fraction(epsilon), rows, groups=Grouping.of(tree), bounds=bounds)
+    plan, entropy = Hierarchy(columns="state", invariant=level).plan(task), SeededNotPrivate(seed)
+    (published,) = plan.publish(plan.draw(np.minimum(counts, upper), entropy), entropy)
     assert (published.values >= 0).all()
     assert (published.values <= bounds).all()
     sums = tree.sum_up(published.values)

@@ -19,12 +19,12 @@ import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.cli import app as program
 from tallyveil.errors import ArgumentError, TableError, UsageError
-from tallyveil.release.methods.margins import make_margins
-from tallyveil.release.totals import list_trees
-from tallyveil.request.hierarchy import HierarchyRequest
+from tallyveil.release.methods.base import Task
+from tallyveil.release.methods.margins import Margins
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tallyveil.sums.combine import noise_variance
-from tallyveil.sums.grouping import Grouping, Margins, rake, round_to_margins
+from tallyveil.sums.grouping import Grouping, rake, round_to_margins
+from tallyveil.sums.grouping import Margins as MarginGroups
 
 OPTIONS = {"count": "cases", "upper": 40, "epsilon": 1, "margins": "age+sex,school"}
 
@@ -94,10 +94,12 @@ def test_no_margin_is_worse_than_the_rows_alone_would_make_it(
     """Whatever rows its groups have: over all of its groups."""
     draw, names = np.random.default_rng(seed), tuple((str(at),) for at in range(len(sizes)))
     groups = [np.unique(draw.geometric(1 / size, rows), return_inverse=True)[1] for size in sizes]
-    asked = HierarchyRequest(tuple(n for (n,) in names), margins=names)
-    grouping, whole = Grouping.of(Margins(tuple(groups))), Fraction(epsilon).limit_denominator(999)
+    grouping, whole = (
+        Grouping.of(MarginGroups(tuple(groups))),
+        Fraction(epsilon).limit_denominator(999),
+    )
     alone = rows * noise_variance(whole)
-    for tree in list_trees(asked, grouping, whole, upper):
+    for tree in Margins(columns=names).list_trees(grouping, whole, upper):
         assert tree.combined.variances[1].sum() <= alone * (1 + 1e-9)
 
 
@@ -116,7 +118,7 @@ def test_a_margin_may_be_a_list_of_columns() -> None:
         ["age+sex", "school"],
     ):
         made = tv.privatize(make_table(), **{**OPTIONS, "margins": margins}, keep="part")
-        assert made.receipt.sums.request.margins == (("age", "sex"), ("school",))
+        assert made.receipt.sums.method.columns == (("age", "sex"), ("school",))
     with pytest.raises(UsageError, match="cannot be written"):
         tv.privatize(make_table(), **{**OPTIONS, "margins": [["a\ud800"], ["b"]]}, keep="part")
 
@@ -208,7 +210,7 @@ def test_bad_requests_are_refused_before_the_debit(
 def test_any_two_crossing_margins_are_met(seed: int, first: int, second: int, each: int) -> None:
     draw = np.random.default_rng(seed)
     grid = np.indices((first, second, each)).reshape(3, -1)
-    margins = Margins((grid[0], grid[1]))
+    margins = MarginGroups((grid[0], grid[1]))
     truth = draw.poisson(draw.gamma(0.5, 6, grid.shape[1]))
     targets = margins.sum_up(truth)[:2]
     cells = rake(draw.uniform(0, 9, len(truth)), margins, targets, 1000)
@@ -219,19 +221,19 @@ def test_any_two_crossing_margins_are_met(seed: int, first: int, second: int, ea
 
 
 def test_one_person_costs_the_sum_of_all_margins() -> None:
-    margins = Margins((np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])))
-    asked = HierarchyRequest(("a", "b"), margins=(("a",), ("b",)))
-    made = make_margins(asked, margins, Fraction(2), 2)
-    assert sum(made.budget.levels) == 2
+    margins = MarginGroups((np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])))
+    task = Task("n", 2, Fraction(2), 4, groups=Grouping.of(margins))
+    plan = Margins(columns="a,b").plan(task)
+    assert sum(stage.epsilon for stage in plan.stages) == 2
     for counts in itertools.product(range(3), repeat=4):
         for at in range(4):
             other = np.array(counts)
             other[at] += 1 if other[at] < 2 else -1
             pairs = zip(margins.sum_up(np.array(counts)), margins.sum_up(other), strict=True)
             assert [int(np.abs(a - b).sum()) for a, b in pairs] == [1, 1, 1]
-    draws = made.draw(np.array([0, 2, 1, 1]), SeededNotPrivate(1))
-    first = made.publish(draws, SeededNotPrivate(2))[0].counts
-    assert first.tolist() == made.publish(draws, SeededNotPrivate(2))[0].counts.tolist()
+    draws = plan.draw(np.array([0, 2, 1, 1]), SeededNotPrivate(1))
+    first = plan.publish(draws, SeededNotPrivate(2))[0].counts
+    assert first.tolist() == plan.publish(draws, SeededNotPrivate(2))[0].counts.tolist()
 
 
 def test_margins_and_strata_of_very_many_columns_keep_their_groups_apart() -> None:

@@ -8,7 +8,9 @@ import pytest
 import tallyveil as tv
 from tallyveil.estimate.draws import PrivateDraws
 from tallyveil.papers.kohli.privatizers import cumulative
-from tallyveil.release.methods.preserve import Independent, Levels, Preserve
+from tallyveil.release.methods.base import Plan, PlannedStage, Task
+from tallyveil.release.methods.preserve import Preserve, RankedDraws
+from tallyveil.release.methods.registry import METHODS
 from tallyveil.request.budget_split import split_budget
 from tallyveil.sampling.entropy import Entropy, SeededNotPrivate
 
@@ -17,17 +19,21 @@ COUNTS = np.minimum(np.random.default_rng(0).geometric(0.2, size=400) - 1, 20)
 
 def preserve(upper, budget):
     """The method for a split budget, everything certified."""
-    noise = tv.certify_noise(budget.epsilon1) if budget.epsilon1 else None
-    return Preserve(tv.certify_geometric(tv.Query.count(upper), budget.epsilon2), noise)
+    noise = [tv.certify_noise(budget.epsilon1)] if budget.epsilon1 else []
+    counts = tv.certify_geometric(tv.Query.count(upper), budget.epsilon2)
+    parts = zip(("distribution", "counts")[-1 - len(noise) :], [*noise, counts], strict=True)
+    stages = tuple(PlannedStage("n", kind, made, made.exact_epsilon) for kind, made in parts)
+    task = Task("n", upper, budget.epsilon)
+    return Plan(task, Preserve(), "", budget.epsilon, stages)
 
 
 def draw_privately(counts, upper, budget, source):
-    return preserve(upper, budget).draw(counts, source)
+    return preserve(upper, budget).draw(counts, source).private
 
 
 def match_counts(draws, source):
     budget = split_budget(1, "1/2", records=9, size=9)
-    (published,) = preserve(draws.size - 1, budget).publish(draws, source)
+    (published,) = preserve(draws.size - 1, budget).publish(RankedDraws(draws), source)
     return published.counts, published.histogram.spread_out(draws.size)
 
 
@@ -63,8 +69,9 @@ def test_numpys_random_numbers_are_never_used(monkeypatch):
 
 
 def test_publishing_takes_private_draws_and_nothing_else():
-    for method in (Preserve, Independent, Levels):
-        assert list(inspect.signature(method.publish).parameters) == ["self", "draws", "entropy"]
+    for method in METHODS.values():
+        given = list(inspect.signature(method.publish).parameters)
+        assert given == ["self", "plan", "draws", "entropy"]
     fields = set(PrivateDraws.__dataclass_fields__)
     assert fields == {"values", "epsilon2", "totals", "epsilon1", "size", "thresholds", "weights"}
     budget = split_budget(1, "1/2", records=len(COUNTS), size=21)

@@ -13,7 +13,7 @@ import tallyveil as tv
 from tallyveil.check.ledger import check_ledger
 from tallyveil.cli import app
 from tallyveil.errors import ArgumentError, UsageError
-from tallyveil.release.methods.preserve import Independent
+from tallyveil.release.methods.base import Plan
 from tallyveil.release.release import read_receipt
 from tallyveil.request.unit import PrivacyUnit
 from tallyveil.tables.microdata import bound_rows, keep_apart
@@ -281,13 +281,13 @@ def test_at_a_screen_a_delta_that_is_not_spent_is_said_to(tmp_path):
 def test_one_person_moves_so_many_counts_by_one_each(monkeypatch, neighbours):
     """What is drawn from, with and without a person who has many rows, several in one cell."""
     given = []
-    draw = Independent.draw
+    draw = Plan.draw
 
     def spy(method, counts, entropy):
         given.append(np.array(counts, dtype=np.int64))
         return draw(method, counts, entropy)
 
-    monkeypatch.setattr(Independent, "draw", spy)
+    monkeypatch.setattr(Plan, "draw", spy)
     rng, places = np.random.default_rng(2), list("abcdefgh")
     moved = []
     for _ in range(20):

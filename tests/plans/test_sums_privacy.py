@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -21,15 +22,13 @@ from tallyveil.certified import mechanism
 from tallyveil.certified.certify import certify_geometric, certify_noise
 from tallyveil.proof.rounding import TOTAL
 from tallyveil.query import Query
-from tallyveil.release.column import keep_draws
-from tallyveil.release.methods.margins import make_margins
-from tallyveil.release.methods.preserve import Preserve
-from tallyveil.release.methods.strata import Stratified
-from tallyveil.release.methods.sums import make_sums
-from tallyveil.release.zeros import WithEmptyGroups, WithZeros
-from tallyveil.request.hierarchy import HierarchyRequest
+from tallyveil.release.methods.base import Method, Plan, PlannedStage, Task
+from tallyveil.release.methods.hierarchy import Hierarchy
+from tallyveil.release.methods.margins import Margins
+from tallyveil.release.methods.strata import Strata
 from tallyveil.sampling.entropy import SeededNotPrivate
-from tallyveil.sums.grouping import Grouping, Margins, Tree
+from tallyveil.sums.grouping import Grouping, Tree
+from tallyveil.sums.grouping import Margins as MarginGroups
 
 EPSILON = Fraction(3, 2)
 
@@ -56,12 +55,12 @@ class Script:
         monkeypatch.setattr(mechanism.CertifiedNoise, "release", add)
         monkeypatch.setattr(mechanism.CertifiedGeometric, "draw_unbounded", add)
 
-    def run(self, method: Any, counts: Any, draws: tuple[int, ...] | None) -> tuple[Any, ...]:
+    def run(self, plan: Plan, counts: Any, draws: tuple[int, ...] | None) -> tuple[Any, ...]:
         """Everything that is published, given the draws."""
         self.draws = None if draws is None else iter(draws)
         self.truth, self.epsilons, self.chance = [], [], 1.0
         entropy = SeededNotPrivate(3)
-        (made,) = method.publish(method.draw(np.array(counts), entropy), entropy)
+        (made,) = plan.publish(plan.draw(np.array(counts), entropy), entropy)
         levels = (*getattr(made, "sums", ()), *getattr(made, "estimates", ()))
         levels = (*levels, *([] if made.unbiased is None else [made.unbiased]))
         return (made.values.tolist(), *(np.round(level, 9).tolist() for level in levels))
@@ -72,41 +71,40 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Script:
     return Script(monkeypatch)
 
 
-def make_bounded() -> tuple[Any, list[tuple[int, ...]]]:
+def plan(method: Method, upper: int, groups: Any, free: Any = None, bounds: Any = None) -> Plan:
+    rows = 4 if free is None else int(free.sum())
+    return method.plan(Task("n", upper, EPSILON, rows, groups=groups, free=free, bounds=bounds))
+
+
+def make_bounded() -> tuple[Plan, list[tuple[int, ...]]]:
     """Rows with bounds of their own, and their draws beside them."""
-    tree = Tree.of_columns([np.array([0, 0, 1, 1])])
-    asked = HierarchyRequest(("g",), bounds="most")
-    method = make_sums(asked, tree, EPSILON, 2, np.array([2, 1, 0, 2]))
+    groups = Grouping.of(Tree.of_columns([np.array([0, 0, 1, 1])]))
+    method = Hierarchy(columns="g", unbiased=True)
     tables = [(1, 1, 0, 0), (2, 1, 0, 0), (1, 0, 0, 0), (1, 1, 0, 1)]
-    return keep_draws(WithEmptyGroups(method, Grouping.of(tree))), tables
+    return plan(method, 2, groups, bounds=np.array([2, 1, 0, 2])), tables
 
 
-def make_tree(zeros: bool) -> tuple[Any, list[tuple[int, ...]]]:
-    tree = Tree.of_columns([np.array([0, 0, 1, 1])])
+def make_tree(zeros: bool) -> tuple[Plan, list[tuple[int, ...]]]:
     free = np.array([True, True, not zeros, not zeros])
-    grouping = Grouping.of(tree, free)
-    asked = HierarchyRequest(("g",), weights=(1.0, 2.0, 1.0))
-    method = make_sums(asked, grouping.part, EPSILON, 1)
-    tables = [(0, 1, 0, 0), (1, 1, 0, 0), (0, 0, 0, 0)]
-    return WithZeros(WithEmptyGroups(method, grouping), free), tables
+    groups = Grouping.of(Tree.of_columns([np.array([0, 0, 1, 1])]), free)
+    method = Hierarchy(columns="g", weights=(1.0, 2.0, 1.0))
+    return plan(method, 1, groups, free), [(0, 1, 0, 0), (1, 1, 0, 0), (0, 0, 0, 0)]
 
 
-def make_crossed(zeros: bool) -> tuple[Any, list[tuple[int, ...]]]:
-    margins = Margins((np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])))
+def make_crossed(zeros: bool) -> tuple[Plan, list[tuple[int, ...]]]:
+    margins = MarginGroups((np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])))
     free = np.array([True, True, True, not zeros])
-    grouping = Grouping.of(margins, free)
-    asked = HierarchyRequest(("a", "b"), margins=(("a",), ("b",)))
-    method = make_margins(asked, grouping.part, EPSILON, 1)
-    return WithZeros(WithEmptyGroups(method, grouping), free), [(0, 1, 0, 0), (1, 1, 0, 0)]
+    method = Margins(columns="a,b")
+    return plan(method, 1, Grouping.of(margins, free), free), [(0, 1, 0, 0), (1, 1, 0, 0)]
 
 
-def make_strata(zeros: bool) -> tuple[Any, list[tuple[int, ...]]]:
-    inner = Preserve(
-        certify_geometric(Query.count(1), Fraction(1)), certify_noise(EPSILON - Fraction(1))
-    )
+def make_strata(zeros: bool) -> tuple[Plan, list[tuple[int, ...]]]:
     free = np.array([True, True, True, not zeros])
-    strata = np.array([0, 0, 1, 1])[free]
-    return WithZeros(Stratified(inner, strata), free), [(0, 1, 0, 0), (1, 1, 0, 0), (0, 1, 1, 0)]
+    made = plan(Strata(columns="g"), 1, np.array([0, 0, 1, 1]), free)
+    first = PlannedStage("n", "distribution", certify_noise(EPSILON - Fraction(1)), Fraction(1, 2))
+    counts = PlannedStage("n", "counts", certify_geometric(Query.count(1), 1), Fraction(1))
+    made = replace(made, stages=(first, counts))
+    return made, [(0, 1, 0, 0), (1, 1, 0, 0), (0, 1, 1, 0)]
 
 
 CASES = {
@@ -133,10 +131,10 @@ def test_one_person_moves_no_output_by_more_than_epsilon(name: str, script: Scri
 
 def enumerate_draws(name: str, script: Script, most: int) -> None:
     """Up to so many draws near the truth; each is handed to every table."""
-    method, tables = CASES[name]()
+    made, tables = CASES[name]()
     truths = []
     for table in tables:
-        script.run(method, table, None)
+        script.run(made, table, None)
         truths.append(np.array(script.truth))
         epsilons = script.epsilons
     for truth in truths[1:]:  # what one person moves, at the price of each
@@ -149,7 +147,7 @@ def enumerate_draws(name: str, script: Script, most: int) -> None:
     for draws in (every[at] for at in chosen):
         outputs = []
         for table, seen in zip(tables, found, strict=True):
-            out = str(script.run(method, table, draws))
+            out = str(script.run(made, table, draws))
             seen[out] = seen.get(out, 0.0) + script.chance
             outputs.append(out)
         assert len(set(outputs)) == 1  # nothing but the draws tells what is published

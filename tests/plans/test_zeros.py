@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.errors import ArgumentError, TableError
-from tallyveil.release.methods.sums import make_sums
-from tallyveil.release.zeros import WithEmptyGroups, WithZeros
-from tallyveil.request.hierarchy import HierarchyRequest
+from tallyveil.release.methods.base import Task
+from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.sums.grouping import Grouping, Tree
 
 RULE = "sex = F and cause = prostate"
@@ -219,12 +218,11 @@ def test_any_tree_with_zeros_adds_up(seed: int, rows: int, exact: int) -> None:
     upper = int(draw.integers(1, 30))
     counts = np.where(free, np.minimum(draw.poisson(draw.gamma(0.5, 8, rows)), upper), 0)
     exact_name = ("total", "a", "b")[min(exact, tree.depth - 1)] if exact >= 0 else ""
-    asked = HierarchyRequest(("a", "b"), exact_name)
-    grouping = Grouping.of(tree, free)
-    made = make_sums(asked, grouping.part, Fraction(int(draw.integers(1, 40)), 10), upper)
-    method = WithZeros(WithEmptyGroups(made, grouping), free)
+    asked, grouping = Hierarchy(columns="a,b", invariant=exact_name), Grouping.of(tree, free)
+    epsilon = Fraction(int(draw.integers(1, 40)), 10)
+    plan = asked.plan(Task("n", upper, epsilon, int(free.sum()), groups=grouping, free=free))
     entropy = tv.SeededNotPrivate(seed)
-    (published,) = method.publish(method.draw(counts, entropy), entropy)
+    (published,) = plan.publish(plan.draw(counts, entropy), entropy)
     values = published.values
     assert not values[~free].any()
     assert values.min() >= 0

@@ -8,10 +8,10 @@ from html import unescape
 import numpy as np
 import pandas as pd
 import pytest
-from tallyveil.publish import by_group
 
 import tallyveil as tv
 from tallyveil.documents.group_record import MOST_GROUPS
+from tallyveil.release import groups as by_group
 from tallyveil.release.folder import CHECKSUMS, checksums_text
 from tallyveil.release.release import read_receipt, rebuild_methodology
 

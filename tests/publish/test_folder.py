@@ -4,9 +4,9 @@ import errno
 import os
 
 import pytest
-from tallyveil.publish import folder as package
 
 from tallyveil.errors import PackageError
+from tallyveil.release import folder as package
 from tallyveil.release.folder import CHECKSUMS, reserve_folder
 
 

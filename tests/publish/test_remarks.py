@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.cli import app
-from tallyveil.publish import remarks
 
 FRAME = pd.DataFrame({"county": list("dbca"), "cases": [1, 3, 3, 9]})
 OPTIONS = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1}

@@ -4,13 +4,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from tallyveil.plans.prepare import prepare_opened
-from tallyveil.publish.simulate import read_invented, simulate
+from tallyveil.publish.simulate import simulate
 
 from tallyveil.release.options import ReleaseOptions
-from tallyveil.release.plan import Opened
+from tallyveil.release.plan import Opened, plan_release
 from tallyveil.release.preview import preview_table
-from tallyveil.release.simulate import invent_counts, invent_table
+from tallyveil.release.simulate import InventedRows, invent_counts, invent_table, simulate
 from tallyveil.request.request import check_options
 
 
@@ -18,7 +17,7 @@ def simulated(**words):
     options = ReleaseOptions(count="n", keep="all", **words)
     request = check_options(options)
     opened = Opened(request, invent_table(request, 400))
-    return simulate(prepare_opened(opened, read=read_invented(request)))[0]
+    return simulate(plan_release(opened, home=InventedRows(request)))[0]
 
 
 def test_errors_are_those_of_geometric_noise():

@@ -3,15 +3,17 @@
 import hashlib
 import json
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
-from tallyveil.plans import methods
-from tallyveil.publish import transaction
 
 import tallyveil as tv
 from tallyveil.certified.mechanism import CertifiedGeometric, CertifiedNoise
+from tallyveil.release import transaction
+from tallyveil.release.methods.base import Plan, Task
+from tallyveil.release.methods.design import Fair
 
 COUNTS = [i % 7 for i in range(400)]
 
@@ -31,7 +33,7 @@ def test_a_folder_that_exists_costs_nothing(book, tmp_path):
 
 
 def test_a_folder_that_exists_is_refused_before_the_table_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(transaction, "prepare", lambda *_: pytest.fail("the table was read"))
+    monkeypatch.setattr(transaction, "open_table", lambda *_: pytest.fail("the table was read"))
     (tmp_path / "out").mkdir()
     with pytest.raises(tv.PackageError, match="exists already"):
         tv.privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "out")
@@ -42,8 +44,8 @@ def test_a_folder_that_appears_meanwhile_is_refused_before_the_debit(book, tmp_p
         (tmp_path / "out").mkdir()
         return real(*given)
 
-    real = transaction.prepare
-    monkeypatch.setattr(transaction, "prepare", make)
+    real = transaction.plan_release
+    monkeypatch.setattr(transaction, "plan_release", make)
     with pytest.raises(tv.PackageError, match="exists already") as refused:
         tv.privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "out", ledger=book, dataset="cases")
     assert "spent" not in str(refused.value)
@@ -127,8 +129,7 @@ def test_the_steps_come_in_order(book, tmp_path, monkeypatch, levels):
 
     watch(transaction, "reserve_folder", "room")
     watch(tv.Ledger, "debit", "debit")
-    watch(methods.Preserve, "draw", "draw")
-    watch(methods.Levels, "draw", "draw")
+    watch(Plan, "draw", "draw")
     watch(transaction.Staging, "commit", "folder")
     run = tv.privatize if levels is None else tv.privatize_levels
     cost = {"epsilon": 1} if levels is None else {"levels": levels}
@@ -185,13 +186,13 @@ def test_every_stage_that_spends_has_a_certificate(tmp_path, options, stages):
 @pytest.mark.parametrize("upper", [9, 255, 256, 70_000])
 def test_counts_travel_as_one_compact_array(monkeypatch, upper):
     seen = []
-    real = methods.Independent.draw
+    real = Plan.draw
 
     def watched(self, counts, entropy):
         seen.append(counts)
         return real(self, counts, entropy)
 
-    monkeypatch.setattr(methods.Independent, "draw", watched)
+    monkeypatch.setattr(Plan, "draw", watched)
     tv.privatize(np.array([3, 10**9, 0]), upper=upper, epsilon=1, method="geometric")
     (counts,) = seen
     assert counts.dtype == np.min_scalar_type(upper)
@@ -234,8 +235,6 @@ def test_what_cannot_be_published_is_refused_before_the_debit(book, tmp_path, op
 
 
 def test_levels_with_long_epsilons_have_names_that_fit(tmp_path):
-    from fractions import Fraction
-
     long = Fraction(10**140 + 1, 10**140)
     tv.privatize_levels(COUNTS, upper=9, levels=[long, "1/2"], out=tmp_path / "out")
     assert all(finding.ok for finding in tv.check_package(tmp_path / "out"))
@@ -243,9 +242,9 @@ def test_levels_with_long_epsilons_have_names_that_fit(tmp_path):
 
 def test_counts_that_were_not_clamped_are_never_drawn():
     """A guard: whoever forgets to clamp gets an error, not a draw that was not certified."""
-    certified = tv.certify(tv.fair(tv.Query.count(3), 1))
+    plan = Fair().plan(Task("n", 3, Fraction(1)))
     with pytest.raises(tv.CertificationError, match="clamped"):
-        methods.Independent(certified).draw(np.array([4]), tv.Entropy())
+        plan.draw(np.array([4]), tv.Entropy())
 
 
 def test_a_mistyped_argument_is_named():

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import tallyveil as tv
 from tallyveil.cli import app as program
-from tallyveil.publish import transaction
+from tallyveil.release import transaction
 from tallyveil.request.spelling import spell_for_python
 
 ROWS = 300

@@ -16,11 +16,13 @@ import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.errors import ArgumentError, TableError, UsageError
 from tallyveil.proof.rounding import TOTAL
+from tallyveil.release.methods.base import Task
+from tallyveil.release.methods.hierarchy import Hierarchy
+from tallyveil.release.methods.sums import SumDraws
 from tallyveil.release.options import ReleaseOptions
 from tallyveil.release.preview import preview_table
-from tallyveil.request.hierarchy import HierarchyRequest
 from tallyveil.sampling.entropy import SeededNotPrivate
-from tallyveil.sums.grouping import Tree
+from tallyveil.sums.grouping import Grouping, Tree
 
 OPTIONS = {"count": "cases", "upper": 40, "epsilon": 1, "hierarchy": ["state", "county"]}
 
@@ -184,22 +186,17 @@ def chance(noise: object, value: int) -> float:
     return float(noise.noise.near[abs(value)]) / TOTAL  # type: ignore[attr-defined]
 
 
-def make_tiny() -> Sums:
-    tree = Tree.of_columns([np.array([0, 0, 1])])
-    weights = (1.0, 4.0, 1.0)
-    asked = HierarchyRequest(("group",), weights=weights)
-    return make_sums(asked, tree, Fraction(2), 1)
-
-
 def test_what_is_measured_moves_by_no_more_than_epsilon_for_one_person() -> None:
-    sums = make_tiny()
-    budget = sums.budget
+    tree = Tree.of_columns([np.array([0, 0, 1])])
+    method = Hierarchy(columns="group", weights=(1.0, 4.0, 1.0))
+    plan = method.plan(Task("n", 1, Fraction(2), 3, groups=Grouping.of(tree)))
+    budget = method.find_budget(plan)
     assert sum(budget.levels) + budget.distribution == 2
     for counts in itertools.product(range(2), repeat=3):
         for at in range(3):
             other = np.array(counts)
             other[at] = 1 - other[at]
-            pairs = zip(sums.tree.sum_up(np.array(counts)), sums.tree.sum_up(other), strict=True)
+            pairs = zip(tree.sum_up(np.array(counts)), tree.sum_up(other), strict=True)
             moved = [int(np.abs(a - b).sum()) for a, b in pairs]
             spent = sum(e * m for e, m in zip(budget.levels, moved, strict=True))
             histograms = [np.bincount(c, minlength=2) for c in (np.array(counts), other)]
@@ -210,9 +207,9 @@ def test_what_is_measured_moves_by_no_more_than_epsilon_for_one_person() -> None
 def test_the_whole_procedure_is_private_on_a_tiny_tree() -> None:
     """Every draw near the truth is enumerated, published, and its certified chance added up."""
     tree = Tree((np.zeros(2, dtype=np.int64),))
-    asked = HierarchyRequest((), weights=(1.0, 1.0))
-    sums = make_sums(asked, tree, Fraction(3, 2), 2)
-    total, rows, first = sums.noises[0], sums.noises[1], sums.distribution
+    method = Hierarchy(columns="group", weights=(1.0, 1.0))
+    plan = method.plan(Task("n", 2, Fraction(3, 2), 2, groups=Grouping.of(tree)))
+    (total, rows), first = method.list_noises(plan), plan.find("distribution")
     assert rows is not None
     assert first is not None
     reach = range(-2, 5)
@@ -222,7 +219,7 @@ def test_the_whole_procedure_is_private_on_a_tiny_tree() -> None:
     for top, a, b, c0, c1 in itertools.product(levels, reach, reach, range(4), range(4)):
         top_draw = None if top is None else np.array([top])
         draws = SumDraws((top_draw, np.array([a, b])), np.array([c0, c1]))
-        (published,) = sums.publish(draws, SeededNotPrivate(1))
+        (published,) = plan.publish(draws, SeededNotPrivate(1))
         out = (*published.counts.tolist(), *published.sums[0].tolist())
         for table, seen in zip(tables, found, strict=True):
             cumulative = np.cumsum(np.bincount(table, minlength=3))[:-1]

@@ -1,18 +1,17 @@
-"""The registry of methods is complete: every kind is planned, asked for and explained."""
+"""The registry of methods is complete: every method is asked for and explained."""
 
 from __future__ import annotations
 
 import pytest
-from tallyveil.plans.plan import PLANNERS
-from tallyveil.request.kinds import ASKED_FOR, KINDS
+from tallyveil.request.kinds import ASKED_FOR
 
 from tallyveil.errors import PackageError
-from tallyveil.release.methods.registry import find_kind
+from tallyveil.release.methods.registry import ASKED_FOR, METHODS, find_kind
 from tallyveil.release.options import ReleaseOptions
 
 
-def test_every_kind_has_a_planner_and_nothing_else_has() -> None:
-    assert set(PLANNERS) == set(KINDS)
+def test_every_method_has_words_for_its_page() -> None:
+    assert all(method.words for name, method in METHODS.items() if name != "auto")
 
 
 def test_the_help_of_the_option_names_what_can_be_asked_for() -> None:
@@ -21,6 +20,7 @@ def test_the_help_of_the_option_names_what_can_be_asked_for() -> None:
     assert not {"ladder", "file"} & set(ASKED_FOR)
 
 
-def test_a_method_that_does_not_exist_is_refused() -> None:
+@pytest.mark.parametrize("name", ["magic", "auto", "sums"])
+def test_a_method_that_does_not_exist_is_refused(name: str) -> None:
     with pytest.raises(PackageError, match="does not exist"):
-        find_kind("magic")
+        find_kind(name)

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from tallyveil.errors import ArgumentError, TableError
-from tallyveil.tables.table import BATCH_ROWS
 from tallyveil.tables.read import read_table
+from tallyveil.tables.table import BATCH_ROWS
 
 ROWS = 11
 COLUMNS = {

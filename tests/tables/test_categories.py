@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 import tallyveil as tv
 from tallyveil.errors import ArgumentError, TableError
-from tallyveil.tables.table import BATCH_ROWS
 from tallyveil.tables.columnar import count_rows
-from tallyveil.tables.microdata import place_categories, public_categories, sorted_order
+from tallyveil.tables.conditions import parse_conditions
 from tallyveil.tables.duplicates import require_distinct
 from tallyveil.tables.labels import normal_label
-from tallyveil.tables.conditions import parse_conditions
+from tallyveil.tables.microdata import place_categories, public_categories, sorted_order
 from tallyveil.tables.read import read_table
+from tallyveil.tables.table import BATCH_ROWS
 
 PEOPLE = pd.DataFrame(
     {

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from tallyveil.errors import TableError
-from tallyveil.tables.table import BATCH_ROWS
 from tallyveil.tables.counts import LARGEST, convert_objects, convert_text, read_counts
 from tallyveil.tables.read import read_table
+from tallyveil.tables.table import BATCH_ROWS
 
 ACROSS = BATCH_ROWS + 3
 """More rows than one batch has."""

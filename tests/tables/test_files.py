@@ -14,15 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyreadstat
 import pytest
+from tallyveil.tables.packed import pack, unpack
 
 import tallyveil as tv
 from tallyveil.errors import ArgumentError, MissingExtraError, TableError, UsageError
 from tallyveil.tables.excel import read_released_excel
 from tallyveil.tables.form import Form
-from tallyveil.tables.text import Room
-from tallyveil.tables.packed import pack, unpack
 from tallyveil.tables.read import read_table
 from tallyveil.tables.statistics import StatisticsTable
+from tallyveil.tables.text import Room
 
 NAMES = [f"Bäder {i}" for i in range(40)]
 COUNTS = [(i * 7) % 5 for i in range(40)]

@@ -10,11 +10,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from tallyveil.tables.trial import WHOLE_ROWS
 
 import tallyveil as tv
-from tallyveil.tables.published import read_published
-from tallyveil.tables.trial import WHOLE_ROWS
 from tallyveil.check.package import _agree
+from tallyveil.tables.published import read_published
 
 pytestmark = pytest.mark.filterwarnings("ignore:Cells of .* begin with:UserWarning")
 

@@ -12,8 +12,8 @@ import pytest
 import tallyveil as tv
 from tallyveil.errors import ArgumentError, TableError
 from tallyveil.tables import source
-from tallyveil.tables.text import Room
 from tallyveil.tables.read import read_table
+from tallyveil.tables.text import Room
 
 N = 90
 COUNTS = [i % 5 for i in range(N)]

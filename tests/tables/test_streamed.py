@@ -10,17 +10,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
+from tallyveil.tables.arrow_file import ArrowFile, open_arrow
+from tallyveil.tables.streamed import StreamedTable
 
 import tallyveil as tv
 from tallyveil.check.package import check_package
-from tallyveil.release.transaction import publish_table
 from tallyveil.release.options import ReleaseOptions
+from tallyveil.release.transaction import publish_table
 from tallyveil.tables import arrow_file, distinct
-from tallyveil.tables.arrow_file import ArrowFile, open_arrow
-from tallyveil.tables.table import BATCH_ROWS
 from tallyveil.tables.read import read_table
-from tallyveil.tables.streamed import StreamedTable
 from tallyveil.tables.subtotals import find_totals
+from tallyveil.tables.table import BATCH_ROWS
 
 ROWS = 2 * BATCH_ROWS + 1234
 OPTIONS = {"count": "cases", "upper": 20, "epsilon": 1, "keep": "all"}
@@ -104,9 +104,9 @@ def test_numbers_and_text_need_no_pandas(tmp_path, ending):
     """pyarrow's own conversions would import it, which takes longer than the table."""
     path = write(make_table().select(["area", "code", "rate", "cases"]), tmp_path, ending)
     program = (
-        "import sys; from tallyveil.plans.prepare import prepare\n"
+        "import sys; from tallyveil.release.plan import open_table, plan_release\n"
         "from tallyveil.request.options import ReleaseOptions\n"
-        f"prepare({str(path)!r}, ReleaseOptions(**{OPTIONS!r})).count_bytes()\n"
+        f"plan_release(open_table({str(path)!r}, ReleaseOptions(**{OPTIONS!r}))).count_bytes()\n"
         "assert 'pandas' not in sys.modules"
     )
     done = subprocess.run(

@@ -10,13 +10,13 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from tallyveil.tables.streamed import FileTable
 
 import tallyveil as tv
-from tallyveil.publish import totals
+from tallyveil.release import groups as totals
 from tallyveil.tables import arrow_file, plain, tallied
 from tallyveil.tables.conditions import parse_conditions
 from tallyveil.tables.read import read_table
-from tallyveil.tables.streamed import FileTable
 
 ROWS = 5000
 RELEASES = {

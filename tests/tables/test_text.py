@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tallyveil.plans import prepare
 
 import tallyveil as tv
 from tallyveil.check.package import check_package
-from tallyveil.plans import prepare
-from tallyveil.release.transaction import publish_table
 from tallyveil.release.options import ReleaseOptions
+from tallyveil.release.transaction import publish_table
 from tallyveil.tables import text
 from tallyveil.tables.counts import LARGEST, convert_text, read_counts
 from tallyveil.tables.form import Form

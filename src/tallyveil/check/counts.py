@@ -88,8 +88,8 @@ def _read_column(table: Table, column: ColumnRecord) -> NDArray[Any]:
 
 def _part(values: Column, free: Mask | None) -> tuple[Column, Column]:
     """The rows that are free, and those that must be 0; all and none without structural zeros."""
-    kept, fixed = (slice(None), slice(0)) if free is None else (free, ~free)
-    return cast("Column", values[kept]), cast("Column", values[fixed])
+    free_rows, fixed = (slice(None), slice(0)) if free is None else (free, ~free)
+    return cast("Column", values[free_rows]), cast("Column", values[fixed])
 
 
 def _check_order(table: Table, receipt: Receipt) -> str:
@@ -101,8 +101,8 @@ def _check_order(table: Table, receipt: Receipt) -> str:
     names = [column.name for column in receipt.columns]
     for column in receipt.columns:
         if column.at_most:
-            known = column.at_most in names and column.method in NESTED_METHODS
-            require(known, f"{column.name} is nested in a column or method that it cannot be")
+            is_nested = column.at_most in names and column.method in NESTED_METHODS
+            require(is_nested, f"{column.name} is nested in a column or method that it cannot be")
             small, large = (
                 read_counts(table, name, LARGEST).values for name in (column.name, column.at_most)
             )

@@ -43,8 +43,8 @@ def check_files(root: Path, hashed: Hashed) -> str:
     odd = sorted(set(listed) ^ (present - {CHECKSUMS}))
     require(not odd, f"{odd[:1]} is in the folder or in {CHECKSUMS}, but not in both")
     for name, value in listed.items():
-        _, found = hashed(root / name)
-        require(found == value, f"{name} was changed: its checksum does not match")
+        _, digest = hashed(root / name)
+        require(digest == value, f"{name} was changed: its checksum does not match")
     return f"{len(listed)} files, none missing, none changed, none added"
 
 

@@ -110,18 +110,18 @@ def judge(findings: Iterable[Finding]) -> Verdict:
 
 def remember(read: Callable[[], Table]) -> Callable[[], Table]:
     """Read the data once, also where they cannot be read."""
-    found: list[Table | Exception] = []
+    results: list[Table | Exception] = []
 
     def give() -> Table:
-        if not found:
+        if not results:
             try:
-                found.append(read())
+                results.append(read())
             except UNREADABLE as problem:
-                found.append(problem)
-        (known,) = found
-        if isinstance(known, Exception):
-            raise known
-        return known
+                results.append(problem)
+        (result,) = results
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     return give
 
@@ -139,20 +139,20 @@ def try_check(name: str, check: Callable[[], str]) -> Finding:
         return Finding(name, False, escape_controls(words[:LONGEST_DETAIL]))
 
 
-def is_same_total(stated: Any, found: Any) -> bool:
+def is_same_total(stated: Any, expected: Any) -> bool:
     """Whether stated totals are those worked out here; large ones have no more room than small."""
-    return type(stated) is type(found) and bool(
-        np.allclose(stated, found, rtol=TOTAL_SLACK, atol=FIGURE_SLACK)
+    return type(stated) is type(expected) and bool(
+        np.allclose(stated, expected, rtol=TOTAL_SLACK, atol=FIGURE_SLACK)
     )
 
 
-def is_close(stated: Any, found: Any) -> bool:
+def is_close(stated: Any, expected: Any) -> bool:
     """Whether a stated figure is the one worked out here, as far as printed digits tell."""
-    if type(stated) is not type(found):
+    if type(stated) is not type(expected):
         return False
-    if isinstance(found, (bool, str)):
-        return bool(stated == found)
-    first, second = np.asarray(stated, dtype=float), np.asarray(found, dtype=float)
+    if isinstance(expected, (bool, str)):
+        return bool(stated == expected)
+    first, second = np.asarray(stated, dtype=float), np.asarray(expected, dtype=float)
     return first.shape == second.shape and bool(
         np.allclose(first, second, rtol=FIGURE_SLACK, atol=FIGURE_SLACK)
     )

@@ -54,27 +54,27 @@ def _compare(receipt: Receipt, entries: list[Entry], dataset: str) -> str:
     require(named is not None, "not found: the release says that it was entered in no ledger")
     if named is None:
         return ""
-    found = next((entry for entry in entries if entry.digest == named.digest), None)
-    if found is None:
+    debited = next((entry for entry in entries if entry.digest == named.digest), None)
+    if debited is None:
         same = [entry for entry in entries if entry.body.get("release") == receipt.release]
         require(not same, "different: the ledger's entry of this release has another digest")
         raise PackageError(f"not found: no entry of {dataset!r} has the digest of the receipt")
-    body = found.body
+    body = debited.body
     hashes = {stage.sha256 for stage in receipt.stages}
     level = receipt.ladder
-    whole = level is None or level.level == 1
-    paid = found.epsilon == receipt.epsilon if whole else found.epsilon > receipt.epsilon
+    is_first = level is None or level.level == 1
+    paid = debited.epsilon == receipt.epsilon if is_first else debited.epsilon > receipt.epsilon
     for holds, what in (
-        ((found.dataset, found.sequence) == (named.dataset, named.entry), "dataset or number"),
-        (LedgerRecord.of(found) == named, "accounting or total"),
+        ((debited.dataset, debited.sequence) == (named.dataset, named.entry), "dataset or number"),
+        (LedgerRecord.of(debited) == named, "accounting or total"),
         (body.get("release") == receipt.release, "release"),
         (body.get("columns") == [column.name for column in receipt.columns], "columns"),
         (paid, "amount"),
-        (found.delta == receipt.delta, "delta"),
+        (debited.delta == receipt.delta, "delta"),
         (level is not None or set(body.get("mechanism", ())) <= hashes, "mechanism"),
     ):
-        require(holds, f"different: the ledger's entry {found.sequence} has another {what}")
+        require(holds, f"different: the ledger's entry {debited.sequence} has another {what}")
     return (
-        f"found: entry {found.sequence} of {dataset!r} paid epsilon "
-        f"{shown_rational(found.epsilon)} for this release"
+        f"found: entry {debited.sequence} of {dataset!r} paid epsilon "
+        f"{shown_rational(debited.epsilon)} for this release"
     )

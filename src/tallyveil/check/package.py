@@ -34,7 +34,7 @@ from tallyveil.errors import PackageError
 from tallyveil.fingerprint import fingerprint_page
 from tallyveil.release.column import describe_unbiased
 from tallyveil.release.folder import name_level_folder
-from tallyveil.release.groups import restate_groups
+from tallyveil.release.groups import read_sums, restate_groups
 from tallyveil.release.methods.base import Check, Task, require
 from tallyveil.release.methods.registry import method_of_record
 from tallyveil.release.release import (
@@ -124,19 +124,21 @@ def _check_certificates(root: Path, receipt: Receipt, certified: list[list[Certi
     proved: list[str] = []
     by_file: dict[str, Certified] = {}
     for column in receipt.columns:
-        made = []
+        proved_stages = []
         for stage in column.stages:
             loaded = prove_stage(root, stage, by_file)
             written = read_file(root / stage.file) == loaded.to_json().encode()
             require(written, f"{stage.file} is not written in its one form")
             claim = loaded.certificate
             stated = (stage.digest, stage.mechanism, stage.achieved_epsilon)
-            own = (claim["digest"], loaded.name, claim["achieved_epsilon"])
-            require(stated == own, f"the receipt misstates the certificate of {stage.file}")
-            made.append(loaded)
+            certified_claim = (claim["digest"], loaded.name, claim["achieved_epsilon"])
+            require(
+                stated == certified_claim, f"the receipt misstates the certificate of {stage.file}"
+            )
+            proved_stages.append(loaded)
             proved.append(f"{stage.name} {stage.certified_epsilon}")
-        method_of_record(column, receipt).check_proofs(column, made, receipt)
-        certified.append(made)
+        method_of_record(column, receipt).check_proofs(column, proved_stages, receipt)
+        certified.append(proved_stages)
     return "proved again in integers: " + ", ".join(proved)
 
 
@@ -176,20 +178,22 @@ def _check_figures(
     receipt: Receipt, certified: list[list[Certified]], matrices: list[Floats | None]
 ) -> str:
     """Stated figures, worked out again; leaves the `matrices` that the page shows."""
-    for column, made in zip(receipt.columns, certified, strict=True):
+    for column, drawn_from in zip(receipt.columns, certified, strict=True):
         method, matched = method_of_record(column, receipt), column.matching
         fits = (matched is not None) == (method.matches or bool(column.at_most))
         fits = fits and (matched is None or matched.is_of(column.histogram))
         require(fits, f"the matching of {column.name} is not that of its published counts")
-        figures = describe_again(column, method, made)
+        figures = describe_again(column, method, drawn_from)
         require(figures.properties == column.properties, f"{column.name} has other properties")
-        stated, found = column.accuracy, figures.accuracy.to_dict()
-        fits = stated.keys() == found.keys() and all(is_close(stated[k], found[k]) for k in found)
+        stated, expected_accuracy = column.accuracy, figures.accuracy.to_dict()
+        fits = stated.keys() == expected_accuracy.keys() and all(
+            is_close(stated[k], expected_accuracy[k]) for k in expected_accuracy
+        )
         require(fits, f"the stated accuracy of {column.name} is not that of its mechanism")
         expected = (
             None
             if column.unbiased is None
-            else describe_unbiased(column.name, made[-1], column.signed)
+            else describe_unbiased(column.name, drawn_from[-1], column.signed)
         )
         require(column.unbiased == expected, f"{column.name} misstates its unbiased column")
         sums, total = column.total or {}, figures.state_total() or {}
@@ -232,9 +236,8 @@ def _check_groups(
     root: Path, table: Table, receipt: Receipt, certified: list[list[Certified]]
 ) -> str:
     """Every total of a group that is stated follows from published counts."""
-    files = () if receipt.sums is None else receipt.sums.files
-    sums = [read_file(root / name) for name in files]
-    restated = restate_groups(table, receipt, [made[-1] for made in certified], sums)
+    drawn_from = [made[-1] for made in certified]
+    restated = restate_groups(table, receipt, drawn_from, read_sums(root, receipt))
     for column, groups in zip(receipt.columns, restated, strict=True):
         public = groups is not None
         require(public, f"the groups of {column.name} are not those of public columns")
@@ -245,10 +248,10 @@ def _check_groups(
     return f"totals of {kinds} {'kind' if kinds == 1 else 'kinds'} of groups as worked out again"
 
 
-def _agree(stated: GroupRecord, found: GroupRecord) -> bool:
+def _agree(stated: GroupRecord, expected: GroupRecord) -> bool:
     """Whether two records say the same; doubles differ between processors in their last digits."""
-    return replace(stated, estimate=found.estimate) == found and is_same_total(
-        stated.estimate, found.estimate
+    return replace(stated, estimate=expected.estimate) == expected and is_same_total(
+        stated.estimate, expected.estimate
     )
 
 
@@ -268,9 +271,9 @@ def _check_description(root: Path, table: Table, receipt: Receipt, hashed: Hashe
 def _check_levels(root: Path, levels: list[Path], large: bool) -> list[Finding]:
     """Every level by itself, and then that they belong together."""
     findings = [
-        Finding(f"{level.name}: {found.name}", found.ok, found.detail)
+        Finding(f"{level.name}: {finding.name}", finding.ok, finding.detail)
         for level in levels
-        for found in _check_release(level, large)
+        for finding in _check_release(level, large)
     ]
     return [*findings, try_check("levels", lambda: _check_together(root, levels))]
 
@@ -292,7 +295,7 @@ def _check_together(root: Path, levels: list[Path]) -> str:
     shared = {ladder.epsilons for ladder in ladders if ladder is not None}
     require(len(shared) == 1, "the levels state different ladders")
     (epsilons,) = shared
-    names = [name_level_folder(at, epsilon) for at, epsilon in enumerate(epsilons, start=1)]
+    names = [name_level_folder(level, epsilon) for level, epsilon in enumerate(epsilons, start=1)]
     require([level.name for level in levels] == names[: len(levels)], "a folder was renamed")
     pairs = list(zip(levels, receipts, strict=True))
     for column in range(len(first.columns)):

@@ -47,7 +47,7 @@ from tallyveil.reading.unbiased import Estimate
 from tallyveil.release.column import Histogram, Matching, round_counts
 from tallyveil.release.totals import Adder, make_adder
 from tallyveil.request.budget_split import predict_distance, predict_error
-from tallyveil.request.ranges import NO_UPPER, WIDE
+from tallyveil.request.ranges import WIDE
 
 __all__ = [
     "CONFIDENCE",
@@ -112,15 +112,15 @@ class Accuracy:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, rounded to six decimals, for the stated counts."""
-        at = self.stated
+        stated = self.stated
         return {
             "confidence": CONFIDENCE,
             "exact": self.exact,
-            "true_count": at.tolist(),
-            "bias": (np.round(self.bias[at], 6) + 0.0).tolist(),
-            "rmse": np.round(self.rmse[at], 6).tolist(),
-            "interval_low": self.interval[at, 0].astype(int).tolist(),
-            "interval_high": self.interval[at, 1].astype(int).tolist(),
+            "true_count": stated.tolist(),
+            "bias": (np.round(self.bias[stated], 6) + 0.0).tolist(),
+            "rmse": np.round(self.rmse[stated], 6).tolist(),
+            "interval_low": self.interval[stated, 0].astype(int).tolist(),
+            "interval_high": self.interval[stated, 1].astype(int).tolist(),
         }
 
 
@@ -178,15 +178,17 @@ def expected_accuracy(certified: Certified, upper: int, last: int | None = None)
     `last` is the largest count of interest, `upper` if none is known.
     """
     if isinstance(certified, CertifiedNoise):
-        whole = last is None and upper <= WIDE  # rows of sums, which are clamped after the draw
-        far = upper if whole else min(FAR if last is None else last, FARTHEST)
+        is_clamped = (
+            last is None and upper <= WIDE
+        )  # rows of sums, which are clamped after the draw
+        far = upper if is_clamped else min(FAR if last is None else last, FARTHEST)
         top = min(upper, _reach_beyond(far, certified))
         return geometric_accuracy(top, certified.exact_epsilon, choose_stated(far))
     stated = choose_stated(upper if last is None else last, upper)
     if isinstance(certified, CertifiedGeometric):
         return geometric_accuracy(upper, certified.exact_epsilon, stated)
-    made = matrix_of(certified)
-    return Accuracy(made.bias(), made.rmse(), made.interval(CONFIDENCE), stated)
+    mechanism = matrix_of(certified)
+    return Accuracy(mechanism.bias(), mechanism.rmse(), mechanism.interval(CONFIDENCE), stated)
 
 
 def matrix_of(certified: Certified) -> Mechanism:
@@ -330,19 +332,15 @@ def describe_matched(outcome: Outcome, bounded: bool = True) -> Figures:
 def make_own_adder(
     certified: Certified, upper: int, histogram: Histogram, matching: Matching | None
 ) -> Adder:
-    """The adder of a column, from what its counts were drawn from and became."""
-    if upper > WIDE:
-        return make_open_adder(certified, histogram, matching, upper)
-    return make_adder(certified, upper, matching)
+    """The adder of a column, from what its counts were drawn from and became.
 
-
-def make_open_adder(
-    certified: Certified, histogram: Histogram, matching: Matching | None, ceiling: int = NO_UPPER
-) -> Adder:
-    """The adder of a column with a wide range or none, as if it ended far above all counts."""
-    upper = _reach_beyond(min(histogram.largest, FARTHEST_ADDED), certified)
-    beyond = matching is None or int(matching.draws[-1]) > upper
-    return make_adder(certified, ceiling if beyond else min(upper, ceiling), matching)
+    That of a wide range, or of none, is made as if the range ended far above all counts.
+    """
+    if upper <= WIDE:
+        return make_adder(certified, upper, matching)
+    top = _reach_beyond(min(histogram.largest, FARTHEST_ADDED), certified)
+    beyond = matching is None or int(matching.draws[-1]) > top
+    return make_adder(certified, upper if beyond else min(top, upper), matching)
 
 
 def _reach_beyond(count: int, certified: Certified) -> int:
@@ -470,9 +468,9 @@ def estimate_spread(rows: Integers, epsilon1: Fraction, epsilon2: Fraction) -> F
     """
     records = float(rows.sum())
     drawn = geometric_output_distribution(rows / records, float(epsilon2)) * records
-    own, beside = inverse_diagonals(len(rows), float(epsilon2))
+    diagonal, beside = inverse_diagonals(len(rows), float(epsilon2))
     around = beside**2 * drawn
-    variance = own**2 * drawn + np.append(around[1:], 0.0) + np.append(0.0, around[:-1]) - rows
+    variance = diagonal**2 * drawn + np.append(around[1:], 0.0) + np.append(0.0, around[:-1]) - rows
     variance = np.maximum(variance, 1e-12)
     if epsilon1 > 0:
         b = math.exp(-float(epsilon1))
@@ -506,11 +504,11 @@ def describe_optimality(
     if len(shares) < 2:
         return None
     try:
-        found = expected, *_bound_errors(shares, epsilon, delta)
+        errors = expected, *_bound_errors(shares, epsilon, delta)
     except ArgumentError:  # cells of canonical noise that do not fit
         return None
     names = ("expected_error", "least_error", "least_error_same_distribution")
-    return {name: round(value, 6) for name, value in zip(names, found, strict=True)}
+    return {name: round(value, 6) for name, value in zip(names, errors, strict=True)}
 
 
 def _bound_errors(shares: Floats, epsilon: Fraction, delta: Fraction) -> tuple[float, float]:
@@ -576,9 +574,9 @@ def predict_release(
     that the counts get.
     """
     share = 1 - float(epsilon2 / epsilon)
-    found = {
+    figures = {
         "error": predict_error(float(epsilon2)),
         "distance": predict_distance(float(epsilon), share, rows, cells),
         "bound_of_distance": bound_distribution_error(rows, cells - 1, epsilon),
     }
-    return {name: float(f"{value:.3g}") for name, value in found.items()}
+    return {name: float(f"{value:.3g}") for name, value in figures.items()}

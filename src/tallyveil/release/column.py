@@ -43,11 +43,11 @@ def round_counts(last: int, every: int) -> list[int]:
     >>> round_counts(33, 10)
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 25, 30, 33]
     """
-    found, scale = {*range(min(last, every) + 1), last}, 1
+    counts, scale = {*range(min(last, every) + 1), last}, 1
     while scale * STEPS[0] <= last:
-        found |= {step * scale for step in STEPS if every < step * scale <= last}
+        counts |= {step * scale for step in STEPS if every < step * scale <= last}
         scale *= 10
-    return sorted(found)
+    return sorted(counts)
 
 
 @dataclass(frozen=True)
@@ -120,8 +120,8 @@ class Matching:
             every = np.zeros(width * height, dtype=np.int64)
             for start in range(0, len(counts), MOST_SORTED):
                 part = slice(start, start + MOST_SORTED)
-                found = draws[part].astype(np.int64) * width + counts[part]
-                every += np.bincount(found, minlength=len(every))
+                keys = draws[part].astype(np.int64) * width + counts[part]
+                every += np.bincount(keys, minlength=len(every))
             pairs = np.flatnonzero(every)
             rows = every[pairs]
         return cls(freeze(pairs // width), freeze(pairs % width), freeze(rows))
@@ -148,16 +148,16 @@ class Matching:
         rises = (step[0] > 0) | ((step[0] == 0) & (step[1] > 0))
         if not (len(self.draws) == len(self.counts) == len(self.rows) and bool(rises.all())):
             return False
-        present, at = np.unique(self.counts, return_inverse=True)
+        present, places = np.unique(self.counts, return_inverse=True)
         rows = np.zeros(len(present), dtype=np.int64)
-        np.add.at(rows, at, self.rows)
-        found = Histogram(tuple(present.tolist()), tuple(rows.tolist()))
-        return bool((self.rows > 0).all()) and found == histogram
+        np.add.at(rows, places, self.rows)
+        counted = Histogram(tuple(present.tolist()), tuple(rows.tolist()))
+        return bool((self.rows > 0).all()) and counted == histogram
 
     def up_to(self, last: int) -> Matching:
         """The entries whose draws are at most `last`."""
-        kept = self.draws <= last
-        return Matching(self.draws[kept], self.counts[kept], self.rows[kept])
+        near = self.draws <= last
+        return Matching(self.draws[near], self.counts[near], self.rows[near])
 
     def find_range(self, low: ArrayLike, high: ArrayLike) -> tuple[Integers, Integers]:
         """Lowest and highest count given to any draw from `low` to `high`, both included.
@@ -186,11 +186,11 @@ class Matching:
         """
         if not len(self.draws):
             return np.zeros(size), np.zeros(size)
-        present, at = np.unique(self.draws, return_inverse=True)
-        rows = np.bincount(at, self.rows)
+        present, places = np.unique(self.draws, return_inverse=True)
+        rows = np.bincount(places, self.rows)
         move = (self.counts - self.draws).astype(float)
-        mean = np.bincount(at, self.rows * move) / rows
-        spread = np.bincount(at, self.rows * (move - mean[at]) ** 2) / rows
+        mean = np.bincount(places, self.rows * move) / rows
+        spread = np.bincount(places, self.rows * (move - mean[places]) ** 2) / rows
         every = np.arange(size)
         means = np.interp(every, present, mean)
         variances = np.zeros(size)

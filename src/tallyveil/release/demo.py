@@ -38,8 +38,8 @@ def demo_csv(rows: int = ROWS) -> str:
     names = [f"{first}{last}" for first in FIRST_WORDS.split() for last in LAST_WORDS.split()]
     chosen = sorted(source.permutation(len(names))[:rows].tolist())
     lines = ["county,region,population,cases"]
-    for at, (name, people, ill) in enumerate(zip(chosen, population, cases, strict=True)):
-        lines.append(f"{names[name]},{REGIONS[at % len(REGIONS)]},{people},{ill}")
+    for row, (name, people, ill) in enumerate(zip(chosen, population, cases, strict=True)):
+        lines.append(f"{names[name]},{REGIONS[row % len(REGIONS)]},{people},{ill}")
     return "\n".join(lines) + "\n"
 
 
@@ -50,8 +50,8 @@ def other_cases(number: int) -> Integers:
     """
     _, rate = _make_counties(_draw_uniform(SeededNotPrivate(SEED), 3 * ROWS)[: 2 * ROWS])
     uniform = _draw_uniform(SeededNotPrivate(SEED + number), 2 * ROWS)
-    own = np.minimum(rate * np.exp(0.5 * _make_normal(uniform[:ROWS])), LARGEST_RATE)
-    return np.array([_poisson(r, u) for r, u in zip(own, uniform[ROWS:], strict=True)])
+    rates = np.minimum(rate * np.exp(0.5 * _make_normal(uniform[:ROWS])), LARGEST_RATE)
+    return np.array([_poisson(r, u) for r, u in zip(rates, uniform[ROWS:], strict=True)])
 
 
 def some_of(counts: Integers, share: float, number: int) -> Integers:

@@ -7,8 +7,8 @@ from typing import Any
 
 from tallyveil.documents.receipt import Receipt
 from tallyveil.documents.records import ColumnRecord
-from tallyveil.release.release import plain_name, read_receipt, require_listed_files
 from tallyveil.release.groups import require_described
+from tallyveil.release.release import plain_name, read_receipt, require_listed_files
 from tallyveil.tables.export import write_copy
 from tallyveil.tables.published import read_released
 

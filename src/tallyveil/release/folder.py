@@ -155,10 +155,10 @@ def reserve_folder(folder: str | Path, room: int) -> Iterator[Staging]:
     being written by another process, or the disk has no room.
     """
     target = require_new_folder(folder)
-    made: list[Path] = []
+    parents: list[Path] = []
     lock, place = -1, None
     try:
-        made = _make_parents(target.parent)
+        parents = _make_parents(target.parent)
         hidden, lock = _take_name(target)
         place = Staging(target, hidden)
         _reserve(hidden / RESERVE, room)
@@ -178,7 +178,7 @@ def reserve_folder(folder: str | Path, room: int) -> Iterator[Staging]:
         if place is None or not place.committed:
             if place is not None:
                 shutil.rmtree(place.hidden, ignore_errors=True)
-            for parent in reversed(made):
+            for parent in reversed(parents):
                 with suppress(OSError):
                     parent.rmdir()
         if lock >= 0:
@@ -201,12 +201,12 @@ def _exists(target: Path) -> PackageError:
 
 def _make_parents(folder: Path) -> list[Path]:
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
-    made = []
+    created = []
     for parent in reversed(missing):
         with suppress(FileExistsError):
             parent.mkdir()
-            made.append(parent)
-    return made
+            created.append(parent)
+    return created
 
 
 def _take_name(target: Path) -> tuple[Path, int]:

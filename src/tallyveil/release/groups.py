@@ -33,7 +33,7 @@ from tallyveil.release.accuracy import CONFIDENCE, make_own_adder
 from tallyveil.release.methods.registry import method_of_record
 from tallyveil.release.release import Release, load_stage, plain_name, read_receipt
 from tallyveil.release.tallied import tally_groups
-from tallyveil.release.totals import Adder, MatchedAdder, MatrixAdder, read_values
+from tallyveil.release.totals import Adder, MatchedAdder, MatrixAdder, Readable, read_values
 from tallyveil.tables.conditions import parse_conditions
 from tallyveil.tables.labels import is_number, normal_label, number_together
 from tallyveil.tables.published import read_published
@@ -48,6 +48,7 @@ __all__ = [
     "find_groups",
     "group_rows",
     "list_group_columns",
+    "read_sums",
     "require_described",
     "restate_groups",
     "state_groups",
@@ -153,25 +154,19 @@ def estimate_total(
     if released is not None or prior is not None:
         raise UsageError("A release holds its own values: leave out 'released' and 'prior'.")
     check_confidence(confidence)
-    table, receipt, adder, record = _open(source, column)
+    released_column = _open(source, column)
+    table, receipt, record = released_column.table, released_column.receipt, released_column.record
     names = (by,) if isinstance(by, str) else tuple(by or ())
     texts = (where,) if isinstance(where, str) else tuple(where or ())
     if names or texts:
         _require_parts(record)
     if table.rows > MOST_AT_ONCE and receipt.zeros is None and not record.kind.adds_up:
-        return _add_batches(table, receipt, (record, adder), (names, texts), confidence)
+        return _add_batches(table, released_column, names, texts, confidence)
     rows = np.flatnonzero(_choose_rows(table, receipt, texts))
     if len(rows) == 0:
         raise ArgumentError("where", "leave at least one row")
-    add = method_of_record(record, receipt).prepare_adding(
-        table,
-        receipt,
-        record,
-        adder,
-        sums=_read_sums(source, receipt),
-        confidence=confidence,
-        whole=not names,
-    )
+    method = method_of_record(record, receipt)
+    add = method.prepare_adding(released_column, confidence, whole=not names)
     if not names:
         return add(rows)
     _require_public(names, receipt, "by")
@@ -180,32 +175,24 @@ def estimate_total(
 
 def _add_batches(
     table: Table,
-    receipt: Receipt,
-    column: tuple[ColumnRecord, Adder],
-    choice: tuple[Sequence[str], Sequence[str]],
+    column: Readable,
+    by: Sequence[str],
+    where: Sequence[str],
     confidence: float,
 ) -> Any:
-    """The total of a long table, or those of its groups, from tallies; `choice` is (by, where)."""
-    (record, adder), by, conditions = column, choice[0], parse_conditions(choice[1])
-    _require_public([condition.column for condition in conditions], receipt, "where")
-    _require_public(by, receipt, "by")
+    """The total of a long table, or those of its groups, from tallies."""
+    record, adder, conditions = column.record, column.adder, parse_conditions(where)
+    _require_public([condition.column for condition in conditions], column.receipt, "where")
+    _require_public(by, column.receipt, "by")
     read = partial(read_values, record=record)
     name = record.name if record.unbiased is None else record.drawn_column
-    found = {
+    totals = {
         key if len(by) > 1 else "".join(key): adder.add(group.counts, confidence, group.times)
         for key, group in tally_groups(table, by, conditions, [name], read).items()
     }
-    if not found:
+    if not totals:
         raise ArgumentError("where", "leave at least one row")
-    return found if by else found[""]
-
-
-def _read_sums(source: Release | str | Path, receipt: Receipt) -> list[bytes]:
-    """The files of a release that adds up, none of any other."""
-    files = () if receipt.sums is None else receipt.sums.files
-    if isinstance(source, Release):
-        return [source.sums[name] for name in files]
-    return [read_file(Path(source) / name) for name in files]
+    return totals if by else totals[""]
 
 
 def _group_rows(
@@ -227,7 +214,7 @@ def split_rows(codes: Integers) -> list[Integers]:
     """
     starts, sizes = np.unique(codes, return_index=True, return_counts=True)[1:]
     parts = np.split(np.argsort(codes, kind="stable"), np.cumsum(sizes)[:-1])
-    return [parts[at] for at in np.argsort(starts).tolist()]
+    return [parts[group] for group in np.argsort(starts).tolist()]
 
 
 def estimate_rows(
@@ -239,7 +226,8 @@ def estimate_rows(
     0, with an interval that contains the true count in at least `confidence` of all releases.
     """
     check_confidence(confidence)
-    table, receipt, adder, record = _open(folder, column)
+    released = _open(folder, column)
+    record, free = released.record, released.free
     _require_parts(record)
     if record.kind.adds_up:
         raise UsageError(
@@ -247,16 +235,17 @@ def estimate_rows(
             "upper bound of 1,000, intervals of their single rows are not worked out; those of "
             "groups are: name them with --by."
         )
-    published = read_values(table, record)
-    free = None if receipt.zeros is None else receipt.zeros.find_free(table)
-    counts, places = np.unique(published if free is None else published[free], return_inverse=True)
-    found = [adder.add(np.array([count]), confidence) for count in counts.tolist()]
-    found = [replace(one, value=max(one.value, 0.0), low=max(one.low, 0.0)) for one in found]
-    if free is None:
-        return record.name, found, places
-    all_places = np.full(len(published), len(found))
+    counts, places = np.unique(released.values[free], return_inverse=True)
+    each = [released.adder.add(np.array([count]), confidence) for count in counts.tolist()]
+    each = [
+        replace(estimate, value=max(estimate.value, 0.0), low=max(estimate.low, 0.0))
+        for estimate in each
+    ]
+    if free.all():
+        return record.name, each, places
+    all_places = np.full(len(free), len(each))
     all_places[free] = places
-    return record.name, [*found, Estimate(0, 0, 0, 0, 1)], all_places
+    return record.name, [*each, Estimate(0, 0, 0, 0, 1)], all_places
 
 
 def _require_parts(record: ColumnRecord) -> None:
@@ -269,21 +258,25 @@ def _require_parts(record: ColumnRecord) -> None:
         )
 
 
-def _open(
-    source: Release | str | Path, column: str | None
-) -> tuple[Table, Receipt, Adder, ColumnRecord]:
-    """The table, the receipt, and how the column is added."""
+def _open(source: Release | str | Path, column: str | None) -> Readable:
+    """A column of a release, in memory or in its folder."""
     if isinstance(source, Release):
         receipt = source.receipt
         record = _find_column(receipt, column)
-        figures = source.figures[receipt.columns.index(record)]
-        return source.data, receipt, _choose_adder(record, figures.adder), record
-    receipt = read_receipt(source)
-    record = _find_column(receipt, column)
-    facts, folder = receipt.table, Path(source)
+        adder = source.figures[receipt.columns.index(record)].adder
+        return Readable.of(source.data, receipt, record, adder, list(source.sums.values()))
+    receipt, folder = read_receipt(source), Path(source)
+    record, facts = _find_column(receipt, column), receipt.table
     table = read_published(folder / plain_name(facts.file))
     require_described(table, receipt)
-    return table, receipt, find_adder(record, load_stage(folder, record.counts_stage)), record
+    adder = find_adder(record, load_stage(folder, record.counts_stage))
+    return Readable.of(table, receipt, record, adder, read_sums(folder, receipt))
+
+
+def read_sums(folder: Path, receipt: Receipt) -> list[bytes]:
+    """The files of a release that adds up, none of any other."""
+    files = () if receipt.sums is None else receipt.sums.files
+    return [read_file(folder / name) for name in files]
 
 
 def require_described(table: Table, receipt: Receipt) -> None:
@@ -293,22 +286,14 @@ def require_described(table: Table, receipt: Receipt) -> None:
 
 
 def find_adder(record: ColumnRecord, certified: Certified) -> Adder:
-    """How a column is added, from what its counts were drawn from."""
-    own = make_own_adder(certified, record.upper, record.histogram, record.matching)
-    return _choose_adder(record, own)
-
-
-def _choose_adder(record: ColumnRecord, adder: Adder) -> Adder:
-    """Where the draws themselves are published, they are added."""
-    if record.unbiased is not None and isinstance(adder, MatchedAdder):
-        return adder.plain
-    return adder
+    """How published counts of a column are added, from what they were drawn from."""
+    return make_own_adder(certified, record.upper, record.histogram, record.matching)
 
 
 def _find_column(receipt: Receipt, name: str | None) -> ColumnRecord:
-    found = [c for c in receipt.columns if c.name == name or name is None]
-    if len(found) == 1:
-        return found[0]
+    columns = [c for c in receipt.columns if c.name == name or name is None]
+    if len(columns) == 1:
+        return columns[0]
     names = "The columns of counts are: " + ", ".join(c.name for c in receipt.columns) + "."
     raise ArgumentError("column", "name one column of counts of the release", name, names)
 
@@ -328,8 +313,8 @@ def _require_public(names: Sequence[str], receipt: Receipt, argument: str) -> No
     for name in names:
         if name not in public:
             rule = "name columns that were published unchanged"
-            known = f"They are: {', '.join(public) or 'none'}."
-            raise ArgumentError(argument, rule, name, known)
+            hint = f"They are: {', '.join(public) or 'none'}."
+            raise ArgumentError(argument, rule, name, hint)
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,7 +328,7 @@ class PublicGroups:
     @property
     def is_numbered(self) -> bool:
         """Whether every label is a number, as codes of states are."""
-        return all(label.isdigit() for one in self.labels for label in one)
+        return all(label.isdigit() for labels in self.labels for label in labels)
 
 
 def list_group_columns(receipt: Receipt) -> tuple[tuple[str, ...], ...]:
@@ -363,23 +348,23 @@ def find_groups(table: Table, receipt: Receipt) -> list[PublicGroups]:
 
     Where codes and names make the same groups, the names are taken.
     """
-    found: dict[bytes, PublicGroups] = {}
+    by_place: dict[bytes, PublicGroups] = {}
     for names in list_group_columns(receipt):
-        made = group_rows(table, names)
-        if made is None or not _has_plain_labels(table, names):
+        groups = group_rows(table, names)
+        if groups is None or not _has_plain_labels(table, names):
             continue
         place = np.empty(table.rows, dtype=np.uint8)
-        for at, rows in enumerate(made.rows):
-            place[rows] = at
-        before = found.get(place.tobytes())
-        if before is None or (before.is_numbered and not made.is_numbered):
-            found[place.tobytes()] = made
+        for number, rows in enumerate(groups.rows):
+            place[rows] = number
+        before = by_place.get(place.tobytes())
+        if before is None or (before.is_numbered and not groups.is_numbered):
+            by_place[place.tobytes()] = groups
     chosen: list[PublicGroups] = []
     lines = 0
-    for made in found.values():
-        more = len(made.rows) * len(receipt.columns)
+    for groups in by_place.values():
+        more = len(groups.rows) * len(receipt.columns)
         if lines + more <= MOST_LINES:
-            chosen.append(made)
+            chosen.append(groups)
             lines += more
     return chosen
 
@@ -404,9 +389,11 @@ def group_rows(table: Table, names: Sequence[str]) -> PublicGroups | None:
         return None
     rows = split_rows(codes)
     first = [part[0] for part in rows]
-    found = [[plain_label(one.labels[at]) for at in one.codes[first]] for one in columns]
-    labels = tuple(tuple(text for text in one if text is not None) for one in found)
-    fits = all(len(one) == len(rows) for one in labels)
+    plain = [
+        [plain_label(column.labels[code]) for code in column.codes[first]] for column in columns
+    ]
+    labels = tuple(tuple(text for text in column if text is not None) for column in plain)
+    fits = all(len(column) == len(rows) for column in labels)
     if not fits or len(set(zip(*labels, strict=True))) < len(rows):
         return None
     return PublicGroups(tuple(names), labels, rows)
@@ -438,56 +425,36 @@ def state_groups(
     `adders` are those of its columns, `sums` the files of a release that adds up.
     """
     groups = find_groups(table, receipt)
-    columns = tuple(
-        replace(record, groups=add_groups(table, receipt, record, groups, adder=adder, sums=sums))
+    columns = [
+        replace(record, groups=add_groups(Readable.of(table, receipt, record, adder, sums), groups))
         for record, adder in zip(receipt.columns, adders, strict=True)
-    )
-    return replace(receipt, columns=columns)
+    ]
+    return replace(receipt, columns=tuple(columns))
 
 
-def add_groups(
-    table: Table,
-    receipt: Receipt,
-    record: ColumnRecord,
-    groups: Sequence[PublicGroups],
-    *,
-    adder: Adder,
-    sums: Sequence[bytes],
-) -> tuple[GroupRecord, ...]:
-    """The totals of a column's groups; those that cut through measured ones have none.
-
-    Parameters
-    ----------
-    table, receipt, record : Table, Receipt, ColumnRecord
-        The released table, its receipt, and the column's part of that.
-    groups : sequence of PublicGroups
-        See `find_groups`.
-    adder : Adder
-        How the column's published counts are added.
-    sums : sequence of bytes
-        The files of a release that adds up.
-    """
-    adder = _choose_adder(record, adder)
-    if not groups or not (_can_tell(record) and _is_quick(adder)):
+def add_groups(column: Readable, groups: Sequence[PublicGroups]) -> tuple[GroupRecord, ...]:
+    """The totals of a column's groups; those that cut through measured ones have none."""
+    record, table = column.record, column.table
+    if not groups or not (_can_tell(record) and _is_quick(column.adder)):
         return ()
-    method = method_of_record(record, receipt)
-    add = method.prepare_adding(table, receipt, record, adder, sums=sums, confidence=CONFIDENCE)
+    add = method_of_record(record, column.receipt).prepare_adding(column, CONFIDENCE)
     counts = table.counts(record.name) if record.kind.adds_up else None
     stated = []
-    for made in groups:
+    for group in groups:
         try:
-            found = [add(rows) for rows in made.rows]
+            totals = [add(rows) for rows in group.rows]
         except UsageError:
             continue
+        sums = None if counts is None else tuple(int(counts[rows].sum()) for rows in group.rows)
         stated.append(
             GroupRecord(
-                made.by,
-                made.labels,
-                tuple(map(len, made.rows)),
-                tuple(round(one.value, 6) + 0.0 for one in found),
-                tuple(int(one.low) for one in found),
-                tuple(int(one.high) for one in found),
-                None if counts is None else tuple(int(counts[rows].sum()) for rows in made.rows),
+                group.by,
+                group.labels,
+                tuple(map(len, group.rows)),
+                tuple(round(total.value, 6) + 0.0 for total in totals),
+                tuple(int(total.low) for total in totals),
+                tuple(int(total.high) for total in totals),
+                sums,
             )
         )
     return tuple(stated)
@@ -515,12 +482,12 @@ def restate_groups(
     """
     possible, group = list_group_columns(receipt), cache(partial(group_rows, table))
     restated: list[tuple[GroupRecord, ...] | None] = []
-    for column, made in zip(receipt.columns, certified, strict=True):
+    for column, drawn_from in zip(receipt.columns, certified, strict=True):
         by = [stated.by for stated in column.groups]
         if len(set(by)) < len(by) or not set(by) <= set(possible):
             restated.append(None)
             continue
         groups = [rows for names in by if (rows := group(names)) is not None]
-        adder = find_adder(column, made)
-        restated.append(add_groups(table, receipt, column, groups, adder=adder, sums=sums))
+        readable = Readable.of(table, receipt, column, find_adder(column, drawn_from), sums)
+        restated.append(add_groups(readable, groups))
     return restated

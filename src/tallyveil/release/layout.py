@@ -167,19 +167,19 @@ def _require_no_totals(totals: Totals, request: Request, public: Sequence[str]) 
 
     `totals` is what `find_totals` finds in the columns that are published.
     """
-    often, found = 1, ""
+    often, reason = 1, ""
     for name in public:
         total, levels = totals[name]
         if total is not None or levels > 1:
             often *= max(levels, 2)
             what = f"a row called {total!r}" if total else "labels that are parts of others"
-            found = found or f"Column {name!r} has {what}"
+            reason = reason or f"Column {name!r} has {what}"
     if often <= request.unit.contributions or request.allow_totals:
         return
     raise TableError(
-        f"{found}: if such a row repeats others, everybody in it is counted {often} times or more. "
-        f"Leave such rows out (readers can add up the others), use unit.contributions={often}, or "
-        "counts.allow_totals=True if nobody is counted twice."
+        f"{reason}: if such a row repeats others, everybody in it is counted {often} times or "
+        f"more. Leave such rows out (readers can add up the others), use unit.contributions={often}"
+        ", or counts.allow_totals=True if nobody is counted twice."
     )
 
 
@@ -197,8 +197,8 @@ def _no_such_column(name: str, source: Table, hint: str = "") -> TableError:
             "perhaps the file has no line with names at its top. Add one, or see `tallyveil "
             "inspect`."
         )
-    known = _list_names(source.names)
-    return TableError(f"There is no column {name!r}. The columns are: {known}.{hint}")
+    names = _list_names(source.names)
+    return TableError(f"There is no column {name!r}. The columns are: {names}.{hint}")
 
 
 def _list_names(names: Sequence[str]) -> str:

@@ -58,16 +58,16 @@ def hand_out_below(
     ranks, ends = rank[entering].tolist(), -limits[entering]
     values, held = np.unique(counts, return_counts=True)
     rows_of = dict(zip(values.tolist(), held.tolist(), strict=True))
-    found, waiting, entered, carried = np.zeros_like(counts), list[int](), 0, 0
+    lowered, waiting, entered, carried = np.zeros_like(counts), list[int](), 0, 0
     for value in np.union1d(values, limits)[::-1].tolist():
         last = int(np.searchsorted(ends, -value, side="right"))
-        for one in ranks[entered:last]:
-            heapq.heappush(waiting, one)
-        wanted, entered = carried + rows_of.get(value, 0), last
-        carried = max(0, wanted - len(waiting))
-        best = [heapq.heappop(waiting) for _ in range(wanted - carried)]
-        found[by_rank[best]] = value
-    return found
+        for row in ranks[entered:last]:
+            heapq.heappush(waiting, row)
+        due, entered = carried + rows_of.get(value, 0), last
+        carried = max(0, due - len(waiting))
+        best = [heapq.heappop(waiting) for _ in range(due - carried)]
+        lowered[by_rank[best]] = value
+    return lowered
 
 
 def keep_order(
@@ -80,12 +80,12 @@ def keep_order(
 
     `nested` has the epsilon of the rows' draws by column, from the smallest to the largest.
     """
-    found = dict(published)
+    columns = dict(published)
     for small, large in reversed(list(pairwise(nested))):
-        ((column,), (above,)) = found[small], found[large]
+        ((column,), (above,)) = columns[small], columns[large]
         epsilons = nested[small], nested[large]
-        found[small] = (_limit_to(column, above, epsilons, free, entropy),)
-    return {name: found[name] for name in list(nested)[:-1]}
+        columns[small] = (_limit_to(column, above, epsilons, free, entropy),)
+    return {name: columns[name] for name in list(nested)[:-1]}
 
 
 def _limit_to(
@@ -108,8 +108,8 @@ def _limit_to(
         lowered = np.minimum(counts, limits)
     else:
         other = above.counts if above.drawn is None else above.drawn.astype(np.int64)
-        own = DrawnColumn(drawn, counts, epsilons[0])
-        expected = expect_jointly(own, DrawnColumn(other[rows], limits, epsilons[1]))
+        below = DrawnColumn(drawn, counts, epsilons[0])
+        expected = expect_jointly(below, DrawnColumn(other[rows], limits, epsilons[1]))
         lowered = hand_out_below(expected, counts, limits, entropy.permutation(len(rows)))
     full = np.zeros_like(column.counts)
     full[rows] = lowered

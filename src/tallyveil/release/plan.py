@@ -24,7 +24,7 @@ from tallyveil.release.methods.records import StrataRecord, SumsRecord
 from tallyveil.release.methods.sums import Sums
 from tallyveil.release.nested import keep_order
 from tallyveil.release.options import ReleaseOptions
-from tallyveil.release.zeros import ZerosRecord, find_free, meets_rule, require_zero, spread_out
+from tallyveil.release.zeros import ZerosRecord, find_free, meets_rule, require_zero
 from tallyveil.request.request import ColumnRequest, Request, check_options
 from tallyveil.request.unit import charge_columns, charge_delta
 from tallyveil.sampling.entropy import Entropy
@@ -107,7 +107,12 @@ class Rows:
 
     def draw(self, plan: ReleasePlan, entropy: Entropy) -> dict[str, tuple[PublishedColumn, ...]]:
         """Every column as it is published, once for each level: drawn, then post-processed."""
-        return {column.task.name: _draw_column(plan, column, entropy) for column in plan.columns}
+        published = {}
+        for column in plan.columns:
+            name = column.task.name
+            draws = column.draw(plan.true_counts(name), entropy)
+            published[name] = column.publish(draws, entropy)
+        return published
 
     def write(self, place: Staging, folder: str, file: str, data: Table) -> FileFacts:
         """Write the data of a release into its folder."""
@@ -333,20 +338,11 @@ def plan_column(
         request.unit,
         request.delta,
         groups,
-        groups.part.sizes if isinstance(groups, Grouping) else (),
-        free,
-        bounds,
+        free=free,
+        bounds=bounds,
     )
     method, why = request.method.choose(task, request.why)
     return method.plan(task, why)
-
-
-def _draw_column(plan: ReleasePlan, column: Plan, entropy: Entropy) -> tuple[PublishedColumn, ...]:
-    """One column for each level; structural zeros receive nothing and stay 0."""
-    counts, free = plan.true_counts(column.task.name), plan.free
-    draws = column.draw(counts if free is None else counts[free], entropy)
-    published = column.publish(draws, entropy)
-    return published if free is None else tuple(spread_out(part, free) for part in published)
 
 
 def _build(
@@ -459,13 +455,13 @@ def _require_apart(request: Request, rows: int) -> None:
 
 def _require_covered(counts: Mapping[str, ColumnCounts], request: Request) -> None:
     """Refuse counts above the bound where sums are exact: they would not be once counts are cut."""
-    asked = request.hierarchy
-    if asked is None or not asked.exact:
+    hierarchy = request.hierarchy
+    if hierarchy is None or not hierarchy.exact:
         return
     for column in request.columns:
         if counts[column.name].above:
             bound = f"{column.upper}" + (
-                f" or their row's {asked.bounds!r}" if asked.bounds else ""
+                f" or their row's {hierarchy.bounds!r}" if hierarchy.bounds else ""
             )
             raise TableError(
                 f"Column {column.name!r} has counts above the upper bound {bound}, and exact sums "

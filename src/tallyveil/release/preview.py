@@ -85,9 +85,9 @@ class Preview:
     @property
     def delta(self) -> Fraction:
         """The whole slack for one unit."""
-        asked = self.request
-        each = asked.delta + asked.unit.delta
-        return charge_delta({c.name: each for c in asked.columns}, asked.disjoint)
+        request = self.request
+        each = request.delta + request.unit.delta
+        return charge_delta({c.name: each for c in request.columns}, request.disjoint)
 
     @property
     def promise(self) -> str:
@@ -173,10 +173,10 @@ def compare_release(
     say: Say = lambda _: None,
 ) -> list[dict[str, Any]]:
     """What every method would cost and give on the same invented counts; see `compare_methods`."""
-    asked, opened = _open_trial(table, options, rows)
+    fitting, opened = _open_trial(table, options, rows)
     home = InventedRows(opened.request)
     groups = list_groups(plan_release(opened, home=home))
-    return compare_methods(opened, asked, home, groups, say=say)
+    return compare_methods(opened, fitting, home, groups, say=say)
 
 
 def _open_trial(
@@ -202,9 +202,9 @@ def remark_on_cost(cost: Fraction, delta: Fraction = Fraction(0)) -> str | None:
 def _try_out(seen: Preview, options: ReleaseOptions, opened: Opened, home: Rows) -> Preview:
     """The same with what the plan, and other methods, do to counts that are not confidential."""
     plan = plan_release(opened, home=home)
-    groups, asked = list_groups(plan), plan.request
-    used = {str(known["method"]) for known in seen.columns}
-    plain = len(used) == 1 and not (asked.signed or asked.delta)
+    groups, request = list_groups(plan), plan.request
+    used = {str(column["method"]) for column in seen.columns}
+    plain = len(used) == 1 and not (request.signed or request.delta)
     return replace(
         seen,
         simulated=tuple(simulate(plan, groups)),
@@ -239,8 +239,8 @@ def _invent(
         ),
     )
     size = len(request.categories) or rows or INVENTED_ROWS
-    asked = check_options(fitting)
-    return fitting, Opened(asked, invent_table(asked, min(size, MOST_ROWS)))
+    request_of_trial = check_options(fitting)
+    return fitting, Opened(request_of_trial, invent_table(request_of_trial, min(size, MOST_ROWS)))
 
 
 def _describe(plan: Plan) -> dict[str, Any]:

@@ -216,17 +216,17 @@ def prove_stage(
 
     `proved` keeps what was proved, by file: stages that share a file are proved once.
     """
-    found = hashlib.sha256(read_file(root / plain_name(stage.file))).hexdigest()
-    require(found == stage.sha256, f"{stage.file} is not the file the receipt names")
+    digest = hashlib.sha256(read_file(root / plain_name(stage.file))).hexdigest()
+    require(digest == stage.sha256, f"{stage.file} is not the file the receipt names")
     proved = {} if proved is None else proved
-    made = proved.get(stage.file) or proved.setdefault(stage.file, load_stage(root, stage))
+    certified = proved.get(stage.file) or proved.setdefault(stage.file, load_stage(root, stage))
     beside = read_file(root / plain_name(stage.certificate_file))
-    same = beside == made.certificate_json().encode()
+    same = beside == certified.certificate_json().encode()
     require(same, f"{stage.certificate_file} is not the certificate of {stage.file}")
-    require(made.exact_delta == stage.delta, f"{stage.file} has another delta")
-    holds = made.exact_epsilon == stage.certified_epsilon
+    require(certified.exact_delta == stage.delta, f"{stage.file} has another delta")
+    holds = certified.exact_epsilon == stage.certified_epsilon
     require(holds, f"{stage.file} is certified at another epsilon than the receipt says")
-    return made
+    return certified
 
 
 def require_listed_files(root: Path, receipt: Receipt) -> None:
@@ -242,7 +242,7 @@ def require_listed_files(root: Path, receipt: Receipt) -> None:
 def describe_again(column: ColumnRecord, method: Method, certified: Sequence[Certified]) -> Figures:
     """The figures of a column from what its stages drew from and its published histogram."""
     pairs = zip(column.stages, certified, strict=True)
-    distribution = next((made for stage, made in pairs if stage.kind == DISTRIBUTION), None)
+    distribution = next((noise for stage, noise in pairs if stage.kind == DISTRIBUTION), None)
     outcome = Outcome(
         certified[-1],
         distribution,
@@ -285,8 +285,10 @@ def published_sets(
 def rebuild_methodology(folder: str | Path) -> str:
     """The text of METHODOLOGY.html; byte for byte the one in the folder."""
     receipt = read_receipt(folder)
-    made = [
+    mechanisms = [
         None if column.kind.matches or column.moved else published_mechanism(folder, column)
         for column in receipt.columns
     ]
-    return methodology(receipt, [None if found is None else found.matrix for found in made])
+    return methodology(
+        receipt, [None if mechanism is None else mechanism.matrix for mechanism in mechanisms]
+    )

@@ -75,12 +75,14 @@ def invent_counts(request: Request, rows: int) -> dict[str, Integers]:
     counts some of those in the next: as many as the upper bounds of both say, at most a quarter.
     """
     uppers = {column.name: column.upper for column in request.columns}
-    found = {n: _invent_column(at) for at, n in enumerate(uppers) if n not in request.nested[:-1]}
+    counts = {
+        n: _invent_column(number) for number, n in enumerate(uppers) if n not in request.nested[:-1]
+    }
     for number, (small, large) in enumerate(reversed([*pairwise(request.nested)]), len(uppers)):
         share = uppers[small] / uppers[large]
         share = min(max(share, LEAST_SHARE), MOST_SHARE)
-        found[small] = some_of(found[large], share, number)
-    return {name: np.resize(found[name], rows) for name in uppers}
+        counts[small] = some_of(counts[large], share, number)
+    return {name: np.resize(counts[name], rows) for name in uppers}
 
 
 @cache
@@ -157,37 +159,37 @@ def simulate(
     """
     entropy = Entropy()
     began = time.process_time()
-    made: dict[str, list[NDArray[Any]]] = {c.name: [] for c in plan.request.columns}
+    drawn_columns: dict[str, list[NDArray[Any]]] = {c.name: [] for c in plan.request.columns}
     for run in range(MOST_RUNS):
         if run >= LEAST_RUNS and time.process_time() - began > SECONDS:
             break
         drawn = plan.draw(entropy)
         for name, levels in drawn.items():
-            made[name].append(levels[0].name_columns(name)[name].astype(np.int64))
-    known = list_groups(plan) if groups is None else groups
+            drawn_columns[name].append(levels[0].name_columns(name)[name].astype(np.int64))
+    groups_of_rows = list_groups(plan) if groups is None else groups
     return [
-        _measure_column(name, plan.counts[name].values, found, known, cells)
-        for name, found in made.items()
+        _measure_column(name, plan.counts[name].values, runs, groups_of_rows, cells)
+        for name, runs in drawn_columns.items()
     ]
 
 
 def list_groups(plan: ReleasePlan) -> dict[str, Integers]:
     """Every row's group, by what the groups are called: those that were named, and all rows."""
     rows, method = plan.rows, plan.method
-    found = {"total": np.zeros(rows, dtype=np.int64)}
+    groups = {"total": np.zeros(rows, dtype=np.int64)}
     if isinstance(method, Sums):
         tree = plan.groups.full
         names = method.name_levels(tree.depth)
         if isinstance(tree, Margins):
-            return found | dict(zip(names, tree.groups, strict=True))
+            return groups | dict(zip(names, tree.groups, strict=True))
         nodes = (np.arange(size) for size in tree.sizes)
-        for level, (name, own) in enumerate(zip(names, nodes, strict=False)):
-            found[name] = tree.spread_down(own, level, tree.depth)
+        for level, (name, numbers) in enumerate(zip(names, nodes, strict=False)):
+            groups[name] = tree.spread_down(numbers, level, tree.depth)
     elif plan.groups is not None:
-        found["+".join(method.public_columns)] = plan.groups
+        groups["+".join(method.public_columns)] = plan.groups
     elif rows > GROUP:
-        found[f"{GROUP} rows"] = np.arange(rows) // GROUP
-    return found
+        groups[f"{GROUP} rows"] = np.arange(rows) // GROUP
+    return groups
 
 
 def _measure_column(
@@ -203,8 +205,8 @@ def _measure_column(
     sums = []
     for group, places in groups.items():
         size = int(places.max()) + 1
-        wanted = sum_by(places, true, size)
-        off = [np.abs(sum_by(places, run, size) - wanted).mean() for run in runs]
+        true_sums = sum_by(places, true, size)
+        off = [np.abs(sum_by(places, run, size) - true_sums).mean() for run in runs]
         sums.append({"name": group, "sums": size, "error": _average(off)})
     return {
         "name": name,
@@ -279,23 +281,23 @@ def compare_methods(
         JSON-ready: `method`, `epsilon` and `columns` as `simulate` gives them; or `refused`,
         why a method does not do what is asked, or why it was not tried.
     """
-    found = []
-    for name, asked in _list_alternatives(opened.request, options, already):
-        known: dict[str, Any] = {"method": name}
+    compared = []
+    for name, alternative in _list_alternatives(opened.request, options, already):
+        facts: dict[str, Any] = {"method": name}
         say(name)
         try:
             _require_narrow(name, opened.request)
-            meant = replace(opened, request=check_options(asked))
-            plan = plan_release(meant, home=home)
-            known["epsilon"] = float(sum(epsilon for _, epsilon in plan.charges))
-            known["columns"] = [
+            trial = replace(opened, request=check_options(alternative))
+            plan = plan_release(trial, home=home)
+            facts["epsilon"] = float(sum(epsilon for _, epsilon in plan.charges))
+            facts["columns"] = [
                 {key: value for key, value in column.items() if key != "histogram"}
                 for column in simulate(plan, groups)
             ]
         except TallyveilError as problem:
-            known["refused"] = str(problem)
-        found.append(known)
-    return found
+            facts["refused"] = str(problem)
+        compared.append(facts)
+    return compared
 
 
 def _require_narrow(name: str, request: Request) -> None:

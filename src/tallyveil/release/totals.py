@@ -53,6 +53,7 @@ from tallyveil.sums.grouping import sum_by
 from tallyveil.tables.table import Table, read_signed
 
 if TYPE_CHECKING:
+    from tallyveil.documents.receipt import Receipt
     from tallyveil.documents.records import ColumnRecord
 
 __all__ = [
@@ -62,8 +63,7 @@ __all__ = [
     "MatchedAdder",
     "MatrixAdder",
     "MeasuredTree",
-    "add_measured",
-    "add_rows",
+    "Readable",
     "make_adder",
     "make_estimate",
     "read_values",
@@ -166,17 +166,20 @@ class MatchedAdder:
         rows = _count_rows(published, times)
         if rows == int(self.matching.rows.sum()):
             return self.plain.add(self.matching.draws, confidence, self.matching.rows)
-        at = np.searchsorted(self._counts, published)
+        places = np.searchsorted(self._counts, published)
         shape = reach_of_sum(rows, self.plain.rate, confidence)
         shape /= math.sqrt(rows * self.plain.variance)
-        found = []
+        estimates = []
         for values, over, under, variance in self._choices:
-            error = math.sqrt(_sum(variance[at], times))
-            sides = shape * error + _sum(over[at], times), shape * error + _sum(under[at], times)
-            value = _sum(values[at], times)
-            bias = _sum(np.maximum(over, under)[at], times)
-            found.append(make_estimate(value, error, sides, rows, self.plain.upper, bias=bias))
-        return min(found, key=lambda one: one.high - one.low)
+            error = math.sqrt(_sum(variance[places], times))
+            sides = (
+                shape * error + _sum(over[places], times),
+                shape * error + _sum(under[places], times),
+            )
+            value = _sum(values[places], times)
+            bias = _sum(np.maximum(over, under)[places], times)
+            estimates.append(make_estimate(value, error, sides, rows, self.plain.upper, bias=bias))
+        return min(estimates, key=lambda estimate: estimate.high - estimate.low)
 
     @cached_property
     def _counts(self) -> Integers:
@@ -193,19 +196,19 @@ class MatchedAdder:
         draws, row = np.unique(matching.draws, return_inverse=True)
         column = np.searchsorted(self._counts, matching.counts)
         weight = np.bincount(row, matching.rows)
-        wanted = self.plain.values(draws)
+        target = self.plain.values(draws)
         had: Floats = np.bincount(column, matching.rows).astype(np.float64)
-        right: Floats = np.bincount(column, matching.rows * wanted[row]).astype(np.float64)
+        right: Floats = np.bincount(column, matching.rows * target[row]).astype(np.float64)
         shares = matching.rows / weight[row]
         solve = _prepare_solving(shares, row, column, matching.rows)
-        found = []
+        choices = []
         for cost in WEIGHTS:
             values = solve(cost * had, right * (1 + cost))
             mean = np.bincount(row, shares * values[column])
             spread = np.bincount(row, shares * values[column] ** 2) - mean**2
-            bias, variance = self._errors(draws, mean - wanted, np.maximum(spread, 0.0))
-            found.append((values, *self._bound(bias, variance)))
-        return found
+            bias, variance = self._errors(draws, mean - target, np.maximum(spread, 0.0))
+            choices.append((values, *self._bound(bias, variance)))
+        return choices
 
     def _errors(self, draws: Integers, miss: Floats, spread: Floats) -> tuple[Floats, Floats]:
         """Bias and variance of one row's value, for every true count 0..upper."""
@@ -217,10 +220,10 @@ class MatchedAdder:
             return sum_both_sides(factors * values, rate)
 
         ends = ((every == 0) | (every == size - 1)).astype(float)
-        own = self.plain.variance * (1 - expect(ends) / 2)
+        drawn = self.plain.variance * (1 - expect(ends) / 2)
         bias = expect(misses)
         shared = expect(self.plain.values(every) * misses) - every * bias
-        return bias, own + 2 * shared + expect(misses**2 + spreads) - bias**2
+        return bias, drawn + 2 * shared + expect(misses**2 + spreads) - bias**2
 
     def _bound(self, bias: Floats, variance: Floats) -> tuple[Floats, Floats, Floats]:
         """The largest of each over the true counts that a published count allows."""
@@ -250,8 +253,8 @@ def _prepare_solving(
     from scipy import sparse
     from scipy.sparse.linalg import spsolve
 
-    left = sparse.csr_array((rows.astype(float), (column, row)), shape=size)
-    gram: Any = left @ sparse.csr_array((shares, (column, row)), shape=size).T
+    counts_by_draw = sparse.csr_array((rows.astype(float), (column, row)), shape=size)
+    gram: Any = counts_by_draw @ sparse.csr_array((shares, (column, row)), shape=size).T
     return lambda more, right: np.atleast_1d(
         spsolve((gram + sparse.diags_array(more)).tocsc(), right)
     )
@@ -347,61 +350,79 @@ class GroupTotals:
         The largest count of a row.
     draws : array of int, shape (rows,), or None
         The rows' noisy counts, where they are published.
+    free : array of bool, shape (all rows,)
+        The rows that are not structural zeros, which the trees are of.
     """
 
     trees: Sequence[MeasuredTree]
     stated: Sequence[Floats]
     upper: int
     draws: Integers | None
+    free: Mask
+
+    def add_rows(self, confidence: float, whole: bool, rows: Integers) -> Estimate:
+        """The total of some rows; with `whole` that of all is the mean of all trees."""
+        inside = np.zeros(len(self.free), dtype=bool)
+        inside[rows] = True
+        if whole and inside.all() and self.free.any():
+            return replace(self.add_all(confidence), groups=len(rows))
+        if not (inside & self.free).any():
+            return Estimate(0, 0, 0, 0, len(rows))
+        return replace(self.add(inside[self.free], confidence), groups=len(rows))
 
     @cached_property
     def _known(self) -> list[dict[int, Floats]]:
         """For each tree, the estimates there are, by level."""
         files = iter(self.stated)
-        known = [{level: next(files) for level in tree.levels} for tree in self.trees]
+        estimates = [{level: next(files) for level in tree.levels} for tree in self.trees]
         if self.draws is not None:
-            for tree, levels in zip(self.trees, known, strict=True):
+            for tree, levels in zip(self.trees, estimates, strict=True):
                 levels[tree.combined.tree.depth] = self._estimate_rows(tree, levels)
-        return known
+        return estimates
 
     def add_all(self, confidence: float) -> Estimate:
         """The total of all rows, as accurately as all trees together have it."""
         rows = self.trees[0].combined.tree.sizes[-1]
-        if any(len(one.measured) < 2 for one in self.trees) or len(self.trees) < 2:
+        if any(len(tree.measured) < 2 for tree in self.trees) or len(self.trees) < 2:
             return self.add(np.ones(rows, dtype=bool), confidence)
-        totals = np.array([float(known[1].sum()) for known in self._known])
-        trees = [(one.combined, one.measured) for one in self.trees]
+        totals = np.array([float(levels[1].sum()) for levels in self._known])
+        trees = [(tree.combined, tree.measured) for tree in self.trees]
         value, deviation, half = join_totals(trees, totals, confidence)
         return make_estimate(value, deviation, (half, half), rows, self.upper)
 
     def add(self, inside: Mask, confidence: float) -> Estimate:
         """The total of the rows that are `inside`, as accurately as any of the trees has it."""
-        found = [self._add(at, inside, confidence) for at in range(len(self.trees))]
-        able = [one for one in found if one is not None]
+        estimates = [self._add(number, inside, confidence) for number in range(len(self.trees))]
+        able = [estimate for estimate in estimates if estimate is not None]
         if not able:
             raise UsageError(
                 "Some of these groups cut through those that were measured, and single rows were "
                 "fitted to measured sums. Release the table with this grouping as a level of its "
                 "hierarchy, or with 'unbiased', which also publishes the rows' own draws."
             )
-        return min(able, key=lambda one: one.standard_error)
+        return min(able, key=lambda estimate: estimate.standard_error)
 
-    def _add(self, at: int, inside: Mask, confidence: float) -> Estimate | None:
-        one = self.trees[at]
-        tree, rows = one.combined.tree, int(inside.sum())
-        for level, estimates in sorted(self._known[at].items()):
+    def _add(self, number: int, inside: Mask, confidence: float) -> Estimate | None:
+        measured_tree = self.trees[number]
+        tree, rows = measured_tree.combined.tree, int(inside.sum())
+        for level, estimates in sorted(self._known[number].items()):
             nodes = tree.spread_down(np.arange(tree.sizes[level]), level, tree.depth)
             members = np.bincount(nodes, minlength=tree.sizes[level])
             part = np.bincount(nodes[inside], minlength=tree.sizes[level])
-            whole = (part == members) & (members > 0)
-            if part[~whole].any():
+            complete = (part == members) & (members > 0)
+            if part[~complete].any():
                 continue
-            value = float(estimates[whole].sum())
-            if level < tree.depth and whole.sum() == 1:  # as its file says
-                deviation, half = (x[whole][0] for x in self._halves(at, level, confidence))
+            value = float(estimates[complete].sum())
+            if level < tree.depth and complete.sum() == 1:  # as its file says
+                deviation, half = (x[complete][0] for x in self._halves(number, level, confidence))
             else:
-                asked = one.combined, one.measured, level, whole.astype(float)
-                deviation, half = find_half_width(*asked, confidence)
+                nodes_of = (
+                    measured_tree.combined,
+                    measured_tree.measured,
+                    level,
+                    complete.astype(float),
+                )
+                deviation, half = find_half_width(*nodes_of, confidence)
             return make_estimate(value, float(deviation), (half, half), rows, self.upper)
         return None
 
@@ -410,43 +431,61 @@ class GroupTotals:
         """Standard deviations and half-widths of every node of a tree's level, found once."""
 
         @cache
-        def find(at: int, level: int, confidence: float) -> tuple[Floats, Floats]:
-            one = self.trees[at]
-            deviations = np.sqrt(np.maximum(one.combined.variances[level], 0))
-            return deviations, find_half_widths(one.combined, one.measured, level, confidence)
+        def find(number: int, level: int, confidence: float) -> tuple[Floats, Floats]:
+            tree = self.trees[number]
+            deviations = np.sqrt(np.maximum(tree.combined.variances[level], 0))
+            return deviations, find_half_widths(tree.combined, tree.measured, level, confidence)
 
         return find
 
-    def _estimate_rows(self, one: MeasuredTree, levels: dict[int, Floats]) -> Floats:
+    def _estimate_rows(self, measured_tree: MeasuredTree, levels: dict[int, Floats]) -> Floats:
         """Every row's draw, corrected by its share of what its group is known to differ by."""
         assert self.draws is not None
-        tree, combined = one.combined.tree, one.combined
+        tree, combined = measured_tree.combined.tree, measured_tree.combined
         parents, above = tree.parents[-1], levels[tree.depth - 1]
         gap = above - sum_by(parents, self.draws, len(above))
         corrected: Floats = self.draws + combined.share(tree.depth) * gap[parents]
         return corrected
 
 
-def add_rows(
-    adder: Adder, published: Integers, free: Mask, confidence: float, rows: Integers
-) -> Estimate:
-    """The total of some rows; structural zeros are 0 for certain."""
-    drawn = rows[free[rows]]
-    total = adder.add(published[drawn], confidence) if len(drawn) else Estimate(0, 0, 0, 0, 0)
-    return replace(total, groups=len(rows))
+@dataclass(frozen=True, eq=False)
+class Readable:
+    """A column of a release as its readers have it.
 
+    `adder` adds its published counts, or its draws where they are published as well; `sums` are the
+    files of a release that adds up, in the order of its levels.
+    """
 
-def add_measured(
-    totals: GroupTotals, free: Mask, confidence: float, whole: bool, rows: Integers
-) -> Estimate:
-    """The total of some rows of a release that adds up."""
-    inside = np.zeros(len(free), dtype=bool)
-    inside[rows] = True
-    if whole and inside.all() and free.any():
-        return replace(totals.add_all(confidence), groups=len(rows))
-    if not (inside & free).any():
-        return Estimate(0, 0, 0, 0, len(rows))
-    return replace(totals.add(inside[free], confidence), groups=len(rows))
+    table: Table
+    receipt: Receipt
+    record: ColumnRecord
+    adder: Adder
+    sums: Sequence[bytes] = ()
+
+    @classmethod
+    def of(cls, table: Table, receipt: Receipt, record: ColumnRecord, *rest: Any) -> Readable:
+        """The column; where the draws themselves are published, they are added."""
+        adder, *sums = rest
+        is_plain = record.unbiased is not None and isinstance(adder, MatchedAdder)
+        return cls(table, receipt, record, adder.plain if is_plain else adder, *sums)
+
+    @cached_property
+    def free(self) -> Mask:
+        """The rows that are not structural zeros."""
+        zeros, rows = self.receipt.zeros, self.table.rows
+        return np.ones(rows, bool) if zeros is None else zeros.find_free(self.table)
+
+    @cached_property
+    def values(self) -> Integers:
+        """What is added of every row."""
+        return read_values(self.table, self.record)
+
+    def add(self, confidence: float, rows: Integers) -> Estimate:
+        """The total of some rows; structural zeros are 0 for certain."""
+        drawn = rows[self.free[rows]]
+        if not len(drawn):
+            return Estimate(0, 0, 0, 0, len(rows))
+        return replace(self.adder.add(self.values[drawn], confidence), groups=len(rows))
 
 
 def read_values(table: Table, record: ColumnRecord) -> Integers:

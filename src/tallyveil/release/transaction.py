@@ -92,7 +92,7 @@ def publish_table(
         created = datetime.now(UTC).isoformat(timespec="seconds")
         builder = _Builder(plan, name, created, entry, entropy.private)
         releases = tuple(
-            builder.build(level, {name: made[level] for name, made in published.items()})
+            builder.build(level, {name: columns[level] for name, columns in published.items()})
             for level in range(len(next(iter(published.values()))))
         )
         if place is not None:
@@ -143,13 +143,13 @@ def _check_report(options: ReleaseOptions) -> None:
 
 def open_account(options: ReleaseOptions) -> tuple[Ledger, str] | None:
     """The ledger to debit and the dataset's name in it, or None where no ledger was asked for."""
-    given = options.ledger
-    if given is None and options.dataset is None:
+    book = options.ledger
+    if book is None and options.dataset is None:
         return None
-    if given is None or options.dataset is None:
-        missing = "ledger" if given is None else "dataset"
+    if book is None or options.dataset is None:
+        missing = "ledger" if book is None else "dataset"
         raise UsageError(f"A ledger and a dataset belong together: give the {missing} as well.")
-    ledger = given if isinstance(given, Ledger) else Ledger(given)
+    ledger = book if isinstance(book, Ledger) else Ledger(book)
     ledger.account(options.dataset)  # an unknown dataset is refused before the table is read
     return ledger, options.dataset
 
@@ -195,7 +195,7 @@ class _Builder:
         """The release of one level (the only one, 0, unless there is a ladder)."""
         plan, request = self.plan, self.plan.request
         named = [published.name_columns(name) for name, published in columns.items()]
-        data = plan.build_table({name: c for one in named for name, c in one.items()})
+        data = plan.build_table({name: c for part in named for name, c in part.items()})
         files, at_most = ProofFiles(), dict(pairwise(request.nested))
         records, figures = [], []
         for column in plan.columns:
@@ -221,7 +221,7 @@ class _Builder:
         )
         published = [columns[column.task.name] for column in plan.columns]
         sums = plan.method.write_files(plan.columns, published, data)
-        receipt = state_groups(data, receipt, [one.adder for one in figures], list(sums.values()))
+        receipt = state_groups(data, receipt, [part.adder for part in figures], list(sums.values()))
         return Release(data, receipt, dict(columns), tuple(figures), files.content, sums)
 
     def _list_stages(self, plan: Plan, level: int) -> tuple[PlannedStage, ...]:
@@ -336,5 +336,5 @@ def _compare_with_truth(plan: ReleasePlan, release: Release) -> str:
         column.name: figures.accuracy.interval
         for column, figures in zip(release.receipt.columns, release.figures, strict=True)
     }
-    known = release.receipt, truth, released, intervals
-    return confidential_report(*known, left_out=plan.reading.left_out, bounds=plan.bounds)
+    facts = release.receipt, truth, released, intervals
+    return confidential_report(*facts, left_out=plan.reading.left_out, bounds=plan.bounds)

@@ -24,7 +24,7 @@ MOST_SHOWN = 6
 
 def list_remarks(plan: ReleasePlan) -> list[str]:
     """Everything the publisher is told, in sentences."""
-    found = (
+    remarks = (
         _remark_on_missing(plan),
         _remark_on_order(plan),
         _remark_on_nested(plan),
@@ -33,7 +33,7 @@ def list_remarks(plan: ReleasePlan) -> list[str]:
         _remark_on_formulas(plan),
         _remark_on_epsilon(plan),
     )
-    return [remark for remark in found if remark]
+    return [remark for remark in remarks if remark]
 
 
 def list_unreleased(plan: ReleasePlan) -> list[str]:
@@ -54,19 +54,19 @@ def list_notes(plan: ReleasePlan) -> list[str]:
 
 def _note_on_cut(plan: ReleasePlan) -> str:
     """Counts above the upper bound, without saying how many."""
-    asked = plan.request.hierarchy
-    own = " or 'upper_column'" if asked is not None and asked.bounds else ""
+    hierarchy = plan.request.hierarchy
+    bounds = " or 'upper_column'" if hierarchy is not None and hierarchy.bounds else ""
     cut: dict[str, list[str]] = {}
     for column in plan.request.columns:
         if plan.counts[column.name].above:
             none = column.upper == NO_UPPER
-            bound = f"{NO_UPPER:,}, the largest that is published," if none else f"'upper'{own}"
+            bound = f"{NO_UPPER:,}, the largest that is published," if none else f"'upper'{bounds}"
             cut.setdefault(bound, []).append(column.name)
-    said = (
+    notes = (
         f"Some counts of {', '.join(names)} lie above {bound} and are cut to it: that part is lost."
         for bound, names in cut.items()
     )
-    return " ".join([*said, "How much it is, 'confidential_report' says."]) if cut else ""
+    return " ".join([*notes, "How much it is, 'confidential_report' says."]) if cut else ""
 
 
 def _note_on_delta(plan: ReleasePlan) -> str:
@@ -134,12 +134,12 @@ def _is_explained(plan: ReleasePlan) -> bool:
 
 def _remark_on_exact_rows(plan: ReleasePlan) -> str:
     """Rows whose true counts an invariant gives away."""
-    sums, asked = plan.sums, plan.request.hierarchy
-    if sums is None or asked is None or not sums.alone:
+    sums, hierarchy = plan.sums, plan.request.hierarchy
+    if sums is None or hierarchy is None or not sums.alone:
         return ""
     return (
-        f"The exact sums by {asked.exact!r} publish {sums.describe_alone()}. Unless these counts "
-        "are public as well, name a coarser level."
+        f"The exact sums by {hierarchy.exact!r} publish {sums.describe_alone()}. Unless these "
+        "counts are public as well, name a coarser level."
     )
 
 
@@ -167,13 +167,13 @@ def _remark_on_formulas(plan: ReleasePlan) -> str:
     """Cells that a spreadsheet would run as formulas."""
     if plan.layout.grouped:
         return ""
-    kept = [name for name in plan.layout.keep if name not in plan.counts]
-    found = find_formulas(_look_at(plan), kept)
-    if not found:
+    names = [name for name in plan.layout.keep if name not in plan.counts]
+    formulas = find_formulas(_look_at(plan), names)
+    if not formulas:
         return ""
     return (
-        f"Cells of {_list(found)} begin with =, +, - or @, which a spreadsheet runs as a formula. "
-        "They are published as they are."
+        f"Cells of {_list(formulas)} begin with =, +, - or @, which a spreadsheet runs as a "
+        "formula. They are published as they are."
     )
 
 

@@ -96,11 +96,11 @@ class ZerosRecord:
     @classmethod
     def from_dict(cls, data: Any) -> ZerosRecord:
         """The record that `to_dict` wrote."""
-        made = cls(tuple(str(rule) for rule in data["rules"]), int(data["rows"]))
-        one_form = all(_write(parse_conditions([text])) == text for text in made.rules)
-        if made.to_dict() != dict(data) or not made.rules or not one_form:
+        record = cls(tuple(str(rule) for rule in data["rules"]), int(data["rows"]))
+        one_form = all(_write(parse_conditions([text])) == text for text in record.rules)
+        if record.to_dict() != dict(data) or not record.rules or not one_form:
             raise PackageError("The receipt's structural zeros contradict themselves.")
-        return made
+        return record
 
 
 def _write(rule: ZeroRule) -> str:

@@ -67,10 +67,10 @@ def predict(rows: int, upper: int, epsilon: Fraction) -> Prediction:
     """
     plain = 1 / math.sinh(min(float(epsilon), 700.0))
     size = min(upper, WIDEST) + 1
-    known = 0.043 * rows**0.78 * size**-0.42 * plain**0.83
+    shape = 0.043 * rows**0.78 * size**-0.42 * plain**0.83
     summed = 1.24 * rows**0.063 * size**-0.375 * plain**0.71
     cells = 1.13 / (1 + 0.36 * size**-0.32 * plain**0.93)
-    return Prediction(cells, 1.06 / (1 + known), 1.05 / (1 + summed))
+    return Prediction(cells, 1.06 / (1 + shape), 1.05 / (1 + summed))
 
 
 def choose_method(rows: int | None, upper: int, epsilon: Fraction) -> tuple[str, str]:
@@ -85,11 +85,13 @@ def choose_method(rows: int | None, upper: int, epsilon: Fraction) -> tuple[str,
         return "preserve", f"assuming at least {least:,} rows, from where it is predicted better"
     if rows < FEWEST_ROWS:
         return "geometric", f"{rows:,} rows are too few to tell how their counts are distributed"
-    found = predict(rows, upper, epsilon)
-    name = "preserve" if found.prefers_preserve else "geometric"
-    against = f"its errors are predicted at these multiples of geometric noise's: {found}"
+    prediction = predict(rows, upper, epsilon)
+    name = "preserve" if prediction.prefers_preserve else "geometric"
+    against = f"its errors are predicted at these multiples of geometric noise's: {prediction}"
     if name == "geometric":
-        against = f"the errors of preserve are predicted at these multiples of its own: {found}"
+        against = (
+            f"the errors of preserve are predicted at these multiples of its own: {prediction}"
+        )
     return name, f"for {rows:,} rows, mostly with small counts, {against}; their product decides"
 
 

@@ -34,11 +34,13 @@ from tallyveil.release.accuracy import (
     expected_accuracy,
 )
 from tallyveil.release.column import Histogram, PublishedColumn
-from tallyveil.release.totals import Adder, add_rows, read_values
+from tallyveil.release.totals import Readable
+from tallyveil.release.zeros import spread_out
 from tallyveil.request.budget_split import Tradeoff
 from tallyveil.request.ranges import WIDE
 from tallyveil.request.unit import PrivacyUnit
 from tallyveil.structs import Struct
+from tallyveil.sums.grouping import Grouping
 from tallyveil.tables.labels import Codes, encode_text
 
 if TYPE_CHECKING:
@@ -113,7 +115,8 @@ class Task:
     groups : any
         What `Method.group` made of public labels.
     sizes : tuple of int
-        Of a method that adds up, how many nodes of each level are measured.
+        Of a method that adds up, how many nodes of each level are measured; those of `groups`
+        where they are known.
     free : mask or None
         The rows that are not structural zeros.
     bounds : array of int or None
@@ -130,6 +133,10 @@ class Task:
     sizes: tuple[int, ...] = ()
     free: Mask | None = None
     bounds: Integers | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.groups, Grouping):
+            object.__setattr__(self, "sizes", self.groups.part.sizes)
 
     @property
     def query(self) -> Query:
@@ -208,13 +215,15 @@ class Plan:
         return None
 
     def draw(self, counts: Counts, entropy: Entropy) -> Any:
-        """Private draws: the only step that sees true counts, those of the free rows."""
+        """Private draws for all rows but structural zeros: the only step that sees true counts."""
+        free = self.task.free
         require_range(counts, self.task.upper + 1)
-        return self.method.draw(self, counts, entropy)
+        return self.method.draw(self, counts if free is None else counts[free], entropy)
 
     def publish(self, draws: Any, entropy: Entropy) -> tuple[PublishedColumn, ...]:
         """What is published of the draws; one column, or one for each level of a ladder."""
-        return self.method.publish(self, draws, entropy)
+        published, free = self.method.publish(self, draws, entropy), self.task.free
+        return published if free is None else tuple(spread_out(part, free) for part in published)
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,8 +341,8 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
         *others, (last, _) = self.stages(task)
         drawn = [*((kind, certify_noise(part)) for kind, part in others), (last, certified)]
         stages = tuple(
-            PlannedStage(task.name, kind, made, self.charge(task.unit, made.exact_epsilon))
-            for kind, made in drawn
+            PlannedStage(task.name, kind, noise, self.charge(task.unit, noise.exact_epsilon))
+            for kind, noise in drawn
         )
         return Plan(task, self, why, facts.pop("epsilon", task.epsilon), stages, **facts)
 
@@ -399,24 +408,13 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
         return []
 
     def prepare_adding(
-        self,
-        table: Table,
-        receipt: Receipt,
-        record: ColumnRecord,
-        adder: Adder,
-        *,
-        sums: Sequence[bytes],
-        confidence: float,
-        whole: bool = False,
+        self, column: Readable, confidence: float, whole: bool = False
     ) -> Callable[[Integers], Estimate]:
         """How rows of a column are added: from their numbers to the estimate of their total.
 
-        `sums` are the files of a release that adds up, in the order of its levels. With `whole`,
-        all margins together tell the total of all rows.
+        With `whole`, all margins together tell the total of all rows.
         """
-        zeros = receipt.zeros
-        free = np.ones(table.rows, bool) if zeros is None else zeros.find_free(table)
-        return partial(add_rows, adder, read_values(table, record), free, confidence)
+        return partial(column.add, confidence)
 
 
 def certify_rows(task: Task, epsilon: Fraction) -> CertifiedGeometric | CertifiedNoise:
@@ -440,8 +438,8 @@ def draw_rows(plan: Plan, counts: Counts, entropy: Entropy) -> RowDraws:
     keep = plan.method.unbiased or plan.method.is_signed
     if isinstance(certified, CertifiedNoise):
         noisy: Any = certified.release(counts, entropy)
-        kept = freeze(np.asarray(noisy, np.int64)) if keep else None
-        return RowDraws(noisy.clip(0, plan.task.upper), kept)
+        unclamped = freeze(np.asarray(noisy, np.int64)) if keep else None
+        return RowDraws(noisy.clip(0, plan.task.upper), unclamped)
     if not keep:
         return RowDraws(certified.draw_positions(counts, entropy))
     noisy = freeze(certified.draw_unbounded(counts, entropy))

@@ -80,15 +80,15 @@ class Design(Method, frozen=True, tag="design"):
         """The design, certified, and what its solver says of it."""
         from tallyveil.optimize.design import design
 
-        made = design(
+        table = design(
             task.query,
             task.epsilon,
             loss=self.loss,
             properties=self.properties,
             delta=task.delta,
         )
-        solver = f"{made.method}, {made.solver}; within {made.gap:.1e} of the best possible"
-        certified = certify(made.mechanism, loss=self.loss)
+        solver = f"{table.method}, {table.solver}; within {table.gap:.1e} of the best possible"
+        certified = certify(table.mechanism, loss=self.loss)
         return self.build_plan(task, why, certified, solver=solver, loss=loss_name(self.loss))
 
 

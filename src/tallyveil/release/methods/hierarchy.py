@@ -254,8 +254,8 @@ class Hierarchy(Sums, frozen=True, tag="hierarchy"):
         """The best estimate of all levels from everything that was measured."""
         rows = tree.sizes[-1]
         total = 0.0 if draws.totals is None else float(rows * upper - draws.totals.sum())
-        known = list_measured(draws.levels, budget, upper, self.exact_level, total)
-        return combine(tree, *known)
+        measured = list_measured(draws.levels, budget, upper, self.exact_level, total)
+        return combine(tree, *measured)
 
     # -- a release that is read back -------------------------------------------------------------
 
@@ -277,13 +277,13 @@ class Hierarchy(Sums, frozen=True, tag="hierarchy"):
         return []
 
     def find_total(
-        self, grouping: Grouping, column: ColumnRecord, known: Sequence[Floats]
+        self, grouping: Grouping, column: ColumnRecord, estimates: Sequence[Floats]
     ) -> float | None:
         """The estimated grand total, or None where the rows' distribution gave a better one."""
         budget = self.split(grouping.part.sizes, column.epsilon, column.upper)
         if self.exact_level < 0 and budget.only_rows:
             return None
-        return float(known[0][0])
+        return float(estimates[0][0])
 
     def say_checked(self, record: SumsRecord, worst: int) -> str:
         """What a check of the files found, in words."""
@@ -298,8 +298,8 @@ def _find_bounds(plan: Plan) -> Integers:
     most = np.full(task.sizes[-1], task.upper)
     if task.bounds is None:
         return freeze(most)
-    own = task.bounds if task.free is None else task.bounds[task.free]
-    return freeze(np.minimum(own, most))
+    bounds = task.bounds if task.free is None else task.bounds[task.free]
+    return freeze(np.minimum(bounds, most))
 
 
 def _estimate(values: Integers, draws: SumDraws, budget: LevelBudget, upper: int) -> Floats:

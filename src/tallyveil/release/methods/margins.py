@@ -123,9 +123,9 @@ class Margins(Sums, frozen=True, tag="margins"):
                 raise ArgumentError("margins", rule, "+".join(names))
             group = tree.parents[1]
             if order is not None:
-                own = np.empty_like(group)
-                own[order] = group
-                group = own
+                in_table = np.empty_like(group)
+                in_table[order] = group
+                group = in_table
             groups.append(freeze(group))
         return Grouping.of(MarginGroups(tuple(groups)), free)
 
@@ -142,8 +142,7 @@ class Margins(Sums, frozen=True, tag="margins"):
         for margin in range(margins.depth):
             own = budget.of_margin(margin)
             combined = describe_tree(margins.tree(margin), own, 1, -1)
-            parts = enumerate(own.levels)
-            measured = [(level, float(part), 1) for level, part in parts if part]
+            measured = [(level, float(part), 1) for level, part in enumerate(own.levels) if part]
             trees.append(MeasuredTree(combined, measured, (1,)))
         return trees
 
@@ -175,7 +174,7 @@ class Margins(Sums, frozen=True, tag="margins"):
         task, rows = plan.task, draws.levels[-1]
         margins, upper, noisy = task.groups.part, task.upper, np.asarray(rows)
         order = entropy.permutation(len(noisy))
-        combined = [self._combine(plan, draws, at) for at in range(margins.depth)]
+        combined = [self._combine(plan, draws, margin) for margin in range(margins.depth)]
         targets = _round_margins(margins, combined, order, upper)
         values = np.clip(noisy, 0, upper)
         budget = self.find_budget(plan)
@@ -197,8 +196,8 @@ class Margins(Sums, frozen=True, tag="margins"):
         """A margin's own measurement, if any, and the sums of its rows, weighted by precision."""
         values = [None, draws.levels[margin], draws.levels[-1]]
         budget = self.find_budget(plan).of_margin(margin)
-        known = list_measured(values, budget, plan.task.upper, -1)
-        return combine(plan.task.groups.part.tree(margin), *known)
+        measured = list_measured(values, budget, plan.task.upper, -1)
+        return combine(plan.task.groups.part.tree(margin), *measured)
 
     # -- a release that is read back -------------------------------------------------------------
 
@@ -221,11 +220,11 @@ class Margins(Sums, frozen=True, tag="margins"):
         return missed
 
     def find_total(
-        self, grouping: Grouping, column: ColumnRecord, known: Sequence[Floats]
+        self, grouping: Grouping, column: ColumnRecord, estimates: Sequence[Floats]
     ) -> float | None:
         """The estimated grand total: that of all margins, weighted by precision."""
         trees = self.list_trees(grouping, column.epsilon, column.upper)
-        totals = np.array([own.sum() for own in known])
+        totals = np.array([sums.sum() for sums in estimates])
         return weigh_totals(totals, [tree.combined for tree in trees])
 
     def say_checked(self, record: SumsRecord, worst: int) -> str:
@@ -268,8 +267,8 @@ def describe_missed(missed: Sequence[int]) -> str:
     >>> describe_missed((0, 0, 2)).split(". ")[1:3]
     ['Met exactly: margins 1, 2', 'Met as closely as the cells allow: margin 3 within 2']
     """
-    exact = [f"{at}" for at, most in enumerate(missed, 1) if not most]
-    near = [f"margin {at} within {most:,}" for at, most in enumerate(missed, 1) if most]
+    exact = [f"{number}" for number, most in enumerate(missed, 1) if not most]
+    near = [f"margin {number} within {most:,}" for number, most in enumerate(missed, 1) if most]
     met = f"Met exactly: {'margin' if len(exact) == 1 else 'margins'} {', '.join(exact)}."
     parts = [
         "Rows were raked to the margins and rounded by a linear program.",

@@ -136,12 +136,12 @@ class Preserve(Method, frozen=True, tag="preserve"):
 
     def preview(self, plan: Plan) -> dict[str, Any]:
         """The accuracy of the draws and, for a table whose rows are known, of what is published."""
-        known, rows = super().preview(plan), plan.task.rows
+        figures, rows = super().preview(plan), plan.task.rows
         if rows is None:
-            return known
+            return figures
         part = plan.counts_stage.certified.exact_epsilon
         cells = count_cells(plan.task.upper)
-        return {**known, "prediction": predict_release(plan.epsilon, part, rows, cells)}
+        return {**figures, "prediction": predict_release(plan.epsilon, part, rows, cells)}
 
     def draw(self, plan: Plan, counts: Counts, entropy: Entropy) -> RankedDraws:
         """A geometric draw per row, and a noisy cumulative histogram."""

@@ -122,10 +122,10 @@ class SumsRecord:
         except ArgumentError:
             raise PackageError("The receipt's hierarchy contradicts itself.") from None
         alone, bounds = int(data.get("exact_rows", 0)), str(data.get("bounds", ""))
-        made = cls(method, sizes, alone, free, bounds)
-        if not made._is_sound() or made.to_dict() != dict(data):
+        record = cls(method, sizes, alone, free, bounds)
+        if not record._is_sound() or record.to_dict() != dict(data):
             raise PackageError("The receipt's hierarchy contradicts itself.")
-        return made
+        return record
 
     def _is_sound(self) -> bool:
         """Whether some table and request could have this record."""
@@ -155,8 +155,8 @@ class StrataRecord:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> StrataRecord:
         """The record that `to_dict` wrote."""
-        made = cls(tuple(str(name) for name in data["columns"]), int(data["strata"]))
-        once = len(set(made.columns)) == len(made.columns) > 0
-        if made.to_dict() != dict(data) or not once or made.strata < 1:
+        record = cls(tuple(str(name) for name in data["columns"]), int(data["strata"]))
+        once = len(set(record.columns)) == len(record.columns) > 0
+        if record.to_dict() != dict(data) or not once or record.strata < 1:
             raise PackageError("The receipt's strata contradict themselves.")
-        return made
+        return record

@@ -101,17 +101,19 @@ def method_of_record(column: ColumnRecord, receipt: Receipt) -> Method:
         raise PackageError("The receipt's strata are not its method's.")
     if sums is not None:
         return sums.method
-    own: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if strata is not None:
-        own["columns"] = strata.columns
+        fields["columns"] = strata.columns
     elif method is Preserve:
-        own["priority"] = _name_priority(column.tradeoff)
+        fields["priority"] = _name_priority(column.tradeoff)
     elif method is Geometric:
-        own["signed"] = column.signed
+        fields["signed"] = column.signed
     elif method is Ladder:
-        own["epsilons"] = () if receipt.ladder is None else tuple(map(str, receipt.ladder.epsilons))
+        fields["epsilons"] = (
+            () if receipt.ladder is None else tuple(map(str, receipt.ladder.epsilons))
+        )
     try:
-        return method(**own)
+        return method(**fields)
     except ArgumentError:
         raise PackageError(f"The receipt contradicts the method of {column.name}.") from None
 

@@ -105,13 +105,15 @@ class Strata(Method, frozen=True, tag="strata"):
         private = [part.private for part in draws]
         cells, histograms = estimate_strata(private)
         matched = []
-        for own, histogram in zip(private, histograms, strict=True):
-            order = entropy.permutation(own.records)
-            matched.append(match_ranks(own, cells, round_histogram(histogram, own.records), order))
+        for stratum, histogram in zip(private, histograms, strict=True):
+            order = entropy.permutation(stratum.records)
+            matched.append(
+                match_ranks(stratum, cells, round_histogram(histogram, stratum.records), order)
+            )
         counts = _join(plan.task, matched)
-        values = _join(plan.task, [own.values for own in private])
-        kept = [part.noisy for part in draws if part.noisy is not None]
-        noisy = _join(plan.task, kept) if kept else None
+        values = _join(plan.task, [stratum.values for stratum in private])
+        unclamped = [part.noisy for part in draws if part.noisy is not None]
+        noisy = _join(plan.task, unclamped) if unclamped else None
         figures = Histogram.count(counts), Matching.of(values, counts)
         return (PublishedColumn(counts, *figures, noisy, values),)
 

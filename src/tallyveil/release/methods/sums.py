@@ -38,7 +38,7 @@ from tallyveil.release.methods.base import (
     Task,
     require,
 )
-from tallyveil.release.totals import Adder, GroupTotals, MeasuredTree, add_measured
+from tallyveil.release.totals import GroupTotals, MeasuredTree, Readable
 from tallyveil.sums.combine import Combined, combine, find_half_widths, noise_variance
 from tallyveil.sums.grouping import Grouping, Margins, Tree, measure_missed
 from tallyveil.sums.rounding import is_rounded
@@ -58,6 +58,7 @@ __all__ = [
     "MOST_STAGES",
     "LevelAccuracy",
     "LevelBudget",
+    "LevelColumn",
     "PublishedSums",
     "SumDraws",
     "Sums",
@@ -126,16 +127,16 @@ def list_measured(
     measured: list[Any] = []
     variances: list[float | None] = []
     for level, epsilon in enumerate(budget.levels):
-        known = epsilon > 0 or level == exact_level
-        measured.append(values[level] if known else None)
-        variances.append(noise_variance(epsilon) if epsilon else 0.0 if known else None)
+        is_known = epsilon > 0 or level == exact_level
+        measured.append(values[level] if is_known else None)
+        variances.append(noise_variance(epsilon) if epsilon else 0.0 if is_known else None)
     if budget.distribution and exact_level < 0:
-        own, variance = np.array([total]), upper * noise_variance(budget.distribution)
+        totals, variance = np.array([total]), upper * noise_variance(budget.distribution)
         if variances[0] is not None:
             weight = variance / (variance + variances[0])
-            own = weight * measured[0] + (1 - weight) * own
+            totals = weight * measured[0] + (1 - weight) * totals
             variance = weight * variances[0]
-        measured[0], variances[0] = own, variance
+        measured[0], variances[0] = totals, variance
     return measured, variances
 
 
@@ -330,8 +331,8 @@ class Sums(Method, frozen=True):
                 deviations.append(np.sqrt(np.maximum(tree.combined.variances[level], 0)))
                 halves.append(find_half_widths(tree.combined, tree.measured, level, CONFIDENCE))
         return LevelAccuracy(
-            tuple(grouping.fill(*one) for one in enumerate(deviations)),
-            tuple(grouping.fill(*one) for one in enumerate(halves)),
+            tuple(grouping.fill(*level) for level in enumerate(deviations)),
+            tuple(grouping.fill(*level) for level in enumerate(halves)),
         )
 
     def write_files(
@@ -384,39 +385,28 @@ class Sums(Method, frozen=True):
     # -- a release that is read back -------------------------------------------------------------
 
     def prepare_adding(
-        self,
-        table: Table,
-        receipt: Receipt,
-        record: ColumnRecord,
-        adder: Adder,
-        *,
-        sums: Sequence[bytes],
-        confidence: float,
-        whole: bool = False,
+        self, column: Readable, confidence: float, whole: bool = False
     ) -> Callable[[Integers], Estimate]:
         """How rows of a column are added: from their numbers to the estimate of their total."""
-        stated_sums = receipt.sums
-        assert stated_sums is not None  # the receipt was read, or made, with it
-        grouping = find_grouping(self, table, receipt.zeros)
-        if not stated_sums.is_of(grouping, table):
+        record, sums, table = column.record, column.receipt.sums, column.table
+        grouping = find_grouping(self, table, column.receipt.zeros)
+        if sums is None or not sums.is_of(grouping, table):
             raise PackageError("The hierarchy of the data is not the stated one.")
-        free = np.ones(table.rows, bool)
-        if receipt.zeros is not None:
-            free = receipt.zeros.find_free(table)
         stated = [
-            grouping.take(level, read_estimates(content, record.name, stated_sums.sizes[level]))
-            for level, content in enumerate(sums)
+            grouping.take(level, read_estimates(content, record.name, sums.sizes[level]))
+            for level, content in enumerate(column.sums)
         ]
-        draws = None if record.unbiased is None else read_signed(table, record.drawn_column)[free]
+        has_draws, free = record.unbiased is not None, column.free
+        draws = read_signed(table, record.drawn_column)[free] if has_draws else None
         trees = self.list_trees(grouping, record.epsilon, record.upper)
-        totals = GroupTotals(trees, stated, record.upper, draws)
-        return partial(add_measured, totals, free, confidence, whole)
+        totals = GroupTotals(trees, stated, record.upper, draws, free)
+        return partial(totals.add_rows, confidence, whole)
 
     def check_proofs(
         self, column: ColumnRecord, certified: Sequence[Certified], receipt: Receipt
     ) -> None:
         """Raise a `PackageError` unless every stage was noise on whole numbers."""
-        noises = all(isinstance(one, CertifiedNoise) for one in certified)
+        noises = all(isinstance(stage, CertifiedNoise) for stage in certified)
         require(noises, f"a stage of {column.name} is not noise on whole numbers")
         require(receipt.sums is not None, "the receipt does not state its hierarchy")
 
@@ -450,7 +440,7 @@ class Sums(Method, frozen=True):
                 if level <= self.exact_level:
                     exact = bool((sums[level] == estimates).all())
                     require(exact, f"an exact sum of {column.name} is not the one of the data")
-            fitted = [one - gap for one, gap in zip(sums, missed, strict=False)] or sums[:-1]
+            fitted = [added - gap for added, gap in zip(sums, missed, strict=False)] or sums[:-1]
             self._require_rounded(grouping, column, stated, fitted, bounds)
             accuracy = self.describe_levels(grouping, column.epsilon, column.upper)
             for level, estimates in enumerate(stated):
@@ -479,7 +469,7 @@ class Sums(Method, frozen=True):
         raise NotImplementedError
 
     def find_total(
-        self, grouping: Grouping, column: ColumnRecord, known: Sequence[Floats]
+        self, grouping: Grouping, column: ColumnRecord, estimates: Sequence[Floats]
     ) -> float | None:
         """The estimated grand total, or None where the rows' distribution gave a better one."""
         raise NotImplementedError
@@ -504,21 +494,23 @@ class Sums(Method, frozen=True):
             The largest count of every row.
         """
         part, trees = grouping.part, self.list_trees(grouping, column.epsilon, column.upper)
-        known = [grouping.take(*one) for one in enumerate(stated)]
-        whole = [grouping.take(*one) for one in enumerate(fitted)]
+        estimates = [grouping.take(*level_values) for level_values in enumerate(stated)]
+        numbers = [grouping.take(*level_values) for level_values in enumerate(fitted)]
         most = part.sum_up(grouping.take(len(part.sizes) - 1, bounds))
         levels = [(tree.combined, level) for tree in trees for level in tree.levels]
-        for (combined, level), own, sums, uppers in zip(levels, known, whole, most, strict=False):
+        for (combined, level), estimated, sums, uppers in zip(
+            levels, estimates, numbers, most, strict=False
+        ):
             far = FARTHEST * (1 + np.sqrt(np.maximum(combined.variances[level], 0)))
-            inside = bool(((-far <= own) & (own <= uppers + far)).all())
+            inside = bool(((-far <= estimated) & (estimated <= uppers + far)).all())
             require(inside, f"an estimate of {column.name} is one that no noise gives")
             if level:
                 parents, spread = combined.tree.parents[level - 1], combined.spread[level]
-                fits = is_rounded(sums, own, spread, parents, uppers=uppers, off=ROUND_OFF)
+                fits = is_rounded(sums, estimated, spread, parents, uppers=uppers, off=ROUND_OFF)
                 require(fits, f"sums of {column.name} do not follow from the stated estimates")
-        tops = whole if isinstance(part, Margins) else whole[:1]
+        tops = numbers if isinstance(part, Margins) else numbers[:1]
         require(len({int(top.sum()) for top in tops}) == 1, "the margins have different totals")
-        total, best = int(tops[0].sum()), self.find_total(grouping, column, known)
+        total, best = int(tops[0].sum()), self.find_total(grouping, column, estimates)
         if best is not None:
             slack = 0.5 + ROUND_OFF * (1 + max(map(len, tops))) + 1e-14 * total
             near = abs(total - min(max(best, 0), int(most[0].sum()))) <= slack
@@ -554,8 +546,8 @@ def format_numbers(values: Floats) -> list[str]:
 def read_stated(content: bytes, column: str, word: str = "estimate") -> list[str]:
     """A column that stands beside the sums of a count column in a file, as it is written."""
     rows = list(csv.reader(io.StringIO(content.decode("utf-8"))))
-    at = rows[0].index(f"{column}_{word}")
-    return [row[at] for row in rows[1:]]
+    place = rows[0].index(f"{column}_{word}")
+    return [row[place] for row in rows[1:]]
 
 
 def read_estimates(content: bytes, column: str, sums: int) -> Floats:
