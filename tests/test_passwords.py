@@ -45,6 +45,9 @@ ADDRESSES = [
         f"password='unended {SECRET}",
         f"Pwd={{two {SECRET}}};Server=h",
         f"password=a&{SECRET}",
+        f"postgresql://db/budgets?pass%77ord={SECRET}",
+        f"postgresql://db/budgets?user=ann&%70assword={SECRET}",
+        f"postgresql://db/budgets?sslpass%77ord={SECRET}&port=5432",
     ],
 )
 def test_no_password_stays_in_a_text_or_a_command(text):
@@ -66,7 +69,7 @@ def test_no_password_stays_in_a_text_or_a_command(text):
     [
         "tallyveil privatize 'a=b.csv' --where 'age >= 65' --out o",
         "tallyveil privatize data/year=2020/part.csv",
-        "tallyveil ledger show --ledger 'postgresql://ann@db:5432/budgets?port=5432'",
+        "tallyveil ledger show --ledger 'postgresql://ann@db:5432/budgets?port=5432&sslmode=require'",
         "'a' must be given: write postgresql://USER@HOST/NAME or duckdb:FILE.",
         "See https://example.org/page for more: ann",
         "an 'unended command",

@@ -1,6 +1,6 @@
-"""Public names that are fetched from their home on first use, listed once, in the type stub.
+"""Public names, listed in a type stub and imported on first use.
 
-The list is the stub beside the module (``__init__.pyi``), one line for each name:
+The list is the stub next to the module (``__init__.pyi``), one line for each name:
 ``from tallyveil.query import Query as Query``. So type checkers and the program read the same
 list, and a new name is one new line.
 """
@@ -21,7 +21,7 @@ __all__ = ["attach_stub", "read_stub"]
 def attach_stub(
     name: str, file: str
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """``__getattr__``, ``__dir__`` and ``__all__`` of the module `name` in `file`.
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of the module `name` in `file`.
 
     >>> fetch, listing, names = attach_stub("tallyveil", import_module("tallyveil").__file__)
     >>> "privatize" in names, fetch("Query").__name__
@@ -47,7 +47,7 @@ def attach_stub(
 
 
 def read_stub(file: str) -> dict[str, str]:
-    """The home module of every name in the stub that lies beside `file`."""
+    """Return the home module of every name in the stub next to `file`."""
     homes = {}
     with open(file.removesuffix("c").removesuffix(".py") + ".pyi", encoding="utf-8") as stub:
         for line in stub:

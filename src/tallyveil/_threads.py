@@ -1,9 +1,9 @@
-"""One thread for small linear algebra: several only wait for one another.
+"""One thread for small linear algebra, where several would wait for each other.
 
-Matrices of a few hundred rows take less time than handing them to threads does, and on a machine
-that has other work to do each thread waits for the slowest. OpenBLAS, which NumPy and SciPy ship
-with, can be told so while a computation runs. The number holds for the whole process, so the first
-computation sets it and the last one that still runs puts back what was before. Where another
+Distributing a matrix of a few hundred rows over threads takes longer than the work itself, and on a
+busy machine each thread waits for the slowest. OpenBLAS, which NumPy and SciPy ship with, accepts a
+number of threads. It holds for the whole process, so the first computation sets it and the last
+restores it. Where another
 library does the work, nothing changes.
 """
 
@@ -21,14 +21,14 @@ __all__ = ["one_blas_thread"]
 
 SUFFIXES = ("64_", "")
 FOLDERS = ("{}.libs", "{}/.dylibs")
-"""Where wheels keep the libraries of a package, beside or inside it."""
+"""Where wheels keep the libraries of a package, next to it or inside."""
 
 Setter = Callable[[int], object]
 Getter = Callable[[], int]
 
 
 class _Pools:
-    """How many computations want one thread, and the numbers before the first of them."""
+    """Count of running computations, and the numbers of threads before the first."""
 
     def __init__(self) -> None:
         self.lock = Lock()
@@ -69,7 +69,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _find_pools() -> tuple[tuple[Setter, Getter], ...]:
-    """What sets and what tells the number of threads, for NumPy's and SciPy's copy of OpenBLAS."""
+    """Find the setters and getters of the number of threads in NumPy's and SciPy's OpenBLAS."""
     pools: list[tuple[Setter, Getter]] = []
     for package in ("numpy", "scipy"):
         spec = find_spec(package)
@@ -81,7 +81,7 @@ def _find_pools() -> tuple[tuple[Setter, Getter], ...]:
 
 
 def _read_pool(path: Path) -> list[tuple[Setter, Getter]]:
-    """The two functions of a library; none where it cannot be opened or has other names."""
+    """Return the two functions of a library; none if it cannot be opened or lacks them."""
     try:
         library = ctypes.CDLL(str(path))
     except OSError:

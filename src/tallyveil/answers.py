@@ -1,4 +1,4 @@
-"""Read the answers of a query from what a caller or a file gave, and refuse what is none.
+"""Checked numbers and arrays from callers and files.
 
 Every function returns the checked value or raises an error that names the argument.
 """
@@ -38,7 +38,7 @@ LARGEST_ANSWER = 2**53
 def read_whole(
     value: Any, argument: str, least: int | None = None, error: type[ArgumentError] = QueryError
 ) -> int:
-    """Return `value` as an int, or say that it is no whole number or below `least`."""
+    """Return `value` as an int; refuse fractions and numbers below `least`."""
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not is_whole and not (isinstance(value, float) and value.is_integer()):
         raise error(argument, "be a whole number", value)
@@ -48,7 +48,7 @@ def read_whole(
 
 
 def read_bounds(lower: Any, upper: Any) -> tuple[int, int]:
-    """Return two whole numbers, the first below the second, that doubles hold exactly."""
+    """Return two rising whole numbers that doubles hold exactly."""
     low, high = read_whole(lower, "lower"), read_whole(upper, "upper")
     for argument, value in (("lower", low), ("upper", high)):
         if abs(value) > LARGEST_ANSWER:
@@ -72,14 +72,14 @@ def read_real(value: Any, argument: str, least: float, *, included: bool) -> flo
 
 
 def require_few(answers: Any, argument: str) -> Any:
-    """Return `answers`, a number of answers, or say that it is too large to make."""
+    """Return `answers`, a number of answers; refuse one that is too large."""
     if answers > MOST_ANSWERS:
         raise QueryError(argument, f"give at most {MOST_ANSWERS:,} answers", got=f"{answers:,}")
     return answers
 
 
 def read_floats(values: Any, argument: str) -> Floats:
-    """Return `values` as a new array of doubles; an error tells their kind, never their content."""
+    """Return `values` as a new array of doubles; errors name their kind, never their content."""
     try:
         return np.array(values, dtype=float)
     except (TypeError, ValueError):

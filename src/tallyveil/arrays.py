@@ -1,4 +1,4 @@
-"""Name the array types of the package, and make arrays read-only."""
+"""Array types of the package, read-only arrays and tallies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COUNTED_AT_ONCE = 1 << 18
 """Values that are counted at once, so that narrow types are not widened all together."""
 
 MOST_COUNTED = 4001
-"""Of more possible values only those that occur are tallied."""
+"""Largest range that is counted densely; wider ones are tallied by the values that occur."""
 
 Array = TypeVar("Array", bound=NDArray[Any])
 
@@ -67,7 +67,7 @@ def count_values(values: NDArray[Any], size: int) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Whole numbers that occur, rising, and how often each does.
+    """Distinct whole numbers in rising order, and the count of each.
 
     >>> tally = Tally.of(np.array([7, 7])) + Tally.of(np.array([10**9, 7]))
     >>> tally.values.tolist(), tally.rows.tolist()
@@ -85,7 +85,7 @@ class Tally:
 
     @classmethod
     def of_any(cls, tally: Integers | Tally) -> Tally:
-        """What `tally_values` found, without what does not occur."""
+        """Build a tally from the result of `tally_values`."""
         if isinstance(tally, Tally):
             return tally
         present = np.flatnonzero(tally)
@@ -93,7 +93,7 @@ class Tally:
 
     @classmethod
     def add_up(cls, values: Integers, rows: Integers) -> Tally:
-        """Add up how often numbers occur that may stand there several times."""
+        """Build a tally from numbers that may repeat, and their counts."""
         present, place = np.unique(values, return_inverse=True)
         added = np.zeros(len(present), np.int64)
         np.add.at(added, place, rows)
@@ -104,19 +104,19 @@ class Tally:
         return Tally.add_up(values, rows)
 
     def is_same(self, other: Tally) -> bool:
-        """Whether the same numbers occur as often."""
+        """Return True if both tallies hold the same numbers equally often."""
         pairs = (self.values, other.values), (self.rows, other.rows)
         return all(np.array_equal(*pair) for pair in pairs)
 
     def spread_out(self, size: int) -> Integers:
-        """How often each of 0..size-1 occurs, shape (size,)."""
+        """Return the count of each of 0..size-1, shape (size,)."""
         dense = np.zeros(size, np.int64)
         dense[self.values] = self.rows
         return dense
 
 
 def tally_values(values: NDArray[np.integer[Any]], size: int) -> Integers | Tally:
-    """How often each of 0..size-1 occurs: an array, or a tally where there are many. Both add up.
+    """Count each of 0..size-1: as an array, or as a tally if size is large. Both can be added.
 
     >>> tally_values(np.array([1, 1]), 3)
     array([0, 2, 0])

@@ -29,7 +29,7 @@ ROUNDING = 2.0**-50
 def as_privacy_loss_distribution(
     certified: Certified, *, interval: float = 1e-4
 ) -> PrivacyLossDistribution:
-    """Give the privacy loss distribution of a certified mechanism to dp-accounting.
+    """Build dp-accounting's privacy loss distribution of a certified mechanism.
 
     A certified matrix has the curve delta(epsilon) = max over neighbours i, k of
     sum_j max(0, W[i,j] - e^epsilon W[k,j]) / 2^62, taken from its integer weights. Certified noise
@@ -76,7 +76,7 @@ def as_privacy_loss_distribution(
 
 
 def _respond_randomly(epsilon: float, interval: float) -> tuple[Integers, Floats]:
-    """The curve of randomized response at its two losses, each with the dots around it."""
+    """Return the curve of randomized response at its two losses and their grid neighbours."""
     top = _ceil(np.array([epsilon / interval]))[0]
     dots = np.unique([-top, 1 - top, top - 1, top])
     between = (1.0 - np.exp(dots * interval - epsilon)) / (1.0 + math.exp(-epsilon))
@@ -86,7 +86,7 @@ def _respond_randomly(epsilon: float, interval: float) -> tuple[Integers, Floats
 
 
 def _measure_weights(certified: CertifiedMechanism, interval: float) -> tuple[Integers, Floats]:
-    """The curve of a matrix of weights at the dots around its losses."""
+    """Return the curve of a matrix of weights at the grid neighbours of its losses."""
     dots = np.unique(
         np.concatenate(
             [
@@ -108,13 +108,13 @@ def _measure_weights(certified: CertifiedMechanism, interval: float) -> tuple[In
 
 
 def _each_pair(certified: CertifiedMechanism) -> Iterator[tuple[Floats, Integers, Integers]]:
-    """`_sort_losses` of every ordered pair of neighbouring rows."""
+    """Yield `_sort_losses` of every ordered pair of neighbouring rows."""
     for low, high in certified.query.neighbours.ordered_blocks():
         yield from map(_sort_losses, certified.weights[low], certified.weights[high])
 
 
 def _sort_losses(first: Integers, second: Integers) -> tuple[Floats, Integers, Integers]:
-    """Losses in order, and what both rows weigh from each of them on; infinite losses last."""
+    """Return the finite losses in order, and both rows' weights from each loss on."""
     with np.errstate(divide="ignore"):
         loss = np.log(first.astype(float)) - np.log(second.astype(float))
     possible = first > 0
@@ -127,7 +127,7 @@ def _sort_losses(first: Integers, second: Integers) -> tuple[Floats, Integers, I
 
 
 def _ceil(steps: Floats) -> Integers:
-    """Steps rounded up to the grid; what a double's rounding put just above a step stays on it."""
+    """Round steps up to the grid, except what rounding put just above a step."""
     nearest = np.rint(steps)
     on_grid = np.abs(steps - nearest) <= 1e-9 * np.maximum(1.0, np.abs(steps))
     return np.where(on_grid, nearest, np.ceil(steps)).astype(np.int64)

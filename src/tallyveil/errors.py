@@ -61,7 +61,7 @@ class TallyveilError(Exception):
 
 
 class ArgumentError(TallyveilError, ValueError):
-    """An argument breaks a rule: says which argument, which rule, what was given.
+    """An argument breaks a rule; the message names argument, rule and value.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class ArgumentError(TallyveilError, ValueError):
 
 
 class UsageError(ArgumentError):
-    """Arguments that do not go together, said in a sentence of its own.
+    """Arguments that exclude each other, explained in a sentence.
 
     >>> raise UsageError("Give either a FILE or --value.")
     Traceback (most recent call last):
@@ -124,7 +124,7 @@ class MechanismError(ArgumentError):
 
 
 class InfeasibleError(TallyveilError):
-    """No mechanism meets all the constraints; `conflict` names those that clash."""
+    """No mechanism meets all the constraints; `conflict` names the conflicting ones."""
 
     def __init__(self, message: str, conflict: tuple[str, ...] = ()) -> None:
         self.conflict = conflict
@@ -132,15 +132,15 @@ class InfeasibleError(TallyveilError):
 
 
 class CertificationError(TallyveilError):
-    """A matrix could not be proved private at the wanted epsilon."""
+    """A matrix could not be proved private at the requested epsilon."""
 
 
 class VerificationError(CertificationError):
-    """A certificate or mechanism file does not hold what it claims."""
+    """A certificate or mechanism file makes a false claim."""
 
 
 class TableError(TallyveilError, ValueError):
-    """A table that cannot be privatized as asked."""
+    """A table that cannot be released under the given options."""
 
 
 class LedgerError(TallyveilError):
@@ -156,7 +156,7 @@ class PackageError(TallyveilError):
 
 
 class MissingExtraError(TallyveilError, ImportError):
-    """An optional library is needed: says which extra installs it."""
+    """An optional library is missing; the message names the extra that installs it."""
 
     def __init__(self, library: str, extra: str) -> None:
         super().__init__(
@@ -167,7 +167,7 @@ class MissingExtraError(TallyveilError, ImportError):
 
 
 def describe_kind(value: object) -> str:
-    """Return words for what kind of thing `value` is, without quoting it.
+    """Describe the type of `value` without quoting it.
 
     >>> describe_kind(None), describe_kind([1, 2])
     ('None', 'a value of type list')

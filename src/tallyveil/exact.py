@@ -34,7 +34,7 @@ MOST_DIGITS = 5000
 
 
 def exact_rational(value: Epsilon, argument: str = "value") -> Fraction:
-    """Return the rational number that `value` stands for: a float as the decimal it prints as.
+    """Return `value` as a rational number; a float means the decimal it prints as.
 
     >>> exact_rational(0.1), exact_rational("1/3"), exact_rational("1e-3")
     (Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000))

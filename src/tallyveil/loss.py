@@ -1,4 +1,4 @@
-"""How much an error hurts: every loss becomes a table ``L[true, released]`` here, once."""
+"""Losses as tables ``L[true, released]``."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def weigh_loss(query: Query, loss: Loss, weights: ArrayLike) -> Floats:
 
 
 def _require_parameter(name: str, value: Any) -> float:
-    """The finite number of a "power" or "beyond" loss, in its range."""
+    """Return the parameter of a "power" or "beyond" loss; refuse one out of range."""
     if name not in ("power", "beyond"):
         raise ArgumentError("loss", "be a known loss", name, KNOWN_LOSSES)
     if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
@@ -144,7 +144,7 @@ def _require_table(table: Any, query: Query) -> Floats:
 
 
 def is_monge(costs: ArrayLike, tolerance: float = 1e-12) -> bool:
-    """Whether c(i,j) + c(i+1,j+1) <= c(i,j+1) + c(i+1,j) everywhere, as for convex c(i - j).
+    """Return True if c(i,j) + c(i+1,j+1) <= c(i,j+1) + c(i+1,j), as for convex c(i - j).
 
     Straight pairs then never cost more than crossed ones, and monotone transport is optimal.
     Violations up to `tolerance`, relative to the largest cost, count as none.

@@ -94,7 +94,7 @@ def posterior_costs(matrix: Floats, losses: Floats, prior: Floats) -> Floats:
 
     A Bayesian guesses the smallest entry of each row, and the sum of these is what they lose.
     By weak duality no post-processing of the matrix has a smaller worst-case loss than this
-    sum, whatever the prior.
+    sum, under any prior.
 
     >>> posterior_costs(np.array([[0.8, 0.2], [0.2, 0.8]]), 1 - np.eye(2), np.full(2, 0.5))
     array([[0.1, 0.4],
@@ -112,7 +112,7 @@ def central_interval(rows: Floats, tail: float) -> tuple[Integers, Integers]:
 
 @dataclass(frozen=True)
 class WorstPair:
-    """Where privacy is weakest: releasing `output` favours `likelier` over `rarer`.
+    """The weakest point of privacy: releasing `output` favours `likelier` over `rarer`.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class WorstPair:
 
 
 def log_ratio(larger: Floats, smaller: Floats) -> Floats:
-    """Return ln(larger / smaller) without cancellation; 0 where both are 0, inf beside a zero.
+    """Return ln(larger / smaller) without cancellation; 0 where both are 0, inf next to a zero.
 
     Close entries go through log1p of their (exact) difference, so that an epsilon of 1e-6
     keeps all its digits.

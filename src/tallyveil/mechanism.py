@@ -54,7 +54,7 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
         round-off is tolerated: rows within 1e-6 of one, and entries above -1e-6, which
         become 0. Nothing else is changed.
     query : Query
-        What is asked.
+        The query that the mechanism answers.
     epsilon : exact number, optional
         The privacy loss it was made for; None if unknown.
     delta : exact number
@@ -113,8 +113,8 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
     def realised_epsilon(self) -> float:
         """The smallest epsilon for which this matrix is epsilon-private.
 
-        Infinite where a zero stands beside a positive entry. It judges the doubles as they
-        are: beyond epsilon * n of about 700 far tails underflow and the result is infinite
+        Infinite where a zero is next to a positive entry. It judges the stored
+        doubles: beyond epsilon * n of about 700 far tails underflow and the result is infinite
         (Cormode, Kulkarni and Srivastava 2018, Definition 2).
         """
         return self.worst_pair().epsilon
@@ -134,20 +134,20 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
     # -- structure ----------------------------------------------------------------------------
 
     def witness(self, property: str, tolerance: float = TOLERANCE) -> Witness | None:
-        """The cells that break `property` most, or None where it holds."""
+        """Return the cells that break `property` most, or None if it holds."""
         return witness(property, self.query, self.matrix, self._find_epsilon(), tolerance)
 
     def has(self, property: str, tolerance: float = TOLERANCE) -> bool:
-        """Whether `property` holds, to an absolute `tolerance` on probabilities."""
+        """Return True if `property` holds, to an absolute `tolerance` on probabilities."""
         return self.witness(property, tolerance) is None
 
     def properties(self, tolerance: float = TOLERANCE) -> dict[str, bool]:
-        """Every property and whether it holds (see `tallyveil.properties`)."""
+        """Return for every property whether it holds (see `tallyveil.properties`)."""
         judged = PROPERTIES if self._find_epsilon() is not None else SEVEN
         return {name: self.has(name, tolerance) for name in judged}
 
     def _find_epsilon(self) -> float | None:
-        """The stated epsilon, else the measured one; None where that is infinite."""
+        """Return the stated epsilon, else the measured one; None if that is infinite."""
         if self.epsilon is not None:
             return self.epsilon
         realised = self.realised_epsilon()
@@ -156,7 +156,7 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
     # -- comparison ---------------------------------------------------------------------------
 
     def smaller_than(self, other: MechanismLike, tolerance: float = 1e-12) -> bool:
-        """Whether this mechanism's error is stochastically no larger than `other`'s.
+        """Return True if this mechanism's error is stochastically no larger than `other`'s.
 
         Holds when, for every true answer and every distance d, this mechanism releases
         something within d at least as often (Croft, Sack and Shi 2020, Definition 7).
@@ -176,7 +176,7 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
     # -- derived mechanisms ---------------------------------------------------------------------
 
     def symmetrized(self) -> Mechanism:
-        """The mean of this mechanism and its mirror image.
+        """Return the mean of this mechanism and its mirror image.
 
         Keeps privacy and every property, and the expected loss if prior and loss are
         symmetric; with an uneven prior the loss may grow (Cormode, Kulkarni and Srivastava
@@ -188,20 +188,20 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
         )
 
     def renamed(self, name: str) -> Mechanism:
-        """The same mechanism under another name."""
+        """Return the same mechanism under another name."""
         return Mechanism(
             self.matrix, self.query, self.exact_epsilon, delta=self.exact_delta, name=name
         )
 
     def papers_matrix(self) -> Floats:
-        """The matrix with one released answer per row, as some papers print it.
+        """Return the matrix with one released answer per row, as some papers print it.
 
         Cormode, Kulkarni and Srivastava (2018) and Croft, Sack and Shi (2020) do.
         """
         return self.matrix.T.copy()
 
     def isclose(self, other: MechanismLike, tolerance: float = 1e-9) -> bool:
-        """Whether query and probabilities are the same, to an absolute `tolerance`."""
+        """Return True if query and probabilities are equal, to an absolute `tolerance`."""
         other = as_mechanism(other, "other")
         same = self.query == other.query
         return same and bool(np.abs(self.matrix - other.matrix).max() <= tolerance)
@@ -209,7 +209,7 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
     # -- files ----------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, JSON-ready; `from_dict` reads it back without loss."""
+        """Return all fields as JSON-ready data; `from_dict` reads them back without loss."""
         return {
             "format": FORMAT,
             "version": 1,
@@ -222,7 +222,7 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Mechanism:
-        """The mechanism that `to_dict` described."""
+        """Build the mechanism that `to_dict` described."""
         is_ours = isinstance(data, Mapping) and data.get("format") == FORMAT
         if not is_ours or data.get("version") != 1:
             raise MechanismError("data", f"be a {FORMAT} of version 1", got="something else")
@@ -237,12 +237,12 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
         )
 
     def to_json(self) -> str:
-        """`to_dict` as text."""
+        """Return `to_dict` as JSON text."""
         return json.dumps(self.to_dict())
 
     @classmethod
     def from_json(cls, text: str) -> Mechanism:
-        """The mechanism that `to_json` wrote."""
+        """Build the mechanism that `to_json` wrote."""
         try:
             data = parse_json(text.encode())
         except (AttributeError, ValueError):
@@ -250,11 +250,11 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
         return cls.from_dict(data)
 
     def to_csv(self, path: str | Path | None = None) -> str:
-        """The matrix as labelled CSV; also written to `path` if given."""
+        """Return the matrix as labelled CSV; also write it to `path` if given."""
         return self._write(formats.csv_text, path)
 
     def to_ptable(self, path: str | Path | None = None) -> str:
-        """The matrix as a ptable, for users of the R packages ptable and cellKey."""
+        """Return the matrix as a ptable, for users of the R packages ptable and cellKey."""
         return self._write(formats.ptable_text, path)
 
     def _write(self, form: Any, path: str | Path | None) -> str:
@@ -272,7 +272,7 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
         *,
         upper: int | None = None,
     ) -> Mechanism:
-        """A mechanism from a CSV matrix or a ptable: a path, or the text itself.
+        """Read a mechanism from a CSV matrix or a ptable: a path, or the text itself.
 
         Without a `query` the labels become its inputs and outputs (0, 1, 2, ... if there are
         none) and neighbours are adjacent inputs, as for a count. With an `upper` the last row's
@@ -299,14 +299,14 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
     # -- display --------------------------------------------------------------------------------
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """A heatmap of the matrix; also saved to `path` if given."""
+        """Draw a heatmap of the matrix; save it to `path` if given."""
         from tallyveil.notebook import heatmap
 
         title = self.name if self.epsilon is None else f"{self.name}, ε = {self.epsilon:g}"
         return heatmap(self.matrix, self.query.inputs, self.query.outputs, title, path)
 
     def _repr_html_(self) -> str:
-        """A heatmap with a caption, for notebooks."""
+        """Return a heatmap with a caption, for notebooks."""
         from tallyveil.notebook import show_matrix
 
         n, m = self.query.shape
@@ -337,7 +337,7 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
 
 
 class HasMechanism(Protocol):
-    """Anything that carries a mechanism: a design, a certified mechanism, a repair."""
+    """An object with a mechanism: a design, a certified mechanism, a repair."""
 
     @property
     def mechanism(self) -> Mechanism:
@@ -349,7 +349,7 @@ MechanismLike: TypeAlias = Mechanism | HasMechanism
 
 
 def as_mechanism(carrier: MechanismLike, argument: str = "mechanism") -> Mechanism:
-    """Return the mechanism in `given`, which errors call `argument`.
+    """Return the mechanism in `carrier`, which errors call `argument`.
 
     >>> import tallyveil as tv
     >>> m = tv.geometric(tv.Query.count(1), epsilon=1.0)
@@ -367,13 +367,13 @@ def as_mechanism(carrier: MechanismLike, argument: str = "mechanism") -> Mechani
 
 
 def _as_integers(values: Floats) -> NDArray[Any]:
-    """`values` as integers where all of them are whole, else as they are."""
+    """Return `values` as integers if all are whole, else unchanged."""
     integers = values.astype(np.int64)
     return integers if (integers == values).all() else values
 
 
 def _guess_query(inputs: NDArray[Any], outputs: NDArray[Any]) -> Query:
-    """A count where the labels are 0, 1, 2, ..., else a path over the labels."""
+    """Return a count if the labels are 0, 1, 2, ..., else a path over the labels."""
     counts = np.arange(len(inputs))
     if len(inputs) > 1 and np.array_equal(inputs, counts) and np.array_equal(outputs, counts):
         return Query.count(len(inputs) - 1)
@@ -381,7 +381,7 @@ def _guess_query(inputs: NDArray[Any], outputs: NDArray[Any]) -> Query:
 
 
 def is_matrix_file(file: Path) -> bool:
-    """Whether `file` holds a matrix of doubles, and not what is (or should be) certified."""
+    """Return True if `file` holds a matrix of doubles and not a certified mechanism."""
     if file.suffix.lower() != ".json":
         return True
     try:

@@ -1,4 +1,4 @@
-"""Which true answers one person can turn into which: the graph that privacy is measured on.
+"""Neighbour relations: the true answers that one person can turn into each other.
 
 A relation is stored compactly: a band (a path is a band of width one), a complete graph, or a
 list of index pairs. Nothing here is ever an n by n table.
@@ -117,7 +117,7 @@ class Neighbours:
 
     @cached_property
     def pairs(self) -> Integers:
-        """Every pair (i, k) with i < k, shape (count, 2); prefer `blocks` for large graphs."""
+        """Every pair (i, k) with i < k, shape (count, 2); use `blocks` for large graphs."""
         if self.listed is not None:
             return self.listed
         first = [np.arange(self.size - step) for step in range(1, self.width + 1)]
@@ -127,14 +127,14 @@ class Neighbours:
 
     @property
     def count(self) -> int:
-        """How many unordered pairs there are."""
+        """The number of unordered pairs."""
         if self.listed is not None:
             return len(self.listed)
         return self.width * self.size - self.width * (self.width + 1) // 2
 
     @property
     def is_path(self) -> bool:
-        """Whether neighbours are exactly the adjacent indices, however that was stated."""
+        """True if neighbours are exactly the adjacent indices, in any notation."""
         return self.width == 1 and self.count == self.size - 1
 
     def blocks(self) -> Iterator[tuple[Any, Any]]:
@@ -209,7 +209,7 @@ def _require_width(width: Any, most: int | None = None) -> None:
 
 
 def _read_pairs(pairs: Any) -> Integers:
-    """`pairs` as an integer array of shape (k, 2), k >= 1."""
+    """Return `pairs` as an integer array of shape (k, 2), k >= 1."""
     rule = "be pairs of input indices, shape (k, 2)"
     try:
         listed = pairs if isinstance(pairs, np.ndarray) else [tuple(pair) for pair in pairs]

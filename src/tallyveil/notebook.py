@@ -47,7 +47,7 @@ MARK = "#e0566b"
 
 FONT = "font-family:system-ui,-apple-system,'Segoe UI',Roboto,sans-serif"
 MOST_CELLS = 64
-"""Larger matrices are drawn with this many rows and columns of cells at the most."""
+"""Most rows and columns of cells; larger matrices are drawn in groups."""
 
 MOST_NUMBERS = 9
 """Up to this many rows and columns cells also show their probability."""
@@ -56,7 +56,7 @@ SHADES = 16
 """Distinct opacities of cells; cells of one shade are one SVG path."""
 
 MOST_BARS = 120
-"""Bars drawn at the most; further answers are left out on both sides."""
+"""Most bars drawn; further answers are omitted on both sides."""
 
 
 def show_matrix(
@@ -190,7 +190,7 @@ def _side(column: int) -> str:
 
 
 def _figure(parts: Sequence[str], size: tuple[float, float], title: str, about: str) -> str:
-    """An SVG of `parts` with its caption."""
+    """Return an SVG of `parts` with its caption."""
     width, height = size
     below = f'<div style="opacity:0.75">{escape(about)}</div>' if about else ""
     return (
@@ -204,18 +204,18 @@ def _figure(parts: Sequence[str], size: tuple[float, float], title: str, about: 
 
 
 def _group_starts(size: int) -> Integers:
-    """Where each of at most `MOST_CELLS` groups of adjacent indices starts."""
+    """Return the start of each of at most `MOST_CELLS` groups of adjacent indices."""
     groups = min(size, MOST_CELLS)
     return np.arange(groups) * size // groups
 
 
 def _opacity(chance: Any, highest: float) -> Any:
-    """Opacity of a cell; the exponent makes the tails visible."""
+    """Return the opacity of a cell; the exponent makes the tails visible."""
     return (chance / highest) ** 0.55
 
 
 def _draw_cells(cells: Floats, highest: float, side: float, left: float, top: float) -> list[str]:
-    """One path of squares for every shade."""
+    """Draw one path of squares for every shade."""
     shade = np.rint(SHADES * _opacity(cells, highest)).astype(int)
     square = f"h{side:g}v{side:g}h-{side:g}z"
     paths = []
@@ -230,7 +230,7 @@ def _draw_cells(cells: Floats, highest: float, side: float, left: float, top: fl
 
 
 def _draw_numbers(cells: Floats, highest: float, side: float, left: float, top: float) -> list[str]:
-    """The probability inside every cell of a small matrix."""
+    """Write the probability into every cell of a small matrix."""
     if max(cells.shape) > MOST_NUMBERS:
         return []
     texts = []
@@ -245,7 +245,7 @@ def _draw_numbers(cells: Floats, highest: float, side: float, left: float, top: 
 
 
 def _draw_scale(highest: float, x: float, top: float, height: float) -> list[str]:
-    """The scale of colours from 0 to the highest probability."""
+    """Draw the scale of colours from 0 to the highest probability."""
     steps = 24
     thick = height / steps
     bars = [
@@ -260,7 +260,7 @@ def _draw_scale(highest: float, x: float, top: float, height: float) -> list[str
 def _draw_release(
     shown: Floats, released: float, step: float, frame: tuple[float, float, float]
 ) -> list[str]:
-    """A triangle above the released value, if it lies in the part that is drawn."""
+    """Draw a triangle above the released value, if it lies in the visible part."""
     left, top, height = frame
     if not shown[0] <= released <= shown[-1]:
         return []
@@ -275,7 +275,7 @@ def _draw_release(
 
 
 def _label_columns(labels: NDArray[Any], width: float, left: float, y: float) -> list[str]:
-    """Labels of as many of the columns as have room side by side."""
+    """Label as many columns as fit side by side."""
     longest = max(len(f"{label:g}") for label in labels) * 7 + 8
     step = width / len(labels)
     return [
@@ -285,7 +285,7 @@ def _label_columns(labels: NDArray[Any], width: float, left: float, y: float) ->
 
 
 def _label_rows(labels: NDArray[Any], height: float, x: float, top: float) -> list[str]:
-    """Labels of as many of the rows as have room one below the other."""
+    """Label as many rows as fit below each other."""
     step = height / len(labels)
     return [
         _text(x, top + step * (index + 0.5) + 4, f"{labels[index]:g}", anchor="end")
@@ -294,7 +294,7 @@ def _label_rows(labels: NDArray[Any], height: float, x: float, top: float) -> li
 
 
 def _ticks(count: int, room: int) -> range:
-    """Evenly spaced indices below `count`, a round number apart, at most `room` of them."""
+    """Return at most `room` evenly spaced indices below `count`, a round number apart."""
     room = max(1, min(room, 13))
     step = next(
         factor * 10**power

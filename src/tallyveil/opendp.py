@@ -1,4 +1,4 @@
-"""Certified mechanisms inside OpenDP, and what OpenDP's own measurements claim.
+"""Certified mechanisms as OpenDP measurements, and the privacy maps of OpenDP's own.
 
 Needs the extra ``tallyveil[opendp]``.
 """
@@ -28,7 +28,7 @@ __all__ = ["PrivacyClaim", "as_measurement", "read_privacy_map"]
 
 @dataclass(frozen=True)
 class PrivacyClaim:
-    """What a measurement's privacy map states: (`epsilon`, `delta`)-privacy, as exact numbers."""
+    """The claim of a privacy map: (`epsilon`, `delta`)-privacy, in exact numbers."""
 
     epsilon: Fraction
     delta: Fraction
@@ -112,7 +112,7 @@ def as_measurement(certified: Certified, *, vector: bool = False) -> Measurement
 def read_privacy_map(
     measurement: Any, distance: Any = 1, delta: Epsilon | None = None
 ) -> PrivacyClaim:
-    """Read what an OpenDP measurement claims for inputs at `distance`.
+    """Read the claim of an OpenDP measurement for inputs at `distance`.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def read_privacy_map(
 
 
 def _read_query(certified: Certified) -> Query | None:
-    """The query that `certified` answers, None for noise on all the whole numbers."""
+    """Return the query of `certified`, None for noise on all whole numbers."""
     if isinstance(certified, CertifiedNoise):
         return None
     if not isinstance(certified, CertifiedAnswers):
@@ -177,20 +177,20 @@ def _read_query(certified: Certified) -> Query | None:
 
 
 def _hops_on_grid(query: Query) -> Callable[[int], int]:
-    """How many neighbours lie between two answers at a distance, at most."""
+    """Return the function from a distance to the most neighbour steps it can take."""
     width, furthest = query.neighbours.width, len(query.inputs) - 1
     return lambda distance: -(-min(distance, furthest) // width)
 
 
 def _round_up(value: Fraction) -> float:
-    """The smallest double that is not below `value`."""
+    """Return the smallest double that is not below `value`."""
     near = float(value)
     return near if Fraction(near) >= value else math.nextafter(near, math.inf)
 
 
 @contextmanager
 def _allow_features(dp: Any, *features: str) -> Iterator[None]:
-    """OpenDP's `features` for a moment: here the guarantee is proved, and not the user's word."""
+    """Enable OpenDP's `features` inside the block: here the guarantee is proved."""
     from opendp.mod import GLOBAL_FEATURES
 
     added = set(features) - GLOBAL_FEATURES

@@ -1,4 +1,4 @@
-"""Passwords in texts, which are never shown or written: the one place that hides them.
+"""Hide passwords in texts that are shown or written.
 
 Every message of the program's errors goes through `hide_passwords`, and every command that a
 ledger keeps through `hide_in_command`. Both hide too much rather than too little.
@@ -37,7 +37,7 @@ PARAMETER = re.compile(r"[^&]*+")
 
 
 def is_secret(name: str) -> bool:
-    """Whether a parameter of this name is a secret, however it is spelled: libpq decodes names.
+    """Return True if a parameter of this name is a secret; libpq decodes names.
 
     >>> is_secret("PASSWORD"), is_secret("pass%77ord"), is_secret("oauth_client_secret")
     (True, True, True)
@@ -49,7 +49,7 @@ def is_secret(name: str) -> bool:
 
 
 def hide_passwords(text: str) -> str:
-    """A text as it may be shown: stars in the place of every password.
+    """Replace every password in a text by stars.
 
     >>> hide_passwords("There is no file 'postgresql:/ann:secret@db/budgets'.")
     "There is no file 'postgresql:/ann:***@db/budgets'."
@@ -64,7 +64,7 @@ def hide_passwords(text: str) -> str:
 
 
 def hide_in_command(command: str) -> str:
-    """A command line as it may be kept, with the passwords hidden in every one of its words.
+    """Replace every password in a command line by stars, argument by argument.
 
     >>> hide_in_command("tallyveil ledger show --ledger postgresql://ann:secret@db/budgets")
     "tallyveil ledger show --ledger 'postgresql://ann:***@db/budgets'"
@@ -80,7 +80,7 @@ def hide_in_command(command: str) -> str:
 
 
 def _hide_values(text: str) -> str:
-    """Stars for the values of secret parameters: name=value, name = 'value'."""
+    """Replace the values of secret parameters by stars: name=value, name = 'value'."""
     pieces, done = [], 0
     for name in NAME.finditer(text):
         if name.start() < done or not is_secret(name["name"]):

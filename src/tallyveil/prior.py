@@ -1,4 +1,4 @@
-"""What is believed or known of the true answers before anything is released.
+"""Priors and side information on true answers.
 
 A prior is anything that becomes a distribution on the true answers; side information is a list
 of the true answers that are possible at all. Both are resolved here, once.
@@ -70,7 +70,7 @@ def require_distribution(values: ArrayLike, size: int, argument: str = "distribu
 
 
 def _read_weights(values: Any, size: int, argument: str, shape_rule: str) -> Floats:
-    """`values` as finite, non-negative numbers, shape (size,)."""
+    """Return `values` as finite, non-negative numbers, shape (size,)."""
     weights = read_floats(values, argument)
     if weights.shape != (size,):
         raise ArgumentError(argument, shape_rule, got=f"shape {weights.shape}")
@@ -93,7 +93,7 @@ def _binomial(p: Any, trials: int) -> Floats:
 
 
 def mark_possible_answers(query: Query, side_information: Iterable[float] | None) -> Mask:
-    """Mark which true answers are possible, shape (n,): the listed ones, all if None.
+    """Mark the possible true answers, shape (n,): the listed ones, all if None.
 
     >>> mark_possible_answers(Query.count(3), range(2, 4)).tolist()
     [False, False, True, True]

@@ -1,4 +1,4 @@
-"""The structural properties a mechanism may have, each defined once as linear rows.
+"""Structural properties of mechanisms, each defined once as linear rows.
 
 The seven properties come from Cormode, Kulkarni and Srivastava (2018), section 4, in the form
 that Croft, Sack and Shi (2020), equations 10 to 15, give for queries whose outputs differ from
@@ -10,7 +10,7 @@ row_honest         an output is likeliest when it is the truth: down each of our
 row_monotone       ... and less likely the further the truth lies from it
 column_honest      the truth is the likeliest output: along each of our rows
 column_monotone    ... and outputs are less likely the further they lie from the truth
-fair               the truth is reported with the same probability whatever it is
+fair               the truth is reported with a probability that does not depend on it
 weakly_honest      ... with probability at least that of guessing, 1/m
 symmetric          counting from the other end changes nothing
 output_private     neighbouring outputs are within e^epsilon of each other (section 8)
@@ -170,7 +170,7 @@ IMPLIED: dict[str, tuple[str, ...]] = {
 
 
 def check_names(names: Iterable[str] | str | None, argument: str = "properties") -> tuple[str, ...]:
-    """Return the names in the order of `PROPERTIES`, once each; an unknown one is an error.
+    """Return the names in the order of `PROPERTIES`, without repeats; refuse unknown ones.
 
     >>> check_names(["fair", "row_honest", "fair"])
     ('row_honest', 'fair')

@@ -1,4 +1,4 @@
-"""What is asked: the true answers, the answers that may be released, and the neighbours.
+"""Queries: true answers, answers that may be released, and neighbours.
 
 A query is public. It never holds data, only the shape of the question, so everything
 computed from it may be published.
@@ -96,7 +96,7 @@ class Query:
 
     @classmethod
     def count(cls, upper: int, *, categories: float = 1, extend: float = 1) -> Query:
-        """Ask for a count between 0 and `upper`; one person moves it by one.
+        """Build the query of a count between 0 and `upper`; one person moves it by one.
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ class Query:
     def mean(
         cls, records: int, lower: int, upper: int, *, categories: float = 1, extend: float = 1
     ) -> Query:
-        """Ask for the mean of `records` whole numbers between `lower` and `upper`.
+        """Build the query of the mean of `records` whole numbers between `lower` and `upper`.
 
         The reachable means lie 1/records apart, and one person moves the mean by up to
         (upper - lower)/records: neighbours are all index pairs at most upper - lower apart
@@ -158,7 +158,7 @@ class Query:
 
     @classmethod
     def maximum(cls, lower: int, upper: int, *, categories: float = 1, extend: float = 1) -> Query:
-        """Ask for the largest of some whole numbers between `lower` and `upper`.
+        """Build the query of the largest of several whole numbers between `lower` and `upper`.
 
         One person can move it from any value to any other, so all pairs are neighbours.
 
@@ -173,19 +173,19 @@ class Query:
 
     @classmethod
     def minimum(cls, lower: int, upper: int, *, categories: float = 1, extend: float = 1) -> Query:
-        """Ask for the smallest of some whole numbers; see `maximum`."""
+        """Build the query of the smallest of several whole numbers; see `maximum`."""
         return cls._extreme("minimum", lower, upper, categories, extend)
 
     @classmethod
     def median(cls, lower: int, upper: int, *, categories: float = 1, extend: float = 1) -> Query:
-        """Ask for the (lower) median of some whole numbers; see `maximum`."""
+        """Build the query of the (lower) median of several whole numbers; see `maximum`."""
         return cls._extreme("median", lower, upper, categories, extend)
 
     @classmethod
     def custom(
         cls, inputs: ArrayLike, outputs: ArrayLike, neighbours: Neighbours | str | ArrayLike
     ) -> Query:
-        """Ask anything: any true answers, any released answers, any neighbour relation.
+        """Build a query from any true answers, released answers and neighbour relation.
 
         Parameters
         ----------
@@ -233,7 +233,7 @@ class Query:
         step: float = 1.0,
         **arguments: Any,
     ) -> Query:
-        """Evenly spaced answers with categories centred on the valid range."""
+        """Build a query of evenly spaced answers, its categories centred on the valid range."""
         scale = read_real(arguments["categories"], "categories", 0, included=False)
         stretch = read_real(arguments["extend"], "extend", 1, included=True)
         centre = (float(inputs[0]) + float(inputs[-1])) / 2
@@ -278,7 +278,7 @@ class Query:
 
     @property
     def is_square(self) -> bool:
-        """Whether every true answer is its own released answer."""
+        """True if the true answers are the released answers."""
         return len(self.inputs) == len(self.outputs) and bool((self.inputs == self.outputs).all())
 
     @cached_property
@@ -301,7 +301,7 @@ class Query:
 
     @property
     def sensitivity(self) -> float:
-        """The furthest apart that two neighbouring true answers lie."""
+        """The largest distance between neighbouring true answers."""
         if self.step is not None:
             return self.neighbours.width * self.step
         gaps = (
@@ -313,7 +313,7 @@ class Query:
     def edges(self) -> tuple[Floats, Floats]:
         """Return the lower and upper edge of every output's category, shapes (m,) and (m,).
 
-        Plain values get the interval halfway to the values beside them.
+        Plain values get the interval halfway to the neighbouring values.
         """
         if self.lower_edges is not None and self.upper_edges is not None:
             return self.lower_edges, self.upper_edges
@@ -351,7 +351,7 @@ class Query:
         """Read the query that `to_dict` described; refuse missing and unknown entries.
 
         The description may come from a file that somebody else wrote: everything is checked
-        as it is for the constructors, before any array is made.
+        as in the constructors, before any array is made.
         """
         kind = data.get("kind") if isinstance(data, Mapping) else None
         if not isinstance(kind, str) or kind not in (*GRID_ARGUMENTS, "custom"):

@@ -1,4 +1,4 @@
-"""The classes that public functions return, for annotations and for looking things up."""
+"""Classes that public functions return, for annotations and reference."""
 
 from tallyveil._lazy import attach_stub
 

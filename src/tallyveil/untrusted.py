@@ -1,4 +1,4 @@
-"""Files that somebody else wrote: plain files only, and JSON that costs little to read.
+"""Reading files from strangers: plain files only, and JSON within limits.
 
 What such a file says of itself may be made to stop its reader. So nothing here waits for a pipe
 or a device, and JSON is bounded in depth, digits and parts before it is built.
@@ -29,11 +29,11 @@ __all__ = [
 ]
 
 SMALL = 10 * 2**20
-"""Files of at most so many bytes take little time and memory, whatever they hold."""
+"""Largest file, in bytes, that is read: any content then takes little time and memory."""
 
 UNLIKELY = "The file unpacks to far more than a file of that size should hold."
 DEEPEST_JSON = 24
-"""How many lists and objects may stand inside one another."""
+"""Deepest nesting of lists and objects."""
 
 MOST_CONTAINERS = 200_000
 """How many lists and objects a document may have."""
@@ -42,7 +42,7 @@ MOST_QUOTES = 10**6
 """How many quotation marks."""
 
 LEAST_LINE = 5
-"""Bytes that one value takes at the least in JSON with a line for each."""
+"""Fewest bytes of one value in JSON with a line for each."""
 
 MOST_DIGITS = 4000
 LONG_NUMBER = re.compile(rb"[0-9]{%d}" % MOST_DIGITS)
@@ -58,14 +58,14 @@ CONTROLS = re.compile(
 
 
 def hash_file(path: str | Path) -> tuple[int, str]:
-    """Give the size of a plain file and its SHA-256, with little memory; see `read_file`."""
+    """Return the size of a plain file and its SHA-256, in little memory; see `read_file`."""
     with open_file(path) as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return file.tell(), digest
 
 
 def read_file(path: str | Path) -> bytes:
-    """Read a whole file; anything but a plain file is an OSError, and is not waited for.
+    """Read a plain file; anything else raises an OSError at once.
 
     >>> read_file("/dev/null")
     Traceback (most recent call last):
@@ -77,7 +77,7 @@ def read_file(path: str | Path) -> bytes:
 
 
 def open_file(path: str | Path) -> BufferedReader:
-    """Open a plain file to read its bytes, without waiting for anything else; see `read_file`."""
+    """Open a plain file to read its bytes, without waiting; see `read_file`."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -86,7 +86,7 @@ def open_file(path: str | Path) -> BufferedReader:
 
 
 def parse_json(content: bytes, *, by_line: bool = False) -> Any:
-    """Parse JSON that names no key twice and holds no NaN; a ValueError for anything else.
+    """Parse JSON without repeated keys or NaN; raise a ValueError for anything else.
 
     Parameters
     ----------
@@ -121,21 +121,21 @@ def parse_json(content: bytes, *, by_line: bool = False) -> Any:
 
 
 def _leave_out_strings(content: bytes) -> bytes:
-    """The text between strings; without a backslash, quotation marks alone part them."""
+    """Return the text between strings; without backslashes, quotation marks delimit them."""
     if b"\\" in content:
         return STRING.sub(b"", content)
     return b"".join(content.split(b'"')[::2])
 
 
 def _has_long_number(content: bytes) -> bool:
-    """Whether so many digits stand in a row: they would fill one of the pieces half as long."""
+    """Return True if a number is too long: it would fill a piece of half that length."""
     piece = MOST_DIGITS // 2
     pieces = (content[start : start + piece] for start in range(0, len(content), piece))
     return any(map(bytes.isdigit, pieces)) and LONG_NUMBER.search(content) is not None
 
 
 def escape_controls(text: str) -> str:
-    r"""Write characters that steer a terminal or hide text as escapes, line ends among them.
+    r"""Escape line ends and characters that control a terminal or hide text.
 
     >>> escape_controls("a\x1b[31mb\u202e")
     'a\\x1b[31mb\\u202e'
@@ -144,7 +144,7 @@ def escape_controls(text: str) -> str:
 
 
 def remove_invisible(text: str) -> str:
-    r"""Leave out the characters of a name that nobody sees.
+    r"""Remove invisible characters from a name.
 
     >>> remove_invisible("ca\u200bses")
     'cases'
@@ -161,7 +161,7 @@ def _is_seen(letter: str) -> bool:
 def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     entries = dict(pairs)
     if len(entries) != len(pairs):
-        raise ValueError("a name stands twice in one object")
+        raise ValueError("a name is repeated in one object")
     return entries
 
 

@@ -33,9 +33,7 @@ def test_mass_outside_the_range_is_sixty_percent():
     assert outside == pytest.approx(math.exp(-0.5), rel=1e-12)
 
 
-# Section 4.3, maximum over 0..9: epsilon, mechanism, equations (23), (24), (25), (26) and real epsilon
-# fmt: off
-# ruff: noqa: E501  # a table reads best with one entry a line
+# Section 4.3, maximum over 0..9: epsilon, mechanism, equations (23) to (26) and real epsilon
 MEASURES = [
     (0.05, "snapLap", 4.421858454, 27.765752795, 2.493118778, 8.45463584, 0.049992305),
     (0.05, "snapStair", 4.421389901, 27.761943025, 2.493056356, 8.45417561, 0.05),
@@ -51,7 +49,6 @@ MEASURES = [
     (2.0, "normLap", 2.765826761, 12.546313674, 2.382460373, 7.941305413, 0.971836469),
     (2.0, "normLap_halfbins", 2.697320384, 11.814256404, 2.391681759, 7.974721474, 0.944444444),
 ]
-# fmt: on
 
 BUILD = {
     "snapLap": tv.laplace,

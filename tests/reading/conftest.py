@@ -1,4 +1,6 @@
-"""Random losses."""
+"""Random losses, and equality of results."""
+
+import dataclasses
 
 import numpy as np
 import pytest
@@ -30,3 +32,23 @@ def random_unimodal_fixture():
 @pytest.fixture(name="random_monotone", scope="session")
 def random_monotone_fixture():
     return random_monotone
+
+
+def same(one, other):
+    """Equal, field by field and array by array."""
+    if dataclasses.is_dataclass(one) and not isinstance(one, type):
+        fields = dataclasses.fields(one)
+        assert type(one) is type(other)
+        return all(same(getattr(one, f.name), getattr(other, f.name)) for f in fields)
+    if isinstance(one, np.ndarray):
+        return np.array_equal(one, other)
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    return one == other
+
+
+@pytest.fixture(name="same", scope="session")
+def same_fixture():
+    return same

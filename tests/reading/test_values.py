@@ -43,19 +43,8 @@ VALUES = {
 SHORT = sorted(set(VALUES) - {"Row", "Obstacle", "Design"})  # plain records
 
 
-def same(one, other):
-    if isinstance(one, np.ndarray):
-        return np.array_equal(one, other)
-    if isinstance(one, tuple):
-        return len(one) == len(other) and all(map(same, one, other))
-    if dataclasses.is_dataclass(one):
-        names = [field.name for field in dataclasses.fields(one)]
-        return all(same(getattr(one, name), getattr(other, name)) for name in names)
-    return one == other
-
-
 @pytest.mark.parametrize("name", VALUES)
-def test_pickles_without_loss(name):
+def test_pickles_without_loss(name, same):
     value = VALUES[name]
     again = pickle.loads(pickle.dumps(value))
     assert type(again).__name__ == name

@@ -1,1 +1,1 @@
-"""The privacy budget of every dataset, debited before anything is drawn."""
+"""The privacy budget of every dataset, debited before any draw."""

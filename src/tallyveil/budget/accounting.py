@@ -2,14 +2,14 @@
 
 - ``pure``: epsilons and deltas are added. Holds for debits that depend on earlier releases.
 - ``exact``: every stage takes a place of a plan that was made before the first debit. All the
-  places together keep (epsilon, delta) by optimal composition, in whatever order they are
-  taken, since a stage tells no more than the coin of its place, and all coins could be tossed
-  at once (Kairouz, Oh and Viswanath 2015).
-- ``zcdp``: the parameters rho are added. Holds even if what is spent depends on what was seen
+  places together keep (epsilon, delta) by optimal composition, in any order, since a stage reveals
+  no more than the coin of its place, and all coins could be tossed at once (Kairouz, Oh and
+  Viswanath 2015).
+- ``zcdp``: the parameters rho are added. Holds for debits that depend on earlier releases
   (Feldman and Zrnic 2021).
 
-Composition is proved in integers. A mechanism with a privacy loss of at most epsilon tells no more
-than randomized response with that epsilon, whose loss is +epsilon with probability 1 / (1 +
+Composition is proved in integers. A mechanism with a privacy loss of at most epsilon reveals no
+more than randomized response with that epsilon, whose loss is +epsilon with probability 1 / (1 +
 e^-epsilon) and -epsilon otherwise. Geometric noise on a count is that randomized response, so for
 it the figures here are exact, and for every other certified mechanism they are a bound. Epsilons
 must be fixed before the first draw; if later ones depend on earlier results, use zCDP.
@@ -58,8 +58,8 @@ __all__ = [
     "concentrated_cost",
     "concentrated_delta",
     "find_last",
+    "read_account",
     "share_epsilon",
-    "stand",
 ]
 
 BITS = 160
@@ -68,10 +68,10 @@ SLOT = 2 * BITS + 64
 """Bits between neighbouring masses in a packed row: room for every product of two."""
 
 MOST_STEPS = 16_000
-"""How many losses are told apart at most; on a coarser grid the result is still a bound."""
+"""Largest number of distinct losses; on a coarser grid the result is still a bound."""
 
 MOST_SHARED = 10_000
-"""An epsilon is shared by at most so many equal releases: that takes seconds."""
+"""Largest number of equal releases that share an epsilon; it takes seconds."""
 
 FEW = 8
 """Up to this many equal releases are added one by one; more by squaring."""
@@ -95,7 +95,7 @@ class PrivacyLoss:
     masses: tuple[int, ...]
 
     def delta(self, epsilon: Epsilon) -> Fraction:
-        """The smallest delta that goes with `epsilon`, rounded up.
+        """Return the smallest delta for `epsilon`, rounded up.
 
         sum over losses L > epsilon of P(L) (1 - e^(epsilon - L))
         """
@@ -113,7 +113,7 @@ class PrivacyLoss:
         return min(Fraction(1), Fraction(total, ONE * ONE))
 
     def epsilon(self, delta: Epsilon) -> Fraction:
-        """The smallest epsilon, a multiple of 1e-9, that is proved to hold with `delta`."""
+        """Return the smallest proved epsilon for `delta`, a multiple of 1e-9."""
         delta = exact_delta(delta)
         largest = self.first + (len(self.masses) - 1) * self.step
         top = -(-largest.numerator * FINE_GRID // largest.denominator)
@@ -145,7 +145,7 @@ def compose(epsilons: Iterable[Epsilon]) -> PrivacyLoss:
 
 
 def share_epsilon(times: int, epsilon: Epsilon, delta: Epsilon) -> Fraction:
-    """The largest equal epsilon, a multiple of 1e-6, that `times` releases can have together.
+    """Return the largest epsilon, a multiple of 1e-6, that each of `times` releases can have.
 
     Up to 10,000 of them, which takes seconds.
 
@@ -169,7 +169,7 @@ def _check_times(times: Any) -> int:
 
 
 def concentrated_cost(epsilon: Fraction) -> Fraction:
-    """The zCDP parameter of a release, rho = epsilon tanh(epsilon / 2), rounded up.
+    """Return the zCDP parameter of a release, rho = epsilon tanh(epsilon / 2), rounded up.
 
     The Renyi divergence of order a of randomized response is
     ln(cosh((a - 1/2) epsilon) / cosh(epsilon / 2)) / (a - 1). Divided by a it is the slope from
@@ -181,7 +181,7 @@ def concentrated_cost(epsilon: Fraction) -> Fraction:
 
 
 def concentrated_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
-    """A delta that goes with `epsilon` after spending `rho`, rounded up.
+    """Return a delta for `epsilon` after spending `rho`, rounded up.
 
     The smallest over a grid of orders a > 1 of
     exp((a - 1)(a rho - epsilon)) (1 - 1/a)^a / (a - 1), where
@@ -195,7 +195,7 @@ def concentrated_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
 
 
 def concentrated_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The largest rho, a multiple of 1e-6, whose spending keeps (`epsilon`, `delta`).
+    """Return the largest rho, a multiple of 1e-6, whose spending keeps (`epsilon`, `delta`).
 
     >>> float(concentrated_budget(Fraction(1), Fraction(1, 10**6)))
     0.024351
@@ -206,7 +206,7 @@ def concentrated_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def find_last(low: int, high: int, holds: Callable[[int], bool]) -> int:
-    """The last whole number for which something holds that holds at `low` and not at `high`."""
+    """Return the last whole number at which a predicate holds, true at `low`, false at `high`."""
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if holds(middle) else (low, middle)
@@ -220,12 +220,12 @@ def _delta_at(order: Fraction, rho: Fraction, epsilon: Fraction) -> Fraction:
 
 
 def _simplify(order: Fraction) -> Fraction:
-    """A nearby order with few digits; any order above 1 gives a true bound."""
+    """Return a nearby order with few digits; any order above 1 gives a valid bound."""
     return 1 + max(Fraction(round((order - 1) * 1024), 1024), Fraction(1, 1024))
 
 
 def _choose_step(counted: Counter[Fraction]) -> Fraction:
-    """The step of the grid: the losses themselves are on it, unless that would be too fine."""
+    """Choose the step of the grid: one that holds all losses, unless that is too fine."""
     bottom = lcm(*(epsilon.denominator for epsilon in counted))
     top = gcd(*(int(epsilon * bottom) for epsilon in counted))
     total = sum(counted.elements(), Fraction(0))
@@ -233,7 +233,7 @@ def _choose_step(counted: Counter[Fraction]) -> Fraction:
 
 
 def _place_loss(epsilon: Fraction, step: Fraction) -> dict[int, int]:
-    """Masses by place on the grid that begins at -epsilon.
+    """Return the masses by place on the grid that begins at -epsilon.
 
     A loss of +epsilon between two places is shared by them so that its probability under both
     tables stays the same, which can only raise delta (Doroshenko et al.); the upper place gets
@@ -251,7 +251,7 @@ def _place_loss(epsilon: Fraction, step: Fraction) -> dict[int, int]:
 
 
 def _release(packed: int, placed: dict[int, int], times: int) -> int:
-    """The losses `packed` after `times` further releases of one epsilon."""
+    """Return the losses `packed` after `times` further releases at one epsilon."""
     if times <= FEW:
         for _ in range(times):
             packed = _settle(sum(packed * mass << (SLOT * slot) for slot, mass in placed.items()))
@@ -269,7 +269,7 @@ def _settle(product: int) -> int:
 
 
 def _unpack(packed: int) -> tuple[int, ...]:
-    """The masses of a packed row, in linear time: shifting out each would be quadratic."""
+    """Return the masses of a packed row in linear time; shifting out each would be quadratic."""
     width = SLOT // 8
     raw = packed.to_bytes((packed.bit_length() // SLOT + 1) * width, "little")
     return tuple(int.from_bytes(raw[k : k + width], "little") for k in range(0, len(raw), width))
@@ -291,7 +291,7 @@ GRID = 10**6
 
 
 class Spending(Protocol):
-    """What was spent of a total, by one way of accounting."""
+    """Budget spent and remaining, under one way of accounting."""
 
     @property
     def spent_epsilon(self) -> Fraction:
@@ -299,23 +299,23 @@ class Spending(Protocol):
 
     @property
     def spent_delta(self) -> Fraction:
-        """The delta that is taken."""
+        """The delta spent so far."""
 
     @property
     def remaining_epsilon(self) -> Fraction:
         """The largest epsilon that one more stage can have."""
 
     def find_excess(self, debit: Debit) -> str | None:
-        """Why `debit` is not covered, or None if it is."""
+        """Return why `debit` is not covered, or None if it is."""
 
     @property
     def is_sound(self) -> bool:
-        """Whether no more was spent than there was."""
+        """True if no more was spent than the total."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """Where one dataset stands."""
+    """The total, the spending and the state of one dataset."""
 
     dataset: str
     epsilon: Fraction
@@ -332,7 +332,7 @@ class Account:
 
     @property
     def spent_delta(self) -> Fraction:
-        """The delta that is taken."""
+        """The delta spent so far."""
         return self.spending.spent_delta
 
     @property
@@ -347,7 +347,7 @@ class Account:
 
     @property
     def planned(self) -> int:
-        """How many places a plan has, free or taken."""
+        """The number of places in the plan, free or taken."""
         return len(self.spending.places) if isinstance(self.spending, _Planned) else 0
 
     @property
@@ -357,14 +357,14 @@ class Account:
 
     @property
     def terms(self) -> dict[str, str]:
-        """What a debit notes of an account that does not simply add: how, and the total."""
+        """Return the accounting and total that a debit records, unless the account is pure."""
         if self.accounting == "pure":
             return {}
         total = {"total_epsilon": str(self.epsilon), "total_delta": str(self.delta)}
         return {"accounting": self.accounting, **total}
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready: numbers for people, and the exact rationals beside them."""
+        """Return JSON-ready data: readable numbers, each with its exact rational."""
         amounts = {
             "epsilon": self.epsilon,
             "spent_epsilon": self.spent_epsilon,
@@ -381,8 +381,8 @@ class Account:
         return data | {f"{name}_exact": str(value) for name, value in amounts.items()}
 
 
-def stand(dataset: str, entries: Sequence[Entry]) -> Account:
-    """Where a dataset stands by its entries: an opening, then plans and debits, then a closing."""
+def read_account(dataset: str, entries: Sequence[Entry]) -> Account:
+    """Return the account of a dataset from its entries: opening, plans and debits, closing."""
     opening = entries[0]
     accounting = str(opening.body.get("accounting", "pure"))
     debits = tuple(entry for entry in entries if entry.kind == "debit")
@@ -453,7 +453,7 @@ class _Added:
 
 @dataclass(frozen=True)
 class _Concentrated:
-    """zCDP: rho is added; the total is the rho that keeps (epsilon, delta)."""
+    """zCDP: values of rho are added; the total is the rho that keeps (epsilon, delta)."""
 
     epsilon: Fraction
     delta: Fraction
@@ -461,17 +461,17 @@ class _Concentrated:
 
     @cached_property
     def rho(self) -> Fraction:
-        """The total that may be spent."""
+        """The total rho."""
         return _concentrated_budget(self.epsilon, self.delta)
 
     @cached_property
     def spent_rho(self) -> Fraction:
-        """What was spent."""
+        """The rho spent so far."""
         return sum((_cost(e) for entry in self.debits for e in entry.epsilons), Fraction(0))
 
     @cached_property
     def spent_epsilon(self) -> Fraction:
-        """What zCDP gives at the delta, or the sum of all epsilons: both hold."""
+        """The epsilon of zCDP at the delta, or the sum of all epsilons if smaller: both hold."""
         added = sum((entry.epsilon for entry in self.debits), Fraction(0))
         top = int(self.epsilon * GRID) + 1
         short = find_last(
@@ -518,7 +518,7 @@ class _Planned:
 
     @cached_property
     def free(self) -> tuple[Fraction, ...] | None:
-        """The places that no stage has taken, or None if there were too few."""
+        """The free places, or None if there were too few."""
         free: tuple[Fraction, ...] | None = self.places
         for entry in self.debits:
             free = None if free is None else _take_places(free, entry.epsilons)
@@ -566,7 +566,7 @@ class _Planned:
 def _take_places(
     places: tuple[Fraction, ...], epsilons: Sequence[Fraction]
 ) -> tuple[Fraction, ...] | None:
-    """The places left when each epsilon takes the smallest that holds it, the largest first."""
+    """Return the free places after each epsilon, largest first, took the smallest that holds it."""
     free = list(places)
     for epsilon in sorted(epsilons, reverse=True):
         fitting = next((index for index, place in enumerate(free) if place >= epsilon), None)

@@ -57,17 +57,17 @@ class Link:
 
     @classmethod
     def after(cls, length: int, previous: str, dataset: str, kind: str, body: str) -> Link:
-        """The link that follows a chain of `length` links ending in digest `previous`."""
+        """Build the link that follows a chain of `length` links with last digest `previous`."""
         bare = cls(length + 1, dataset, kind, body, previous, "")
         return cls(bare.sequence, dataset, kind, body, previous, bare.expected_digest())
 
     def expected_digest(self) -> str:
-        """SHA-256 over everything else in this link, in one unambiguous writing."""
+        """Return the SHA-256 of everything else in this link, in one unambiguous encoding."""
         parts = [self.sequence, self.dataset, self.kind, self.body, self.previous]
         return hashlib.sha256(json.dumps(parts, separators=(",", ":")).encode()).hexdigest()
 
     def is_intact(self) -> bool:
-        """Whether every part is of its kind and the digest is the one it should be."""
+        """Return True if every part has its type and the digest is right."""
         texts = (self.dataset, self.kind, self.body, self.previous, self.digest)
         kinds = type(self.sequence) is int and all(type(text) is str for text in texts)
         return kinds and self.digest == self.expected_digest()
@@ -77,28 +77,28 @@ class StoreTransaction(Protocol):
     """A view of the chain during which nobody else appends."""
 
     def head(self) -> tuple[int, str]:
-        """How many entries there are, and the digest of the last."""
+        """Return the number of entries and the digest of the last."""
 
     def links(self) -> list[Link]:
-        """All entries in order."""
+        """Return all entries in order."""
 
     def append(self, link: Link) -> None:
         """Add one entry at the end; kept only if the transaction ends well."""
 
     def who(self) -> str:
-        """The account that is at work, as the store knows it."""
+        """Return the name of the current account, as the store knows it."""
 
 
 class LedgerStore(Protocol):
-    """What a ledger needs of a database. `name` says where it is, without any password."""
+    """Interface of a ledger's database. `name` is its location, without any password."""
 
     name: str
 
     def create(self) -> None:
-        """Make an empty chain unless there is one already."""
+        """Create an empty chain unless there is one already."""
 
     def read(self, work: Callable[[StoreTransaction], Result]) -> Result:
-        """Run `work` on a consistent view, for looking only."""
+        """Run `work` on a consistent read-only view."""
 
     def write(self, work: Callable[[StoreTransaction], Result]) -> Result:
         """Run `work` with the exclusive right to append, durable once this returns.
@@ -108,7 +108,7 @@ class LedgerStore(Protocol):
 
 
 def read_chain(transaction: StoreTransaction) -> list[Link]:
-    """Every link in order, or a `LedgerError` if one was changed, removed, added or moved."""
+    """Return every link in order; refuse a chain that was edited."""
     links, head = transaction.links(), transaction.head()
     previous = FIRST
     for position, link in enumerate(links, start=1):
@@ -130,7 +130,7 @@ KINDS = ("open", "plan", "debit", "close")
 
 
 def shown_rational(value: Fraction) -> str:
-    """`value` as people write it: an exact decimal where there is a short one, else p/q.
+    """Format `value` as a short exact decimal if there is one, else as p/q.
 
     >>> shown_rational(Fraction(1, 10)), shown_rational(Fraction(2)), shown_rational(Fraction(1, 3))
     ('0.1', '2', '1/3')
@@ -155,7 +155,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Debit:
-    """What a release is about to spend, stage by stage, and what it will draw from."""
+    """The planned spending of a release, stage by stage, and its certified mechanisms."""
 
     columns: tuple[str, ...]
     stages: tuple[Stage, ...]
@@ -165,7 +165,7 @@ class Debit:
     command: str = ""
     release: str = ""
     request: str = ""
-    """Names the wish behind the debit, where a caller may repeat it: a ledger pays for it once."""
+    """Identifies a request that a caller may repeat: a ledger debits it once."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delta", exact_rational(self.delta, "delta"))
@@ -176,7 +176,7 @@ class Debit:
         return sum((stage.epsilon for stage in self.stages), Fraction(0))
 
     def body(self) -> dict[str, Any]:
-        """The entry's text as data; every amount is an exact rational."""
+        """Return the content of the entry; every amount is an exact rational."""
         data = asdict(self)
         if not self.stages or any(stage.epsilon <= 0 for stage in self.stages):
             raise ArgumentError("stages", "each spend an epsilon greater than 0")
@@ -213,13 +213,13 @@ class Entry:
 
     @property
     def epsilons(self) -> tuple[Fraction, ...]:
-        """The epsilon of every stage that this entry spends, or of every one that it plans."""
+        """The epsilon of every stage that this entry spends or plans."""
         if self.kind == "plan":
             return tuple(_read_amount(text) for text in self.body["epsilons"])
         return tuple(_read_amount(stage["epsilon"]) for stage in self.body.get("stages", ()))
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready: numbers for people, and the exact rationals beside them."""
+        """Return JSON-ready data: readable numbers, each with its exact rational."""
         fields = dict(self.body)
         if isinstance(fields.get("command"), str):  # an earlier program kept more passwords
             fields["command"] = hide_in_command(fields["command"])
@@ -241,7 +241,7 @@ class Entry:
 
 
 def write_amount(value: Fraction, argument: str) -> str:
-    """An amount as a ledger holds it, or an `ArgumentError` if it could not be read back.
+    """Format an amount for a ledger; refuse one that could not be read back.
 
     >>> write_amount(Fraction(1, 10), "epsilon")
     '1/10'
@@ -253,7 +253,7 @@ def write_amount(value: Fraction, argument: str) -> str:
 
 
 def read_entry(link: Link) -> Entry:
-    """The entry that a link holds, or a `LedgerError` if its amounts do not fit together."""
+    """Read the entry in a link; refuse amounts that contradict each other."""
     try:
         body = json.loads(link.body)
         entry = Entry(link.sequence, link.dataset, link.kind, link.digest, body)
@@ -273,7 +273,7 @@ def read_entry(link: Link) -> Entry:
 
 @lru_cache(maxsize=4096)
 def _read_amount(text: Any) -> Fraction:
-    """A rational in its one writing, or a `ValueError`."""
+    """Read a rational in canonical form, or raise a `ValueError`."""
     amount = Fraction(text) if isinstance(text, str) and AMOUNT.fullmatch(text) else None
     if amount is None or str(amount) != text:
         raise ValueError
@@ -282,7 +282,7 @@ def _read_amount(text: Any) -> Fraction:
 
 @contextmanager
 def say_spent() -> Iterator[list[Entry | None]]:
-    """What goes wrong after a debit says that the budget is spent.
+    """Add to any error after a debit that the budget is spent.
 
     Gives a list for the entry, which is empty, or holds None, as long as nothing was debited.
     """

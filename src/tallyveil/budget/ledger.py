@@ -19,7 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from tallyveil._version import __version__
-from tallyveil.budget.accounting import ACCOUNTINGS, SMALLEST_DELTA, Account, check_plan, stand
+from tallyveil.budget.accounting import (
+    ACCOUNTINGS,
+    SMALLEST_DELTA,
+    Account,
+    check_plan,
+    read_account,
+)
 from tallyveil.budget.entries import (
     Debit,
     Entry,
@@ -44,7 +50,7 @@ __all__ = ["Ledger", "check_new_name", "find_look_alike", "open_store"]
 
 
 class Ledger:
-    """The budget book at `location`: a SQLite file, or ``postgresql://USER@HOST/DATABASE``.
+    """The ledger at `location`: a SQLite file, or ``postgresql://USER@HOST/DATABASE``.
 
     >>> import tempfile
     >>> from fractions import Fraction
@@ -65,7 +71,7 @@ class Ledger:
 
     @classmethod
     def create(cls, location: str | Path | LedgerStore) -> Ledger:
-        """The ledger at `location`, made if it is not there yet."""
+        """Open the ledger at `location`; create it if there is none."""
         ledger = cls(location)
         ledger.store.create()
         return ledger
@@ -139,12 +145,12 @@ class Ledger:
         return self.account(dataset)
 
     def debit(self, dataset: str, debit: Debit) -> Entry:
-        """Spend what `debit` asks for, or raise `BudgetError` and spend nothing.
+        """Spend the cost of `debit`, or raise `BudgetError` and spend nothing.
 
         One transaction: check the whole chain, add up what is spent, compare exactly, append,
-        force to disk. When this returns the amount is spent, whatever happens to the caller
-        afterwards. A chain that does not hold is refused with a `LedgerError`. So is a debit
-        whose `request` was debited before, from any process: a wish is paid for once.
+        force to disk. When this returns the amount is spent, even if the caller
+        fails afterwards. A chain that does not hold is refused with a `LedgerError`. So is a debit
+        whose `request` was debited before, from any process: a request is debited once.
         """
         body = debit.body()
 
@@ -170,7 +176,7 @@ class Ledger:
     # -- reading ------------------------------------------------------------------------------
 
     def account(self, dataset: str) -> Account:
-        """Where `dataset` stands."""
+        """Return the account of `dataset`."""
         return self.store.read(lambda chain: self._stand(chain, dataset))
 
     def require_covered(self, dataset: str, debit: Debit) -> None:
@@ -178,12 +184,12 @@ class Ledger:
         _require_covered(self.account(dataset), debit)
 
     def accounts(self) -> list[Account]:
-        """Where every dataset stands, in the order they were opened."""
+        """Return the account of every dataset, in the order of opening."""
         links = self.store.read(read_chain)
         return [self._add_up(links, name) for name in dict.fromkeys(k.dataset for k in links)]
 
     def history(self, dataset: str | None = None, kind: str | None = "debit") -> list[Entry]:
-        """The entries in order: by default the debits."""
+        """Return the entries in order, by default the debits."""
         links = self.store.read(read_chain)
         if dataset is not None:
             self._add_up(links, dataset)
@@ -211,7 +217,7 @@ class Ledger:
         return self._add_up(read_chain(chain), dataset)
 
     def _add_up(self, links: list[Link], dataset: str) -> Account:
-        """Where a dataset stands by the entries of a chain, which must make sense."""
+        """Return the account of a dataset from the entries of a chain, which must be consistent."""
         entries = [read_entry(link) for link in links if link.dataset == dataset]
         if not entries:
             raise _unknown(dataset, links, self.store.name)
@@ -220,7 +226,7 @@ class Ledger:
             raise LedgerError(f"The dataset {dataset!r} has entries out of order.")
         if "plan" in kinds[2:] or entries[0].body.get("accounting", "pure") not in ACCOUNTINGS:
             raise LedgerError(f"The dataset {dataset!r} has entries out of order.")
-        account = stand(dataset, entries)
+        account = read_account(dataset, entries)
         if not account.spending.is_sound:
             raise LedgerError(f"The dataset {dataset!r} is overspent: the ledger is damaged.")
         return account
@@ -246,7 +252,7 @@ def open_store(location: str | Path) -> LedgerStore:
 
 
 def _append(chain: StoreTransaction, dataset: str, kind: str, body: dict[str, Any]) -> Entry:
-    """Append an entry as it will be read back."""
+    """Append an entry after reading it back."""
     length, previous = chain.head()
     body = {
         "time": datetime.now(UTC).isoformat(timespec="microseconds"),
@@ -275,7 +281,7 @@ def _unknown(dataset: str, links: list[Link], ledger: str) -> LedgerError:
 
 
 def _require_new(chain: StoreTransaction, request: str) -> None:
-    """Refuse a request that the chain holds already; nobody appends while this looks."""
+    """Refuse a request that the chain holds already; nobody appends meanwhile."""
     if not request:
         return
     for link in chain.links():
@@ -353,30 +359,30 @@ already. Got 'Cases'.
 
 
 def find_look_alike(name: str, names: Iterable[str]) -> str | None:
-    """The first of `names` that looks like `name` without being it, or None."""
+    """Return the first of `names` that looks like `name` but differs, or None."""
     look = _simplify(name)
     return next((other for other in names if other != name and _simplify(other) == look), None)
 
 
 def _simplify(name: str) -> str:
-    """What is left of a name when everything is gone that readers may overlook."""
+    """Reduce a name to what readers cannot overlook."""
     folded = unicodedata.normalize("NFKC", remove_invisible(name)).casefold()
     plain = "".join(_plain_symbol(letter) for letter in folded)
     return " ".join(plain.translate(TO_LATIN).split())
 
 
 def _plain_symbol(letter: str) -> str:
-    """Digits of every script as 0 to 9, dashes of every length as one."""
+    """Map digits of every script to 0 to 9, and dashes of every length to one."""
     if letter.isdecimal():
         return str(unicodedata.decimal(letter))
     return "-" if unicodedata.category(letter) == "Pd" else letter
 
 
 def _script(letter: str) -> str:
-    """The alphabet of a letter, by the first word of its Unicode name."""
+    """Return the alphabet of a letter: the first word of its Unicode name."""
     return unicodedata.name(letter, "UNKNOWN").split()[0]
 
 
 def _shown(name: str) -> str:
-    """A name as people can tell it from its look-alike."""
+    """Quote a name so that it differs visibly from its look-alike."""
     return repr(name) if name.isascii() else ascii(name)

@@ -47,7 +47,7 @@ PAIR = re.compile(r"(?:^|[\s;])([a-z_][\w%]*(?: (?:source|id|catalog))?)\s*=", r
 
 
 def is_address(location: str) -> bool:
-    """Whether a ledger's place is an address on a server rather than a file.
+    """Return True if a ledger's location is a server address and not a file.
 
     >>> is_address("postgresql://db.example/budgets"), is_address("budget.db")
     (True, False)
@@ -56,10 +56,10 @@ def is_address(location: str) -> bool:
 
 
 def is_unknown_address(place: str | Path) -> bool:
-    """Whether what should be a file is none, and has the form of an address instead.
+    """Return True if a supposed file does not exist and looks like an address.
 
     That is a scheme, as in ``mysql://``, or a connection string, as in ``host=db password=...``.
-    A file that exists is a file, whatever its name.
+    An existing file is a file under any name.
 
     >>> is_unknown_address("postgresql+psycopg://db/x"), is_unknown_address("host=db user=ann")
     (True, True)
@@ -77,7 +77,7 @@ def is_unknown_address(place: str | Path) -> bool:
 
 
 def find_secrets(address: str) -> set[str]:
-    """Every spelling of every password in an address, or a `LedgerError` if that is not clear."""
+    """Return every spelling of every password in an address; refuse ambiguous addresses."""
     _, _, rest = address.partition("://")
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     if rest.count("@") > 1 or ("@" in rest and "@" not in authority):
@@ -95,7 +95,7 @@ def find_secrets(address: str) -> set[str]:
 
 
 def remove_secrets(text: str, secrets: set[str]) -> str:
-    """`text` with stars in the place of every secret, longest first."""
+    """Replace every secret in `text` by stars, longest first."""
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     return text
@@ -216,7 +216,7 @@ Result = TypeVar("Result")
 
 
 class PostgresqlStore:
-    """A chain in the schema ``tallyveil`` of a database, safe for many processes anywhere.
+    """A chain in the schema ``tallyveil`` of a database, safe for many processes on any machine.
 
     A write is a serializable transaction that takes a lock before it reads, so what it decided
     on cannot have changed meanwhile; it is repeated where the server asks for that, and counts
@@ -230,7 +230,7 @@ class PostgresqlStore:
         self.name = _describe_address(self._parameters)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Refuse to be pickled with a password, which would then lie in some file or pipe.
+        """Refuse to pickle a password, which would end up in a file or pipe.
 
         Without it a copy would fail somewhere else, or connect as somebody else.
         """
@@ -248,7 +248,7 @@ class PostgresqlStore:
         return self  # it never changes
 
     def create(self) -> None:
-        """Make the tables, or accept the ledger that is already there."""
+        """Create the tables, or accept an existing ledger."""
         with self._connected() as connection, self._in_words():
             connection.execute("BEGIN")
             connection.execute("SELECT pg_advisory_xact_lock(hashtext('tallyveil ledger'))")
@@ -261,7 +261,7 @@ class PostgresqlStore:
             connection.execute("COMMIT")
 
     def read(self, work: Callable[[StoreTransaction], Result]) -> Result:
-        """Run `work` on a consistent view, for looking only."""
+        """Run `work` on a consistent read-only view."""
         with self._connected() as connection, self._in_words():
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             self._require_ledger(connection)
@@ -294,7 +294,7 @@ class PostgresqlStore:
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:
-        """A connection in autocommit mode; what is not committed is undone when it ends."""
+        """Open a connection in autocommit mode; uncommitted work is undone when it ends."""
         try:
             import psycopg
         except ImportError as missing:
@@ -313,7 +313,7 @@ class PostgresqlStore:
 
     @contextmanager
     def _in_words(self, committing: bool = False) -> Iterator[None]:
-        """Errors of the database as `LedgerError`, without passwords and without their cause."""
+        """Turn database errors into `LedgerError`, without passwords and without their cause."""
         import psycopg
 
         try:
@@ -381,7 +381,7 @@ class PostgresqlStore:
 
 
 class _TryAgainError(Exception):
-    """The server asks for the transaction to be repeated; nothing of it was kept."""
+    """Raised when the server wants the transaction repeated; nothing of it was kept."""
 
 
 class _PostgresqlTransaction:
@@ -427,7 +427,7 @@ def _read_one(connection: Any, query: str) -> Any:
 
 
 def _read_address(address: str) -> dict[str, Any]:
-    """The parts of an address as libpq reads it; its complaints could quote a password."""
+    """Return the parts of an address as libpq reads it; its messages may quote a password."""
     try:
         from psycopg import Error
         from psycopg.conninfo import conninfo_to_dict
@@ -445,7 +445,7 @@ def _read_address(address: str) -> dict[str, Any]:
 
 
 def _describe_address(parts: dict[str, Any]) -> str:
-    """Where the ledger is, without any password."""
+    """Return the location of the ledger, without any password."""
     user, port = parts.get("user"), parts.get("port")
     host = parts.get("host") or parts.get("hostaddr") or ""
     place = f"{user}@{host}" if user else f"{host}"

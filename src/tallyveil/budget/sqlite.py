@@ -1,4 +1,4 @@
-"""A ledger in one SQLite file: the embedded default, and the only place that imports sqlite3."""
+"""A ledger in one SQLite file. Only this module imports sqlite3."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class SqliteStore:
     Every write takes the file's write lock before it reads (``BEGIN IMMEDIATE``) and is
     forced to disk before it counts (``synchronous = EXTRA``), so what a process decided on
     cannot have changed meanwhile and what it wrote survives a crash. A new file can be read
-    and written by its owner alone, whatever the umask.
+    and written by its owner alone, under any umask.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -64,7 +64,7 @@ class SqliteStore:
         self.name = hide_passwords(str(path))
 
     def create(self) -> None:
-        """Make the file, or accept the ledger that is already there."""
+        """Create the file, or accept an existing ledger."""
         self._make_file()
         with self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -80,7 +80,7 @@ class SqliteStore:
             connection.execute("COMMIT")
 
     def read(self, work: Callable[[StoreTransaction], Result]) -> Result:
-        """Run `work` on a consistent view, for looking only."""
+        """Run `work` on a consistent read-only view."""
         with self._opened() as connection:
             connection.execute("BEGIN")
             self._require_ledger(connection)
@@ -128,7 +128,7 @@ class SqliteStore:
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
-        """A connection whose database errors become `LedgerError` in words."""
+        """Open a connection whose database errors become `LedgerError`."""
         connection = None
         try:
             address = f"file:{quote(str(self.path.absolute()))}?mode=rw"
@@ -201,14 +201,14 @@ class _SqliteTransaction:
 
 
 def _read_schema(connection: sqlite3.Connection) -> frozenset[tuple[Any, ...]]:
-    """Every table, index, trigger and view, with the statement that made it."""
+    """Return every table, index, trigger and view, with its statement."""
     rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master")
     return frozenset(tuple(row) for row in rows)
 
 
 @cache
 def _expected_schema() -> frozenset[tuple[Any, ...]]:
-    """Return what the tables and guards look like as SQLite itself writes them."""
+    """Return the tables and guards as SQLite itself writes them."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:
         connection.executescript(SCHEMA)

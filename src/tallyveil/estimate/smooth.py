@@ -7,7 +7,7 @@ The model of the true histogram h over cells, with N rows in all::
             multiples of 2, 5 and 10 or none, with second differences of the splines' coefficients
             ~ Normal(0, tau^2), or third ones, and heaps ~ Student's
 
-phi is how far the table strays from smooth beyond chance. Scale, tau, phi and heaps are those that
+phi is how far the table strays from smooth beyond chance. Scale, tau, phi and heaps are chosen to
 explain the draws best; the estimate is the likeliest h given them.
 """
 

@@ -1,4 +1,4 @@
-"""The price of a right distribution in errors of rows, and the least error of any distribution.
+"""Trade-off between cell error and distribution error, and the least error of any distribution.
 
 A release of counts can be right row by row, or have the right distribution, and seldom both. For
 every exchange rate between the two there is a best private mechanism, and it is a geometric draw
@@ -148,7 +148,7 @@ def frontier(
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """The draws, losses and rank matching that every point of a frontier is made of."""
+    """Draws, losses and rank matching of all points of a frontier."""
 
     query: Query
     drawn: Floats  # geometric, shape (n, n)

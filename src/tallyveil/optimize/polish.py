@@ -2,7 +2,7 @@
 
 A solver leaves zeros next to positives and ratios a little above e^epsilon. Where no property
 is requested, `tallyveil.proof.repair` mends that at almost no cost. Otherwise the matrix is
-mixed with a little of a constant mechanism, whose rows are all the same distribution: the
+mixed with a little of a constant mechanism, whose rows are all one distribution: the
 uniform one on the outputs in use, which has every property, or the demanded output distribution.
 `tallyveil.optimize.problem` says why there are two repairs and how their limits relate.
 """

@@ -17,8 +17,8 @@ most `ACCEPTABLE_GAP` ends it after the first choice of cost scaling.
 
 **Why a matrix is repaired twice.** Two steps treat small entries as zero, for two reasons:
 
-- `polish` drops *outputs* that an interior-point solution never quite gives up. The solver is
-  asked for 1e-11, so a column whose largest entry is below 1e-8 (`NEGLIGIBLE_OUTPUTS`) is an
+- `polish` drops *outputs* that an interior-point solution never quite gives up. The solver's
+  tolerance is 1e-11, so a column whose largest entry is below 1e-8 (`NEGLIGIBLE_OUTPUTS`) is an
   output that the optimum never releases. Whether dropping it is harmless is checked against the
   objective (`MAX_DROP_COST`), and properties must survive.
 - `tallyveil.proof.repair` mends *ratios* of any matrix, from any source, and knows neither an

@@ -80,7 +80,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Where each named part of a vector stands; parts follow one another in the given order.
+    """Positions of the named parts of a vector, one after another in the given order.
 
     >>> layout = Layout({"a": 2, "b": 1})
     >>> {name: part.tolist() for name, part in layout.split(np.array([5, 6, 7])).items()}

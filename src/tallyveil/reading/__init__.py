@@ -1,1 +1,1 @@
-"""What the reader of a release can conclude from it."""
+"""Inference from a release."""

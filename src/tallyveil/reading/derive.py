@@ -186,7 +186,7 @@ def derivation(m: MechanismLike, source: MechanismLike, tolerance: float = TOLER
     ------
     InfeasibleError
         Where there is none. Over a geometric source its message and ``conflict`` name the
-        three entries of a column that stand in the way; over any other, a decision problem
+        three entries of a column that prevent it; over any other, a decision problem
         where m is worth more than the source.
 
     References

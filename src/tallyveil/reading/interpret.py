@@ -1,4 +1,4 @@
-"""Interpretation of released numbers: an interval and a standard error, and words for one."""
+"""Interpretation of released values: intervals, standard errors, and a paragraph for one value."""
 
 from __future__ import annotations
 

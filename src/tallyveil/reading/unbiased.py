@@ -1,4 +1,4 @@
-"""Estimates that are right on average, of one group and of sums, and how far sums may err."""
+"""Unbiased estimates of counts and sums, and bounds on the error of sums."""
 
 from __future__ import annotations
 
