@@ -67,6 +67,16 @@ def compare(fixed):
     return compare_forms
 
 
+@pytest.fixture
+def paid(tmp_path):
+    """Where releases go and what pays; afterwards, nothing was spent and nothing is there."""
+    book = tv.Ledger.create(tmp_path / "budget.db")
+    book.open("cases", 5)
+    yield {"ledger": book, "dataset": "cases", "out": tmp_path / "out"}
+    assert book.history("cases") == []
+    assert not (tmp_path / "out").exists()
+
+
 def dump(value):
     """A pickle of what an object holds; which of its parts are one object does not matter."""
     buffer = io.BytesIO()

@@ -64,32 +64,31 @@ def test_simulated_values_agree_within_their_measured_error():
     assert check.estimate("x", 1.0, 1.0 + 1e-6, error=0.0).agrees is False
 
 
-def test_guesses_say_that_they_are():
-    guessed = check.claim("x", "no", False, guess="Other data.")
-    assert result(guessed).verdict_line == ("differs from the print: Not established: Other data.")
-    stale = check.claim("an excuse", "yes", True, "A misprint.")
-    assert "an excuse (agrees, against its stated reason)" in result(stale).verdict_line
-
-
-def test_verdict_lines_say_why_and_on_which_data():
-    assert result(AGREES).verdict_line == "matches the paper"
-    assert result(AGREES, KNOWN, data="stand-in").verdict_line == (
-        "differs from the print (stand-in): A misprint."
-    )
-    assert "NOT EXPLAINED: two" in result(DIFFERS, KNOWN).verdict_line
-    partly = result(AGREES, check.skip("x", "1", "2", "why"))
-    assert "where it can be judged" in partly.verdict_line
-    assert result(check.skip("x", "1", "2", "Why.")).verdict_line == "not judged: Why."
+@pytest.mark.parametrize(
+    ("findings", "line"),
+    [
+        ([AGREES], "matches the paper"),
+        ([AGREES, KNOWN], "differs from the print: A misprint."),
+        ([check.claim("x", "no", False, guess="Other data.")],
+         "differs from the print: Not established: Other data."),
+        ([DIFFERS, KNOWN], "DIFFERS, NOT EXPLAINED: two"),
+        ([check.claim("x", "yes", True, "A misprint.")],
+         "DIFFERS, NOT EXPLAINED: x (agrees, against its stated reason)"),
+        ([AGREES, check.skip("x", "1", "2", "why")], "matches the paper where it can be judged"),
+        ([check.skip("x", "1", "2", "Why.")], "not judged: Why."),
+    ],
+)  # fmt: skip
+def test_verdict_lines_say_why(findings, line):
+    assert result(*findings).verdict_line == line
 
 
 def test_words_of_findings():
-    assert [f.word for f in (AGREES, DIFFERS, check.better("x", "", "", True))] == [
-        "agrees",
-        "differs",
-        "better",
+    better = [check.better("x", "", "", true) for true in (True, False)]
+    findings = (AGREES, DIFFERS, *better, check.skip("x", "", "", "why"))
+    assert [finding.word for finding in findings] == [
+        *("agrees", "differs", "better", "NOT better", "not judged"),
     ]
-    assert check.better("x", "", "", False).word == "NOT better"
-    assert check.skip("x", "", "", "why").word == "not judged"
+    assert "(stand-in): A misprint." in result(AGREES, KNOWN, data="stand-in").verdict_line
 
 
 def invent(*findings):
