@@ -1,7 +1,6 @@
 """Findings, verdicts and the pages made from them: each of them can fail."""
 
 import csv
-import json
 
 import pytest
 
@@ -103,10 +102,6 @@ def test_run_writes_data_picture_and_verdict(tmp_path):
         assert list(csv.reader(file)) == [["x", "y"], ["1", "0.3"]]
     assert (folder / "figure-99.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (folder / "figure-99.svg").read_text()
-    summary = json.loads((tmp_path / "results.json").read_text())
-    (written,) = summary["experiments"]
-    assert written["verdict"] == "differs"
-    assert [finding["verdict"] for finding in written["findings"]] == ["agrees", "differs"]
     assert "cormode/figure-99.png" in (tmp_path / "README.md").read_text()
 
 
@@ -121,7 +116,7 @@ def test_the_same_run_gives_the_same_pictures(tmp_path):
 
 
 def test_the_page_escapes_bars_and_links_to_sections():
-    text = render_page([Outcome(invent(), result(KNOWN), 0.1)], quick=True, pictures={})
+    text = render_page([Outcome(invent(), result(KNOWN))], quick=True, pictures={})
     assert "A \\| title" in text
     assert "[Cormode 2018 Figure 99](#cormode-2018-figure-99)" in text
     assert "### Cormode 2018 Figure 99" in text
