@@ -5,7 +5,6 @@ time and 500 MB of memory: with an answer where the work is in proportion to the
 refusal that says how to go on. To publish millions of rows may take longer, in as little memory.
 """
 
-import gzip
 import io
 import os
 import zipfile
@@ -15,33 +14,26 @@ import openpyxl
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pyreadstat
 import pytest
 from pyarrow import feather
 
 from attacks import hostile
-from attacks.hostile import ROOM, fill
+from attacks.hostile import (
+    HEADER,
+    ROOM,
+    fill,
+    long_texts,
+    pack_rows,
+    write_arrow,
+    write_statistics,
+)
 
-HEADER = "place,cases\n"
 UNPACK = "unpacks to far more"
 
 
 def write_wide(columns):
     head, row = ",".join(f"c{k}" for k in range(columns)), ",".join(["1"] * columns)
     return fill(f"{row}\n", f"{head}\n").encode()
-
-
-def squeeze(packing, content):
-    if packing == "gzip":
-        return gzip.compress(content, 1)
-    sink = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(sink, packing) as stream:
-        stream.write(content)
-    return sink.getvalue().to_pybytes()
-
-
-def pack_rows(packing, rows, first=b""):
-    return lambda: squeeze(packing, HEADER.encode() + first + b"1,1\n" * rows)
 
 
 def edit_workbook(part, change):
@@ -75,36 +67,11 @@ def expand_entities(sheet):
     return start + sheet[sheet.index(b"<worksheet") :].replace(b"<v>1<", b"<v>&a8;<")
 
 
-def write_statistics(kind, rows, **options):
-    def make(path):
-        zeros = np.zeros(rows, dtype=np.int8)
-        frame = pd.DataFrame({"place": zeros, "cases": zeros})
-        getattr(pyreadstat, f"write_{kind}")(frame, path, **options)
-
-    return make
-
-
 def long_notes(path):
     """A Stata file of many rows that all refer to one long text."""
     rows = 200_000
     frame = pd.DataFrame({"place": ["x" * 3_000_000] * rows, "cases": np.zeros(rows, dtype="i1")})
     frame.to_stata(path, version=118, convert_strl=["place"], write_index=False)
-
-
-def write_arrow(kind, rows, *, coded=False):
-    def make(path):
-        zeros = np.zeros(rows, dtype=np.int64)
-        place = zeros
-        if coded:
-            codes = pa.array(zeros.astype(np.int32))
-            place = pa.DictionaryArray.from_arrays(codes, pa.array(["x"]))
-        table = pa.table({"place": place, "cases": zeros})
-        if kind == "parquet":
-            pq.write_table(table, path)
-        else:
-            feather.write_feather(table, path, compression="zstd", chunksize=10**8)
-
-    return make
 
 
 def many_rows(path):
@@ -125,15 +92,6 @@ def late_repeats(path):
         for start in range(0, 10 * rows, rows):
             place = np.arange(start, start + rows) % (5 * rows)
             writer.write_table(pa.table([place, np.zeros(rows, np.int64)], names))
-
-
-def long_texts(path):
-    """A million rows that all refer to one text of 5 MB."""
-    rows = 1_000_000
-    codes = pa.array(np.zeros(rows, dtype=np.int32))
-    place = pa.DictionaryArray.from_arrays(codes, pa.array([os.urandom(2_500_000).hex()]))
-    table = pa.table({"place": place, "cases": np.zeros(rows, dtype=np.int64)})
-    pq.write_table(table, path, store_schema=False)  # as text, not as categories
 
 
 def one_word_for_all(path):
