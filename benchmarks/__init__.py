@@ -1,4 +1,4 @@
-"""Speed and accuracy beside what a user would otherwise pick: `python -m benchmarks`."""
+"""Speed and accuracy in ratio to what a user would otherwise pick: `python -m benchmarks`."""
 
 SUITE = (
     "startup",

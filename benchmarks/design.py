@@ -106,9 +106,9 @@ def time_scipy(
     return seconds, solution.status != 0
 
 
-def _rows(first: Any, second: Any, one: float, other: float, size: int) -> Any:
+def _rows(first: Any, second: Any, factor: float, other: float, size: int) -> Any:
     count = len(first)
-    form = sparse.csr_array((np.full(count, one), (np.arange(count), first)), shape=(count, size))
+    form = sparse.csr_array((np.full(count, factor), (np.arange(count), first)), shape=(count, size))
     if second is None:
         return form
     entries = (np.full(count, other), (np.arange(count), second))
@@ -226,7 +226,7 @@ def run(settings: Settings) -> Result:
     tv.design(tv.Query.count(4), 1.0, method="lp", progress=False)  # imports are not timed
     properties, targets = compare_properties(settings)
     qif = find_peer("qif", not settings.quick)
-    kept, further = compare_transport(settings.quick)
+    transported, promises = compare_transport(settings.quick)
     return Result(
         question="How long does a design take, against n and properties?",
         method="The best mechanism for the mean absolute error. Processor seconds, one thread; "
@@ -235,7 +235,7 @@ def run(settings: Settings) -> Result:
         "fair, CM column monotone, all: the seven of Cormode et al. (2018). Neighbours: path (a "
         "count), band (a mean), complete (a maximum). The last table has the best mechanism that "
         "keeps a skewed distribution at epsilon 0.5, and three selectors of Algorithm 1.",
-        tables=[properties, *compare_qif(qif, settings.quick), kept],
-        targets=[*targets, *further],
+        tables=[properties, *compare_qif(qif, settings.quick), transported],
+        targets=[*targets, *promises],
         peers={"qif": qif.state},
     )

@@ -164,7 +164,7 @@ def run(settings: Settings) -> Result:
         question="How many exact private draws per second?",
         method="Processor time of one core, best of three rounds in which every contender runs "
         "once. The first round also pays for memory that nobody has touched yet. OpenDP and "
-        "diffprivlib run in processes of their own on up to 200,000 rows, best of three. NumPy's "
+        "diffprivlib run in separate processes on up to 200,000 rows, best of three. NumPy's "
         "noise is neither private nor exact.",
         tables=tables,
         targets=targets,

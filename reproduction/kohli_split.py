@@ -8,6 +8,7 @@ from itertools import product
 from typing import TypeAlias
 
 import numpy as np
+from scipy.optimize import curve_fit
 
 from reproduction import check
 from reproduction.check import STANDARD_ERRORS, Finding, standard_error
@@ -120,49 +121,29 @@ def compare_shares(first: Floats, second: Floats) -> tuple[float, float]:
     return apart, standard_error(influence[0] - influence[1])
 
 
-def fit_rule(points: list[tuple[float, float]]) -> Fit:
-    """Fit A, B and K of B + (A - B) exp(-K epsilon) by least squares.
-
-    For a given K the fit is linear; K is found on finer and finer grids.
-
-    >>> exact = [(x, 0.1 + 0.5 * math.exp(-2 * x)) for x in (0.1, 0.5, 1.0, 3.0)]
-    >>> [round(value, 6) for value in fit_rule(exact)]
-    [0.6, 0.1, 2.0]
-    """
-    x, y = np.array(points).T
-    low, high = 0.05, 20.0
-    for _ in range(12):
-        grid = np.linspace(low, high, 41)
-        costs, fits = [], []
-        for k in grid:
-            design = np.column_stack([np.ones_like(x), np.exp(-k * x)])
-            fit, *_ = np.linalg.lstsq(design, y, rcond=None)
-            costs.append(float(((design @ fit - y) ** 2).sum()))
-            fits.append(fit)
-        best = int(np.argmin(costs))
-        low, high = grid[max(best - 2, 0)], grid[min(best + 2, 40)]
-    base, rise = fits[best]
-    return float(base + rise), float(base), float(grid[best])
-
-
-def predict_share(fit: Fit, epsilon: Floats) -> Floats:
+def predict_share(epsilon: Floats, first: float, last: float, rate: float) -> Floats:
     """Compute B + (A - B) exp(-K epsilon)."""
-    first, last, rate = fit
     share: Floats = last + (first - last) * np.exp(-rate * epsilon)
     return share
 
 
-def estimate_fit_error(fit: Fit, points: list[tuple[float, float]], grid: Floats) -> Floats:
-    """Estimate the standard error of a fitted rule from its residuals (linearised)."""
+def fit_rule(points: list[tuple[float, float]]) -> tuple[Fit, Floats]:
+    """Fit A, B and K of B + (A - B) exp(-K epsilon) by least squares; also their covariance.
+
+    >>> exact = [(x, 0.1 + 0.5 * math.exp(-2 * x)) for x in (0.1, 0.5, 1.0, 2.0, 3.0)]
+    >>> [round(value, 6) for value in fit_rule(exact)[0]]
+    [0.6, 0.1, 2.0]
+    """
     x, y = np.array(points).T
+    fit, covariance = curve_fit(predict_share, x, y, p0=(y.max(), y.min(), 2.0))
+    return (float(fit[0]), float(fit[1]), float(fit[2])), np.asarray(covariance)
 
-    def slopes(epsilon: Floats) -> Floats:
-        decay = np.exp(-fit[2] * epsilon)
-        return np.column_stack([decay, 1 - decay, -(fit[0] - fit[1]) * epsilon * decay])
 
-    variance = float(((predict_share(fit, x) - y) ** 2).sum()) / (len(x) - 3)
-    spread = np.linalg.inv(slopes(x).T @ slopes(x)) * variance
-    error: Floats = np.sqrt(np.einsum("ij,jk,ik->i", slopes(grid), spread, slopes(grid)))
+def estimate_fit_error(fit: Fit, covariance: Floats, grid: Floats) -> Floats:
+    """Estimate the standard error of a fitted rule (linearised)."""
+    decay = np.exp(-fit[2] * grid)
+    slopes = np.column_stack([decay, 1 - decay, -(fit[0] - fit[1]) * grid * decay])
+    error: Floats = np.sqrt(np.einsum("ij,jk,ik->i", slopes, covariance, slopes))
     return error
 
 
@@ -210,7 +191,8 @@ def _find_best(runs: Runs, distribution: str = "W1", counts: str = "absolute") -
 def _check_rule() -> tuple[Finding, ...]:
     """Check that the rule of thumb follows from the printed table, on its grid before rounding."""
     grid = np.geomspace(0.1, 5, len(TABLE_3)).tolist()
-    A, B, K = fit_rule([(e, f) for e, row in zip(grid, TABLE_3.values(), strict=True) for f in row])
+    rows = zip(grid, TABLE_3.values(), strict=True)
+    (A, B, K), _ = fit_rule([(epsilon, share) for epsilon, row in rows for share in row])
     return (
         check.number("rule fitted to the printed table: A", 0.639, A, 5e-4),
         check.number("rule fitted to the printed table: B", 0.106, B, 5e-4),
@@ -268,13 +250,10 @@ def _check_fit(best: dict[Cell, float]) -> Finding:
     printed = [(e, f) for e, row in TABLE_3.items() for f in row]
     ours = [(e, f) for (e, _), f in best.items()]
     fits = [fit_rule(points) for points in (printed, ours)]
-    errors = [
-        estimate_fit_error(fit, points, grid)
-        for fit, points in zip(fits, (printed, ours), strict=True)
-    ]
-    apart = np.abs(predict_share(fits[1], grid) - predict_share(fits[0], grid))
+    errors = [estimate_fit_error(fit, covariance, grid) for fit, covariance in fits]
+    apart = np.abs(predict_share(grid, *fits[1][0]) - predict_share(grid, *fits[0][0]))
     furthest = float((apart / np.hypot(*errors)).max())
-    A, B, K = fits[1]
+    A, B, K = fits[1][0]
     return check.claim(
         "rule fitted to our own simulation: the paper's within 4 standard errors of the fits",
         f"A = {A:.3f}, B = {B:.3f}, K = {K:.2f}: shares at most {apart.max():.2f} apart, "

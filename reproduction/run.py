@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import csv
-import json
 import shutil
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -48,11 +46,10 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """An experiment, its result, and how long it took."""
+    """An experiment and its result."""
 
     experiment: Experiment
     result: Result
-    seconds: float
 
     @property
     def line(self) -> str:
@@ -99,19 +96,15 @@ def run_experiments(chosen: Sequence[Experiment], context: Context, out: Path) -
     """Run experiments one after another; write and yield the outcome of each when it is done.
 
     The folder `out` receives, per paper, one picture as SVG and PNG and the data as CSV; after
-    the last experiment also ``results.json`` and ``README.md``, the page.
+    the last experiment also ``README.md``, the page.
     """
     outcomes = []
     out.mkdir(parents=True, exist_ok=True)
     for experiment in chosen:
-        start = time.perf_counter()
-        result = experiment.run(context)
-        outcome = Outcome(experiment, result, time.perf_counter() - start)
+        outcome = Outcome(experiment, experiment.run(context))
         _write_outcome(outcome, out / experiment.paper)
         outcomes.append(outcome)
         yield outcome
-    summary = {"quick": context.quick, "experiments": [_summarise(o) for o in outcomes]}
-    (out / "results.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
     pictures = {o.experiment.id: f"{o.experiment.paper}/{o.experiment.stem}.png" for o in outcomes}
     page = render_page(outcomes, context.quick, pictures)
     (out / "README.md").write_text(page, encoding="utf-8")
@@ -155,20 +148,6 @@ def _write_csv(table: Table, path: Path) -> None:
 
 def _format_cell(value: Any) -> Any:
     return f"{float(value):.10g}" if isinstance(value, float) else value
-
-
-def _summarise(outcome: Outcome) -> dict[str, Any]:
-    experiment, result = outcome.experiment, outcome.result
-    return {
-        "id": experiment.id,
-        "title": experiment.title,
-        "section": experiment.section,
-        "data": result.data,
-        "verdict": result.verdict,
-        "line": result.verdict_line,
-        "seconds": round(outcome.seconds, 2),
-        "findings": [asdict(f) | {"verdict": f.word} for f in result.findings],
-    }
 
 
 def render_page(outcomes: Sequence[Outcome], quick: bool, pictures: dict[str, str]) -> str:

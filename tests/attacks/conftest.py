@@ -60,16 +60,22 @@ def fixed(monkeypatch):
     monkeypatch.setattr(
         plan.ReleasePlan, "true_counts", lambda self, name: np.zeros(self.rows, dtype=np.int64)
     )
-    find = prepared.find_upper
-    monkeypatch.setattr(
-        prepared, "find_upper", lambda counts, *rest: find(np.zeros_like(counts) + 3, *rest)
-    )
 
 
 @pytest.fixture
 def compare(fixed):
     """What tells two published tables apart, with the draws held fixed."""
     return compare_forms
+
+
+@pytest.fixture
+def paid(tmp_path):
+    """Where releases go and what pays; afterwards, nothing was spent and nothing is there."""
+    book = tv.Ledger.create(tmp_path / "budget.db")
+    book.open("cases", 5)
+    yield {"ledger": book, "dataset": "cases", "out": tmp_path / "out"}
+    assert book.history("cases") == []
+    assert not (tmp_path / "out").exists()
 
 
 def dump(value):

@@ -53,11 +53,8 @@ def damage_files(honest, place, times):
             if changed == content:
                 continue
             path.write_bytes(changed)
-            if name == "SHA256SUMS":
-                fine = all(finding.ok for finding in tv.check_package(forged))
-            else:
-                fine = forging.passes(forged)
-            if fine:
+            judge = forging.checks if name == "SHA256SUMS" else forging.passes
+            if judge(forged):
                 passed.append((name, changed))
         path.write_bytes(content)
         forging.reseal(forged)
@@ -87,7 +84,7 @@ def test_checksums_have_one_form(folders, tmp_path, change):
     forged = forging.copy(folders / "fair", tmp_path)[0]
     lines = (forged / "SHA256SUMS").read_text().splitlines()
     (forged / "SHA256SUMS").write_text("".join(line + "\n" for line in change(lines)))
-    assert not all(finding.ok for finding in tv.check_package(forged))
+    assert not forging.checks(forged)
 
 
 @pytest.mark.parametrize(

@@ -4,27 +4,30 @@ Every case is a folder whose files have at most 10 MB, given to every command th
 see `test_hostile_mechanisms`.
 """
 
-import gzip
 import io
 import json
 import os
 import shutil
-import tempfile
 import zipfile
-from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pyreadstat
 import pytest
 from pyarrow import feather
 from typer.testing import CliRunner
 
 import tallyveil as tv
 from attacks import hostile
-from attacks.hostile import fill, mark, require_cheap_refusal, run_measured
+from attacks.hostile import (
+    fill,
+    long_texts,
+    mark,
+    pack_rows,
+    require_cheap_refusal,
+    run_measured,
+    write_arrow,
+    write_statistics,
+)
 from tallyveil.cli.app import app
 
 
@@ -82,49 +85,8 @@ def replace_data(name, make):
     return lambda folder: (folder / name).write_bytes(make())
 
 
-def parquet_of(array, **options):
-    def make():
-        buffer = io.BytesIO()
-        pq.write_table(pa.table({"place": array(), "cases": array()}), buffer, **options)
-        return buffer.getvalue()
-
-    return make
-
-
-def feather_of(rows, compression):
-    def make():
-        buffer = io.BytesIO()
-        zeros = np.zeros(rows, dtype=np.int64)
-        table = pa.table({"place": zeros, "cases": zeros})
-        feather.write_feather(table, buffer, compression=compression, chunksize=10**7)
-        return buffer.getvalue()
-
-    return make
-
-
-def long_strings():
-    """A dictionary of one string of 5 MB that a million rows refer to, and a count column."""
-    rows = 1_000_000
-    codes = pa.array(np.zeros(rows, dtype=np.int32))
-    words = pa.DictionaryArray.from_arrays(codes, pa.array([os.urandom(2_500_000).hex()]))
-    buffer = io.BytesIO()
-    pq.write_table(pa.table({"place": words, "cases": np.zeros(rows, dtype=np.int64)}), buffer)
-    return buffer.getvalue()
-
-
-def packed(packing, rows):
-    """A few kilobytes that unpack to very many rows."""
-
-    def make():
-        content = b"place,cases\n" + b"1,1\n" * rows
-        if packing == "gzip":
-            return gzip.compress(content)
-        sink = pa.BufferOutputStream()
-        with pa.CompressedOutputStream(sink, packing) as stream:
-            stream.write(content)
-        return sink.getvalue().to_pybytes()
-
-    return make
+def rewrite(name, write):
+    return lambda folder: write(folder / name)
 
 
 def many_sheet_rows(folder):
@@ -139,15 +101,6 @@ def many_sheet_rows(folder):
                 content = content[:end] + more + content[end:]
             new.writestr(name, content)
     path.write_bytes(buffer.getvalue())
-
-
-def long_stata():
-    """A file of more than a million rows."""
-    zeros = np.zeros(1_200_000, dtype=np.int8)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "data.dta")
-        pyreadstat.write_dta(pd.DataFrame({"place": zeros, "cases": zeros}), path)
-        return path.read_bytes()
 
 
 def make_pipe(name):
@@ -203,27 +156,24 @@ FOLDERS = {
         ),
     },
     "parquet": {
-        "hundreds of millions of rows": replace_data(
-            "data.parquet", parquet_of(lambda: np.zeros(50_000_000, dtype=np.int64))
+        "hundreds of millions of rows": rewrite("data.parquet", write_arrow("parquet", 50_000_000)),
+        "pages of zeros": rewrite(
+            "data.parquet", write_arrow("parquet", 30_000_000, compression="zstd", **ZEROS)
         ),
-        "pages of zeros": replace_data(
-            "data.parquet",
-            parquet_of(lambda: np.zeros(30_000_000, dtype=np.int64), compression="zstd", **ZEROS),
-        ),
-        "long strings": replace_data("data.parquet", long_strings),
+        "long strings": rewrite("data.parquet", lambda path: long_texts(path, store_schema=True)),
         "noise": replace_data("data.parquet", lambda: b"PAR1" + os.urandom(10**6) + b"PAR1"),
     },
     "feather": {
-        "zeros": replace_data("data.arrow", feather_of(50_000_000, "zstd")),
+        "zeros": rewrite("data.arrow", write_arrow("feather", 50_000_000, chunksize=10**7)),
         "noise": replace_data("data.arrow", lambda: b"ARROW1" + os.urandom(10**6) + b"ARROW1"),
     },
-    "csv.gz": {"rows without end": replace_data("data.csv.gz", packed("gzip", 90_000_000))},
+    "csv.gz": {"rows without end": replace_data("data.csv.gz", pack_rows("gzip", 90_000_000))},
     "csv.zst": {
-        "many packed rows": replace_data("data.csv.zst", packed("zstd", 8_000_000)),
+        "many packed rows": replace_data("data.csv.zst", pack_rows("zstd", 8_000_000)),
         "noise": replace_data("data.csv.zst", lambda: b"\x28\xb5\x2f\xfd" + os.urandom(10**6)),
     },
     "xlsx": {"many sheet rows": many_sheet_rows},
-    "dta": {"a million rows": replace_data("data.dta", long_stata)},
+    "dta": {"a million rows": rewrite("data.dta", write_statistics("dta", 1_200_000))},
 }
 QUICK = (
     *("an epsilon with an exponent", "a long histogram", "old stages that take long"),
@@ -258,8 +208,7 @@ READ = [
 
 def state_rows(folder):
     """As many rows as a small file may have, all of them stated in the receipt."""
-    zeros = parquet_of(lambda: np.zeros(2_400_000, dtype=np.int64))
-    (folder / "data.parquet").write_bytes(zeros())
+    write_arrow("parquet", 2_400_000)(folder / "data.parquet")
     edit(folder, lambda data: data["table"].update(rows=2_400_000))
 
 

@@ -5,48 +5,33 @@ time and 500 MB of memory: with an answer where the work is in proportion to the
 refusal that says how to go on. To publish millions of rows may take longer, in as little memory.
 """
 
-import gzip
-import importlib.util
 import io
 import os
 import zipfile
-from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from attacks import hostile
+from attacks.hostile import (
+    HEADER,
+    ROOM,
+    fill,
+    long_texts,
+    pack_rows,
+    write_arrow,
+    write_statistics,
+)
 
-def load(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-hostile = load("hostile")
-fill, ROOM = hostile.fill, hostile.ROOM
-HEADER = "place,cases\n"
 UNPACK = "unpacks to far more"
 
 
 def write_wide(columns):
     head, row = ",".join(f"c{k}" for k in range(columns)), ",".join(["1"] * columns)
     return fill(f"{row}\n", f"{head}\n").encode()
-
-
-def squeeze(packing, content):
-    import pyarrow as pa
-
-    if packing == "gzip":
-        return gzip.compress(content, 1)
-    sink = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(sink, packing) as stream:
-        stream.write(content)
-    return sink.getvalue().to_pybytes()
-
-
-def pack_rows(packing, rows, first=b""):
-    return lambda: squeeze(packing, HEADER.encode() + first + b"1,1\n" * rows)
 
 
 def edit_workbook(part, change):
@@ -83,51 +68,16 @@ def expand_entities(sheet):
     return start + sheet[sheet.index(b"<worksheet") :].replace(b"<v>1<", b"<v>&a8;<")
 
 
-def write_statistics(kind, rows, **options):
-    def make(path):
-        import pandas as pd
-        import pyreadstat
-
-        zeros = np.zeros(rows, dtype=np.int8)
-        frame = pd.DataFrame({"place": zeros, "cases": zeros})
-        getattr(pyreadstat, f"write_{kind}")(frame, path, **options)
-
-    return make
-
-
 def long_notes(path):
     """A Stata file of many rows that all refer to one long text."""
-    import pandas as pd
 
     rows = 200_000
     frame = pd.DataFrame({"place": ["x" * 3_000_000] * rows, "cases": np.zeros(rows, dtype="i1")})
     frame.to_stata(path, version=118, convert_strl=["place"], write_index=False)
 
 
-def write_arrow(kind, rows, *, coded=False):
-    def make(path):
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-        from pyarrow import feather
-
-        zeros = np.zeros(rows, dtype=np.int64)
-        place = zeros
-        if coded:
-            codes = pa.array(zeros.astype(np.int32))
-            place = pa.DictionaryArray.from_arrays(codes, pa.array(["x"]))
-        table = pa.table({"place": place, "cases": zeros})
-        if kind == "parquet":
-            pq.write_table(table, path)
-        else:
-            feather.write_feather(table, path, compression="zstd", chunksize=10**8)
-
-    return make
-
-
 def many_rows(path):
     """A file of 0.6 MB whose row groups all say that they have ten million rows."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
     zeros = np.zeros(10_000_000, dtype=np.int64)
     table = pa.table({"place": zeros, "cases": zeros})
@@ -138,8 +88,6 @@ def many_rows(path):
 
 def late_repeats(path):
     """Fifty million rows, the second half of them like the first."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
     rows, names = 5_000_000, ("place", "cases")
     schema = pa.schema([(name, pa.int64()) for name in names])
@@ -150,21 +98,8 @@ def late_repeats(path):
             writer.write_table(pa.table([place, np.zeros(rows, np.int64)], names))
 
 
-def long_texts(path):
-    """A million rows that all refer to one text of 5 MB."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    rows = 1_000_000
-    codes = pa.array(np.zeros(rows, dtype=np.int32))
-    place = pa.DictionaryArray.from_arrays(codes, pa.array([os.urandom(2_500_000).hex()]))
-    table = pa.table({"place": place, "cases": np.zeros(rows, dtype=np.int64)})
-    pq.write_table(table, path, store_schema=False)  # as text, not as categories
-
-
 def one_word_for_all(path):
     """Many rows that refer to one long word of a dictionary."""
-    import pyarrow as pa
     from pyarrow import feather
 
     codes = pa.array(np.zeros(300_000, dtype=np.int32))
@@ -175,7 +110,6 @@ def one_word_for_all(path):
 
 def one_text_for_all(path):
     """Many rows that all view one text of 3 MB."""
-    import pyarrow as pa
     from pyarrow import feather
 
     rows, length = 100_000, 3_000_000
@@ -188,8 +122,6 @@ def one_text_for_all(path):
 
 def long_lists(path):
     """A million lists of twenty zeros."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
     rows = 1_000_000
     zeros = pa.array(np.zeros(20 * rows, dtype=np.int8))
@@ -199,8 +131,6 @@ def long_lists(path):
 
 def long_label(path):
     """A million short labels and one of 5 MB."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
     place = [os.urandom(2_000_000).hex(), *map(str, range(1_000_000))]
     pq.write_table(pa.table({"place": place, "cases": np.zeros(len(place), np.int64)}), path)

@@ -19,16 +19,6 @@ FRAME = pd.DataFrame({"g": ["a", "b"], "c": [1, 2]})
 COUNTED = {"count": "c", "keep": "all", "upper": 5, "epsilon": 1}
 
 
-@pytest.fixture
-def paid(tmp_path):
-    """Where releases go and what pays; afterwards, nothing was spent and nothing is there."""
-    book = tv.Ledger.create(tmp_path / "budget.db")
-    book.open("cases", 5)
-    yield {"ledger": book, "dataset": "cases", "out": tmp_path / "out"}
-    assert book.history("cases") == []
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize(
     "categories",
     [5, True, object(), b"ab", {"a", "b"}, np.array(5), {"g": 5}, {"g": {"a", "b"}}, [[5, 6]], []],

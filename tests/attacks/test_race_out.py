@@ -165,17 +165,4 @@ def test_plans_that_cannot_be_carried_out_cost_nothing(tmp_path, ledger, options
         call(COUNTS, out=tmp_path / "out", ledger=ledger, dataset="cases", **given)
     assert ledger.history("cases") == []
     assert sorted(p.name for p in tmp_path.iterdir()) == ["budget.db"]
-
-
-@pytest.mark.parametrize("found", [1, 40, prepared.CEILING])
-@pytest.mark.parametrize("method", ["auto", "preserve", "geometric"])
-@pytest.mark.parametrize("epsilon", ["0.5", "700"])
-def test_a_private_bound_can_be_carried_out_wherever_it_falls(
-    tmp_path, monkeypatch, found, method, epsilon
-):
-    monkeypatch.setattr(prepared, "find_upper", lambda *_: found)
-    tv.privatize(
-        COUNTS, upper="auto", upper_epsilon=1, epsilon=epsilon, method=method,
-        out=tmp_path / "out", entropy=None,
-    )  # fmt: skip
     assert (tmp_path / "out" / "receipt.json").exists()

@@ -32,6 +32,24 @@ def test_experiment_holds(name, run_quickly):
     run_quickly(name)
 
 
+@pytest.mark.parametrize(
+    ("name", "differs", "agrees"),
+    [  # errata, Cormode 17 and 16
+        ("cormode-figure-1", "L1, n = 7: Pr(2 or 5) at least", "corrected, L1: at most"),
+        ("cormode-figure-7", "EM tells the truth, a = 0.9", "EM tells the truth, a = 10/11"),
+    ],
+)
+def test_misprints_are_found(name, differs, agrees, run_quickly):
+    findings = run_quickly(name)
+    assert (findings[differs].agrees, findings[agrees].agrees) == (False, True)
+
+
+def test_stage_one_of_ours_beats_cyclic_laplace(run_quickly):
+    better = [finding for finding in run_quickly("kohli-figure-3").values() if finding.ours]
+    assert better
+    assert all(finding.agrees for finding in better)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(LONG))
 def test_long_experiment_holds(name, run_quickly):

@@ -8,10 +8,13 @@ import pytest
 import tallyveil as tv
 from reproduction.kohli_releases import METRICS, Errors, measure_release
 from reproduction.kohli_split import (
+    TABLE_3,
     combine_errors,
     compare_shares,
     estimate_fit_error,
     fit_rule,
+    make_six_tables,
+    predict_share,
     simulate_shares,
 )
 from tallyveil.papers.kohli.privatizers import distribution_of_counts
@@ -55,16 +58,31 @@ def test_more_budget_for_the_distribution_makes_it_better_and_the_counts_worse()
     assert mean[0.9]["absolute"] > mean[0.1]["absolute"]
 
 
+def test_the_rule_of_thumb_follows_from_the_printed_table():
+    points = [(epsilon, share) for epsilon, row in TABLE_3.items() for share in row]
+    assert fit_rule(points)[0] == pytest.approx((0.639, 0.106, 2.87), rel=5e-3)
+
+
 def test_the_error_of_a_fitted_rule_covers_the_truth():
     x = np.repeat(np.geomspace(0.1, 5, 11), 6)
-    draw, at = np.random.default_rng(4), np.array([0.1, 1.0, 5.0])
-    wanted = 0.1 + 0.5 * np.exp(-3 * at)
+    draw, grid = np.random.default_rng(4), np.array([0.1, 1.0, 5.0])
+    truth = (0.6, 0.1, 3.0)
     inside = 0
     for _ in range(40):
-        points = list(
-            zip(x, 0.1 + 0.5 * np.exp(-3 * x) + draw.normal(0, 0.05, len(x)), strict=True)
-        )
-        fit = fit_rule(points)
-        share = fit[1] + (fit[0] - fit[1]) * np.exp(-fit[2] * at)
-        inside += (np.abs(share - wanted) < 2 * estimate_fit_error(fit, points, at)).sum()
+        shares = predict_share(x, *truth) + draw.normal(0, 0.05, len(x))
+        fit, covariance = fit_rule(list(zip(x, shares, strict=True)))
+        apart = np.abs(predict_share(grid, *fit) - predict_share(grid, *truth))
+        inside += (apart < 2 * estimate_fit_error(fit, covariance, grid)).sum()
     assert inside >= 0.85 * 120  # 95 % of 120 expected, sd 2.4
+
+
+def test_the_six_tables_have_their_sizes_and_shapes():
+    tables = make_six_tables(1)
+    assert [len(t) for t in tables.values()] == [3000, 10_000, 10_000, 20_000, 10_000, 10_000]
+    assert all(
+        t.max() <= top for t, top in zip(tables.values(), (29, 69, 69, 39, 79, 79), strict=True)
+    )
+    assert tables["left-skewed"].mean() > 34.5 > tables["right-skewed"].mean()
+    # 20,000 draws with share 0.7 or 0.3 of 39: means 27.3 and 11.7, sd 0.03 each
+    assert tables["bimodal"][:10_000].mean() == pytest.approx(27.3, abs=0.2)
+    assert tables["bimodal"][10_000:].mean() == pytest.approx(11.7, abs=0.2)
