@@ -108,7 +108,9 @@ def time_scipy(
 
 def _rows(first: Any, second: Any, factor: float, other: float, size: int) -> Any:
     count = len(first)
-    form = sparse.csr_array((np.full(count, factor), (np.arange(count), first)), shape=(count, size))
+    form = sparse.csr_array(
+        (np.full(count, factor), (np.arange(count), first)), shape=(count, size)
+    )
     if second is None:
         return form
     entries = (np.full(count, other), (np.arange(count), second))

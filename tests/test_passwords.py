@@ -12,10 +12,10 @@ from tallyveil.budget.entries import Debit, Stage
 from tallyveil.budget.postgresql import is_unknown_address
 from tallyveil.errors import ArgumentError, TallyveilError, UsageError
 from tallyveil.passwords import hide_in_command, hide_passwords
-from tallyveil.release.options import ReleaseOptions
 from tallyveil.request.request_file import read_request, write_request
 from tallyveil.tables.form import Form
 from tallyveil.tables.read import read_table
+from tests.asking import make_options, privatize
 
 SECRET = "hunter2secret"
 ADDRESSES = [
@@ -96,7 +96,7 @@ def test_an_address_in_the_place_of_a_file_is_refused_and_not_quoted(address, ki
     assert SECRET not in str(refused.value)
     words = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1}
     with pytest.raises(UsageError) as refused:
-        tv.privatize(kind(address), **words, out=tmp_path / "out")
+        privatize(kind(address), **words, out=tmp_path / "out")
     assert SECRET not in str(refused.value)
     if kind is Path or not address.startswith("postgresql://"):
         assert "An address goes with" in str(refused.value)
@@ -104,7 +104,7 @@ def test_an_address_in_the_place_of_a_file_is_refused_and_not_quoted(address, ki
             tv.Ledger.create(kind(address))
         assert SECRET not in str(no_ledger.value)
         with pytest.raises(UsageError, match="go together"):
-            read_table(kind(address), Form(query="SELECT 1"))
+            read_table(kind(address), Form(sql="SELECT 1"))
 
 
 @pytest.mark.parametrize("name", ["a=b.csv", "host=1.csv", "user=a host=b.csv", "password=x.csv"])
@@ -157,9 +157,9 @@ def test_request_files_hold_no_password_and_quote_none(address, tmp_path):
         tv.Ledger.create(ledger)
     assert SECRET not in str(refused.value)
     assert list(tmp_path.iterdir()) == [request]
-    for given in ({"ledger": address}, {"query": f"SELECT dblink('password={SECRET}')"}):
+    for given in ({"ledger": address}, {"sql": f"SELECT dblink('password={SECRET}')"}):
         with pytest.raises(tv.TallyveilError, match="PGPASSWORD") as refused:
-            write_request(ReleaseOptions(count="cases", **given), None, tmp_path)
+            write_request(make_options(count="cases", **given), None, tmp_path)
         assert SECRET not in str(refused.value)
 
 

@@ -3,6 +3,7 @@
 import pandas as pd
 
 import tallyveil as tv
+from tests.asking import privatize
 
 COUNTS = [i % 7 for i in range(300)]
 WIDE = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1}
@@ -13,38 +14,33 @@ PEOPLE = {"by": "sex", "categories": ["f", "m"], "upper": 60, "epsilon": 1}
 KINDS = {
     "preserve": WIDE,
     "fair": {**WIDE, "method": "fair"},
-    "private upper": {**WIDE, "upper": "auto", "upper_epsilon": 1, "epsilon": 2},
-    "level": {**WIDE, "levels": [2, 1], "epsilon": None},
+    "level": {**WIDE, "epsilons": [2, 1], "epsilon": None},
     "delta": {**WIDE, "delta": "1e-6"},
     "delta, disjoint": {**TWO, "delta": "1e-3", "disjoint": ["cases", "tests"]},
     "design": {**WIDE, "method": "design", "delta": "0.01", "loss": "squared"},
-    "one row": {**FEW, "contributions": 3, "one_row": True},
-    "one row, private upper": {
-        **{**FEW, "contributions": 3, "one_row": True},
-        **{"upper": "auto", "upper_epsilon": 1},
-    },
+    "one row": {**FEW, "contributions": 3, "spread": "one_row"},
     "separate rows": {
         **{**FEW, "epsilon": "1/50", "method": "geometric"},
-        **{"contributions": 50, "delta": "1e-6", "separate_rows": True},
+        **{"contributions": 50, "delta": "1e-6", "spread": "distinct_rows"},
     },
-    "several rows": {**FEW, "contributions": 3, "neighbours": "change_one"},
+    "several rows": {**FEW, "contributions": 3, "neighbours": "replace_one"},
     "strata": {**WIDE, "strata": "state"},
     "hierarchy": {**WIDE, "hierarchy": "region,state"},
-    "sums": {**WIDE, "hierarchy": "region,state", "keep_distribution": False, "invariant": "total"},
-    "bounds": {**WIDE, "hierarchy": "state", "bounds": "county", "unbiased": True},
+    "invariant": {**WIDE, "hierarchy": "region,state", "invariant": "total"},
+    "upper_column": {**WIDE, "hierarchy": "state", "upper_column": "county", "unbiased": True},
     "margins": {**WIDE, "margins": "state,half"},
-    "zero": {**FEW, "zero": ["county = 7", "county = 14 and half = a"]},
-    "zero, hierarchy": {**WIDE, "hierarchy": "region,state", "zero": "county = 7"},
+    "structural_zeros": {**FEW, "structural_zeros": ["county = 7", "county = 14 and half = a"]},
+    "zero, hierarchy": {**WIDE, "hierarchy": "region,state", "structural_zeros": "county = 7"},
     "nested": {**TWO, "nested": "tests,cases", "method": "preserve"},
     "unbiased": {**WIDE, "unbiased": True, "method": "preserve"},
     "signed": {**FEW, "upper": None, "signed": True},
     "no upper": {**WIDE, "upper": None, "method": "preserve"},
     "a wide range": {**WIDE, "upper": 10**7, "method": "geometric"},
-    "tradeoff": {**WIDE, "tradeoff": "1/3"},
+    "priority": {**WIDE, "priority": "1/3"},
     "disjoint": {**TWO, "disjoint": ["cases", "tests"]},
-    "people": {**PEOPLE, "person": "who", "rows_per_person": 2, "where": "county >= 3"},
+    "people": {**PEOPLE, "id_column": "who", "contributions": 2, "where": "county >= 3"},
     "ranges": {"by": "county", "bins": {"county": [0, 50, 200]}, "upper": 400, "epsilon": 1},
-    "events": {**PEOPLE, "unit": "event", "other": "x", "method": "geometric", "title": "Visits"},
+    "events": {**PEOPLE, "kind": "event", "other": "x", "method": "geometric", "title": "Visits"},
     "workbook": {**FEW, "format": "xlsx"},
     "stata": {**FEW, "format": "dta"},
     "parquet": {**FEW, "format": "parquet"},
@@ -93,8 +89,8 @@ def make_release(name, place):
             book.plan("exact", [options["epsilon"]])
         options["ledger"] = book
     if "levels" in options:
-        tv.privatize_levels(place / f"{name}.csv", out=place / "levels", **options)
+        privatize(place / f"{name}.csv", out=place / "levels", **options)
         (place / "levels" / "level-2-epsilon-1").rename(folder)
     else:
-        tv.privatize(place / f"{name}.csv", out=folder, **options)
+        privatize(place / f"{name}.csv", out=folder, **options)
     return folder

@@ -5,6 +5,7 @@ import pytest
 
 import tallyveil as tv
 from budget import server as postgresql
+from tests.asking import privatize
 
 SECRET = "Anna-Schmidt"
 QUIET = "may quote data and is not shown"
@@ -57,7 +58,7 @@ def test_no_value_is_quoted(kind, request):
     for asked in MISUSED[kind]:
         query = f"SELECT {asked} AS found, n FROM held"
         with pytest.raises(tv.TableError) as refused:
-            tv.privatize(address, query=query, count="n", keep="all", upper=9, epsilon=1)
+            privatize(address, sql=query, count="n", keep="all", upper=9, epsilon=1)
         assert QUIET in str(refused.value), asked
         chain = refused.value
         while chain is not None:  # also with --debug, which shows causes

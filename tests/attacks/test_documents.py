@@ -10,10 +10,10 @@ import random
 import pytest
 
 import tallyveil as tv
-from attacks import forging
-from attacks import test_receipts as receipts
 from independent import judge as second
 from tallyveil.proof import certificate as document
+from tests.attacks import forging
+from tests.attacks import test_receipts as receipts
 
 folders = receipts.folders
 NAMES = ("data.csv", "datapackage.json", "METHODOLOGY.html", "receipt.json", "mechanism.json",

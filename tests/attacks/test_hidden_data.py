@@ -18,6 +18,7 @@ import tallyveil as tv
 from tallyveil.check import package
 from tallyveil.documents.receipt import Receipt
 from tallyveil.tables import text
+from tests.asking import privatize
 
 spec = importlib.util.spec_from_file_location("forging", Path(__file__).with_name("forging.py"))
 forging = importlib.util.module_from_spec(spec)
@@ -31,7 +32,7 @@ def folders(tmp_path_factory):
     place = tmp_path_factory.mktemp("honest")
     options = {"count": "cases", "keep": "all", "upper": 90, "epsilon": 1, "method": "geometric"}
     for kind in sorted({kind for kind, _ in HIDDEN.values()}):
-        tv.privatize(FRAME, format=kind, out=place / kind, **options)
+        privatize(FRAME, format=kind, out=place / kind, **options)
         assert all(finding.ok for finding in tv.check_package(place / kind))
     return place
 

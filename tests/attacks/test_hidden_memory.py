@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import tallyveil as tv
+from tests.asking import privatize
 
 
 def mask_int64(values):
@@ -123,4 +124,4 @@ def test_what_is_not_published_leaves_no_trace_in_memory(name, order, compare, t
 def test_what_cannot_be_built_anew_is_refused_before_anything_is_spent(kind, paid):
     table = pa.table({"x": pa.nulls(2, kind), "cases": [1, 2]})
     with pytest.raises(tv.TableError, match="Convert it to a plain type"):
-        tv.privatize(table, "cases", keep="all", allow_duplicates=True, upper=9, epsilon=1, **paid)
+        privatize(table, "cases", keep="all", allow_duplicates=True, upper=9, epsilon=1, **paid)

@@ -16,9 +16,9 @@ import pytest
 from pyarrow import feather
 from typer.testing import CliRunner
 
-import tallyveil as tv
-from attacks import hostile
-from attacks.hostile import (
+from tallyveil.cli.app import app
+from tests.attacks import hostile
+from tests.attacks.hostile import (
     fill,
     long_texts,
     mark,
@@ -28,7 +28,6 @@ from attacks.hostile import (
     write_arrow,
     write_statistics,
 )
-from tallyveil.cli.app import app
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +41,9 @@ def honest(tmp_path_factory):
     (place / "t.csv").write_text("place,cases\n" + "".join(f"p{k},{k % 7}\n" for k in range(60)))
     options = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1}
     for kind in ("csv", "parquet", "feather"):
-        tv.privatize(place / f"t.{kind}", out=place / kind, **options)
+        privatize(place / f"t.{kind}", out=place / kind, **options)
     for kind in ("csv.gz", "csv.zst", "xlsx", "dta"):
-        tv.privatize(place / "t.csv", out=place / kind, format=kind, **options)
+        privatize(place / "t.csv", out=place / kind, format=kind, **options)
     return place
 
 

@@ -13,10 +13,10 @@ from itertools import islice
 import pytest
 
 import tallyveil as tv
-from attacks import hostile
-from attacks.hostile import fill, mark, require_cheap_refusal
 from tallyveil.proof import certificate as document
 from tallyveil.proof.exponent import Growth
+from tests.attacks import hostile
+from tests.attacks.hostile import fill, mark, require_cheap_refusal
 
 
 def reseal(data, **claims):

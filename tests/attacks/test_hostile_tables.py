@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from attacks import hostile
-from attacks.hostile import (
+from tests.attacks import hostile
+from tests.attacks.hostile import (
     HEADER,
     ROOM,
     fill,

@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 
 import tallyveil as tv
-from attacks.forging import checks, read
 from tallyveil.check.ledger import check_ledger
 from tallyveil.documents.receipt import MOST_COMPOSED, Receipt
 from tallyveil.tables.microdata import identify_persons
 from tallyveil.tables.read import read_table
+from tests.asking import privatize
+from tests.attacks.forging import checks, read
 
 FRAME = pd.DataFrame({"county": range(300), "cases": [i % 7 for i in range(300)]})
 COMMON = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1}
@@ -45,7 +46,7 @@ def test_a_number_that_is_none_names_nobody_in_any_engine():
 
 def test_structural_zeros_cannot_rest_on_what_was_drawn(tmp_path):
     """True zeros published as they are, called structural by a rule about the count itself."""
-    tv.privatize(FRAME, method="geometric", out=tmp_path / "r", **COMMON)
+    privatize(FRAME, method="geometric", out=tmp_path / "r", **COMMON)
     document = read(tmp_path / "r")
     empty = int((pd.read_csv(tmp_path / "r" / "data.csv").cases == 0).sum())
     for rule in ("cases == '0'", "county == 'x' and cases == '0'", "nowhere == '0'", "", "a or b"):
@@ -56,7 +57,7 @@ def test_structural_zeros_cannot_rest_on_what_was_drawn(tmp_path):
 
 def test_a_hierarchy_cannot_rest_on_what_was_drawn_nor_call_rows_exact(tmp_path):
     frame = FRAME.assign(state=FRAME.county % 5)
-    tv.privatize(frame, hierarchy="state", out=tmp_path / "r", **COMMON)
+    privatize(frame, hierarchy="state", out=tmp_path / "r", **COMMON)
     document = read(tmp_path / "r")
     for name, value in (("columns", ["cases"]), ("exact", "state")):
         forged = json.loads(json.dumps(document))
@@ -76,12 +77,12 @@ def test_rows_are_no_invariant(columns, paid):
     """The level of the rows was noisy and the sums above it, called exact, were not."""
     frame = FRAME.assign(state=FRAME.county % 5)
     with pytest.raises(tv.ArgumentError, match="'invariant' must name a level above the rows"):
-        tv.privatize(frame, hierarchy=columns, invariant="county", **COMMON, **paid)
+        privatize(frame, hierarchy=columns, invariant="county", **COMMON, **paid)
 
 
 def test_other_rows_of_a_table_of_counts_share_a_cell_and_the_folder_checks(tmp_path):
     asked = {"by": "county", "categories": list(range(250)), "other": "rest"}
-    tv.privatize(FRAME, count="cases", upper=9, epsilon=1, out=tmp_path / "r", **asked)
+    privatize(FRAME, count="cases", upper=9, epsilon=1, out=tmp_path / "r", **asked)
     assert checks(tmp_path / "r")
 
 
@@ -90,7 +91,7 @@ def test_terms_of_an_account_are_those_of_the_ledger(tmp_path):
     book.open("cases", 20)
     book.open("visits", 20, "1e-6", accounting="zcdp")
     for name in ("cases", "visits"):
-        tv.privatize(FRAME, out=tmp_path / name, ledger=book, dataset=name, **COMMON)
+        privatize(FRAME, out=tmp_path / name, ledger=book, dataset=name, **COMMON)
         assert check_ledger(tmp_path / name, book, name).ok
         document = read(tmp_path / name)
         forged = {"accounting": "exact", "total_epsilon": "1/10", "total_delta": "1/1000000"}
@@ -121,48 +122,24 @@ def test_composing_many_stages_takes_no_time(tmp_path):
     names = [f"n{i}" for i in range(MOST_COMPOSED + 1)]
     counts = pd.DataFrame({name: np.arange(3) for name in names})
     asked = {"upper": 2, "epsilon": "0.001", "method": "geometric"}
-    rel = tv.privatize(
-        counts, count=names, out=tmp_path / "r", ledger=book, dataset="cases", **asked
-    )
+    rel = privatize(counts, count=names, out=tmp_path / "r", ledger=book, dataset="cases", **asked)
     assert rel.receipt.composed == rel.receipt.epsilon
 
 
 def test_words_that_cannot_be_written_cost_nothing(paid):
     for zero in ("county = '\ud800'", ["county = 7", "county = '\ud800'"]):
         with pytest.raises(tv.UsageError, match="'zero' has a character that cannot be written"):
-            tv.privatize(FRAME, zero=zero, **COMMON, **paid)
-
-
-@pytest.mark.parametrize("found", [1, 2, 60, 1001])
-@pytest.mark.parametrize(
-    "asked",
-    [
-        {"contributions": 3, "one_row": True},
-        {"strata": "state"},
-        {"unbiased": True, "method": "preserve"},
-        {"zero": "county = 7", "tradeoff": "1/3"},
-        {"format": "xlsx", "epsilon": "1e-6"},
-    ],
-    ids="-".join,
-)
-def test_wherever_a_private_bound_falls_the_folder_checks(asked, found, tmp_path, monkeypatch):
-    """What was debited is carried out: the stage that searched was charged as one row's noise."""
-    search = prepared.find_upper
-    monkeypatch.setattr(prepared, "find_upper", lambda *given: search(*given) and found)
-    frame = FRAME.assign(state=FRAME.county % 5)
-    wanted = {**COMMON, "upper": "auto", "upper_epsilon": 1, **asked}
-    tv.privatize(frame, out=tmp_path / "r", **wanted)
-    assert checks(tmp_path / "r")
+            privatize(FRAME, structural_zeros=zero, **COMMON, **paid)
 
 
 @pytest.mark.parametrize("often", [700, 1000, 10**6])
 def test_an_enormous_cost_is_stated_and_not_a_crash(often, tmp_path):
     asked = {**COMMON, "contributions": often, "out": tmp_path / "r"}
-    rel = tv.privatize(FRAME, method="geometric", **asked)
+    rel = privatize(FRAME, method="geometric", **asked)
     assert "up to a factor of a very large number" in rel.receipt.promise
     assert checks(tmp_path / "r")
     with pytest.raises(tv.ArgumentError, match="'contributions' must be at most"):
-        tv.privatize(FRAME, **{**COMMON, "contributions": 10**6 + 1})
+        privatize(FRAME, **{**COMMON, "contributions": 10**6 + 1})
 
 
 @pytest.mark.parametrize(
@@ -179,4 +156,4 @@ def test_an_enormous_cost_is_stated_and_not_a_crash(often, tmp_path):
 )
 def test_values_of_another_kind_are_refused_in_words(option, value):
     with pytest.raises(tv.TallyveilError):
-        tv.privatize(FRAME, **{**COMMON, option: value})
+        privatize(FRAME, **{**COMMON, option: value})

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.cli.design import parse_distribution
 from tallyveil.errors import ArgumentError, MissingExtraError, TableError
 from tallyveil.request.request_file import read_request
+from tests.asking import privatize
 
 HALF = "a\ud800"
 """Half of a character, which pandas holds and no file can."""
@@ -26,19 +26,19 @@ COUNTED = {"count": "c", "keep": "all", "upper": 5, "epsilon": 1}
 )
 def test_what_is_no_list_of_categories_is_refused(categories, paid):
     with pytest.raises(ArgumentError, match="'categories' must"):
-        tv.privatize(FRAME[["g"]], by="g", categories=categories, upper=5, epsilon=1, **paid)
+        privatize(FRAME[["g"]], by="g", categories=categories, upper=5, epsilon=1, **paid)
 
 
 @pytest.mark.parametrize("categories", [[HALF, "b"], f"{HALF},b", {"g": [HALF]}])
 def test_a_category_that_cannot_be_written_is_refused(categories, paid):
     with pytest.raises(ArgumentError, match="'categories' has a character"):
-        tv.privatize(FRAME[["g"]], by="g", categories=categories, upper=5, epsilon=1, **paid)
+        privatize(FRAME[["g"]], by="g", categories=categories, upper=5, epsilon=1, **paid)
 
 
 @pytest.mark.parametrize("form", ["xlsx", "parquet", "csv.gz", "dta"])
 def test_a_kept_word_that_no_format_can_hold_is_refused(form, paid):
     with pytest.raises(TableError, match="character"):
-        tv.privatize(FRAME.assign(g=[HALF, "b"]), **COUNTED, format=form, **paid)
+        privatize(FRAME.assign(g=[HALF, "b"]), **COUNTED, format=form, **paid)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_kept_word_that_no_format_can_hold_is_refused(form, paid):
 )
 def test_a_kept_word_that_cannot_be_written_is_refused(frame, paid):
     with pytest.raises(TableError, match="cannot be written as utf-8"):
-        tv.privatize(frame, **COUNTED, **paid)
+        privatize(frame, **COUNTED, **paid)
 
 
 def test_a_category_outside_the_encoding_of_the_table_is_refused(tmp_path, paid):
@@ -61,13 +61,13 @@ def test_a_category_outside_the_encoding_of_the_table_is_refused(tmp_path, paid)
     file.write_bytes("g\n\xe9\n".encode("latin-1"))
     options = {"by": "g", "categories": ["\xe9", "\u0436"], "upper": 5, "epsilon": 1}
     with pytest.raises(TableError, match="cannot be written as latin-1"):
-        tv.privatize(file, **options, encoding="latin-1", **paid)
+        privatize(file, **options, encoding="latin-1", **paid)
 
 
 @pytest.mark.parametrize("twin", ["c\u200b", " c", "\u2063c", "c\u3164", "c\ufe0f"])
 def test_columns_whose_names_look_the_same_are_refused(twin, paid):
     with pytest.raises(TableError, match="characters that nobody sees"):
-        tv.privatize(FRAME.assign(**{twin: [1, 2]}), **COUNTED, **paid)
+        privatize(FRAME.assign(**{twin: [1, 2]}), **COUNTED, **paid)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_columns_whose_names_look_the_same_are_refused(twin, paid):
 def test_a_column_that_looks_like_one_that_is_made_is_refused(name, options, paid):
     frame = FRAME.assign(**{name: ["a", "b"]})
     with pytest.raises(TableError, match="characters that nobody sees"):
-        tv.privatize(frame, **options, upper=5, epsilon=1, **paid)
+        privatize(frame, **options, upper=5, epsilon=1, **paid)
 
 
 @pytest.mark.parametrize(
@@ -93,27 +93,27 @@ def test_a_column_that_looks_like_one_that_is_made_is_refused(name, options, pai
 )
 def test_sums_with_two_columns_of_one_name_are_refused(columns, options, words, paid):
     with pytest.raises(ArgumentError, match=words):
-        tv.privatize(FRAME.assign(**columns), **{**COUNTED, **options}, **paid)
+        privatize(FRAME.assign(**columns), **{**COUNTED, **options}, **paid)
 
 
 @pytest.mark.parametrize("digits", [400, 3000, 4500])
 @pytest.mark.parametrize("name", ["tradeoff", "delta"])
 def test_an_amount_that_no_receipt_can_hold_is_refused(name, digits, paid):
     with pytest.raises(ArgumentError, match=f"'{name}' must be a f"):
-        tv.privatize(FRAME, **COUNTED, **{name: "0." + "1" * digits}, **paid)
+        privatize(FRAME, **COUNTED, **{name: "0." + "1" * digits}, **paid)
 
 
 @pytest.mark.parametrize("digits", [400, 3000, 4500])
 def test_an_epsilon_that_no_receipt_can_hold_is_refused(digits, paid):
     with pytest.raises(ArgumentError, match="'epsilon' must be a f"):
-        tv.privatize(FRAME, **{**COUNTED, "epsilon": "0." + "1" * digits}, **paid)
+        privatize(FRAME, **{**COUNTED, "epsilon": "0." + "1" * digits}, **paid)
 
 
 def test_the_longest_epsilon_gives_a_release_that_checks(tmp_path):
     folder = tmp_path / "out"
     epsilon = "0." + "1" * 299
-    tv.privatize(pd.concat([FRAME] * 40), **{**COUNTED, "epsilon": epsilon}, contributions=7,
-                 neighbours="change_one", method="preserve", allow_duplicates=True,
+    privatize(pd.concat([FRAME] * 40), **{**COUNTED, "epsilon": epsilon}, contributions=7,
+                 neighbours="replace_one", method="preserve", allow_duplicates=True,
                  out=folder)  # fmt: skip
     assert all(finding.ok for finding in check_package(folder))
 
@@ -122,13 +122,13 @@ def test_more_columns_than_a_receipt_may_have_are_refused(paid):
     columns = [f"c{at}" for at in range(1001)]
     frame = pd.DataFrame(1, index=range(3), columns=columns)
     with pytest.raises(ArgumentError, match="'count' must name at most 1,000"):
-        tv.privatize(frame, count=columns, upper=5, epsilon="0.001", **paid)
+        privatize(frame, count=columns, upper=5, epsilon="0.001", **paid)
 
 
 def test_a_hierarchy_with_too_many_levels_is_refused(paid):
     levels = {f"l{at}": ["x", "y"] for at in range(41)}
     with pytest.raises(ArgumentError, match="'hierarchy' must have at most 40"):
-        tv.privatize(FRAME.assign(**levels), count="c", drop="g", hierarchy=list(levels),
+        privatize(FRAME.assign(**levels), count="c", keep=[], hierarchy=list(levels),
                      upper=5, epsilon=1, **paid)  # fmt: skip
 
 
@@ -136,8 +136,8 @@ def test_a_hierarchy_of_many_levels_checks(tmp_path):
     rows = np.arange(2**12)
     levels = {f"l{at}": [f"{at}-{row >> (12 - at)}" for row in rows] for at in range(1, 12)}
     frame = pd.DataFrame({**levels, "c": rows % 5})
-    options = {"level_weights": [1] + [1000.0] * 12, "allow_duplicates": True}
-    tv.privatize(frame, count="c", hierarchy=list(levels), upper=5, epsilon=1, **options,
+    options = {"weights": [1] + [1000.0] * 12, "allow_duplicates": True}
+    privatize(frame, count="c", hierarchy=list(levels), upper=5, epsilon=1, **options,
                  out=tmp_path / "out")  # fmt: skip
     findings = check_package(tmp_path / "out")
     assert all(finding.ok for finding in findings), findings
@@ -153,7 +153,7 @@ def test_a_tiny_epsilon_takes_seconds(options, tmp_path):
     keys = {"g": [f"s{at % 5}" for at in range(100)], "k": [f"k{at}" for at in range(100)]}
     frame = pd.DataFrame({**keys, "c": np.arange(100) % 7})
     start = time.process_time()
-    tv.privatize(frame, count="c", epsilon="1e-6", **options, out=tmp_path / "out")
+    privatize(frame, count="c", epsilon="1e-6", **options, out=tmp_path / "out")
     assert time.process_time() - start < 15  # 1 to 3 s measured; 41 s and more before
     assert all(finding.ok for finding in check_package(tmp_path / "out"))
 
@@ -168,7 +168,7 @@ def test_a_missing_library_sends_nobody_to_a_name_that_anybody_may_register():
 def test_the_recipient_is_told_of_formulas(tmp_path):
     frame = FRAME.assign(g=["=HYPERLINK(1)", "-3"])
     with pytest.warns(UserWarning, match="Cells of 'g' begin with"):
-        tv.privatize(frame, **COUNTED, out=tmp_path / "out")
+        privatize(frame, **COUNTED, out=tmp_path / "out")
     findings = check_package(tmp_path / "out")
     assert all(finding.ok for finding in findings)
     assert any("a spreadsheet would run cells" in finding.detail for finding in findings)
@@ -177,13 +177,13 @@ def test_the_recipient_is_told_of_formulas(tmp_path):
 def test_a_list_that_is_too_long_for_the_name_of_a_file_is_a_list(tmp_path):
     labels = [f"area {at}" for at in range(100)]
     frame = pd.DataFrame({"g": labels})
-    release = tv.privatize(frame, by="g", categories=",".join(labels), upper=5, epsilon=1)
+    release = privatize(frame, by="g", categories=",".join(labels), upper=5, epsilon=1)
     assert list(release.table["g"]) == labels
     for text in ("x" * 5000, "/" + "x" * 300):
         with pytest.raises(ArgumentError, match="be a file that exists, or values"):
-            tv.privatize(frame, by="g", categories=text, upper=5, epsilon=1)
+            privatize(frame, by="g", categories=text, upper=5, epsilon=1)
     with pytest.raises(ArgumentError, match="'method' must be one of"):
-        tv.privatize(frame, by="g", categories=labels, upper=5, epsilon=1, method="x" * 5000)
+        privatize(frame, by="g", categories=labels, upper=5, epsilon=1, method="x" * 5000)
     assert parse_distribution(",".join(["1"] * 500), "prior") == [1.0] * 500
     request = tmp_path / "request.toml"
     request.write_text(f'by = "g"\ncategories = "{",".join(labels)}"\n')
@@ -195,7 +195,7 @@ def test_a_folder_may_have_a_comma_in_its_name(tmp_path):
     folder.mkdir()
     (folder / "areas.txt").write_text("a\nb\n")
     options = {"by": "g", "categories": str(folder / "areas.txt"), "upper": 5, "epsilon": 1}
-    release = tv.privatize(FRAME[["g"]], **options, other="rest")
+    release = privatize(FRAME[["g"]], **options, other="rest")
     assert list(release.table["g"]) == ["a", "b", "rest"]
 
 

@@ -13,6 +13,7 @@ from tallyveil.budget.ledger import Ledger
 from tallyveil.check.package import check_package
 from tallyveil.errors import PackageError, TableError, UsageError
 from tallyveil.release import transaction
+from tests.asking import privatize
 
 FORK = multiprocessing.get_context("fork")
 COUNTS = [0, 3, 9, 1] * 25
@@ -26,7 +27,7 @@ def ledger(tmp_path):
 
 
 def publish(folder, number=0, **options):
-    return tv.privatize(
+    return privatize(
         COUNTS, upper=9, epsilon=1, out=folder / "out", ledger=folder / "budget.db",
         dataset="cases", **options,
     )  # fmt: skip
@@ -154,7 +155,7 @@ def test_the_confidential_report_is_reserved_before_anything_is_spent(
         {"epsilon": "1." + "1" * 401},
         {"method": "geometric", "epsilon": "1e-10"},
         {"upper": 10**9},
-        {"levels": [1, "1e-11"], "epsilon": None},
+        {"epsilons": [1, "1e-11"], "epsilon": None},
     ],
     ids=str,
 )

@@ -10,9 +10,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import tallyveil as tv
-from attacks import forging, releases
 from tallyveil.request.ranges import WIDE
+from tests.asking import privatize
+from tests.attacks import forging, releases
 
 passes = forging.passes
 KINDS, COUNTS = releases.KINDS, releases.COUNTS
@@ -185,7 +185,7 @@ def test_raw_data_beside_a_good_receipt_does_not_pass(folders, tmp_path, forge):
 
 def test_levels_glued_together_from_two_releases_do_not_pass(tmp_path):
     for name, upper in (("one", 9), ("two", 12)):
-        tv.privatize_levels(COUNTS, upper=upper, levels=[2, 1], out=tmp_path / name)
+        privatize(COUNTS, upper=upper, epsilons=[2, 1], out=tmp_path / name)
     assert forging.checks(tmp_path / "one")
     shutil.rmtree(tmp_path / "one" / "level-2-epsilon-1")
     shutil.copytree(tmp_path / "two" / "level-2-epsilon-1", tmp_path / "one" / "level-2-epsilon-1")
@@ -194,7 +194,7 @@ def test_levels_glued_together_from_two_releases_do_not_pass(tmp_path):
 
 def test_a_level_folder_may_not_be_renamed_and_ten_levels_keep_their_order(tmp_path):
     levels = [12 - at for at in range(11)]
-    tv.privatize_levels(COUNTS, upper=5, levels=levels, out=tmp_path / "many")
+    privatize(COUNTS, upper=5, epsilons=levels, out=tmp_path / "many")
     assert forging.checks(tmp_path / "many")
     (tmp_path / "many" / "level-3-epsilon-10").rename(tmp_path / "many" / "level-3-epsilon-0.1")
     assert not forging.checks(tmp_path / "many")

@@ -9,10 +9,10 @@ import time
 
 import pytest
 
-from attacks import hostile
 from tallyveil.budget.ledger import Ledger
 from tallyveil.cli import app
 from tallyveil.request.request_file import read_request
+from tests.attacks import hostile
 
 ASKED = {
     "table": '"t.csv"',
@@ -67,8 +67,8 @@ NUMBERS = {
     "a fraction of many digits": lambda: ask(epsilon='"1/' + "3" * 5000 + '"'),
     "an epsilon of zero": lambda: ask(epsilon="0.0"),
     "contributions beyond all": lambda: ask("contributions = 9223372036854775807"),
-    "levels without end": lambda: ask(levels=repeat("1,", "[", "]")),
-    "written levels without end": lambda: ask(levels=repeat("1,", '"', '1"')),
+    "levels without end": lambda: ask(epsilons=repeat("1,", "[", "]")),
+    "written levels without end": lambda: ask(epsilons=repeat("1,", '"', '1"')),
     "bins without end": lambda: ask(bins=repeat("1,", '"place=', '1"')),
 }
 TYPES = {

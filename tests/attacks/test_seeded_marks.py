@@ -9,7 +9,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from tallyveil.plans.upper import private_upper
 
 import tallyveil as tv
 from tallyveil.certified.transport import implicit_transport
@@ -19,6 +18,7 @@ from tallyveil.papers.kohli.pipeline import privatize_counts
 from tallyveil.papers.kohli.privatizers import PRIVATIZERS, privatize_distribution
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sampling.noise import discrete_gaussian_noise, geometric_noise
+from tests.asking import privatize
 
 QUERY = tv.Query.count(9)
 COUNTS = [0, 3, 9, 1] * 25
@@ -34,12 +34,9 @@ DRAWS = {
     "ladder": lambda e: tv.Ladder(QUERY, [2, 1]).release(COUNTS, e),
     "ladder of one number": lambda e: tv.Ladder(QUERY, [2, 1]).release(3, e),
     "transport": lambda e: implicit_transport(9, 1, [0.1] * 10).release(COUNTS, e),
-    "upper bound": lambda e: private_upper(COUNTS, 1, entropy=e),
-    "an array released": lambda e: (
-        tv.privatize(np.array(COUNTS), upper=9, epsilon=1, entropy=e).table
-    ),
-    "a list released": lambda e: tv.privatize(COUNTS, upper=9, epsilon=1, entropy=e).table,
-    "a release": lambda e: tv.privatize(COUNTS, upper=9, epsilon=1, entropy=e),
+    "an array released": lambda e: privatize(np.array(COUNTS), upper=9, epsilon=1, entropy=e).table,
+    "a list released": lambda e: privatize(COUNTS, upper=9, epsilon=1, entropy=e).table,
+    "a release": lambda e: privatize(COUNTS, upper=9, epsilon=1, entropy=e),
     "the paper's counts": lambda e: privatize_counts(COUNTS, 9, 2, entropy=e).counts,
     **{
         f"the paper's {name}": lambda e, name=name: (
@@ -78,7 +75,7 @@ def test_the_mark_stays_in_parts_and_sums_and_changes_no_number():
 def test_tables_say_so_where_their_kind_can():
     columns = {"county": [f"c{i}" for i in range(100)], "cases": COUNTS}
     for table in (pd.DataFrame(columns), pa.table(columns), pl.DataFrame(columns)):
-        release = tv.privatize(
+        release = privatize(
             table, "cases", upper=9, epsilon=1, keep="all", entropy=tv.SeededNotPrivate(5)
         )
         found = release.table
@@ -94,9 +91,7 @@ def test_tables_say_so_where_their_kind_can():
 
 
 def test_a_folder_says_so_in_every_document_and_does_not_check(tmp_path):
-    tv.privatize(
-        COUNTS, upper=9, epsilon=1, entropy=tv.SeededNotPrivate(5), out=tmp_path / "seeded"
-    )
+    privatize(COUNTS, upper=9, epsilon=1, entropy=tv.SeededNotPrivate(5), out=tmp_path / "seeded")
     for name in ("receipt.json", "datapackage.json", "METHODOLOGY.html"):
         assert "NOT PRIVATE" in (tmp_path / "seeded" / name).read_text()
     receipt = json.loads((tmp_path / "seeded" / "receipt.json").read_text())
@@ -104,7 +99,7 @@ def test_a_folder_says_so_in_every_document_and_does_not_check(tmp_path):
     assert receipt["promise"].startswith("NOT PRIVATE")
     assert receipt["randomness"] == "a test seed"
     assert not all(finding.ok for finding in check_package(tmp_path / "seeded"))
-    tv.privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "private")
+    privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "private")
     for path in (tmp_path / "private").iterdir():
         assert "NOT PRIVATE" not in path.read_text()
     assert all(finding.ok for finding in check_package(tmp_path / "private"))
@@ -122,7 +117,7 @@ def test_nobody_can_declare_a_seed_private():
             return np.random.default_rng(1).integers(0, 256, count).astype(np.uint8)
 
     assert not Mine().private
-    assert "NOT PRIVATE" in repr(tv.privatize(COUNTS, upper=9, epsilon=1, entropy=Mine()))
+    assert "NOT PRIVATE" in repr(privatize(COUNTS, upper=9, epsilon=1, entropy=Mine()))
 
 
 def test_a_cipher_that_writes_too_little_is_noticed(monkeypatch):

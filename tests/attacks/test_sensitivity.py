@@ -13,11 +13,11 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from tallyveil.plans import prepared
 
 import tallyveil as tv
 from tallyveil.certified.ladder import Ladder
 from tallyveil.certified.mechanism import CertifiedGeometric, CertifiedMechanism, CertifiedNoise
-from tallyveil.plans import prepared
 
 ROWS = 24
 SEXES, AREAS = ["f", "m"], ["n", "e", "s", "w"]
@@ -28,54 +28,49 @@ OPTIONS = {
     "preserve": {**PLACE, "method": "preserve"},
     "fair": {**PLACE, "method": "fair"},
     "design": {**PLACE, "method": "design"},
-    "levels": {**PLACE, "levels": ["1/2", "1/4"], "epsilon": None},
-    "private bound": {**PLACE, "upper": "auto", "upper_epsilon": "1/3"},
+    "epsilons": {**PLACE, "epsilons": ["1/2", "1/4"], "epsilon": None},
     "delta": {**PLACE, "delta": "1e-3"},
     "delta, design": {**PLACE, "delta": "1e-2", "method": "design"},
     "delta, two": {**TWO, "delta": "1e-3"},
     "delta, disjoint": {**TWO, "delta": "1e-3", "disjoint": ["cases", "tests"]},
-    "one row": {**PLACE, "contributions": 3, "one_row": True, "epsilon": 1},
-    "one row, small epsilon": {**PLACE, "contributions": 3, "one_row": True, "epsilon": "1/9"},
-    "one row, private bound": {
-        **PLACE,
-        "contributions": 4,
-        "one_row": True,
-        "upper": "auto",
-        "upper_epsilon": 1,
-        "epsilon": 1,
-    },
+    "one row": {**PLACE, "contributions": 3, "spread": "one_row", "epsilon": 1},
+    "one row, small epsilon": {**PLACE, "contributions": 3, "spread": "one_row", "epsilon": "1/9"},
     "several rows": {**PLACE, "contributions": 3, "method": "preserve"},
-    "changed": {**PLACE, "contributions": 2, "neighbours": "change_one", "method": "preserve"},
-    "events": {**PLACE, "unit": "event", "neighbours": "change_one"},
+    "changed": {**PLACE, "contributions": 2, "neighbours": "replace_one", "method": "preserve"},
+    "events": {**PLACE, "kind": "event", "neighbours": "replace_one"},
     "strata": {**PLACE, "strata": "state", "contributions": 2},
     "hierarchy": {**PLACE, "hierarchy": "region,state", "contributions": 2},
-    "sums": {**PLACE, "hierarchy": "region,state", "keep_distribution": False},
-    "weights": {**PLACE, "hierarchy": "state", "level_weights": [1, 5, 1]},
-    "bounds": {**PLACE, "hierarchy": "region,state", "bounds": "people", "contributions": 2},
+    "weights": {**PLACE, "hierarchy": "state", "weights": [1, 5, 1]},
+    "upper_column": {
+        **PLACE,
+        "hierarchy": "region,state",
+        "upper_column": "people",
+        "contributions": 2,
+    },
     "margins": {**PLACE, "margins": "state,half", "contributions": 2},
-    "zeros": {**PLACE, "zero": "place = p0", "method": "preserve"},
-    "zeros, sums": {**PLACE, "zero": "place = p0", "hierarchy": "region,state"},
+    "zeros": {**PLACE, "structural_zeros": "place = p0", "method": "preserve"},
+    "zeros, sums": {**PLACE, "structural_zeros": "place = p0", "hierarchy": "region,state"},
     "nested": {**TWO, "nested": "tests,cases", "contributions": 2, "method": "preserve"},
     "disjoint": {**TWO, "disjoint": ["cases", "tests"], "contributions": 3, "method": "preserve"},
     "disjoint, changed": {
         **TWO,
         "disjoint": ["cases", "tests"],
-        "neighbours": "change_one",
+        "neighbours": "replace_one",
         "epsilon": ["1/2", "1/3"],
     },
     "unbiased": {**PLACE, "unbiased": True, "method": "preserve"},
     "signed": {**PLACE, "upper": None, "signed": True},
     "no upper": {**PLACE, "upper": None, "method": "preserve", "contributions": 2},
     "a wide range": {**PLACE, "upper": 5_000_000, "method": "preserve"},
-    "tradeoff": {**PLACE, "tradeoff": "1/3"},
+    "priority": {**PLACE, "priority": "1/3"},
     "several epsilons": {**TWO, "epsilon": ["1/2", 2], "upper": [6, 40]},
 }
 MICRO = {
     "rows": {"contributions": 3},
-    "persons": {"person": "who", "rows_per_person": 2},
-    "persons, changed": {"person": "who", "rows_per_person": 2, "neighbours": "change_one"},
-    "one cell": {"contributions": 4, "one_row": True, "epsilon": 1},
-    "events": {"unit": "event"},
+    "persons": {"id_column": "who", "contributions": 2},
+    "persons, changed": {"id_column": "who", "contributions": 2, "neighbours": "replace_one"},
+    "one cell": {"contributions": 4, "spread": "one_row", "epsilon": 1},
+    "events": {"kind": "event"},
     "ranges": {"by": ["age", "sex"], "bins": {"age": [0, 18, 65]}, "categories": {"sex": SEXES}},
     "margins": {"margins": "sex,area"},
     "strata": {"strata": "sex", "contributions": 2},
@@ -188,7 +183,7 @@ def test_a_person_in_a_table_of_counts_costs_no_more_than_was_promised(name, spy
     for _ in range(6):
         first = counted(rng)
         second = move(first, rng, options, rng.choice([1, -1]))
-        if options.get("neighbours") == "change_one":
+        if options.get("neighbours") == "replace_one":
             second = move(move(first, rng, options, -1), rng, options, 1)
         used = ["place", "state", "region", "half", "people", *options["count"]]
         most = max(most, judge(spy, (first[used], second[used]), options))
@@ -210,7 +205,7 @@ def test_a_person_in_microdata_costs_no_more_than_was_promised(name, spy):
         mine = others + own
         rng.shuffle(mine)
         pair = [others, mine]
-        if options.get("neighbours") == "change_one":
+        if options.get("neighbours") == "replace_one":
             changed = [somebody(rng, "x") for _ in own]
             pair = [mine, [changed.pop() if row["who"] == "x" else row for row in mine]]
         most = max(most, judge(spy, [pd.DataFrame(rows) for rows in pair], options))

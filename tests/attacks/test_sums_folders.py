@@ -13,14 +13,15 @@ import pandas as pd
 import pytest
 
 import tallyveil as tv
-from attacks import forging
+from tests.asking import privatize
+from tests.attacks import forging
 
 passes = forging.passes
 ZEROS = ["sex = m and part = b", "region = w"]
 KINDS = {
     "hierarchy": {"hierarchy": "region,ward"},
-    "exact": {"hierarchy": "region,ward", "invariant": "region", "level_weights": "1,2,3,4"},
-    "bounds": {"hierarchy": "region,ward", "bounds": "people"},
+    "exact": {"hierarchy": "region,ward", "invariant": "region", "weights": "1,2,3,4"},
+    "upper_column": {"hierarchy": "region,ward", "upper_column": "people"},
     "margins": {"margins": "region+ward,sex"},
     "strata": {"strata": "region"},
 }
@@ -41,8 +42,14 @@ def folders(tmp_path_factory):
     cases = np.where(zero, 0, draw.integers(0, 9, len(frame)))
     frame = frame.assign(people=draw.integers(0, 9, len(frame)), cases=cases)
     for name, asked in KINDS.items():
-        options = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1, "zero": ZEROS}
-        tv.privatize(frame, **options, **asked, out=place / name)
+        options = {
+            "count": "cases",
+            "keep": "all",
+            "upper": 9,
+            "epsilon": 1,
+            "structural_zeros": ZEROS,
+        }
+        privatize(frame, **options, **asked, out=place / name)
     return place
 
 
@@ -122,7 +129,7 @@ def move(label, by):
 
 SHIFTS = {  # by kind: the labels that are moved in each file, up and down
     "hierarchy": {1: "ns", 2: ("n0", "s0")},
-    "bounds": {2: ("n0", "n1")},
+    "upper_column": {2: ("n0", "n1")},
     "exact": {2: ("s0", "s1")},
     "margins": {0: ("n0", "n1")},
 }
@@ -182,7 +189,7 @@ def test_draws_that_no_noise_gives_are_found(folders, tmp_path, asked):
     frame = pd.read_csv(folders / asked / "data.csv")[columns].assign(cases=0)
     options = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1, "unbiased": True}
     forged = tmp_path / "forged"
-    tv.privatize(frame, **options, **KINDS[asked], out=forged)
+    privatize(frame, **options, **KINDS[asked], out=forged)
     assert passes(forged)
     document = forging.read(forged)
 

@@ -14,6 +14,7 @@ from tallyveil.cli.app import app
 from tallyveil.cli.common import SafeConsole
 from tallyveil.proof import certificate as document
 from tallyveil.untrusted import escape_controls
+from tests.asking import privatize
 
 EVIL = "a\x1b[31m\x1b]8;;x\x07\x9b2J\u202eb\u2066\r\nok   forged: line\x7f\x08"
 STEERING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -41,7 +42,7 @@ def place(tmp_path_factory):
     lines = [f"{quoted},cases", *(f'{quoted[:-1]}{k}",{k % 5}' for k in range(60))]
     (place / "t.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     options = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1, "method": "geometric"}
-    tv.privatize(place / "t.csv", out=place / "release", **options)
+    privatize(place / "t.csv", out=place / "release", **options)
     made = tv.certify(tv.geometric(tv.Query.count(4), 1).renamed(EVIL))
     made.save(place / "m.json")
     plain = json.loads(tv.geometric(tv.Query.count(4), 1).to_json()) | {"name": EVIL}
@@ -68,7 +69,7 @@ def commands(place):
         "interpret": ("interpret", "--released", 3, "--mechanism", place / "m.json"),
         "ladder": ("ladder", table, "--count", "cases", "--upper", 5, "--level", 2, "--level", 1,
                    "--out", place / "levels"),
-        "missing": ("verify", place / f"none{EVIL}.json"),
+        "na_values": ("verify", place / f"none{EVIL}.json"),
     }  # fmt: skip
 
 
@@ -116,7 +117,7 @@ def test_names_of_files_in_a_folder_do_not_either(place, tmp_path):
 def test_a_ledger_with_foreign_words_does_not_either(tmp_path):
     book = tv.Ledger.create(tmp_path / "budget.db")
     book.open("cases", 2)
-    tv.privatize([1] * 30, upper=3, epsilon=1, out=tmp_path / "r", ledger=book, dataset="cases")
+    privatize([1] * 30, upper=3, epsilon=1, out=tmp_path / "r", ledger=book, dataset="cases")
     with sqlite3.connect(tmp_path / "budget.db") as store:
         tables = [
             row[0] for row in store.execute("select name from sqlite_master where type='table'")

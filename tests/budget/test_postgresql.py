@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-import tallyveil as tv
 from tallyveil.budget import postgresql
 from tallyveil.budget.entries import Debit, Link, Stage
 from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import LedgerError
-from tallyveil.release.options import ReleaseOptions
+from tests.asking import make_options, privatize
 
 FORK = multiprocessing.get_context("fork")
 PAGE = Path(__file__).parents[2] / "docs" / "ledger.md"
@@ -299,7 +298,7 @@ SECRET = "hunter2/../@x"
 def test_a_password_is_in_no_message_and_no_repr(address, tmp_path):
     options = {"upper": 9, "epsilon": 1, "out": tmp_path / "out", "dataset": "cases"}
     with pytest.raises(LedgerError) as refusal:
-        tv.privatize([1, 2], ledger=address, **options)
+        privatize([1, 2], ledger=address, **options)
     shown = []
     problem = refusal.value
     while problem is not None:
@@ -308,7 +307,7 @@ def test_a_password_is_in_no_message_and_no_repr(address, tmp_path):
             None if problem.__suppress_context__ else problem.__context__
         )
     assert "hunter2" not in " ".join(shown)
-    assert "hunter2" not in repr(ReleaseOptions(upper=9, ledger=address))
+    assert "hunter2" not in repr(make_options(upper=9, ledger=address))
 
 
 MOST_SECONDS = 5

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 import tallyveil as tv
 from tallyveil.cli.app import app
 from tallyveil.fingerprint import fingerprint
+from tests.asking import privatize
 
 COUNTS = [k % 5 for k in range(40)]
 
@@ -19,9 +20,9 @@ def place(tmp_path_factory):
     for name in ("budget.db", "other.db"):
         tv.Ledger.create(place / name).open("cases", 20)
     account = {"ledger": place / "budget.db", "dataset": "cases"}
-    tv.privatize(COUNTS, upper=9, epsilon=1, contributions=2, out=place / "paid", **account)
-    tv.privatize_levels(COUNTS, upper=9, levels=[2, 1], out=place / "levels", **account)
-    tv.privatize(COUNTS, upper=9, epsilon=1, out=place / "unpaid")
+    privatize(COUNTS, upper=9, epsilon=1, contributions=2, out=place / "paid", **account)
+    privatize(COUNTS, upper=9, epsilons=[2, 1], out=place / "levels", **account)
+    privatize(COUNTS, upper=9, epsilon=1, out=place / "unpaid")
     return place
 
 

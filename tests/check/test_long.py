@@ -6,15 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.tables import text
+from tests.asking import privatize
 
 OPTIONS = {
     "hierarchy": {"hierarchy": ["state", "county"]},
     "strata": {"strata": "state"},
     "unbiased": {"unbiased": True},
-    "zeros": {"hierarchy": ["state"], "zero": "county==c3"},
+    "zeros": {"hierarchy": ["state"], "structural_zeros": "county==c3"},
 }
 
 
@@ -41,7 +41,7 @@ def folder(request, tmp_path):
     make_table().to_csv(path, index=False)
     options = OPTIONS[request.param]
     named = {"count": "cases", "upper": 9, "epsilon": 1, "keep": "all", "allow_duplicates": True}
-    tv.privatize(path, **named, **options, out=tmp_path / "release")
+    privatize(path, **named, **options, out=tmp_path / "release")
     return tmp_path / "release"
 
 

@@ -9,6 +9,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.release.folder import CHECKSUMS, checksums_text
+from tests.asking import privatize
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +17,7 @@ def published(tmp_path_factory):
     import pandas as pd
 
     table = pd.DataFrame({"county": range(300), "cases": [i % 7 for i in range(300)], "x": "y"})
-    rel = tv.privatize(table, count="cases", keep="all", upper=9, epsilon=1)
+    rel = privatize(table, count="cases", keep="all", upper=9, epsilon=1)
     return rel.save(tmp_path_factory.mktemp("published") / "release")
 
 

@@ -10,6 +10,7 @@ import tallyveil as tv
 from tallyveil.cli.released import open_released
 from tallyveil.tables import text
 from tallyveil.tables.table import BATCH_ROWS, Table
+from tests.asking import privatize
 
 
 @pytest.fixture
@@ -275,7 +276,7 @@ def test_structural_zeros_are_certain_and_add_nothing(tallyveil, tmp_path):
 
 def test_a_folder_of_levels_says_what_it_is(tallyveil, tmp_path):
     folder = tmp_path / "levels"
-    tv.privatize_levels([3, 1, 4, 1], upper=9, levels=[2, 1], out=folder)
+    privatize([3, 1, 4, 1], upper=9, epsilons=[2, 1], out=folder)
     for words in ((), ("--by", "state"), ("--released", "3")):
         done = tallyveil("interpret", folder, *words, check=1)
         assert "holds 2 releases, one for each privacy level: name one of them" in done.stderr
@@ -301,14 +302,14 @@ def test_a_query_asks_for_one_thing(tallyveil):
 def test_no_option_is_ignored(tallyveil, tmp_path, words, said):
     folder = tmp_path / "release"
     frame = pd.DataFrame({"county": list("abcd"), "cases": [3, 1, 4, 1]})
-    tv.privatize(frame, count="cases", keep="county", upper=9, epsilon=1, out=folder)
+    privatize(frame, count="cases", keep="county", upper=9, epsilon=1, out=folder)
     assert said in tallyveil("interpret", folder, *words, check=2).stderr
 
 
 def test_large_totals_are_whole_numbers_with_separators(tallyveil, tmp_path):
     frame = pd.DataFrame({"area": range(200), "people": [1_354_000 + at for at in range(200)]})
     options = {"count": "people", "keep": "area", "epsilon": 1, "method": "geometric"}
-    tv.privatize(frame, **options, out=tmp_path / "r")
+    privatize(frame, **options, out=tmp_path / "r")
     done = tallyveil("interpret", tmp_path / "r", "--out", tmp_path / "read.csv", check=0)
     said = done.stdout.replace("\n", " ")
     assert re.search(
@@ -366,7 +367,7 @@ def test_long_tables_are_read_and_written_in_batches(tmp_path, monkeypatch, endi
 def test_the_total_of_a_hierarchy_is_that_of_its_files(tallyveil, tmp_path, options):
     table = pd.DataFrame({"state": ["N", "S"] * 60, "area": range(120), "cases": [1, 4, 0] * 40})
     asked = {"count": "cases", "upper": 9, "epsilon": 1, "hierarchy": ["state", "area"]}
-    tv.privatize(table, **asked, **options, out=tmp_path / "r")
+    privatize(table, **asked, **options, out=tmp_path / "r")
     words = ["interpret", str(tmp_path / "r"), "--out", str(tmp_path / "read.csv"), "--json"]
     said = json.loads(tallyveil(*words).stdout)["total"]
     stated = pd.read_csv(tmp_path / "r" / "sums-0.csv").iloc[0]

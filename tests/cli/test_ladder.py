@@ -4,6 +4,7 @@ import shutil
 from fractions import Fraction
 
 import tallyveil as tv
+from tests.asking import privatize
 
 
 def rows(path):
@@ -78,7 +79,7 @@ def test_a_level_takes_the_options_of_privatize(tallyveil, tmp_path):
         "--epsilons",
         "4,2",
         "--neighbours",
-        "change_one",
+        "replace_one",
         "--out",
         folder,
         check=0,
@@ -92,7 +93,7 @@ def test_a_level_takes_the_options_of_privatize(tallyveil, tmp_path):
 
 def test_levels_that_do_not_belong_together_are_found(tallyveil, tmp_path):
     whole = tmp_path / "levels"
-    tv.privatize_levels([3, 1, 4, 1], upper=10, levels=[2, 1], out=whole)
+    privatize([3, 1, 4, 1], upper=10, epsilons=[2, 1], out=whole)
     without_level = shutil.copytree(whole, tmp_path / "without level")
     shutil.rmtree(without_level / "level-1-epsilon-2")
     without_receipt = shutil.copytree(whole, tmp_path / "without receipt")

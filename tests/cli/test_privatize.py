@@ -125,9 +125,9 @@ def test_within_replaces_epsilon(tallyveil, cases, tmp_path):
 @pytest.mark.parametrize(
     ("options", "cost"),
     [
-        (("--neighbours", "change_one"), 2),
+        (("--neighbours", "replace_one"), 2),
         (("--contributions", "3"), 3),
-        (("--neighbours", "change_one", "--contributions", "3"), 6),
+        (("--neighbours", "replace_one", "--contributions", "3"), 6),
         (("--method", "geometric"), 1),
         (("--method", "preserve"), 1),
     ],

@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 import tallyveil as tv
+from tests.asking import privatize
 
 FRAME = pd.DataFrame(
     {
@@ -17,7 +18,7 @@ OPTIONS = {"count": "cases", "upper": 9, "epsilon": 1}
 
 
 def published(**options):
-    return list(tv.privatize(FRAME, **OPTIONS, **options).table.columns)
+    return list(privatize(FRAME, **OPTIONS, **options).table.columns)
 
 
 def test_columns_that_nobody_spoke_of_are_refused_and_named(tmp_path):
@@ -29,7 +30,7 @@ def test_columns_that_nobody_spoke_of_are_refused_and_named(tmp_path):
         ({"by": "county"}, ["deaths", "note"]),
     ):
         with pytest.raises(tv.TableError, match="Name the public columns") as problem:
-            tv.privatize(FRAME, **OPTIONS, **options, **account)
+            privatize(FRAME, **OPTIONS, **options, **account)
         for name in left:
             assert f"'{name}'" in str(problem.value)
     assert book.history("cases") == []
@@ -52,13 +53,13 @@ def test_what_was_said_to_be_public_goes_out(options, columns):
 def test_a_labelled_index_is_spoken_of_too():
     frame = FRAME.set_index("county")[["cases"]]
     with pytest.raises(tv.TableError, match="'county'"):
-        tv.privatize(frame, **OPTIONS)
-    assert tv.privatize(frame, **OPTIONS, keep="county").table.index.name == "county"
+        privatize(frame, **OPTIONS)
+    assert privatize(frame, **OPTIONS, keep="county").table.index.name == "county"
 
 
 def test_the_page_lists_every_column_as_the_publishers_word():
     wide = pd.DataFrame({f"public {i}": range(60) for i in range(30)} | {"cases": [1] * 60})
-    rel = tv.privatize(wide, **OPTIONS, keep="all")
+    rel = privatize(wide, **OPTIONS, keep="all")
     page = rel.files["METHODOLOGY.html"].decode()
     assert "The publisher declared public 0, " in page
     assert all(f"public {i}" in page for i in range(30))
@@ -68,17 +69,17 @@ def test_the_page_lists_every_column_as_the_publishers_word():
 def test_options_that_microdata_have_no_use_for_are_refused(ignored):
     people = pd.DataFrame({"sex": ["f", "m", "f"]})
     with pytest.raises(tv.UsageError, match="leave"):
-        tv.privatize(people, by="sex", categories=["f", "m"], upper=5, epsilon=1, **ignored)
+        privatize(people, by="sex", categories=["f", "m"], upper=5, epsilon=1, **ignored)
 
 
 def test_a_kept_measurement_is_not_taken_for_a_category():
     frame = FRAME.assign(population=[1000 + i % 7 for i in range(60)])
-    assert list(tv.privatize(frame, **OPTIONS, keep="population").table) == ["cases", "population"]
+    assert list(privatize(frame, **OPTIONS, keep="population").table) == ["cases", "population"]
     with pytest.raises(tv.TableError, match="repeats the category"):
-        tv.privatize(frame.assign(county="c"), **OPTIONS, keep=["county", "population"])
+        privatize(frame.assign(county="c"), **OPTIONS, keep=["county", "population"])
 
 
 def test_an_index_that_is_not_named_is_refused():
     frame = FRAME.set_index("county")[["cases", "note"]]
     with pytest.raises(tv.TableError, match="index 'county'"):
-        tv.privatize(frame, **OPTIONS, keep="note")
+        privatize(frame, **OPTIONS, keep="note")

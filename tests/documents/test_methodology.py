@@ -12,12 +12,13 @@ from tallyveil.documents import svg
 from tallyveil.documents.confidential import confidential_report
 from tallyveil.release.column import Histogram
 from tallyveil.sampling.entropy import SeededNotPrivate
+from tests.asking import privatize
 
 COUNTS = np.array([i % 6 for i in range(300)])
 
 
 def page(**options):
-    rel = tv.privatize(COUNTS, **{"upper": 9, "epsilon": 1, **options})
+    rel = privatize(COUNTS, **{"upper": 9, "epsilon": 1, **options})
     return rel, rel.files["METHODOLOGY.html"].decode()
 
 
@@ -81,7 +82,7 @@ def test_names_are_escaped():
     import pandas as pd
 
     frame = pd.DataFrame({"<b>id</b>": range(300), "<script>x</script>": COUNTS})
-    rel = tv.privatize(frame, count="<script>x</script>", keep="all", upper=9, epsilon=1)
+    rel = privatize(frame, count="<script>x</script>", keep="all", upper=9, epsilon=1)
     text = rel.files["METHODOLOGY.html"].decode()
     assert "<script>x" not in text
     assert "<b>id" not in text
@@ -89,7 +90,7 @@ def test_names_are_escaped():
 
 
 def test_the_receipt_and_the_page_state_the_multiplier():
-    rel, text = page(neighbours="change_one", contributions=3)
+    rel, text = page(neighbours="replace_one", contributions=3)
     assert rel.receipt.epsilon == 6
     assert "multiplied by 6" in text
     assert "up to 3 times" in rel.receipt.promise
@@ -103,7 +104,7 @@ EIGHT = np.array([0, 3, 17, 420, 5_100, 61_000, 350_000, 999_999])
 @pytest.mark.parametrize("upper", [1, 2, 40, 300, 1500, 1_000_000])
 @pytest.mark.parametrize("counts", [COUNTS, HEAVY, EIGHT], ids=["even", "heavy", "eight rows"])
 def test_pages_and_receipts_stay_small_whatever_the_range(method, upper, counts):
-    rel = tv.privatize(counts, upper=upper, epsilon=1, method=method)
+    rel = privatize(counts, upper=upper, epsilon=1, method=method)
     text = rel.files["METHODOLOGY.html"].decode()
     assert f"0 to {upper:,}" in text
     assert len(text) < 120_000, "a page is a page"
@@ -129,7 +130,7 @@ def test_every_row_is_in_the_histogram_whatever_its_width():
 
 
 def confidential(counts, **options):
-    rel = tv.privatize(counts, entropy=SeededNotPrivate(2), **options)
+    rel = privatize(counts, entropy=SeededNotPrivate(2), **options)
     interval = {"count": rel.figures[0].accuracy.interval}
     released = np.array(rel.table)
     text = confidential_report(rel.receipt, {"count": counts}, {"count": released}, interval)
@@ -210,7 +211,7 @@ GROUPED = pd.DataFrame(
 )
 def test_totals_name_a_command_exactly_where_it_answers(options, unbiased, tmp_path):
     asked = {"count": "cases", "keep": [], "upper": 9, "epsilon": 1, **options}
-    rel = tv.privatize(GROUPED, **asked, unbiased=unbiased, out=tmp_path / "r")
+    rel = privatize(GROUPED, **asked, unbiased=unbiased, out=tmp_path / "r")
     text = rel.files["METHODOLOGY.html"].decode()
     adding = text[text.index("<h2>Totals") : text.index("<h2>Accuracy of")]
     for column in rel.receipt.columns:
@@ -225,7 +226,7 @@ def test_totals_name_a_command_exactly_where_it_answers(options, unbiased, tmp_p
 
 def test_limits_of_columns_that_add_up_speak_of_their_sums():
     asked = {"count": "cases", "keep": [], "upper": 9, "epsilon": 1}
-    rel = tv.privatize(GROUPED, **asked, hierarchy=["state", "area"])
+    rel = privatize(GROUPED, **asked, hierarchy=["state", "area"])
     text = rel.files["METHODOLOGY.html"].decode()
     assert "The sums in separate files are not." in text
     assert "so that sums of many small ones are too large" not in text

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import tallyveil as tv
+from tests.asking import privatize
 
 EXPECTED = Path(__file__).with_name("expected.json")
 ROWS = 300
@@ -26,7 +27,7 @@ RELEASES = {
     "geometric": {"upper": 40, "epsilon": "0.3", "method": "geometric"},
     "fair": {"upper": 9, "epsilon": 2, "method": "fair"},
     "design": {"upper": 9, "epsilon": 1, "method": "design", "properties": ["row_monotone"]},
-    "changed record": {"upper": 9, "epsilon": 1, "neighbours": "change_one", "contributions": 2},
+    "changed record": {"upper": 9, "epsilon": 1, "neighbours": "replace_one", "contributions": 2},
 }
 STATES = [f"state {i % 4}" for i in range(ROWS)]
 SEXES = ["female" if i % 3 else "male" for i in range(ROWS)]
@@ -42,27 +43,32 @@ METHODS = {
     "auto, few rows for its range": {"upper": 900, "epsilon": 2},
     "balanced": {"upper": 9, "epsilon": 1, "priority": "balanced"},
     "counts": {"upper": 9, "epsilon": 1, "priority": "counts"},
-    "a quarter": {"upper": 9, "epsilon": 1, "tradeoff": "1/4"},
-    "best guesses": {"upper": 9, "epsilon": 1, "tradeoff": 0},
+    "a quarter": {"upper": 9, "epsilon": 1, "priority": "1/4"},
+    "best guesses": {"upper": 9, "epsilon": 1, "priority": 0},
     "preserve, open": {"epsilon": 1, "method": "preserve"},
     "geometric, open": {"epsilon": 1, "method": "geometric"},
     "signed": {"epsilon": 1, "signed": True},
     "unbiased": {**GEOMETRIC, "unbiased": True},
     "unbiased ranks": {"upper": 9, "epsilon": 1, "method": "preserve", "unbiased": True},
-    "within": {"upper": 9, "within": 3},
-    "one row": {**GEOMETRIC, "contributions": 3, "one_row": True},
+    "accuracy": {"upper": 9, "accuracy": 3},
+    "one row": {**GEOMETRIC, "contributions": 3, "spread": "one_row"},
     "delta": {"upper": 9, "epsilon": 1, "delta": "1e-4", "method": "geometric"},
     "separate rows": {
-        "upper": 9, "epsilon": 2, "delta": "1e-6", "contributions": 6, "separate_rows": True,
+        "upper": 9, "epsilon": 2, "delta": "1e-6", "contributions": 6, "spread": "distinct_rows",
         "method": "geometric",
     },
     "strata": {"upper": 9, "epsilon": 1, "strata": "state"},
-    "zeros": {"upper": 9, "epsilon": 1, "zero": "closed = yes", "keep": [*PUBLIC, "closed"]},
+    "zeros": {
+        "upper": 9,
+        "epsilon": 1,
+        "structural_zeros": "closed = yes",
+        "keep": [*PUBLIC, "closed"],
+    },
     "hierarchy": SUMS,
     "hierarchy, invariant": {**SUMS, "invariant": "state"},
-    "hierarchy, weights": {**SUMS, "level_weights": "1,4,1"},
-    "hierarchy, bounds": {**SUMS, "bounds": "most", "keep": [*PUBLIC, "most"]},
-    "hierarchy, zeros": {**SUMS, "zero": "closed = yes", "keep": [*PUBLIC, "closed"]},
+    "hierarchy, weights": {**SUMS, "weights": "1,4,1"},
+    "hierarchy, bounds": {**SUMS, "upper_column": "most", "keep": [*PUBLIC, "most"]},
+    "hierarchy, zeros": {**SUMS, "structural_zeros": "closed = yes", "keep": [*PUBLIC, "closed"]},
     "margins": {"upper": 9, "epsilon": 2, "margins": "state,sex"},
     "nested": {"count": ["cases", "most"], "upper": 9, "epsilon": 1, "nested": "cases,most"},
     "disjoint": {"count": ["cases", "tests"], "upper": 9, "epsilon": 1, "disjoint": "cases,tests"},
@@ -131,7 +137,7 @@ def tables(folder):
 def released(table, **options):
     if not isinstance(table, list):
         options = {"count": "cases", "keep": ["county"], **options}
-    return tv.privatize(table, entropy=tv.SeededNotPrivate(7), **options)
+    return privatize(table, entropy=tv.SeededNotPrivate(7), **options)
 
 
 def of_release(release):
@@ -175,17 +181,17 @@ def of_methods():
     found = {}
     for name, changes in METHODS.items():
         options = {"count": "cases", "keep": PUBLIC, **changes}
-        release = tv.privatize(table, entropy=seeded(7), **options)
+        release = privatize(table, entropy=seeded(7), **options)
         found[f"counts {name}"] = counts_of(release)
-    levels = tv.privatize_levels(
-        table[["county", "cases"]], count="cases", keep="all", upper=9, levels=[2, 1, "1/2"],
+    levels = privatize(
+        table[["county", "cases"]], count="cases", keep="all", upper=9, epsilons=[2, 1, "1/2"],
         entropy=seeded(7),
     )  # fmt: skip
     found["counts levels"] = {str(i): counts_of(level) for i, level in enumerate(levels)}
-    people = table.assign(person=PERSONS)[["state", "sex", "person"]]
-    release = tv.privatize(
+    people = table.assign(id_column=PERSONS)[["state", "sex", "person"]]
+    release = privatize(
         people, by="state", categories=["state 3", "state 2", "state 1", "state 0", "state 9"],
-        person="person", rows_per_person=2, upper=200, epsilon=1, entropy=seeded(7),
+        id_column="person", contributions=2, upper=200, epsilon=1, entropy=seeded(7),
     )  # fmt: skip
     found["counts persons"] = counts_of(release)
     return found

@@ -18,8 +18,15 @@ from tallyveil.release.methods.base import Task
 from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tallyveil.sums.grouping import Grouping, Tree
+from tests.asking import privatize
 
-OPTIONS = {"count": "cases", "upper": 30, "epsilon": 1, "hierarchy": "state", "bounds": "people"}
+OPTIONS = {
+    "count": "cases",
+    "upper": 30,
+    "epsilon": 1,
+    "hierarchy": "state",
+    "upper_column": "people",
+}
 
 
 def make_table(rows: int = 60) -> pd.DataFrame:
@@ -66,7 +73,7 @@ def test_rows_stay_inside_their_bounds_and_add_up(
 
 def test_a_release_keeps_its_bounds_and_says_so(tmp_path: Path) -> None:
     table = make_table()
-    release = tv.privatize(table, **OPTIONS, keep="county", out=tmp_path / "r")
+    release = privatize(table, **OPTIONS, keep="county", out=tmp_path / "r")
     assert (release.table["cases"] <= release.table["people"]).all()
     assert sorted(release.table["people"]) == sorted(table["people"])
     found = {one.name: one for one in tv.check_package(tmp_path / "r")}
@@ -89,7 +96,7 @@ def test_rows_beside_bounds_of_0_are_alone_with_their_exact_sum(tmp_path: Path) 
     )
     asked = {**OPTIONS, "keep": "county", "invariant": "state"}
     with pytest.warns(UserWarning, match="the exact count of 1 row that is the only one"):
-        release = tv.privatize(table, **asked, out=tmp_path / "r")
+        release = privatize(table, **asked, out=tmp_path / "r")
     said = release.receipt.to_dict()["hierarchy"]
     assert said["exact_rows"] == 1
     assert "the exact count of 1 row" in said["outside_the_promise"]
@@ -100,7 +107,7 @@ def test_rows_beside_bounds_of_0_are_alone_with_their_exact_sum(tmp_path: Path) 
 def test_structural_zeros_and_bounds_go_together() -> None:
     table = make_table()
     table.loc[table["state"] == "s1", "cases"] = 0
-    release = tv.privatize(table, **OPTIONS, keep="county", zero="state = s1")
+    release = privatize(table, **OPTIONS, keep="county", structural_zeros="state = s1")
     assert (release.table["cases"] <= release.table["people"]).all()
     assert not release.table.loc[release.table["state"] == "s1", "cases"].any()
 
@@ -110,7 +117,7 @@ def test_larger_counts_are_cut_before_anything_is_drawn() -> None:
     more = table.assign(cases=table["people"] + 5)
     less = table.assign(cases=table["people"])
     made = [
-        tv.privatize(one, **OPTIONS, keep="county", entropy=SeededNotPrivate(3)).table["cases"]
+        privatize(one, **OPTIONS, keep="county", entropy=SeededNotPrivate(3)).table["cases"]
         for one in (more, less)
     ]
     assert made[0].tolist() == made[1].tolist()
@@ -119,18 +126,22 @@ def test_larger_counts_are_cut_before_anything_is_drawn() -> None:
 def test_larger_counts_are_refused_where_none_may_be_cut() -> None:
     table = make_table().assign(cases=9)
     with pytest.raises(TableError, match="upper bound 30 or their row's 'people'"):
-        tv.privatize(table, **OPTIONS, keep="county", invariant="state")
+        privatize(table, **OPTIONS, keep="county", invariant="state")
 
 
 @pytest.mark.parametrize(
     ("asked", "error", "words"),
     [
         ({"hierarchy": None}, UsageError, "'bounds' goes with 'hierarchy'"),
-        ({"bounds": "cases"}, ArgumentError, "neither a level nor a count"),
-        ({"bounds": "state"}, ArgumentError, "neither a level nor a count"),
-        ({"bounds": "people,county"}, ArgumentError, "be one public column"),
-        ({"bounds": "population"}, TableError, "no column 'population'"),
-        ({"bounds": "county", "keep": "people"}, TableError, "'county' must hold a whole number"),
+        ({"upper_column": "cases"}, ArgumentError, "neither a level nor a count"),
+        ({"upper_column": "state"}, ArgumentError, "neither a level nor a count"),
+        ({"upper_column": "people,county"}, ArgumentError, "be one public column"),
+        ({"upper_column": "population"}, TableError, "no column 'population'"),
+        (
+            {"upper_column": "county", "keep": "people"},
+            TableError,
+            "'county' must hold a whole number",
+        ),
         ({"hierarchy": None, "margins": "state,county"}, UsageError, "'bounds' and 'one_row'"),
     ],
 )
@@ -138,18 +149,18 @@ def test_bounds_that_cannot_be_are_refused(
     asked: dict[str, object], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        tv.privatize(make_table(), **{**OPTIONS, "keep": "county", **asked})
+        privatize(make_table(), **{**OPTIONS, "keep": "county", **asked})
 
 
 def test_microdata_have_no_column_of_bounds() -> None:
     people = pd.DataFrame({"state": ["a", "b"] * 20, "people": 3})
     asked = {"by": "state", "categories": ["a", "b", "c"], "count": None}
     with pytest.raises((ArgumentError, UsageError), match="bounds"):
-        tv.privatize(people, **{**OPTIONS, **asked})
+        privatize(people, **{**OPTIONS, **asked})
 
 
 def test_a_forged_bound_is_found(tmp_path: Path) -> None:
-    tv.privatize(make_table(), **OPTIONS, keep="county", out=tmp_path / "r")
+    privatize(make_table(), **OPTIONS, keep="county", out=tmp_path / "r")
     path = tmp_path / "r" / "receipt.json"
     document = json.loads(path.read_text(encoding="utf-8"))
     document["hierarchy"]["bounds"] = "cases"
@@ -160,14 +171,14 @@ def test_a_forged_bound_is_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["parquet", "arrow", "dta", "xlsx"])
 @pytest.mark.parametrize(
     "asked",
-    [{"bounds": "people"}, {"zero": "people = 99"}, {"unbiased": True}],
+    [{"upper_column": "people"}, {"structural_zeros": "people = 99"}, {"unbiased": True}],
     ids=["bounds", "zero", "unbiased"],
 )
 def test_every_format_checks(tmp_path: Path, form: str, asked: dict[str, object]) -> None:
     table = make_table()
     table.loc[3, ["people", "cases"]] = 99, 0
-    options = {**OPTIONS, "bounds": None, "keep": "all", **asked}
-    tv.privatize(table, **options, format=form, out=tmp_path / "r")
+    options = {**OPTIONS, "upper_column": None, "keep": "all", **asked}
+    privatize(table, **options, format=form, out=tmp_path / "r")
     assert [one for one in tv.check_package(tmp_path / "r") if not one.ok] == []
     assert len(tv.estimate_total(tmp_path / "r", by="state")) == 6
 
@@ -175,7 +186,7 @@ def test_every_format_checks(tmp_path: Path, form: str, asked: dict[str, object]
 def test_the_confidential_report_tells_what_bounds_cut(tmp_path: Path) -> None:
     table = make_table().assign(people=2, cases=10)
     path = tmp_path / "truth.html"
-    tv.privatize(table, **OPTIONS, keep="county", confidential_report=path, out=tmp_path / "r")
+    privatize(table, **OPTIONS, keep="county", confidential_report=path, out=tmp_path / "r")
     text = path.read_text(encoding="utf-8")
     assert "60 (100.0%)" in text
     assert "480 of 600" in text
@@ -194,4 +205,4 @@ def test_bounds_that_no_check_could_read_are_refused(
 ) -> None:
     table = make_table().assign(people=people)
     with pytest.raises((ArgumentError, UsageError), match=words):
-        tv.privatize(table, **OPTIONS, keep="county", **asked)
+        privatize(table, **OPTIONS, keep="county", **asked)

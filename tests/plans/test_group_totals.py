@@ -13,6 +13,7 @@ from scipy import stats
 
 import tallyveil as tv
 from tallyveil.errors import PackageError, UsageError
+from tests.asking import privatize
 
 OPTIONS = {"count": "cases", "keep": "all", "upper": 30, "epsilon": 1}
 
@@ -37,7 +38,7 @@ def read_rows(content: bytes) -> list[dict[str, str]]:
 
 
 def test_groups_of_a_level_are_what_its_file_says(tmp_path: Path) -> None:
-    release = tv.privatize(make_table(), **OPTIONS, hierarchy="state,county", out=tmp_path / "r")
+    release = privatize(make_table(), **OPTIONS, hierarchy="state,county", out=tmp_path / "r")
     for level, by in ((1, "state"), (2, ["state", "county"]), (2, "county")):
         for source in (release, tmp_path / "r"):
             found = list(tv.estimate_total(source, by=by).values())
@@ -55,7 +56,7 @@ def test_groups_of_a_level_are_what_its_file_says(tmp_path: Path) -> None:
 
 def test_all_margins_together_tell_the_total_of_the_table(tmp_path: Path) -> None:
     asked = {**OPTIONS, "epsilon": "1/5", "margins": "county,age"}
-    release = tv.privatize(make_table(), **asked, out=tmp_path / "r")
+    release = privatize(make_table(), **asked, out=tmp_path / "r")
     assert len(release.receipt.columns[0].stages) == 3
     found = tv.estimate_total(release)
     stated = [read_rows(content) for content in release.sums.values()]
@@ -68,7 +69,7 @@ def test_all_margins_together_tell_the_total_of_the_table(tmp_path: Path) -> Non
 
 
 def test_margins_that_were_not_measured_tell_the_total_of_the_rows(tmp_path: Path) -> None:
-    release = tv.privatize(make_table(), **{**OPTIONS, "epsilon": 4}, margins="state,age")
+    release = privatize(make_table(), **{**OPTIONS, "epsilon": 4}, margins="state,age")
     assert len(release.receipt.columns[0].stages) == 1
     rows = read_rows(release.sums["sums-1.csv"])
     assert tv.estimate_total(release).value == sum(float(row["cases_estimate"]) for row in rows)
@@ -83,7 +84,7 @@ KINDS = {
     "counties across margins": ({"margins": "state,age", "unbiased": True}, "county"),
     "strata": ({"strata": "region", "unbiased": True}, "age"),
     "zeros": (
-        {"hierarchy": "state,county", "zero": "county = c3", "unbiased": True},
+        {"hierarchy": "state,county", "structural_zeros": "county = c3", "unbiased": True},
         "age",
     ),
 }
@@ -112,7 +113,7 @@ def simulate(name: str, runs: int) -> None:
     truth = table.groupby(by, sort=False)["cases"].sum().to_numpy()
     values, errors, inside = [], [], []
     for _ in range(runs):
-        release = tv.privatize(table, **OPTIONS, **asked)
+        release = privatize(table, **OPTIONS, **asked)
         found = list(tv.estimate_total(release, by=by).values())
         values.append([one.value for one in found])
         errors.append([one.standard_error for one in found])
@@ -129,7 +130,7 @@ def simulate(name: str, runs: int) -> None:
 
 
 def test_groups_that_cut_through_measured_ones_need_the_rows_draws() -> None:
-    release = tv.privatize(make_table(), **OPTIONS, hierarchy="state,county")
+    release = privatize(make_table(), **OPTIONS, hierarchy="state,county")
     with pytest.raises(UsageError, match="or with 'unbiased'"):
         tv.estimate_total(release, by="age")
     some = tv.estimate_total(release, where="region != B")
@@ -137,10 +138,10 @@ def test_groups_that_cut_through_measured_ones_need_the_rows_draws() -> None:
 
 
 def test_rows_draws_beside_a_hierarchy_are_checked(tmp_path: Path) -> None:
-    asked = {"hierarchy": "state,county", "unbiased": True, "zero": "county = c3"}
+    asked = {"hierarchy": "state,county", "unbiased": True, "structural_zeros": "county = c3"}
     table = make_table()
     table.loc[table["county"] == "c3", "cases"] = 0
-    release = tv.privatize(table, **OPTIONS, **asked, out=tmp_path / "r")
+    release = privatize(table, **OPTIONS, **asked, out=tmp_path / "r")
     assert all(found.ok for found in tv.check_package(tmp_path / "r"))
     assert not release.table.loc[table["county"] == "c3", "cases_unbiased"].any()
     epsilon = next(s for s in release.receipt.columns[0].stages if s.kind == "counts").epsilon
@@ -161,7 +162,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_file_of_sums_is_an_error_in_words(tmp_path: Path, name: str) -> None:
-    release = tv.privatize(make_table(), **OPTIONS, hierarchy="state", out=tmp_path / "r")
+    release = privatize(make_table(), **OPTIONS, hierarchy="state", out=tmp_path / "r")
     path = tmp_path / "r" / "sums-1.csv"
     lines = path.read_bytes().splitlines(keepends=True)
     estimate = read_rows(release.sums["sums-1.csv"])[0]["cases_estimate"].encode()

@@ -25,6 +25,7 @@ from tallyveil.sampling.entropy import SeededNotPrivate
 from tallyveil.sums.combine import noise_variance
 from tallyveil.sums.grouping import Grouping, rake, round_to_margins
 from tallyveil.sums.grouping import Margins as MarginGroups
+from tests.asking import privatize
 
 OPTIONS = {"count": "cases", "upper": 40, "epsilon": 1, "margins": "age+sex,school"}
 
@@ -49,7 +50,7 @@ def test_two_margins_are_met_exactly_and_the_folder_checks(
     tmp_path: Path, epsilon: object, measured: tuple[str, ...]
 ) -> None:
     options = {**OPTIONS, "epsilon": epsilon, "keep": "part"}
-    release = tv.privatize(make_table(), **options, out=tmp_path / "r")
+    release = privatize(make_table(), **options, out=tmp_path / "r")
     released = release.table
     assert released["cases"].between(0, 40).all()
     for margin, names in enumerate((["age", "sex"], ["school"])):
@@ -69,7 +70,7 @@ def test_two_margins_are_met_exactly_and_the_folder_checks(
 
 def test_margins_that_are_not_worth_their_share_are_sums_of_the_rows_draws(tmp_path: Path) -> None:
     options = {**OPTIONS, "epsilon": 2, "keep": "part", "unbiased": True}
-    made = tv.privatize(make_table(), **options, out=tmp_path / "r")
+    made = privatize(make_table(), **options, out=tmp_path / "r")
     drawn = made.table.groupby("school", sort=False)["cases_unbiased"].sum().tolist()
     rows = read_margin(tmp_path / "r", 1)
     assert [float(row["cases_estimate"]) for row in rows] == drawn
@@ -105,7 +106,7 @@ def test_no_margin_is_worse_than_the_rows_alone_would_make_it(
 
 def test_a_third_margin_is_stated(tmp_path: Path) -> None:
     options = {**OPTIONS, "margins": ["age", "sex", "school+part"]}
-    tv.privatize(make_table(), **options, out=tmp_path / "r")
+    privatize(make_table(), **options, out=tmp_path / "r")
     assert all(found.ok for found in check_package(tmp_path / "r"))
     missed = [int(row["cases_missed"]) for row in read_margin(tmp_path / "r", 2)]
     assert max(map(abs, missed)) <= 3
@@ -117,10 +118,10 @@ def test_a_margin_may_be_a_list_of_columns() -> None:
         [("age", "sex"), "school"],
         ["age+sex", "school"],
     ):
-        made = tv.privatize(make_table(), **{**OPTIONS, "margins": margins}, keep="part")
+        made = privatize(make_table(), **{**OPTIONS, "margins": margins}, keep="part")
         assert made.receipt.sums.method.columns == (("age", "sex"), ("school",))
     with pytest.raises(UsageError, match="cannot be written"):
-        tv.privatize(make_table(), **{**OPTIONS, "margins": [["a\ud800"], ["b"]]}, keep="part")
+        privatize(make_table(), **{**OPTIONS, "margins": [["a\ud800"], ["b"]]}, keep="part")
 
 
 def read_page(release: tv.Release) -> str:
@@ -132,7 +133,7 @@ def release_sparse(out: Path | None = None) -> tv.Release:
     table = make_table().iloc[::5].assign(cases=lambda rows: np.minimum(rows["cases"], 3))
     options = {"count": "cases", "upper": 3, "epsilon": "1/5", "margins": "age,sex+school,part"}
     entropy = None if out else tv.SeededNotPrivate(1)
-    return tv.privatize(table, **options, entropy=entropy, out=out)
+    return privatize(table, **options, entropy=entropy, out=out)
 
 
 def test_page_and_receipt_say_by_how_much_margins_are_missed() -> None:
@@ -147,7 +148,7 @@ def test_page_and_receipt_say_by_how_much_margins_are_missed() -> None:
     page = read_page(release)
     assert "first two margins are met exactly" not in page
     assert f"within {max(missed)}" in page
-    met = tv.privatize(make_table(), **OPTIONS, keep="part")
+    met = privatize(make_table(), **OPTIONS, keep="part")
     assert met.receipt.columns[0].missed == (0, 0)
     assert "Every margin is met exactly." in read_page(met)
 
@@ -170,7 +171,7 @@ def test_margins_are_nearer_than_sums_of_noisy_rows() -> None:
         for seed in range(24):
             asked["entropy"] = tv.SeededNotPrivate(seed)
             options = {"count": "cases", "upper": 40, "epsilon": "1/4", "keep": "all", **asked}
-            released = tv.privatize(table, **options).table
+            released = privatize(table, **options).table
             gaps.append(released.groupby("school", sort=False)["cases"].sum().to_numpy() - truth)
         return float(np.sqrt(np.mean(np.square(gaps))))
 
@@ -201,7 +202,7 @@ def test_bad_requests_are_refused_before_the_debit(
     paid = {"ledger": ledger, "dataset": "d", "out": tmp_path / "r", "keep": "all"}
     table = make_table().assign(wave=1, decade=lambda t: t["age"] // 2)
     with pytest.raises(error, match=words):
-        tv.privatize(table, **{**OPTIONS, **paid, **change})
+        privatize(table, **{**OPTIONS, **paid, **change})
     assert ledger.history("d") == []
 
 
@@ -244,10 +245,10 @@ def test_margins_and_strata_of_very_many_columns_keep_their_groups_apart() -> No
     few = [f"c{at}" for at in range(70)]
     table = pd.concat([table.assign(half=half) for half in "ab"], ignore_index=True)
     asked = {"margins": f"{'+'.join(few)},half"}
-    levels = tv.privatize(table, **options, **asked).receipt.to_dict()["hierarchy"]["levels"]
+    levels = privatize(table, **options, **asked).receipt.to_dict()["hierarchy"]["levels"]
     assert [level["sums"] for level in levels] == [256, 2]
     asked = {"strata": ",".join(few)}
-    assert tv.privatize(table, **options, **asked).receipt.to_dict()["strata"]["strata"] == 256
+    assert privatize(table, **options, **asked).receipt.to_dict()["strata"]["strata"] == 256
 
 
 @pytest.mark.parametrize(("epsilon", "is_told"), [("1/10", False), (2, True)])

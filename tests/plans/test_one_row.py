@@ -12,14 +12,15 @@ import tallyveil as tv
 from tallyveil.cli import app
 from tallyveil.errors import UsageError
 from tallyveil.release.release import read_receipt
+from tests.asking import privatize
 
 COUNTS = [(i * i) % 23 for i in range(150)]
 
 
 def publish(tmp_path, **options):
     folder = tmp_path / "release"
-    asked = {"upper": 30, "epsilon": 1, "contributions": 3, "one_row": True}
-    return folder, tv.privatize(COUNTS, out=folder, **{**asked, **options})
+    asked = {"upper": 30, "epsilon": 1, "contributions": 3, "spread": "one_row"}
+    return folder, privatize(COUNTS, out=folder, **{**asked, **options})
 
 
 def test_it_costs_the_same_errs_less_and_is_proved_for_all_moves(tmp_path):
@@ -37,7 +38,7 @@ def test_it_costs_the_same_errs_less_and_is_proved_for_all_moves(tmp_path):
     assert "Every epsilon is multiplied" not in page
     relation = json.loads((folder / "mechanism.json").read_text())["certificate"]["neighbours"]
     assert relation["width"] == 3
-    plain = tv.privatize(COUNTS, upper=30, epsilon=1, contributions=3, method="geometric")
+    plain = privatize(COUNTS, upper=30, epsilon=1, contributions=3, method="geometric")
     own, other = release.figures[0].accuracy.rmse, plain.figures[0].accuracy.rmse
     assert np.median(own) < 0.9 * np.median(other)
 
@@ -46,9 +47,9 @@ def test_small_epsilons_and_wide_ranges_have_plain_noise(tmp_path):
     _, release = publish(tmp_path, epsilon="1/2")
     assert release.receipt.columns[0].method == "geometric"
     assert release.receipt.epsilon == Fraction(3, 2)
-    wide = tv.privatize(COUNTS, upper=5000, epsilon=1, contributions=3, one_row=True)
+    wide = privatize(COUNTS, upper=5000, epsilon=1, contributions=3, spread="one_row")
     assert wide.receipt.columns[0].method == "geometric"
-    open_ended = tv.privatize(COUNTS, epsilon=1, contributions=3, one_row=True)
+    open_ended = privatize(COUNTS, epsilon=1, contributions=3, spread="one_row")
     assert open_ended.receipt.columns[0].method == "geometric"
 
 
@@ -94,11 +95,11 @@ def test_a_folder_that_drops_the_statement_is_refused(tmp_path):
     "options",
     [
         {"contributions": None},
-        {"neighbours": "change_one"},
+        {"neighbours": "replace_one"},
         {"method": "fair"},
         {"method": "preserve"},
         {"priority": "counts"},
-        {"within": 4, "epsilon": None},
+        {"accuracy": 4, "epsilon": None},
         {"delta": "1e-6"},
     ],
 )
@@ -121,9 +122,9 @@ def test_many_contributions_to_one_row_take_no_time_and_are_not_refused(
     often, epsilon, method, tmp_path
 ):
     """No count moves by more than its range, and beyond epsilon 700 the noise is geometric."""
-    asked = {"upper": 9, "epsilon": epsilon, "contributions": often, "one_row": True}
+    asked = {"upper": 9, "epsilon": epsilon, "contributions": often, "spread": "one_row"}
     start = process_time()
-    made = tv.privatize([1, 2, 3] * 9, method="geometric", out=tmp_path / "r", **asked)
+    made = privatize([1, 2, 3] * 9, method="geometric", out=tmp_path / "r", **asked)
     assert process_time() - start < 5
     assert made.receipt.columns[0].method == method
     assert made.receipt.epsilon == often * Fraction(epsilon)

@@ -17,6 +17,7 @@ from tallyveil.release.accuracy import (
 )
 from tallyveil.release.column import Matching
 from tallyveil.sampling.entropy import SeededNotPrivate
+from tests.asking import privatize
 
 COUNTS = np.random.default_rng(3).geometric(0.3, 900) - 1
 AWAY = np.abs(np.subtract.outer(np.arange(20), np.arange(20)))
@@ -35,7 +36,7 @@ AWAY = np.abs(np.subtract.outer(np.arange(20), np.arange(20)))
     ],
 )
 def test_no_release_is_expected_to_be_better_than_the_bound(options):
-    release = tv.privatize(COUNTS, epsilon="1/2", entropy=SeededNotPrivate(1), **options)
+    release = privatize(COUNTS, epsilon="1/2", entropy=SeededNotPrivate(1), **options)
     known = release.receipt.columns[0].optimality
     assert 0 < known["least_error"] <= known["least_error_same_distribution"] * (1 + 1e-9)
     assert known["least_error"] <= known["expected_error"] + 1e-6
@@ -96,7 +97,7 @@ def test_wide_ranges_signed_columns_and_deltas_have_bounds():
         "signed": (COUNTS, {"method": "geometric", "signed": True}),
     }
     for counts, options in tables.values():
-        release = tv.privatize(counts, epsilon=1, entropy=SeededNotPrivate(1), **options)
+        release = privatize(counts, epsilon=1, entropy=SeededNotPrivate(1), **options)
         known = release.receipt.columns[0].optimality
         assert 0 < known["least_error"] <= known["expected_error"] + 1e-6
         measured = np.abs(release.table - counts).mean()
@@ -105,7 +106,7 @@ def test_wide_ranges_signed_columns_and_deltas_have_bounds():
 
 def test_the_folder_and_the_page_state_it(tmp_path):
     folder = tmp_path / "release"
-    tv.privatize(COUNTS, upper=30, epsilon=1, out=folder)
+    privatize(COUNTS, upper=30, epsilon=1, out=folder)
     assert [found.detail for found in tv.check_package(folder) if not found.ok] == []
     assert (
         "No method with epsilon 1 for a change of one count"
@@ -118,7 +119,7 @@ def test_the_folder_and_the_page_state_it(tmp_path):
 def test_the_page_names_the_epsilon_that_the_bound_is_for(tmp_path):
     """It is that of a move of one count, and not what the whole release costs."""
     folder = tmp_path / "release"
-    tv.privatize(COUNTS, upper=9, epsilon="1.1", contributions=2, out=folder)
+    privatize(COUNTS, upper=9, epsilon="1.1", contributions=2, out=folder)
     page = " ".join((folder / "METHODOLOGY.html").read_text().split())
     assert "epsilon 2.2)" in page
     assert "No method with epsilon 1.1 for a change of one count by one" in page
@@ -126,7 +127,7 @@ def test_the_page_names_the_epsilon_that_the_bound_is_for(tmp_path):
 
 def test_heavy_tails_have_a_bound_without_an_upper_one():
     counts = np.append(COUNTS, [650, 700])
-    known = tv.privatize(counts, epsilon=1, method="preserve").receipt.columns[0].optimality
+    known = privatize(counts, epsilon=1, method="preserve").receipt.columns[0].optimality
     assert 0 < known["least_error"] < known["expected_error"]
 
 
@@ -138,7 +139,7 @@ def test_a_dry_run_predicts_errors_of_the_right_size():
     errors, distances = [], []
     for seed in range(10):
         made = np.asarray(
-            tv.privatize(COUNTS, upper=30, epsilon="1/2", entropy=SeededNotPrivate(seed)).table
+            privatize(COUNTS, upper=30, epsilon="1/2", entropy=SeededNotPrivate(seed)).table
         )
         errors.append(np.abs(made - COUNTS).mean())
         distances.append(np.abs(np.sort(made) - np.sort(COUNTS)).mean())

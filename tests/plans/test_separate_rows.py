@@ -17,6 +17,7 @@ from tallyveil.release.methods.base import Plan
 from tallyveil.release.release import read_receipt
 from tallyveil.request.unit import PrivacyUnit
 from tallyveil.tables.microdata import bound_rows, keep_apart
+from tests.asking import privatize
 
 COUNTS = [(i * i) % 23 for i in range(150)]
 DELTA = Fraction(1, 10**6)
@@ -25,7 +26,7 @@ DELTA = Fraction(1, 10**6)
 def publish(tmp_path, **options):
     folder = tmp_path / "release"
     asked = {"upper": 30, "epsilon": "0.02", "contributions": 50, "delta": "0.000001"}
-    return folder, tv.privatize(COUNTS, out=folder, separate_rows=True, **{**asked, **options})
+    return folder, privatize(COUNTS, out=folder, spread="distinct_rows", **{**asked, **options})
 
 
 # -- the guarantee -------------------------------------------------------------------------------
@@ -120,8 +121,8 @@ def test_it_is_charged_stated_and_checked(tmp_path):
 def test_several_columns_add_up_and_a_changed_unit_moves_twice_as_many():
     table = pd.DataFrame({"a": COUNTS, "b": COUNTS})
     asked = {"upper": 30, "epsilon": "0.02", "contributions": 25, "delta": "0.000001"}
-    made = tv.privatize(
-        table, count=["a", "b"], neighbours="change_one", separate_rows=True, **asked
+    made = privatize(
+        table, count=["a", "b"], neighbours="replace_one", spread="distinct_rows", **asked
     )
     one = PrivacyUnit(contributions=50, delta=DELTA).charge(Fraction(1, 50))
     assert (made.receipt.epsilon, made.receipt.delta) == (2 * one, 2 * DELTA)
@@ -184,13 +185,13 @@ def test_a_person_is_counted_once_in_each_cell(tmp_path):
     """Of 40 persons with five rows in each of three cells, every cell counts 40."""
     rows = [(p, c) for p in range(40) for c in "abc" for _ in range(5)]
     table = pd.DataFrame(rows, columns=["who", "place"])
-    asked = {"by": "place", "categories": ["a", "b", "c", "d"], "person": "who", "upper": 300}
-    made = tv.privatize(
+    asked = {"by": "place", "categories": ["a", "b", "c", "d"], "id_column": "who", "upper": 300}
+    made = privatize(
         table,
         epsilon=20,
-        rows_per_person=3,
+        contributions=3,
         delta="0.000001",
-        separate_rows=True,
+        spread="distinct_rows",
         out=tmp_path / "release",
         **asked,
     )
@@ -203,9 +204,9 @@ def count_visits(most, cells, **options):
     """Forty persons with one row in each of ten places, of which the first `cells` are counted."""
     rows = [(p, f"c{c}") for p in range(40) for c in range(cells)]
     names = [f"c{c}" for c in range(cells)]
-    asked = {"by": "place", "categories": names, "person": "who", "upper": 300, "epsilon": "0.1"}
-    asked |= {"delta": "0.001", "separate_rows": True, "rows_per_person": most}
-    return tv.privatize(pd.DataFrame(rows, columns=["who", "place"]), **asked, **options)
+    asked = {"by": "place", "categories": names, "id_column": "who", "upper": 300, "epsilon": "0.1"}
+    asked |= {"delta": "0.001", "spread": "distinct_rows", "contributions": most}
+    return privatize(pd.DataFrame(rows, columns=["who", "place"]), **asked, **options)
 
 
 @pytest.mark.parametrize("most", [10, 20, 100, 5000])
@@ -253,9 +254,9 @@ def test_no_delta_is_spent_where_composing_gains_too_little(tmp_path):
 def test_the_same_rows_are_counted_with_and_without_a_delta(tmp_path):
     """A person is counted once in a cell because that was asked for, whatever it gains."""
     rows = [(p, c) for p in range(40) for c in "abc" for _ in range(5)]
-    asked = {"by": "place", "categories": ["a", "b", "c"], "person": "who", "upper": 300}
-    asked |= {"epsilon": 20, "delta": "0.000001", "separate_rows": True, "rows_per_person": 3}
-    made = tv.privatize(pd.DataFrame(rows, columns=["who", "place"]), **asked)
+    asked = {"by": "place", "categories": ["a", "b", "c"], "id_column": "who", "upper": 300}
+    asked |= {"epsilon": 20, "delta": "0.000001", "spread": "distinct_rows", "contributions": 3}
+    made = privatize(pd.DataFrame(rows, columns=["who", "place"]), **asked)
     assert (made.receipt.epsilon, made.receipt.delta) == (60, 0)
     assert made.table["count"].tolist() == [40, 40, 40]  # noise of one in 2e9
 
@@ -263,7 +264,7 @@ def test_the_same_rows_are_counted_with_and_without_a_delta(tmp_path):
 def test_a_delta_that_gains_enough_is_spent_for_all_columns():
     table = pd.DataFrame({"a": COUNTS, "b": COUNTS})
     asked = {"upper": 30, "epsilon": ["0.02", "1"], "contributions": 50, "delta": "0.000001"}
-    made = tv.privatize(table, count=["a", "b"], separate_rows=True, **asked)
+    made = privatize(table, count=["a", "b"], spread="distinct_rows", **asked)
     assert made.receipt.delta == 2 * DELTA
 
 
@@ -277,7 +278,7 @@ def test_at_a_screen_a_delta_that_is_not_spent_is_said_to(tmp_path):
     assert "--delta is not spent" in done.stderr
 
 
-@pytest.mark.parametrize("neighbours", ["add_remove", "change_one"])
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
 def test_one_person_moves_so_many_counts_by_one_each(monkeypatch, neighbours):
     """What is drawn from, with and without a person who has many rows, several in one cell."""
     given = []
@@ -293,24 +294,24 @@ def test_one_person_moves_so_many_counts_by_one_each(monkeypatch, neighbours):
     for _ in range(20):
         others = [(f"p{at}", rng.choice(places)) for at in range(30)]
         own, changed = ([("x", rng.choice(places)) for _ in range(12)] for _ in range(2))
-        first = others + (changed if neighbours == "change_one" else [])
+        first = others + (changed if neighbours == "replace_one" else [])
         for rows in (first, others + own):
-            tv.privatize(
+            privatize(
                 pd.DataFrame(rows, columns=["who", "place"]),
                 by="place",
                 categories=places,
-                person="who",
-                rows_per_person=4,
+                id_column="who",
+                contributions=4,
                 neighbours=neighbours,
                 epsilon="1/2",
                 delta="0.01",
-                separate_rows=True,
+                spread="distinct_rows",
                 upper=40,
             )
         before, after = given[-2:]
         assert np.abs(after - before).max() <= 1
         moved.append(np.abs(after - before).sum())
-    assert max(moved) <= (8 if neighbours == "change_one" else 4)
+    assert max(moved) <= (8 if neighbours == "replace_one" else 4)
     assert max(moved) >= 4
 
 
@@ -319,7 +320,7 @@ def test_one_person_moves_so_many_counts_by_one_each(monkeypatch, neighbours):
     [
         ({"delta": None}, "nothing to compose"),
         ({"contributions": None}, "nothing to compose"),
-        ({"one_row": True}, "one_row"),
+        ({"spread": "one_row"}, "one_row"),
         ({"method": "preserve"}, "delta"),
         ({"method": "design"}, "row by row"),
         ({"priority": "balanced"}, "delta"),
@@ -329,19 +330,19 @@ def test_one_person_moves_so_many_counts_by_one_each(monkeypatch, neighbours):
 def test_what_it_does_not_cover_is_refused(options, words):
     asked = {"upper": 30, "epsilon": "0.02", "contributions": 50, "delta": "0.000001"}
     with pytest.raises((ArgumentError, UsageError), match=words):
-        tv.privatize(COUNTS, **{**asked, **options}, separate_rows=True)
+        privatize(COUNTS, **{**asked, **options}, spread="distinct_rows")
 
 
 def test_a_delta_that_swallows_epsilon_is_refused(tmp_path):
-    asked = {"upper": 30, "epsilon": "0.02", "contributions": 50, "separate_rows": True}
+    asked = {"upper": 30, "epsilon": "0.02", "contributions": 50, "spread": "distinct_rows"}
     with pytest.raises(ArgumentError, match="'delta' must be smaller"):
-        tv.privatize(COUNTS, **asked, delta="0.3", out=tmp_path / "r")
+        privatize(COUNTS, **asked, delta="0.3", out=tmp_path / "r")
     assert not (tmp_path / "r").exists()
 
 
 def test_more_contributions_than_published_rows_cannot_lie_apart():
     options = {"by": "region", "categories": ["A", "B", "rest"], "other": "rest", "upper": 50}
-    asked = {"contributions": 20, "separate_rows": True, "delta": "1e-6", "epsilon": "0.05"}
+    asked = {"contributions": 20, "spread": "distinct_rows", "delta": "1e-6", "epsilon": "0.05"}
     people = pd.DataFrame({"region": ["A", "C"] * 30})
     with pytest.raises(ArgumentError, match="at most 3, the published rows"):
-        tv.privatize(people, **options, **asked)
+        privatize(people, **options, **asked)

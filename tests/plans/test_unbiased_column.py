@@ -8,6 +8,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.errors import UsageError
 from tallyveil.sampling.entropy import SeededNotPrivate
+from tests.asking import privatize
 
 ROWS = 400
 
@@ -21,7 +22,7 @@ def table():
 
 def publish(**options):
     asked = {"count": "cases", "keep": "all", "upper": 50, "epsilon": 1, "unbiased": True}
-    return tv.privatize(table(), **{**asked, **options})
+    return privatize(table(), **{**asked, **options})
 
 
 @pytest.mark.parametrize("method", ["geometric", "preserve"])
@@ -72,7 +73,7 @@ def test_check_proves_that_the_counts_were_made_from_it(method, tmp_path):
     folder = tmp_path / "release"
     table().to_csv(tmp_path / "cases.csv", index=False)
     options = {"count": "cases", "keep": "all", "upper": 50, "epsilon": 1, "method": method}
-    tv.privatize(tmp_path / "cases.csv", unbiased=True, out=folder, **options)
+    privatize(tmp_path / "cases.csv", unbiased=True, out=folder, **options)
     assert all(finding.ok for finding in tv.check_package(folder))
     fields = json.loads((folder / "datapackage.json").read_text())["resources"][0]["schema"]
     assert fields["fields"][-1]["name"] == "cases_unbiased"
@@ -98,10 +99,10 @@ def test_what_cannot_have_one_is_refused_before_anything_is_spent():
     with pytest.raises(UsageError, match="geometric or preserve"):
         publish(method="fair")
     with pytest.raises(UsageError, match="give a table"):
-        tv.privatize([1, 2, 3], upper=9, epsilon=1, unbiased=True)
+        privatize([1, 2, 3], upper=9, epsilon=1, unbiased=True)
     frame = table().rename(columns={"area": "cases_unbiased"})
     with pytest.raises(UsageError, match="already"):
-        tv.privatize(frame, count="cases", keep="all", upper=9, epsilon=1, unbiased=True)
+        privatize(frame, count="cases", keep="all", upper=9, epsilon=1, unbiased=True)
 
 
 @pytest.mark.parametrize("method", ["geometric", "preserve"])
@@ -109,6 +110,8 @@ def test_structural_zeros_stay_zero_in_it(method, tmp_path):
     frame = table()
     frame.loc[frame.state == "a", "cases"] = 0
     options = {"keep": "all", "upper": 50, "epsilon": 1, "method": method, "unbiased": True}
-    rel = tv.privatize(frame, "cases", zero="state == a", out=tmp_path / "release", **options)
+    rel = privatize(
+        frame, "cases", structural_zeros="state == a", out=tmp_path / "release", **options
+    )
     assert not rel.table.cases_unbiased[rel.table.state == "a"].any()
     assert all(finding.ok for finding in tv.check_package(tmp_path / "release"))

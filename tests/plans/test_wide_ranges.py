@@ -11,6 +11,7 @@ import tallyveil as tv
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.release.methods.preserve import count_cells
 from tallyveil.request.ranges import NO_UPPER, WIDE
+from tests.asking import privatize
 
 RNG = np.random.default_rng(5)
 COUNTS = np.minimum(np.round(np.exp(RNG.normal(5, 3, 2000))), 9_000_000).astype(np.int64)
@@ -18,7 +19,7 @@ TABLE = pa.table({"place": [f"p{i}" for i in range(2000)], "n": COUNTS})
 
 
 def release(out=None, **options):
-    return tv.privatize(TABLE, **{"count": "n", "keep": "all", "epsilon": 1, "out": out, **options})
+    return privatize(TABLE, **{"count": "n", "keep": "all", "epsilon": 1, "out": out, **options})
 
 
 def check(folder):
@@ -72,7 +73,7 @@ def test_a_table_of_probabilities_has_a_narrow_range(method, most):
     with pytest.raises(ArgumentError, match=f"'upper' must be at most {most} for the method"):
         release(upper=WIDE + 1, method=method)
     with pytest.raises(ArgumentError, match="when 'within' is given"):
-        release(upper=WIDE + 1, within=3, epsilon=None)
+        release(upper=WIDE + 1, accuracy=3, epsilon=None)
     with pytest.raises(ArgumentError, match="'upper' must be at most 999,999,999"):
         release(upper=NO_UPPER)
 
@@ -84,7 +85,7 @@ def test_cells_do_not_grow_with_the_range():
 
 def test_signed_counts_are_published_as_drawn(tmp_path):
     table = pa.table({"place": [f"p{i}" for i in range(4000)], "n": np.zeros(4000, np.int64)})
-    made = tv.privatize(
+    made = privatize(
         table, "n", keep="all", epsilon="0.5", method="geometric", signed=True, out=tmp_path / "out"
     )
     values = made.table.column("n").to_numpy()
@@ -126,7 +127,7 @@ def test_without_a_sign_values_are_floored_and_the_page_says_what_that_does(tmp_
 
 
 def test_an_array_can_be_signed():
-    made = tv.privatize([0] * 500, epsilon="0.2", signed=True)
+    made = privatize([0] * 500, epsilon="0.2", signed=True)
     assert min(made.table) < 0
 
 

@@ -17,6 +17,7 @@ from tallyveil.errors import ArgumentError, TableError
 from tallyveil.release.methods.base import Task
 from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.sums.grouping import Grouping, Tree
+from tests.asking import privatize
 
 RULE = "sex = F and cause = prostate"
 
@@ -38,14 +39,14 @@ def make_table() -> pd.DataFrame:
 @pytest.mark.parametrize("method", ["preserve", "geometric"])
 def test_structural_zeros_stay_zero_and_the_release_checks(tmp_path: Path, method: str) -> None:
     table = make_table().sample(frac=1, random_state=1).reset_index(drop=True)
-    release = tv.privatize(
+    release = privatize(
         table,
         count="cases",
         keep="all",
         upper=20,
         epsilon=1,
         method=method,
-        zero=RULE,
+        structural_zeros=RULE,
         out=tmp_path / "r",
     )
     released = release.table
@@ -67,12 +68,12 @@ def test_men_keep_the_cases_that_women_cannot_have() -> None:
     gaps = {
         name: np.mean(
             [
-                tv.privatize(table, **options, **extra).table.loc[men, "cases"].sum()
+                privatize(table, **options, **extra).table.loc[men, "cases"].sum()
                 - table.loc[men, "cases"].sum()
                 for _ in range(8)
             ]
         )
-        for name, extra in (("plain", {}), ("zeros", {"zero": RULE}))
+        for name, extra in (("plain", {}), ("zeros", {"structural_zeros": RULE}))
     }
     assert abs(gaps["zeros"]) < abs(gaps["plain"])
 
@@ -81,27 +82,35 @@ def test_contradictions_are_refused_before_anything_is_spent(tmp_path: Path) -> 
     table = make_table()
     options = {"count": "cases", "upper": 20, "epsilon": 1}
     with pytest.raises(TableError, match="declares to be 0"):
-        tv.privatize(table, **options, keep="all", zero="sex = M")
+        privatize(table, **options, keep="all", structural_zeros="sex = M")
     with pytest.raises(TableError, match="nothing to publish"):
-        tv.privatize(table.assign(cases=0), **options, keep="all", zero=["sex = M", "sex = F"])
+        privatize(
+            table.assign(cases=0), **options, keep="all", structural_zeros=["sex = M", "sex = F"]
+        )
     with pytest.raises(ArgumentError, match="published unchanged"):
-        tv.privatize(
+        privatize(
             table,
             **options,
             keep=["place", "cause"],
             allow_duplicates=True,
-            zero=RULE,
+            structural_zeros=RULE,
         )
     with pytest.raises(ArgumentError, match="'zero' must be comparisons"):
-        tv.privatize(table, **options, keep="all", zero="prostate")
+        privatize(table, **options, keep="all", structural_zeros="prostate")
 
 
 def test_a_count_smuggled_into_a_structural_zero_is_found(tmp_path: Path) -> None:
     from tallyveil.release.folder import CHECKSUMS, checksums_text
 
     folder = tmp_path / "r"
-    tv.privatize(
-        make_table(), count="cases", keep="all", upper=20, epsilon=1, zero=RULE, out=folder
+    privatize(
+        make_table(),
+        count="cases",
+        keep="all",
+        upper=20,
+        epsilon=1,
+        structural_zeros=RULE,
+        out=folder,
     )
     text = (folder / "data.csv").read_text("utf-8")
     (folder / "data.csv").write_text(text.replace("F,prostate,0", "F,prostate,3", 1), "utf-8")
@@ -113,7 +122,7 @@ def test_a_count_smuggled_into_a_structural_zero_is_found(tmp_path: Path) -> Non
 def test_a_rule_that_no_row_meets_is_refused() -> None:
     options = {"count": "cases", "keep": "all", "upper": 20, "epsilon": 1}
     with pytest.raises(ArgumentError, match=r"must meet at least one row.*== prostata"):
-        tv.privatize(make_table(), **options, zero=[RULE, "cause = prostata"])
+        privatize(make_table(), **options, structural_zeros=[RULE, "cause = prostata"])
 
 
 # -- inside a hierarchy and inside margins -------------------------------------------------------
@@ -142,14 +151,14 @@ def test_zeros_inside_a_hierarchy_receive_nothing_and_everything_adds_up(
     tmp_path: Path,
 ) -> None:
     table = make_wards().sample(frac=1, random_state=3).reset_index(drop=True)
-    release = tv.privatize(
+    release = privatize(
         table,
         count="births",
         keep="all",
         upper=30,
         epsilon=1,
         hierarchy=["region", "ward"],
-        zero=["sex = M", "region = W"],
+        structural_zeros=["sex = M", "region = W"],
         out=tmp_path / "r",
     )
     released = release.table
@@ -174,9 +183,9 @@ def test_zeros_inside_a_hierarchy_receive_nothing_and_everything_adds_up(
 def test_a_row_that_only_zeros_stand_beside_is_given_away_by_an_exact_sum(tmp_path: Path) -> None:
     table = make_wards().query("age == 0").drop(columns="age")
     options = {"count": "births", "upper": 30, "epsilon": 1, "keep": "all", "invariant": "ward"}
-    options |= {"hierarchy": ["region", "ward"], "zero": ["sex = M", "region = W"]}
+    options |= {"hierarchy": ["region", "ward"], "structural_zeros": ["sex = M", "region = W"]}
     with pytest.warns(UserWarning, match="exact counts of 7 rows"):
-        release = tv.privatize(table, **options, out=tmp_path / "r")
+        release = privatize(table, **options, out=tmp_path / "r")
     assert release.receipt.to_dict()["hierarchy"]["exact_rows"] == 7
     assert release.table["births"].tolist() == table["births"].tolist()
     assert all(found.ok for found in check_package(tmp_path / "r"))
@@ -186,14 +195,14 @@ def test_a_row_that_only_zeros_stand_beside_is_given_away_by_an_exact_sum(tmp_pa
 def test_zeros_inside_margins_receive_nothing_and_rows_meet_them(
     tmp_path: Path, margins: str
 ) -> None:
-    release = tv.privatize(
+    release = privatize(
         make_wards(),
         count="births",
         keep="all",
         upper=200,
         epsilon=1,
         margins=margins,
-        zero=["sex = M", "region = W"],
+        structural_zeros=["sex = M", "region = W"],
         out=tmp_path / "r",
     )
     released = release.table
@@ -239,9 +248,9 @@ def test_any_tree_with_zeros_adds_up(seed: int, rows: int, exact: int) -> None:
 def test_zeros_cost_nothing_and_move_the_budget_to_the_other_groups() -> None:
     options = {"count": "births", "upper": 30, "epsilon": 1, "keep": "all", "hierarchy": "ward"}
     table = make_wards()
-    with_zeros = tv.privatize(table, **options, zero=["sex = M", "region = W"])
+    with_zeros = privatize(table, **options, structural_zeros=["sex = M", "region = W"])
     free = table[(table["sex"] == "F") & (table["region"] != "W")]
-    without = tv.privatize(free, **options)
+    without = privatize(free, **options)
     stages = [
         [(stage.name, stage.epsilon) for stage in made.receipt.columns[0].stages]
         for made in (with_zeros, without)

@@ -14,6 +14,7 @@ from tallyveil.documents.group_record import MOST_GROUPS
 from tallyveil.release import groups as by_group
 from tallyveil.release.folder import CHECKSUMS, checksums_text
 from tallyveil.release.release import read_receipt, rebuild_methodology
+from tests.asking import privatize
 
 ROWS = 240
 WIDE = {"count": "cases", "keep": "all", "upper": 30, "epsilon": 1}
@@ -25,7 +26,7 @@ KINDS = {
     "no upper": {**WIDE, "upper": None},
     "signed": {**WIDE, "upper": None, "signed": True, "method": "geometric"},
     "unbiased": {**WIDE, "unbiased": True},
-    "zeros": {**WIDE, "method": "geometric", "zero": "state = S0"},
+    "zeros": {**WIDE, "method": "geometric", "structural_zeros": "state = S0"},
     "hierarchy": {**WIDE, "hierarchy": "region,state"},
     "exact": {**WIDE, "hierarchy": "region,state", "invariant": "region"},
     "hierarchy, unbiased": {**WIDE, "hierarchy": "region,state", "unbiased": True},
@@ -54,7 +55,7 @@ def frame():
 
 def publish(frame, **options):
     counts = options["count"]
-    return tv.privatize(frame if "deaths" in counts else frame.drop(columns="deaths"), **options)
+    return privatize(frame if "deaths" in counts else frame.drop(columns="deaths"), **options)
 
 
 def read_page(text):
@@ -179,7 +180,7 @@ def test_totals_of_large_counts_cannot_be_moved(tmp_path, shift):
     counts = np.random.default_rng(1).integers(999_000, 1_001_000, 2000)
     table = pd.DataFrame({"id": range(2000), "half": ["a", "b"] * 1000, "cases": counts})
     options = {"count": "cases", "keep": "all", "method": "geometric", "epsilon": 1}
-    tv.privatize(table, **options, out=tmp_path / "r")
+    privatize(table, **options, out=tmp_path / "r")
 
     def move_groups(column):
         for part in ("estimate", "low", "high"):
@@ -191,7 +192,7 @@ def test_totals_of_large_counts_cannot_be_moved(tmp_path, shift):
 
     assert forge(tmp_path / "r", move_total) == ["figures"]
     shutil.rmtree(tmp_path / "r")
-    tv.privatize(table, **options, out=tmp_path / "r")
+    privatize(table, **options, out=tmp_path / "r")
     assert forge(tmp_path / "r", move_groups) == ["groups"]
 
 
@@ -249,7 +250,7 @@ def grouped(**columns):
     size = len(next(iter(columns.values())))
     table = pd.DataFrame({**columns, "cases": [i % 5 for i in range(size)]})
     options = {**WIDE, "method": "geometric", "allow_duplicates": True}
-    (column,) = tv.privatize(table, **options).receipt.columns
+    (column,) = privatize(table, **options).receipt.columns
     return [made.by for made in column.groups]
 
 
@@ -308,7 +309,7 @@ def test_every_kind_of_table_and_file_agrees_on_its_groups(kind, ending, tmp_pat
     if kind in ("polars", "arrow"):
         table = pl.DataFrame(columns) if kind == "polars" else pa.table(columns)
     options = {**WIDE, "method": "geometric", "allow_duplicates": True, "out": tmp_path / "r"}
-    rel = tv.privatize(table, **options, format=ending)
+    rel = privatize(table, **options, format=ending)
     made = {made.by for made in rel.receipt.columns[0].groups}
     assert made == {("word",), ("code",)} or (kind == "index" and made == {("word",)})
     assert all(finding.ok for finding in tv.check_package(tmp_path / "r"))
@@ -342,8 +343,8 @@ def test_a_long_table_is_not_read_for_groups(monkeypatch, tmp_path):
 
 def test_levels_state_totals_of_their_own(frame, tmp_path):
     table = frame.drop(columns="deaths")
-    options = {"count": "cases", "keep": "all", "upper": 30, "levels": [2, 1]}
-    tv.privatize_levels(table, **options, out=tmp_path / "r")
+    options = {"count": "cases", "keep": "all", "upper": 30, "epsilons": [2, 1]}
+    privatize(table, **options, out=tmp_path / "r")
     assert all(finding.ok for finding in tv.check_package(tmp_path / "r"))
     stated = [read_receipt(folder).columns[0].groups for folder in (tmp_path / "r").iterdir()]
     assert len({one[0].estimate for one in stated}) == 2

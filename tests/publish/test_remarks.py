@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.cli import app
+from tests.asking import privatize
 
 FRAME = pd.DataFrame({"county": list("dbca"), "cases": [1, 3, 3, 9]})
 OPTIONS = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1}
@@ -16,7 +17,7 @@ OPTIONS = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1}
 
 @pytest.mark.parametrize("call", [tv.privatize, tv.privatize_levels])
 def test_rows_in_the_order_of_their_counts_are_warned_of(call, tmp_path):
-    levels = {"levels": [2, 1], "epsilon": None} if call is tv.privatize_levels else {}
+    levels = {"epsilons": [2, 1], "epsilon": None} if call is tv.privatize_levels else {}
     with pytest.warns(UserWarning, match="in the order of 'cases'") as found:
         call(FRAME, **{**OPTIONS, **levels})
     assert found[0].filename == __file__
@@ -28,7 +29,7 @@ def test_a_warning_that_is_an_error_comes_before_the_debit(tmp_path):
     book.open("cases", 5)
     account = {"ledger": book, "dataset": "cases", "out": tmp_path / "out"}
     with pytest.raises(UserWarning, match="in the order"):
-        tv.privatize(FRAME, **OPTIONS, **account)
+        privatize(FRAME, **OPTIONS, **account)
     assert book.history("cases") == []
     assert not (tmp_path / "out").exists()
 
@@ -54,14 +55,14 @@ MIXED = FRAME.assign(cases=[1, 3, 2, 9])
 )
 def test_what_else_a_publisher_is_warned_of(frame, options, words):
     with pytest.warns(UserWarning, match=words):
-        tv.privatize(frame, **{**OPTIONS, **options})
+        privatize(frame, **{**OPTIONS, **options})
 
 
 def test_exact_counts_of_single_rows_are_said_on_the_page_and_checked(tmp_path):
     frame, folder = MIXED.assign(state=["n", "n", "n", "DC"]), tmp_path / "out"
     hierarchy = {"keep": None, "hierarchy": ["state", "county"], "invariant": "state"}
     with pytest.warns(UserWarning, match="only one of its group"):
-        release = tv.privatize(frame, **{**OPTIONS, **hierarchy}, out=folder)
+        release = privatize(frame, **{**OPTIONS, **hierarchy}, out=folder)
     said = "and with them the exact count of 1 row that is the only one of its group"
     assert said in (folder / "METHODOLOGY.html").read_text()
     assert release.table["cases"].iloc[-1] == 9
@@ -86,7 +87,7 @@ def test_exact_counts_of_single_rows_are_said_on_the_page_and_checked(tmp_path):
 def test_other_tables_are_not(frame, options):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        tv.privatize(frame, **{**OPTIONS, **options})
+        privatize(frame, **{**OPTIONS, **options})
 
 
 @pytest.mark.parametrize(

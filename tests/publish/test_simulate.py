@@ -4,17 +4,16 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from tallyveil.publish.simulate import simulate
 
-from tallyveil.release.options import ReleaseOptions
 from tallyveil.release.plan import Opened, plan_release
 from tallyveil.release.preview import preview_table
 from tallyveil.release.simulate import InventedRows, invent_counts, invent_table, simulate
 from tallyveil.request.request import check_options
+from tests.asking import make_options
 
 
 def simulated(**words):
-    options = ReleaseOptions(count="n", keep="all", **words)
+    options = make_options(count="n", keep="all", **words)
     request = check_options(options)
     opened = Opened(request, invent_table(request, 400))
     return simulate(plan_release(opened, home=InventedRows(request)))[0]
@@ -47,7 +46,7 @@ def test_invented_counts_are_the_same_every_time():
 
 def ask(names, **words):
     words = {"keep": "all", "epsilon": 1, "upper": 100} | words
-    return check_options(ReleaseOptions(count=names, **words))
+    return check_options(make_options(count=names, **words))
 
 
 def test_invented_columns_go_together_and_are_no_copies():
@@ -76,7 +75,7 @@ def test_invented_nested_columns_are_smaller_the_more_so_the_smaller_their_upper
 
 def test_dry_runs_of_nested_columns_try_small_deaths():
     words = {"nested": "deaths,cases", "epsilon": 1, "upper": 40}
-    seen = preview_table(None, ReleaseOptions(count=["deaths", "cases"], keep="all", **words))
+    seen = preview_table(None, make_options(count=["deaths", "cases"], keep="all", **words))
     deaths, cases = (column["histogram"]["before"] for column in seen.simulated)
     assert deaths[0] > 1.5 * cases[0]
 
@@ -84,7 +83,7 @@ def test_dry_runs_of_nested_columns_try_small_deaths():
 def test_long_tables_are_tried_on_their_first_rows(tmp_path):
     path = tmp_path / "long.csv"
     path.write_text("n\n" + "3\n" * 50_001)
-    options = ReleaseOptions(count="n", upper=5, epsilon=1)
+    options = make_options(count="n", upper=5, epsilon=1)
     seen = preview_table(path, options)
     assert seen.simulated[0]["rows"] == 50_000
     assert seen.columns[0]["method"] == "preserve"

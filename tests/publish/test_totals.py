@@ -13,6 +13,7 @@ from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.reading.unbiased import _reach_of_laplace_sum, reach_of_sum
 from tallyveil.release.totals import GeometricAdder, MatrixAdder
 from tallyveil.sampling.entropy import SeededNotPrivate
+from tests.asking import privatize
 
 ROWS = 1200
 STATES = np.array([f"state {i % 24:02d}" for i in range(ROWS)])
@@ -29,7 +30,7 @@ def table(upper):
 
 
 def publish(frame, **options):
-    return tv.privatize(frame, **{"count": "cases", "keep": "all", "epsilon": 1, **options})
+    return privatize(frame, **{"count": "cases", "keep": "all", "epsilon": 1, **options})
 
 
 @pytest.mark.parametrize("epsilon", ["1/4", "1", "3"])
@@ -149,7 +150,7 @@ def test_folder_release_and_command_line_agree(tmp_path):
 
 
 def test_levels_of_a_ladder_are_added():
-    for rel in tv.privatize_levels([0, 3, 5, 2] * 50, levels=[2, 1], upper=9):
+    for rel in privatize([0, 3, 5, 2] * 50, epsilons=[2, 1], upper=9):
         total = tv.estimate_total(rel)
         assert abs(total.value - 500) <= 6 * total.standard_error
 
@@ -173,7 +174,7 @@ def test_groups_that_the_noise_chose_are_refused():
 def test_structural_zeros_add_nothing(method):
     frame = table(40)
     frame.loc[frame.state == "state 00", "cases"] = 0
-    rel = publish(frame, upper=40, method=method, zero="state == 'state 00'")
+    rel = publish(frame, upper=40, method=method, structural_zeros="state == 'state 00'")
     found = tv.estimate_total(rel, by="state")["state 00"]
     assert (found.value, found.low, found.high, found.groups) == (0, 0, 0, 50)
     whole, stated = tv.estimate_total(rel), rel.receipt.columns[0].total

@@ -14,6 +14,7 @@ from tallyveil.certified.mechanism import CertifiedGeometric, CertifiedNoise
 from tallyveil.release import transaction
 from tallyveil.release.methods.base import Plan, Task
 from tallyveil.release.methods.design import Fair
+from tests.asking import privatize
 
 COUNTS = [i % 7 for i in range(400)]
 
@@ -28,7 +29,7 @@ def book(tmp_path):
 def test_a_folder_that_exists_costs_nothing(book, tmp_path):
     (tmp_path / "out").mkdir()
     with pytest.raises(tv.PackageError, match="exists already"):
-        tv.privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "out", ledger=book, dataset="cases")
+        privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "out", ledger=book, dataset="cases")
     assert book.account("cases").remaining_epsilon == 2
 
 
@@ -36,7 +37,7 @@ def test_a_folder_that_exists_is_refused_before_the_table_is_read(tmp_path, monk
     monkeypatch.setattr(transaction, "open_table", lambda *_: pytest.fail("the table was read"))
     (tmp_path / "out").mkdir()
     with pytest.raises(tv.PackageError, match="exists already"):
-        tv.privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "out")
+        privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "out")
 
 
 def test_a_folder_that_appears_meanwhile_is_refused_before_the_debit(book, tmp_path, monkeypatch):
@@ -47,7 +48,7 @@ def test_a_folder_that_appears_meanwhile_is_refused_before_the_debit(book, tmp_p
     real = transaction.plan_release
     monkeypatch.setattr(transaction, "plan_release", make)
     with pytest.raises(tv.PackageError, match="exists already") as refused:
-        tv.privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "out", ledger=book, dataset="cases")
+        privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "out", ledger=book, dataset="cases")
     assert "spent" not in str(refused.value)
     assert book.account("cases").remaining_epsilon == 2
 
@@ -66,7 +67,7 @@ def test_what_fails_after_the_debit_says_that_the_budget_was_spent(
     monkeypatch.setattr(transaction, "write_releases", fail)
     paid = {"ledger": book, "dataset": "cases"} if debited else {}
     with pytest.raises(Exception, match=r"Gone|no room|unforeseen") as failed:
-        tv.privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "out", **paid)
+        privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "out", **paid)
     said = " ".join([str(failed.value), *getattr(failed.value, "__notes__", ())])
     assert ("The budget was spent before that, by entry 2 of the ledger." in said) == debited
     assert (book.account("cases").remaining_epsilon == 1) == debited
@@ -77,7 +78,7 @@ def test_what_fails_after_the_debit_says_that_the_budget_was_spent(
 def test_counts_without_a_name_are_refused_before_the_debit(book, tmp_path, name):
     table = pd.DataFrame({"ward": ["A", "B"], name: [1, 2]})
     with pytest.raises(tv.ArgumentError, match="'count' must name columns that have a name"):
-        tv.privatize(
+        privatize(
             table,
             count=name,
             keep="all",
@@ -93,12 +94,12 @@ def test_counts_without_a_name_are_refused_before_the_debit(book, tmp_path, name
 @pytest.mark.parametrize("method", ["design", "fair"])
 def test_a_range_too_wide_for_a_matrix_is_refused(method):
     with pytest.raises(tv.ArgumentError, match="'upper' must be at most 5,000 for the method"):
-        tv.privatize(COUNTS, upper=70_000, epsilon=1, method=method)
+        privatize(COUNTS, upper=70_000, epsilon=1, method=method)
 
 
 def test_a_ledger_needs_a_folder(book):
     with pytest.raises(tv.UsageError, match="must be reserved first"):
-        tv.privatize(COUNTS, upper=9, epsilon=1, ledger=book, dataset="cases")
+        privatize(COUNTS, upper=9, epsilon=1, ledger=book, dataset="cases")
     assert book.account("cases").remaining_epsilon == 2
 
 
@@ -108,7 +109,7 @@ def test_a_full_disk_costs_nothing(book, tmp_path, monkeypatch):
 
     monkeypatch.setattr("tallyveil.release.folder._reserve", no_room)
     with pytest.raises(tv.PackageError, match="no room"):
-        tv.privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "o", ledger=book, dataset="cases")
+        privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "o", ledger=book, dataset="cases")
     assert book.account("cases").remaining_epsilon == 2
     assert not (tmp_path / "o").exists()
 
@@ -132,7 +133,7 @@ def test_the_steps_come_in_order(book, tmp_path, monkeypatch, levels):
     watch(Plan, "draw", "draw")
     watch(transaction.Staging, "commit", "folder")
     run = tv.privatize if levels is None else tv.privatize_levels
-    cost = {"epsilon": 1} if levels is None else {"levels": levels}
+    cost = {"epsilon": 1} if levels is None else {"epsilons": levels}
     run(COUNTS, upper=9, out=tmp_path / "out", ledger=book, dataset="cases", **cost)
     assert seen == ["room", "debit", "draw", "folder"]
 
@@ -152,7 +153,7 @@ def test_what_is_proved_is_what_is_drawn_hashed_and_shipped(book, tmp_path, monk
     keep(CertifiedGeometric, "draw_positions")
     keep(CertifiedNoise, "release")
     out = tmp_path / "out"
-    tv.privatize(COUNTS, upper=9, epsilon=1, out=out, ledger=book, dataset="cases")
+    privatize(COUNTS, upper=9, epsilon=1, out=out, ledger=book, dataset="cases")
     hashes = {hashlib.sha256(made.to_json().encode()).hexdigest() for made in drawn}
     shipped = {
         hashlib.sha256(path.read_bytes()).hexdigest() for path in out.glob("mechanism*.json")
@@ -175,7 +176,7 @@ def test_what_is_proved_is_what_is_drawn_hashed_and_shipped(book, tmp_path, monk
     ],
 )
 def test_every_stage_that_spends_has_a_certificate(tmp_path, options, stages):
-    rel = tv.privatize(COUNTS, **{"upper": 9, "out": tmp_path / "out", **options})
+    rel = privatize(COUNTS, **{"upper": 9, "out": tmp_path / "out", **options})
     assert [stage.name for stage in rel.receipt.stages] == [f"count: {kind}" for kind in stages]
     for stage in rel.receipt.stages:
         made = tv.load(tmp_path / "out" / stage.file)
@@ -193,14 +194,14 @@ def test_counts_travel_as_one_compact_array(monkeypatch, upper):
         return real(self, counts, entropy)
 
     monkeypatch.setattr(Plan, "draw", watched)
-    tv.privatize(np.array([3, 10**9, 0]), upper=upper, epsilon=1, method="geometric")
+    privatize(np.array([3, 10**9, 0]), upper=upper, epsilon=1, method="geometric")
     (counts,) = seen
     assert counts.dtype == np.min_scalar_type(upper)
     assert counts.tolist() == [3, upper, 0]
 
 
 def test_a_release_is_short_to_look_at_and_can_be_pickled():
-    rel = tv.privatize(COUNTS, upper=9, epsilon=1)
+    rel = privatize(COUNTS, upper=9, epsilon=1)
     assert repr(rel) == "<Release of count: 400 rows, epsilon=1>"
     assert "<svg" in rel._repr_html_()
     again = pickle.loads(pickle.dumps(rel))
@@ -211,13 +212,13 @@ def test_a_release_is_short_to_look_at_and_can_be_pickled():
 
 def test_levels_and_single_releases_have_their_own_functions():
     with pytest.raises(tv.UsageError, match="privatize_levels"):
-        tv.privatize(COUNTS, upper=9, levels=[2, 1])
+        privatize(COUNTS, upper=9, epsilons=[2, 1])
     with pytest.raises(tv.UsageError, match="levels="):
-        tv.privatize_levels(COUNTS, upper=9, epsilon=1)
+        privatize(COUNTS, upper=9, epsilon=1)
     with pytest.raises(tv.ArgumentError, match="strictly decreasing"):
-        tv.privatize_levels(COUNTS, upper=9, levels=[1, 2])
+        privatize(COUNTS, upper=9, epsilons=[1, 2])
     with pytest.raises(tv.UsageError, match="one epsilon"):
-        tv.privatize_levels(COUNTS, upper=9, levels=[2, 1], epsilon=1)
+        privatize(COUNTS, upper=9, epsilons=[2, 1], epsilon=1)
 
 
 @pytest.mark.parametrize(
@@ -230,13 +231,13 @@ def test_levels_and_single_releases_have_their_own_functions():
 )
 def test_what_cannot_be_published_is_refused_before_the_debit(book, tmp_path, options):
     with pytest.raises(tv.TallyveilError):
-        tv.privatize(COUNTS, out=tmp_path / "out", ledger=book, dataset="cases", **options)
+        privatize(COUNTS, out=tmp_path / "out", ledger=book, dataset="cases", **options)
     assert book.history("cases") == []
 
 
 def test_levels_with_long_epsilons_have_names_that_fit(tmp_path):
     long = Fraction(10**140 + 1, 10**140)
-    tv.privatize_levels(COUNTS, upper=9, levels=[long, "1/2"], out=tmp_path / "out")
+    privatize(COUNTS, upper=9, epsilons=[long, "1/2"], out=tmp_path / "out")
     assert all(finding.ok for finding in tv.check_package(tmp_path / "out"))
 
 
@@ -249,9 +250,9 @@ def test_counts_that_were_not_clamped_are_never_drawn():
 
 def test_a_mistyped_argument_is_named():
     with pytest.raises(tv.UsageError, match=r"tv.privatize\(\).*'eps'"):
-        tv.privatize(COUNTS, upper=9, eps=1)
+        privatize(COUNTS, upper=9, eps=1)
     with pytest.raises(tv.ArgumentError, match="'levels' must be a list"):
-        tv.privatize_levels(COUNTS, upper=9, levels=2)
+        privatize(COUNTS, upper=9, epsilons=2)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +266,7 @@ def test_a_mistyped_argument_is_named():
 )
 def test_no_option_is_silently_ignored(options):
     with pytest.raises(tv.UsageError):
-        tv.privatize(COUNTS, upper=9, epsilon=1, **options)
+        privatize(COUNTS, upper=9, epsilon=1, **options)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +274,7 @@ def test_no_option_is_silently_ignored(options):
     [("1/2", "almost as well"), (3, "to this extent"), (6, "weak protection")],
 )
 def test_the_promise_says_what_its_epsilon_is_worth(epsilon, words):
-    rel = tv.privatize(COUNTS, upper=9, epsilon=epsilon)
+    rel = privatize(COUNTS, upper=9, epsilon=epsilon)
     assert words in rel.receipt.promise
     assert ("almost as well" in rel.receipt.promise) == (words == "almost as well")
 
@@ -295,19 +296,19 @@ def test_a_long_answer_of_such_a_type_is_refused_before_the_debit(book, tmp_path
     with duckdb.connect(tmp_path / "long.db") as database:
         made = "SELECT i AS number, to_days(i::int) AS odd, i % 10 AS cases FROM range(70000) r(i)"
         database.execute(f"CREATE TABLE long AS {made}")
-    require_refused(f"duckdb:{tmp_path / 'long.db'}", book, tmp_path, query="FROM long")
+    require_refused(f"duckdb:{tmp_path / 'long.db'}", book, tmp_path, sql="FROM long")
 
 
 def require_refused(table, book, tmp_path, **options):
     asked = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1, **options}
     with pytest.raises(tv.TableError, match="'odd'") as refused:
-        tv.privatize(table, **asked, out=tmp_path / "out", ledger=book, dataset="cases")
+        privatize(table, **asked, out=tmp_path / "out", ledger=book, dataset="cases")
     assert "2147483647" not in str(refused.value)
     assert book.account("cases").remaining_epsilon == 2
 
 
 @pytest.mark.parametrize(("delta", "weak"), [("1/5", True), ("1/100", True), ("1e-6", False)])
 def test_a_large_delta_is_no_strong_promise(delta, weak):
-    rel = tv.privatize(COUNTS, upper=9, epsilon=1, delta=delta, method="geometric")
+    rel = privatize(COUNTS, upper=9, epsilon=1, delta=delta, method="geometric")
     assert ("weak protection: with a probability of up to 0." in rel.receipt.promise) == weak
     assert ("almost as well" in rel.receipt.promise) != weak

@@ -19,10 +19,10 @@ from tallyveil.proof.rounding import TOTAL
 from tallyveil.release.methods.base import Task
 from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.release.methods.sums import SumDraws
-from tallyveil.release.options import ReleaseOptions
 from tallyveil.release.preview import preview_table
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tallyveil.sums.grouping import Grouping, Tree
+from tests.asking import make_options, privatize
 
 OPTIONS = {"count": "cases", "upper": 40, "epsilon": 1, "hierarchy": ["state", "county"]}
 
@@ -49,7 +49,7 @@ def read_sums(folder: Path, level: int) -> list[dict[str, str]]:
 def test_everything_adds_up_and_checks(tmp_path: Path, epsilon: object) -> None:
     table = make_table()
     options = {**OPTIONS, "epsilon": epsilon, "keep": "age"}
-    release = tv.privatize(table, **options, out=tmp_path / "r")
+    release = privatize(table, **options, out=tmp_path / "r")
     released = release.table
     assert released["cases"].between(0, 40).all()
     for level, names in enumerate([[], ["state"], ["state", "county"]]):
@@ -67,7 +67,7 @@ def test_everything_adds_up_and_checks(tmp_path: Path, epsilon: object) -> None:
 
 def test_exact_totals_are_published_and_marked_as_outside_the_promise(tmp_path: Path) -> None:
     table = make_table(1)
-    release = tv.privatize(table, **OPTIONS, keep=[], invariant="state", out=tmp_path / "r")
+    release = privatize(table, **OPTIONS, keep=[], invariant="state", out=tmp_path / "r")
     truth = table.groupby("state", sort=False)["cases"].sum().tolist()
     assert [int(row["cases"]) for row in read_sums(tmp_path / "r", 1)] == truth
     words = "the exact total and the exact sums by state"
@@ -79,7 +79,7 @@ def test_exact_totals_are_published_and_marked_as_outside_the_promise(tmp_path: 
     assert words in unprotected
     assert f"Outside this guarantee: {words}" in release.receipt.promise
     table.to_csv(tmp_path / "t.csv", index=False)
-    asked = ReleaseOptions(**OPTIONS, keep=[], invariant="state")
+    asked = make_options(**OPTIONS, keep=[], invariant="state")
     assert preview_table(tmp_path / "t.csv", asked).promise == release.receipt.promise
 
 
@@ -87,10 +87,10 @@ def test_several_columns_microdata_and_sorted_rows_add_up_too(tmp_path: Path) ->
     table = make_table().assign(deaths=lambda t: t["cases"] // 4)
     shuffled = table.sample(frac=1, random_state=1).reset_index(drop=True)
     both = {**OPTIONS, "count": ["cases", "deaths"], "keep": "age"}
-    tv.privatize(shuffled, **both, out=tmp_path / "two")
+    privatize(shuffled, **both, out=tmp_path / "two")
     assert all(found.ok for found in check_package(tmp_path / "two"))
     people = pd.DataFrame({"state": ["N"] * 30 + ["S"] * 9, "sex": ["f", "m", "f"] * 13})
-    tv.privatize(
+    privatize(
         people,
         by=["state", "sex"],
         categories={"state": ["N", "S", "W"], "sex": ["f", "m"]},
@@ -108,7 +108,7 @@ def test_a_changed_sum_is_found(tmp_path: Path, change: str) -> None:
     from tallyveil.release.folder import CHECKSUMS, checksums_text
 
     folder = tmp_path / "r"
-    tv.privatize(make_table(1), **OPTIONS, keep=[], out=folder)
+    privatize(make_table(1), **OPTIONS, keep=[], out=folder)
     name = "data.csv" if change == "data" else "sums-1.csv"
     header, first, *rest = (folder / name).read_text("utf-8").splitlines()
     cells = first.split(",")
@@ -133,8 +133,8 @@ def test_a_changed_sum_is_found(tmp_path: Path, change: str) -> None:
         ({"hierarchy": None, "nested": ""}, ArgumentError, "nested.*at least one column"),
         ({"hierarchy": None, "invariant": "total"}, UsageError, "goes with 'hierarchy'"),
         ({"invariant": "planet"}, ArgumentError, "total, state, county"),
-        ({"level_weights": "1,2"}, ArgumentError, "level_weights"),
-        ({"level_weights": "a,b"}, ArgumentError, "level_weights"),
+        ({"weights": "1,2"}, ArgumentError, "level_weights"),
+        ({"weights": "a,b"}, ArgumentError, "level_weights"),
         ({"method": "geometric"}, UsageError, "method of its own"),
         ({"signed": True, "upper": None}, UsageError, "leave 'signed' out, and ask for 'unbiased'"),
         ({"hierarchy": None, "margins": "a,b", "upper": None}, UsageError, "Margins need a public"),
@@ -142,7 +142,7 @@ def test_a_changed_sum_is_found(tmp_path: Path, change: str) -> None:
 )
 def test_bad_requests_are_refused(change: dict, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        tv.privatize(make_table(1), **{**OPTIONS, "keep": [], **change})
+        privatize(make_table(1), **{**OPTIONS, "keep": [], **change})
 
 
 def test_a_list_of_categories_that_is_a_full_cross_is_called_so(tmp_path: Path) -> None:
@@ -150,15 +150,15 @@ def test_a_list_of_categories_that_is_a_full_cross_is_called_so(tmp_path: Path) 
     asked = {"by": ["state", "county"], "upper": 9, "epsilon": 1, "hierarchy": "state,county"}
     crossed = {"state": ["N", "S"], "county": ["N1", "N2", "S1"]}
     with pytest.raises(TableError, match=r"combinations that exist.*header state,county") as told:
-        tv.privatize(people, **asked, categories=crossed)
+        privatize(people, **asked, categories=crossed)
     assert "distinct" not in str(told.value)
     (tmp_path / "counties.csv").write_text("state,county\nN,N1\nN,N2\nS,S1\n")
-    made = tv.privatize(people, **asked, categories=tmp_path / "counties.csv")
+    made = privatize(people, **asked, categories=tmp_path / "counties.csv")
     assert made.receipt.sums.names == ("total", "state")
     ages = {**asked, "by": ["state", "age"], "bins": {"age": [0, 18, 65]}, "categories": "N,S"}
     with pytest.raises(TableError, match="leave 'age' out of the hierarchy"):
-        tv.privatize(people, **{**ages, "hierarchy": "state,age"})
-    assert tv.privatize(people, **{**ages, "hierarchy": "state"}).receipt.sums.sizes == (1, 2, 6)
+        privatize(people, **{**ages, "hierarchy": "state,age"})
+    assert privatize(people, **{**ages, "hierarchy": "state"}).receipt.sums.sizes == (1, 2, 6)
 
 
 def test_refusals_come_before_the_debit_and_tell_no_count(tmp_path: Path) -> None:
@@ -168,12 +168,12 @@ def test_refusals_come_before_the_debit_and_tell_no_count(tmp_path: Path) -> Non
     twice = make_table(1)
     twice.loc[0, "county"] = "S0"
     with pytest.raises(TableError, match="occurs under two labels of 'state'"):
-        tv.privatize(twice, **paid)
+        privatize(twice, **paid)
     above = make_table(1)
     above.loc[0, "cases"] = 41
     words = "above the upper bound 40, and exact sums allow no top-coding"
     with pytest.raises(TableError, match=words) as problem:
-        tv.privatize(above, **paid, invariant="total")
+        privatize(above, **paid, invariant="total")
     assert "41" not in str(problem.value)
     assert ledger.history("d") == []
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tallyveil.request.kinds import ASKED_FOR
 
 from tallyveil.errors import PackageError
 from tallyveil.release.methods.registry import ASKED_FOR, METHODS, find_kind

@@ -16,6 +16,7 @@ import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.release.nested import hand_out_below
+from tests.asking import privatize
 
 NESTED = ["deaths", "hospitalised", "cases"]
 
@@ -37,11 +38,11 @@ def make_table(rows: int = 400) -> pd.DataFrame:
 
 def release(table: Any, **extra: Any) -> tv.results.Release:
     options = {"count": NESTED, "upper": 60, "epsilon": "1/2", "keep": "all", "nested": NESTED}
-    return tv.privatize(table, **{**options, **extra})
+    return privatize(table, **{**options, **extra})
 
 
 @pytest.mark.parametrize("method", ["preserve", "geometric"])
-@pytest.mark.parametrize("extra", [{}, {"unbiased": True}, {"zero": "state = 3"}])
+@pytest.mark.parametrize("extra", [{}, {"unbiased": True}, {"structural_zeros": "state = 3"}])
 def test_every_row_keeps_the_order_and_the_release_checks(
     tmp_path: Path, method: str, extra: dict[str, Any]
 ) -> None:
@@ -76,7 +77,7 @@ def test_a_column_far_above_the_one_that_bounds_it_is_released(tmp_path: Path) -
     table = pd.DataFrame({"cases": [0], "deaths": [10**7]})
     options: dict[str, Any] = {"count": ["cases", "deaths"], "nested": "deaths,cases"}
     with pytest.warns(UserWarning, match="'deaths' above 'cases'"):
-        out = tv.privatize(table, **options, epsilon=1, out=tmp_path / "out").table
+        out = privatize(table, **options, epsilon=1, out=tmp_path / "out").table
     assert (out["deaths"] <= out["cases"]).all()
     assert all(finding.ok for finding in check_package(tmp_path / "out"))
 
@@ -164,7 +165,7 @@ def test_check_finds_a_row_out_of_order(tmp_path: Path) -> None:
         ({"hierarchy": "state"}, "inside a hierarchy"),
         ({"margins": "state,county"}, "with margins are not offered"),
         ({"method": "fair"}, "one of the methods"),
-        ({"epsilon": None, "within": 3}, "give 'epsilon' instead"),
+        ({"epsilon": None, "accuracy": 3}, "give 'epsilon' instead"),
     ],
 )
 def test_bad_input_is_refused(tmp_path: Path, extra: dict[str, Any], words: str) -> None:

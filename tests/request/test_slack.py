@@ -14,6 +14,7 @@ from tallyveil.check.ledger import check_ledger
 from tallyveil.errors import ArgumentError, BudgetError, UsageError
 from tallyveil.release.release import read_receipt
 from tallyveil.sampling.entropy import SeededNotPrivate
+from tests.asking import privatize
 
 JUDGE = Path(__file__).parents[1] / "independent" / "judge.py"
 spec = importlib.util.spec_from_file_location("judge", JUDGE)
@@ -26,7 +27,7 @@ COUNTS = [(i * i) % 7 + i % 4 for i in range(200)]
 def publish(tmp_path, **options):
     folder = tmp_path / "release"
     asked = {"upper": 12, "epsilon": "1/2", "delta": "1/1000"}
-    return folder, tv.privatize(COUNTS, out=folder, **{**asked, **options})
+    return folder, privatize(COUNTS, out=folder, **{**asked, **options})
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ def test_its_far_tails_are_cut_and_it_errs_less():
     cut = tv.canonical(tv.Query.count(200), "1/2", "1/100")
     counts = np.full(2000, 100)
     drawn = np.asarray(
-        tv.privatize(
+        privatize(
             counts, upper=200, epsilon="1/2", delta="1/100", entropy=SeededNotPrivate(1)
         ).table
     )
@@ -73,9 +74,9 @@ def test_columns_add_up_and_disjoint_ones_take_the_largest(tmp_path):
 
     frame = pd.DataFrame({"n": range(200), "a": COUNTS, "b": COUNTS})
     asked = {"count": ["a", "b"], "keep": "all", "upper": 12, "epsilon": 1, "delta": "1e-6"}
-    both = tv.privatize(frame, **asked)
+    both = privatize(frame, **asked)
     assert (both.receipt.epsilon, both.receipt.delta) == (2, Fraction(2, 10**6))
-    apart = tv.privatize(frame, disjoint="a,b", **asked)
+    apart = privatize(frame, disjoint="a,b", **asked)
     assert (apart.receipt.epsilon, apart.receipt.delta) == (1, Fraction(1, 10**6))
 
 
@@ -94,7 +95,7 @@ def test_a_ledger_is_debited_for_it(accounting, tmp_path):
     if accounting == "exact":
         assert release.receipt.composed <= Fraction(1, 2)
     with pytest.raises(BudgetError, match="delta"):
-        tv.privatize(COUNTS, out=tmp_path / "2", upper=9, epsilon="1/2", delta="1/100", **options)
+        privatize(COUNTS, out=tmp_path / "2", upper=9, epsilon="1/2", delta="1/100", **options)
     assert book.account("cases").spent_delta == spent
 
 
@@ -138,8 +139,8 @@ def test_a_receipt_that_hides_its_delta_is_found_out(tmp_path):
         ({"upper": None}, "'upper' must be a number of at most 1,000"),
         ({"upper": 1001}, "'upper' must be a number of at most 1,000"),
         ({"contributions": 2}, "counted once"),
-        ({"neighbours": "change_one"}, "counted once"),
-        ({"within": 3, "epsilon": None}, "'within' is not offered"),
+        ({"neighbours": "replace_one"}, "counted once"),
+        ({"accuracy": 3, "epsilon": None}, "'within' is not offered"),
         ({"unbiased": True}, "'unbiased' is not offered"),
     ],
 )

@@ -14,10 +14,10 @@ import pytest
 import tallyveil as tv
 from tallyveil.check.package import check_package
 from tallyveil.errors import ArgumentError, TableError, UsageError
-from tallyveil.release.options import ReleaseOptions
 from tallyveil.release.plan import plan_column
 from tallyveil.request.request import ColumnRequest, check_options
 from tallyveil.sampling.entropy import SeededNotPrivate
+from tests.asking import make_options, privatize
 
 OPTIONS = {"count": "cases", "upper": 30, "epsilon": 1, "strata": "region", "keep": "area"}
 
@@ -47,7 +47,7 @@ def test_regions_keep_their_own_distributions(tmp_path: Path) -> None:
 
     def average(asked: dict[str, object]) -> float:
         seeds = map(SeededNotPrivate, range(8))
-        made = (tv.privatize(table, **asked, entropy=seed).table for seed in seeds)
+        made = (privatize(table, **asked, entropy=seed).table for seed in seeds)
         return float(np.mean([measure(released, table) for released in made]))
 
     apart, whole = average(half), average(plain)
@@ -55,7 +55,7 @@ def test_regions_keep_their_own_distributions(tmp_path: Path) -> None:
 
 
 def test_the_folder_states_the_strata_and_checks(tmp_path: Path) -> None:
-    release = tv.privatize(make_table(), **OPTIONS, out=tmp_path / "r")
+    release = privatize(make_table(), **OPTIONS, out=tmp_path / "r")
     assert all(found.ok for found in check_package(tmp_path / "r"))
     assert release.receipt.to_dict()["strata"] == {"columns": ["region"], "strata": 3}
     (column,) = release.receipt.columns
@@ -68,7 +68,7 @@ def test_other_strata_than_those_of_the_data_are_found(tmp_path: Path) -> None:
     from tallyveil.release.folder import CHECKSUMS, checksums_text
 
     folder = tmp_path / "r"
-    tv.privatize(make_table(), **OPTIONS, out=folder)
+    privatize(make_table(), **OPTIONS, out=folder)
     receipt = json.loads((folder / "receipt.json").read_text("utf-8"))
     receipt["strata"]["strata"] = 2
     text = json.dumps(receipt, indent=1, ensure_ascii=False) + "\n"
@@ -82,19 +82,19 @@ def test_other_strata_than_those_of_the_data_are_found(tmp_path: Path) -> None:
 def test_zeros_microdata_and_the_command_line_know_strata(tmp_path: Path) -> None:
     table = make_table()
     table.loc[table["region"] == "sea", "cases"] = 0
-    release = tv.privatize(table, **OPTIONS, zero="region = sea", out=tmp_path / "zero")
+    release = privatize(table, **OPTIONS, structural_zeros="region = sea", out=tmp_path / "zero")
     assert (release.table.loc[table["region"] == "sea", "cases"] == 0).all()
     assert all(found.ok for found in check_package(tmp_path / "zero"))
     people = pd.DataFrame({"state": ["N"] * 30 + ["S"] * 9, "sex": ["f", "m", "f"] * 13})
     categories = {"state": ["N", "S", "W"], "sex": ["f", "m"]}
     options = {"by": ["state", "sex"], "categories": categories, "upper": 40, "epsilon": 2}
-    tv.privatize(people, **options, strata="state", out=tmp_path / "people")
+    privatize(people, **options, strata="state", out=tmp_path / "people")
     assert all(found.ok for found in check_package(tmp_path / "people"))
 
 
 def test_only_the_whole_table_can_be_added_up() -> None:
     table = make_table()
-    release = tv.privatize(table, **OPTIONS)
+    release = privatize(table, **OPTIONS)
     found = tv.estimate_total(release)
     assert found.low <= found.value <= found.high
     with pytest.raises(UsageError, match="within strata"):
@@ -115,13 +115,13 @@ def test_only_the_whole_table_can_be_added_up() -> None:
 )
 def test_bad_requests_are_refused(change: dict, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        tv.privatize(make_table(30), **{**OPTIONS, **change})
+        privatize(make_table(30), **{**OPTIONS, **change})
 
 
 def test_one_person_moves_one_entry_of_one_stratum() -> None:
     """What is drawn from moves by one in the rows and by one in the cumulative histograms."""
     strata = np.array([0, 0, 1])
-    asked = ReleaseOptions("c", upper=2, epsilon=1, strata="s")
+    asked = make_options("c", upper=2, epsilon=1, strata="s")
     column = ColumnRequest("c", 2, Fraction(1))
     stages = plan_column(check_options(asked), column, 3).stages
     assert sum(stage.epsilon for stage in stages) == 1

@@ -11,6 +11,7 @@ from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.release.release import read_receipt
 from tallyveil.request.budget_split import PLAIN, choose_split, split_budget
 from tallyveil.sampling.entropy import SeededNotPrivate
+from tests.asking import privatize
 
 ROWS = 1200
 
@@ -24,7 +25,7 @@ def table():
 
 def publish(**options):
     asked = {"count": "cases", "keep": "all", "upper": 40, "epsilon": "1/2"}
-    return tv.privatize(table(), **{**asked, **options})
+    return privatize(table(), **{**asked, **options})
 
 
 def measure(released):
@@ -40,7 +41,7 @@ def test_less_tradeoff_means_less_error_and_more_distance():
         each = [
             measure(
                 publish(
-                    tradeoff=tradeoff, epsilon="1/10", entropy=SeededNotPrivate(seed)
+                    priority=tradeoff, epsilon="1/10", entropy=SeededNotPrivate(seed)
                 ).table.cases
             )
             for seed in range(12)
@@ -52,7 +53,7 @@ def test_less_tradeoff_means_less_error_and_more_distance():
 
 
 def test_at_zero_every_row_has_its_best_guess():
-    matching = publish(tradeoff=0, entropy=SeededNotPrivate(3)).receipt.columns[0].matching
+    matching = publish(priority=0, entropy=SeededNotPrivate(3)).receipt.columns[0].matching
     assert len(set(matching.draws.tolist())) == len(matching.draws)
     assert (np.diff(matching.counts) >= 0).all()
 
@@ -63,7 +64,7 @@ def test_from_one_on_and_by_default_the_distribution_is_kept_exactly():
     named = publish(priority="distribution", entropy=SeededNotPrivate(4))
     assert list(plain.table.cases) == list(named.table.cases)
     assert "tradeoff" not in named.receipt.to_dict()["columns"][0]
-    ranked = publish(tradeoff=1, entropy=SeededNotPrivate(4)).receipt.columns[0]
+    ranked = publish(priority=1, entropy=SeededNotPrivate(4)).receipt.columns[0]
     assert ranked.tradeoff == 1
     assert ranked.spread is not None
     assert publish(priority="balanced").receipt.columns[0].tradeoff == "plain"
@@ -73,12 +74,12 @@ def test_from_one_on_and_by_default_the_distribution_is_kept_exactly():
 @pytest.mark.parametrize(
     "options",
     [
-        {"tradeoff": "1/4"},
-        {"tradeoff": 0, "upper": None},
+        {"priority": "1/4"},
+        {"priority": 0, "upper": None},
         {"priority": "counts", "unbiased": True},
         {"priority": "balanced", "upper": 900},
-        {"tradeoff": 20},
-        {"tradeoff": "1/2", "zero": "state == a"},
+        {"priority": 20},
+        {"priority": "1/2", "structural_zeros": "state == a"},
     ],
 )
 def test_a_folder_states_it_and_check_works_it_out(options, tmp_path):
@@ -88,7 +89,7 @@ def test_a_folder_states_it_and_check_works_it_out(options, tmp_path):
     frame.to_csv(tmp_path / "cases.csv", index=False)
     asked = {"count": "cases", "keep": "all", "upper": 40, "epsilon": "1/2", **options}
     folder = tmp_path / "release"
-    release = tv.privatize(tmp_path / "cases.csv", out=folder, **asked)
+    release = privatize(tmp_path / "cases.csv", out=folder, **asked)
     assert [found.detail for found in tv.check_package(folder) if not found.ok] == []
     assert read_receipt(folder) == release.receipt
     column = release.receipt.columns[0]
@@ -106,8 +107,8 @@ def test_a_folder_states_it_and_check_works_it_out(options, tmp_path):
 @pytest.mark.parametrize(("tradeoff", "marked"), [("0", True), ("1/4", False)])
 def test_counts_that_are_best_guesses_are_marked_as_such(tmp_path, tradeoff, marked):
     folder = tmp_path / "release"
-    asked = {"count": "cases", "keep": "all", "upper": 40, "epsilon": 1, "tradeoff": tradeoff}
-    tv.privatize(table(), out=folder, **asked)
+    asked = {"count": "cases", "keep": "all", "upper": 40, "epsilon": 1, "priority": tradeoff}
+    privatize(table(), out=folder, **asked)
     assert [found.detail for found in tv.check_package(folder) if not found.ok] == []
     described = json.loads((folder / "datapackage.json").read_text())["resources"][0]["schema"]
     (field,) = (field for field in described["fields"] if field["name"] == "cases")
@@ -122,14 +123,14 @@ def test_balanced_counts_err_no_more_than_plain_noise():
     counts = np.random.default_rng(3).binomial(20, 0.5, 4000)
     released = {
         name: [
-            tv.privatize(
+            privatize(
                 counts, upper=20, epsilon="3/2", entropy=SeededNotPrivate(seed), **options
             ).table
             for seed in range(20)
         ]
         for name, options in {
             "balanced": {"priority": "balanced"},
-            "ranked": {"tradeoff": 1},
+            "ranked": {"priority": 1},
             "plain": {"method": "geometric"},
         }.items()
     }
@@ -164,8 +165,8 @@ def test_stated_intervals_hold(tradeoff):
 
 def test_the_estimate_of_the_total_does_not_depend_on_the_knob():
     """All draws are in the receipt, whatever was made of them."""
-    one = publish(tradeoff="1/500", entropy=SeededNotPrivate(9))
-    two = publish(tradeoff="1/200", entropy=SeededNotPrivate(9))
+    one = publish(priority="1/500", entropy=SeededNotPrivate(9))
+    two = publish(priority="1/200", entropy=SeededNotPrivate(9))
     assert one.receipt.stages == two.receipt.stages
     assert one.receipt.columns[0].total == two.receipt.columns[0].total
 
@@ -188,16 +189,15 @@ def test_the_share_grows_with_the_tradeoff_and_without_one_the_split_is_the_pred
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"priority": "counts", "tradeoff": 1}, "either 'priority' or 'tradeoff'"),
         ({"priority": "speed"}, "'priority' must be one of"),
-        ({"tradeoff": -1}, "'tradeoff' must lie in 0..1000"),
-        ({"tradeoff": "much"}, "'tradeoff' must be a finite number"),
-        ({"tradeoff": 0, "method": "fair"}, "for the method preserve"),
-        ({"tradeoff": 0.5, "signed": True, "upper": None}, "Signed counts are published as drawn"),
-        ({"priority": "distribution", "signed": True, "upper": None}, "leave out 'signed'"),
-        ({"priority": "counts", "hierarchy": "state"}, "inside a hierarchy"),
-        ({"priority": "counts", "margins": "state,age"}, "not offered with margins"),
-        ({"priority": "counts", "epsilon": None, "within": 3}, "'within' goes with"),
+        ({"priority": -1}, "lie in 0..1000"),
+        ({"priority": "much"}, "or a number"),
+        ({"priority": 0, "method": "fair"}, "Fair has no key 'priority'"),
+        ({"priority": 0.5, "signed": True, "upper": None}, "has no key"),
+        ({"priority": "distribution", "signed": True, "upper": None}, "has no key"),
+        ({"priority": "counts", "hierarchy": "state"}, "Hierarchy has no key"),
+        ({"priority": "counts", "margins": "state,age"}, "Margins has no key"),
+        ({"priority": "counts", "epsilon": None, "accuracy": 3}, "'within' goes with"),
         (
             {"priority": "balanced", "count": ["cases", "area"], "nested": ["cases", "area"]},
             "by rank",

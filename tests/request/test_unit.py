@@ -12,6 +12,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.release.release import read_receipt
 from tallyveil.request.unit import PrivacyUnit, charge_columns
+from tests.asking import privatize
 
 FRAME = pd.DataFrame(
     {
@@ -57,13 +58,13 @@ def test_five_rows_in_one_cell_cost_five_times():
 
 
 def test_events_say_so_everywhere(tmp_path):
-    rel = tv.privatize(
+    rel = privatize(
         FRAME,
         "deaths",
         keep="county",
         upper=9,
         epsilon=1,
-        unit="event",
+        kind="event",
         out=tmp_path / "out",
     )
     assert "Including or excluding any one event changes" in rel.receipt.promise
@@ -76,7 +77,7 @@ def test_disjoint_columns_are_charged_once(tmp_path):
     book = tv.Ledger.create(tmp_path / "budget.db")
     book.open("cases", 5)
     account = {"ledger": book, "dataset": "cases"}
-    rel = tv.privatize(
+    rel = privatize(
         FRAME, **OPTIONS, **account, disjoint=["cases_f", "cases_m"], out=tmp_path / "out"
     )
     assert rel.receipt.epsilon == 1 + Fraction(1, 4)
@@ -86,18 +87,18 @@ def test_disjoint_columns_are_charged_once(tmp_path):
     assert "parallel over cases_m, cases_f" in rel.receipt.composition
     assert all(finding.ok for finding in tv.check_package(tmp_path / "out"))
     assert read_receipt(tmp_path / "out") == rel.receipt
-    both = tv.privatize(FRAME, **OPTIONS, disjoint=["cases_m,cases_f"], neighbours="change_one")
+    both = privatize(FRAME, **OPTIONS, disjoint=["cases_m,cases_f"], neighbours="replace_one")
     assert both.receipt.epsilon == 2 * (1 + Fraction(1, 4))
-    three = tv.privatize(FRAME, **OPTIONS, disjoint=[OPTIONS["count"]])
+    three = privatize(FRAME, **OPTIONS, disjoint=[OPTIONS["count"]])
     assert three.receipt.epsilon == 1
-    assert tv.privatize(FRAME, **OPTIONS).receipt.epsilon == Fraction(7, 4)
+    assert privatize(FRAME, **OPTIONS).receipt.epsilon == Fraction(7, 4)
 
 
 def test_what_a_moving_person_costs_is_the_worst_of_all_moves():
     """Every way to spread the moves of one unit over the columns, against the charge."""
     costs = {"a": Fraction(1), "b": Fraction(2), "c": Fraction(1, 3)}
     stages = [(name, f"{name}: counts", cost) for name, cost in costs.items()]
-    for often, neighbours in itertools.product((1, 2, 3), ("add_remove", "change_one")):
+    for often, neighbours in itertools.product((1, 2, 3), ("add_remove", "replace_one")):
         moves = PrivacyUnit("person", neighbours, often).multiplier
         worst = max(
             sum(costs[name] for name in chosen) for chosen in itertools.product(costs, repeat=moves)
@@ -123,13 +124,13 @@ def test_moving_from_one_column_to_the_other_stays_within_the_charge():
 )
 def test_groups_that_are_none_are_refused(groups):
     with pytest.raises(tv.ArgumentError, match="disjoint"):
-        tv.privatize(FRAME, **OPTIONS, disjoint=groups)
+        privatize(FRAME, **OPTIONS, disjoint=groups)
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"unit": "household"},
+        {"kind": "household"},
         {"bound": "enforced"},
         {"contributions": True},
         {"disjoint": [["cases_m"]]},
@@ -140,7 +141,7 @@ def test_groups_that_are_none_are_refused(groups):
     ],
 )
 def test_a_receipt_with_a_unit_that_cannot_be_does_not_check(tmp_path, change):
-    rel = tv.privatize(FRAME, **OPTIONS)
+    rel = privatize(FRAME, **OPTIONS)
     document = rel.receipt.to_dict() | change
     rel.save(tmp_path / "out")
     (tmp_path / "out" / "receipt.json").write_text(json.dumps(document, indent=1) + "\n")
@@ -149,7 +150,7 @@ def test_a_receipt_with_a_unit_that_cannot_be_does_not_check(tmp_path, change):
 
 
 def test_calling_columns_disjoint_afterwards_contradicts_the_total(tmp_path):
-    rel = tv.privatize(FRAME, **OPTIONS)
+    rel = privatize(FRAME, **OPTIONS)
     document = rel.receipt.to_dict() | {"disjoint": [["cases_m", "cases_f"]]}
     rel.save(tmp_path / "out")
     (tmp_path / "out" / "receipt.json").write_text(
@@ -163,11 +164,11 @@ def test_the_words_know_how_many_columns_a_person_is_in():
     table = {"area": ["a", "b"], "m": [1, 2], "f": [0, 3]}
     frame = pd.DataFrame(table)
     ask = {"count": ["m", "f"], "keep": "area", "upper": 5, "epsilon": 1}
-    two = tv.privatize(frame, **ask).receipt
+    two = privatize(frame, **ask).receipt
     assert two.unit_moves == "adding or removing one person changes one count by one in each column"
-    apart = tv.privatize(frame, **ask, disjoint=["m", "f"]).receipt
+    apart = privatize(frame, **ask, disjoint=["m", "f"]).receipt
     assert apart.unit_moves == "adding or removing one person changes one count by one"
     assert apart.unit_name.endswith("and in only one of m, f")
     assert any("in only one of m, f" in limit for limit in apart.unit_limits)
-    one = tv.privatize(frame, count="m", keep="area", upper=5, epsilon=1).receipt
+    one = privatize(frame, count="m", keep="area", upper=5, epsilon=1).receipt
     assert one.unit_moves == one.unit.moves

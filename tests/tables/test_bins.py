@@ -10,6 +10,7 @@ from tallyveil.cli.app import app
 from tallyveil.documents.receipt import Receipt
 from tallyveil.errors import ArgumentError, TableError
 from tallyveil.tables.microdata import Bins, read_bins
+from tests.asking import privatize
 
 AGES = [0, 17, 18, 44, 45, 64, 65, 99, 30, 31.5]
 PEOPLE = "age,sex\n" + "".join(f"{age},{'fm'[i % 2]}\n" for i, age in enumerate(AGES))
@@ -24,7 +25,7 @@ def people(tmp_path):
 
 
 def count(table, **options):
-    made = tv.privatize(table, **{"upper": 99, "epsilon": 50, **options})
+    made = privatize(table, **{"upper": 99, "epsilon": 50, **options})
     return made.table.to_pydict()
 
 
@@ -70,7 +71,7 @@ def test_structural_zeros_of_combinations(people):
     options = {"by": ["age", "sex"], "bins": "age=0,18", "categories": {"sex": ["f", "m"]}}
     path = people.with_name("old.csv")
     path.write_text("age,sex\n20,f\n30,m\n")
-    found = count(path, **options, zero="age = 0-17 and sex = m")
+    found = count(path, **options, structural_zeros="age = 0-17 and sex = m")
     assert found["count"] == [0, 0, 1, 1]
 
 

@@ -16,6 +16,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.tables.form import Form
 from tallyveil.tables.read import read_table
+from tests.asking import privatize
 
 _spec = importlib.util.spec_from_file_location(
     "database_server", Path(__file__).parents[1] / "budget" / "server.py"
@@ -76,7 +77,7 @@ def everything_written(folder):
 
 
 def test_a_query_is_a_table(address):
-    table = read_table(address, Form(query=QUERY + " ORDER BY id"))
+    table = read_table(address, Form(sql=QUERY + " ORDER BY id"))
     assert table.names == ("ward", "cases")
     assert table.rows == ROWS
     assert np.array_equal(table.counts("cases"), np.arange(ROWS) % 7)
@@ -87,26 +88,26 @@ def test_the_release_is_that_of_the_same_table_in_a_file(address, tmp_path):
     counts = pa.array(np.arange(ROWS) % 7, pa.int32())
     wards = pa.array([f"ward {i}" for i in range(ROWS)])
     pq.write_table(pa.table({"ward": wards, "cases": counts}), tmp_path / "visits.parquet")
-    first = tv.privatize(
-        address, query=QUERY + " ORDER BY id", entropy=tv.SeededNotPrivate(4), **OPTIONS
+    first = privatize(
+        address, sql=QUERY + " ORDER BY id", entropy=tv.SeededNotPrivate(4), **OPTIONS
     )
-    second = tv.privatize(tmp_path / "visits.parquet", entropy=tv.SeededNotPrivate(4), **OPTIONS)
+    second = privatize(tmp_path / "visits.parquet", entropy=tv.SeededNotPrivate(4), **OPTIONS)
     assert first.table.equals(second.table)
     assert first.table.schema.equals(second.table.schema, check_metadata=True)
 
 
 def test_microdata_are_counted(address):
     query = "SELECT cases AS kind FROM visits"
-    release = tv.privatize(
-        address, query=query, by="kind", categories=[*range(7)], upper=5_000, epsilon=50
+    release = privatize(
+        address, sql=query, by="kind", categories=[*range(7)], upper=5_000, epsilon=50
     )
     assert abs(np.asarray(release.table["count"]) - ROWS / 7).max() <= 2
 
 
 def test_decimals_of_duckdb_are_counts_and_numeric_of_postgresql_is_text(duck, server):
     query = "SELECT ward, CAST(cases AS NUMERIC(12, 0)) AS cases FROM visits ORDER BY id"
-    assert np.array_equal(read_table(duck, Form(query=query)).counts("cases"), np.arange(ROWS) % 7)
-    text = read_table(server.address("postgres"), Form(query=query))
+    assert np.array_equal(read_table(duck, Form(sql=query)).counts("cases"), np.arange(ROWS) % 7)
+    text = read_table(server.address("postgres"), Form(sql=query))
     assert text.type_of("cases") == "string"
     assert text.labels("cases")[8] == "1"
     with pytest.raises(tv.TableError, match=r"is cast in the query, as in sum\(cases\)::bigint"):
@@ -128,13 +129,13 @@ def test_decimals_of_duckdb_are_counts_and_numeric_of_postgresql_is_text(duck, s
 )
 def test_queries_that_cannot_be_answered(address, query, said):
     with pytest.raises(tv.TableError, match=said) as refused:
-        tv.privatize(address, query=query, **OPTIONS)
+        privatize(address, sql=query, **OPTIONS)
     text = str(refused.value)
     assert SECRET not in text
     assert server_module.Server.password not in text
     assert refused.value.__cause__ is None
     assert refused.value.__suppress_context__ or refused.value.__context__ is None
-    assert read_table(address, Form(query="SELECT count(*) AS n FROM visits")).counts("n") == [ROWS]
+    assert read_table(address, Form(sql="SELECT count(*) AS n FROM visits")).counts("n") == [ROWS]
 
 
 def test_names_that_a_query_makes_of_data_are_not_shown(server):
@@ -143,7 +144,7 @@ def test_names_that_a_query_makes_of_data_are_not_shown(server):
     with pytest.raises(tv.TableError, match="may quote data") as refused:
         read_table(
             server.address("postgres"),
-            Form(query="SELECT CAST('t' || note AS regclass) AS at, cases FROM visits"),
+            Form(sql="SELECT CAST('t' || note AS regclass) AS at, cases FROM visits"),
         )
     assert SECRET not in str(refused.value)
 
@@ -151,32 +152,32 @@ def test_names_that_a_query_makes_of_data_are_not_shown(server):
 def test_a_column_of_several_types_is_named(duck):
     query = "SELECT ward, union_value(a := cases) AS either, cases FROM visits"
     with pytest.raises(tv.TableError, match="Column 'either' of the answer"):
-        read_table(duck, Form(query=query))
+        read_table(duck, Form(sql=query))
 
 
 def test_a_query_writes_no_file(duck, tmp_path):
     target = tmp_path / "leak.csv"
     for query in (f"COPY visits TO '{target}'", f"SELECT * FROM read_csv('{__file__}')"):
         with pytest.raises(tv.TableError, match="no other file is touched"):
-            read_table(duck, Form(query=query))
+            read_table(duck, Form(sql=query))
     assert not target.exists()
 
 
 def test_files_that_are_no_database(tmp_path):
     with pytest.raises(tv.TableError, match=r"There is no database file .*none\.db"):
-        read_table(f"duckdb:{tmp_path / 'none.db'}", Form(query=QUERY))
+        read_table(f"duckdb:{tmp_path / 'none.db'}", Form(sql=QUERY))
     assert not list(tmp_path.iterdir())
     (tmp_path / "junk.db").write_text("junk")
     pq.write_table(pa.table({"cases": [1]}), tmp_path / "cases.parquet")
     for name in ("junk.db", "cases.parquet", "."):
         with pytest.raises(tv.TableError, match=r"DuckDB database|no database file"):
-            read_table(f"duckdb:{tmp_path / name}", Form(query=QUERY))
+            read_table(f"duckdb:{tmp_path / name}", Form(sql=QUERY))
 
 
 def test_address_and_query_go_together(duck, tmp_path):
     for source, query in ((duck, None), ([1, 2], QUERY), (tmp_path / "cases.csv", QUERY)):
         with pytest.raises(tv.UsageError, match="go together"):
-            tv.privatize(source, query=query, count="cases", upper=9, epsilon=1)
+            privatize(source, sql=query, count="cases", upper=9, epsilon=1)
 
 
 def test_the_command_line(duck, tmp_path):
@@ -281,7 +282,7 @@ def test_a_password_may_come_from_the_environment(server, tmp_path):
 def test_the_missing_library_is_named(source, module, library, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(tv.MissingExtraError, match=rf"{library}.*'databases'"):
-        read_table(source, Form(query=QUERY))
+        read_table(source, Form(sql=QUERY))
 
 
 LONG = 150_000
@@ -307,7 +308,7 @@ def spool(tmp_path, monkeypatch):
 
 
 def test_a_long_answer_is_kept_in_a_private_file_and_read_in_batches(address, long_query, spool):
-    table = read_table(address, Form(query=long_query))
+    table = read_table(address, Form(sql=long_query))
     (folder,) = spool.iterdir()
     (file,) = folder.iterdir()
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -325,7 +326,7 @@ def test_a_long_answer_is_released_as_one_from_memory(address, long_query, spool
 
     def publish(name):
         out = spool.parent / name
-        tv.privatize(address, query=long_query, entropy=tv.SeededNotPrivate(4), out=out, **OPTIONS)
+        privatize(address, sql=long_query, entropy=tv.SeededNotPrivate(4), out=out, **OPTIONS)
         assert not any(spool.iterdir())
         return (out / "data.parquet").read_bytes()
 
@@ -342,7 +343,7 @@ def test_an_answer_that_does_not_fit_on_the_disk_is_refused_without_its_words(
 
     monkeypatch.setattr("tallyveil.tables.answers.open_new", fail)
     with pytest.raises(tv.TableError, match="set TMPDIR") as refused:
-        read_table(address, Form(query=long_query))
+        read_table(address, Form(sql=long_query))
     assert SECRET not in str(refused.value)
 
 
@@ -354,7 +355,7 @@ def test_a_long_answer_that_breaks_off_is_refused_and_nothing_of_it_stays(addres
         broken = f"SELECT id, ward, CAST(CASE WHEN id = 140000 THEN '{SECRET}' ELSE '1' END AS "
         broken += f"INTEGER) AS cases FROM ({query}) AS a"
     with pytest.raises(tv.TableError, match="may quote data") as refused:
-        read_table(address, Form(query=broken))
+        read_table(address, Form(sql=broken))
     assert SECRET not in str(refused.value)
     del refused
     assert not any(spool.iterdir())

@@ -23,6 +23,7 @@ from tallyveil.tables.form import Form
 from tallyveil.tables.read import read_table
 from tallyveil.tables.statistics import StatisticsTable
 from tallyveil.tables.text import Room
+from tests.asking import privatize
 
 NAMES = [f"Bäder {i}" for i in range(40)]
 COUNTS = [(i * 7) % 5 for i in range(40)]
@@ -31,7 +32,7 @@ TEXT = "county,cases\n" + ROWS
 
 
 def release(table, out=None, **options):
-    return tv.privatize(
+    return privatize(
         table, **{"count": "cases", "keep": "all", "upper": 9, "epsilon": 50, "out": out, **options}
     )
 
@@ -77,9 +78,9 @@ TEXTS = {
     "gzip": ("cases.csv.gz", gzip.compress(TEXT.encode()), {}),
     "zstd": ("cases.csv.zst", pack(TEXT.encode(), ".zst"), {}),
     "gzip utf-16": ("cases.tsv.gz", gzip.compress(TEXT.replace(",", "\t").encode("utf-16")), {}),
-    "title": ("cases.csv", f"Cases of 2026\n\n{TEXT}".encode(), {"skip_rows": 2}),
+    "title": ("cases.csv", f"Cases of 2026\n\n{TEXT}".encode(), {"skiprows": 2}),
     "comment": ("cases.csv", f"# made by x\n{TEXT}# end\n".encode(), {"comment": "#"}),
-    "footnote": ("cases.csv", f'{TEXT}"Source: a, b"\n\n'.encode(), {"skip_footer": 1}),
+    "footnote": ("cases.csv", f'{TEXT}"Source: a, b"\n\n'.encode(), {"skipfooter": 1}),
     "windows": ("cases.csv", TEXT.replace("\n", "\r\n").encode("utf-8-sig"), {}),
 }
 
@@ -190,7 +191,7 @@ def test_nothing_but_cells_of_published_columns_goes_along(tmp_path):
     book.save(path)
     with pytest.raises(TableError, match=r"several sheets: 'Sheet', 'SECRET sheet' \(hidden\)"):
         release(path)
-    made = release(path, tmp_path / "out", sheet="Sheet", keep="county", drop="note")
+    made = release(path, tmp_path / "out", sheet_name="Sheet", keep="county")
     assert published(made) == COUNTS
     for file in (tmp_path / "out").iterdir():
         content = file.read_bytes()
@@ -200,7 +201,7 @@ def test_nothing_but_cells_of_published_columns_goes_along(tmp_path):
         assert b"SECRET" not in content
     check(tmp_path / "out")
     with pytest.raises(TableError, match="There is no sheet 'Cases'"):
-        release(path, sheet="Cases")
+        release(path, sheet_name="Cases")
 
 
 GOOD = [["county", "cases"], *([n, c] for n, c in zip(NAMES, COUNTS, strict=True))]
@@ -256,7 +257,7 @@ def test_titles_comments_and_text_counts_of_a_sheet(tmp_path):
     book = openpyxl.load_workbook(path)
     book.active.merge_cells("A1:B1")
     book.save(path)
-    made = release(path, skip_rows=1, comment="*", skip_footer=1)
+    made = release(path, skiprows=1, comment="*", skipfooter=1)
     assert published(made) == COUNTS
 
 
@@ -304,14 +305,14 @@ def test_an_unknown_format_and_unused_options_are_refused(tmp_path, book):
     with pytest.raises(ArgumentError, match="'format' must be one of: csv, tsv, xlsx"):
         release(path, format="docx")
     with pytest.raises(UsageError, match="'sheet' is not for"):
-        release(path, sheet="a")
+        release(path, sheet_name="a")
     with pytest.raises(UsageError, match="'encoding' is not for an Excel workbook"):
         release(book, encoding="latin-1")
     with pytest.raises(UsageError, match="'skip_rows' is not for a table in memory"):
-        release(pd.DataFrame({"cases": COUNTS}), skip_rows=1)
+        release(pd.DataFrame({"cases": COUNTS}), skiprows=1)
     with pytest.raises(UsageError, match="An array holds numbers"):
-        tv.privatize(COUNTS, upper=9, epsilon=1, thousands=",")
-    for wrong in ({"skip_rows": -1}, {"decimal": ";"}, {"thousands": "x"}, {"comment": " "}):
+        privatize(COUNTS, upper=9, epsilon=1, thousands=",")
+    for wrong in ({"skiprows": -1}, {"decimal": ";"}, {"thousands": "x"}, {"comment": " "}):
         with pytest.raises(ArgumentError, match=f"'{next(iter(wrong))}' must"):
             release(path, **wrong)
 
@@ -352,7 +353,7 @@ def test_declared_codes_leave_their_rows_out_and_say_so(tmp_path, format):
     lines = [f"{n},{c},{c + 1}" for n, c in zip(NAMES, COUNTS, strict=True)]
     lines[3], lines[9], lines[20] = "d,*,3", "j,2,NA", "u,,"
     path.write_text("county,cases,tests\n" + "\n".join(lines) + "\n")
-    options = {"count": ["cases", "tests"], "missing": ["*", "NA", ""], "format": format}
+    options = {"count": ["cases", "tests"], "na_values": ["*", "NA", ""], "format": format}
     with pytest.warns(UserWarning, match="3 rows have a code for a missing count"):
         made = release(path, tmp_path / "out", **options)
     stays = [i for i in range(40) if i not in (3, 9, 20)]
@@ -368,18 +369,18 @@ def test_declared_codes_leave_their_rows_out_and_say_so(tmp_path, format):
     )
     check(tmp_path / "out")
     with pytest.raises(TableError, match="Row 4 holds text"):
-        release(path, **{**options, "missing": ["NA", ""]})
+        release(path, **{**options, "na_values": ["NA", ""]})
 
 
 def test_missing_codes_of_other_engines_and_of_microdata(tmp_path):
     frame = pd.DataFrame({"county": ["a", "b", "c"], "cases": [1.0, np.nan, 3.0]})
     with pytest.warns(UserWarning, match="1 row has a code for a missing count"):
-        made = release(frame, missing="")
+        made = release(frame, na_values="")
     assert made.table["county"].tolist() == ["a", "c"]
     with pytest.raises(TableError, match="nothing is left"):
-        release(frame, missing=["", "1.0", "3.0"])
+        release(frame, na_values=["", "1.0", "3.0"])
     with pytest.raises(UsageError, match="'missing' is for columns of counts"):
-        release(frame, count=None, keep=None, by="county", categories=["a"], missing="*")
+        release(frame, count=None, keep=None, by="county", categories=["a"], na_values="*")
 
 
 def test_missing_libraries_are_named(book, monkeypatch, tmp_path):
@@ -446,7 +447,7 @@ def test_a_file_of_categories_from_a_spreadsheet(tmp_path):
     people.write_text("sex,age\nf,1\nm,2\nf,2\n")
     listed = tmp_path / "list.csv"
     listed.write_bytes(b"\xef\xbb\xbfsex,age\nf,1\nf,2\nm,1\nm,2\n")
-    made = tv.privatize(people, by=["sex", "age"], categories=str(listed), upper=9, epsilon=50)
+    made = privatize(people, by=["sex", "age"], categories=str(listed), upper=9, epsilon=50)
     assert made.table.column("count").to_pylist() == [1, 1, 0, 1]
     reader = csv.reader(io.StringIO(made.files["data.csv"].decode()))
     assert next(reader) == ["sex", "age", "count"]

@@ -15,6 +15,7 @@ from tallyveil.tables.trial import WHOLE_ROWS
 import tallyveil as tv
 from tallyveil.check.package import _agree
 from tallyveil.tables.published import read_published
+from tests.asking import privatize
 
 pytestmark = pytest.mark.filterwarnings("ignore:Cells of .* begin with:UserWarning")
 
@@ -125,7 +126,7 @@ def publish(table, options, **more):
     asked = {**options, **more}
     refused = None
     try:
-        tv.privatize(table, **asked)
+        privatize(table, **asked)
     except tv.TallyveilError as problem:
         refused = problem
     if refused is not None:
@@ -228,7 +229,7 @@ def test_what_is_refused_names_the_column_and_quotes_no_cell(options, rows, odd,
     labels = [usual] * (rows - 1) + [odd]
     table = make("pandas", labels, rows=rows).assign(other="fine")
     with pytest.raises(tv.TableError, match="the column 'k'") as caught:
-        tv.privatize(table, **options, format=ending)
+        privatize(table, **options, format=ending)
     assert not any(word in str(caught.value) for word in ("secret", str(odd), "yyy"))
     assert len(tv.Ledger(options["ledger"]).history("d")) == 0
 

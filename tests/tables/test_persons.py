@@ -10,6 +10,7 @@ import tallyveil as tv
 from tallyveil.errors import TableError
 from tallyveil.tables.microdata import bound_rows, identify_persons
 from tallyveil.tables.read import read_table
+from tests.asking import privatize
 
 VISITS = {
     "who": ["a", "b", "a", "c", "a", "b", "a", "a"],
@@ -68,11 +69,11 @@ def test_the_bound_holds_and_the_column_never_leaves(tmp_path, kind):
         "polars": pl.DataFrame(VISITS),
         "arrow": pa.table(VISITS),
     }[kind]
-    options = {"by": "clinic", "categories": ["n", "s"], "upper": 9, "person": "who"}
-    rel = tv.privatize(
+    options = {"by": "clinic", "categories": ["n", "s"], "upper": 9, "id_column": "who"}
+    rel = privatize(
         table,
         epsilon=60,
-        rows_per_person=2,
+        contributions=2,
         out=tmp_path / "out",
         confidential_report=tmp_path / "secret.html",
         **options,
@@ -94,30 +95,27 @@ def test_conditions_come_before_the_bound():
     """Rows that are not counted anyway do not use up a person's share."""
     frame = pd.DataFrame(VISITS)
     options = {"by": "clinic", "categories": ["n", "s"], "upper": 9, "epsilon": 60}
-    bound = {"person": "who", "rows_per_person": 2}
+    bound = {"id_column": "who", "contributions": 2}
     for _ in range(10):
-        rel = tv.privatize(frame, where="clinic == s", **bound, **options)
+        rel = privatize(frame, where="clinic == s", **bound, **options)
         assert rel.table["count"].tolist() == [0, 3]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"person": "who"}, "rows_per_person"),
-        ({"rows_per_person": 2}, "go with 'person'"),
-        ({"person": "who", "rows_per_person": 0}, "at least 1"),
-        ({"person": "who", "rows_per_person": 2, "contributions": 3}, "be left out, or 2"),
-        ({"person": "who", "rows_per_person": 2, "unit": "event"}, "cannot be an event"),
-        ({"person": "clinic", "rows_per_person": 2}, "nothing else refers to"),
-        ({"person": "who", "rows_per_person": 2, "where": "who == a"}, "nothing else refers to"),
-        ({"person": "id", "rows_per_person": 2}, "no column 'id'"),
-        ({"unit": "household"}, "one of: person, event"),
+        ({"id_column": "who", "contributions": 0}, "from 1 to"),
+        ({"id_column": "who", "contributions": 2, "kind": "event"}, "to 'person'"),
+        ({"id_column": "clinic", "contributions": 2}, "no other option uses"),
+        ({"id_column": "who", "contributions": 2, "where": "who == a"}, "no other option uses"),
+        ({"id_column": "id", "contributions": 2}, "no column 'id'"),
+        ({"kind": "household"}, "one of: person, event"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(options, message):
     common = {"by": "clinic", "categories": ["n", "s"], "upper": 9, "epsilon": 1}
     with pytest.raises(tv.TallyveilError, match=message):
-        tv.privatize(pd.DataFrame(VISITS), **common, **options)
+        privatize(pd.DataFrame(VISITS), **common, **options)
 
 
 def test_a_row_without_a_person_is_refused_and_a_table_of_counts_has_no_persons():
@@ -126,4 +124,4 @@ def test_a_row_without_a_person_is_refused_and_a_table_of_counts_has_no_persons(
         identify_persons(table, "who")
     counts = pd.DataFrame({"who": ["a", "b"], "cases": [1, 2]})
     with pytest.raises(tv.UsageError, match="for microdata"):
-        tv.privatize(counts, "cases", person="who", rows_per_person=1, upper=9, epsilon=1)
+        privatize(counts, "cases", id_column="who", contributions=1, upper=9, epsilon=1)

@@ -15,12 +15,12 @@ from tallyveil.tables.streamed import StreamedTable
 
 import tallyveil as tv
 from tallyveil.check.package import check_package
-from tallyveil.release.options import ReleaseOptions
 from tallyveil.release.transaction import publish_table
 from tallyveil.tables import arrow_file, distinct
 from tallyveil.tables.read import read_table
 from tallyveil.tables.subtotals import find_totals
 from tallyveil.tables.table import BATCH_ROWS
+from tests.asking import make_options, privatize
 
 ROWS = 2 * BATCH_ROWS + 1234
 OPTIONS = {"count": "cases", "upper": 20, "epsilon": 1, "keep": "all"}
@@ -71,9 +71,7 @@ def in_memory(path):
         {"method": "geometric"},
         {"drop": "rate", "keep": ["area", "code", "day", "flag"]},
         {"unbiased": True, "method": "geometric"},
-        {"levels": "2,1", "epsilon": None},
-        {"order": "sorted"},
-        {"upper": "auto", "upper_epsilon": 1},
+        {"epsilons": "2,1", "epsilon": None},
     ],
     ids=str,
 )
@@ -82,16 +80,14 @@ def test_a_file_gives_the_bytes_of_a_table_in_memory(path, options, monkeypatch)
     for load in (False, True):
         if load:
             monkeypatch.setattr("tallyveil.tables.source._read_file", lambda *_: in_memory(path))
-            monkeypatch.setattr("tallyveil.plans.layout.Entropy", seeded)
-        asked = ReleaseOptions(entropy=seeded(), **{**OPTIONS, **options})
-        monkeypatch.setattr("tallyveil.plans.layout.Entropy", seeded)
+        asked = make_options(entropy=seeded(), **{**OPTIONS, **options})
         made.append([release.data.to_bytes() for release in publish_table(path, asked, command="")])
     assert made[0] == made[1]
 
 
 def test_the_folder_is_written_from_the_file_and_checks(path, tmp_path):
     assert isinstance(read_table(path), ArrowFile)
-    release = tv.privatize(path, **OPTIONS, out=tmp_path / "out")
+    release = privatize(path, **OPTIONS, out=tmp_path / "out")
     assert all(found.ok for found in check_package(tmp_path / "out"))
     published = read_table(tmp_path / "out" / release.receipt.table.file)
     assert release.data.identity == published.identity  # nothing refers to the confidential file
@@ -116,7 +112,7 @@ def test_numbers_and_text_need_no_pandas(tmp_path, ending):
 
 
 def test_a_release_without_a_folder_reads_the_file_once_more(path):
-    release = tv.privatize(path, **OPTIONS)
+    release = privatize(path, **OPTIONS)
     assert isinstance(release.data, StreamedTable)
     assert release.table.num_rows == ROWS
 
@@ -151,7 +147,7 @@ def test_a_file_that_changes_is_noticed(path, tmp_path, how, when):
         else:
             path.write_bytes(content + b"x" if how == "appended" else content[::-1])
 
-    options = ReleaseOptions(**OPTIONS, out=out, ledger=book, dataset="cases")
+    options = make_options(**OPTIONS, out=out, ledger=book, dataset="cases")
     with pytest.raises(tv.errors.TableError, match="changed while it was read") as noticed:
         publish_table(path, options, command="", say=change)
     assert not out.exists()
@@ -166,8 +162,8 @@ def test_rows_that_pack_well_are_published_whatever_room_a_stranger_has(tmp_path
     path = write(make_table(), tmp_path, "parquet")
     monkeypatch.setattr(arrow_file, "SMALL", path.stat().st_size - 1)
     monkeypatch.setattr(arrow_file, "MOST_ROWS", 10)
-    options = {**OPTIONS, "keep": None, "drop": ["area", "code", "rate", "day", "flag"]}
-    rel = tv.privatize(path, **options, out=tmp_path / "out")
+    options = {**OPTIONS, "keep": []}
+    rel = privatize(path, **options, out=tmp_path / "out")
     data = tmp_path / "out" / "data.parquet"
     assert data.stat().st_size < arrow_file.SMALL
     assert rel.table.num_rows == ROWS
@@ -190,7 +186,7 @@ def test_the_first_repeated_category_is_named(tmp_path, monkeypatch, held, row):
     table = make_table().select(["cases"]).append_column("code", pa.array(codes))
     path = write(table, tmp_path, "parquet")
     with pytest.raises(tv.errors.TableError, match=f"Row {row + 1} repeats"):
-        tv.privatize(path, **OPTIONS)
+        privatize(path, **OPTIONS)
 
 
 @pytest.mark.parametrize("held", [1 << 24, 5000])
@@ -225,7 +221,7 @@ def test_no_value_is_the_empty_label(tmp_path):
     names[3], names[99_999] = "", None
     table = pa.table({"area": names, "cases": np.zeros(ROWS, int)})
     with pytest.raises(tv.errors.TableError, match="Row 100000 repeats"):
-        tv.privatize(write(table, tmp_path, "parquet"), **OPTIONS)
+        privatize(write(table, tmp_path, "parquet"), **OPTIONS)
 
 
 @pytest.mark.parametrize(
@@ -284,7 +280,7 @@ def test_only_columns_that_repeat_are_written_as_codes(tmp_path):
     }
     path, out = tmp_path / "cases.parquet", tmp_path / "release"
     pq.write_table(pa.table(columns), path)
-    asked = ReleaseOptions(count="cases", upper=9, epsilon=1, keep="all", out=out)
+    asked = make_options(count="cases", upper=9, epsilon=1, keep="all", out=out)
     publish_table(path, asked, command="test")
     written = pq.ParquetFile(out / "data.parquet")
     group = written.metadata.row_group(0)

@@ -17,6 +17,7 @@ from tallyveil.release import groups as totals
 from tallyveil.tables import arrow_file, plain, tallied
 from tallyveil.tables.conditions import parse_conditions
 from tallyveil.tables.read import read_table
+from tests.asking import privatize
 
 ROWS = 5000
 RELEASES = {
@@ -27,7 +28,7 @@ RELEASES = {
     "open": {},
     "unbiased": {"upper": 9, "unbiased": True},
     "hierarchy": {"upper": 9, "hierarchy": ["region"]},
-    "zeros": {"upper": 9, "zero": "region == r3"},
+    "zeros": {"upper": 9, "structural_zeros": "region == r3"},
 }
 ASKED = [
     {},
@@ -100,7 +101,7 @@ def ask(folder, options):
 def test_totals_are_those_of_the_whole_table(path, short_batches, monkeypatch, kind):
     options = {"count": "cases", "keep": "all", "epsilon": 1, **RELEASES[kind]}
     folder = path.parent / "release"
-    tv.privatize(path, **options, out=folder)
+    privatize(path, **options, out=folder)
     opened = totals._open(folder, None)[0]
     assert isinstance(opened, FileTable)
     assert len(list(opened.batches())) > 5

@@ -6,6 +6,7 @@ from tallyveil.tables.totals import find_total
 
 import tallyveil as tv
 from tallyveil.tables.subtotals import count_nested
+from tests.asking import privatize
 
 OPTIONS = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1}
 
@@ -43,11 +44,11 @@ def test_totals_are_asked_about(label, tmp_path):
     account = {"ledger": book, "dataset": "cases", "out": tmp_path / "out"}
     rows = table("Kent", "Surrey", label)
     with pytest.raises(tv.TableError, match="allow_totals=True") as problem:
-        tv.privatize(rows, **OPTIONS, **account)
+        privatize(rows, **OPTIONS, **account)
     assert "contributions=2" in str(problem.value)
     assert book.history("cases") == []
-    assert tv.privatize(rows, **OPTIONS, contributions=2).receipt.epsilon == 2
-    assert tv.privatize(rows, **OPTIONS, allow_totals=True).receipt.epsilon == 1
+    assert privatize(rows, **OPTIONS, contributions=2).receipt.epsilon == 2
+    assert privatize(rows, **OPTIONS, allow_totals=True).receipt.epsilon == 1
 
 
 @pytest.mark.parametrize(
@@ -83,17 +84,17 @@ def test_other_names_are_not(labels):
 def test_parents_among_the_rows_are_asked_about(labels, levels):
     assert count_nested(labels) == levels
     with pytest.raises(tv.TableError, match=f"contributions={levels}"):
-        tv.privatize(table(*labels), **OPTIONS)
+        privatize(table(*labels), **OPTIONS)
 
 
 def test_totals_of_two_columns_multiply():
     rows = table("Kent", "Kent", "Total", "Total", sex=["f", "All", "f", "All"])
     with pytest.raises(tv.TableError, match="contributions=4"):
-        tv.privatize(rows, **OPTIONS)
-    assert tv.privatize(rows, **OPTIONS, contributions=4).receipt.epsilon == 4
+        privatize(rows, **OPTIONS)
+    assert privatize(rows, **OPTIONS, contributions=4).receipt.epsilon == 4
 
 
 def test_microdata_are_counted_once_whatever_their_label():
     people = pd.DataFrame({"area": ["Kent", "Total"]})
-    rel = tv.privatize(people, by="area", categories=["Kent", "Total"], upper=9, epsilon=1)
+    rel = privatize(people, by="area", categories=["Kent", "Total"], upper=9, epsilon=1)
     assert rel.receipt.epsilon == 1

@@ -17,6 +17,7 @@ import tallyveil as tv
 from tallyveil.documents.promise import promise
 from tallyveil.release.folder import checksums_text
 from tallyveil.request.unit import PrivacyUnit
+from tests.asking import privatize
 
 AREAS = ["f", "b", "d", "a", "c", "e"]  # as they came: in the order of the true counts
 COUNTS = [1, 2, 5, 9, 20, 41]
@@ -26,7 +27,7 @@ OPTIONS = {"count": "cases", "keep": "all", "upper": 60, "epsilon": "0.01"}
 
 def test_sorting_a_data_frame_drops_the_old_places():
     frame = pd.DataFrame({"area": AREAS, "cases": COUNTS})
-    rel = tv.privatize(frame, **OPTIONS)
+    rel = privatize(frame, **OPTIONS)
     assert list(rel.table.columns) == ["area", "cases"]
     assert rel.table.index.tolist() == list(range(6))
     assert rel.receipt.table.published_unchanged == ("area",)
@@ -34,12 +35,12 @@ def test_sorting_a_data_frame_drops_the_old_places():
 
 def test_sorting_keeps_an_index_that_is_a_label():
     frame = pd.DataFrame({"cases": COUNTS}, index=pd.Index(AREAS, name="area"))
-    assert tv.privatize(frame, **OPTIONS).table.index.tolist() == sorted(AREAS)
+    assert privatize(frame, **OPTIONS).table.index.tolist() == sorted(AREAS)
 
 
 def test_levels_of_a_category_come_from_the_public_list():
     data = pd.DataFrame({"region": pd.Categorical(["N", "S", "Secret"]), "age": [3, 4, 90]})
-    rel = tv.privatize(
+    rel = privatize(
         data, by="region", where="age < 50", categories=["W", "N", "S"], upper=9, epsilon="0.01"
     )
     assert rel.table["region"].tolist() == ["W", "N", "S"]
@@ -48,11 +49,11 @@ def test_levels_of_a_category_come_from_the_public_list():
 
 def test_unused_levels_do_not_go_along():
     areas = pd.Categorical(AREAS, categories=["ghost", *AREAS])
-    rel = tv.privatize(pd.DataFrame({"area": areas, "cases": COUNTS}), **OPTIONS)
+    rel = privatize(pd.DataFrame({"area": areas, "cases": COUNTS}), **OPTIONS)
     assert rel.table["area"].cat.categories.tolist() == sorted(AREAS)
     with_ghost = pl.Series("area", ["ghost", *AREAS], dtype=pl.Categorical)[1:]
     frame = pl.DataFrame([with_ghost, pl.Series("cases", COUNTS)])
-    assert tv.privatize(frame, **OPTIONS).table["area"].to_list() == sorted(AREAS)
+    assert privatize(frame, **OPTIONS).table["area"].to_list() == sorted(AREAS)
 
 
 @pytest.mark.parametrize("ordered", [False, True])
@@ -63,7 +64,7 @@ def test_arrow_dictionaries_and_metadata_are_made_again(tmp_path, ordered):
     codes = pa.array([1, 2, 3, 4, 5, 6], pa.int8())
     coded = pa.DictionaryArray.from_arrays(codes, pa.array(["ghost", *AREAS]), ordered=ordered)
     table = table.set_column(0, pa.field("area", coded.type, metadata={"who": "41"}), coded)
-    rel = tv.privatize(table, **(OPTIONS | {"keep": "area"}))
+    rel = privatize(table, **(OPTIONS | {"keep": "area"}))
     assert rel.table.schema.metadata is None
     assert rel.table.schema.field("area").metadata is None
     kind = rel.table.schema.field("area").type
@@ -93,7 +94,7 @@ def test_arrow_dictionaries_and_metadata_are_made_again(tmp_path, ordered):
 def test_requests_that_would_leak_or_lose_rows_are_refused(table, options, message):
     source = pd.DataFrame(table) if isinstance(table, dict) else table
     with pytest.raises(tv.TallyveilError, match=message):
-        tv.privatize(source, upper=60, epsilon=1, **options)
+        privatize(source, upper=60, epsilon=1, **options)
 
 
 @pytest.mark.parametrize(
@@ -107,16 +108,16 @@ def test_requests_that_would_leak_or_lose_rows_are_refused(table, options, messa
 )
 def test_types_follow_from_the_public_list(people):
     """The type of the confidential column may tell of a row, such as one without a value."""
-    rel = tv.privatize(people, by="region", categories=["1", "unknown"], other="2", **SMALL)
+    rel = privatize(people, by="region", categories=["1", "unknown"], other="2", **SMALL)
     assert list(rel.table["region"].to_numpy()) == ["1", "unknown", "2"]
-    rel = tv.privatize(people, by="region", categories=[1, 2], **SMALL)
+    rel = privatize(people, by="region", categories=[1, 2], **SMALL)
     assert rel.table["region"].to_numpy().dtype == np.int64
 
 
 @pytest.mark.parametrize("forged", ["epsilon", "promise", "column", "stage"])
 def test_a_receipt_that_understates_its_epsilon_does_not_check(tmp_path, forged):
     folder = tmp_path / "release"
-    tv.privatize([1, 2, 3] * 40, upper=5, epsilon=10).save(folder)
+    privatize([1, 2, 3] * 40, upper=5, epsilon=10).save(folder)
     receipt = json.loads((folder / "receipt.json").read_text())
     if forged == "promise":
         receipt["promise"] = promise(Fraction(1, 100), PrivacyUnit())
@@ -148,20 +149,20 @@ def test_the_factor_in_words_is_never_below_the_true_one(epsilon):
 )
 def test_two_columns_of_one_name_are_refused(table):
     with pytest.raises(tv.TableError, match="Two columns are called 'cases'"):
-        tv.privatize(table, count="cases", upper=60, epsilon="0.1")
+        privatize(table, count="cases", upper=60, epsilon="0.1")
 
 
 def test_an_array_may_be_given_a_name():
-    rel = tv.privatize(np.array([1, 2, 3]), count="cases", upper=9, epsilon=1)
+    rel = privatize(np.array([1, 2, 3]), count="cases", upper=9, epsilon=1)
     assert isinstance(rel.table, np.ndarray)
     assert rel.receipt.columns[0].name == "cases"
     with pytest.raises(tv.ArgumentError, match="'count' must be one name"):
-        tv.privatize([1, 2], count=["a", "b"], upper=9, epsilon=1)
+        privatize([1, 2], count=["a", "b"], upper=9, epsilon=1)
 
 
 def test_a_series_of_categories_does_not_release_its_levels():
     series = pd.Series([0, 3, 7, 3, 0, 0] * 5, dtype="category")
-    rel = tv.privatize(series, upper=9, epsilon=1)
+    rel = privatize(series, upper=9, epsilon=1)
     assert rel.table.dtype == np.int64
     assert rel.table.notna().all()
 
@@ -178,7 +179,7 @@ def test_a_series_of_categories_does_not_release_its_levels():
     ids=["codes", "filtered", "booleans", "dates", "polars codes"],
 )
 def test_a_release_passes_its_own_check_whatever_its_columns_are(frame, tmp_path):
-    tv.privatize(frame, "cases", keep="all", upper=9, epsilon=1, out=tmp_path / "out")
+    privatize(frame, "cases", keep="all", upper=9, epsilon=1, out=tmp_path / "out")
     assert [found for found in tv.check_package(tmp_path / "out") if not found.ok] == []
 
 
@@ -187,13 +188,13 @@ def test_labels_of_rows_that_are_not_published_leave_the_index_too(kind):
     areas = ["a", "b", "secret"] * 10
     years = [str(2000 + at) for at in range(30)]
     frame = pd.DataFrame({"cases": [1] * 30})
-    if kind == "levels":
+    if kind == "epsilons":
         frame.index = pd.MultiIndex.from_arrays([areas, years], names=["area", "year"])
         frame = frame[frame.index.get_level_values("area") != "secret"]
     else:
         frame.index = pd.CategoricalIndex(years, name="year")
         frame = frame.head(20)
-    rel = tv.privatize(frame, "cases", keep="all", upper=9, epsilon=1)
+    rel = privatize(frame, "cases", keep="all", upper=9, epsilon=1)
     assert list(rel.table.index) == list(frame.index)
     held = rel.table.index
     known = held.levels[0] if kind == "levels" else held.categories

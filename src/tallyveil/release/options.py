@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 from tallyveil.errors import ArgumentError, PackageError, UsageError
 from tallyveil.exact import exact_epsilon, exact_rational
 from tallyveil.release.methods.auto import Auto
+from tallyveil.release.methods.design import MechanismFile
 from tallyveil.release.methods.registry import read_method
 from tallyveil.structs import Struct, list_changes, set_field
 from tallyveil.tables.form import SEPARATORS, Form
@@ -33,6 +34,7 @@ __all__ = [
     "Source",
     "Unit",
     "check_epsilon",
+    "flatten",
     "list_values",
     "read_names",
     "require_writable",
@@ -533,6 +535,26 @@ class ReleaseOptions(Struct, frozen=True):
         """Show what differs from the defaults; an address may hold a password."""
         shown = {n: v for n, v in list_changes(self).items() if n not in ("ledger", "entropy")}
         return f"ReleaseOptions({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+
+def flatten(options: ReleaseOptions) -> dict[str, Any]:
+    """Return every key that differs from its default, dotted within objects.
+
+    >>> flatten(ReleaseOptions(method="geometric", unit={"contributions": 3}))
+    {'method': 'geometric', 'unit.contributions': 3}
+    """
+    keys: dict[str, Any] = {}
+    for name, value in list_changes(options).items():
+        if isinstance(value, MechanismFile):
+            keys["method"] = value.path
+            continue
+        changes = list_changes(value) if isinstance(value, Struct) else {}
+        if name == "method" and changes:
+            keys["method.name"] = value.name
+        elif not isinstance(value, Struct) or name == "method":
+            keys[name] = value.name if name == "method" else value
+        keys |= {f"{name}.{key}": inner for key, inner in changes.items()}
+    return keys
 
 
 SECTIONS: Mapping[str, type[Struct]] = {

@@ -106,7 +106,9 @@ def read_request(path: str | Path) -> tuple[str | None, dict[str, Any]]:
     for name in request:
         if name not in KEYS:
             raise UsageError(f"A request has no key {suggest_key(name, KEYS)}")
-    return _resolve(request, file.parent)
+    table, keys = _resolve(request, file.parent)
+    ReleaseOptions(**keys)  # which refuses keys and values that are wrong
+    return table, keys
 
 
 def write_request(options: ReleaseOptions, table: str | None, folder: Path) -> str:

@@ -1,7 +1,7 @@
 """Choices of a publisher in the browser, as options of the library, a command line and Python.
 
-The list of choices is the library's own: every field of `ReleaseOptions` that the command line
-offers, with the help it has there. Nothing here has a default of its own.
+`CHOICES` is the one table of what the pages offer. What a choice means is explained in the
+docstrings of the option objects; nothing here has a default of its own.
 """
 
 from __future__ import annotations
@@ -10,45 +10,127 @@ import hashlib
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import Field, dataclass, fields
-from functools import cache
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from tallyveil.loss import loss_name, parse_loss
-from tallyveil.release.options import ReleaseOptions
-from tallyveil.request.panels import FILE
-from tallyveil.studio.errors import TITLES, RefusedError, name_options
+from tallyveil.loss import loss_name
+from tallyveil.release.methods.base import Method
+from tallyveil.release.methods.registry import METHODS, PLAIN_METHODS
+from tallyveil.release.options import SECTIONS, ReleaseOptions, flatten
+from tallyveil.structs import describe_fields, list_changes
+from tallyveil.studio.errors import TITLES, RefusedError
 
 __all__ = [
+    "CHOICES",
     "FORM",
     "LOSSES",
-    "OFFERED",
     "OWN_MECHANISM",
     "SENTENCES",
     "Place",
     "check_folder_name",
-    "explain",
     "list_choices",
-    "list_values",
     "make_options",
     "read_choices",
     "write_command",
     "write_python",
 ]
 
-OWN = ("out", "ledger", "dataset", "confidential_report", "query", "entropy")
-"""Options that are not chosen as words: places, what is not published, and what is for Python."""
-
 OWN_MECHANISM = "a mechanism of your own"
 """The method that draws from a mechanism's file."""
 
-OFFERED: Mapping[str, Field[Any]] = {
-    field.name: field for field in fields(ReleaseOptions) if field.name not in OWN
+TABLE, PRIVACY, TOTALS = "The table", "Privacy and method", "Totals"
+FILE, OUTPUT, ABOUT = "The file", "Output", "About the release"
+TOP, GROUPS = "", "groups"
+
+
+class Choice(NamedTuple):
+    """A choice: the object of a request that has its key, its kind, and its place on the pages.
+
+    `section` is `GROUPS` for the columns of a method of their own.
+    """
+
+    name: str
+    section: str
+    kind: str
+    panel: str
+    values: tuple[str, ...] = ()
+
+    @property
+    def help(self) -> str:
+        """What the key means, as its docstring explains it."""
+        if self.section == GROUPS:
+            return describe_fields(METHODS[self.name])["columns"]
+        if self.section == "method":
+            kinds = (kind for kind in METHODS.values() if self.name in kind.__struct_fields__)
+            return next(text for kind in kinds if (text := describe_fields(kind).get(self.name)))
+        owner: type = SECTIONS[self.section] if self.section else ReleaseOptions
+        return describe_fields(owner)[self.name]
+
+
+CHOICES: Mapping[str, Choice] = {
+    choice.name: choice
+    for choice in (
+        Choice("count", TOP, "many", TABLE),
+        Choice("keep", TOP, "many", TABLE),
+        Choice("by", TOP, "many", TABLE),
+        Choice("categories", TOP, "text", TABLE),
+        Choice("where", "microdata", "many", TABLE),
+        Choice("bins", "microdata", "many", TABLE),
+        Choice("other", "microdata", "text", TABLE),
+        Choice("id_column", "unit", "text", TABLE),
+        Choice("allow_duplicates", "counts", "switch", TABLE),
+        Choice("allow_totals", "counts", "switch", TABLE),
+        Choice("upper", TOP, "many", PRIVACY),
+        Choice("epsilon", TOP, "many", PRIVACY),
+        Choice("accuracy", "budget", "number", PRIVACY),
+        Choice("confidence", "budget", "number", PRIVACY),
+        Choice("delta", "budget", "text", PRIVACY),
+        Choice("kind", "unit", "text", PRIVACY, ("person", "event")),
+        Choice("neighbours", "unit", "text", PRIVACY, ("add_remove", "replace_one")),
+        Choice("contributions", "unit", "whole", PRIVACY),
+        Choice("spread", "unit", "text", PRIVACY, ("any", "one_row", "distinct_rows")),
+        Choice("disjoint", "unit", "many", PRIVACY),
+        Choice("method", TOP, "text", PRIVACY),
+        Choice("epsilons", "method", "text", PRIVACY),
+        Choice("priority", "method", "text", PRIVACY),
+        Choice("loss", "method", "text", PRIVACY),
+        Choice("properties", "method", "many", PRIVACY),
+        Choice("hierarchy", GROUPS, "text", TOTALS),
+        Choice("invariant", "method", "text", TOTALS),
+        Choice("weights", "method", "text", TOTALS),
+        Choice("upper_column", "method", "text", TOTALS),
+        Choice("margins", GROUPS, "text", TOTALS),
+        Choice("strata", GROUPS, "text", TOTALS),
+        Choice("nested", "counts", "text", TOTALS),
+        Choice("structural_zeros", "counts", "many", TOTALS),
+        Choice("delimiter", "source", "text", FILE),
+        Choice("encoding", "source", "text", FILE),
+        Choice("sheet_name", "source", "text", FILE),
+        Choice("skiprows", "source", "whole", FILE),
+        Choice("skipfooter", "source", "whole", FILE),
+        Choice("comment", "source", "text", FILE),
+        Choice("thousands", "source", "text", FILE),
+        Choice("decimal", "source", "text", FILE),
+        Choice("na_values", "source", "many", FILE),
+        Choice("format", "output", "text", OUTPUT, ("csv", "parquet")),
+        Choice("unbiased", "method", "switch", OUTPUT),
+        Choice("signed", "method", "switch", OUTPUT),
+        Choice("title", "about", "text", ABOUT),
+        Choice("publisher", "about", "text", ABOUT),
+        Choice("contact", "about", "text", ABOUT),
+        Choice("period", "about", "text", ABOUT),
+        Choice("license", "about", "text", ABOUT),
+    )
 }
-FORM = tuple(name for name, field in OFFERED.items() if field.metadata["panel"] == FILE)
+"""What the pages offer."""
+
+FORM = tuple(name for name, choice in CHOICES.items() if choice.panel == FILE)
 """The choices that say how the file of the table is written."""
+
+CHOSEN_BY = {"epsilons": "ladder", "priority": "preserve", "signed": "geometric"}
+"""Keys of a method that choose it."""
 
 KINDS: Mapping[str, tuple[type, ...]] = {
     "text": (str,),
@@ -82,35 +164,15 @@ class Place:
     report: str | None = None
 
 
-@cache
-def list_values() -> Mapping[str, Sequence[str]]:
-    """The choices that are one of a few words; what knows them is loaded when they are shown."""
-    from tallyveil.release.methods.preserve import PRIORITIES
-    from tallyveil.request.unit import NEIGHBOURS
-    from tallyveil.tables.write import FORMATS
-
-    return {
-        "priority": tuple(PRIORITIES),
-        "neighbours": NEIGHBOURS,
-        "format": FORMATS,
-    }
-
-
-def explain(field: Field[Any]) -> str:
-    """The help of an option, for a page instead of a command line."""
-    text = field.metadata["help"].replace("; repeat for more", "; more of them with ; between")
-    return name_options(text)
-
-
 def read_choices(data: Any) -> dict[str, Any]:
     """The choices in a message of a browser: known names and kinds only, empty ones left out."""
     if not isinstance(data, dict):
         raise RefusedError(400, "The choices cannot be read.")
     found: dict[str, Any] = {}
     for name, value in data.items():
-        if name not in OFFERED:
+        if name not in CHOICES:
             raise RefusedError(400, "There is no such choice.")
-        kind = "text" if name == "categories" else OFFERED[name].metadata["cli"]
+        kind = "text" if name == "categories" else CHOICES[name].kind
         right = isinstance(value, KINDS[kind]) and (kind == "switch" or type(value) is not bool)
         words = value if isinstance(value, list) else [value]
         longest = LONGEST_LIST if name == "categories" else LONGEST
@@ -128,33 +190,55 @@ def read_choices(data: Any) -> dict[str, Any]:
 
 
 def make_options(choices: Mapping[str, Any], place: Place) -> ReleaseOptions:
-    """The options of the library that say the same; what was not chosen keeps its default.
+    """Return the options of the library that say the same; what was not chosen keeps its default.
 
     A column that is neither counted nor marked as public is not released.
     """
     given = dict(choices)
-    if "loss" in given:
-        given["loss"] = parse_loss(given["loss"])
     if "categories" in given:
-        several = len(_names(given, "by")) > 1
+        several = len(given.get("by", ())) > 1
         given["categories"] = _read_categories(str(given["categories"]), place.private, several)
-    if given.get("method") == OWN_MECHANISM:
+    if "epsilons" in given:
+        given.pop("epsilon", None)
+    request: dict[str, Any] = {"method": _read_method(given, place)}
+    for name, value in given.items():
+        section = CHOICES[name].section
+        if section in SECTIONS:
+            request.setdefault(section, {})[name] = value
+        elif section == TOP and name != "method":
+            request[name] = value
+    if request.get("count"):
+        request.setdefault("keep", [])
+    if place.dataset is not None:
+        request |= {"ledger": place.ledger, "dataset": place.dataset}
+    if place.out is not None:
+        request["out"] = place.out
+        request.setdefault("output", {})["confidential_report"] = place.report
+    return ReleaseOptions(**request)
+
+
+def _read_method(given: Mapping[str, Any], place: Place) -> Any:
+    """Return the method that was chosen, by its name, its columns or one of its keys."""
+    name = given.get("method", "auto")
+    if name == OWN_MECHANISM:
         if place.mechanism is None:
             raise RefusedError(422, "Choose the file of your mechanism first.")
-        given["method"] = Path(place.mechanism)
-    elif given.get("method", "auto") not in ASKED_FOR:
+        return {"name": "file", "path": place.mechanism}
+    if name not in PLAIN_METHODS:
         raise RefusedError(400, "There is no such method.")
-    if given.get("method") != "design":  # offered beside it, and asked for with it alone
-        given = {k: v for k, v in given.items() if k not in ("loss", "properties")}
-    if "levels" in given:
-        given = {k: v for k, v in given.items() if k not in ("epsilon", "method")}
-    if given.get("count"):
-        given.setdefault("keep", [])
-    if place.dataset is not None:
-        given |= {"ledger": place.ledger, "dataset": place.dataset}
-    if place.out is not None:
-        given |= {"out": Path(place.out), "confidential_report": place.report}
-    return ReleaseOptions(**given)
+    keys = {key: given[key] for key in given if CHOICES[key].section == "method"}
+    if name != "design":  # offered beside it, and asked for with it alone
+        keys = {key: value for key, value in keys.items() if key not in ("loss", "properties")}
+    chosen = [(key, {"columns": given[key]}) for key in given if CHOICES[key].section == GROUPS]
+    chosen += [(other, {}) for key, other in CHOSEN_BY.items() if keys.get(key)]
+    if "epsilons" in keys:
+        name = "auto"
+    if chosen and name not in ("auto", chosen[0][0]):
+        raise RefusedError(
+            422, f"“{chosen[0][0]}” is a method of its own: leave the method at auto."
+        )
+    name, columns = chosen[0] if chosen else (name, {})
+    return {"name": name, **columns, **keys}
 
 
 def check_folder_name(name: Any) -> str:
@@ -170,11 +254,6 @@ def check_folder_name(name: Any) -> str:
 
 def _drop_empty(words: list[str]) -> list[str]:
     return [word for word in words if word.strip()]
-
-
-def _names(given: Mapping[str, Any], name: str) -> Sequence[str]:
-    value = given.get(name, ())
-    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
 
 def _read_categories(text: str, private: str, several: bool) -> Any:
@@ -218,93 +297,93 @@ LOSSES = {
 
 
 def write_command(table: str, options: ReleaseOptions) -> str:
-    """The command for a terminal.
+    """Return the command for a terminal.
 
-    >>> write_command("cases.csv", ReleaseOptions("cases", upper="9", epsilon="1", out="release"))
-    'tallyveil privatize cases.csv --count cases --upper 9 --epsilon 1 --out release'
+    >>> options = ReleaseOptions(count="cases", upper="9", unit={"contributions": 2}, out="release")
+    >>> write_command("cases.csv", options)
+    'tallyveil privatize cases.csv --count cases --upper 9 --out release --set unit.contributions=2'
     """
-    words = ["tallyveil", "privatize" if options.levels is None else "ladder", table]
-    for field in fields(ReleaseOptions):
-        value = getattr(options, field.name)
-        told = field.metadata
-        if told["cli"] == "none" or _is_left_out(field.name, value):
-            continue
-        flag = told["flag"] or f"--{field.name.replace('_', '-')}"
-        if told["cli"] == "switch":
-            yes, _, no = flag.partition("/")
-            words.append(yes if value else no)
-        elif isinstance(value, Mapping):
-            listed = (f"{name}={_write_word(values)}" for name, values in value.items())
-            words += [word for one in listed for word in (flag, one)]
-        elif told["cli"] == "many" and isinstance(value, (list, tuple)):
-            words += [word for one in value for word in (flag, _write_word(one))]
-        else:
-            words += [flag, _write_word(_write_loss(field.name, value))]
-    return shlex.join(words)
+    words, settings = ["tallyveil", "privatize", table], list[str]()
+    for key, value in flatten(options).items():
+        if key in ("ledger", "dataset", "out", "method") or key in CHOICES:
+            words += [word for text in _list_words(value) for word in (f"--{key}", text)]
+        elif key == "method.epsilons":
+            words[1] = "ladder"
+            words += ["--epsilons", _write_word(value)]
+        elif (key, value) != ("method.name", "ladder"):
+            several = isinstance(value, tuple) and key.partition(".")[0] != "method"
+            listed = value if several else [value]
+            settings += [word for one in listed for word in ("--set", f"{key}={_write_word(one)}")]
+    return shlex.join([*words, *settings])
 
 
 def write_python(table: str, options: ReleaseOptions) -> str:
-    """The same in Python.
+    """Return the same in Python.
 
-    >>> print(write_python("cases.csv", ReleaseOptions("cases", epsilon="1")))
+    >>> print(write_python("cases.csv", ReleaseOptions(count="cases", about={"title": "Cases"})))
     import tallyveil as tv
     <BLANKLINE>
     release = tv.privatize(
         'cases.csv',
-        count='cases',
-        epsilon='1',
+        count=('cases',),
+        about=tv.About(title='Cases'),
     )
     """
-    lines = [f"    {table!r},"]
-    for field in fields(ReleaseOptions):
-        value = getattr(options, field.name)
-        if field.metadata["cli"] != "none" and not _is_left_out(field.name, value):
-            shown = str(value) if isinstance(value, Path) else value
-            lines.append(f"    {field.name}={shown!r},")
-    called = (
-        "release = tv.privatize(" if options.levels is None else "levels = tv.privatize_levels("
-    )
+    lines, called = [f"    {table!r},"], "release = tv.privatize("
+    for name, value in list_changes(options).items():
+        if name == "entropy":
+            continue
+        if name == "method" and value.name == "ladder":
+            called = "levels = tv.privatize_levels("
+            lines.append(f"    epsilons={value.epsilons!r},")
+        elif name in SECTIONS or isinstance(value, Method):
+            kind = "DesignMethod" if value.__class__.__name__ == "Design" else type(value).__name__
+            keys = ", ".join(f"{key}={shown!r}" for key, shown in list_changes(value).items())
+            lines.append(f"    {name}=tv.{kind}({keys}),")
+        else:
+            lines.append(f"    {name}={str(value) if isinstance(value, Path) else value!r},")
     return "\n".join(["import tallyveil as tv", "", called, *lines, ")"])
 
 
-NOT_LISTED = ("out", "ledger", "dataset", "confidential_report")
+NOT_LISTED = ("out", "ledger", "dataset", "output.confidential_report")
 
 
 def list_choices(options: ReleaseOptions) -> list[tuple[str, str]]:
-    """Everything that was chosen, for people to read once more; defaults are left out.
+    """List everything that was chosen, for people to read once more; defaults are left out.
 
-    >>> list_choices(ReleaseOptions(["n"], epsilon=["1"], unbiased=True))
-    [('Columns of counts', 'n'), ('Epsilon', '1'), ('unbiased', 'yes')]
+    >>> list_choices(ReleaseOptions(count=["n"], epsilon=["1"], counts={"allow_totals": True}))
+    [('Columns of counts', 'n'), ('Epsilon', '1'), ('allow totals', 'yes')]
     """
-    found = []
-    for field in fields(ReleaseOptions):
-        value = getattr(options, field.name)
-        if field.name in NOT_LISTED or _is_left_out(field.name, value):
+    listed = []
+    for key, value in flatten(options).items():
+        if key in NOT_LISTED:
             continue
+        name = key.rpartition(".")[2] if key != "method.name" else "method"
         if isinstance(value, bool):
             shown = "yes" if value else "no"
         elif isinstance(value, Mapping):
             shown = "; ".join(f"{name}: {', '.join(map(str, v))}" for name, v in value.items())
-        elif isinstance(value, Path):
-            shown = "your list" if field.name == "categories" else "your file"
+        elif isinstance(value, Path) or key == "method.path":
+            shown = "your list" if name == "categories" else "your file"
         else:
-            shown = _write_word(_write_loss(field.name, value)).replace(",", ", ")
-        found.append((TITLES.get(field.name, field.name.replace("_", " ")), shown))
-    return found
+            shown = _write_word(value).replace(",", ", ")
+        listed.append((TITLES.get(name, name.replace("_", " ")), shown))
+    return listed
 
 
-def _is_left_out(name: str, value: Any) -> bool:
-    default = next(f.default for f in fields(ReleaseOptions) if f.name == name)
-    return value is None or bool(value == default) or (value in ([], ()) and not default)
-
-
-def _write_loss(name: str, value: Any) -> Any:
-    if name != "loss" or isinstance(value, str):
-        return value
-    return ":".join(map(str, value)) if isinstance(value, tuple) else loss_name(value)
+def _list_words(value: Any) -> list[str]:
+    if isinstance(value, Mapping):
+        return [f"{name}={_write_word(values)}" for name, values in value.items()]
+    return [_write_word(one) for one in (value if isinstance(value, (list, tuple)) else [value])]
 
 
 def _write_word(value: Any) -> str:
     if isinstance(value, (list, tuple)):
-        return ",".join(map(str, value))
-    return str(value)
+        return ",".join(_write_word(one) if not _is_group(one) else "+".join(one) for one in value)
+    if callable(value):
+        return loss_name(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _is_group(value: Any) -> bool:
+    return isinstance(value, tuple)

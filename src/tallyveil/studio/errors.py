@@ -16,12 +16,14 @@ TITLES = {
     "keep": "Published unchanged",
     "hierarchy": "Sums that hold",
     "categories": "Public categories",
-    "unit": "Protected is one",
+    "kind": "Protected is one",
     "contributions": "Counted at most",
 }
 """What the pages call some of the options."""
 
-OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
+SECTIONS = "source|counts|microdata|unit|budget|output|about|method|dry_run"
+KEY = re.compile(rf"'?\b(?:{SECTIONS})\.([a-z_]+)'?(?:=('[^']*'|\w+))?")
+SETTING = re.compile(r"\b(keep|by|count|upper)=('[^']*')")
 ARGUMENT = re.compile(r"^'([a-z_]+)'(?= must )")
 
 
@@ -34,15 +36,26 @@ class RefusedError(Exception):
 
 
 def name_options(text: str) -> str:
-    """A sentence of the command line with its options called as the pages call them.
+    """Spell a sentence that names keys with the words of the pages.
 
-    >>> name_options("Say --allow-duplicates.")
-    'Say “allow duplicates”.'
+    >>> name_options("Use counts.allow_duplicates=True.")
+    'Use “allow duplicates”.'
     >>> name_options("'upper' must be at least 1.")
     '“Largest count” must be at least 1.'
     """
-    text = ARGUMENT.sub(lambda found: f"“{TITLES.get(found[1], found[1].replace('_', ' '))}”", text)
-    return OPTION.sub(lambda found: f"“{found[1].replace('-', ' ')}”", text)
+    from tallyveil.request.spelling import spell_for_python
+
+    text = ARGUMENT.sub(_name_key, spell_for_python(text))
+    return KEY.sub(_name_setting, SETTING.sub(_name_setting, text))
+
+
+def _name_key(found: re.Match[str]) -> str:
+    return f"“{TITLES.get(found[1], found[1].replace('_', ' '))}”"
+
+
+def _name_setting(found: re.Match[str]) -> str:
+    value = (found[2] or "True").strip("'")
+    return _name_key(found) + ("" if value == "True" else f" {value}")
 
 
 def describe_problem(problem: BaseException) -> str:

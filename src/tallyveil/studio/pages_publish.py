@@ -13,12 +13,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from tallyveil.release.methods.registry import ASKED_FOR
-from tallyveil.request.panels import FILE
+from tallyveil.release.methods.registry import PLAIN_METHODS
 from tallyveil.studio.choices import (
+    CHOICES,
     FORM,
     LOSSES,
-    OFFERED,
     OWN_MECHANISM,
     SENTENCES,
     check_folder_name,
@@ -35,13 +34,13 @@ __all__ = ["publish_routes", "read_confidence"]
 STEPS = ("table", "protect", "accuracy", "release")
 TITLES = ("Table", "What is protected", "Privacy and accuracy", "Release")
 IN_SIGHT = {
-    *("count", "upper", "epsilon", "within", "confidence", "method", "hierarchy", "by", "keep"),
-    *("person", "rows_per_person", "categories", "unit", "contributions"),
-    *("levels", "properties", "loss"),
+    *("count", "upper", "epsilon", "accuracy", "confidence", "method", "hierarchy", "by", "keep"),
+    *("id_column", "categories", "kind", "contributions"),
+    *("epsilons", "properties", "loss"),
 }
 """Choices with a place of their own on the pages; the others are under "More choices"."""
 
-ELSEWHERE = ("epsilon", "method", "levels", "loss", "properties", *FORM)
+ELSEWHERE = ("epsilon", "method", "epsilons", "loss", "properties", *FORM)
 """Choices that are made on other pages than the form of the second step."""
 
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99)
@@ -99,7 +98,7 @@ class _Steps:
             "publish.html",
             tables=tables,
             endings=",".join(TABLE_ENDINGS),
-            form=[OFFERED[name] for name in FORM],
+            form=[CHOICES[name] for name in FORM],
             chosen={},
         )
 
@@ -194,9 +193,9 @@ class _Steps:
             raise RefusedError(404, "There is no such page.")
         at = STEPS.index(step)
         more: dict[str, list[Any]] = {}
-        for name, field in OFFERED.items():
-            if name not in IN_SIGHT and field.metadata["panel"] != FILE:
-                more.setdefault(field.metadata["panel"], []).append(field)
+        for name, choice in CHOICES.items():
+            if name not in (*IN_SIGHT, *FORM):
+                more.setdefault(choice.panel, []).append(choice)
         return await self.studio.show(
             request,
             f"step_{step}.html",
@@ -204,9 +203,9 @@ class _Steps:
             steps=list(zip(STEPS, TITLES, strict=True)),
             at=at,
             more=more,
-            form=[OFFERED[name] for name in FORM],
-            offered=OFFERED,
-            methods=(*ASKED_FOR, OWN_MECHANISM),
+            form=[CHOICES[name] for name in FORM],
+            offered=CHOICES,
+            methods=(*PLAIN_METHODS, OWN_MECHANISM),
             losses=LOSSES,
             sentences=SENTENCES,
             confidences=CONFIDENCES,

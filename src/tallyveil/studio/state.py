@@ -23,7 +23,7 @@ from tallyveil.budget.accounting import Account
 from tallyveil.budget.entries import shown_rational
 from tallyveil.budget.ledger import Ledger
 from tallyveil.errors import LedgerError
-from tallyveil.studio.choices import Place, explain, list_values
+from tallyveil.studio.choices import Place
 from tallyveil.studio.errors import RefusedError
 from tallyveil.studio.uploads import TABLE_ENDINGS, Uploads
 from tallyveil.studio.workers import EndedError, Job, Jobs, Worker, Workers
@@ -170,8 +170,7 @@ class Studio:
     def __post_init__(self) -> None:
         self.jobs, self.drafts = Jobs(self.workers), Drafts(self.uploads)
         self.templates = Jinja2Templates(Path(__file__).with_name("templates"))
-        self.templates.env.filters |= {"plain": escape_controls, "explain": explain}
-        self.templates.env.globals["list_values"] = list_values
+        self.templates.env.filters |= {"plain": escape_controls}
         self._threads = ThreadPoolExecutor(64, thread_name_prefix="studio")
 
     async def run(self, work: Any, *given: Any) -> Any:

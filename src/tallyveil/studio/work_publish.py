@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from tallyveil.budget.entries import shown_rational
@@ -18,9 +18,10 @@ from tallyveil.passwords import hide_in_command, hide_passwords
 from tallyveil.query import Query
 from tallyveil.reading.precision import accuracy, epsilon_for
 from tallyveil.release.demo import demo_csv
+from tallyveil.release.methods.design import MechanismFile
 from tallyveil.release.methods.preserve import ROWS_PER_COUNT, count_cells
 from tallyveil.release.methods.registry import METHODS
-from tallyveil.release.options import ReleaseOptions
+from tallyveil.release.options import Budget, ReleaseOptions, Source
 from tallyveil.release.plan import ReleasePlan
 from tallyveil.release.preview import (
     Preview,
@@ -85,15 +86,14 @@ def preview(
 
 def _list_unreleased(options: ReleaseOptions, place: Place) -> list[tuple[str, str]]:
     """The columns of a table of counts that stay at home, for people to read once more."""
-    groups = (options.hierarchy, options.strata, options.bounds, options.by, options.count)
-    named = {*split_names(options.keep), *(n for names in groups for n in split_names(names))}
+    named = {*options.method.public_columns, *options.by, *options.count, *(options.keep or ())}
     others = [name for name in place.columns if name not in named]
     return [("Not released", ", ".join(others))] if options.count and others else []
 
 
 def _look_ahead(options: ReleaseOptions, place: Place, rows: int | None) -> Preview:
     """The plan, from the options alone; where public labels decide, they are read, and no count."""
-    if options.hierarchy is None and options.margins is None:
+    if options.method.name not in ("hierarchy", "margins"):
         return preview_release(options, rows)
     return preview_labels(Path(place.table), options)
 
@@ -109,7 +109,8 @@ def find_epsilon(
 ) -> dict[str, Any]:
     """The smallest epsilon with which every column lies within that many of the truth."""
     say("planning and proving every column")
-    found = preview_release(replace(make_options(choices, place), epsilon="1", within=None), rows)
+    asked = msgspec.structs.replace(make_options(choices, place), epsilon="1", budget=Budget())
+    found = preview_release(asked, rows)
     needed = Fraction(0)
     say("searching for the epsilon")
     for column, known in zip(found.request.columns, found.columns, strict=True):
@@ -204,11 +205,12 @@ def publish(
 
 def _name_files(options: ReleaseOptions) -> ReleaseOptions:
     """The options with files of the private folder as a publisher would call them."""
+    changes: dict[str, Any] = {}
     if isinstance(options.categories, Path):
-        options = replace(options, categories=f"categories{options.categories.suffix}")
-    if isinstance(options.method, Path):
-        options = replace(options, method="mechanism.json")
-    return options
+        changes["categories"] = f"categories{options.categories.suffix}"
+    if isinstance(options.method, MechanismFile):
+        changes["method"] = MechanismFile(path="mechanism.json")
+    return msgspec.structs.replace(options, **changes)
 
 
 def _describe_receipt(receipt: Receipt) -> dict[str, Any]:
@@ -328,4 +330,4 @@ def write_demo(say: Say, *, table: str) -> None:
 
 
 def _read_form(form: Mapping[str, Any]) -> Form:
-    return check_form(ReleaseOptions(**form), False)[0]
+    return Source(**form).form

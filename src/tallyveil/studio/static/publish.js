@@ -71,7 +71,7 @@ function stepAccuracy() {
   const slider = $("epsilon-slider"), box = $("epsilon"), within = $("within-slider");
   const values = () => box.value.split(",").map((part) => part.trim()).filter(Boolean);
   const properties = () => [...document.querySelectorAll("[name=properties]:checked")].map((tick) => tick.value);
-  const chosen = () => ({ epsilon: values(), method: $("method").value, levels: $("levels").value.trim(), loss: $("loss").value === "absolute" ? "" : $("loss").value, properties: properties() });
+  const chosen = () => ({ epsilon: values(), method: $("method").value, epsilons: $("levels").value.trim(), loss: $("loss").value === "absolute" ? "" : $("loss").value, properties: properties() });
   const message = (more = {}) => ({ choices: chosen(), confidence: Number($("confidence").value), ...more });
   let seen = null;
   const place = () => { const first = Number(values()[0]); if (first > 0) slider.value = Math.log10(first); };
