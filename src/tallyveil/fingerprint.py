@@ -11,8 +11,11 @@ __all__ = ["fingerprint", "fingerprint_page"]
 
 PACKAGE = Path(__file__).parent
 
-SENTENCES = ("release/methods", "release/nested.py", "request/unit.py")
-"""What writes sentences of the receipt and the page beside `documents`."""
+SENTENCES = (
+    *("release/methods", "release/nested.py", "release/page.py", "release/receipt.py"),
+    *("release/svg.py", "release/templates", "request/unit.py"),
+)
+"""What writes the sentences and pictures of a release."""
 
 
 @cache
@@ -39,7 +42,7 @@ def fingerprint_page() -> str:
     >>> fingerprint_page() == fingerprint()
     False
     """
-    parts = [PACKAGE / name for name in ("documents", *SENTENCES)]
+    parts = [PACKAGE / name for name in SENTENCES]
     return _hash_files(path for part in parts for path in (part, *part.rglob("*")))
 
 

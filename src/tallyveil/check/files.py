@@ -9,10 +9,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
-from tallyveil.documents.files import FileFacts
-from tallyveil.documents.receipt import Receipt
+from tallyveil.release.datapackage import FileFacts
 from tallyveil.release.folder import CHECKSUMS
 from tallyveil.release.methods.base import require
+from tallyveil.release.receipt import Receipt
 from tallyveil.release.release import plain_name
 from tallyveil.untrusted import read_file
 

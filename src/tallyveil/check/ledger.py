@@ -7,11 +7,11 @@ from pathlib import Path
 from tallyveil.budget.entries import Entry, shown_rational
 from tallyveil.budget.ledger import Ledger
 from tallyveil.check.findings import Finding
-from tallyveil.documents.files import RECEIPT
-from tallyveil.documents.receipt import Receipt
-from tallyveil.documents.records import LedgerRecord
 from tallyveil.errors import LedgerError, PackageError
+from tallyveil.release.datapackage import RECEIPT
 from tallyveil.release.methods.base import require
+from tallyveil.release.receipt import Receipt
+from tallyveil.release.records import LedgerRecord
 from tallyveil.release.release import read_receipt
 from tallyveil.untrusted import escape_controls
 
@@ -61,8 +61,8 @@ def _compare(receipt: Receipt, entries: list[Entry], dataset: str) -> str:
         raise PackageError(f"not found: no entry of {dataset!r} has the digest of the receipt")
     body = debited.body
     hashes = {stage.sha256 for stage in receipt.stages}
-    level = receipt.ladder
-    is_first = level is None or level.level == 1
+    level = receipt.level
+    is_first = level <= 1
     paid = debited.epsilon == receipt.epsilon if is_first else debited.epsilon > receipt.epsilon
     for holds, what in (
         ((debited.dataset, debited.sequence) == (named.dataset, named.entry), "dataset or number"),
@@ -71,7 +71,7 @@ def _compare(receipt: Receipt, entries: list[Entry], dataset: str) -> str:
         (body.get("columns") == [column.name for column in receipt.columns], "columns"),
         (paid, "amount"),
         (debited.delta == receipt.delta, "delta"),
-        (level is not None or set(body.get("mechanism", ())) <= hashes, "mechanism"),
+        (level > 0 or set(body.get("mechanism", ())) <= hashes, "mechanism"),
     ):
         require(holds, f"different: the ledger's entry {debited.sequence} has another {what}")
     return (

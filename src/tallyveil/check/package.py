@@ -7,12 +7,12 @@ whole documents are compared. What no check can show is that the draws were hone
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from msgspec import structs
 
 from tallyveil.arrays import Floats
 from tallyveil.certified.base import Certified
@@ -26,17 +26,15 @@ from tallyveil.check.findings import (
     remember,
     try_check,
 )
-from tallyveil.documents.files import DATAPACKAGE, METHODOLOGY, RECEIPT, describe_data
-from tallyveil.documents.group_record import GroupRecord
-from tallyveil.documents.page import methodology
-from tallyveil.documents.receipt import Receipt
 from tallyveil.errors import PackageError
 from tallyveil.fingerprint import fingerprint_page
-from tallyveil.release.column import describe_unbiased
+from tallyveil.release.datapackage import DATAPACKAGE, METHODOLOGY, RECEIPT, describe_data
 from tallyveil.release.folder import name_level_folder
 from tallyveil.release.groups import read_sums, restate_groups
 from tallyveil.release.methods.base import Check, Task, require
-from tallyveil.release.methods.registry import method_of_record
+from tallyveil.release.page import methodology
+from tallyveil.release.receipt import Receipt
+from tallyveil.release.records import DrawnRecord, GroupRecord, to_plain
 from tallyveil.release.release import (
     describe_again,
     plain_name,
@@ -137,7 +135,7 @@ def _check_certificates(root: Path, receipt: Receipt, certified: list[list[Certi
             )
             proved_stages.append(loaded)
             proved.append(f"{stage.name} {stage.certified_epsilon}")
-        method_of_record(column, receipt).check_proofs(column, proved_stages, receipt)
+        column.method.check_proofs(column, proved_stages, receipt)
         certified.append(proved_stages)
     return "proved again in integers: " + ", ".join(proved)
 
@@ -145,12 +143,10 @@ def _check_certificates(root: Path, receipt: Receipt, certified: list[list[Certi
 def _check_budget(receipt: Receipt) -> str:
     """Every stage that the method needs is there, and costs what its certificate says."""
     for column in receipt.columns:
-        method, separate = method_of_record(column, receipt), receipt.unit.separate
-        alone = column.method == "geometric" and len(column.stages) == 1 and not receipt.disjoint
+        method, separate = column.method, receipt.unit.separate
+        alone = method.name == "geometric" and len(column.stages) == 1 and not receipt.disjoint
         require(alone or not separate, f"{column.name} is not drawn row by row")
-        same = column.tradeoff == method.tradeoff
-        require(same, f"{column.name} states a tradeoff that its method has not")
-        sizes = () if receipt.sums is None else receipt.sums.measured
+        sizes = () if receipt.sums is None else receipt.sums.measured_sizes
         rows = receipt.protected_rows
         task = Task(column.name, column.upper, column.epsilon, rows, sizes=sizes)
         expected = [(f"{column.name}: {kind}", epsilon) for kind, epsilon in method.stages(task)]
@@ -179,24 +175,19 @@ def _check_figures(
 ) -> str:
     """Stated figures, worked out again; leaves the `matrices` that the page shows."""
     for column, drawn_from in zip(receipt.columns, certified, strict=True):
-        method, matched = method_of_record(column, receipt), column.matching
+        method, matched = column.method, column.matching
         fits = (matched is not None) == (method.matches or bool(column.at_most))
         fits = fits and (matched is None or matched.is_of(column.histogram))
         require(fits, f"the matching of {column.name} is not that of its published counts")
         figures = describe_again(column, method, drawn_from)
         require(figures.properties == column.properties, f"{column.name} has other properties")
-        stated, expected_accuracy = column.accuracy, figures.accuracy.to_dict()
-        fits = stated.keys() == expected_accuracy.keys() and all(
-            is_close(stated[k], expected_accuracy[k]) for k in expected_accuracy
-        )
+        stated, expected_accuracy = to_plain(column.accuracy), to_plain(figures.accuracy.record())
+        fits = all(is_close(stated[key], expected_accuracy[key]) for key in expected_accuracy)
         require(fits, f"the stated accuracy of {column.name} is not that of its mechanism")
-        expected = (
-            None
-            if column.unbiased is None
-            else describe_unbiased(column.name, drawn_from[-1], column.signed)
-        )
-        require(column.unbiased == expected, f"{column.name} misstates its unbiased column")
-        sums, total = column.total or {}, figures.state_total() or {}
+        drawn = DrawnRecord.of(column.name, drawn_from[-1], column.signed)
+        fits = column.unbiased == (drawn if method.unbiased or column.signed else None)
+        require(fits, f"{column.name} misstates its unbiased column")
+        sums, total = to_plain(column.total) or {}, to_plain(figures.state_total()) or {}
         fits = sums.keys() == total.keys() and all(is_same_total(sums[k], total[k]) for k in total)
         require(fits, f"the stated total of {column.name} is not that of its published counts")
         bounds, least = column.optimality or {}, figures.optimality or {}
@@ -216,7 +207,7 @@ def _check_figures(
 def _check_page(root: Path, receipt: Receipt, matrices: list[Floats | None]) -> str:
     """The methodology page, built again by the program that wrote it."""
     page = read_file(root / METHODOLOGY)
-    if receipt.page != fingerprint_page():
+    if receipt.program.page != fingerprint_page():
         raise NotComparedError(f"{METHODOLOGY} was written by another version of Tallyveil")
     same = page == methodology(receipt, matrices).encode()
     require(same, f"{METHODOLOGY} is not the page of this receipt")
@@ -225,11 +216,7 @@ def _check_page(root: Path, receipt: Receipt, matrices: list[Floats | None]) -> 
 
 def _list_own_checks(root: Path, read: Callable[[], Table], receipt: Receipt) -> list[Check]:
     """What is particular to the method of the columns."""
-    try:
-        method = method_of_record(receipt.columns[0], receipt)
-    except PackageError:  # the budget says so
-        return []
-    return method.list_checks(root, read, receipt)
+    return receipt.method.list_checks(root, read, receipt)
 
 
 def _check_groups(
@@ -249,10 +236,9 @@ def _check_groups(
 
 
 def _agree(stated: GroupRecord, expected: GroupRecord) -> bool:
-    """Whether two records say the same; doubles differ between processors in their last digits."""
-    return replace(stated, estimate=expected.estimate) == expected and is_same_total(
-        stated.estimate, expected.estimate
-    )
+    """Return whether two records agree; doubles differ between processors in their last digits."""
+    same = structs.replace(stated, estimate=expected.estimate) == expected
+    return same and is_same_total(stated.estimate, expected.estimate)
 
 
 def _check_description(root: Path, table: Table, receipt: Receipt, hashed: Hashed) -> str:
@@ -283,19 +269,16 @@ def _check_together(root: Path, levels: list[Path]) -> str:
     require(not odd, f"{odd[:1]} does not belong to a ladder")
     receipts = [read_receipt(level) for level in levels]
     first = receipts[0]
-    ladders = [receipt.ladder for receipt in receipts]
-    numbers = [ladder.level for ladder in ladders if ladder is not None]
+    numbers = [receipt.level for receipt in receipts]
     require(numbers == list(range(1, len(levels) + 1)), "the levels are not 1, 2, 3, ...")
-    together = {
-        (r.release, r.created, r.program, r.unit, r.disjoint, r.ledger, r.table, r.about)
-        for r in receipts
-    }
-    columns = {tuple((c.name, c.upper, c.why) for c in r.columns) for r in receipts}
-    require(len(together) == len(columns) == 1, "the levels are not of one release")
-    shared = {ladder.epsilons for ladder in ladders if ladder is not None}
-    require(len(shared) == 1, "the levels state different ladders")
-    (epsilons,) = shared
-    names = [name_level_folder(level, epsilon) for level, epsilon in enumerate(epsilons, start=1)]
+    alike = ("release", "created", "program", "unit", "disjoint", "ledger", "table", "about")
+    shared = [
+        [getattr(receipt, name) for name in alike]
+        + [(column.name, column.upper, column.why, column.method) for column in receipt.columns]
+        for receipt in receipts
+    ]
+    require(all(part == shared[0] for part in shared), "the levels are not of one release")
+    names = [name_level_folder(level, e) for level, e in enumerate(first.levels, start=1)]
     require([level.name for level in levels] == names[: len(levels)], "a folder was renamed")
     pairs = list(zip(levels, receipts, strict=True))
     for column in range(len(first.columns)):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tallyveil.documents.files import RECEIPT
 from tallyveil.fingerprint import fingerprint
+from tallyveil.release.datapackage import RECEIPT
 from tallyveil.release.release import read_receipt
 
 __all__ = ["NOT_SHOWN", "PROMISED", "describe_checked"]
@@ -27,12 +27,12 @@ def describe_checked(folder: Path) -> dict[str, str]:
     first = folder if (folder / RECEIPT).exists() else min(folder.glob("level-1-*"))
     receipt = read_receipt(first)
     ranges = (f"{column.name} {column.range_words}" for column in receipt.columns)
-    same = "this very program" if receipt.fingerprint == fingerprint() else "not this program"
+    program = receipt.program
+    same = "this very program" if program.fingerprint == fingerprint() else "not this program"
     return {
         "query": f"counts in {receipt.table.rows:,} rows: {', '.join(ranges)}",
         "neighbours": receipt.unit_moves,
         "unit": receipt.unit_name,
         "promise": receipt.promise,
-        "program": f"tallyveil {receipt.program}, fingerprint {receipt.fingerprint or 'none'}: "
-        f"{same}",
+        "program": f"tallyveil {program.version}, fingerprint {program.fingerprint}: {same}",
     }

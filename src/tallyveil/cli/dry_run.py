@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,19 +34,18 @@ def show_plan(
     as_json: bool,
 ) -> None:
     """Plan, try the plan on counts that are not confidential, and show both."""
-    from tallyveil.documents.stages import amount
     from tallyveil.release.preview import preview_table
 
     opened = source is not None and rows is None
     preview = preview_table(source if opened else None, options, rows=rows, like=like)
     if as_json:
-        listed = [{"name": name, **amount(epsilon)} for name, epsilon in preview.stages]
+        listed = [{"name": name, **_amount(epsilon)} for name, epsilon in preview.stages]
         delta = preview.delta
         spare = {"delta": float(delta), "delta_exact": str(delta)} if delta else {}
         print_json(
             {
                 "dry_run": True,
-                **amount(preview.epsilon),
+                **_amount(preview.epsilon),
                 **spare,
                 "stages": listed,
                 "columns": list(preview.columns),
@@ -172,3 +172,8 @@ def _error(known: Mapping[str, float]) -> str:
 def _short(value: float, digits: int) -> str:
     """A number with so many digits, none of them behind a power of ten."""
     return f"{value:,.0f}" if value >= 10**digits else f"{value:.{digits}g}"
+
+
+def _amount(epsilon: Fraction) -> dict[str, Any]:
+    """An exact amount, and the number that people read."""
+    return {"epsilon": float(epsilon), "epsilon_exact": str(epsilon)}

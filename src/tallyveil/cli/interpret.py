@@ -278,7 +278,7 @@ def _interpret_wide(
     def give(rows: slice) -> list[list[str]]:
         return [text[places[rows]].tolist() for text in texts]
 
-    released = open_released(folder / facts.file, facts.delimiter, facts.encoding)
+    released = open_released(folder / facts.file, ",", "utf-8")
     _show_column(released, name, give, summary, target, as_json=as_json)
 
 

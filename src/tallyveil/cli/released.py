@@ -13,9 +13,9 @@ from tallyveil.cli.common import errors
 
 if TYPE_CHECKING:
     from tallyveil.arrays import Floats, Mask
-    from tallyveil.documents.records import ColumnRecord
     from tallyveil.mechanism import Mechanism
     from tallyveil.reading.unbiased import Estimate
+    from tallyveil.release.receipt import ColumnRecord
     from tallyveil.release.totals import Adder
     from tallyveil.tables.table import Table
 
@@ -111,12 +111,12 @@ class Source:
 
         record = self.record
         if record is not None and len(values) < sum(record.histogram.rows):
-            kind = record.kind
-            if record.at_most or kind.by_group or kind.adds_up:
+            method = record.method
+            if record.at_most or method.by_group or method.adds_up:
                 raise InfeasibleError(
                     "Parts of a column that is nested, in strata or fitted to sums cannot be added."
                 )
-        if record is not None and record.kind.adds_up and self.table is not None:
+        if record is not None and record.method.adds_up and self.table is not None:
             from tallyveil.release.groups import estimate_total as estimate_published
 
             folder = self.table.parent
@@ -162,7 +162,7 @@ def read_source(path: Path, column: str | None, *, strict: bool) -> Source:
         rule = f"have at most {WIDEST_PICTURE} possible counts"
         hint = "Without --released and --prior the whole column can be read."
         raise ArgumentError("--column", rule, record.name, hint)
-    if record.kind.keeps_distribution or record.at_most:
+    if record.method.keeps_distribution or record.at_most:
         errors.print(MATCHED, markup=False)
     adder = make_adder(load_stage(folder, record.counts_stage), record.upper, record.matching)
     free = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tallyveil.cli.common import one_line, text_table
 
 if TYPE_CHECKING:
-    from tallyveil.documents.receipt import Receipt
+    from tallyveil.release.receipt import Receipt
 
 __all__ = ["accuracy_text", "receipt_lines"]
 
@@ -44,13 +44,15 @@ def receipt_lines(receipt: Receipt) -> list[str]:
     )
     kept = receipt.table.published_unchanged
     lines.append(f"unchanged  {one_line(', '.join(kept)) or 'no other column'}")
+    from tallyveil.release.records import to_plain
+
     for column in receipt.columns:
         lines += [
             "",
-            f"{one_line(column.name)}: {column.method} ({one_line(column.why)}), counts "
+            f"{one_line(column.name)}: {column.method.name} ({one_line(column.why)}), counts "
             + column.range_words
             + ", larger ones top-coded" * column.bounded,
-            textwrap.indent(accuracy_text(column.accuracy), "  "),
+            textwrap.indent(accuracy_text(to_plain(column.accuracy)), "  "),
         ]
     return lines
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -45,6 +44,7 @@ from tallyveil.query import Query
 from tallyveil.reading.posterior import ConfidenceSets, confidence_sets
 from tallyveil.reading.unbiased import Estimate
 from tallyveil.release.column import Histogram, Matching, round_counts
+from tallyveil.release.records import AccuracyRecord, TotalRecord
 from tallyveil.release.totals import Adder, make_adder
 from tallyveil.request.budget_split import predict_distance, predict_error
 from tallyveil.request.ranges import WIDE
@@ -110,18 +110,18 @@ class Accuracy:
     stated: Integers
     exact: bool = True
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready, rounded to six decimals, for the stated counts."""
+    def record(self) -> AccuracyRecord:
+        """Return what receipts state: the stated counts, rounded to six decimals."""
         stated = self.stated
-        return {
-            "confidence": CONFIDENCE,
-            "exact": self.exact,
-            "true_count": stated.tolist(),
-            "bias": (np.round(self.bias[stated], 6) + 0.0).tolist(),
-            "rmse": np.round(self.rmse[stated], 6).tolist(),
-            "interval_low": self.interval[stated, 0].astype(int).tolist(),
-            "interval_high": self.interval[stated, 1].astype(int).tolist(),
-        }
+        return AccuracyRecord(
+            confidence=CONFIDENCE,
+            exact=self.exact,
+            true_count=tuple(stated.tolist()),
+            bias=tuple((np.round(self.bias[stated], 6) + 0.0).tolist()),
+            rmse=tuple(np.round(self.rmse[stated], 6).tolist()),
+            interval_low=tuple(self.interval[stated, 0].astype(int).tolist()),
+            interval_high=tuple(self.interval[stated, 1].astype(int).tolist()),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,12 +155,13 @@ class Figures:
     total: Estimate | None
     optimality: Mapping[str, float] | None = None
 
-    def state_total(self) -> dict[str, float] | None:
-        """The total, JSON-ready and rounded, or None."""
+    def state_total(self) -> TotalRecord | None:
+        """Return the total as receipts state it, rounded, or None."""
         if self.total is None:
             return None
         names = ("value", "standard_error", "low", "high")
-        return {"confidence": CONFIDENCE} | {n: round(getattr(self.total, n), 6) for n in names}
+        rounded = {name: round(float(getattr(self.total, name)), 6) for name in names}
+        return TotalRecord(confidence=CONFIDENCE, **rounded)
 
 
 def choose_stated(last: int, *others: int) -> Integers:

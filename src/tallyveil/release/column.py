@@ -6,7 +6,6 @@ Everything here is published, and follows from private draws alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -15,14 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tallyveil.arrays import Floats, Integers, Tally, count_values, freeze
-from tallyveil.certified.base import Certified
-from tallyveil.certified.mechanism import CertifiedGeometric, CertifiedNoise
 
 __all__ = [
     "Histogram",
     "Matching",
     "PublishedColumn",
-    "describe_unbiased",
     "name_unbiased",
     "round_counts",
 ]
@@ -127,20 +123,13 @@ class Matching:
         return cls(freeze(pairs // width), freeze(pairs % width), freeze(rows))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Matching) and self.to_dict() == other.to_dict()
+        return isinstance(other, Matching) and all(
+            np.array_equal(getattr(self, part), getattr(other, part))
+            for part in ("draws", "counts", "rows")
+        )
 
     def __hash__(self) -> int:
         return hash(tuple(self.rows.tolist()))
-
-    def to_dict(self) -> dict[str, list[int]]:
-        """JSON-ready."""
-        return {name: getattr(self, name).tolist() for name in ("draws", "counts", "rows")}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Matching:
-        """The matching that `to_dict` wrote; whole numbers were checked by the caller."""
-        parts = [freeze(np.array(data[name], np.int64)) for name in ("draws", "counts", "rows")]
-        return cls(*parts)
 
     def is_of(self, histogram: Histogram) -> bool:
         """Whether entries are in order, each once, and give this histogram of counts."""
@@ -238,18 +227,3 @@ class PublishedColumn:
 def name_unbiased(column: str) -> str:
     """Return the name of the column that holds the unbiased draws of a count column."""
     return f"{column}_unbiased"
-
-
-def describe_unbiased(
-    column: str, certified: Certified, signed: bool = False
-) -> dict[str, Any] | None:
-    """What the receipt says of the draws of a column: their name and the exact variance of their
-    noise, as a double.
-
-    Every row's draw is its true count, cut at the upper bound, plus geometric noise. So it is right
-    on average, and its variance is that of the noise, whatever the count is.
-    """
-    if not isinstance(certified, (CertifiedGeometric, CertifiedNoise)):
-        return None
-    name = column if signed else name_unbiased(column)
-    return {"column": name, "variance": float(certified.noise.variance)}

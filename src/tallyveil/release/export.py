@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tallyveil.documents.receipt import Receipt
-from tallyveil.documents.records import ColumnRecord
 from tallyveil.release.groups import require_described
+from tallyveil.release.receipt import ColumnRecord, Receipt
 from tallyveil.release.release import plain_name, read_receipt, require_listed_files
 from tallyveil.tables.export import write_copy
 from tallyveil.tables.published import read_released
@@ -64,5 +63,5 @@ def _list_intervals(receipt: Receipt) -> list[list[Any]]:
 
 def _list_column(column: ColumnRecord) -> list[list[Any]]:
     stated = column.accuracy
-    parts = zip(stated["true_count"], stated["interval_low"], stated["interval_high"], strict=True)
-    return [[column.name, *numbers, stated["confidence"]] for numbers in parts]
+    parts = zip(stated.true_count, stated.interval_low, stated.interval_high, strict=True)
+    return [[column.name, *numbers, stated.confidence] for numbers in parts]

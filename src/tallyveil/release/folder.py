@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from tallyveil.budget.entries import shown_rational
-from tallyveil.documents.files import FileFacts
 from tallyveil.errors import PackageError
+from tallyveil.release.datapackage import FileFacts
 
 try:
     import fcntl

@@ -17,20 +17,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import ArrayLike
 
 from tallyveil.arrays import Integers, Mask
 from tallyveil.certified.base import Certified
-from tallyveil.documents.group_record import MOST_GROUPS, GroupRecord
-from tallyveil.documents.receipt import Receipt
-from tallyveil.documents.records import ColumnRecord
 from tallyveil.errors import ArgumentError, PackageError, UsageError
 from tallyveil.matrix import check_confidence
 from tallyveil.prior import Prior
 from tallyveil.reading.unbiased import Estimate
 from tallyveil.reading.unbiased import estimate_total as estimate_drawn
 from tallyveil.release.accuracy import CONFIDENCE, make_own_adder
-from tallyveil.release.methods.registry import method_of_record
+from tallyveil.release.methods.sums import Sums
+from tallyveil.release.receipt import ColumnRecord, Receipt
+from tallyveil.release.records import MOST_GROUPS, GroupRecord
 from tallyveil.release.release import Release, load_stage, plain_name, read_receipt
 from tallyveil.release.tallied import tally_groups
 from tallyveil.release.totals import Adder, MatchedAdder, MatrixAdder, Readable, read_values
@@ -160,13 +160,12 @@ def estimate_total(
     texts = (where,) if isinstance(where, str) else tuple(where or ())
     if names or texts:
         _require_parts(record)
-    if table.rows > MOST_AT_ONCE and receipt.zeros is None and not record.kind.adds_up:
+    if table.rows > MOST_AT_ONCE and receipt.zeros is None and not record.method.adds_up:
         return _add_batches(table, released_column, names, texts, confidence)
     rows = np.flatnonzero(_choose_rows(table, receipt, texts))
     if len(rows) == 0:
         raise ArgumentError("where", "leave at least one row")
-    method = method_of_record(record, receipt)
-    add = method.prepare_adding(released_column, confidence, whole=not names)
+    add = record.method.prepare_adding(released_column, confidence, whole=not names)
     if not names:
         return add(rows)
     _require_public(names, receipt, "by")
@@ -229,7 +228,7 @@ def estimate_rows(
     released = _open(folder, column)
     record, free = released.record, released.free
     _require_parts(record)
-    if record.kind.adds_up:
+    if record.method.adds_up:
         raise UsageError(
             f"The published values of {record.name!r} were fitted to measured sums. Beyond an "
             "upper bound of 1,000, intervals of their single rows are not worked out; those of "
@@ -336,10 +335,10 @@ def list_group_columns(receipt: Receipt) -> tuple[tuple[str, ...], ...]:
     facts = receipt.table
     if facts.rows > MOST_ROWS or all(not _can_tell(c) for c in receipt.columns):
         return ()
-    sums = receipt.sums
-    bounds = "" if sums is None else sums.bounds
+    method = receipt.method
+    bounds = method.bound_column if isinstance(method, Sums) else ""
     alone = tuple((name,) for name in facts.published_unchanged[:MOST_COLUMNS] if name != bounds)
-    together = () if sums is None else sums.method.crossed
+    together = method.crossed if isinstance(method, Sums) else ()
     return *alone, *(names for names in together if len(names) > 1)
 
 
@@ -426,10 +425,12 @@ def state_groups(
     """
     groups = find_groups(table, receipt)
     columns = [
-        replace(record, groups=add_groups(Readable.of(table, receipt, record, adder, sums), groups))
+        structs.replace(
+            record, groups=add_groups(Readable.of(table, receipt, record, adder, sums), groups)
+        )
         for record, adder in zip(receipt.columns, adders, strict=True)
     ]
-    return replace(receipt, columns=tuple(columns))
+    return structs.replace(receipt, columns=tuple(columns))
 
 
 def add_groups(column: Readable, groups: Sequence[PublicGroups]) -> tuple[GroupRecord, ...]:
@@ -437,8 +438,8 @@ def add_groups(column: Readable, groups: Sequence[PublicGroups]) -> tuple[GroupR
     record, table = column.record, column.table
     if not groups or not (_can_tell(record) and _is_quick(column.adder)):
         return ()
-    add = method_of_record(record, column.receipt).prepare_adding(column, CONFIDENCE)
-    counts = table.counts(record.name) if record.kind.adds_up else None
+    add = record.method.prepare_adding(column, CONFIDENCE)
+    counts = table.counts(record.name) if record.method.adds_up else None
     stated = []
     for group in groups:
         try:
@@ -448,13 +449,13 @@ def add_groups(column: Readable, groups: Sequence[PublicGroups]) -> tuple[GroupR
         sums = None if counts is None else tuple(int(counts[rows].sum()) for rows in group.rows)
         stated.append(
             GroupRecord(
-                group.by,
-                group.labels,
-                tuple(map(len, group.rows)),
-                tuple(round(total.value, 6) + 0.0 for total in totals),
-                tuple(int(total.low) for total in totals),
-                tuple(int(total.high) for total in totals),
-                sums,
+                by=group.by,
+                labels=group.labels,
+                rows=tuple(map(len, group.rows)),
+                estimate=tuple(round(float(total.value), 6) + 0.0 for total in totals),
+                low=tuple(int(total.low) for total in totals),
+                high=tuple(int(total.high) for total in totals),
+                published=sums,
             )
         )
     return tuple(stated)
@@ -462,7 +463,7 @@ def add_groups(column: Readable, groups: Sequence[PublicGroups]) -> tuple[GroupR
 
 def _can_tell(record: ColumnRecord) -> bool:
     """Whether the column tells the totals of groups at all."""
-    return not record.hides_parts and (record.kind.adds_up or record.total is not None)
+    return not record.hides_parts and (record.method.adds_up or record.total is not None)
 
 
 def _is_quick(adder: Adder) -> bool:

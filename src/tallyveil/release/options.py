@@ -12,7 +12,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from tallyveil.errors import ArgumentError, PackageError, UsageError
+from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.exact import exact_epsilon, exact_rational
 from tallyveil.release.methods.auto import Auto
 from tallyveil.release.methods.design import MechanismFile
@@ -404,21 +404,6 @@ class About(Struct, frozen=True):
                 rule = f"be one line of text, of at most {LONGEST_TEXT} characters"
                 raise ArgumentError(name, rule, text)
             set_field(self, name, text.strip())
-
-    def to_dict(self) -> dict[str, str]:
-        """Return what is stated, for JSON."""
-        return list_changes(self)
-
-    @classmethod
-    def from_dict(cls, data: Any) -> About:
-        """Read what `to_dict` wrote, with suspicion."""
-        try:
-            about = cls(**data)
-        except (ArgumentError, TypeError):
-            about = cls()
-        if not data or about.to_dict() != data:
-            raise PackageError("The receipt's words about the release are not as it writes them.")
-        return about
 
     @property
     def lines(self) -> tuple[str, ...]:

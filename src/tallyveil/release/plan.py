@@ -20,10 +20,10 @@ from tallyveil.errors import ArgumentError, TableError, UsageError
 from tallyveil.release.column import PublishedColumn, name_unbiased
 from tallyveil.release.layout import Layout, place_rows, read_columns
 from tallyveil.release.methods.base import Labels, Method, Plan, PlannedStage, Task
-from tallyveil.release.methods.records import StrataRecord, SumsRecord
 from tallyveil.release.methods.sums import Sums
 from tallyveil.release.nested import keep_order
 from tallyveil.release.options import ReleaseOptions
+from tallyveil.release.records import SumsRecord
 from tallyveil.release.zeros import ZerosRecord, find_free, meets_rule, require_zero
 from tallyveil.request.request import ColumnRequest, Request, check_options
 from tallyveil.request.unit import charge_columns, charge_delta
@@ -43,7 +43,7 @@ from tallyveil.tables.read import read_table
 from tallyveil.tables.table import CountArray, Table
 
 if TYPE_CHECKING:
-    from tallyveil.documents.files import FileFacts
+    from tallyveil.release.datapackage import FileFacts
     from tallyveil.release.folder import Staging
 
 __all__ = [
@@ -192,15 +192,12 @@ class ReleasePlan:
         """What is said of the sums that rows add up to; None without them."""
         if not isinstance(self.method, Sums):
             return None
-        name = "" if self.request.hierarchy is None else self.request.hierarchy.bounds
-        return SumsRecord.of(self.method, self.groups, name, self.bounds)
+        return self.method.record(self.groups, self.bounds)
 
     @property
-    def strata(self) -> StrataRecord | None:
-        """What is said of strata; None without them."""
-        if not self.request.strata:
-            return None
-        return StrataRecord(self.request.strata, int(self.groups.max()) + 1)
+    def strata(self) -> int:
+        """The number of strata; 0 without them."""
+        return int(self.groups.max()) + 1 if self.method.by_group else 0
 
     @property
     def zeros(self) -> ZerosRecord | None:

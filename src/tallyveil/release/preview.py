@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from tallyveil.documents.promise import LARGE_DELTA, WEAK_EPSILON, promise
 from tallyveil.release.methods.base import Plan
 from tallyveil.release.options import KEEP_ALL, Microdata, ReleaseOptions, Source
 from tallyveil.release.plan import Opened, ReleasePlan, Rows, open_table, plan_column, plan_release
+from tallyveil.release.receipt import LARGE_DELTA, WEAK_EPSILON, promise
 from tallyveil.release.simulate import (
     INVENTED_ROWS,
     MOST_ROWS,

@@ -13,11 +13,6 @@ from typing import Any
 from tallyveil.arrays import Floats
 from tallyveil.certified.base import Certified
 from tallyveil.certified.load import load
-from tallyveil.documents.files import DATAPACKAGE, METHODOLOGY, RECEIPT, FileFacts, build_files
-from tallyveil.documents.page import methodology
-from tallyveil.documents.receipt import Receipt
-from tallyveil.documents.records import ColumnRecord
-from tallyveil.documents.stages import StageRecord
 from tallyveil.errors import PackageError
 from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.geometric import geometric
@@ -32,9 +27,13 @@ from tallyveil.release.accuracy import (
     matrix_of,
 )
 from tallyveil.release.column import PublishedColumn
+from tallyveil.release.datapackage import DATAPACKAGE, METHODOLOGY, RECEIPT, FileFacts, build_files
 from tallyveil.release.folder import CHECKSUMS, Staging, name_level_folder, reserve_folder
 from tallyveil.release.methods.base import DISTRIBUTION, Method, require
+from tallyveil.release.page import methodology
 from tallyveil.release.plan import Rows
+from tallyveil.release.receipt import ColumnRecord, Receipt
+from tallyveil.release.records import StageRecord
 from tallyveil.request.ranges import WIDE
 from tallyveil.sampling.marks import mark_table
 from tallyveil.tables.published import reopen_released
@@ -137,7 +136,7 @@ class Release:
 
     def _repr_html_(self) -> str:
         """The promise, the cost and a bar chart per column, for notebooks."""
-        from tallyveil.documents import svg
+        from tallyveil.release import svg
 
         receipt = self.receipt
         parts = [f"<p><b>{escape(repr(self)[1:-1])}</b></p>"]
@@ -146,7 +145,7 @@ class Release:
         parts.append(f"<p>{escape(receipt.promise)}</p>")
         for column in receipt.columns:
             parts.append(
-                f"<p><b>{escape(column.name)}</b>: {escape(column.method)}, counts "
+                f"<p><b>{escape(column.name)}</b>: {escape(column.method.name)}, counts "
                 f"{column.range_words}. Whiskers: twice the standard error of the protection.</p>"
             )
             parts.append(svg.bar_chart(column.histogram, column.spread, column.name))
@@ -160,7 +159,7 @@ def write_releases(
     batch, then what describes them. Releases of large tables refer to what was written.
     """
     names = [""]
-    if releases[0].receipt.ladder is not None:
+    if releases[0].receipt.level:
         epsilons = [release.receipt.columns[0].epsilon for release in releases]
         names = [name_level_folder(level, e) for level, e in enumerate(epsilons, start=1)]
     folders = {}
@@ -183,13 +182,13 @@ def read_receipt(folder: str | Path) -> Receipt:
     """The receipt of the release in `folder`, or a `PackageError`."""
     path = Path(folder) / RECEIPT
     try:
-        data = read_json(path)
-    except (OSError, ValueError, RecursionError):
+        content = read_file(path)
+    except OSError:
         levels = sorted(Path(folder).glob(f"level-*/{RECEIPT}"))
         hint = f" It holds {len(levels)} releases, one for each privacy level: name one of them."
         missing = f"{str(folder)!r} holds no readable {RECEIPT}."
         raise PackageError(missing + (hint if levels else "")) from None
-    return Receipt.from_dict(data)
+    return Receipt.read(content)
 
 
 def read_json(path: Path) -> Any:
@@ -267,7 +266,7 @@ def published_mechanism(folder: str | Path, column: ColumnRecord) -> Mechanism |
     stage = column.counts_stage
     if column.matching is not None:
         return matched_mechanism(column.upper, stage.certified_epsilon, column.matching)
-    if column.kind.matches:
+    if column.method.matches:
         raise PackageError(f"The receipt does not state the matching of {column.name}.")
     return matrix_of(load_stage(folder, stage))
 
@@ -286,7 +285,7 @@ def rebuild_methodology(folder: str | Path) -> str:
     """The text of METHODOLOGY.html; byte for byte the one in the folder."""
     receipt = read_receipt(folder)
     mechanisms = [
-        None if column.kind.matches or column.moved else published_mechanism(folder, column)
+        None if column.method.matches or column.moved else published_mechanism(folder, column)
         for column in receipt.columns
     ]
     return methodology(

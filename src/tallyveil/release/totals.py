@@ -53,8 +53,7 @@ from tallyveil.sums.grouping import sum_by
 from tallyveil.tables.table import Table, read_signed
 
 if TYPE_CHECKING:
-    from tallyveil.documents.receipt import Receipt
-    from tallyveil.documents.records import ColumnRecord
+    from tallyveil.release.receipt import ColumnRecord, Receipt
 
 __all__ = [
     "Adder",

@@ -7,6 +7,7 @@ or not at all. What is drawn is what was certified, hashed into the ledger and s
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -21,18 +22,21 @@ import numpy as np
 from tallyveil.budget.entries import Debit, Entry, Stage, say_spent
 from tallyveil.budget.ledger import Ledger
 from tallyveil.certified.ladder import Ladder
-from tallyveil.documents.proof_files import ProofFiles
-from tallyveil.documents.receipt import Receipt
-from tallyveil.documents.records import ColumnRecord, LedgerRecord, LevelRecord
-from tallyveil.documents.table_record import TableRecord
 from tallyveil.errors import UsageError
 from tallyveil.release.accuracy import Figures, Outcome
-from tallyveil.release.column import PublishedColumn, describe_unbiased
+from tallyveil.release.column import PublishedColumn
 from tallyveil.release.folder import Staging, require_new_folder, reserve_folder
 from tallyveil.release.groups import state_groups
 from tallyveil.release.methods.base import DISTRIBUTION, Plan, PlannedStage
 from tallyveil.release.options import ReleaseOptions
 from tallyveil.release.plan import ReleasePlan, open_table, plan_release
+from tallyveil.release.receipt import ColumnRecord, Program, Receipt
+from tallyveil.release.records import (
+    DrawnRecord,
+    LedgerRecord,
+    StageRecord,
+    TableRecord,
+)
 from tallyveil.release.release import Release, write_releases
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.tables.table import Table
@@ -205,20 +209,23 @@ class _Builder:
             records.append(record)
             figures.append(figure)
         receipt = Receipt(
-            self.release,
-            self.created,
-            self.private,
-            request.unit,
-            request.disjoint,
-            _describe_table(data, plan, records),
-            tuple(records),
-            None if self.entry is None else LedgerRecord.of(self.entry),
-            LevelRecord(level + 1, request.levels) if request.levels else None,
+            format="tallyveil-receipt",
+            version=1,
+            release=self.release,
+            created=self.created,
+            private=self.private,
+            program=Program.this(),
+            unit=request.unit,
+            disjoint=request.disjoint,
+            table=_describe_table(data, plan, records),
+            columns=tuple(records),
+            level=level + 1 if request.levels else 0,
+            ledger=None if self.entry is None else LedgerRecord.of(self.entry),
             sums=plan.sums,
+            strata=plan.strata,
             zeros=plan.zeros,
             about=request.about,
-            strata=plan.strata,
-        )
+        ).state()
         published = [columns[column.task.name] for column in plan.columns]
         sums = plan.method.write_files(plan.columns, published, data)
         receipt = state_groups(data, receipt, [part.adder for part in figures], list(sums.values()))
@@ -256,24 +263,22 @@ def _describe(
     figures = method.describe(outcome)
     spread, has_draws = figures.spread, published.unbiased is not None
     record = ColumnRecord(
-        task.name,
-        task.upper,
-        method.name,
-        plan.why,
-        cost,
-        tuple(files.add(stage) for stage in stages),
-        plan.loss,
-        figures.properties,
-        plan.solver,
-        figures.accuracy.to_dict(),
-        published.histogram,
-        None if spread is None else tuple(np.round(2 * spread, 3).tolist()),
-        published.matching,
-        figures.state_total(),
-        describe_unbiased(task.name, certified, published.signed) if has_draws else None,
-        at_most,
-        method.tradeoff,
-        figures.optimality,
+        name=task.name,
+        upper=task.upper,
+        method=method.for_receipt(),
+        why=plan.why,
+        epsilon=cost,
+        stages=tuple(files.add(stage) for stage in stages),
+        properties=figures.properties,
+        solver=plan.solver,
+        accuracy=figures.accuracy.record(),
+        histogram=published.histogram,
+        spread=None if spread is None else tuple(np.round(2 * spread, 3).tolist()),
+        matching=published.matching,
+        total=figures.state_total(),
+        optimality=None if figures.optimality is None else dict(figures.optimality),
+        unbiased=DrawnRecord.of(task.name, certified, published.signed) if has_draws else None,
+        at_most=at_most,
         missed=published.largest_missed,
     )
     return record, figures
@@ -284,21 +289,52 @@ def _describe_table(data: Table, plan: ReleasePlan, records: Sequence[ColumnReco
     columns = (*data.index_names, *data.names)
     counted = {name for record in records for name in record.columns}
     return TableRecord(
-        data.rows,
-        data.kind,
-        f"data.{data.extension}",
-        getattr(data, "delimiter", ","),
-        getattr(data, "encoding", "utf-8"),
-        columns,
-        tuple(name for name in columns if name not in counted),
-        plan.layout.row_order,
-        request.by if request.microdata else (),
-        tuple(str(condition) for condition in request.where),
-        request.other or "",
-        request.form.missing,
-        plan.missing,
-        tuple(request.bins.items()),
+        rows=data.rows,
+        kind=data.kind,
+        file=f"data.{data.extension}",
+        columns=columns,
+        published_unchanged=tuple(name for name in columns if name not in counted),
+        row_order=plan.layout.row_order,
+        counted_by=request.by if request.microdata else (),
+        where=tuple(str(condition) for condition in request.where),
+        other=request.other or "",
+        missing=request.form.missing,
+        missing_rows=plan.missing,
+        bins={name: bins.write() for name, bins in request.bins.items()},
     )
+
+
+class ProofFiles:
+    """Mechanism and certificate files by name; equal ones share one file."""
+
+    def __init__(self) -> None:
+        self.content: dict[str, bytes] = {}
+        self._suffixes: dict[str, str] = {}
+        self._numbers: dict[str, int] = {}
+
+    def add(self, stage: PlannedStage) -> StageRecord:
+        """Keep the files of a stage and describe them."""
+        kind = "" if stage.kind == "counts" else "-" + re.sub("[^A-Za-z0-9]+", "-", stage.kind)
+        if stage.sha256 not in self._suffixes:
+            number = self._numbers[kind] = self._numbers.get(kind, 0) + 1
+            self._suffixes[stage.sha256] = kind + (f"-{number}" if number > 1 else "")
+        suffix = self._suffixes[stage.sha256]
+        file, certificate_file = f"mechanism{suffix}.json", f"certificate{suffix}.json"
+        self.content[file] = stage.mechanism_bytes
+        self.content[certificate_file] = stage.certificate_bytes
+        certificate = stage.certified.certificate
+        return StageRecord(
+            name=stage.name,
+            epsilon=stage.epsilon,
+            file=file,
+            sha256=stage.sha256,
+            mechanism=stage.certified.name,
+            certified_epsilon=stage.certified.exact_epsilon,
+            certificate_file=certificate_file,
+            digest=certificate["digest"],
+            achieved_epsilon=certificate["achieved_epsilon"],
+            delta=stage.certified.exact_delta,
+        )
 
 
 @contextmanager
@@ -328,7 +364,7 @@ def _bad_report(path: Path) -> UsageError:
 
 
 def _compare_with_truth(plan: ReleasePlan, release: Release) -> str:
-    from tallyveil.documents.confidential import confidential_report
+    from tallyveil.release.confidential import confidential_report
 
     released = {name: column.counts for name, column in release.published.items()}
     truth = plan.read_truth()

@@ -10,6 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from tallyveil.release.methods.hierarchy import Hierarchy
+from tallyveil.release.methods.sums import describe_alone
 from tallyveil.release.plan import ReleasePlan
 from tallyveil.release.preview import remark_on_cost
 from tallyveil.request.ranges import NO_UPPER
@@ -134,11 +136,12 @@ def _is_explained(plan: ReleasePlan) -> bool:
 
 def _remark_on_exact_rows(plan: ReleasePlan) -> str:
     """Rows whose true counts an invariant gives away."""
-    sums, hierarchy = plan.sums, plan.request.hierarchy
-    if sums is None or hierarchy is None or not sums.alone:
+    sums, method = plan.sums, plan.method
+    if sums is None or not isinstance(method, Hierarchy) or not sums.exact_rows:
         return ""
+    alone = describe_alone(sums.exact_rows)
     return (
-        f"The exact sums by {hierarchy.exact!r} publish {sums.describe_alone()}. Unless these "
+        f"The exact sums by {method.invariant!r} publish {alone}. Unless these "
         "counts are public as well, name a coarser level."
     )
 

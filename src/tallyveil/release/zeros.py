@@ -6,7 +6,7 @@ They are public. They receive nothing, cost nothing, and take nothing from the o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from tallyveil.arrays import Mask, freeze
 from tallyveil.errors import PackageError, TableError
 from tallyveil.release.column import PublishedColumn
+from tallyveil.release.records import Record, Texts, Whole
 from tallyveil.tables.conditions import Condition, parse_conditions
 from tallyveil.tables.table import CountArray, Table
 
@@ -68,17 +69,21 @@ def spread_out(column: PublishedColumn, free: Mask) -> PublishedColumn:
     return replace(column, values=spread(column.values), unbiased=unbiased, drawn=drawn)
 
 
-@dataclass(frozen=True)
-class ZerosRecord:
+class ZerosRecord(Record, frozen=True, kw_only=True):
     """What the receipt says of structural zeros: the rules as text, and how many rows meet one."""
 
-    rules: tuple[str, ...]
-    rows: int
+    rules: Texts
+    rows: Whole
+
+    def __post_init__(self) -> None:
+        one_form = all(_write(parse_conditions([text])) == text for text in self.rules)
+        if not (self.rules and one_form):
+            raise PackageError("The receipt's structural zeros contradict themselves.")
 
     @classmethod
     def of(cls, rules: Sequence[ZeroRule], free: Mask) -> ZerosRecord:
-        """The record of these rules."""
-        return cls(tuple(map(_write, rules)), int((~free).sum()))
+        """Return the record of these rules."""
+        return cls(rules=tuple(map(_write, rules)), rows=int((~free).sum()))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -88,19 +93,6 @@ class ZerosRecord:
     def find_free(self, table: Table) -> Mask:
         """Which rows of the published table are not structural zeros."""
         return find_free([parse_conditions([text]) for text in self.rules], table)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {"rules": list(self.rules), "rows": self.rows}
-
-    @classmethod
-    def from_dict(cls, data: Any) -> ZerosRecord:
-        """The record that `to_dict` wrote."""
-        record = cls(tuple(str(rule) for rule in data["rules"]), int(data["rows"]))
-        one_form = all(_write(parse_conditions([text])) == text for text in record.rules)
-        if record.to_dict() != dict(data) or not record.rules or not one_form:
-            raise PackageError("The receipt's structural zeros contradict themselves.")
-        return record
 
 
 def _write(rule: ZeroRule) -> str:

@@ -9,9 +9,12 @@ count by one, so a unit costs that many times as much (group privacy).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from tallyveil.budget.accounting import compose
 from tallyveil.errors import ArgumentError, UsageError
@@ -49,8 +52,7 @@ WITH_DELTA = ("canonical", "design")
 than their number, so a unit is counted once there."""
 
 
-@dataclass(frozen=True)
-class PrivacyUnit:
+class PrivacyUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What one unit is, and by how much it can move counts.
 
     `of_rows` says that contributions are rows of microdata, and not counts of an aggregated
@@ -62,10 +64,10 @@ class PrivacyUnit:
     (3, 'one single event, such as a visit or a test, and not a person')
     """
 
-    kind: str = "person"
-    neighbours: str = "add_remove"
-    contributions: int = 1
-    bound: str = "stated"
+    kind: Literal["person", "event"] = "person"
+    neighbours: Literal["add_remove", "replace_one"] = "add_remove"
+    contributions: Annotated[int, msgspec.Meta(ge=1)] = 1
+    bound: Literal["stated", "enforced"] = "stated"
     of_rows: bool = False
     one_row: bool = False
     delta: Fraction = Fraction(0)

@@ -362,7 +362,7 @@ class _Released:
         return Response(content, media_type="application/zip", headers=headers)
 
     async def show_page(self, request: Request) -> Response:
-        from tallyveil.documents.files import METHODOLOGY
+        from tallyveil.release.datapackage import METHODOLOGY
 
         folder = self._released(request)
         if not (folder / METHODOLOGY).is_file():  # of several levels, the least private one's

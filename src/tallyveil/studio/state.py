@@ -254,7 +254,7 @@ class Studio:
 
     def list_releases(self) -> list[str]:
         """Names of the release folders in the studio's folder, newest first."""
-        from tallyveil.documents.files import RECEIPT
+        from tallyveil.release.datapackage import RECEIPT
         from tallyveil.release.folder import CHECKSUMS
 
         found = [

@@ -12,7 +12,6 @@ from tallyveil.check.findings import judge
 from tallyveil.check.ledger import check_ledger
 from tallyveil.check.package import check_package
 from tallyveil.check.words import NOT_SHOWN, PROMISED, describe_checked
-from tallyveil.documents.files import RECEIPT
 from tallyveil.errors import TallyveilError
 from tallyveil.evaluate import audit_mechanism
 from tallyveil.mechanism import Mechanism, as_mechanism, is_matrix_file
@@ -20,6 +19,7 @@ from tallyveil.proof.verify import read_document, verify
 from tallyveil.proof.words import NOT_PROVED, PROVED, describe_question
 from tallyveil.reading.interpret import describe_release
 from tallyveil.reading.posterior import posterior
+from tallyveil.release.datapackage import RECEIPT
 from tallyveil.release.groups import estimate_total
 from tallyveil.release.release import published_mechanism, published_sets, read_receipt
 from tallyveil.studio.errors import RefusedError, describe_problem
@@ -92,7 +92,7 @@ def _read_columns(place: Path) -> list[dict[str, Any]]:
     found = []
     for level in levels:
         for column in read_receipt(level).columns:
-            small = column.bounded and column.upper < WIDEST_MAP and not column.kind.adds_up
+            small = column.bounded and column.upper < WIDEST_MAP and not column.method.adds_up
             made = published_mechanism(level, column) if small else None
             if made is not None:
                 name = column.name if level == place else f"{level.name}: {column.name}"
@@ -186,8 +186,8 @@ def read_release(say: Say, *, folder: str, room: int, level: str = "") -> dict[s
         "columns": [
             {
                 "name": column.name,
-                "method": column.method,
-                "words": column.kind.words,
+                "method": column.method.name,
+                "words": column.method.words,
                 "upper": column.upper if column.bounded else None,
                 "largest": column.histogram.largest,
                 "total": column.total,

@@ -12,7 +12,6 @@ import numpy as np
 
 from tallyveil.budget.entries import shown_rational
 from tallyveil.check.package import check_package
-from tallyveil.documents.receipt import Receipt
 from tallyveil.exact import exact_epsilon
 from tallyveil.passwords import hide_in_command, hide_passwords
 from tallyveil.query import Query
@@ -31,6 +30,7 @@ from tallyveil.release.preview import (
     remark_on_cost,
     simulate_release,
 )
+from tallyveil.release.receipt import Receipt
 from tallyveil.release.transaction import publish_table
 from tallyveil.release.warnings import list_notes
 from tallyveil.request.budget_split import split_budget

@@ -34,6 +34,7 @@ from tallyveil.release.accuracy import (
     expected_accuracy,
 )
 from tallyveil.release.column import Histogram, PublishedColumn
+from tallyveil.release.records import to_plain
 from tallyveil.release.totals import Readable
 from tallyveil.release.zeros import spread_out
 from tallyveil.request.budget_split import Tradeoff
@@ -44,8 +45,7 @@ from tallyveil.sums.grouping import Grouping
 from tallyveil.tables.labels import Codes, encode_text
 
 if TYPE_CHECKING:
-    from tallyveil.documents.receipt import Receipt
-    from tallyveil.documents.records import ColumnRecord
+    from tallyveil.release.receipt import ColumnRecord, Receipt
     from tallyveil.sampling.entropy import Entropy
     from tallyveil.tables.table import Table
 
@@ -200,7 +200,6 @@ class Plan:
     epsilon: Fraction
     stages: tuple[PlannedStage, ...]
     solver: str = "closed form"
-    loss: str = "not used"
 
     @property
     def counts_stage(self) -> PlannedStage:
@@ -284,6 +283,15 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
         return ()
 
     @property
+    def levels(self) -> tuple[Fraction, ...]:
+        """The epsilons of its levels, where it publishes several."""
+        return ()
+
+    def for_receipt(self) -> Any:
+        """Return the method as a receipt states it: with nothing that is the publisher's alone."""
+        return self
+
+    @property
     def is_signed(self) -> bool:
         """Whether counts are published as drawn, negative ones too."""
         return False
@@ -349,7 +357,7 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
     def preview(self, plan: Plan) -> dict[str, Any]:
         """How accurate the column will be, as far as that is known before the draw; JSON-ready."""
         accuracy = expected_accuracy(plan.counts_stage.certified, plan.task.upper)
-        return {"accuracy": accuracy.to_dict()}
+        return {"accuracy": to_plain(accuracy.record())}
 
     def note(self, plans: Sequence[Plan]) -> str:
         """What somebody at a screen should know of the plans before anything is spent."""
@@ -396,8 +404,6 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
             require(same, f"the mechanism of {column.name} is not for 0 to {column.upper}")
         is_ladder = isinstance(last, CertifiedLadder)
         require(is_ladder == self.has_levels, f"{column.name} has another method")
-        same = is_ladder == (receipt.ladder is not None)
-        require(same, "the receipt's ladder is not that of its columns")
 
     def find_query(self, column: ColumnRecord, receipt: Receipt) -> Query:
         """What the counts of a column in a narrow range must be certified for."""

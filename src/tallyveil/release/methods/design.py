@@ -19,6 +19,9 @@ from tallyveil.structs import set_field
 
 __all__ = ["Design", "DesignMethod", "Fair", "MechanismFile"]
 
+OWN_LOSSES = ("function", "table")
+"""What receipts call a loss that was given as an object."""
+
 
 class Fair(Method, frozen=True, tag="fair"):
     """Report the truth with the same probability for every true count."""
@@ -67,8 +70,14 @@ class Design(Method, frozen=True, tag="design"):
         set_field(self, "properties", check_names(self.properties))
         super().__post_init__()
         self.refuse_unbiased()
-        if isinstance(self.loss, str):
+        if isinstance(self.loss, str) and self.loss not in OWN_LOSSES:
             parse_loss(self.loss)
+
+    def for_receipt(self) -> Design:
+        """Return the method with its loss by name: "function" or "table" for one of your own."""
+        name, _, rest = loss_name(self.loss).partition(" ")
+        name = "function" if callable(self.loss) else f"{name}:{rest}" if rest else name
+        return Design(loss=name, properties=self.properties)
 
     @property
     def loss_table(self) -> Loss:
@@ -89,7 +98,7 @@ class Design(Method, frozen=True, tag="design"):
         )
         solver = f"{table.method}, {table.solver}; within {table.gap:.1e} of the best possible"
         certified = certify(table.mechanism, loss=self.loss)
-        return self.build_plan(task, why, certified, solver=solver, loss=loss_name(self.loss))
+        return self.build_plan(task, why, certified, solver=solver)
 
 
 class MechanismFile(Method, frozen=True, tag="file"):
@@ -118,6 +127,10 @@ class MechanismFile(Method, frozen=True, tag="file"):
         certified = _read_supplied(Path(self.path), task.query, task.epsilon)
         cost = certified.exact_epsilon
         return self.build_plan(task, why, certified, epsilon=cost, solver="supplied")
+
+    def for_receipt(self) -> MechanismFile:
+        """Return the method without the path of the file."""
+        return MechanismFile()
 
 
 DesignMethod = Design

@@ -18,12 +18,12 @@ from tallyveil.mechanisms.additive import count_moved_by
 from tallyveil.query import Query
 from tallyveil.release.accuracy import FAR, Figures, Outcome, describe_drawn, signed_accuracy
 from tallyveil.release.methods.base import Method, Plan, Task, require
+from tallyveil.release.records import to_plain
 from tallyveil.request.ranges import NO_UPPER
 from tallyveil.request.unit import PrivacyUnit
 
 if TYPE_CHECKING:
-    from tallyveil.documents.receipt import Receipt
-    from tallyveil.documents.records import ColumnRecord
+    from tallyveil.release.receipt import ColumnRecord, Receipt
 
 __all__ = ["WIDEST_STAIRCASE", "Canonical", "Geometric", "Staircase"]
 
@@ -90,7 +90,7 @@ class Geometric(Method, frozen=True, tag="geometric"):
         if not self.signed:
             return super().preview(plan)
         accuracy = signed_accuracy(plan.counts_stage.certified.exact_epsilon, FAR)
-        return {"accuracy": accuracy.to_dict()}
+        return {"accuracy": to_plain(accuracy.record())}
 
     def note(self, plans: Sequence[Plan]) -> str:
         """Columns whose range is too wide for the noise that contributions in one row allow."""

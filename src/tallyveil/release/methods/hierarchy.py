@@ -42,8 +42,8 @@ from tallyveil.sums.shares import share_budget
 from tallyveil.tables.labels import Codes, number_together
 
 if TYPE_CHECKING:
-    from tallyveil.documents.records import ColumnRecord
-    from tallyveil.release.methods.records import SumsRecord
+    from tallyveil.release.receipt import ColumnRecord
+    from tallyveil.release.records import SumsRecord
     from tallyveil.sampling.entropy import Entropy
 
 __all__ = ["MOST_LEVELS", "TOTAL", "Hierarchy"]
@@ -126,6 +126,11 @@ class Hierarchy(Sums, frozen=True, tag="hierarchy"):
     def exact_level(self) -> int:
         """The number of the finest exact level, -1 for none."""
         return (TOTAL, *self.columns).index(self.invariant) if self.invariant else -1
+
+    @property
+    def bound_column(self) -> str:
+        """The public column with the largest count of every row; empty for none."""
+        return self.upper_column
 
     def name_levels(self, depth: int) -> tuple[str, ...]:
         """The names of the levels above the rows."""
@@ -287,8 +292,9 @@ class Hierarchy(Sums, frozen=True, tag="hierarchy"):
 
     def say_checked(self, record: SumsRecord, worst: int) -> str:
         """What a check of the files found, in words."""
-        words = f", no row above its {record.bounds}" if record.bounds else ""
-        words += f"; outside the promise: {record.outside}" if record.outside else ""
+        words = f", no row above its {self.upper_column}" if self.upper_column else ""
+        outside = self.describe_outside(record)
+        words += f"; outside the guarantee: {outside}" if outside else ""
         return f"{len(record.files)} levels add up exactly{words}"
 
 

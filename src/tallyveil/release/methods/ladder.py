@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tallyveil.arrays import freeze
@@ -17,8 +16,7 @@ from tallyveil.release.methods.base import Counts, Method, Plan, Task, require
 from tallyveil.structs import set_field
 
 if TYPE_CHECKING:
-    from tallyveil.documents.receipt import Receipt
-    from tallyveil.documents.records import ColumnRecord
+    from tallyveil.release.receipt import ColumnRecord, Receipt
     from tallyveil.sampling.entropy import Entropy
 
 __all__ = ["Ladder"]
@@ -86,9 +84,6 @@ class Ladder(Method, frozen=True, tag="ladder"):
     ) -> None:
         """Raise a `PackageError` unless it was drawn from the levels up to that of the receipt."""
         super().check_proofs(column, certified, receipt)
-        last, level = certified[-1], receipt.ladder
-        if isinstance(last, CertifiedLadder) and level is not None:
-            right = last.epsilons == level.epsilons[: level.level]
-            require(right, f"{column.name} was drawn at other levels than the receipt says")
-            falling = all(after < before for before, after in pairwise(level.epsilons))
-            require(falling, "the levels do not become more private")
+        last = certified[-1]
+        right = isinstance(last, CertifiedLadder) and last.epsilons == self.levels[: receipt.level]
+        require(right, f"{column.name} was drawn at other levels than the receipt says")

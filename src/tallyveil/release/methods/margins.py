@@ -42,8 +42,8 @@ from tallyveil.sums.shares import share_margins
 from tallyveil.tables.labels import number_together
 
 if TYPE_CHECKING:
-    from tallyveil.documents.records import ColumnRecord
-    from tallyveil.release.methods.records import SumsRecord
+    from tallyveil.release.receipt import ColumnRecord
+    from tallyveil.release.records import SumsRecord
     from tallyveil.sampling.entropy import Entropy
 
 __all__ = ["Margins", "describe_missed"]

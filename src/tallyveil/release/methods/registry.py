@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
-from tallyveil.errors import ArgumentError, PackageError
+from tallyveil.errors import ArgumentError
 from tallyveil.release.methods.auto import Auto
 from tallyveil.release.methods.base import Method
 from tallyveil.release.methods.design import Design, Fair, MechanismFile
@@ -18,17 +18,12 @@ from tallyveil.release.methods.margins import Margins
 from tallyveil.release.methods.preserve import Preserve
 from tallyveil.release.methods.strata import Strata
 
-if TYPE_CHECKING:
-    from tallyveil.documents.receipt import Receipt
-    from tallyveil.documents.records import ColumnRecord
-
 __all__ = [
     "METHODS",
     "PLAIN_METHODS",
     "AnyMethod",
-    "find_kind",
+    "RecordedMethod",
     "find_method",
-    "method_of_record",
     "read_method",
 ]
 
@@ -45,6 +40,21 @@ AnyMethod: TypeAlias = (
     | Margins
 )
 """What msgspec decodes a method as, by its tag."""
+
+RecordedMethod: TypeAlias = (
+    Preserve
+    | Geometric
+    | Canonical
+    | Staircase
+    | Fair
+    | Design
+    | MechanismFile
+    | Strata
+    | Ladder
+    | Hierarchy
+    | Margins
+)
+"""What a receipt names."""
 
 METHODS: Mapping[str, type[Method]] = {
     str(method.__struct_config__.tag): method
@@ -66,13 +76,6 @@ def find_method(name: str) -> type[Method]:
     return METHODS[name]
 
 
-def find_kind(name: str) -> type[Method]:
-    """The method that a receipt names."""
-    if name not in METHODS or METHODS[name] is Auto:
-        raise PackageError("The receipt names a method that does not exist.")
-    return METHODS[name]
-
-
 def read_method(method: Any) -> Method:
     """Return a method from its object, its name, its keys, or the path of a mechanism file.
 
@@ -90,36 +93,3 @@ def read_method(method: Any) -> Method:
         return MechanismFile(path=str(method))
     rule = f"be one of {', '.join(PLAIN_METHODS)}, or the path of a mechanism file"
     raise ArgumentError("method", rule, str(method))
-
-
-def method_of_record(column: ColumnRecord, receipt: Receipt) -> Method:
-    """The method that a receipt names, with what it says of its options."""
-    method, sums, strata = column.kind, receipt.sums, receipt.strata
-    if method.adds_up != (sums is not None) or (sums and sums.method.name != column.method):
-        raise PackageError("The receipt's hierarchy is not its method's.")
-    if method.by_group != (strata is not None):
-        raise PackageError("The receipt's strata are not its method's.")
-    if sums is not None:
-        return sums.method
-    fields: dict[str, Any] = {}
-    if strata is not None:
-        fields["columns"] = strata.columns
-    elif method is Preserve:
-        fields["priority"] = _name_priority(column.tradeoff)
-    elif method is Geometric:
-        fields["signed"] = column.signed
-    elif method is Ladder:
-        fields["epsilons"] = (
-            () if receipt.ladder is None else tuple(map(str, receipt.ladder.epsilons))
-        )
-    try:
-        return method(**fields)
-    except ArgumentError:
-        raise PackageError(f"The receipt contradicts the method of {column.name}.") from None
-
-
-def _name_priority(tradeoff: Any) -> str:
-    """A tradeoff as the option `priority` of the method preserve."""
-    if tradeoff is None:
-        return "distribution"
-    return "balanced" if isinstance(tradeoff, str) else str(tradeoff)

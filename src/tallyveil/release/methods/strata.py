@@ -30,7 +30,7 @@ from tallyveil.structs import set_field
 from tallyveil.tables.labels import number_together
 
 if TYPE_CHECKING:
-    from tallyveil.documents.receipt import Receipt
+    from tallyveil.release.receipt import Receipt
     from tallyveil.sampling.entropy import Entropy
     from tallyveil.tables.table import Table
 
@@ -125,10 +125,8 @@ class Strata(Method, frozen=True, tag="strata"):
         """The stated strata are those of the data."""
 
         def check() -> str:
-            record = receipt.strata
             strata = int(self.group(Labels(read())).max()) + 1
-            same = record is not None and strata == record.strata
-            require(same, "the strata of the data are not the stated ones")
+            require(strata == receipt.strata, "the strata of the data are not the stated ones")
             return f"{strata} strata by {', '.join(self.columns)}"
 
         return [("strata", check)]

@@ -38,6 +38,7 @@ from tallyveil.release.methods.base import (
     Task,
     require,
 )
+from tallyveil.release.records import SumsLevel, SumsRecord
 from tallyveil.release.totals import GroupTotals, MeasuredTree, Readable
 from tallyveil.sums.combine import Combined, combine, find_half_widths, noise_variance
 from tallyveil.sums.grouping import Grouping, Margins, Tree, measure_missed
@@ -46,9 +47,7 @@ from tallyveil.tables.table import Table, read_signed
 from tallyveil.untrusted import read_file
 
 if TYPE_CHECKING:
-    from tallyveil.documents.receipt import Receipt
-    from tallyveil.documents.records import ColumnRecord
-    from tallyveil.release.methods.records import SumsRecord
+    from tallyveil.release.receipt import ColumnRecord, Receipt
     from tallyveil.release.zeros import ZerosRecord
 
 __all__ = [
@@ -231,6 +230,11 @@ class Sums(Method, frozen=True):
         """Public columns that make groups together; none in a hierarchy."""
         return ()
 
+    @property
+    def bound_column(self) -> str:
+        """The public column with the largest count of every row; empty for none."""
+        return ""
+
     def name_levels(self, depth: int) -> tuple[str, ...]:
         """The names of the levels above the rows."""
         raise NotImplementedError
@@ -250,6 +254,44 @@ class Sums(Method, frozen=True):
     def count_alone(self, grouping: Grouping, bounds: Integers | None = None) -> int:
         """How many rows are the only ones of their group, where sums of groups are exact."""
         return 0
+
+    # -- the record of the groups ------------------------------------------------------------------
+
+    def record(self, grouping: Grouping, bounds: Integers | None = None) -> SumsRecord:
+        """Return what a receipt says of these groups; `bounds` are the largest counts of rows."""
+        measured = tuple(grouping.part.sizes) if grouping.places else ()
+        alone = self.count_alone(grouping, bounds)
+        return self._describe(tuple(grouping.full.sizes), alone, measured)
+
+    def fits(self, record: SumsRecord) -> bool:
+        """Return whether some table could have this record with this method."""
+        weights = getattr(self, "weights", None)
+        return (
+            self._describe(record.sizes, record.exact_rows, record.measured) == record
+            and self.exact_level < len(record.levels)
+            and (weights is None or len(weights) == len(record.sizes))
+        )
+
+    def _describe(
+        self, sizes: tuple[int, ...], alone: int, measured: tuple[int, ...]
+    ) -> SumsRecord:
+        names = self.name_levels(len(sizes) - 1)
+        levels = tuple(
+            SumsLevel(name=name, file=name_file(level), sums=size)
+            for level, (name, size) in enumerate(zip(names, sizes[:-1], strict=False))
+        )
+        return SumsRecord(levels=levels, rows=sizes[-1], exact_rows=alone, measured=measured)
+
+    def describe_outside(self, record: SumsRecord) -> str:
+        """Name the sums that the guarantee does not cover; empty if it covers all."""
+        if self.exact_level < 0:
+            return ""
+        names = [level.name for level in record.levels]
+        below = " and ".join(names[1 : self.exact_level + 1])
+        sums = f" and the exact sums by {below}" if below else ""
+        words = f"the exact total{sums}, which the publisher declared public"
+        alone = record.exact_rows
+        return f"{words}, and with them {describe_alone(alone)}" if alone else words
 
     # -- before anything is drawn ----------------------------------------------------------------
 
@@ -390,7 +432,7 @@ class Sums(Method, frozen=True):
         """How rows of a column are added: from their numbers to the estimate of their total."""
         record, sums, table = column.record, column.receipt.sums, column.table
         grouping = find_grouping(self, table, column.receipt.zeros)
-        if sums is None or not sums.is_of(grouping, table):
+        if sums is None or sums != self.record(grouping, self._read_bounds(table)):
             raise PackageError("The hierarchy of the data is not the stated one.")
         stated = [
             grouping.take(level, read_estimates(content, record.name, sums.sizes[level]))
@@ -408,7 +450,6 @@ class Sums(Method, frozen=True):
         """Raise a `PackageError` unless every stage was noise on whole numbers."""
         noises = all(isinstance(stage, CertifiedNoise) for stage in certified)
         require(noises, f"a stage of {column.name} is not noise on whole numbers")
-        require(receipt.sums is not None, "the receipt does not state its hierarchy")
 
     def list_checks(self, folder: Path, read: Callable[[], Table], receipt: Receipt) -> list[Check]:
         """Every level's file, built again from released counts and the estimates it states."""
@@ -418,7 +459,7 @@ class Sums(Method, frozen=True):
         record = receipt.sums
         assert record is not None
         grouping = find_grouping(self, table, receipt.zeros)
-        same = record.is_of(grouping, table)
+        same = record == self.record(grouping, self._read_bounds(table))
         require(same, "the hierarchy of the data is not the stated one")
         contents = [read_file(folder / file) for file in record.files]
         worst = 0
@@ -426,8 +467,8 @@ class Sums(Method, frozen=True):
         for column in receipt.columns:
             counts = table.counts(column.name)
             bounds = np.full(len(counts), column.upper)
-            if record.bounds:
-                bounds = np.minimum(table.counts(record.bounds), bounds)
+            if self.bound_column:
+                bounds = np.minimum(table.counts(self.bound_column), bounds)
             require(bool((counts <= bounds).all()), f"a count of {column.name} is above its bound")
             sums = grouping.full.sum_up(counts)
             stated = [
@@ -452,6 +493,9 @@ class Sums(Method, frozen=True):
             expected = self.write_level(level, grouping.full, table, built[level])
             require(content == expected, f"{record.files[level]} does not add up to the data")
         return self.say_checked(record, worst)
+
+    def _read_bounds(self, table: Table) -> Integers | None:
+        return table.counts(self.bound_column) if self.bound_column else None
 
     def check_levels(
         self,
@@ -515,6 +559,13 @@ class Sums(Method, frozen=True):
             slack = 0.5 + ROUND_OFF * (1 + max(map(len, tops))) + 1e-14 * total
             near = abs(total - min(max(best, 0), int(most[0].sum()))) <= slack
             require(near, f"the total of {column.name} does not follow from the stated estimates")
+
+
+def describe_alone(rows: int) -> str:
+    """Name the counts that exact sums give away."""
+    if rows == 1:
+        return "the exact count of 1 row that is the only one of its group"
+    return f"the exact counts of {rows:,} rows that are the only ones of their groups"
 
 
 def level_stage(name: str) -> str:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tallyveil.arrays import Floats
-from tallyveil.documents.page import methodology
-from tallyveil.documents.receipt import Receipt
 from tallyveil.release.methods.preserve import BEST_USE
+from tallyveil.release.page import methodology
+from tallyveil.release.receipt import Receipt
 from tallyveil.tables.table import Table
 
 __all__ = ["DATAPACKAGE", "METHODOLOGY", "RECEIPT", "FileFacts", "build_files", "describe_data"]
@@ -116,7 +116,7 @@ def describe_data(
         "path": receipt.table.file,
         "format": ending,
         "mediatype": MEDIA_TYPES[ending],
-        "encoding": receipt.table.encoding,
+        "encoding": "utf-8",
         "bytes": written.size,
         "hash": f"sha256:{written.sha256}",
         "schema": {"fields": fields},
@@ -124,7 +124,7 @@ def describe_data(
     if packing:
         resource["compression"] = packing
     if is_text:
-        resource["dialect"] = {"delimiter": receipt.table.delimiter, "header": True}
+        resource["dialect"] = {"delimiter": ",", "header": True}
     package = {
         "profile": "data-package",
         "name": f"private-release-{receipt.release}",
@@ -140,7 +140,7 @@ def describe_data(
 
 def _describe_ranges(name: str, receipt: Receipt) -> dict[str, Any]:
     """The public ranges of a column that was counted by ranges."""
-    bins = dict(receipt.table.bins).get(name)
+    bins = receipt.table.ranges.get(name)
     if bins is None:
         return {}
     begin = ", ".join(f"{limit:.15g}" for limit in bins.limits)

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from tallyveil.arrays import Floats, Integers
-from tallyveil.documents import svg
-from tallyveil.documents.page import render
-from tallyveil.documents.receipt import Receipt
-from tallyveil.documents.records import ColumnRecord
+from tallyveil.release import svg
 from tallyveil.release.column import Histogram
+from tallyveil.release.page import render
+from tallyveil.release.receipt import ColumnRecord, Receipt
 from tallyveil.request.ranges import WIDE
 
 __all__ = ["confidential_report"]
@@ -81,7 +80,7 @@ def _compare(
             ("root mean squared error", f"{np.sqrt((error**2).mean()):.4f}"),
             ("mean error", f"{error.mean():+.4f}".replace("-", "−")),
             ("rows reported exactly", f"{(error == 0).mean():.1%}"),
-            (f"rows inside their {column.accuracy['confidence']:.0%} interval", f"{inside:.1%}"),
+            (f"rows inside their {column.accuracy.confidence:.0%} interval", f"{inside:.1%}"),
             ("rows top-coded", f"{cut.sum():,} ({cut.mean():.1%})"),
             ("lost by top-coding", f"{lost:,} of {total:,} ({lost / max(total, 1):.1%})"),
             ("true total, released total", f"{total:,}, {released.sum():,}"),

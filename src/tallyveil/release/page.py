@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -18,12 +18,11 @@ import numpy as np
 
 from tallyveil.arrays import Floats
 from tallyveil.budget.entries import shown_rational
-from tallyveil.documents import svg
-from tallyveil.documents.group_record import GroupRecord
-from tallyveil.documents.receipt import Receipt
-from tallyveil.documents.records import ColumnRecord
+from tallyveil.release import svg
 from tallyveil.release.accuracy import WIDEST_PICTURE
 from tallyveil.release.methods.preserve import show_tradeoff
+from tallyveil.release.receipt import ColumnRecord, Receipt
+from tallyveil.release.records import AccuracyRecord, GroupRecord
 from tallyveil.request.ranges import WIDE
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def methodology(receipt: Receipt, matrices: Sequence[Floats | None]) -> str:
         "methodology.html",
         receipt=receipt,
         certainty=_bound_certainty(receipt),
-        sum_files=[] if sums is None else zip(sums.names, sums.files, sums.sizes, strict=False),
+        sum_files=() if sums is None else sums.levels,
         tables_of_groups=[
             _describe_groups(column, groups)
             for column in receipt.columns
@@ -73,7 +72,7 @@ def _load_templates() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     templates = Environment(
-        loader=PackageLoader("tallyveil.documents"),
+        loader=PackageLoader("tallyveil.release"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -126,8 +125,7 @@ def _bound_certainty(receipt: Receipt) -> str:
 
     Epsilon bounds the odds: they grow by a factor of at most e^epsilon.
     """
-    outside = receipt.sums is not None and receipt.sums.outside
-    if receipt.delta or outside or not receipt.private:
+    if receipt.delta or receipt.outside or not receipt.private:
         return ""
     tenths = math.ceil(1000 / (1 + math.exp(-float(receipt.epsilon))))
     return f"{tenths / 10:.1f}%" if tenths < 1000 else ""
@@ -136,7 +134,7 @@ def _bound_certainty(receipt: Receipt) -> str:
 def _describe_multiplier(receipt: Receipt) -> str:
     """How contributions enter the cost."""
     times = receipt.multiplier
-    if all(column.kind.together for column in receipt.columns):
+    if all(column.method.together for column in receipt.columns):
         return f"Every epsilon is for a change of a count by up to {times}"
     if receipt.unit.separate and receipt.unit.delta:
         return f"Every epsilon is that of {times} draws composed, which the delta is for"
@@ -191,9 +189,9 @@ def _describe_groups(column: ColumnRecord, groups: GroupRecord) -> dict[str, Any
 def _describe_accuracy(column: ColumnRecord, matrix: Floats | None) -> dict[str, Any]:
     """The table and the charts of one column."""
     accuracy, last = column.accuracy, column.histogram.largest
-    true = np.array(accuracy["true_count"])
+    true = np.array(accuracy.true_count)
     within = true <= last
-    interval = np.column_stack([accuracy["interval_low"], accuracy["interval_high"]])
+    interval = np.column_stack([accuracy.interval_low, accuracy.interval_high])
     heatmap = ""
     if matrix is not None and last <= WIDEST_HEATMAP:
         counts = list(range(last + 1))
@@ -201,11 +199,11 @@ def _describe_accuracy(column: ColumnRecord, matrix: Floats | None) -> dict[str,
     return {
         "name": column.name,
         "record": column,
-        "share": f"{accuracy['confidence']:.0%}",
+        "share": f"{accuracy.confidence:.0%}",
         "last": last,
         "lines": list(_list_lines(column, accuracy)),
         "errors": svg.error_chart(
-            true[within], np.array(accuracy["bias"])[within], interval[within]
+            true[within], np.array(accuracy.bias)[within], interval[within]
         ),
         "bars": svg.bar_chart(column.histogram, column.spread, "Distribution of released counts"),
         "combined": last > svg.WIDEST_LINEAR,
@@ -213,18 +211,18 @@ def _describe_accuracy(column: ColumnRecord, matrix: Floats | None) -> dict[str,
     }
 
 
-def _list_lines(column: ColumnRecord, accuracy: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _list_lines(column: ColumnRecord, accuracy: AccuracyRecord) -> Iterator[dict[str, Any]]:
     """A few lines of the table of accuracy, by true count."""
-    places = {true: place for place, true in enumerate(accuracy["true_count"])}
+    places = {true: place for place, true in enumerate(accuracy.true_count)}
     for true in sorted({*SHOWN, column.histogram.largest, column.upper} & set(places)):
         place = places[true]
         open_end = true == column.upper
-        bias = round(accuracy["bias"][place], 2) or 0.0  # never minus zero
+        bias = round(accuracy.bias[place], 2) or 0.0  # never minus zero
         yield {
             "true": true,
             "open_end": open_end,
             "bias": "" if open_end else f"{bias:+,.2f}".replace("-", "−"),
-            "rmse": "" if open_end else f"{accuracy['rmse'][place]:,.2f}",
-            "low": accuracy["interval_low"][place],
-            "high": accuracy["interval_high"][place],
+            "rmse": "" if open_end else f"{accuracy.rmse[place]:,.2f}",
+            "low": accuracy.interval_low[place],
+            "high": accuracy.interval_high[place],
         }

@@ -1,1 +1,0 @@
-"""The documents of a release: receipt, methodology page, description and proofs, as bytes."""
