@@ -1,9 +1,12 @@
 """Methods as options: one form each, and what a method refuses by itself."""
 
+from __future__ import annotations
+
 import msgspec
 import pytest
 
 import tallyveil as tv
+from tallyveil.errors import PackageError
 from tallyveil.release.methods import registry
 from tallyveil.release.methods.base import Method
 from tallyveil.release.methods.design import Design, Fair
@@ -12,8 +15,9 @@ from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.release.methods.ladder import Ladder
 from tallyveil.release.methods.margins import Margins
 from tallyveil.release.methods.preserve import Preserve
-from tallyveil.release.methods.registry import METHODS, AnyMethod
+from tallyveil.release.methods.registry import ASKED_FOR, METHODS, AnyMethod, find_kind
 from tallyveil.release.methods.strata import Strata
+from tallyveil.release.options import ReleaseOptions
 
 EXAMPLES = {
     "file": {"path": "mechanism.json"},
@@ -74,3 +78,19 @@ def test_every_method_is_registered():
 def test_a_method_refuses_by_itself(make, rule):
     with pytest.raises(tv.ArgumentError, match=rule):
         make()
+
+
+def test_every_method_has_words_for_its_page() -> None:
+    assert all(method.words for name, method in METHODS.items() if name != "auto")
+
+
+def test_the_help_of_the_option_names_what_can_be_asked_for() -> None:
+    told = ReleaseOptions.__dataclass_fields__["method"].metadata["help"]
+    assert all(name in told for name in ASKED_FOR)
+    assert not {"ladder", "file"} & set(ASKED_FOR)
+
+
+@pytest.mark.parametrize("name", ["magic", "auto", "sums"])
+def test_a_method_that_does_not_exist_is_refused(name: str) -> None:
+    with pytest.raises(PackageError, match="does not exist"):
+        find_kind(name)
