@@ -73,8 +73,8 @@ def read_columns(
 ) -> tuple[dict[str, ColumnCounts], Layout]:
     """Every count column of a table that is aggregated already, and how it is published."""
     keep = choose_columns(source, request)
-    source.require_readable((*source.index_names, *keep))
     uppers = {column.name: column.upper for column in request.columns}
+    source.require_publishable(n for n in (*source.index_names, *keep) if n not in uppers)
     counts = {name: read(source, name, upper) for name, upper in uppers.items()}
     public = tuple(name for name in (*source.index_names, *keep) if name not in uppers)
     keys = request.by or public

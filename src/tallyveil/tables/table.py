@@ -316,7 +316,8 @@ class Table:
 
     `index_names` are columns that name rows (a pandas index); they are written first. Columns of
     text files hold text alone (`is_text`), and so do those of workbooks: what they hold is inferred
-    from the rows there are. `unreadable` says why a column cannot be read.
+    from the rows there are. `unreadable` says why a column cannot be read; `mixed`, why one that
+    holds values of several types is read as text and cannot be published.
     """
 
     rows_in: Rows
@@ -326,6 +327,7 @@ class Table:
     index_names: tuple[str, ...] = ()
     native_form: Native = field(default_factory=ArrowNative)
     unreadable: Mapping[str, str] = field(default_factory=dict)
+    mixed: Mapping[str, str] = field(default_factory=dict)
     form: Form = field(default_factory=Form)
     facts: dict[str, _Facts] = field(default_factory=dict)
 
@@ -362,7 +364,9 @@ class Table:
         if names is None:
             names = [name for name in self.written_names if not self._why_unreadable(name)]
         for batch in self.scan(list(dict.fromkeys(names))):
-            yield replace(self, rows_in=Held(pa.Table.from_batches([batch])), facts=self.facts)
+            yield replace(
+                self, rows_in=Held(pa.Table.from_batches([batch])), facts=dict(self.facts)
+            )
 
     def slice(self, start: int, stop: int) -> Table:
         """Give the rows `start` to `stop`, the last one left out, in memory."""
@@ -416,7 +420,7 @@ class Table:
     def type_of(self, name: str) -> str:
         """Give the Frictionless type of a column, such as integer or string."""
         kind = self.rows_in.schema.field(name).type
-        if self._why_unreadable(name):
+        if self._why_unreadable(name) or name in self.mixed:
             return "any"
         if not (self.is_text and str(kind) in ("string", "double")):
             return _name_type(kind)
@@ -449,12 +453,12 @@ class Table:
         when they are written, unless rows are put in order.
         """
         kept = (*self.index_names, *keep)
-        self.require_readable(name for name in kept if name not in counts)
+        self.require_publishable(name for name in kept if name not in counts)
         rows: Rows = Published(self.rows_in, dict(counts), kept)
         if order is not None or isinstance(self.rows_in, Held):
             rows = Held(_take(rows, order))
         facts = {name: fact for name, fact in self.facts.items() if name not in counts}
-        built = replace(self, rows_in=rows, unreadable={}, form=Form(), facts=facts)
+        built = replace(self, rows_in=rows, unreadable={}, mixed={}, form=Form(), facts=facts)
         return replace(built, native_form=self.native_form.narrow(built))
 
     def build_grouped(
@@ -591,9 +595,16 @@ class Table:
         return "" if kind == plain_type(kind) else _not_plain(name, kind)
 
     def require_readable(self, names: Iterable[str]) -> None:
-        """Raise a `TableError` for the first column that a release cannot hold."""
+        """Raise a `TableError` for the first column that cannot be read."""
         for name in names:
             problem = self._why_unreadable(name)
+            if problem:
+                raise TableError(problem)
+
+    def require_publishable(self, names: Iterable[str]) -> None:
+        """Raise a `TableError` for the first column that a release cannot hold unchanged."""
+        for name in names:
+            problem = self._why_unreadable(name) or self.mixed.get(name)
             if problem:
                 raise TableError(problem)
 
@@ -701,18 +712,16 @@ def plain_type(kind: Any) -> Any:
         return plain_type(kind.storage_type)
     if types.is_dictionary(kind):
         return plain_type(kind.value_type)
-    if types.is_string(kind) or types.is_large_string(kind) or kind == pa.string_view():
-        return pa.string()
-    if types.is_null(kind):
-        return pa.string()
-    if types.is_float16(kind):
-        return pa.float32()
-    if types.is_date(kind):
-        return pa.date32()
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        return kind
-    if types.is_boolean(kind) or types.is_timestamp(kind) or types.is_time(kind):
-        return kind
+    is_text = types.is_string(kind) or types.is_large_string(kind) or kind == pa.string_view()
+    for fits, plain in (
+        (is_text or types.is_null(kind), pa.string()),
+        (types.is_float16(kind), pa.float32()),
+        (types.is_date(kind), pa.date32()),
+        (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind), kind),
+        (types.is_boolean(kind) or types.is_timestamp(kind) or types.is_time(kind), kind),
+    ):
+        if fits:
+            return plain
     return None
 
 
@@ -728,13 +737,13 @@ def make_plain(batch: Any) -> Any:
     import pyarrow as pa
 
     columns, schema = [], plain_schema(batch.schema)
-    for field_in, column in zip(schema, batch.columns, strict=True):
-        if isinstance(column.type, pa.BaseExtensionType):
-            column = column.storage
+    for wanted, column in zip(schema, batch.columns, strict=True):
+        is_extension = isinstance(column.type, pa.BaseExtensionType)
+        stored = column.storage if is_extension else column
         try:
-            columns.append(column if column.type == field_in.type else column.cast(field_in.type))
+            columns.append(stored if stored.type == wanted.type else stored.cast(wanted.type))
         except pa.ArrowException:
-            raise TableError(_not_plain(field_in.name, column.type)) from None
+            raise TableError(_not_plain(wanted.name, stored.type)) from None
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

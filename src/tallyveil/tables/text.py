@@ -300,7 +300,7 @@ class TextRows:
             return "error"
 
         codes = list(map(str, range(len(self.names))))
-        place = {name: code for name, code in zip(self.names, codes, strict=True)}
+        place = dict(zip(self.names, codes, strict=True))
         wanted = [place[name] for name in names]
         try:
             read = arrow_csv.read_csv(
@@ -333,8 +333,8 @@ class TextRows:
     def _read_lines(self, stream: IO[bytes]) -> Iterator[bytes]:
         """The text in UTF-8, without titles, comments and footnotes, in pieces of any length."""
         pieces = _decode(stream, self.encoding)
-        pieces = _drop_footer(pieces, self.form.skip_footer)
-        pieces = _drop_first(pieces, self.form.skip_rows)
+        pieces = _drop_footer(pieces, self.form.skipfooter)
+        pieces = _drop_first(pieces, self.form.skiprows)
         if self.form.comment is not None:
             pieces = _drop_comments(pieces, self.form.comment.encode())
         return pieces
@@ -538,7 +538,7 @@ class _Checker:
     def _refuse_empty(self, line: int) -> None:
         raise TableError(
             f"Row {max(self.rows, 0) + line + 1} is an empty line. Remove it, or leave it out with "
-            "--skip-footer if only notes follow."
+            "'source.skipfooter' if only notes follow."
         )
 
 
@@ -551,8 +551,8 @@ def _mixed_ends() -> TableError:
 
 def _not_text(encoding: str) -> TableError:
     return TableError(
-        f"The file cannot be read as {encoding} text. Name its encoding with --encoding, for "
-        "example latin-1, cp1252 or utf-16."
+        f"The file cannot be read as {encoding} text. Name its encoding with 'source.encoding', "
+        "for example latin-1, cp1252 or utf-16."
     )
 
 
@@ -612,13 +612,13 @@ def find_encoding(start: bytes, declared: str) -> str:
                 break  # in latin-1 these bytes may be letters
             raise TableError(
                 f"The file begins with the mark of UTF-8, so it is not {declared} text. Leave "
-                "--encoding out."
+                "'source.encoding' out."
             )
     half = start[: len(start) // 2 * 2]
     for first, name in ((1, "utf-16-le"), (0, "utf-16-be")):
         zeros = half[first::2].count(0)
         if len(half) > 16 and zeros > len(half) // 4 and not plain.startswith("utf-16"):
-            raise TableError(f"The file seems to be UTF-16 text: give --encoding {name}.")
+            raise TableError(f"The file seems to be UTF-16 text: give source.encoding={name!r}.")
     return declared
 
 
@@ -641,7 +641,7 @@ def _split_lines(text: str) -> list[str]:
 def has_title(raw: bytes, form: Form, encoding: str, delimiter: str) -> bool:
     """Whether the first line of a text fills its first cell only, as titles in spreadsheets do."""
     text = raw.decode(encoding, errors="replace").removeprefix("\ufeff")
-    for line in _split_lines(text)[form.skip_rows :]:
+    for line in _split_lines(text)[form.skiprows :]:
         if line.strip() and not (form.comment and line.lstrip().startswith(form.comment)):
             empty = line.rstrip("\r\n").rstrip(delimiter + " ")
             return line.startswith(empty + delimiter) and len(_fill(line, delimiter)) == 1
@@ -655,7 +655,7 @@ def ask_about_lines(raw: bytes, form: Form, encoding: str, delimiter: str) -> st
     Of a long text the beginning is looked at.
     """
     text = raw[:START].decode(encoding, errors="replace").removeprefix("\ufeff")
-    lines = _split_lines(text)[form.skip_rows :]
+    lines = _split_lines(text)[form.skiprows :]
     while lines and not lines[-1].strip():
         lines.pop()
     return _find_titles(lines[:LOOKED_AT], form, delimiter) or (
@@ -672,10 +672,10 @@ def _find_titles(lines: Sequence[str], form: Form, delimiter: str) -> str:
         return ""
     marks = {line.lstrip()[:1] for line in lines[:header] if line.strip()}
     if len(marks) == 1 and (mark := marks.pop()) in USUAL_COMMENTS:
-        return f" The first lines seem to be comments: leave them out with --comment '{mark}'."
+        return f" The first lines seem to be comments: leave them out with source.comment={mark!r}."
     return (
-        f" The file seems to begin with a title: line {form.skip_rows + header + 1} looks like the "
-        f"header. If it is, say --skip-rows {form.skip_rows + header}."
+        f" The file seems to begin with a title: line {form.skiprows + header + 1} looks like the "
+        f"header. If it is, say source.skiprows={form.skiprows + header}."
     )
 
 
@@ -689,7 +689,7 @@ def _find_footnotes(lines: Sequence[str], delimiter: str) -> str:
         return ""
     return (
         f" The file seems to end with footnotes: leave the last {notes} "
-        f"line{'s' if notes > 1 else ''} out with --skip-footer {notes}."
+        f"line{'s' if notes > 1 else ''} out with source.skipfooter={notes}."
     )
 
 
@@ -714,5 +714,5 @@ def delimiter_hint(header: Sequence[str]) -> str:
         return ""
     return (
         f" The header seems to be separated by {OTHER_DELIMITERS[best]}: "
-        f"give --delimiter {'tab' if best == chr(9) else repr(best)}."
+        f"give source.delimiter={'tab' if best == chr(9) else best!r}."
     )
