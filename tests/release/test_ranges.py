@@ -164,10 +164,9 @@ def test_methods_with_a_matrix_need_a_bound(method):
 
 
 def test_levels_and_accuracy_need_a_bound():
-    with pytest.raises(UsageError, match="upper"):
-        privatize(COUNTS, epsilons=[2, 1])
-    with pytest.raises(ArgumentError, match="upper"):
-        privatize(COUNTS, accuracy=3)
+    for options in ({"epsilons": [2, 1]}, {"accuracy": 3}):
+        with pytest.raises(ArgumentError, match="'upper' must"):
+            privatize(COUNTS, **options)
 
 
 def test_the_stated_intervals_hold():
@@ -277,7 +276,7 @@ def test_a_receipt_cannot_move_a_wide_bound(tmp_path):
 def test_a_table_of_probabilities_has_a_narrow_range(method, most):
     with pytest.raises(ArgumentError, match=f"'upper' must be at most {most} for the method"):
         release(upper=WIDE + 1, method=method)
-    with pytest.raises(ArgumentError, match="when 'within' is given"):
+    with pytest.raises(ArgumentError, match="when 'accuracy' is given"):
         release(upper=WIDE + 1, accuracy=3, epsilon=None)
     with pytest.raises(ArgumentError, match="'upper' must be at most 999,999,999"):
         release(upper=NO_UPPER)
@@ -336,9 +335,7 @@ def test_an_array_can_be_signed():
     assert min(made.table) < 0
 
 
-@pytest.mark.parametrize(
-    "options", [{"upper": 9}, {"upper": 9, "method": "geometric"}, {"method": "preserve"}]
-)
+@pytest.mark.parametrize("options", [{"upper": 9}, {"upper": 9, "method": "geometric"}])
 def test_what_cannot_be_signed_is_refused(options):
     with pytest.raises(UsageError, match="Signed counts"):
         release(signed=True, **options)
@@ -359,7 +356,7 @@ def test_a_wide_range_needs_the_epsilon_of_a_narrow_one(upper):
 
 @pytest.mark.parametrize("within", [3000, float("inf"), float("nan"), "x"])
 def test_an_accuracy_that_would_take_a_large_matrix_is_refused(within):
-    with pytest.raises(tv.ArgumentError, match="'within' must be"):
+    with pytest.raises(tv.ArgumentError, match="'accuracy' must be"):
         privatize(SMALL, upper=10**6, method="geometric", accuracy=within)
 
 

@@ -136,15 +136,14 @@ def test_a_receipt_that_hides_its_delta_is_found_out(tmp_path):
         ({"delta": 1}, "'delta' must be 0, or lie between"),
         ({"delta": "1e-13"}, "'delta' must be 0, or lie between"),
         ({"delta": "few"}, "'delta' must be a finite number"),
-        ({"method": "fair"}, "geometric and design"),
-        ({"method": "preserve"}, "geometric and design"),
-        ({"priority": "counts"}, "'priority' is not offered"),
+        ({"method": "fair"}, "only with 'auto', 'geometric' and 'design'"),
+        ({"method": "preserve"}, "only with 'auto', 'geometric' and 'design'"),
         ({"upper": None}, "'upper' must be a number of at most 1,000"),
         ({"upper": 1001}, "'upper' must be a number of at most 1,000"),
-        ({"contributions": 2}, "counted once"),
-        ({"neighbours": "replace_one"}, "counted once"),
-        ({"accuracy": 3, "epsilon": None}, "'within' is not offered"),
-        ({"unbiased": True}, "'unbiased' is not offered"),
+        ({"contributions": 2}, "grows faster than the contributions of one unit"),
+        ({"neighbours": "replace_one"}, "grows faster than the contributions of one unit"),
+        ({"accuracy": 3, "epsilon": None}, "'budget.accuracy' and 'budget.delta' exclude"),
+        ({"unbiased": True}, "'budget.delta' and 'method.unbiased' exclude"),
     ],
 )
 def test_what_cannot_have_a_delta_is_refused(options, words, tmp_path):
@@ -221,8 +220,9 @@ def test_plain_noise_says_what_the_other_would_need(tmp_path, options, words):
 def test_at_a_screen_a_statement_that_gains_nothing_is_said_to(tmp_path, upper, noted):
     table = tmp_path / "t.csv"
     table.write_text("id,n\n" + "".join(f"p{i},{count}\n" for i, count in enumerate(SQUARES)))
-    words = f"privatize {table} --count n --keep id --epsilon 1 --contributions 4 --one-row {upper}"
-    done = CliRunner().invoke(app.app, [*words.split(), "--out", str(tmp_path / "r")])
+    words = f"privatize {table} --count n --keep id --epsilon 1 --contributions 4 {upper} --out"
+    spread = ["--set", "unit.spread=one_row"]
+    done = CliRunner().invoke(app.app, [*words.split(), str(tmp_path / "r"), *spread])
     assert done.exit_code == 0
     assert ("--upper of at most 1,000" in " ".join(done.stderr.split())) == noted
 
@@ -233,7 +233,7 @@ def test_a_folder_that_drops_the_statement_is_refused(tmp_path):
     assert receipt.count('"one_row": true,') == 1
     (folder / "receipt.json").write_text(receipt.replace(' "one_row": true,\n', ""))
     found = {finding.name: finding for finding in tv.check_package(folder)}
-    assert "may be in several" in found["budget"].detail
+    assert "may be in several" in found["certificates"].detail
 
 
 @pytest.mark.parametrize(
