@@ -126,7 +126,7 @@ class PandasNative:
 
     def narrow(self, table: Table) -> PandasNative:
         """Forget the types of columns that are not published, and unused categories."""
-        names = _list_labels(table)
+        names = table.label_names
         levels = {
             name: levels.keep_only(set(table.codes(name).labels))
             for name, levels in self.levels.items()
@@ -194,7 +194,7 @@ class PolarsNative:
 
     def narrow(self, table: Table) -> PolarsNative:
         """Forget the types of columns that are not published, and unused categories."""
-        names = _list_labels(table)
+        names = table.label_names
         dtypes = {name: dtype for name, dtype in self.dtypes.items() if name in names}
         levels = {
             name: levels.keep_only(set(table.codes(name).labels))
@@ -219,11 +219,6 @@ def _wrap_polars(frame: Any) -> Table:
             levels[name] = _Levels(tuple(dtype.categories.to_list()))
     series = [frame.get_column(name) for name in frame.columns]
     return _convert(frame.columns, series, "polars", PolarsNative(dtypes, levels))
-
-
-def _list_labels(table: Table) -> set[str]:
-    """The columns of a published table that are no counts."""
-    return {f.name for f in table.rows_in.schema if f.nullable}
 
 
 def _convert(names: Sequence[str], series: Sequence[Any], kind: str, native: Any) -> Table:

@@ -21,7 +21,14 @@ from tallyveil.arrays import Integers, Mask
 from tallyveil.errors import TableError
 from tallyveil.tables.counts import RowError, convert_column
 from tallyveil.tables.form import Form
-from tallyveil.tables.labels import Codes, encode_column, view_numbers, write_texts
+from tallyveil.tables.labels import (
+    Codes,
+    encode_column,
+    fill_empty,
+    make_texts,
+    view_numbers,
+    write_texts,
+)
 from tallyveil.tables.write import TextFacts, bound_csv, bound_parquet, write_csv, write_parquet
 
 if TYPE_CHECKING:
@@ -163,13 +170,11 @@ class Chosen:
 
     def scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read the rows that stay."""
-        import pyarrow as pa
-
         start = 0
         for batch in self.rows.scan(names or self.schema.names[:1]):
             stays = np.flatnonzero(self.stays[start : start + batch.num_rows])
             start += batch.num_rows
-            yield batch.select(list(names)).take(pa.array(stays))
+            yield batch.select(list(names)).take(make_counts(stays))
 
     def require_same(self) -> None:
         """Raise a `TableError` if a file was changed."""
@@ -192,9 +197,7 @@ class Published:
         names = (*self.keep, *(name for name in self.counts if name not in self.keep))
         old = self.rows.schema
         count = pa.int64()
-        return pa.schema(
-            pa.field(n, count, nullable=False) if n in self.counts else old.field(n) for n in names
-        )
+        return pa.schema(pa.field(n, count) if n in self.counts else old.field(n) for n in names)
 
     @property
     def count(self) -> int:
@@ -228,6 +231,33 @@ class Published:
 
     def require_same(self) -> None:
         """Raise a `TableError` if the file of the labels was changed."""
+        self.rows.require_same()
+
+
+@dataclass(frozen=True, eq=False)
+class Typed:
+    """Rows that were written as text, read as the types that they had."""
+
+    rows: Rows
+    schema: Any
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return self.rows.count
+
+    def scan(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read some columns batch by batch."""
+        import pyarrow as pa
+
+        schema = pa.schema([self.schema.field(name) for name in names])
+        for batch in self.rows.scan(names):
+            pairs = zip(batch.columns, schema.types, strict=True)
+            columns = [c if c.type == kind else _read_texts(c, kind) for c, kind in pairs]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def require_same(self) -> None:
+        """Raise a `TableError` if the file was changed."""
         self.rows.require_same()
 
 
@@ -275,8 +305,7 @@ class ArrowNative:
         """Keep the types of published labels; counts have one type."""
         import pyarrow.compute as pc
 
-        counts = {f.name for f in table.rows_in.schema if not f.nullable}
-        names = set(table.written_names) - counts
+        names = table.label_names
         levels = {
             name: values.filter(pc.is_in(values, value_set=pc.unique(table.column(name))))
             for name, values in self.levels.items()
@@ -317,7 +346,8 @@ class Table:
     `index_names` are columns that name rows (a pandas index); they are written first. Columns of
     text files hold text alone (`is_text`), and so do those of workbooks: what they hold is inferred
     from the rows there are. `unreadable` says why a column cannot be read; `mixed`, why one that
-    holds values of several types is read as text and cannot be published.
+    holds values of several types is read as text and cannot be published. `released` names the
+    columns of released counts.
     """
 
     rows_in: Rows
@@ -326,6 +356,7 @@ class Table:
     is_text: bool = False
     index_names: tuple[str, ...] = ()
     native_form: Native = field(default_factory=ArrowNative)
+    released: tuple[str, ...] = ()
     unreadable: Mapping[str, str] = field(default_factory=dict)
     mixed: Mapping[str, str] = field(default_factory=dict)
     form: Form = field(default_factory=Form)
@@ -340,6 +371,11 @@ class Table:
     def names(self) -> tuple[str, ...]:
         """The columns in order, without labels of rows."""
         return tuple(name for name in self.rows_in.schema.names if name not in self.index_names)
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """Every column of the file but released counts."""
+        return tuple(name for name in self.written_names if name not in self.released)
 
     @property
     def extension(self) -> str:
@@ -414,7 +450,7 @@ class Table:
 
     def labels(self, name: str) -> list[str]:
         """Give the label of each row, empty for no value."""
-        labels: list[str] = write_texts(self.column(name)).fill_null("").to_pylist()
+        labels: list[str] = fill_empty(write_texts(self.column(name))).to_pylist()
         return labels
 
     def type_of(self, name: str) -> str:
@@ -459,6 +495,7 @@ class Table:
             rows = Held(_take(rows, order))
         facts = {name: fact for name, fact in self.facts.items() if name not in counts}
         built = replace(self, rows_in=rows, unreadable={}, mixed={}, form=Form(), facts=facts)
+        built = replace(built, released=tuple(counts))
         return replace(built, native_form=self.native_form.narrow(built))
 
     def build_grouped(
@@ -484,9 +521,9 @@ class Table:
 
         columns = {name: pa.array([label[at] for label in labels]) for at, name in enumerate(by)}
         fields = [pa.field(name, column.type) for name, column in columns.items()]
-        fields += [pa.field(name, pa.int64(), nullable=False) for name in counts]
+        fields += [pa.field(name, pa.int64()) for name in counts]
         arrays = [*columns.values(), *map(make_counts, counts.values())]
-        return cls(Held(pa.table(arrays, schema=pa.schema(fields))))
+        return cls(Held(pa.table(arrays, schema=pa.schema(fields))), released=tuple(counts))
 
     def native(self) -> Any:
         """Give the table as the kind that came in; a file gives a pyarrow table."""
@@ -498,8 +535,6 @@ class Table:
         Nothing but labels and names decides what is refused, and they are public.
         """
         self.rows_in.require_same()
-        schema = self.rows_in.schema
-        counts = [f.name for f in schema if not f.nullable]
         for name in self.written_names:
             try:
                 size = len(name.encode())
@@ -512,8 +547,7 @@ class Table:
                 "The name of the first column begins with a byte-order mark, a character that "
                 "cannot be written there. Correct the name."
             )
-        labels = [name for name in self.written_names if name not in counts]
-        facts = {name: fact.text for name, fact in self.measure(labels).items()}
+        facts = {name: fact.text for name, fact in self.measure(self.label_names).items()}
         for name, fact in facts.items():
             if fact.longest > LONGEST_CELL:
                 raise TableError(
@@ -522,7 +556,7 @@ class Table:
                 )
         bound = bound_csv if self.format == "csv" else bound_parquet
         header = sum(len(name.encode()) + 3 for name in self.written_names)
-        return header + bound(facts, self.rows, len(counts))
+        return header + bound(facts, self.rows, len(self.released))
 
     def write(self, file: IO[bytes]) -> None:
         """Write the file batch by batch; equal tables give equal bytes."""
@@ -544,7 +578,9 @@ class Table:
         """Give the table after it was written: a long one refers to the rows in its file."""
         if isinstance(self.rows_in, Held):
             return self
-        return replace(self, rows_in=rows())
+        written = rows()
+        same = self.is_text or written.schema.equals(self.rows_in.schema)
+        return replace(self, rows_in=written if same else Typed(written, self.rows_in.schema))
 
     def hold(self) -> Table:
         """Give the table in memory."""
@@ -556,8 +592,8 @@ class Table:
     def __reduce__(self) -> Any:
         """Copy the table itself, and nothing of the file that it refers to."""
         held = self.hold()
-        known = held.kind, held.format, held.is_text, held.index_names, held.native_form
-        return Table, (held.rows_in, *known)
+        form = held.kind, held.format, held.is_text, held.index_names, held.native_form
+        return Table, (held.rows_in, *form, held.released)
 
     def _read_whole_numbers(
         self, names: Sequence[str], batches: Iterable[Any]
@@ -572,7 +608,7 @@ class Table:
             if str(schema.field(name).type) == "string"
         }
         fields = [
-            pa.field(name, kinds.get(name) or schema.field(name).type, schema.field(name).nullable)
+            pa.field(name, kinds.get(name) or schema.field(name).type, name not in self.released)
             for name in names
         ]
         wanted = pa.schema(fields)
@@ -649,7 +685,7 @@ def _find_kinds(texts: Any) -> set[str]:
     """The Frictionless types of cells; a leading zero makes a code, which is no number."""
     import pyarrow.compute as pc
 
-    filled = texts.filter(pc.not_equal(texts, ""))
+    filled = texts.filter(pc.not_equal(texts, make_texts([""])[0]))
     whole = pc.match_substring_regex(filled, INTEGER)
     others = filled.filter(pc.invert(whole))
     kinds = {"integer"} if len(others) < len(filled) else set()
@@ -662,13 +698,19 @@ def _find_kinds(texts: Any) -> set[str]:
 def _read_numbers(column: Any, kind: str) -> Any:
     """Read text as whole or other numbers; an empty cell is no value."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     kinds = {"integer": pa.int64(), "number": pa.float64()}
     if kind not in kinds or not pa.types.is_string(column.type):
         return column
-    filled = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
-    return filled.cast(kinds[kind])
+    return _read_texts(column, kinds[kind])
+
+
+def _read_texts(column: Any, kind: Any) -> Any:
+    """Read text as another type; an empty cell is no value."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.if_else(pc.equal(column, make_texts([""])[0]), pa.NULL, column).cast(kind)
 
 
 def _cannot_write(name: str, problem: Exception) -> TableError:
