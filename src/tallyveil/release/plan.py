@@ -412,7 +412,8 @@ def _find_free(
 ) -> Mask:
     """The rows that are not structural zeros, in the order of the counts."""
     public = [condition.column for rule in request.zeros for condition in rule]
-    hidden = sorted(set(public) - (set(layout.keep) - set(counts)))
+    index = () if layout.grouped else source.index_names
+    hidden = sorted(set(public) - ({*index, *layout.keep} - set(counts)))
     if hidden:
         raise ArgumentError(
             "structural_zeros", "name columns that are published unchanged", hidden[0]
