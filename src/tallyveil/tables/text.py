@@ -293,12 +293,6 @@ class TextRows:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        wrong: list[tuple[int, int]] = []
-
-        def refuse(row: Any) -> str:
-            wrong.append((row.number, row.actual_columns))
-            return "error"
-
         codes = list(map(str, range(len(self.names))))
         place = dict(zip(self.names, codes, strict=True))
         wanted = [place[name] for name in names]
@@ -312,7 +306,6 @@ class TextRows:
                     delimiter=self.delimiter,
                     newlines_in_values=True,
                     ignore_empty_lines=False,
-                    invalid_row_handler=refuse,
                 ),
                 arrow_csv.ConvertOptions(
                     column_types={code: pa.string() for code in wanted},
@@ -320,8 +313,9 @@ class TextRows:
                 ),
             )
         except pa.ArrowException:
-            if wrong:
-                number, cells = wrong[0]
+            ragged = _find_ragged(block, self.delimiter, len(self.names))
+            if ragged is not None:
+                number, cells = ragged
                 raise TableError(
                     f"Row {rows + number} has {cells} cells where the header has "
                     f"{len(self.names)}.{delimiter_hint(self.names)}"
@@ -333,11 +327,12 @@ class TextRows:
     def _read_lines(self, stream: IO[bytes]) -> Iterator[bytes]:
         """The text in UTF-8, without titles, comments and footnotes, in pieces of any length."""
         pieces = _decode(stream, self.encoding)
-        pieces = _drop_footer(pieces, self.form.skipfooter)
+        if self.form.skipfooter:
+            pieces = _drop_footer(pieces, self.form.skipfooter)
         pieces = _drop_first(pieces, self.form.skiprows)
         if self.form.comment is not None:
             pieces = _drop_comments(pieces, self.form.comment.encode())
-        return pieces
+        return _drop_empty_end(pieces)
 
 
 def _decode(stream: IO[bytes], encoding: str) -> Iterator[bytes]:
@@ -410,18 +405,29 @@ def _cut_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _drop_footer(pieces: Iterable[bytes], count: int) -> Iterator[bytes]:
-    """Leave out empty lines at the end, and so many lines before them; end with a line end."""
-    held, ending = b"", b"\n"
+    """Leave out so many lines at the end, and empty ones after them."""
+    held = b""
     for piece in pieces:
-        ending = b"\r\n" if b"\r\n" in piece else b"\n" if b"\n" in piece else ending
         held += piece
         cut = _find_last_lines(held.rstrip(b"\r\n"), count)
         if cut > 0:
             yield held[:cut]
             held = held[cut:]
     held = held.rstrip(b"\r\n")
-    cut = _find_last_lines(held, count)
-    yield held[:cut] if count else held + ending
+    yield held[: _find_last_lines(held, count)]
+
+
+def _drop_empty_end(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Leave out empty lines at the end; end with a line end."""
+    held, ending = b"", b"\n"
+    for piece in pieces:
+        ending = b"\r\n" if b"\r\n" in piece else b"\n" if b"\n" in piece else ending
+        text = held + piece
+        cut = len(text.rstrip(b"\r\n"))
+        if cut:
+            yield text[:cut]
+        held = text[cut:]
+    yield ending
 
 
 def _find_last_lines(text: bytes, count: int) -> int:
@@ -547,6 +553,21 @@ def _mixed_ends() -> TableError:
         "The file mixes line endings (Windows, Unix or old Mac), so rows may be cut in the wrong "
         "place. Save it with one kind of line ending first."
     )
+
+
+def _find_ragged(block: bytes, delimiter: str, width: int) -> tuple[int, int] | None:
+    """Return the first row that has not as many cells as the header, and how many it has.
+
+    Arrow's own handler of such rows decodes them, and Python prints what cannot be decoded.
+    """
+    text = io.StringIO(block.decode(errors="replace"), newline="")
+    try:
+        for number, cells in enumerate(csv.reader(text, delimiter=delimiter), start=1):
+            if len(cells) != width:
+                return number, len(cells)
+    except csv.Error:  # a cell of more characters than that module reads
+        pass
+    return None
 
 
 def _not_text(encoding: str) -> TableError:
