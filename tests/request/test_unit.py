@@ -52,7 +52,7 @@ OPTIONS = {
 def test_the_words_say_which_unit(unit, words):
     assert unit.name == words
     assert ("event" in unit.change) == (unit.kind == "event")
-    assert all("cell" not in said for said in (unit.name, unit.moves, unit.alternative))
+    assert all("cell" not in said for said in (unit.name, unit.moves))
 
 
 def test_five_rows_in_one_cell_cost_five_times():
@@ -432,11 +432,12 @@ def test_a_delta_that_gains_enough_is_spent_for_all_columns():
 def test_at_a_screen_a_delta_that_is_not_spent_is_said_to(tmp_path):
     table = tmp_path / "t.csv"
     table.write_text("id,n\n" + "".join(f"p{i},{count}\n" for i, count in enumerate(COUNTS)))
-    words = f"privatize {table} --count n --keep id --epsilon 1 --contributions 5 --separate-rows"
+    words = f"privatize {table} --count n --keep id --epsilon 1 --contributions 5"
+    settings = "--set unit.spread=distinct_rows --set budget.delta=1e-6"
     done = CliRunner().invoke(
-        app.app, [*words.split(), "--delta", "1e-6", "--out", str(tmp_path / "r")]
+        app.app, [*words.split(), *settings.split(), "--out", str(tmp_path / "r")]
     )
-    assert "--delta is not spent" in done.stderr
+    assert "--set budget.delta is not spent" in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
@@ -481,10 +482,8 @@ def test_one_person_moves_so_many_counts_by_one_each(monkeypatch, neighbours):
     [
         ({"delta": None}, "nothing to compose"),
         ({"contributions": None}, "nothing to compose"),
-        ({"spread": "one_row"}, "one_row"),
-        ({"method": "preserve"}, "delta"),
-        ({"method": "design"}, "row by row"),
-        ({"priority": "balanced"}, "delta"),
+        ({"method": "preserve"}, "'budget.delta' does not go with the method 'preserve'"),
+        ({"method": "design"}, "only with 'auto' and 'geometric'"),
         ({"contributions": 1001}, "at most 1,000"),
     ],
 )

@@ -104,7 +104,7 @@ def test_a_ledger_is_debited_for_it(accounting, tmp_path):
 
 def test_a_zcdp_account_refuses_it(tmp_path):
     tv.Ledger.create(tmp_path / "budget.db").open("cases", 2, "1/100", accounting="zcdp")
-    with pytest.raises(BudgetError, match="delta of 0 only"):
+    with pytest.raises(BudgetError, match="stages of delta 0 only"):
         publish(tmp_path, ledger=tmp_path / "budget.db", dataset="cases")
 
 

@@ -125,7 +125,7 @@ def test_a_changed_sum_is_found(tmp_path: Path, change: str) -> None:
     ("change", "error", "words"),
     [
         ({"hierarchy": ["cases"]}, ArgumentError, "'hierarchy' must .* not the count column"),
-        ({"hierarchy": ["planet"]}, TableError, "no column 'planet'"),
+        ({"hierarchy": ["planet"]}, TableError, "No column named 'planet'"),
         ({"hierarchy": ["county", "state"]}, TableError, "from coarse to fine"),
         ({"weights": "1,2"}, ArgumentError, "'weights' must be 3 numbers"),
         ({"upper": None}, ArgumentError, "'upper' must be given for the method 'hierarchy'"),
@@ -285,7 +285,7 @@ def test_larger_counts_are_refused_where_none_may_be_cut() -> None:
     ("asked", "error", "words"),
     [
         ({"upper_column": "cases"}, ArgumentError, "public columns.*not the count column 'cases'"),
-        ({"upper_column": "population"}, TableError, "no column 'population'"),
+        ({"upper_column": "population"}, TableError, "No column named 'population'"),
         (
             {"upper_column": "county", "keep": "people"},
             TableError,
