@@ -399,7 +399,7 @@ def _check_combinations(options: ReleaseOptions, microdata: bool) -> None:
         raise ArgumentError("format", f"be one of: {', '.join(FORMATS)}", options.output.format)
 
 
-def _list_stated(options: ReleaseOptions) -> set[str]:
+def _list_stated(options: ReleaseOptions) -> list[str]:
     """List the keys that differ from their defaults and that the tables above speak of."""
     unit, budget, counts = options.unit, options.budget, options.counts
     stated = {
@@ -418,7 +418,7 @@ def _list_stated(options: ReleaseOptions) -> set[str]:
         "microdata.bins": bool(options.microdata.bins),
         "source.na_values": bool(options.source.na_values),
     }
-    return {key for key, is_stated in stated.items() if is_stated}
+    return [key for key, is_stated in stated.items() if is_stated]
 
 
 def _choose_method(options: ReleaseOptions) -> tuple[Method, str]:
