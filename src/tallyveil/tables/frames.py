@@ -19,6 +19,7 @@ from tallyveil.tables.table import (
     CountArray,
     Held,
     Table,
+    encode_name,
     make_counts,
     plain_type,
     read_signed,
@@ -227,6 +228,7 @@ def _convert(names: Sequence[str], series: Sequence[Any], kind: str, native: Any
 
     columns, unreadable, mixed = [], {}, {}
     for name, column in zip(names, series, strict=True):
+        encode_name(name)
         try:
             array = _to_arrow(column, kind)
         except UnicodeError:

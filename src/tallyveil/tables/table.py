@@ -43,6 +43,7 @@ __all__ = [
     "Order",
     "Rows",
     "Table",
+    "encode_name",
     "make_counts",
     "plain_type",
     "read_signed",
@@ -470,8 +471,8 @@ class Table:
             for name, survey in surveys.items():
                 try:
                     survey.add(batch.column(name))
-                except (UnicodeError, ValueError) as problem:
-                    raise _cannot_write(name, problem) from None
+                except (UnicodeError, ValueError):
+                    raise _cannot_write(name) from None
         self.facts.update((name, survey.finish()) for name, survey in surveys.items())
         return {name: self.facts[name] for name in names}
 
@@ -536,11 +537,7 @@ class Table:
         """
         self.rows_in.require_same()
         for name in self.written_names:
-            try:
-                size = len(name.encode())
-            except UnicodeError as problem:
-                raise _cannot_write(name, problem) from None
-            if size > LONGEST_CELL:
+            if len(encode_name(name)) > LONGEST_CELL:
                 raise TableError(f"A column has a name of more than {LONGEST_CELL:,} bytes.")
         if self.written_names[0].startswith("\ufeff"):
             raise TableError(
@@ -713,7 +710,15 @@ def _read_texts(column: Any, kind: Any) -> Any:
     return pc.if_else(pc.equal(column, make_texts([""])[0]), pa.NULL, column).cast(kind)
 
 
-def _cannot_write(name: str, problem: Exception) -> TableError:
+def encode_name(name: str) -> bytes:
+    """Encode the name of a column; raise a `TableError` for half a character."""
+    try:
+        return name.encode()
+    except UnicodeError:
+        raise _cannot_write(name) from None
+
+
+def _cannot_write(name: str) -> TableError:
     shown = name.encode(errors="replace").decode()
     return TableError(
         f"The column {shown!r} has a character that cannot be written, in its name or in a label. "
