@@ -11,7 +11,7 @@ import pytest
 
 import tallyveil as tv
 from tallyveil.check.ledger import check_ledger
-from tallyveil.documents.receipt import MOST_COMPOSED, Receipt
+from tallyveil.release.receipt import MOST_COMPOSED, Receipt
 from tallyveil.tables.microdata import identify_persons
 from tallyveil.tables.read import read_table
 from tests.asking import privatize

@@ -35,33 +35,34 @@ def test_a_category_that_cannot_be_written_is_refused(categories, paid):
         privatize(FRAME[["g"]], by="g", categories=categories, upper=5, epsilon=1, **paid)
 
 
-@pytest.mark.parametrize("form", ["xlsx", "parquet", "csv.gz", "dta"])
-def test_a_kept_word_that_no_format_can_hold_is_refused(form, paid):
-    with pytest.raises(TableError, match="character"):
-        privatize(FRAME.assign(g=[HALF, "b"]), **COUNTED, format=form, **paid)
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize("place", ["cell", "category", "column", "index"])
+def test_a_kept_word_that_cannot_be_written_is_refused(place, form, paid):
+    """Half a character in a message would stop whoever prints it."""
+    frame = {
+        "cell": lambda: FRAME.assign(g=[HALF, "b"]),
+        "category": lambda: FRAME.assign(g=pd.Categorical([HALF, "b"])),
+        "column": lambda: FRAME.rename(columns={"g": HALF}),
+        "index": lambda: FRAME.set_index(pd.Index([HALF, "y"], name="k")),
+    }[place]()
+    with pytest.raises(TableError, match="has a character that cannot be written") as refused:
+        privatize(frame, **COUNTED, format=form, **paid)
+    assert str(refused.value).isascii()
 
 
-@pytest.mark.parametrize(
-    "frame",
-    [
-        FRAME.assign(g=[HALF, "b"]),
-        FRAME.assign(g=pd.Categorical([HALF, "b"])),
-        FRAME.rename(columns={"g": HALF}),
-        FRAME.set_index(pd.Index([HALF, "y"], name="k")),
-    ],
-    ids=["cell", "category", "column", "index"],
-)
-def test_a_kept_word_that_cannot_be_written_is_refused(frame, paid):
-    with pytest.raises(TableError, match="cannot be written as utf-8"):
-        privatize(frame, **COUNTED, **paid)
-
-
-def test_a_category_outside_the_encoding_of_the_table_is_refused(tmp_path, paid):
+def test_a_category_outside_the_encoding_of_the_table_is_released(tmp_path):
+    """What is released is UTF-8, whatever the table is written in."""
     file = tmp_path / "people.csv"
     file.write_bytes("g\n\xe9\n".encode("latin-1"))
     options = {"by": "g", "categories": ["\xe9", "\u0436"], "upper": 5, "epsilon": 1}
-    with pytest.raises(TableError, match="cannot be written as latin-1"):
-        privatize(file, **options, encoding="latin-1", **paid)
+    privatize(file, **options, encoding="latin-1", out=tmp_path / "out")
+    assert (
+        (tmp_path / "out" / "data.csv")
+        .read_text(encoding="utf-8")
+        .splitlines()[1]
+        .startswith("\xe9,")
+    )
+    assert all(finding.ok for finding in check_package(tmp_path / "out"))
 
 
 @pytest.mark.parametrize("twin", ["c\u200b", " c", "\u2063c", "c\u3164", "c\ufe0f"])
@@ -97,9 +98,9 @@ def test_sums_with_two_columns_of_one_name_are_refused(columns, options, words, 
 
 
 @pytest.mark.parametrize("digits", [400, 3000, 4500])
-@pytest.mark.parametrize("name", ["tradeoff", "delta"])
+@pytest.mark.parametrize("name", ["priority", "delta"])
 def test_an_amount_that_no_receipt_can_hold_is_refused(name, digits, paid):
-    with pytest.raises(ArgumentError, match=f"'{name}' must be a f"):
+    with pytest.raises(ArgumentError, match=f"'{name}' must be .*at most 300 digits"):
         privatize(FRAME, **COUNTED, **{name: "0." + "1" * digits}, **paid)
 
 

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import tallyveil as tv
-from tallyveil.documents import svg
-from tallyveil.documents.confidential import confidential_report
+from tallyveil.release import svg
+from tallyveil.release.confidential import confidential_report
 from tallyveil.release.column import Histogram
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tests.asking import privatize

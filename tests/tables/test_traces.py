@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tallyveil as tv
-from tallyveil.documents.promise import promise
+from tallyveil.release.receipt import promise
 from tallyveil.release.folder import checksums_text
 from tallyveil.request.unit import PrivacyUnit
 from tests.asking import privatize

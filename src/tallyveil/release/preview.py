@@ -72,8 +72,7 @@ class Preview:
     @classmethod
     def of(cls, plan: ReleasePlan) -> Preview:
         """What a plan says."""
-        sums = plan.sums
-        outside = "" if sums is None else sums.outside
+        outside = plan.method.describe_outside(plan.sums)
         columns = tuple(map(_describe, plan.columns))
         return cls(plan.request, plan.charges, columns, outside)
 

@@ -53,7 +53,7 @@ from tallyveil.release.records import (
 from tallyveil.release.zeros import ZerosRecord
 from tallyveil.request.ranges import NO_UPPER, OPEN_RANGE, SIGNED_RANGE
 from tallyveil.request.request import MOST_COUNTS
-from tallyveil.request.unit import PrivacyUnit, charge_columns, charge_delta
+from tallyveil.request.unit import MOST_SEPARATE, PrivacyUnit, charge_columns, charge_delta
 from tallyveil.sampling.marks import NOT_PRIVATE
 from tallyveil.untrusted import parse_json
 
@@ -336,8 +336,9 @@ class Receipt(Record, frozen=True, kw_only=True):
     about: About = field(default_factory=About)
 
     def __post_init__(self) -> None:
-        for problem in _find_contradictions(self):
-            raise PackageError(f"The receipt {problem}.")
+        for find in (_find_odd_tables, _find_odd_methods, _find_odd_units):
+            for problem in find(self):
+                raise PackageError(f"The receipt {problem}.")
 
     @property
     def method(self) -> RecordedMethod:
@@ -425,10 +426,7 @@ class Receipt(Record, frozen=True, kw_only=True):
     @property
     def outside(self) -> str:
         """What the guarantee does not cover of the sums; empty if it covers all."""
-        method = self.method
-        if self.sums is None or not isinstance(method, Sums):
-            return ""
-        return method.describe_outside(self.sums)
+        return self.method.describe_outside(self.sums)
 
     @property
     def promise(self) -> str:
@@ -535,48 +533,65 @@ class Receipt(Record, frozen=True, kw_only=True):
         return receipt
 
 
-def _find_contradictions(receipt: Receipt) -> Iterator[str]:
-    """Yield what the facts of a receipt cannot be together."""
-    names = [column.name for column in receipt.columns]
-    table, zeros, sums = receipt.table, receipt.zeros, receipt.sums
-    if len(set(names)) != len(names):
+def _find_odd_tables(receipt: Receipt) -> Iterator[str]:
+    """Yield what no released table is like."""
+    table, zeros = receipt.table, receipt.zeros
+    if len({column.name for column in receipt.columns}) != len(receipt.columns):
         yield "lists a column twice"
-    if table.counted_by:
-        by_list = table.row_order == ROW_ORDERS["categories"]
-        if not by_list or table.counted_by != table.published_unchanged:
-            yield "counts rows by other columns than it publishes"
-    elif table.row_order not in ROW_ORDERS.values():
+    listed = table.row_order == ROW_ORDERS["categories"]
+    if table.row_order not in ROW_ORDERS.values():
         yield "states an order of rows that does not exist"
-    elif table.other and table.row_order != ROW_ORDERS["categories"]:
+    if table.counted_by and not (listed and table.counted_by == table.published_unchanged):
+        yield "counts rows by other columns than it publishes"
+    if table.other and not listed:
         yield "names a cell for other categories without any"
     rules = () if zeros is None else zeros.columns
     public = {name for column in receipt.columns for name in column.method.public_columns}
     if not {*public, *rules} <= {*table.published_unchanged}:
         yield "groups rows by a column that is not published unchanged"
-    if any(part.method.adds_up != (sums is not None) for part in receipt.columns):
+
+
+def _find_odd_methods(receipt: Receipt) -> Iterator[str]:
+    """Yield what no methods of a release have."""
+    methods, sums = [column.method for column in receipt.columns], receipt.sums
+    first = receipt.method
+    if any(method.adds_up != (sums is not None) for method in methods):
         yield "states sums that are not those of its method"
-    elif any(part.method.by_group != bool(receipt.strata) for part in receipt.columns):
+    if any(method.by_group != bool(receipt.strata) for method in methods):
         yield "states strata that are not those of its method"
-    elif any(part.method.has_levels != bool(receipt.level) for part in receipt.columns):
+    if any(method.has_levels != bool(receipt.level) for method in methods):
         yield "states a level that is not one of its method"
-    elif len({part.method.levels for part in receipt.columns}) > 1:
-        yield "states different ladders"
-    elif receipt.level > max(1, len(receipt.method.levels)):
+    if receipt.level > len(first.levels):
         yield "states a level that its ladder has not"
-    elif isinstance(receipt.method, Sums) and sums is not None:
-        if any(part.method != receipt.method for part in receipt.columns):
-            yield "states different sums"
-        elif not receipt.method.fits(sums):
-            yield "states sums that its method has not"
+    together = first.adds_up or first.has_levels or first.by_group
+    if together and any(method != first for method in methods):
+        yield "states different groups or levels for its columns"
+    if sums is not None and isinstance(first, Sums) and not first.fits(sums):
+        yield "states sums that its method has not"
+
+
+def _find_odd_units(receipt: Receipt) -> Iterator[str]:
+    """Yield what no unit of privacy is like."""
+    unit, names = receipt.unit, [column.name for column in receipt.columns]
+    counted = bool(receipt.table.counted_by)
+    if unit.of_rows != counted or (
+        unit.bound == "enforced" and not (counted and unit.kind == "person")
+    ):
+        yield "states a unit that its table cannot have"
+    adding = unit.bound == "stated" and unit.neighbours == "add_remove"
+    if unit.one_row and not (adding and unit.contributions > 1):
+        yield "states a unit in one row that cannot be"
+    apart = not unit.one_row and 1 < unit.multiplier <= MOST_SEPARATE
+    if (unit.separate and not apart) or (unit.delta and not unit.separate) or unit.delta >= 1:
+        yield "states a unit in different rows that cannot be"
     grouped = [name for group in receipt.disjoint for name in group]
-    ordered = all(list(g) == [n for n in names if n in g] and len(g) > 1 for g in receipt.disjoint)
+    ordered = all(
+        len(group) > 1 and list(group) == [name for name in names if name in group]
+        for group in receipt.disjoint
+    )
     firsts = [names.index(group[0]) for group in receipt.disjoint if ordered]
     if not ordered or len(set(grouped)) < len(grouped) or firsts != sorted(firsts):
         yield "calls columns disjoint that are not its own"
-    if receipt.unit.bound == "enforced" and not table.counted_by:
-        yield "bounds records of a table that has none"
-    if receipt.unit.of_rows != bool(table.counted_by):
-        yield "states a unit that its table cannot have"
 
 
 def promise(

@@ -22,7 +22,7 @@ import numpy as np
 from tallyveil.budget.entries import Debit, Entry, Stage, say_spent
 from tallyveil.budget.ledger import Ledger
 from tallyveil.certified.ladder import Ladder
-from tallyveil.errors import UsageError
+from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.release.accuracy import Figures, Outcome
 from tallyveil.release.column import PublishedColumn
 from tallyveil.release.folder import Staging, require_new_folder, reserve_folder
@@ -153,6 +153,8 @@ def open_account(options: ReleaseOptions) -> tuple[Ledger, str] | None:
     if book is None or options.dataset is None:
         missing = "ledger" if book is None else "dataset"
         raise UsageError(f"A ledger and a dataset belong together: give the {missing} as well.")
+    if not isinstance(book, (str, Path, Ledger)):
+        raise ArgumentError("ledger", "be a Ledger, a path or an address", book)
     ledger = book if isinstance(book, Ledger) else Ledger(book)
     ledger.account(options.dataset)  # an unknown dataset is refused before the table is read
     return ledger, options.dataset
@@ -298,7 +300,7 @@ def _describe_table(data: Table, plan: ReleasePlan, records: Sequence[ColumnReco
         counted_by=request.by if request.microdata else (),
         where=tuple(str(condition) for condition in request.where),
         other=request.other or "",
-        missing=request.form.missing,
+        missing=request.form.na_values,
         missing_rows=plan.missing,
         bins={name: bins.write() for name, bins in request.bins.items()},
     )

@@ -52,10 +52,12 @@ MISSING = frozenset(("", "na", "nan", "n/a", "<na>", "nat", "null", "none", "-",
 """What programs write for a missing value, in small letters."""
 
 HINTS = {
-    "text": " A code for a missing count is declared with --missing, a separator of thousands with "
-    "--thousands; a row that is no row of the table is left out with --skip-footer or --comment. "
-    "A numeric column of PostgreSQL is cast in the query, as in sum(cases)::bigint.",
-    "no value": " If it is public that this count is missing, --missing leaves such rows out.",
+    "text": " A code for a missing count is declared with 'source.na_values', a separator of "
+    "thousands with 'source.thousands'; a row that is no row of the table is left out with "
+    "'source.skipfooter' or 'source.comment'. A numeric column of PostgreSQL is cast in the query, "
+    "as in sum(cases)::bigint.",
+    "no value": " If it is public that this count is missing, 'source.na_values' leaves such "
+    "rows out.",
 }
 """What would work, by what a row holds."""
 

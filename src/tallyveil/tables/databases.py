@@ -59,10 +59,9 @@ def require_file(source: str | Path) -> None:
     is_duckdb = is_database(str(source)) and not is_database(source)
     if is_unknown_address(source) or (is_duckdb and not os.path.exists(source)):
         raise UsageError(
-            "The table is to be a file, and what was given is the address of a database or a "
-            f"connection string. {NOT_SHOWN} An address goes with --from and --query (in Python, "
-            "as text with a query): write postgresql://USER@HOST/NAME or duckdb:FILE. "
-            f"{KEEP_PASSWORDS}"
+            "The table must be a file, or a database's address with the query in 'source.sql'. "
+            f"Got an address or a connection string without one. {NOT_SHOWN} Write the address as "
+            f"postgresql://USER@HOST/NAME or duckdb:FILE. {KEEP_PASSWORDS}"
         )
 
 

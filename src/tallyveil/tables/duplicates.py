@@ -66,7 +66,8 @@ def describe_repeat(row: int, names: Sequence[str]) -> TableError:
     return TableError(
         f"Row {row + 1} repeats the category of an earlier row "
         f"({', '.join(names[:4])}{', ...' if len(names) > 4 else ''}): one person could be in "
-        "both. Merge the rows, or say --allow-duplicates if every row is a unit of its own."
+        "both. Merge the rows, or say counts.allow_duplicates=True if every row is a unit of its "
+        "own."
     )
 
 
@@ -114,19 +115,15 @@ def _keep_rising(batch: Table, rising: dict[str, float]) -> None:
     """Forget the columns whose whole numbers do not rise."""
     import pyarrow as pa
 
-    for name, last in list(rising.items()):
-        column = batch.column(name)
+    for name in list(rising):
+        last, column = rising.pop(name), batch.column(name)
         if not pa.types.is_integer(column.type) or column.null_count:
-            del rising[name]
             continue
-        for chunk in column.chunks:
-            numbers = view_numbers(chunk)
-            if len(numbers) and not (numbers[0] > last and (numbers[1:] > numbers[:-1]).all()):
-                del rising[name]
-                break
-            last = int(numbers[-1]) if len(numbers) else last
-        else:
+        numbers = view_numbers(column.combine_chunks())
+        if not len(numbers):
             rising[name] = last
+        elif numbers[0] > last and (numbers[1:] > numbers[:-1]).all():
+            rising[name] = int(numbers[-1])
 
 
 def _hash_rows(batch: Table, names: Sequence[str]) -> Hashes:

@@ -341,7 +341,8 @@ def _describe_unlisted(which: str) -> TableError:
     """The error for a row of microdata with a category that is not in the public list."""
     return TableError(
         f"{which} has a category that is not in the public list. Extend the list, name a cell for "
-        "all others (--other LABEL), or leave such rows out with a condition (--where)."
+        "all others (microdata.other=LABEL), or leave such rows out with a condition "
+        "('microdata.where')."
     )
 
 
@@ -358,7 +359,7 @@ def place_categories(
         row = (places < 0).argmax() + 1
         raise TableError(
             f"Row {row} has a category that is not in the public list. Extend the list, or name a "
-            "cell for all others (--other LABEL)."
+            "cell for all others (microdata.other=LABEL)."
         )
     repeats = np.ones(table.rows, dtype=bool)
     repeats[np.unique(places, return_index=True)[1]] = False

@@ -34,7 +34,7 @@ from tallyveil.release.accuracy import (
     expected_accuracy,
 )
 from tallyveil.release.column import Histogram, PublishedColumn
-from tallyveil.release.records import to_plain
+from tallyveil.release.records import SumsRecord, to_plain
 from tallyveil.release.totals import Readable
 from tallyveil.release.zeros import spread_out
 from tallyveil.request.budget_split import Tradeoff
@@ -305,6 +305,10 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
     def moves_counts(self) -> bool:
         """Whether counts are moved towards a best guess after they were handed out by rank."""
         return False
+
+    def describe_outside(self, record: SumsRecord | None) -> str:
+        """Name the sums that the guarantee does not cover; empty if it covers all."""
+        return ""
 
     def refuse_unbiased(self) -> None:
         """Refuse the column of noisy counts for a method that has none."""

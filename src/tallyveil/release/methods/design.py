@@ -92,12 +92,12 @@ class Design(Method, frozen=True, tag="design"):
         table = design(
             task.query,
             task.epsilon,
-            loss=self.loss,
+            loss=self.loss_table,
             properties=self.properties,
             delta=task.delta,
         )
         solver = f"{table.method}, {table.solver}; within {table.gap:.1e} of the best possible"
-        certified = certify(table.mechanism, loss=self.loss)
+        certified = certify(table.mechanism, loss=self.loss_table)
         return self.build_plan(task, why, certified, solver=solver)
 
 

@@ -282,9 +282,9 @@ class Sums(Method, frozen=True):
         )
         return SumsRecord(levels=levels, rows=sizes[-1], exact_rows=alone, measured=measured)
 
-    def describe_outside(self, record: SumsRecord) -> str:
+    def describe_outside(self, record: SumsRecord | None) -> str:
         """Name the sums that the guarantee does not cover; empty if it covers all."""
-        if self.exact_level < 0:
+        if record is None or self.exact_level < 0:
             return ""
         names = [level.name for level in record.levels]
         below = " and ".join(names[1 : self.exact_level + 1])

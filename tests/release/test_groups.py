@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import tallyveil as tv
-from tallyveil.documents.group_record import MOST_GROUPS
+from tallyveil.release.records import MOST_GROUPS
 from tallyveil.release import groups as by_group
 from tallyveil.release.folder import CHECKSUMS, checksums_text
 from tallyveil.release.release import read_receipt, rebuild_methodology

@@ -17,9 +17,11 @@ OPTIONS = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1}
 
 @pytest.mark.parametrize("call", [tv.privatize, tv.privatize_levels])
 def test_rows_in_the_order_of_their_counts_are_warned_of(call, tmp_path):
-    levels = {"epsilons": [2, 1], "epsilon": None} if call is tv.privatize_levels else {}
+    options = dict(OPTIONS)
+    if call is tv.privatize_levels:
+        options["epsilons"] = [2, options.pop("epsilon")]
     with pytest.warns(UserWarning, match="in the order of 'cases'") as found:
-        call(FRAME, **{**OPTIONS, **levels})
+        call(FRAME, **options)
     assert found[0].filename == __file__
 
 

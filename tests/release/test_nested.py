@@ -47,7 +47,7 @@ def test_every_row_keeps_the_order_and_the_release_checks(
     tmp_path: Path, method: str, extra: dict[str, Any]
 ) -> None:
     table = make_table()
-    if "zero" in extra:
+    if "structural_zeros" in extra:
         table.loc[table["state"] == 3, NESTED] = 0
     made = release(table, method=method, out=tmp_path / "r", **extra)
     out = made.table
@@ -162,10 +162,11 @@ def test_check_finds_a_row_out_of_order(tmp_path: Path) -> None:
         ({"nested": "deaths"}, "at least two columns"),
         ({"nested": "deaths,deaths"}, "each once"),
         ({"nested": "deaths,state"}, "name columns of counts"),
-        ({"hierarchy": "state"}, "inside a hierarchy"),
-        ({"margins": "state,county"}, "with margins are not offered"),
-        ({"method": "fair"}, "one of the methods"),
-        ({"epsilon": None, "accuracy": 3}, "give 'epsilon' instead"),
+        ({"nested": ""}, "at least one column"),
+        ({"hierarchy": "state"}, "not go with the method 'hierarchy'"),
+        ({"margins": "state,county"}, "not go with the method 'margins'"),
+        ({"method": "fair"}, "only with 'auto', 'preserve' and 'geometric'"),
+        ({"epsilon": None, "accuracy": 3}, "exclude each other: leave one of them out"),
     ],
 )
 def test_bad_input_is_refused(tmp_path: Path, extra: dict[str, Any], words: str) -> None:

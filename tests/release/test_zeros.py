@@ -95,7 +95,7 @@ def test_contradictions_are_refused_before_anything_is_spent(tmp_path: Path) -> 
             allow_duplicates=True,
             structural_zeros=RULE,
         )
-    with pytest.raises(ArgumentError, match="'zero' must be comparisons"):
+    with pytest.raises(ArgumentError, match="'structural_zeros' must be comparisons"):
         privatize(table, **options, keep="all", structural_zeros="prostate")
 
 

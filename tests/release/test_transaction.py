@@ -211,14 +211,15 @@ def test_a_release_is_short_to_look_at_and_can_be_pickled():
 
 
 def test_levels_and_single_releases_have_their_own_functions():
+    ladder = {"name": "ladder", "epsilons": [2, 1]}
     with pytest.raises(tv.UsageError, match="privatize_levels"):
-        privatize(COUNTS, upper=9, epsilons=[2, 1])
-    with pytest.raises(tv.UsageError, match="levels="):
-        privatize(COUNTS, upper=9, epsilon=1)
+        tv.privatize(COUNTS, upper=9, method=ladder)
+    with pytest.raises(tv.UsageError, match=r"epsilon.*Perhaps you mean 'epsilons'"):
+        tv.privatize_levels(COUNTS, upper=9, epsilon=1)
+    with pytest.raises(tv.UsageError, match="missing a required argument: 'epsilons'"):
+        tv.privatize_levels(COUNTS, upper=9)
     with pytest.raises(tv.ArgumentError, match="strictly decreasing"):
-        privatize(COUNTS, upper=9, epsilons=[1, 2])
-    with pytest.raises(tv.UsageError, match="one epsilon"):
-        privatize(COUNTS, upper=9, epsilons=[2, 1], epsilon=1)
+        tv.privatize_levels(COUNTS, upper=9, epsilons=[1, 2])
 
 
 @pytest.mark.parametrize(
@@ -249,10 +250,14 @@ def test_counts_that_were_not_clamped_are_never_drawn():
 
 
 def test_a_mistyped_argument_is_named():
-    with pytest.raises(tv.UsageError, match=r"tv.privatize\(\).*'eps'"):
-        privatize(COUNTS, upper=9, eps=1)
-    with pytest.raises(tv.ArgumentError, match="'levels' must be a list"):
-        privatize(COUNTS, upper=9, epsilons=2)
+    with pytest.raises(tv.UsageError, match=r"tv.privatize has no argument 'eps'\. Perhaps"):
+        tv.privatize(COUNTS, upper=9, eps=1)
+    with pytest.raises(tv.UsageError, match=r"'loss'. It belongs to method=\{'name': 'design'"):
+        tv.privatize(COUNTS, upper=9, epsilon=1, loss="squared")
+    with pytest.raises(tv.UsageError, match=r"'delta'. It belongs to budget=tv.Budget\(delta"):
+        tv.privatize(COUNTS, upper=9, epsilon=1, delta="1e-6")
+    with pytest.raises(tv.ArgumentError, match="'epsilons' must be a list"):
+        tv.privatize_levels(COUNTS, upper=9, epsilons=2)
 
 
 @pytest.mark.parametrize(
