@@ -90,7 +90,7 @@ def test_a_category_outside_the_list_is_not_quoted():
     with pytest.raises(TableError, match="Row 2 has a category") as caught:
         counted(["region"], ["n"])
     assert "'s'" not in str(caught.value)
-    with pytest.raises(TableError, match="no column 'county'"):
+    with pytest.raises(TableError, match="No column named 'county'"):
         counted(["county"], ["n"])
     with pytest.raises(TableError, match="names a column"):
         counted(["region"], ["n", "s"], "height > 5")

@@ -97,13 +97,13 @@ def test_a_path_gives_a_typed_arrow_table(tmp_path):
 
 
 BAD_COLUMNS = {
-    "negative": ([-1, 2], "Row 1 holds a negative number"),
-    "fraction": ([1.0, 2.5], "Row 2 holds a fraction"),
-    "na_values": ([1.0, float("nan")], "Row 2 holds no"),
-    "infinite": ([1.0, float("inf")], "Row 2 holds no finite number"),
-    "none": ([1, None], "Row 2 holds no"),
-    "text": ([1, "many"], "holds text"),
-    "true": ([True, False], "must hold"),
+    "negative": ([-1, 2], "Row 1 of .* has a negative number"),
+    "fraction": ([1.0, 2.5], "Row 2 of .* has a fraction"),
+    "na_values": ([1.0, float("nan")], "Row 2 of .* has no"),
+    "infinite": ([1.0, float("inf")], "Row 2 of .* has no finite number"),
+    "none": ([1, None], "Row 2 of .* has no"),
+    "text": ([1, "many"], "has text"),
+    "true": ([True, False], "must be"),
 }
 
 

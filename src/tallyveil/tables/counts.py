@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tallyveil.arrays import Integers, Mask, freeze
 from tallyveil.errors import TableError
 from tallyveil.tables.form import Form
-from tallyveil.tables.labels import view_numbers
+from tallyveil.tables.labels import fill_empty, view_numbers
 
 if TYPE_CHECKING:
     from tallyveil.tables.table import CountArray, Table
@@ -56,8 +56,8 @@ HINTS = {
     "thousands with 'source.thousands'; a row that is no row of the table is left out with "
     "'source.skipfooter' or 'source.comment'. A numeric column of PostgreSQL is cast in the query, "
     "as in sum(cases)::bigint.",
-    "no value": " If it is public that this count is missing, 'source.na_values' leaves such "
-    "rows out.",
+    "no value": " If it is public which counts are missing, declare the code with "
+    "'source.na_values'.",
 }
 """What would work, by what a row holds."""
 
@@ -72,8 +72,8 @@ class RowError(TableError):
     def describe(self, which: str) -> str:
         """Say what is wrong with some row."""
         return (
-            f"Column {self.column!r} must hold a whole number of at least 0 in every row. "
-            f"{which} holds {self.what}.{HINTS.get(self.what, '')}"
+            f"{which} of count column {self.column!r} has {self.what}; counts must be whole "
+            f"numbers of at least 0.{HINTS.get(self.what, '')}"
         )
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -163,7 +163,7 @@ def convert_column(column: Any, name: str, form: Form) -> Integers:
         is_short = (pc.max(pc.binary_length(column)).as_py() or 0) <= SAFE_DIGITS
         if is_short and not column.null_count and pc.all(pc.ascii_is_decimal(column)).as_py():
             return view_numbers(column.cast(pa.int64()))
-        cells = column.fill_null("").to_pylist()
+        cells = fill_empty(column).to_pylist()
         if form.marks_numbers:
             cells = [plain_number(cell, form) for cell in cells]
         return convert_text(cells, name)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError
-from tallyveil.tables.labels import view_numbers, write_texts
+from tallyveil.tables.labels import fill_empty, view_numbers, write_texts
 from tallyveil.tables.table import Table
 
 __all__ = ["describe_repeat", "require_distinct"]
@@ -144,7 +144,7 @@ def _hash_column(column: Any) -> Hashes:
         return _mix(
             numbers.astype(np.int64 if numbers.dtype.kind == "i" else np.uint64).view(np.uint64)
         )
-    return _hash_text(write_texts(column).fill_null(""))
+    return _hash_text(fill_empty(write_texts(column)))
 
 
 def _hash_text(texts: Any) -> Hashes:

@@ -180,7 +180,7 @@ class Places:
         """Raise a `TableError` unless the table has the columns."""
         for name in self.names:
             if name not in table.written_names:
-                raise TableError(f"There is no column {name!r} to count by.")
+                raise TableError(f"No column named {name!r} to count by.")
 
     def find(self, table: Table) -> Integers:
         """The place of every row, shape (rows,)."""
@@ -402,7 +402,7 @@ def identify_persons(table: Table, column: str) -> Integers:
     table without the column.
     """
     if column not in table.written_names:
-        raise TableError(f"There is no column {column!r} that tells persons apart.")
+        raise TableError(f"No column named {column!r} to identify persons.")
     codes = table.codes(column)
     missing = [label.strip().lower() in MISSING for label in codes.labels]
     nameless = np.array(missing, dtype=bool)[codes.codes]

@@ -11,6 +11,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
@@ -133,7 +134,10 @@ class Held:
 
     table: pa.Table
 
-    @property
+    def __reduce__(self) -> Any:
+        return Held, (self.table,)
+
+    @cached_property
     def schema(self) -> pa.Schema:
         """Names and plain types of the columns; null for a type that is not plain."""
         return plain_schema(self.table.schema)
@@ -190,7 +194,7 @@ class Published:
     counts: Mapping[str, CountArray]
     keep: tuple[str, ...]
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """Names and types; every count is a 64-bit whole number, however large the true ones."""
         import pyarrow as pa
@@ -363,12 +367,12 @@ class Table:
     form: Form = field(default_factory=Form)
     facts: dict[str, _Facts] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def written_names(self) -> tuple[str, ...]:
         """Every column of the file, labels of rows first."""
         return (*self.index_names, *self.names)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The columns in order, without labels of rows."""
         return tuple(name for name in self.rows_in.schema.names if name not in self.index_names)
@@ -454,6 +458,12 @@ class Table:
         labels: list[str] = fill_empty(write_texts(self.column(name))).to_pylist()
         return labels
 
+    def list_types(self) -> dict[str, str]:
+        """Give the type of every column but those that name rows, in one pass over the rows."""
+        if self.is_text:
+            self.measure([name for name in self.names if not self._why_unreadable(name)])
+        return {name: self.type_of(name) for name in self.names}
+
     def type_of(self, name: str) -> str:
         """Give the Frictionless type of a column, such as integer or string."""
         kind = self.rows_in.schema.field(name).type
@@ -494,7 +504,8 @@ class Table:
         rows: Rows = Published(self.rows_in, dict(counts), kept)
         if order is not None or isinstance(self.rows_in, Held):
             rows = Held(_take(rows, order))
-        facts = {name: fact for name, fact in self.facts.items() if name not in counts}
+        labels = {*kept} - {*counts}
+        facts = {name: fact for name, fact in self.facts.items() if name in labels}
         built = replace(self, rows_in=rows, unreadable={}, mixed={}, form=Form(), facts=facts)
         built = replace(built, released=tuple(counts))
         return replace(built, native_form=self.native_form.narrow(built))
@@ -549,7 +560,7 @@ class Table:
             if fact.longest > LONGEST_CELL:
                 raise TableError(
                     f"The column {name!r} has a label of more than {LONGEST_CELL:,} bytes. Shorten "
-                    "it, or leave the column out."
+                    "it, or leave the column out of 'keep'."
                 )
         bound = bound_csv if self.format == "csv" else bound_parquet
         header = sum(len(name.encode()) + 3 for name in self.written_names)
@@ -711,11 +722,14 @@ def _read_texts(column: Any, kind: Any) -> Any:
 
 
 def encode_name(name: str) -> bytes:
-    """Encode the name of a column; raise a `TableError` for half a character."""
+    """Encode the name of a column; raise a `TableError` for half a character or a zero byte."""
     try:
-        return name.encode()
+        encoded = name.encode()
     except UnicodeError:
         raise _cannot_write(name) from None
+    if b"\0" in encoded:
+        raise _cannot_write(name)
+    return encoded
 
 
 def _cannot_write(name: str) -> TableError:

@@ -17,6 +17,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -204,7 +205,7 @@ class TextRows:
     held: Any = None
     """All rows of a short file."""
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """Names of the columns; all hold text."""
         import pyarrow as pa
@@ -378,14 +379,18 @@ def _drop_first(pieces: Iterator[bytes], count: int) -> Iterator[bytes]:
 
 def _drop_comments(pieces: Iterable[bytes], mark: bytes) -> Iterator[bytes]:
     """Leave out lines that begin with a mark, outside quotation marks, and empty first lines."""
+    comment = re.compile(rb"(?m)^[ \t]*" + re.escape(mark) + rb"[^\n]*\n?")
     inside, is_first = False, True
     for piece in _cut_lines(pieces):
-        lines = []
-        for line in piece.splitlines(keepends=True):
-            if inside or not line.lstrip().startswith(mark):
-                inside ^= line.count(b'"') % 2 == 1
-                lines.append(line)
-        rest = b"".join(lines)
+        parts, start, counted = [], 0, 0
+        for match in comment.finditer(piece) if mark in piece else ():
+            inside ^= piece.count(b'"', counted, match.start()) % 2 == 1
+            counted = match.start()
+            if not inside:
+                parts.append(piece[start:counted])
+                start = counted = match.end()
+        inside ^= piece.count(b'"', counted) % 2 == 1
+        rest = b"".join([*parts, piece[start:]])
         rest = rest.lstrip(b"\r\n") if is_first else rest
         is_first = is_first and not rest
         yield rest
@@ -421,12 +426,13 @@ def _drop_empty_end(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Leave out empty lines at the end; end with a line end."""
     held, ending = b"", b"\n"
     for piece in pieces:
-        ending = b"\r\n" if b"\r\n" in piece else b"\n" if b"\n" in piece else ending
         text = held + piece
         cut = len(text.rstrip(b"\r\n"))
-        if cut:
-            yield text[:cut]
-        held = text[cut:]
+        rows, held = text[:cut], text[cut:]
+        if b"\n" in rows:
+            ending = b"\r\n" if b"\r\n" in rows else b"\n"
+        if rows:
+            yield rows
     yield ending
 
 
@@ -490,6 +496,11 @@ class _Checker:
 
     def check(self, block: bytes) -> tuple[bytes, int]:
         """Refuse what pyarrow would read in a way of its own; give the block and its rows."""
+        if b"\0" in block:
+            raise TableError(
+                "The file is not plain text: it has a zero byte. If it is UTF-16 text, name its "
+                "encoding with 'source.encoding'."
+            )
         if b'"' in block:
             lines = self._check_quoted(block)
         else:
