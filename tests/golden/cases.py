@@ -143,7 +143,7 @@ def released(table, **options):
 
 def of_release(release):
     """Digests of the data and of everything certified; the receipt's figures apart."""
-    from_doubles = release.receipt.columns[0].method in ("fair", "design")
+    from_doubles = release.receipt.columns[0].method.name in ("fair", "design")
     kept = ("data.",) if from_doubles else ("data.", "mechanism", "certificate")
     files = {
         name: digest(content)
