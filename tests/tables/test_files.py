@@ -335,7 +335,7 @@ def test_numbers_are_read_as_declared_and_refused_otherwise(tmp_path, cell):
     path.write_text(f'county,cases\na,"{cell}"\nb,3\n')
     made = release(path, upper=9999, **options)
     assert published(made) == [value, 3]
-    with pytest.raises(TableError, match="Row 1 of .* has"):
+    with pytest.raises(TableError, match=r"Row 1 of .* has"):
         release(path, upper=9999)
 
 
@@ -343,7 +343,7 @@ def test_numbers_are_read_as_declared_and_refused_otherwise(tmp_path, cell):
 def test_a_separator_in_a_wrong_place_is_no_thousand(tmp_path, cell):
     path = tmp_path / "cases.csv"
     path.write_text(f'county,cases\na,"{cell}"\nb,3\n')
-    with pytest.raises(TableError, match="Row 1 of .* has text"):
+    with pytest.raises(TableError, match=r"Row 1 of .* has text"):
         release(path, thousands=",")
 
 
@@ -368,7 +368,7 @@ def test_declared_codes_leave_their_rows_out_and_say_so(tmp_path, format):
         in (tmp_path / "out" / "METHODOLOGY.html").read_text()
     )
     check(tmp_path / "out")
-    with pytest.raises(TableError, match="Row 4 of .* has text"):
+    with pytest.raises(TableError, match=r"Row 4 of .* has text"):
         release(path, **{**options, "na_values": ["NA", ""]})
 
 

@@ -68,7 +68,7 @@ HELD = 4 << 20
 """Bytes of rows that are kept, so that a short file is split once."""
 
 LONGEST_ROW = 1 << 24
-MOST_COLUMNS = 100_000
+MOST_COLUMNS = 20_000
 LOOKED_AT = 30
 """Lines that may be titles, or show that others are."""
 
