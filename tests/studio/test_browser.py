@@ -117,7 +117,7 @@ def test_design_compare_and_hover(page, served):
     chances = tv.geometric(tv.Query.count(40), 1).matrix
     box = page.locator("#map svg image").bounding_box()
     page.mouse.move(box["x"] + box["width"] * 7.5 / 41, box["y"] + box["height"] * 5.5 / 41)
-    page.get_by_text(f"true 5, released 7: {100 * chances[5, 7]:.1f} %", exact=True).wait_for()
+    page.get_by_text(f"true 5, released 7: {100 * chances[5, 7]:.1f}%", exact=True).wait_for()
     page.get_by_role("button", name="Pin to compare").click()
     page.get_by_label("fair", exact=False).check()
     page.locator("#map figcaption", has_text="(fair)").wait_for()
@@ -135,8 +135,8 @@ def test_design_compare_and_hover(page, served):
     assert "tv.design(\n    tv.Query.count(upper=40),\n    '1',\n" in copied
     for _ in range(3):
         page.get_by_role("button", name="Pin to compare").click()
-    expect(page.locator("#message")).to_have_text("Four are pinned: take one away first.")
-    page.get_by_role("button", name="Take 1 away").click()
+    expect(page.locator("#message")).to_have_text("Four are pinned already: remove one first.")
+    page.get_by_role("button", name="Remove 1").click()
     assert page.locator("#pins article").count() == 3
 
 

@@ -13,8 +13,8 @@ import uvicorn
 
 import tallyveil as tv
 from tallyveil.studio import server
-from tallyveil.studio.errors import RefusedError
 from tallyveil.studio.uploads import Uploads, unpack_zip
+from tallyveil.studio.wording import RefusedError
 
 SECRET = "SECRETPLACE"
 TABLE = f"area,cases\n{SECRET},7654321\nB,3\nC,1\n" * 1

@@ -14,8 +14,8 @@ import pytest
 
 import tallyveil as tv
 import tallyveil.studio.workers as workers_module
-from tallyveil.studio.errors import RefusedError
 from tallyveil.studio.uploads import Uploads, hold_folder, unpack_zip
+from tallyveil.studio.wording import RefusedError
 from tallyveil.studio.workers import LONGEST_TEMPORARY, serve_calls
 
 from .test_hostile import run, zipped

@@ -15,11 +15,11 @@ import stat
 import tempfile
 import uuid
 import zipfile
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tallyveil.studio.errors import RefusedError
+from tallyveil.studio.wording import RefusedError
 from tallyveil.tables.read import (
     ARROW_ENDINGS,
     EXCEL_ENDINGS,
@@ -107,6 +107,16 @@ class Uploads:
         place.mkdir(mode=0o700)
         self._taken[place] = 0
         return place
+
+    @contextmanager
+    def fill_folder(self) -> Iterator[Path]:
+        """Yield a new folder, which is deleted again if filling it fails."""
+        folder = self.new_folder()
+        try:
+            yield folder
+        except BaseException:
+            self.remove(folder)
+            raise
 
     def count(self, place: Path) -> None:
         """Count what lies in a folder by now, such as what was unpacked there."""

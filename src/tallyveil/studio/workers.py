@@ -21,8 +21,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tallyveil.studio.errors import RefusedError, describe_problem
 from tallyveil.studio.uploads import hold_folder
+from tallyveil.studio.wording import RefusedError, describe_problem
 
 try:
     import resource
