@@ -68,7 +68,9 @@ HELD = 4 << 20
 """Bytes of rows that are kept, so that a short file is split once."""
 
 LONGEST_ROW = 1 << 24
-MOST_COLUMNS = 20_000
+MOST_COLUMNS = 2**14
+"""As many as a sheet of a workbook can have."""
+
 LOOKED_AT = 30
 """Lines that may be titles, or show that others are."""
 
@@ -271,7 +273,10 @@ class TextRows:
         if not any(cells):
             raise TableError("The table is empty: the file holds no header and no rows.")
         if len(cells) > MOST_COLUMNS:
-            raise TableError(f"The header names more than {MOST_COLUMNS:,} columns.")
+            raise TableError(
+                f"The header names more than {MOST_COLUMNS:,} columns. Leave out those that are "
+                "not needed."
+            )
         repeated = next((name for name, times in Counter(cells).items() if times > 1), None)
         if repeated is not None:
             raise TableError(f"The header names the column {repeated!r} more than once.")
