@@ -309,7 +309,7 @@ def test_heavy_tails_have_a_bound_without_an_upper_one():
 
 def test_a_dry_run_predicts_errors_of_the_right_size():
     """Within a factor of three of what 10 releases have, and the bound below the noise itself."""
-    words = "privatize x.csv --count n --keep all --upper 30 --epsilon 0.5 --dry-run --rows 900"
+    words = "privatize x.csv --count n --keep all --upper 30 --epsilon 0.5 --dry-run --set dry_run.rows=900"
     done = CliRunner().invoke(program.app, [*words.split(), "--json"])
     known = json.loads(done.stdout)["columns"][0]["prediction"]
     errors, distances = [], []

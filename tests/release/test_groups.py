@@ -1,6 +1,5 @@
 """Totals of groups in receipts and on pages: those of `estimate_total`, where they can be told."""
 
-import json
 import re
 import shutil
 from html import unescape
@@ -12,9 +11,9 @@ import pytest
 import tallyveil as tv
 from tallyveil.documents.group_record import MOST_GROUPS
 from tallyveil.release import groups as by_group
-from tallyveil.release.folder import CHECKSUMS, checksums_text
 from tallyveil.release.release import read_receipt, rebuild_methodology
 from tests.asking import privatize
+from tests.attacks.forging import read, reseal, write
 
 ROWS = 240
 WIDE = {"count": "cases", "keep": "all", "upper": 30, "epsilon": 1}
@@ -110,17 +109,11 @@ def test_a_folder_with_totals_of_groups_checks(frame, kind, tmp_path):
     assert "groups" in found
 
 
-def reseal(folder):
-    files = {p.name: p.read_bytes() for p in folder.iterdir() if p.name != CHECKSUMS}
-    (folder / CHECKSUMS).write_text(checksums_text(files))
-
-
 def forge(folder, change):
     """Change a receipt's totals of groups, and make the page and the checksums again."""
-    path = folder / "receipt.json"
-    document = json.loads(path.read_text(encoding="utf-8"))
+    document = read(folder)
     change(document["columns"][0])
-    path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write(folder, document)
     page = rebuild_methodology(folder)
     (folder / "METHODOLOGY.html").write_text(page, encoding="utf-8")
     reseal(folder)
@@ -237,10 +230,9 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_totals_of_groups_are_refused_in_words(frame, tmp_path, name):
     publish(frame, **KINDS["preserve"], out=tmp_path / "r")
-    path = tmp_path / "r" / "receipt.json"
-    document = json.loads(path.read_text(encoding="utf-8"))
+    document = read(tmp_path / "r")
     HOSTILE[name](document["columns"][0])
-    path.write_text(json.dumps(document, indent=1), encoding="utf-8")
+    write(tmp_path / "r", document)
     with pytest.raises(tv.PackageError, match="receipt"):
         read_receipt(tmp_path / "r")
 

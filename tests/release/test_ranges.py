@@ -1,6 +1,7 @@
 """Releases without an upper bound: nothing below the ceiling is top-coded, and pages say so."""
 
 import json
+import shutil
 import tracemalloc
 
 import numpy as np
@@ -15,6 +16,7 @@ from tallyveil.release.methods.preserve import count_cells
 from tallyveil.release.release import read_receipt
 from tallyveil.request.ranges import NO_UPPER, WIDE
 from tests.asking import privatize
+from tests.attacks.forging import passes, put, read, write
 
 RNG = np.random.default_rng(3)
 COUNTS = RNG.negative_binomial(0.4, 0.02, 3000)
@@ -65,21 +67,16 @@ def test_the_folder_checks_and_its_page_says_so(folder):
     ("key", "value"), [("upper", 10**6), ("upper", 10**9 - 1), ("method", "fair")]
 )
 def test_a_receipt_that_misstates_the_bound_fails(folder, tmp_path, key, value):
-    import hashlib
-    import shutil
+    forged = shutil.copytree(folder, tmp_path / "forged")
+    write(forged, put(read(forged), ("columns", 0, key), value))
+    assert not passes(forged)
 
-    forged = tmp_path / "forged"
-    shutil.copytree(folder, forged)
-    receipt = json.loads((forged / "receipt.json").read_text())
-    receipt["columns"][0][key] = value
-    (forged / "receipt.json").write_text(json.dumps(receipt, indent=1) + "\n")
-    sums = [
-        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}"
-        for path in sorted(forged.iterdir())
-        if path.name != "SHA256SUMS"
-    ]
-    (forged / "SHA256SUMS").write_text("\n".join(sums) + "\n")
-    assert not all(finding.ok for finding in tv.check_package(forged))
+
+@pytest.mark.parametrize("upper", [2 * 10**7, WIDE, 10**9])
+def test_a_receipt_cannot_move_a_wide_bound(tmp_path, upper):
+    folder = release(upper=10**7, method="geometric").save(tmp_path / "r")
+    write(folder, put(read(folder), ("columns", 0, "upper"), upper))
+    assert not passes(folder)
 
 
 @pytest.mark.parametrize("rows", [1, 30, 100])
@@ -261,17 +258,6 @@ def test_counts_are_cut_at_a_wide_bound(tmp_path):
     check(tmp_path / "out")
 
 
-def test_a_receipt_cannot_move_a_wide_bound(tmp_path):
-    made = release(upper=10**7, method="geometric")
-    for key, value in (("upper", 2 * 10**7), ("upper", WIDE), ("upper", 10**9)):
-        folder = tmp_path / f"{key}-{value}"
-        made.save(folder)
-        receipt = json.loads((folder / "receipt.json").read_text())
-        receipt["columns"][0][key] = value
-        (folder / "receipt.json").write_text(json.dumps(receipt, indent=1) + "\n")
-        assert not all(finding.ok for finding in tv.check_package(folder))
-
-
 @pytest.mark.parametrize(("method", "most"), [("fair", "5,000"), ("design", "5,000")])
 def test_a_table_of_probabilities_has_a_narrow_range(method, most):
     with pytest.raises(ArgumentError, match=f"'upper' must be at most {most} for the method"):
@@ -315,9 +301,6 @@ def test_signed_counts_are_published_as_drawn(tmp_path):
     check(tmp_path / "out")
     groups = tv.estimate_total(tmp_path / "out", where="place != p0")
     assert abs(groups.value) < 6 * groups.standard_error
-    text = (tmp_path / "out" / "receipt.json").read_text()
-    (tmp_path / "out" / "receipt.json").write_text(text.replace('"column": "n"', '"column": "m"'))
-    assert not all(finding.ok for finding in tv.check_package(tmp_path / "out"))
 
 
 def test_without_a_sign_values_are_floored_and_the_page_says_what_that_does(tmp_path):

@@ -275,8 +275,7 @@ def test_no_option_is_silently_ignored(options):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "words"),
-    [("1/2", "almost as well"), (3, "to this extent"), (6, "weak protection")],
+    ("epsilon", "words"), [("1/2", "almost as well"), (3, "to this extent"), (6, "weak protection")]
 )
 def test_the_promise_says_what_its_epsilon_is_worth(epsilon, words):
     rel = privatize(COUNTS, upper=9, epsilon=epsilon)

@@ -49,10 +49,7 @@ REQUESTS = {
         "--set unit.disjoint=cases,tests",
         {"count": ["cases", "tests"], "epsilon": ["1/2", "1/4"], "disjoint": ["cases", "tests"]},
     ),
-    "counts first": (
-        "--count cases --upper 9 --epsilon 1 --priority 1/4",
-        {"priority": "1/4"},
-    ),
+    "counts first": ("--count cases --upper 9 --epsilon 1 --priority 1/4", {"priority": "1/4"}),
     "balanced": (
         "--count cases --upper 9 --epsilon 1 --priority balanced",
         {"priority": "balanced"},

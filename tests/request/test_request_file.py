@@ -78,20 +78,6 @@ def test_a_request_is_released_wherever_it_is_run_from(request_file, tmp_path, m
     check(tmp_path / "out")
 
 
-@pytest.mark.parametrize("file", ["receipt.json", "METHODOLOGY.html", "datapackage.json"])
-def test_words_about_a_release_cannot_be_changed(request_file, tmp_path, file):
-    from tallyveil.release.folder import checksums_text
-
-    out = tmp_path / "out"
-    run("run", request_file, "--out", out)
-    path = out / file
-    path.write_text(path.read_text().replace("Department of Health", "Somebody else"))
-    names = [p.name for p in out.iterdir() if p.name != "SHA256SUMS"]
-    sums = checksums_text({name: (out / name).read_bytes() for name in names})
-    (out / "SHA256SUMS").write_text(sums)
-    assert not all(finding.ok for finding in tv.check_package(out))
-
-
 def test_the_command_line_overrides_the_request(request_file, tmp_path):
     (tmp_path / "other.csv").write_text(TEXT.replace("c1,", "x1,"))
     settings = ("--set", "epsilon=2", "--set", "about.period=2026-02")

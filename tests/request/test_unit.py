@@ -19,6 +19,7 @@ from tallyveil.release.release import read_receipt
 from tallyveil.request.unit import PrivacyUnit, charge_columns
 from tallyveil.tables.microdata import bound_rows, keep_apart
 from tests.asking import privatize
+from tests.attacks.forging import passes, read, write
 
 FRAME = pd.DataFrame(
     {
@@ -65,13 +66,7 @@ def test_five_rows_in_one_cell_cost_five_times():
 
 def test_events_say_so_everywhere(tmp_path):
     rel = privatize(
-        FRAME,
-        "deaths",
-        keep="county",
-        upper=9,
-        epsilon=1,
-        kind="event",
-        out=tmp_path / "out",
+        FRAME, "deaths", keep="county", upper=9, epsilon=1, kind="event", out=tmp_path / "out"
     )
     assert "Including or excluding any one event changes" in rel.receipt.promise
     page = rel.files["METHODOLOGY.html"].decode()
@@ -141,29 +136,16 @@ def test_groups_that_are_none_are_refused(groups):
         {"contributions": True},
         {"disjoint": [["cases_m"]]},
         {"disjoint": [["cases_f", "cases_m"]]},
+        {"disjoint": [["cases_m", "cases_f"]]},
         {"disjoint": [["cases_m", "x"]]},
         {"disjoint": [["cases_m", "cases_f"], ["cases_f", "deaths"]]},
         {"disjoint": [[]]},
     ],
 )
 def test_a_receipt_with_a_unit_that_cannot_be_does_not_check(tmp_path, change):
-    rel = privatize(FRAME, **OPTIONS)
-    document = rel.receipt.to_dict() | change
-    rel.save(tmp_path / "out")
-    (tmp_path / "out" / "receipt.json").write_text(json.dumps(document, indent=1) + "\n")
-    found = {finding.name: finding.ok for finding in tv.check_package(tmp_path / "out")}
-    assert found["receipt"] is False
-
-
-def test_calling_columns_disjoint_afterwards_contradicts_the_total(tmp_path):
-    rel = privatize(FRAME, **OPTIONS)
-    document = rel.receipt.to_dict() | {"disjoint": [["cases_m", "cases_f"]]}
-    rel.save(tmp_path / "out")
-    (tmp_path / "out" / "receipt.json").write_text(
-        json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-    )
-    found = {finding.name: finding.ok for finding in tv.check_package(tmp_path / "out")}
-    assert found["receipt"] is False
+    folder = privatize(FRAME, **OPTIONS).save(tmp_path / "out")
+    write(folder, read(folder) | change)
+    assert not passes(folder)
 
 
 def test_the_words_know_how_many_columns_a_person_is_in():
@@ -296,30 +278,6 @@ def test_a_ledger_is_debited_both(tmp_path):
     account = ledger.account("data")
     assert (account.spent_epsilon, account.spent_delta) == (release.receipt.epsilon, DELTA)
     assert check_ledger(folder, ledger, "data").ok
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ('"delta": "1/1000000"\n', '"delta": "1/100000"\n'),
-        ('"contributions": 50', '"contributions": 49'),
-        ('"method": "geometric"', '"method": "preserve"'),
-    ],
-)
-def test_a_folder_that_states_other_terms_is_refused(tmp_path, old, new):
-    folder, _ = publish(tmp_path)
-    text = (folder / "receipt.json").read_text()
-    assert old in text
-    (folder / "receipt.json").write_text(text.replace(old, new, 1))
-    assert not all(found.ok for found in tv.check_package(folder))
-
-
-def test_a_folder_that_drops_the_statement_is_refused(tmp_path):
-    folder, _ = publish(tmp_path)
-    document = json.loads((folder / "receipt.json").read_text())
-    del document["separate_rows"]
-    (folder / "receipt.json").write_text(json.dumps(document, indent=1))
-    assert not all(found.ok for found in tv.check_package(folder))
 
 
 # -- made true -----------------------------------------------------------------------------------

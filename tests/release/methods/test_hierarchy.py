@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from fractions import Fraction
 from pathlib import Path
 
@@ -102,23 +101,6 @@ def test_several_columns_microdata_and_sorted_rows_add_up_too(tmp_path: Path) ->
     )
     assert all(found.ok for found in check_package(tmp_path / "people"))
     assert len(read_sums(tmp_path / "people", 1)) == 3
-
-
-@pytest.mark.parametrize("change", ["count", "estimate", "deviation", "data"])
-def test_a_changed_sum_is_found(tmp_path: Path, change: str) -> None:
-    from tallyveil.release.folder import CHECKSUMS, checksums_text
-
-    folder = tmp_path / "r"
-    privatize(make_table(1), **OPTIONS, keep=[], out=folder)
-    name = "data.csv" if change == "data" else "sums-1.csv"
-    header, first, *rest = (folder / name).read_text("utf-8").splitlines()
-    cells = first.split(",")
-    at = {"count": 1, "estimate": 2, "deviation": 3, "data": 2}[change]
-    cells[at] = str(int(cells[at]) + 1) if change in ("count", "data") else "123.456"
-    (folder / name).write_text("\n".join([header, ",".join(cells), *rest]) + "\n", "utf-8")
-    files = {p.name: p.read_bytes() for p in folder.iterdir() if p.name != CHECKSUMS}
-    (folder / CHECKSUMS).write_text(checksums_text(files), "utf-8")
-    assert not all(found.ok for found in check_package(folder))
 
 
 @pytest.mark.parametrize(
@@ -286,11 +268,7 @@ def test_larger_counts_are_refused_where_none_may_be_cut() -> None:
     [
         ({"upper_column": "cases"}, ArgumentError, "public columns.*not the count column 'cases'"),
         ({"upper_column": "population"}, TableError, "No column named 'population'"),
-        (
-            {"upper_column": "county", "keep": "people"},
-            TableError,
-            "'county' must hold a whole number",
-        ),
+        ({"upper_column": "county", "keep": "people"}, TableError, "'county' has text"),
         ({"people": ["1,000"] * 60, "thousands": ","}, UsageError, "plain digits"),
         ({"people": [1e16] * 60}, ArgumentError, "numbers of at most"),
     ],
@@ -309,15 +287,6 @@ def test_microdata_have_no_column_of_bounds() -> None:
     asked = {"by": "state", "categories": ["a", "b", "c"], "count": None}
     with pytest.raises((ArgumentError, UsageError), match="upper_column"):
         privatize(people, **{**BOUNDED, **asked})
-
-
-def test_a_forged_bound_is_found(tmp_path: Path) -> None:
-    privatize(make_bounded(), **BOUNDED, keep="county", out=tmp_path / "r")
-    path = tmp_path / "r" / "receipt.json"
-    document = json.loads(path.read_text(encoding="utf-8"))
-    document["hierarchy"]["bounds"] = "cases"
-    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    assert not all(one.ok for one in tv.check_package(tmp_path / "r"))
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -58,21 +57,6 @@ def test_the_folder_states_the_strata_and_checks(tmp_path: Path) -> None:
     assert column.method == "strata"
     assert [stage.kind for stage in column.stages] == ["distribution", "counts"]
     assert release.receipt.epsilon == 1
-
-
-def test_other_strata_than_those_of_the_data_are_found(tmp_path: Path) -> None:
-    from tallyveil.release.folder import CHECKSUMS, checksums_text
-
-    folder = tmp_path / "r"
-    privatize(make_table(), **OPTIONS, out=folder)
-    receipt = json.loads((folder / "receipt.json").read_text("utf-8"))
-    receipt["strata"]["strata"] = 2
-    text = json.dumps(receipt, indent=1, ensure_ascii=False) + "\n"
-    (folder / "receipt.json").write_text(text, "utf-8")
-    files = {p.name: p.read_bytes() for p in folder.iterdir() if p.name != CHECKSUMS}
-    (folder / CHECKSUMS).write_text(checksums_text(files), "utf-8")
-    failed = [found.name for found in check_package(folder) if not found.ok]
-    assert failed == ["strata"]
 
 
 def test_zeros_microdata_and_the_command_line_know_strata(tmp_path: Path) -> None:
