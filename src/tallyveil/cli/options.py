@@ -259,8 +259,17 @@ def _gather(keys: Mapping[str, Any]) -> dict[str, Any]:
                 raise UsageError(f"--{key} chooses the method: leave out other methods.")
             request["method"] = {"name": name, METHOD_FLAGS[key]: value}
         else:
-            _put(request, key, value)
+            _put(request, key, _read_lists(key, value))
     return request
+
+
+def _read_lists(key: str, texts: Any) -> Any:
+    """Read categories as they are typed: one list, or COLUMN=VALUES for each column."""
+    if key != "categories":
+        return texts
+    from tallyveil.tables.microdata import read_column_lists
+
+    return read_column_lists(texts)
 
 
 def _merge(request: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
@@ -275,7 +284,7 @@ def _merge(request: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any
         values.setdefault(key.strip(), []).append(value.strip())
     merged = {name: dict(v) if isinstance(v, Mapping) else v for name, v in request.items()}
     for key, texts in values.items():
-        _put(merged, key, texts[0] if len(texts) == 1 else texts)
+        _put(merged, key, texts[0] if len(texts) == 1 else _read_lists(key, texts))
     return _read_texts(merged)
 
 
@@ -317,13 +326,7 @@ def make_options(request: Mapping[str, Any], settings: Sequence[str] = ()) -> Re
     """Return the options that a request asks for, changed by settings KEY=VALUE."""
     from tallyveil.release.options import ReleaseOptions
 
-    given = _merge(request, settings)
-    listed = given.get("categories")
-    if isinstance(listed, list) and all(isinstance(text, str) for text in listed):
-        from tallyveil.tables.microdata import read_column_lists
-
-        given["categories"] = read_column_lists(listed)
-    return ReleaseOptions(**given)
+    return ReleaseOptions(**_merge(request, settings))
 
 
 NEAR_ENOUGH = 0.75
