@@ -309,8 +309,9 @@ def test_heavy_tails_have_a_bound_without_an_upper_one():
 
 def test_a_dry_run_predicts_errors_of_the_right_size():
     """Within a factor of three of what 10 releases have, and the bound below the noise itself."""
-    words = "privatize x.csv --count n --keep all --upper 30 --epsilon 0.5 --dry-run --set dry_run.rows=900"
-    done = CliRunner().invoke(program.app, [*words.split(), "--json"])
+    words = "privatize x.csv --count n --keep all --upper 30 --epsilon 0.5 --dry-run --set"
+    command = [*words.split(), "dry_run.rows=900"]
+    done = CliRunner().invoke(program.app, [*command, "--json"])
     known = json.loads(done.stdout)["columns"][0]["prediction"]
     errors, distances = [], []
     for seed in range(10):
@@ -322,7 +323,7 @@ def test_a_dry_run_predicts_errors_of_the_right_size():
     assert known["error"] / 3 < np.mean(errors) < 3 * known["error"]
     assert known["distance"] / 3 < np.mean(distances) < 3 * known["distance"]
     assert 0 < known["bound_of_distance"] <= 30 / 900 / np.sinh(0.5)
-    text = CliRunner().invoke(program.app, words.split()).stdout
+    text = CliRunner().invoke(program.app, command).stdout
     assert "in any private release" in " ".join(text.split())
 
 

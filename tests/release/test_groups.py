@@ -351,10 +351,3 @@ def test_the_tables_have_marks_that_lie_where_the_numbers_do(frame):
     made = rel.receipt.columns[0].groups[0]
     assert np.argsort(dots).tolist() == np.argsort(made.estimate).tolist()
     assert all(bar <= dot for bar, dot in zip(bars, dots, strict=True))
-
-
-def test_copies_of_a_folder_say_the_same(frame, tmp_path):
-    publish(frame, **KINDS["margins"], out=tmp_path / "r")
-    again = shutil.copytree(tmp_path / "r", tmp_path / "again")
-    page = (again / "METHODOLOGY.html").read_text(encoding="utf-8")
-    assert rebuild_methodology(again) == page

@@ -118,7 +118,7 @@ def test_a_margin_may_be_a_list_of_columns() -> None:
     ):
         made = privatize(make_table(), **{**OPTIONS, "margins": margins}, keep="part")
         assert made.receipt.sums.method.columns == (("age", "sex"), ("school",))
-    with pytest.raises(TableError, match="[Nn]o column"):
+    with pytest.raises(TableError, match=r"[Nn]o column"):
         privatize(make_table(), **{**OPTIONS, "margins": [["a\ud800"], ["b"]]}, keep="part")
 
 

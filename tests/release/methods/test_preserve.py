@@ -10,7 +10,6 @@ import pytest
 import tallyveil as tv
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.estimate.draws import PrivateDraws
-from tallyveil.papers.kohli.privatizers import cumulative
 from tallyveil.release.methods.base import Plan, PlannedStage, Task
 from tallyveil.release.methods.preserve import Preserve, RankedDraws
 from tallyveil.release.methods.registry import METHODS
@@ -248,17 +247,6 @@ def test_table_and_published_histogram_agree_exactly(split):
     assert (np.bincount(released, minlength=21) == histogram).all()
 
 
-def test_every_draw_before_post_processing_is_certified():
-    # the draws equal those of the certified distributions on the same words, one after the other
-    budget = split_budget("0.9", "1/3", records=len(COUNTS), size=21)
-    draws = draw_privately(COUNTS, 20, budget, SeededNotPrivate(8))
-    again = SeededNotPrivate(8)
-    values = tv.certify_geometric(tv.Query.count(20), budget.epsilon2).release(COUNTS, again)
-    totals = cumulative(np.bincount(COUNTS, minlength=21), budget.epsilon1, again).draws
-    assert (draws.values == values).all()
-    assert (draws.totals == totals).all()
-
-
 def test_numpys_random_numbers_are_never_used(monkeypatch):
     for name in ("default_rng", "random", "permutation", "geometric", "laplace", "choice"):
         monkeypatch.setattr(np.random, name, None)
@@ -276,15 +264,6 @@ def test_publishing_takes_private_draws_and_nothing_else():
     assert not np.shares_memory(draws.values, COUNTS)
     assert not draws.values.flags.writeable
     assert not draws.totals.flags.writeable
-
-
-def test_the_same_draws_give_the_same_release():
-    # match_counts has no other argument, so the table can reach the release only through draws
-    budget = split_budget(1, "1/2", records=len(COUNTS), size=21)
-    draws = draw_privately(COUNTS, 20, budget, SeededNotPrivate(3))
-    first, _ = match_counts(draws, SeededNotPrivate(4))
-    second, _ = match_counts(draws, SeededNotPrivate(4))
-    assert (first == second).all()
 
 
 @pytest.mark.parametrize(

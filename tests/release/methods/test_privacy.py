@@ -25,6 +25,7 @@ from tallyveil.query import Query
 from tallyveil.release.methods.base import Method, Plan, PlannedStage, Task
 from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.release.methods.margins import Margins
+from tallyveil.release.methods.preserve import Preserve
 from tallyveil.release.methods.strata import Strata
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tallyveil.sums.grouping import Grouping, Tree
@@ -98,16 +99,26 @@ def make_crossed(zeros: bool) -> tuple[Plan, list[tuple[int, ...]]]:
     return plan(method, 1, Grouping.of(margins, free), free), [(0, 1, 0, 0), (1, 1, 0, 0)]
 
 
+def make_preserved() -> tuple[Plan, list[tuple[int, ...]]]:
+    method = Preserve(unbiased=True)
+    return split_evenly(plan(method, 1, None)), [(0, 1, 0, 0), (1, 1, 0, 0), (0, 0, 0, 0)]
+
+
+def split_evenly(made: Plan) -> Plan:
+    """Give the distribution a share, which so few rows would not get."""
+    first = PlannedStage("n", "distribution", certify_noise(Fraction(1, 2)), Fraction(1, 2))
+    counts = PlannedStage("n", "counts", certify_geometric(Query.count(1), 1), Fraction(1))
+    return replace(made, stages=(first, counts))
+
+
 def make_strata(zeros: bool) -> tuple[Plan, list[tuple[int, ...]]]:
     free = np.array([True, True, True, not zeros])
-    made = plan(Strata(columns="g"), 1, np.array([0, 0, 1, 1]), free)
-    first = PlannedStage("n", "distribution", certify_noise(EPSILON - Fraction(1)), Fraction(1, 2))
-    counts = PlannedStage("n", "counts", certify_geometric(Query.count(1), 1), Fraction(1))
-    made = replace(made, stages=(first, counts))
+    made = split_evenly(plan(Strata(columns="g"), 1, np.array([0, 0, 1, 1]), free))
     return made, [(0, 1, 0, 0), (1, 1, 0, 0), (0, 1, 1, 0)]
 
 
 CASES = {
+    "preserve": make_preserved,
     "tree": lambda: make_tree(zeros=False),
     "tree with zeros": lambda: make_tree(zeros=True),
     "bounds": make_bounded,
