@@ -1,7 +1,7 @@
 """Choices of a publisher in the browser, as options of the library, a command line and Python.
 
 What the pages offer is the table `PANELS`. What a choice means is explained in the docstrings of
-the option objects, whose fields also say its type; nothing here has a default of its own.
+the option objects, whose fields also give its type; nothing here has a default.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ FOLDER_NAME = re.compile(r"[\w][\w .()-]{0,99}")
 class Choice(NamedTuple):
     """A choice: the object of a request that has its key, and its kind.
 
-    `section` is `GROUPS` for the columns of a method of their own.
+    `section` is `GROUPS` for the columns that choose a method.
     """
 
     name: str
@@ -112,7 +112,7 @@ def _find_owner(name: str) -> tuple[str, type[msgspec.Struct], str]:
 CHOICES: Mapping[str, Choice] = {name: _describe(name) for name in TITLES}
 """What the pages offer, by name."""
 
-FORM = tuple(PANELS[FILE])
+FORM = PANELS[FILE]
 """The choices that say how the file of the table is written."""
 
 NOT_LISTED = ("out", "ledger", "dataset", "output.confidential_report")
@@ -200,7 +200,7 @@ def _read_method(choices: Mapping[str, Any], place: Place) -> Any:
     if name not in PLAIN_METHODS:
         raise RefusedError(400, "There is no such method.")
     keys = {key: value for key, value in choices.items() if CHOICES[key].section == METHOD}
-    if name != "design":  # the page offers these beside it
+    if name != "design":  # the page offers these next to it
         keys = {key: value for key, value in keys.items() if key not in ("loss", "properties")}
     groups = {key: value for key, value in choices.items() if CHOICES[key].section == GROUPS}
     implied = [*groups, *(CHOSEN_BY[key] for key in keys if key in CHOSEN_BY and keys[key])]

@@ -43,7 +43,7 @@ IN_SIGHT = {
     *("count", "upper", "epsilon", "method", "hierarchy", "by", "keep", "id_column", "categories"),
     *("kind", "contributions", "epsilons", "properties", "loss"),
 }
-"""Choices with fields of their own on the pages; the others are under "More choices"."""
+"""Choices with their own fields on the pages; the others are under "More choices"."""
 
 MORE = {
     panel: [CHOICES[name] for name in names if name not in {*IN_SIGHT, *FORM}]
@@ -203,7 +203,7 @@ class _Steps:
         return {"leaves": await self._leaves(self._save(request, message))}
 
     def _save(self, request: Request, message: dict[str, Any]) -> Draft:
-        """Save what was chosen; what the message leaves out stays as it was."""
+        """Save what was chosen; choices that the message leaves out stay."""
         draft, sent = self._draft(request), message.get("choices", {})
         choices = read_choices(sent)
         dataset = read_field(message, "dataset", str | None, draft.dataset)

@@ -32,6 +32,7 @@ from tallyveil.studio.choices import Place, read_field
 from tallyveil.studio.uploads import TABLE_ENDINGS, Uploads
 from tallyveil.studio.wording import TITLES, VALUES, RefusedError
 from tallyveil.studio.workers import EndedError, Job, Jobs, Worker, Workers
+from tallyveil.tables.text import split_packing
 from tallyveil.untrusted import escape_controls, parse_json
 
 __all__ = ["Answer", "Draft", "Drafts", "Studio", "post", "read_confidence"]
@@ -174,10 +175,10 @@ class Studio:
     """Releases that are looked at, by their random names."""
 
     opened: dict[str, str] = field(default_factory=dict)
-    """Where each of those that are read has its receipt."""
+    """Folders with the receipts of the releases that are read."""
 
     stages: dict[str, str] = field(default_factory=dict)
-    """How far questions are, by the random names under which their browsers watch them."""
+    """Stages of questions, by the random names under which browsers watch them."""
 
     current: Draft | None = None
     """The release that was planned last."""
@@ -250,9 +251,9 @@ class Studio:
 
     def list_tables(self) -> list[str]:
         """List the tables in the studio's folder."""
-        files = (p for p in self.folder.iterdir() if p.suffix.lower() in TABLE_ENDINGS)
-        names = sorted(p.name for p in files if p.is_file() and not p.name.startswith("."))
-        return names[:MOST_LISTED]
+        files = (file for file in self.folder.iterdir() if not file.name.startswith("."))
+        tables = (file for file in files if "".join(split_packing(file)) in TABLE_ENDINGS)
+        return sorted(table.name for table in tables if table.is_file())[:MOST_LISTED]
 
     def list_releases(self) -> list[str]:
         """List the release folders in the studio's folder, newest first."""

@@ -24,71 +24,67 @@ __all__ = [
 ]
 
 FILE = "The file"
-PANELS: Mapping[str, Mapping[str, str]] = {
-    "The table": {
-        "count": "Count columns",
-        "keep": "Public columns",
-        "by": "Records counted by",
-        "categories": "Public categories",
-        "where": "Only records where",
-        "bins": "Ranges of a number",
-        "other": "Category for all other values",
-        "id_column": "Column that identifies a person",
-        "allow_duplicates": "Allow rows with the same labels",
-        "allow_totals": "Allow rows that look like totals",
-    },
-    "Privacy and method": {
-        "upper": "Largest count",
-        "epsilon": "Epsilon",
-        "delta": "Delta",
-        "kind": "Privacy unit",
-        "neighbours": "How neighbouring tables differ",
-        "contributions": "Contributions of one person",
-        "spread": "Rows of one person",
-        "disjoint": "Disjoint count columns",
-        "method": "Method",
-        "epsilons": "Epsilon of each level",
-        "priority": "Priority",
-        "loss": "Loss",
-        "properties": "Properties",
-    },
-    "Totals": {
-        "hierarchy": "Totals by",
-        "invariant": "Totals released exactly",
-        "weights": "Weights of the levels",
-        "upper_column": "Column of upper bounds",
-        "margins": "Margins",
-        "strata": "Strata",
-        "nested": "Nested count columns",
-        "structural_zeros": "Structural zeros",
-    },
-    FILE: {
-        "delimiter": "Delimiter",
-        "encoding": "Encoding",
-        "sheet_name": "Sheet",
-        "skiprows": "Title lines to skip",
-        "skipfooter": "Footnote lines to skip",
-        "comment": "Start of comment lines",
-        "thousands": "Separator of thousands",
-        "decimal": "Decimal separator",
-        "na_values": "Codes of missing counts",
-    },
-    "Output": {
-        "format": "Format of the data file",
-        "unbiased": "Add a column of unbiased counts",
-        "signed": "Allow negative counts",
-    },
-    "About the release": {
-        "title": "Title",
-        "publisher": "Publisher",
-        "contact": "Contact",
-        "period": "Period",
-        "license": "Licence",
-    },
+PANELS: Mapping[str, tuple[str, ...]] = {
+    "The table": (
+        *("count", "keep", "by", "categories", "where", "bins", "other", "id_column"),
+        *("allow_duplicates", "allow_totals"),
+    ),
+    "Privacy and method": (
+        *("upper", "epsilon", "delta", "kind", "neighbours", "contributions", "spread", "disjoint"),
+        *("method", "epsilons", "priority", "loss", "properties"),
+    ),
+    "Totals": (
+        *("hierarchy", "invariant", "weights", "upper_column", "margins", "strata", "nested"),
+        "structural_zeros",
+    ),
+    FILE: (
+        *("delimiter", "encoding", "sheet_name", "skiprows", "skipfooter", "comment"),
+        *("thousands", "decimal", "na_values"),
+    ),
+    "Output": ("format", "unbiased", "signed"),
+    "About the release": ("title", "publisher", "contact", "period", "license"),
 }
-"""The options that the pages offer, by panel, and what the pages call them."""
+"""The options that the pages offer, by panel."""
 
-TITLES = {name: title for panel in PANELS.values() for name, title in panel.items()}
+TITLES = {
+    name: name.replace("_", " ").capitalize() for panel in PANELS.values() for name in panel
+} | {
+    "count": "Count columns",
+    "keep": "Public columns",
+    "by": "Records counted by",
+    "categories": "Public categories",
+    "where": "Only records where",
+    "bins": "Ranges of a number",
+    "other": "Category for all other values",
+    "id_column": "Column that identifies a person",
+    "allow_duplicates": "Allow rows with the same labels",
+    "allow_totals": "Allow rows that look like totals",
+    "upper": "Largest count",
+    "kind": "Privacy unit",
+    "neighbours": "How neighbouring tables differ",
+    "contributions": "Contributions of one person",
+    "spread": "Rows of one person",
+    "disjoint": "Disjoint count columns",
+    "epsilons": "Epsilon of each level",
+    "hierarchy": "Totals by",
+    "invariant": "Totals released exactly",
+    "weights": "Weights of the levels",
+    "upper_column": "Column of upper bounds",
+    "nested": "Nested count columns",
+    "sheet_name": "Sheet",
+    "skiprows": "Title lines to skip",
+    "skipfooter": "Footnote lines to skip",
+    "comment": "Start of comment lines",
+    "thousands": "Separator of thousands",
+    "decimal": "Decimal separator",
+    "na_values": "Codes of missing counts",
+    "format": "Format of the data file",
+    "unbiased": "Add a column of unbiased counts",
+    "signed": "Allow negative counts",
+    "license": "Licence",
+}
+"""What the pages call them."""
+
 VALUES = {
     "add_remove": "one person is added or removed",
     "replace_one": "one person is replaced by another, which costs twice",
@@ -143,10 +139,11 @@ def name_options(text: str) -> str:
 
 def _name_key(match: re.Match[str]) -> str:
     """Return the title of a key, with the value that is set."""
-    if match[1] not in TITLES:
+    title = {"confidential_report": "Comparison with the true counts", **TITLES}.get(match[1])
+    if title is None:
         return match[0]
     value = match[2].strip("'") if match.re is SETTING else "True"
-    return f"“{TITLES[match[1]]}”" + ("" if value == "True" else f" {value}")
+    return f"“{title}”" + ("" if value == "True" else f" {value}")
 
 
 def describe_problem(problem: BaseException) -> str:

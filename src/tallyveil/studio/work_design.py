@@ -160,9 +160,9 @@ def _write_python(question: Question) -> str:
     words += [f"prior={question.prior!r}"] if question.prior is not None else []
     words += ["worst_case=True"] if question.worst_case else []
     words += [f"properties={list(question.properties)!r}"] if question.properties else []
-    inner = "".join(f"    {word},\n" for word in words)
+    arguments = "".join(f"    {word},\n" for word in words)
     return (
-        f"import tallyveil as tv\n\nd = tv.design(\n{inner})\nprint(d)\n"
+        f"import tallyveil as tv\n\nd = tv.design(\n{arguments})\nprint(d)\n"
         'tv.certify(d.mechanism).save("mechanism.json")\n'
     )
 

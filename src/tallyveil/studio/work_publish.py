@@ -249,7 +249,7 @@ def _find_within(plan: Preview, rows: int, confidence: float) -> float | None:
 
 
 def _add_share(counts: Fraction, rows: int, size: int) -> Fraction:
-    """Return the smallest epsilon, to six digits, of which the counts get this much or more."""
+    """Return the smallest epsilon, to six digits, with which the counts get this much or more."""
 
     def suffices(epsilon: Fraction) -> bool:
         return split_budget(epsilon, records=rows, size=size).epsilon2 >= counts
