@@ -272,7 +272,9 @@ class TextRows:
             cells = next(
                 csv.reader(io.StringIO(text, newline=""), delimiter=self.delimiter, strict=True), []
             )
-        except (csv.Error, UnicodeDecodeError):
+        except UnicodeDecodeError:
+            raise _not_text(self.encoding) from None
+        except csv.Error:
             raise TableError("The header of the file is not well-formed text.") from None
         if not any(cells):
             raise TableError("The table is empty: the file holds no header and no rows.")
