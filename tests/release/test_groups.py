@@ -38,16 +38,16 @@ KINDS = {
 
 @pytest.fixture
 def frame():
-    at = np.arange(ROWS)
+    index = np.arange(ROWS)
     return pd.DataFrame(
         {
-            "area": at,
-            "state": [f"S{i % 8}" for i in at],
-            "region": ["NS"[i % 8 // 4] for i in at],
-            "half": ["ab"[i // 8 % 2] for i in at],
-            "age": [f"{i // 16 % 5}0+" for i in at],
-            "cases": np.where(at % 8, at * at % 13, 0),
-            "deaths": np.where(at % 8, at * at % 13 // 4, 0),
+            "area": index,
+            "state": [f"S{i % 8}" for i in index],
+            "region": ["NS"[i % 8 // 4] for i in index],
+            "half": ["ab"[i // 8 % 2] for i in index],
+            "age": [f"{i // 16 % 5}0+" for i in index],
+            "cases": np.where(index % 8, index * index % 13, 0),
+            "deaths": np.where(index % 8, index * index % 13 // 4, 0),
         }
     )
 
@@ -59,12 +59,12 @@ def publish(frame, **options):
 
 def read_page(text):
     """The tables of the page: by their title, lines of text."""
-    found = {}
+    findings = {}
     for title, body in re.findall(r"<h3>(Totals of .*?)</h3>\s*(<div.*?</div>)", text, re.DOTALL):
         lines = re.findall(r"<tr>(<td.*?)</tr>", body, re.DOTALL)
         cells = [re.findall(r'<td(?: class="number")?>(.*?)</td>', line) for line in lines]
-        found[unescape(title)] = [[unescape(cell) for cell in one] for one in cells]
-    return found
+        findings[unescape(title)] = [[unescape(cell) for cell in one] for one in cells]
+    return findings
 
 
 def show(number):
@@ -81,10 +81,10 @@ def test_the_page_gives_what_estimate_total_gives(frame, kind):
             title = f"Totals of {column.name} by {' and '.join(made.by)}"
             titles.add(title)
             by = made.by[0] if len(made.by) == 1 else made.by
-            found = tv.estimate_total(rel, column=column.name, by=by)
-            names = [key if isinstance(key, str) else " · ".join(key) for key in found]
+            findings = tv.estimate_total(rel, column=column.name, by=by)
+            names = [key if isinstance(key, str) else " · ".join(key) for key in findings]
             assert [line[0] for line in shown[title]] == names == made.groups
-            for line, one in zip(shown[title], found.values(), strict=True):
+            for line, one in zip(shown[title], findings.values(), strict=True):
                 assert line[1] == f"{one.groups:,}"
                 assert line[-2:] == [show(one.value), f"{show(one.low)} to {show(one.high)}"]
             if column.kind.adds_up:
@@ -104,9 +104,9 @@ def test_the_page_gives_what_estimate_total_gives(frame, kind):
 def test_a_folder_with_totals_of_groups_checks(frame, kind, tmp_path):
     rel = publish(frame, **KINDS[kind], out=tmp_path / "r")
     assert read_receipt(tmp_path / "r") == rel.receipt
-    found = {finding.name: finding for finding in tv.check_package(tmp_path / "r")}
-    assert all(finding.ok for finding in found.values())
-    assert "groups" in found
+    findings = {finding.name: finding for finding in tv.check_package(tmp_path / "r")}
+    assert all(finding.ok for finding in findings.values())
+    assert "groups" in findings
 
 
 def forge(folder, change):
@@ -120,18 +120,18 @@ def forge(folder, change):
     return [finding.name for finding in tv.check_package(folder) if not finding.ok]
 
 
-def put(part, at, value):
+def put(part, index, value):
     def change(column):
-        column["groups"][0][part][at] = value
+        column["groups"][0][part][index] = value
 
     return change
 
 
-def move(part, at, by):
+def move(part, index, by):
     """Away from what is stated, so that a forgery never says what is true by chance."""
 
     def change(column):
-        column["groups"][0][part][at] += by
+        column["groups"][0][part][index] += by
 
     return change
 

@@ -36,7 +36,7 @@ def package(folder, table, **options):
 def test_a_mechanism_that_ignores_the_truth_gives_identical_packages(tmp_path):
     """No part of the program is replaced: every row of the matrix is the same law."""
     blind = tv.certify(tv.uniform(tv.Query.count(9)), 1).save(tmp_path / "blind.json")
-    made = [
+    result = [
         package(
             tmp_path / f"out{at}",
             csv_table(tmp_path / f"{at}.csv", counts),
@@ -45,8 +45,8 @@ def test_a_mechanism_that_ignores_the_truth_gives_identical_packages(tmp_path):
         )
         for at, counts in enumerate((ONE, OTHER))
     ]
-    assert made[0] == made[1]
-    assert len(made[0]) == 6
+    assert result[0] == result[1]
+    assert len(result[0]) == 6
 
 
 @pytest.mark.parametrize("kind", ["csv", "array", "list", "pandas", "series", "polars", "arrow"])

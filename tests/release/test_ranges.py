@@ -16,7 +16,7 @@ from tallyveil.release.methods.preserve import count_cells
 from tallyveil.release.release import read_receipt
 from tallyveil.request.ranges import NO_UPPER, WIDE
 from tests.asking import privatize
-from tests.attacks.forging import passes, put, read, write
+from tests.attacks.forging import checks, passes, put, read, write
 
 RNG = np.random.default_rng(3)
 COUNTS = RNG.negative_binomial(0.4, 0.02, 3000)
@@ -47,14 +47,8 @@ def test_nothing_is_top_coded():
     assert len(released.distribution) == released.table.max() + 1
 
 
-def test_both_stages_draw_unbounded_certified_noise_and_add_up():
-    (column,) = privatize(COUNTS, epsilon="0.7").receipt.columns
-    assert [stage.kind for stage in column.stages] == ["distribution", "counts"]
-    assert sum(stage.certified_epsilon for stage in column.stages) == column.epsilon
-
-
 def test_the_folder_checks_and_its_page_says_so(folder):
-    assert all(finding.ok for finding in tv.check_package(folder))
+    assert checks(folder)
     page = (folder / "METHODOLOGY.html").read_text(encoding="utf-8")
     assert (
         "No upper bound was set; counts above 1,000,000,000, if any, were replaced by it." in page
@@ -87,14 +81,14 @@ def test_few_rows_get_noise_and_stay_above_zero(rows, tmp_path):
     assert released.table.min() >= 0
     assert np.abs(released.table - counts).max() < 60
     folder = released.save(tmp_path / "few")
-    assert all(finding.ok for finding in tv.check_package(folder))
+    assert checks(folder)
 
 
 def test_preserve_works_for_few_rows_when_asked_for(tmp_path):
     for rows in (1, 3, 40):
         released = privatize(COUNTS[:rows], epsilon="0.5", method="preserve")
         assert len(released.table) == rows
-        assert all(f.ok for f in tv.check_package(released.save(tmp_path / str(rows))))
+        assert checks(released.save(tmp_path / str(rows)))
 
 
 MEASURED = "The distribution was measured at public thresholds"
@@ -117,21 +111,21 @@ def test_a_page_says_that_the_distribution_was_measured_only_where_it_was(
     kinds = [stage.kind for stage in release.receipt.columns[0].stages]
     assert ("distribution" in kinds) == measured
     assert (MEASURED in (tmp_path / "r" / "METHODOLOGY.html").read_text("utf-8")) == measured
-    assert all(finding.ok for finding in tv.check_package(tmp_path / "r"))
+    assert checks(tmp_path / "r")
 
 
 @pytest.mark.parametrize("signed", [False, True])
 def test_counts_above_the_ceiling_count_as_that_and_every_page_says_so(signed, tmp_path):
-    asked = {"epsilon": 20, "method": "geometric", "signed": signed}
-    large = privatize([10**10, 1, 2, 5], out=tmp_path / "large", **asked)
-    small = privatize([7, 1, 2, 5], **asked)
+    keys = {"epsilon": 20, "method": "geometric", "signed": signed}
+    large = privatize([10**10, 1, 2, 5], out=tmp_path / "large", **keys)
+    small = privatize([7, 1, 2, 5], **keys)
     assert abs(large.table[0] - NO_UPPER) < 10
     words = "counts above 1,000,000,000, if any, were replaced by it"
     for release in (large, small):  # what is said is public, and depends on no count
         assert words in release.files["METHODOLOGY.html"].decode()
         assert "no count was cut off" not in release.files["METHODOLOGY.html"].decode()
         assert "1,000,000,000" in release.receipt.columns[0].range_words
-    assert all(finding.ok for finding in tv.check_package(tmp_path / "large"))
+    assert checks(tmp_path / "large")
 
 
 def test_the_confidential_report_does_not_ask_for_a_larger_ceiling(tmp_path):
@@ -145,13 +139,6 @@ def test_the_confidential_report_does_not_ask_for_a_larger_ceiling(tmp_path):
 def test_the_ceiling_is_no_upper_bound():
     with pytest.raises(ArgumentError, match="Left out, counts up to 1,000,000,000"):
         privatize([10**9, 1], epsilon=1, upper=10**9)
-
-
-def test_large_epsilon_spends_nothing_on_the_distribution(tmp_path):
-    released = privatize(COUNTS, epsilon=6)
-    assert [stage.kind for stage in released.receipt.columns[0].stages] == ["counts"]
-    assert np.abs(np.sort(released.table) - np.sort(COUNTS)).mean() < 1
-    assert all(f.ok for f in tv.check_package(released.save(tmp_path / "large")))
 
 
 @pytest.mark.parametrize("method", ["fair", "design"])
@@ -186,7 +173,7 @@ def test_two_columns_may_differ(tmp_path):
     first, second = released.receipt.columns
     assert (first.bounded, second.bounded) == (False, True)
     folder = released.save(tmp_path / "two")
-    assert all(finding.ok for finding in tv.check_package(folder))
+    assert checks(folder)
     assert read_receipt(folder).columns[0].upper == NO_UPPER
 
 
@@ -206,9 +193,9 @@ def test_tables_without_any_small_count_are_published_and_check(options, tmp_pat
     """No draw lies where figures are stated: they are those of the draw itself."""
     counts = np.random.default_rng(1).integers(600_000, 40_000_000, 1300)
     folder = tmp_path / "release"
-    made = privatize(counts, epsilon=1, method="preserve", out=folder, **options)
-    assert np.abs(made.table - counts).max() < 100
-    assert [found.detail for found in tv.check_package(folder) if not found.ok] == []
+    result = privatize(counts, epsilon=1, method="preserve", out=folder, **options)
+    assert np.abs(result.table - counts).max() < 100
+    assert checks(folder)
     accuracy = read_receipt(folder).columns[0].accuracy
     assert (accuracy["interval_low"][0], accuracy["exact"]) == (0, False)
     assert accuracy["interval_high"][0] < 20
@@ -224,8 +211,8 @@ def release(out=None, **options):
 
 
 def check(folder):
-    found = tv.check_package(folder)
-    assert all(finding.ok for finding in found), [f for f in found if not f.ok]
+    findings = tv.check_package(folder)
+    assert all(finding.ok for finding in findings), [f for f in findings if not f.ok]
 
 
 @pytest.mark.parametrize("method", ["preserve", "geometric"])
@@ -233,14 +220,14 @@ def check(folder):
 def test_a_wide_range_costs_what_its_rows_cost(tmp_path, upper, method):
     release(upper=9, method=method)  # libraries are loaded once
     tracemalloc.start()
-    made = release(tmp_path / "out", upper=upper, method=method)
+    result = release(tmp_path / "out", upper=upper, method=method)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 60e6
-    assert sum(len(content) for content in made.files.values()) < 1e6
-    (column,) = made.receipt.columns
+    assert sum(len(content) for content in result.files.values()) < 1e6
+    (column,) = result.receipt.columns
     assert (column.upper, column.bounded, column.method) == (upper, True, method)
-    released = made.published["n"].counts
+    released = result.published["n"].counts
     assert np.abs(np.sort(released) - np.sort(WIDE_COUNTS)).mean() < 0.02 * WIDE_COUNTS.mean() + 3
     check(tmp_path / "out")
     total = tv.estimate_total(tmp_path / "out")
@@ -249,11 +236,11 @@ def test_a_wide_range_costs_what_its_rows_cost(tmp_path, upper, method):
 
 def test_counts_are_cut_at_a_wide_bound(tmp_path):
     upper = 2_000_000
-    made = release(tmp_path / "out", upper=upper, method="geometric", epsilon=20)
-    assert made.published["n"].counts.tolist() == np.minimum(WIDE_COUNTS, upper).tolist()
+    result = release(tmp_path / "out", upper=upper, method="geometric", epsilon=20)
+    assert result.published["n"].counts.tolist() == np.minimum(WIDE_COUNTS, upper).tolist()
     assert (
         "Counts above 2,000,000, if any, were replaced by 2,000,000"
-        in made.files["METHODOLOGY.html"].decode()
+        in result.files["METHODOLOGY.html"].decode()
     )
     check(tmp_path / "out")
 
@@ -275,16 +262,16 @@ def test_cells_do_not_grow_with_the_range():
 
 def test_signed_counts_are_published_as_drawn(tmp_path):
     table = pa.table({"place": [f"p{i}" for i in range(4000)], "n": np.zeros(4000, np.int64)})
-    made = privatize(
+    result = privatize(
         table, "n", keep="all", epsilon="0.5", method="geometric", signed=True, out=tmp_path / "out"
     )
-    values = made.table.column("n").to_numpy()
+    values = result.table.column("n").to_numpy()
     a = np.exp(-0.5)
     variance = 2 * a / (1 - a) ** 2
     assert values.min() < 0 < values.max()
     # the mean of 4,000 draws of this variance, and the mean of their squares
     assert abs(values.mean()) < 5 * np.sqrt(variance / 4000)
-    (column,) = made.receipt.columns
+    (column,) = result.receipt.columns
     assert column.signed
     assert column.columns == ("n",)
     assert column.unbiased == {"column": "n", "variance": pytest.approx(variance, rel=1e-9)}
@@ -292,11 +279,11 @@ def test_signed_counts_are_published_as_drawn(tmp_path):
     low, high = column.accuracy["interval_low"][0], column.accuracy["interval_high"][0]
     inside = ((values >= low) & (values <= high)).mean()
     assert inside > 0.95 - 5 * np.sqrt(0.05 * 0.95 / 4000)
-    page = made.files["METHODOLOGY.html"].decode()
+    page = result.files["METHODOLOGY.html"].decode()
     assert "with its sign" in page
     assert "Do not set negative ones to 0" in page
     assert "pushed inwards" not in page
-    field = json.loads(made.files["datapackage.json"])["resources"][0]["schema"]["fields"][1]
+    field = json.loads(result.files["datapackage.json"])["resources"][0]["schema"]["fields"][1]
     assert field["constraints"] == {"required": True}
     check(tmp_path / "out")
     groups = tv.estimate_total(tmp_path / "out", where="place != p0")
@@ -304,18 +291,18 @@ def test_signed_counts_are_published_as_drawn(tmp_path):
 
 
 def test_without_a_sign_values_are_floored_and_the_page_says_what_that_does(tmp_path):
-    made = release(tmp_path / "out", method="geometric", unbiased=True)
-    values = made.table.column("n").to_numpy()
-    draws = made.table.column("n_unbiased").to_numpy()
+    result = release(tmp_path / "out", method="geometric", unbiased=True)
+    values = result.table.column("n").to_numpy()
+    draws = result.table.column("n_unbiased").to_numpy()
     assert (values == draws.clip(0)).all()
     assert draws.min() < 0
-    assert "sums of many small ones are too large" in made.files["METHODOLOGY.html"].decode()
+    assert "sums of many small ones are too large" in result.files["METHODOLOGY.html"].decode()
     check(tmp_path / "out")
 
 
 def test_an_array_can_be_signed():
-    made = privatize([0] * 500, epsilon="0.2", signed=True)
-    assert min(made.table) < 0
+    result = privatize([0] * 500, epsilon="0.2", signed=True)
+    assert min(result.table) < 0
 
 
 @pytest.mark.parametrize("options", [{"upper": 9}, {"upper": 9, "method": "geometric"}])

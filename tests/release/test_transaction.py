@@ -34,9 +34,9 @@ def test_a_folder_that_exists_is_refused_before_the_table_is_read(tmp_path, monk
 
 
 def test_a_folder_that_appears_meanwhile_is_refused_before_the_debit(book, tmp_path, monkeypatch):
-    def make(*given):
+    def make(*values):
         (tmp_path / "out").mkdir()
-        return real(*given)
+        return real(*values)
 
     real = transaction.plan_release
     monkeypatch.setattr(transaction, "plan_release", make)
@@ -61,8 +61,8 @@ def test_what_fails_after_the_debit_says_that_the_budget_was_spent(
     paid = {"ledger": book, "dataset": "cases"} if debited else {}
     with pytest.raises(Exception, match=r"Gone|no room|unforeseen") as failed:
         privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "out", **paid)
-    said = " ".join([str(failed.value), *getattr(failed.value, "__notes__", ())])
-    assert ("The budget was spent before that, by entry 2 of the ledger." in said) == debited
+    text = " ".join([str(failed.value), *getattr(failed.value, "__notes__", ())])
+    assert ("The budget was spent before that, by entry 2 of the ledger." in text) == debited
     assert (book.account("cases").remaining_epsilon == 1) == debited
     assert not (tmp_path / "out").exists()
 
@@ -261,9 +261,9 @@ def test_a_long_answer_of_such_a_type_is_refused_before_the_debit(book, tmp_path
 
 
 def require_refused(table, book, tmp_path, **options):
-    asked = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1, **options}
+    keys = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1, **options}
     with pytest.raises(tv.TableError, match="'odd'") as refused:
-        privatize(table, **asked, out=tmp_path / "out", ledger=book, dataset="cases")
+        privatize(table, **keys, out=tmp_path / "out", ledger=book, dataset="cases")
     assert "2147483647" not in str(refused.value)
     assert book.account("cases").remaining_epsilon == 2
 

@@ -22,8 +22,8 @@ def table():
 
 
 def publish(**options):
-    asked = {"count": "cases", "keep": "all", "upper": 50, "epsilon": 1, "unbiased": True}
-    return privatize(table(), **{**asked, **options})
+    keys = {"count": "cases", "keep": "all", "upper": 50, "epsilon": 1, "unbiased": True}
+    return privatize(table(), **{**keys, **options})
 
 
 @pytest.mark.parametrize("method", ["geometric", "preserve"])
@@ -86,9 +86,9 @@ def test_check_proves_that_the_counts_were_made_from_it(method, tmp_path):
     lines[row] = f"{start},{int(value) + 7}"
     (folder / "data.csv").write_text("\n".join(lines) + "\n")
     reseal(folder)
-    found = {finding.name: finding for finding in tv.check_package(folder)}
-    assert not found["published counts"].ok
-    assert "draws behind cases" in found["published counts"].detail
+    findings = {finding.name: finding for finding in tv.check_package(folder)}
+    assert not findings["published counts"].ok
+    assert "draws behind cases" in findings["published counts"].detail
 
 
 def test_what_cannot_have_one_is_refused_before_anything_is_spent():
