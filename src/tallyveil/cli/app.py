@@ -88,7 +88,7 @@ def run() -> None:
     sys.argv = [word for word in sys.argv if word != "--debug"]
     signal.signal(signal.SIGTERM, _terminated)
     try:
-        sys.exit(app(standalone_mode=False))
+        sys.exit(app(standalone_mode=False) or 0)
     except typer.Abort:
         sys.exit(fail("Aborted."))
     except typer.TyperException as problem:  # the command line itself is wrong

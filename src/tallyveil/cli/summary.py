@@ -58,7 +58,7 @@ def release_lines(
     page = f"Read {os.path.join(out, 'METHODOLOGY.html')} before you publish."
     if len(receipts) > 1:
         page = "Hand the folder of each level to its readers."
-    return [*lines, "", *_line("Next", f"tallyveil check {folder}", page)]
+    return [*lines, "", f"{'Next':<11}tallyveil check {folder}", " " * 11 + page]
 
 
 def _line(label: str, *parts: str) -> list[str]:
