@@ -62,20 +62,20 @@ def rebuild(folder, document):
 def rebuild_sums(folder, table, receipt):
     """Write the files of totals again, with the estimates that they state."""
     record = receipt.sums
-    grouping = find_grouping(record.method, table, receipt.zeros)
+    grouping = find_grouping(receipt.method, table, receipt.zeros)
     files = {}
     for level, name in enumerate(record.files):
         content = (folder / name).read_bytes()
         parts = {}
         for column in receipt.columns:
-            accuracy = record.method.describe_levels(grouping, column.epsilon, column.upper)
+            accuracy = receipt.method.describe_levels(grouping, column.epsilon, column.upper)
             sums = grouping.full.sum_up(table.counts(column.name))
             missed = None
-            if record.method.crossed:
+            if receipt.method.crossed:
                 missed = np.array([int(t) for t in read_stated(content, column.name, "missed")])
             estimates = read_stated(content, column.name)
             parts[column.name] = LevelColumn(sums[level], estimates, accuracy, missed)
-        files[name] = record.method.write_level(level, grouping.full, table, parts)
+        files[name] = receipt.method.write_level(level, grouping.full, table, parts)
         (folder / name).write_bytes(files[name])
     return files
 

@@ -1,5 +1,7 @@
 """What a database says while it works through confidential rows is never repeated."""
 
+import gc
+import tempfile
 import traceback
 
 import duckdb
@@ -64,3 +66,20 @@ def test_no_value_is_quoted(kind, request):
         assert QUIET in str(refused.value), misuse
         seen = "".join(traceback.format_exception(refused.value))  # with --debug, causes are shown
         assert SECRET.lower() not in seen.lower(), misuse
+
+
+@pytest.mark.parametrize(("keep", "written"), [("all", True), ("all", False), (None, True)])
+def test_no_answer_stays_on_the_disk(keep, written, duck, tmp_path, monkeypatch):
+    """Not even while its release is held, and not where the release was refused."""
+    spool, out = tmp_path / "spool", tmp_path / "out" if written else None
+    spool.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(spool))
+    keys = {"sql": "SELECT * FROM held", "count": "n", "upper": 9, "epsilon": 1, "out": out}
+    try:
+        release = privatize(duck, **keys, keep=keep)
+    except tv.TableError:
+        assert keep is None
+    else:
+        assert len(release.table) == 1
+    gc.collect()
+    assert list(spool.iterdir()) == []

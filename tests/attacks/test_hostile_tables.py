@@ -142,8 +142,8 @@ def text(content):
 
 TABLES = {
     "a thousand columns.csv": lambda: write_wide(1000),
-    "thousands of columns.csv": lambda: write_wide(20_000),
-    "as many columns as there may be.csv": lambda: write_wide(99_999),
+    "as many columns as there may be.csv": lambda: write_wide(2**14),
+    "more columns than there may be.csv": lambda: write_wide(99_999),
     "rows of two.csv": text(lambda: fill("1,1\n", HEADER)),
     "one quoted cell.csv": text(lambda: fill("1,1\n", HEADER + '"1",1\n')),
     "different cells.csv": text(lambda: HEADER + "".join(f'"{k}",{k}\n' for k in range(620_000))),
@@ -230,7 +230,7 @@ QUICK = (
 )  # the dearest of every kind, in every run
 OUT_OF_PROPORTION = (
     *("packed rows.csv.zst", "many packed rows.csv.zst", "very many packed rows.csv.gz"),
-    *("packed rows and a quote.csv.zst", "many packed rows and a quote.csv.gz"),
+    "many packed rows and a quote.csv.gz",
     *("a million rows.xlsx", "many styles.xlsx", "many names.xlsx", "packed rows.zsav"),
     *("long notes.dta", "rows.feather", "coded rows.parquet", "many rows.parquet"),
     *("long texts.parquet", "one text for all.feather", "long lists.parquet"),
@@ -249,18 +249,8 @@ HONEST_WORK = (
 )
 """Publishing takes as long as that many rows do: in proportion to the file, in little memory."""
 
-OPTIONS = [
-    "--count",
-    "cases",
-    "--keep",
-    "all",
-    "--upper",
-    "9",
-    "--epsilon",
-    "1",
-    "--out",
-    "release",
-]
+PROTECTED = ["--count", "cases", "--keep", "all", "--upper", "9", "--epsilon", "1"]
+OPTIONS = [*PROTECTED, "--out", "release"]
 CASES = [(command, name) for name in TABLES for command in ("inspect", "privatize")]
 
 
@@ -279,18 +269,18 @@ def test_a_hostile_table_costs_little(command, name, tmp_path, monkeypatch):
     path = write_case(name, tmp_path)
     monkeypatch.chdir(tmp_path)
     if command == "inspect":
-        said = hostile.require_cheap("inspect", path)
+        shown = hostile.require_cheap("inspect", path)
     elif name in HONEST_WORK:
-        code, _, megabytes, said = hostile.run_measured("privatize", path, *OPTIONS)
+        code, _, megabytes, shown = hostile.run_measured("privatize", path, *OPTIONS)
         most = MOST_FOR_MANY_ROWS if name in MANY_ROWS else hostile.MOST_MEGABYTES
-        assert (code in (0, 1), megabytes < most) == (True, True), (megabytes, said)
+        assert (code in (0, 1), megabytes < most) == (True, True), (megabytes, shown)
     else:
-        said = hostile.require_cheap("privatize", path, *OPTIONS)
-    assert (UNPACK in said) == (name in OUT_OF_PROPORTION), said
+        shown = hostile.require_cheap("privatize", path, *OPTIONS)
+    assert (UNPACK in shown) == (name in OUT_OF_PROPORTION), shown
 
 
 def test_tables_wait_for_no_pipe(tmp_path):
-    for ending in ("csv", "csv.gz", "xlsx", "dta", "parquet"):
+    for ending in ("csv", "xlsx", "parquet"):
         os.mkfifo(tmp_path / f"t.{ending}")
-        for words in (("inspect",), ("privatize", *OPTIONS)):
-            hostile.require_cheap_refusal(*words, tmp_path / f"t.{ending}")
+        hostile.require_cheap_refusal("inspect", tmp_path / f"t.{ending}")
+    hostile.require_cheap_refusal("privatize", tmp_path / "t.csv", *OPTIONS)

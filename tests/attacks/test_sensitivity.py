@@ -143,7 +143,7 @@ def make_counts(rng):
             "half": ["ab"[row // 4 % 2] for row in range(ROWS)],
             "people": [3 + row % 5 for row in range(ROWS)],
             "cases": [0, *(rng.randrange(8) for _ in range(ROWS - 1))],
-            "tests": [0, *(rng.randrange(9) for _ in range(ROWS - 1))],
+            "tests": [0, *(rng.randrange(5) for _ in range(ROWS - 1))],
         }
     )
 

@@ -262,7 +262,7 @@ def test_the_command_line(server, database, tmp_path, monkeypatch):
     common = ("--ledger", address)
     run("ledger", "init", *common, "--dataset", "cases", "--epsilon", "2")
     run("privatize", "cases.csv", "--count", "cases", "--upper", "9", "--epsilon", "1",
-        "--allow-duplicates", "--out", "out", f"--ledger={address}", "--dataset",
+        "--set", "counts.allow_duplicates=true", "--out", "out", f"--ledger={address}", "--dataset",
         "cases")  # fmt: skip
     (entry,) = Ledger(address).history("cases")
     assert f"owner:***@127.0.0.1:{server.port}" in entry.body["command"]

@@ -105,15 +105,15 @@ def test_intervals_cover_at_least_what_they_say(method, name):
     Rows of one run are not independent, so runs are compared, not rows.
     """
     true, upper = TABLES[name]
-    kept = np.minimum(true, upper)
+    clipped = np.minimum(true, upper)
     for epsilon, runs in (("1", 30), ("1/4", 20)) if upper < 10_000 else (("1/2", 3),):
         inside = []
         for released, accuracy, _ in releases(true, upper, epsilon, method, runs):
-            low, high = accuracy.interval[kept].T
+            low, high = accuracy.interval[clipped].T
             inside.append((released >= low) & (released <= high))
         held = np.array(inside)
         for first, last in CLASSES:
-            rows = (kept >= first) & (kept <= last)
+            rows = (clipped >= first) & (clipped <= last)
             if rows.any():
                 share = held[:, rows].mean(axis=1)
                 chance = np.sqrt(0.95 * 0.05 / (runs * rows.sum()))
@@ -125,16 +125,16 @@ def test_intervals_cover_at_least_what_they_say(method, name):
 def test_stated_bias_and_error_of_preserved_tables_are_seen(name):
     """They are estimates: right within four standard errors and a tenth of the error itself."""
     true, upper = TABLES[name]
-    kept = np.minimum(true, upper)
+    clipped = np.minimum(true, upper)
     for epsilon in ("1", "1/4"):
         runs = list(releases(true, upper, epsilon, "preserve", 30))
         for first, last in CLASSES:
-            rows = (kept >= first) & (kept <= last)
+            rows = (clipped >= first) & (clipped <= last)
             if not rows.any():
                 continue
-            error = np.array([(released - kept)[rows] for released, _, _ in runs])
-            bias = np.array([accuracy.bias[kept[rows]] for _, accuracy, _ in runs])
-            rmse = np.array([accuracy.rmse[kept[rows]] for _, accuracy, _ in runs])
+            error = np.array([(released - clipped)[rows] for released, _, _ in runs])
+            bias = np.array([accuracy.bias[clipped[rows]] for _, accuracy, _ in runs])
+            rmse = np.array([accuracy.rmse[clipped[rows]] for _, accuracy, _ in runs])
             typical = np.sqrt((rmse**2).mean())
             gap = (error - bias).mean(axis=1)
             assert abs(gap.mean()) <= 4 * gap.std() / np.sqrt(30) + 0.1 * typical, (first, last)
@@ -213,9 +213,9 @@ AWAY = np.abs(np.subtract.outer(np.arange(20), np.arange(20)))
 )
 def test_no_release_is_expected_to_be_better_than_the_bound(options):
     release = privatize(COUNTS, epsilon="1/2", entropy=SeededNotPrivate(1), **options)
-    known = release.receipt.columns[0].optimality
-    assert 0 < known["least_error"] <= known["least_error_same_distribution"] * (1 + 1e-9)
-    assert known["least_error"] <= known["expected_error"] + 1e-6
+    facts = release.receipt.columns[0].optimality
+    assert 0 < facts["least_error"] <= facts["least_error_same_distribution"] * (1 + 1e-9)
+    assert facts["least_error"] <= facts["expected_error"] + 1e-6
 
 
 def test_rank_matching_of_all_draws_attains_the_bound():
@@ -223,10 +223,10 @@ def test_rank_matching_of_all_draws_attains_the_bound():
     rows = np.array([400, 300, 200, 100])
     shares = rows / rows.sum()
     for delta in (0, "0.05"):
-        made = tv.transport(tv.Query.count(3), 1, shares, delta=delta)
-        error = float(shares @ (made.matrix * AWAY[:4, :4]).sum(axis=1))
-        known = describe_optimality(error, shares, Fraction(1), Fraction(delta))
-        assert known["expected_error"] == pytest.approx(known["least_error_same_distribution"])
+        result = tv.transport(tv.Query.count(3), 1, shares, delta=delta)
+        error = float(shares @ (result.matrix * AWAY[:4, :4]).sum(axis=1))
+        facts = describe_optimality(error, shares, Fraction(1), Fraction(delta))
+        assert facts["expected_error"] == pytest.approx(facts["least_error_same_distribution"])
 
 
 @pytest.mark.parametrize("epsilon", ["1/50", "1/2", "3"])
@@ -235,18 +235,18 @@ def test_the_bounds_are_the_ends_of_the_frontier(epsilon):
     shares[3] = 0
     shares /= shares.sum()
     curve = tv.frontier(tv.Query.count(len(shares) - 1), epsilon, shares, tradeoffs=[0.0, 1.0])
-    known = describe_optimality(9.0, shares, Fraction(epsilon))
-    assert known["least_error"] == pytest.approx(curve.error[0], abs=1e-6)
-    assert known["least_error_same_distribution"] == pytest.approx(curve.error[1], abs=1e-6)
+    facts = describe_optimality(9.0, shares, Fraction(epsilon))
+    assert facts["least_error"] == pytest.approx(curve.error[0], abs=1e-6)
+    assert facts["least_error_same_distribution"] == pytest.approx(curve.error[1], abs=1e-6)
 
 
 @pytest.mark.parametrize("delta", ["0.01", "0.2"])
 def test_with_a_delta_no_mechanism_of_a_program_is_below_the_bound(delta):
     shares = np.array([0.5, 0.2, 0.2, 0.1])
-    known = describe_optimality(9.0, shares, Fraction(1), Fraction(delta))
+    facts = describe_optimality(9.0, shares, Fraction(1), Fraction(delta))
     best = tv.design(tv.Query.count(3), 1, "absolute", prior=shares, delta=delta)
     error = float(shares @ (best.mechanism.matrix * AWAY[:4, :4]).sum(axis=1))
-    assert known["least_error"] == pytest.approx(error, abs=1e-5)
+    assert facts["least_error"] == pytest.approx(error, abs=1e-5)
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 20), Fraction(2)])
@@ -254,8 +254,8 @@ def test_the_error_of_matched_counts_is_that_of_their_matrix(epsilon):
     draws = np.array([0, 0, 1, 3, 3, 7, 7, 9])
     matching = Matching.of(draws, np.array([0, 1, 1, 2, 4, 6, 6, 8]))
     shares = np.bincount(draws, minlength=11) / len(draws)
-    made = matched_mechanism(10, epsilon, matching)
-    error = float(shares @ (made.matrix * AWAY[:11, :11]).sum(axis=1))
+    result = matched_mechanism(10, epsilon, matching)
+    error = float(shares @ (result.matrix * AWAY[:11, :11]).sum(axis=1))
     assert expect_matched(shares, epsilon, matching) == pytest.approx(error, rel=1e-9)
 
 
@@ -274,16 +274,16 @@ def test_wide_ranges_signed_columns_and_deltas_have_bounds():
     }
     for counts, options in tables.values():
         release = privatize(counts, epsilon=1, entropy=SeededNotPrivate(1), **options)
-        known = release.receipt.columns[0].optimality
-        assert 0 < known["least_error"] <= known["expected_error"] + 1e-6
+        facts = release.receipt.columns[0].optimality
+        assert 0 < facts["least_error"] <= facts["expected_error"] + 1e-6
         measured = np.abs(release.table - counts).mean()
-        assert known["expected_error"] == pytest.approx(measured, rel=0.25)
+        assert facts["expected_error"] == pytest.approx(measured, rel=0.25)
 
 
 def test_the_folder_and_the_page_state_it(tmp_path):
     folder = tmp_path / "release"
     privatize(COUNTS, upper=30, epsilon=1, out=folder)
-    assert [found.detail for found in tv.check_package(folder) if not found.ok] == []
+    assert [finding.detail for finding in tv.check_package(folder) if not finding.ok] == []
     assert (
         "No method with epsilon 1 for a change of one count"
         in (folder / "METHODOLOGY.html").read_text()
@@ -303,31 +303,32 @@ def test_the_page_names_the_epsilon_that_the_bound_is_for(tmp_path):
 
 def test_heavy_tails_have_a_bound_without_an_upper_one():
     counts = np.append(COUNTS, [650, 700])
-    known = privatize(counts, epsilon=1, method="preserve").receipt.columns[0].optimality
-    assert 0 < known["least_error"] < known["expected_error"]
+    facts = privatize(counts, epsilon=1, method="preserve").receipt.columns[0].optimality
+    assert 0 < facts["least_error"] < facts["expected_error"]
 
 
 def test_a_dry_run_predicts_errors_of_the_right_size():
     """Within a factor of three of what 10 releases have, and the bound below the noise itself."""
-    words = "privatize x.csv --count n --keep all --upper 30 --epsilon 0.5 --dry-run --rows 900"
-    done = CliRunner().invoke(program.app, [*words.split(), "--json"])
-    known = json.loads(done.stdout)["columns"][0]["prediction"]
+    words = "privatize x.csv --count n --keep all --upper 30 --epsilon 0.5 --dry-run --set"
+    command = [*words.split(), "dry_run.rows=900"]
+    done = CliRunner().invoke(program.app, [*command, "--json"])
+    facts = json.loads(done.stdout)["columns"][0]["prediction"]
     errors, distances = [], []
     for seed in range(10):
-        made = np.asarray(
+        result = np.asarray(
             privatize(COUNTS, upper=30, epsilon="1/2", entropy=SeededNotPrivate(seed)).table
         )
-        errors.append(np.abs(made - COUNTS).mean())
-        distances.append(np.abs(np.sort(made) - np.sort(COUNTS)).mean())
-    assert known["error"] / 3 < np.mean(errors) < 3 * known["error"]
-    assert known["distance"] / 3 < np.mean(distances) < 3 * known["distance"]
-    assert 0 < known["bound_of_distance"] <= 30 / 900 / np.sinh(0.5)
-    text = CliRunner().invoke(program.app, words.split()).stdout
+        errors.append(np.abs(result - COUNTS).mean())
+        distances.append(np.abs(np.sort(result) - np.sort(COUNTS)).mean())
+    assert facts["error"] / 3 < np.mean(errors) < 3 * facts["error"]
+    assert facts["distance"] / 3 < np.mean(distances) < 3 * facts["distance"]
+    assert 0 < facts["bound_of_distance"] <= 30 / 900 / np.sinh(0.5)
+    text = CliRunner().invoke(program.app, command).stdout
     assert "in any private release" in " ".join(text.split())
 
 
 def test_predictions_are_finite_at_the_ends():
     for epsilon in (Fraction(1, 1000), Fraction(20), Fraction(700)):
         for rows, cells in ((1, 2), (10**8, 256), (50, 1000)):
-            known = predict_release(epsilon, epsilon * Fraction(9, 10), rows, cells)
-            assert all(np.isfinite(value) for value in known.values())
+            facts = predict_release(epsilon, epsilon * Fraction(9, 10), rows, cells)
+            assert all(np.isfinite(value) for value in facts.values())

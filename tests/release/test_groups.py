@@ -1,6 +1,5 @@
 """Totals of groups in receipts and on pages: those of `estimate_total`, where they can be told."""
 
-import json
 import re
 import shutil
 from html import unescape
@@ -12,9 +11,9 @@ import pytest
 import tallyveil as tv
 from tallyveil.release.records import MOST_GROUPS
 from tallyveil.release import groups as by_group
-from tallyveil.release.folder import CHECKSUMS, checksums_text
 from tallyveil.release.release import read_receipt, rebuild_methodology
 from tests.asking import privatize
+from tests.attacks.forging import read, reseal, write
 
 ROWS = 240
 WIDE = {"count": "cases", "keep": "all", "upper": 30, "epsilon": 1}
@@ -39,16 +38,16 @@ KINDS = {
 
 @pytest.fixture
 def frame():
-    at = np.arange(ROWS)
+    index = np.arange(ROWS)
     return pd.DataFrame(
         {
-            "area": at,
-            "state": [f"S{i % 8}" for i in at],
-            "region": ["NS"[i % 8 // 4] for i in at],
-            "half": ["ab"[i // 8 % 2] for i in at],
-            "age": [f"{i // 16 % 5}0+" for i in at],
-            "cases": np.where(at % 8, at * at % 13, 0),
-            "deaths": np.where(at % 8, at * at % 13 // 4, 0),
+            "area": index,
+            "state": [f"S{i % 8}" for i in index],
+            "region": ["NS"[i % 8 // 4] for i in index],
+            "half": ["ab"[i // 8 % 2] for i in index],
+            "age": [f"{i // 16 % 5}0+" for i in index],
+            "cases": np.where(index % 8, index * index % 13, 0),
+            "deaths": np.where(index % 8, index * index % 13 // 4, 0),
         }
     )
 
@@ -60,12 +59,12 @@ def publish(frame, **options):
 
 def read_page(text):
     """The tables of the page: by their title, lines of text."""
-    found = {}
+    findings = {}
     for title, body in re.findall(r"<h3>(Totals of .*?)</h3>\s*(<div.*?</div>)", text, re.DOTALL):
         lines = re.findall(r"<tr>(<td.*?)</tr>", body, re.DOTALL)
         cells = [re.findall(r'<td(?: class="number")?>(.*?)</td>', line) for line in lines]
-        found[unescape(title)] = [[unescape(cell) for cell in one] for one in cells]
-    return found
+        findings[unescape(title)] = [[unescape(cell) for cell in one] for one in cells]
+    return findings
 
 
 def show(number):
@@ -82,10 +81,10 @@ def test_the_page_gives_what_estimate_total_gives(frame, kind):
             title = f"Totals of {column.name} by {' and '.join(made.by)}"
             titles.add(title)
             by = made.by[0] if len(made.by) == 1 else made.by
-            found = tv.estimate_total(rel, column=column.name, by=by)
-            names = [key if isinstance(key, str) else " · ".join(key) for key in found]
+            findings = tv.estimate_total(rel, column=column.name, by=by)
+            names = [key if isinstance(key, str) else " · ".join(key) for key in findings]
             assert [line[0] for line in shown[title]] == names == made.groups
-            for line, one in zip(shown[title], found.values(), strict=True):
+            for line, one in zip(shown[title], findings.values(), strict=True):
                 assert line[1] == f"{one.groups:,}"
                 assert line[-2:] == [show(one.value), f"{show(one.low)} to {show(one.high)}"]
             if column.kind.adds_up:
@@ -105,40 +104,34 @@ def test_the_page_gives_what_estimate_total_gives(frame, kind):
 def test_a_folder_with_totals_of_groups_checks(frame, kind, tmp_path):
     rel = publish(frame, **KINDS[kind], out=tmp_path / "r")
     assert read_receipt(tmp_path / "r") == rel.receipt
-    found = {finding.name: finding for finding in tv.check_package(tmp_path / "r")}
-    assert all(finding.ok for finding in found.values())
-    assert "groups" in found
-
-
-def reseal(folder):
-    files = {p.name: p.read_bytes() for p in folder.iterdir() if p.name != CHECKSUMS}
-    (folder / CHECKSUMS).write_text(checksums_text(files))
+    findings = {finding.name: finding for finding in tv.check_package(tmp_path / "r")}
+    assert all(finding.ok for finding in findings.values())
+    assert "groups" in findings
 
 
 def forge(folder, change):
     """Change a receipt's totals of groups, and make the page and the checksums again."""
-    path = folder / "receipt.json"
-    document = json.loads(path.read_text(encoding="utf-8"))
+    document = read(folder)
     change(document["columns"][0])
-    path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write(folder, document)
     page = rebuild_methodology(folder)
     (folder / "METHODOLOGY.html").write_text(page, encoding="utf-8")
     reseal(folder)
     return [finding.name for finding in tv.check_package(folder) if not finding.ok]
 
 
-def put(part, at, value):
+def put(part, index, value):
     def change(column):
-        column["groups"][0][part][at] = value
+        column["groups"][0][part][index] = value
 
     return change
 
 
-def move(part, at, by):
+def move(part, index, by):
     """Away from what is stated, so that a forgery never says what is true by chance."""
 
     def change(column):
-        column["groups"][0][part][at] += by
+        column["groups"][0][part][index] += by
 
     return change
 
@@ -237,10 +230,9 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_totals_of_groups_are_refused_in_words(frame, tmp_path, name):
     publish(frame, **KINDS["preserve"], out=tmp_path / "r")
-    path = tmp_path / "r" / "receipt.json"
-    document = json.loads(path.read_text(encoding="utf-8"))
+    document = read(tmp_path / "r")
     HOSTILE[name](document["columns"][0])
-    path.write_text(json.dumps(document, indent=1), encoding="utf-8")
+    write(tmp_path / "r", document)
     with pytest.raises(tv.PackageError, match="receipt"):
         read_receipt(tmp_path / "r")
 
@@ -359,10 +351,3 @@ def test_the_tables_have_marks_that_lie_where_the_numbers_do(frame):
     made = rel.receipt.columns[0].groups[0]
     assert np.argsort(dots).tolist() == np.argsort(made.estimate).tolist()
     assert all(bar <= dot for bar, dot in zip(bars, dots, strict=True))
-
-
-def test_copies_of_a_folder_say_the_same(frame, tmp_path):
-    publish(frame, **KINDS["margins"], out=tmp_path / "r")
-    again = shutil.copytree(tmp_path / "r", tmp_path / "again")
-    page = (again / "METHODOLOGY.html").read_text(encoding="utf-8")
-    assert rebuild_methodology(again) == page

@@ -49,13 +49,13 @@ def test_every_row_keeps_the_order_and_the_release_checks(
     table = make_table()
     if "structural_zeros" in extra:
         table.loc[table["state"] == 3, NESTED] = 0
-    made = release(table, method=method, out=tmp_path / "r", **extra)
-    out = made.table
+    result = release(table, method=method, out=tmp_path / "r", **extra)
+    out = result.table
     assert (out["deaths"] <= out["hospitalised"]).all()
     assert (out["hospitalised"] <= out["cases"]).all()
-    assert float(made.receipt.epsilon) == 1.5, "the order costs nothing more"
-    findings = {found.name: found for found in check_package(tmp_path / "r")}
-    assert [found for found in findings.values() if not found.ok] == []
+    assert float(result.receipt.epsilon) == 1.5, "the order costs nothing more"
+    findings = {finding.name: finding for finding in check_package(tmp_path / "r")}
+    assert [one for one in findings.values() if not one.ok] == []
     assert "no row with more hospitalised than cases" in findings["published counts"].detail
     deaths = json.loads((tmp_path / "r" / "receipt.json").read_text("utf-8"))["columns"][0]
     assert deaths["at_most"] == "hospitalised"
@@ -83,10 +83,10 @@ def test_a_column_far_above_the_one_that_bounds_it_is_released(tmp_path: Path) -
 
 
 def test_the_largest_column_is_published_as_without_the_order() -> None:
-    made = release(make_table(), method="geometric").receipt.columns
-    assert [column.at_most for column in made] == ["hospitalised", "cases", ""]
-    assert made[2].matching is None
-    assert made[2].spread is not None
+    result = release(make_table(), method="geometric").receipt.columns
+    assert [column.at_most for column in result] == ["hospitalised", "cases", ""]
+    assert result[2].matching is None
+    assert result[2].spread is not None
 
 
 def test_where_ranks_are_matched_the_distribution_stays() -> None:
@@ -110,37 +110,37 @@ def test_handing_out_keeps_limits_and_lowers_only_what_it_must(
     rows: list[tuple[int, int, int]],
 ) -> None:
     drawn, counts, limits = (np.array(column) for column in zip(*rows, strict=True))
-    made = hand_out_below(drawn, counts, limits, np.arange(len(rows)))
-    assert (made <= limits).all()
+    result = hand_out_below(drawn, counts, limits, np.arange(len(rows)))
+    assert (result <= limits).all()
     for value in range(1, 10):  # as many rows as can be have at least this much
         most = min(int((limits >= value).sum()), int((counts >= value).sum()))
-        assert (made >= value).sum() == most
+        assert (result >= value).sum() == most
     if (np.sort(counts) <= np.sort(limits)).all():
-        assert sorted(made) == sorted(counts)
+        assert sorted(result) == sorted(counts)
     if (counts <= limits).all() and (np.diff(counts[np.lexsort((counts, drawn))]) >= 0).all():
-        assert (made == counts).all()
+        assert (result == counts).all()
 
 
 def test_intervals_hold_for_columns_that_were_kept_below_others() -> None:
     table, inside, total = make_table(), 0, 0
     for _ in range(10):
         for method in ("preserve", "geometric"):
-            made = release(table, method=method)
-            interval = made.figures[0].accuracy.interval[table["deaths"].to_numpy()]
-            out = made.table["deaths"].to_numpy()
+            result = release(table, method=method)
+            interval = result.figures[0].accuracy.interval[table["deaths"].to_numpy()]
+            out = result.table["deaths"].to_numpy()
             inside += int(((out >= interval[:, 0]) & (out <= interval[:, 1])).sum())
             total += len(out)
     assert inside / total > 0.95 - 3 * np.sqrt(0.95 * 0.05 / total)
 
 
 def test_group_sums_need_the_unbiased_column() -> None:
-    made = release(make_table(), method="geometric")
+    result = release(make_table(), method="geometric")
     with pytest.raises(UsageError, match="release it with 'unbiased'"):
-        tv.estimate_total(made, column="deaths", by="state")
-    assert tv.estimate_total(made, column="deaths").groups == 400
-    assert len(tv.estimate_total(made, column="cases", by="state")) == 5
-    kept = release(make_table(), method="geometric", unbiased=True)
-    assert len(tv.estimate_total(kept, column="deaths", by="state")) == 5
+        tv.estimate_total(result, column="deaths", by="state")
+    assert tv.estimate_total(result, column="deaths").groups == 400
+    assert len(tv.estimate_total(result, column="cases", by="state")) == 5
+    clipped = release(make_table(), method="geometric", unbiased=True)
+    assert len(tv.estimate_total(clipped, column="deaths", by="state")) == 5
 
 
 def test_check_finds_a_row_out_of_order(tmp_path: Path) -> None:
@@ -152,7 +152,9 @@ def test_check_finds_a_row_out_of_order(tmp_path: Path) -> None:
     deaths = out["deaths"].to_numpy().copy()
     deaths[[first, second]] = deaths[[second, first]]
     out.assign(deaths=deaths).to_csv(folder / "data.csv", index=False, lineterminator="\n")
-    details = [found.detail for found in check_package(folder) if found.name == "published counts"]
+    details = [
+        finding.detail for finding in check_package(folder) if finding.name == "published counts"
+    ]
     assert details == ["a row has more of deaths than of hospitalised"]
 
 

@@ -21,15 +21,15 @@ def simulated(**words):
 
 def test_errors_are_those_of_geometric_noise():
     """Without bounds the mean error of one count is 2a/(1-a^2), of a sum that of its noise."""
-    found = simulated(epsilon=1, signed=True)
+    figures = simulated(epsilon=1, signed=True)
     a = np.exp(-1.0)
-    wanted = 2 * a / (1 - a * a)
-    assert found["runs"] >= 3
-    spread = np.sqrt(2 * a / (1 - a) ** 2 - wanted**2) / np.sqrt(found["runs"] * 400)
-    assert abs(found["error"]["mean"] - wanted) < 6 * spread
-    assert sum(found["histogram"]["before"]) == 400
-    assert sum(found["histogram"]["after"]) == pytest.approx(400, rel=2e-3)
-    assert [part["name"] for part in found["sums"]] == ["total", "30 rows"]
+    expected = 2 * a / (1 - a * a)
+    assert figures["runs"] >= 3
+    spread = np.sqrt(2 * a / (1 - a) ** 2 - expected**2) / np.sqrt(figures["runs"] * 400)
+    assert abs(figures["error"]["mean"] - expected) < 6 * spread
+    assert sum(figures["histogram"]["before"]) == 400
+    assert sum(figures["histogram"]["after"]) == pytest.approx(400, rel=2e-3)
+    assert [part["name"] for part in figures["sums"]] == ["total", "30 rows"]
 
 
 def test_a_smaller_epsilon_errs_more():
@@ -51,11 +51,11 @@ def ask(names, **words):
 
 def test_invented_columns_go_together_and_are_no_copies():
     """Their correlation is that of cases in two years, or a little less; on real counties 0.93."""
-    found = invent_counts(ask(["first", "second", "third"]), 1200)
-    related = np.corrcoef(np.log1p(list(found.values())))
+    figures = invent_counts(ask(["first", "second", "third"]), 1200)
+    related = np.corrcoef(np.log1p(list(figures.values())))
     for one, two in ((0, 1), (0, 2), (1, 2)):
         assert 0.6 < related[one, two] < 0.93
-    means = [counts.mean() for counts in found.values()]
+    means = [counts.mean() for counts in figures.values()]
     assert max(means) < 2 * min(means)
 
 
@@ -66,11 +66,11 @@ def test_invented_nested_columns_are_smaller_the_more_so_the_smaller_their_upper
         (100, (1 / 4, 1 / 4)),
         (None, (1 / 4, 1 / 4)),
     ):
-        found = invent_counts(ask(names, nested=chain, upper=upper), 1200)
-        assert list(found) == names
+        figures = invent_counts(ask(names, nested=chain, upper=upper), 1200)
+        assert list(figures) == names
         for (small, large), share in zip(pairwise(chain), shares, strict=True):
-            assert (found[small] <= found[large]).all()
-            assert found[small].sum() == pytest.approx(share * found[large].sum(), rel=0.2)
+            assert (figures[small] <= figures[large]).all()
+            assert figures[small].sum() == pytest.approx(share * figures[large].sum(), rel=0.2)
 
 
 def test_dry_runs_of_nested_columns_try_small_deaths():

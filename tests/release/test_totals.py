@@ -49,19 +49,21 @@ def test_intervals_of_states_hold(method, upper, epsilon):
     """24 states in 12 releases: at least 95 % less four standard errors of 288 (0.013 each)."""
     frame = table(upper)
     true = frame.cases.clip(upper=upper).groupby(frame.state).sum()
-    held, errors, whole = [], [], []
+    held, errors, complete = [], [], []
     for seed in range(12):
         entropy = SeededNotPrivate(seed)
         rel = publish(frame, upper=upper, epsilon=epsilon, method=method, entropy=entropy)
-        found = tv.estimate_total(rel, by="state")
-        assert list(found) == list(dict.fromkeys(STATES))
-        held += [found[state].low <= total <= found[state].high for state, total in true.items()]
-        errors.append([found[state].value - total for state, total in true.items()])
-        whole.append(tv.estimate_total(rel))
+        estimates = tv.estimate_total(rel, by="state")
+        assert list(estimates) == list(dict.fromkeys(STATES))
+        held += [
+            estimates[state].low <= total <= estimates[state].high for state, total in true.items()
+        ]
+        errors.append([estimates[state].value - total for state, total in true.items()])
+        complete.append(tv.estimate_total(rel))
     assert np.mean(held) >= 0.95 - 4 * np.sqrt(0.05 * 0.95 / len(held))
-    stated = np.array([one.standard_error for one in whole])
-    missed = np.array([one.value for one in whole]) - true.sum()
-    assert abs(missed.mean()) <= 4 * stated.mean() / np.sqrt(len(whole)), "the whole is unbiased"
+    stated = np.array([one.standard_error for one in complete])
+    missed = np.array([one.value for one in complete]) - true.sum()
+    assert abs(missed.mean()) <= 4 * stated.mean() / np.sqrt(len(complete)), "the whole is unbiased"
     if method != "preserve":  # no state is wrong on average
         seen = np.array(errors)
         assert (np.abs(seen.mean(axis=0)) <= 5 * seen.std(axis=0) / np.sqrt(12) + 0.5).all()
@@ -77,17 +79,18 @@ def test_small_groups_are_covered_too(rows, epsilon):
         certified = tv.certify_geometric(tv.Query.count(20), str(epsilon))
         drawn = certified.release(true, SeededNotPrivate(rows)).reshape(-1, rows)
         adder = GeometricAdder(20, epsilon)
-        found = [adder.add(group, 0.95) for group in drawn]
-        held = [one.low <= kind.sum() <= one.high for one in found]
+        estimates = [adder.add(group, 0.95) for group in drawn]
+        held = [one.low <= kind.sum() <= one.high for one in estimates]
         assert np.mean(held) >= 0.95 - 4 * 0.0069
-        value = np.array([one.value for one in found])
+        value = np.array([one.value for one in estimates])
         assert abs(value.mean() - kind.sum()) <= 4 * value.std() / np.sqrt(1000)
         bound = np.sqrt(2 * a * rows) / (1 - a)
-        assert all(one.standard_error <= bound * (1 + 1e-9) for one in found)
+        assert all(one.standard_error <= bound * (1 + 1e-9) for one in estimates)
 
 
-@pytest.mark.parametrize("rows", [1, 3, 20, 80])
-@pytest.mark.parametrize("make", [tv.fair, tv.exponential], ids=["fair", "exponential"])
+@pytest.mark.parametrize(
+    ("rows", "make"), [(1, tv.fair), (20, tv.fair), (3, tv.exponential), (80, tv.exponential)]
+)
 def test_any_matrix_with_an_unbiased_estimator_is_added(rows, make):
     mechanism = make(tv.Query.count(6), 1)
     draw = tv.certify(mechanism)
@@ -104,14 +107,14 @@ def test_any_matrix_with_an_unbiased_estimator_is_added(rows, make):
 @pytest.mark.parametrize("published", [[9], [0], [9, 9], [0, 0, 0]])
 def test_an_estimate_lies_inside_its_own_interval(published):
     """Also where all rows are at an end of the range, such as the one district of a capital."""
-    found = GeometricAdder(9, 0.5).add(np.array(published), 0.5)
-    assert found.low <= found.value <= found.high
+    estimates = GeometricAdder(9, 0.5).add(np.array(published), 0.5)
+    assert estimates.low <= estimates.value <= estimates.high
 
 
 def test_a_matrix_without_an_unbiased_estimator_gives_what_no_row_contradicts():
-    found = MatrixAdder(tv.uniform(tv.Query.count(6), 1)).add(np.array([3, 4]), 0.95)
-    assert (found.low, found.high) == (0, 12)
-    assert np.isnan(found.standard_error)
+    estimates = MatrixAdder(tv.uniform(tv.Query.count(6), 1)).add(np.array([3, 4]), 0.95)
+    assert (estimates.low, estimates.high) == (0, 12)
+    assert np.isnan(estimates.standard_error)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 7, 300])
@@ -139,14 +142,14 @@ def test_folder_release_and_command_line_agree(tmp_path):
     for method in ("preserve", "geometric"):
         folder = tmp_path / method
         rel = publish(frame, upper=60, method=method, out=folder)
-        found = tv.estimate_total(folder, by=["state"], where="area < 600")
-        assert found == tv.estimate_total(rel, by="state", where=["area < 600"])
-        assert found["state 03"].groups == 25
+        estimates = tv.estimate_total(folder, by=["state"], where="area < 600")
+        assert estimates == tv.estimate_total(rel, by="state", where=["area < 600"])
+        assert estimates["state 03"].groups == 25
         words = ["interpret", str(folder), "--by", "state", "--where", "area < 600", "--json"]
         command = [sys.executable, "-m", "tallyveil", *words]
         done = subprocess.run(command, capture_output=True, check=True)
-        told = json.loads(done.stdout)["groups"]
-        assert [one["low"] for one in told] == [one.low for one in found.values()]
+        message = json.loads(done.stdout)["groups"]
+        assert [one["low"] for one in message] == [one.low for one in estimates.values()]
         total, stated = tv.estimate_total(folder), rel.receipt.columns[0].total
         assert (total.value, total.low, total.high) == pytest.approx(
             (stated["value"], stated["low"], stated["high"]), abs=1e-6
@@ -182,10 +185,10 @@ def test_structural_zeros_add_nothing(method):
     frame = table(40)
     frame.loc[frame.state == "state 00", "cases"] = 0
     rel = publish(frame, upper=40, method=method, structural_zeros="state == 'state 00'")
-    found = tv.estimate_total(rel, by="state")["state 00"]
-    assert (found.value, found.low, found.high, found.groups) == (0, 0, 0, 50)
-    whole, stated = tv.estimate_total(rel), rel.receipt.columns[0].total
-    assert (whole.low, whole.high) == (stated["low"], stated["high"])
+    estimates = tv.estimate_total(rel, by="state")["state 00"]
+    assert (estimates.value, estimates.low, estimates.high, estimates.groups) == (0, 0, 0, 50)
+    complete, stated = tv.estimate_total(rel), rel.receipt.columns[0].total
+    assert (complete.low, complete.high) == (stated["low"], stated["high"])
 
 
 OPTIONS = {"count": "cases", "keep": "all", "upper": 30, "epsilon": 1}
@@ -214,31 +217,33 @@ def test_groups_of_a_level_are_what_its_file_says(tmp_path: Path) -> None:
     release = privatize(make_table(), **OPTIONS, hierarchy="state,county", out=tmp_path / "r")
     for level, by in ((1, "state"), (2, ["state", "county"]), (2, "county")):
         for source in (release, tmp_path / "r"):
-            found = list(tv.estimate_total(source, by=by).values())
+            estimates = list(tv.estimate_total(source, by=by).values())
             stated = read_rows(release.sums[f"sums-{level}.csv"])
-            assert [one.value for one in found] == [float(row["cases_estimate"]) for row in stated]
-            for one, row in zip(found, stated, strict=True):
+            assert [one.value for one in estimates] == [
+                float(row["cases_estimate"]) for row in stated
+            ]
+            for one, row in zip(estimates, stated, strict=True):
                 assert one.standard_error == pytest.approx(
                     float(row["cases_deviation"]), abs=0.0005
                 )
                 assert one.low <= max(float(row["cases_low"]), 0) + 1
                 assert one.high >= float(row["cases_high"]) - 1
-    whole = tv.estimate_total(release)
-    assert whole.value == float(read_rows(release.sums["sums-0.csv"])[0]["cases_estimate"])
+    complete = tv.estimate_total(release)
+    assert complete.value == float(read_rows(release.sums["sums-0.csv"])[0]["cases_estimate"])
 
 
 def test_all_margins_together_tell_the_total_of_the_table(tmp_path: Path) -> None:
-    asked = {**OPTIONS, "epsilon": "1/5", "margins": "county,age"}
-    release = privatize(make_table(), **asked, out=tmp_path / "r")
+    keys = {**OPTIONS, "epsilon": "1/5", "margins": "county,age"}
+    release = privatize(make_table(), **keys, out=tmp_path / "r")
     assert len(release.receipt.columns[0].stages) == 3
-    found = tv.estimate_total(release)
+    estimates = tv.estimate_total(release)
     stated = [read_rows(content) for content in release.sums.values()]
     totals = [sum(float(row["cases_estimate"]) for row in rows) for rows in stated]
-    assert min(totals) < found.value < max(totals)
-    assert found == tv.estimate_total(tmp_path / "r") == tv.estimate_total(release, where=())
+    assert min(totals) < estimates.value < max(totals)
+    assert estimates == tv.estimate_total(tmp_path / "r") == tv.estimate_total(release, where=())
     some = [tv.estimate_total(release, by=by) for by in ("region", "age")]
     alone = [sum(one.standard_error**2 for one in groups.values()) ** 0.5 for groups in some]
-    assert found.standard_error < min(alone)
+    assert estimates.standard_error < min(alone)
 
 
 def test_margins_that_were_not_measured_tell_the_total_of_the_rows(tmp_path: Path) -> None:
@@ -279,18 +284,18 @@ def simulate(name: str, runs: int) -> None:
 
     Student's t of a mean over the releases passes its bound with a chance of 1e-6 for each group.
     """
-    asked, by = KINDS[name]
+    keys, by = KINDS[name]
     table = make_table()
     if name == "zeros":
         table.loc[table["county"] == "c3", "cases"] = 0
     truth = table.groupby(by, sort=False)["cases"].sum().to_numpy()
     values, errors, inside = [], [], []
     for _ in range(runs):
-        release = privatize(table, **OPTIONS, **asked)
-        found = list(tv.estimate_total(release, by=by).values())
-        values.append([one.value for one in found])
-        errors.append([one.standard_error for one in found])
-        inside.append([one.low <= t <= one.high for one, t in zip(found, truth, strict=True)])
+        release = privatize(table, **OPTIONS, **keys)
+        estimates = list(tv.estimate_total(release, by=by).values())
+        values.append([one.value for one in estimates])
+        errors.append([one.standard_error for one in estimates])
+        inside.append([one.low <= t <= one.high for one, t in zip(estimates, truth, strict=True)])
     gap = np.array(values) - truth
     spread = gap.std(axis=0, ddof=1)
     far = stats.t.ppf(1 - 5e-7, runs - 1)
@@ -311,11 +316,11 @@ def test_groups_that_cut_through_measured_ones_need_the_rows_draws() -> None:
 
 
 def test_rows_draws_beside_a_hierarchy_are_checked(tmp_path: Path) -> None:
-    asked = {"hierarchy": "state,county", "unbiased": True, "structural_zeros": "county = c3"}
+    keys = {"hierarchy": "state,county", "unbiased": True, "structural_zeros": "county = c3"}
     table = make_table()
     table.loc[table["county"] == "c3", "cases"] = 0
-    release = privatize(table, **OPTIONS, **asked, out=tmp_path / "r")
-    assert all(found.ok for found in tv.check_package(tmp_path / "r"))
+    release = privatize(table, **OPTIONS, **keys, out=tmp_path / "r")
+    assert all(finding.ok for finding in tv.check_package(tmp_path / "r"))
     assert not release.table.loc[table["county"] == "c3", "cases_unbiased"].any()
     epsilon = next(s for s in release.receipt.columns[0].stages if s.kind == "counts").epsilon
     a = np.exp(-float(epsilon))
@@ -347,4 +352,4 @@ def test_a_broken_file_of_sums_is_an_error_in_words(tmp_path: Path, name: str) -
     path.write_bytes(content or b"")
     with pytest.raises(PackageError, match="files of sums"):
         tv.estimate_total(tmp_path / "r", by="state")
-    assert not all(found.ok for found in tv.check_package(tmp_path / "r"))
+    assert not all(finding.ok for finding in tv.check_package(tmp_path / "r"))

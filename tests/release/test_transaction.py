@@ -26,13 +26,6 @@ def book(tmp_path):
     return ledger
 
 
-def test_a_folder_that_exists_costs_nothing(book, tmp_path):
-    (tmp_path / "out").mkdir()
-    with pytest.raises(tv.PackageError, match="exists already"):
-        privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "out", ledger=book, dataset="cases")
-    assert book.account("cases").remaining_epsilon == 2
-
-
 def test_a_folder_that_exists_is_refused_before_the_table_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(transaction, "open_table", lambda *_: pytest.fail("the table was read"))
     (tmp_path / "out").mkdir()
@@ -41,9 +34,9 @@ def test_a_folder_that_exists_is_refused_before_the_table_is_read(tmp_path, monk
 
 
 def test_a_folder_that_appears_meanwhile_is_refused_before_the_debit(book, tmp_path, monkeypatch):
-    def make(*given):
+    def make(*values):
         (tmp_path / "out").mkdir()
-        return real(*given)
+        return real(*values)
 
     real = transaction.plan_release
     monkeypatch.setattr(transaction, "plan_release", make)
@@ -68,8 +61,8 @@ def test_what_fails_after_the_debit_says_that_the_budget_was_spent(
     paid = {"ledger": book, "dataset": "cases"} if debited else {}
     with pytest.raises(Exception, match=r"Gone|no room|unforeseen") as failed:
         privatize(COUNTS, upper=9, epsilon=1, out=tmp_path / "out", **paid)
-    said = " ".join([str(failed.value), *getattr(failed.value, "__notes__", ())])
-    assert ("The budget was spent before that, by entry 2 of the ledger." in said) == debited
+    text = " ".join([str(failed.value), *getattr(failed.value, "__notes__", ())])
+    assert ("The budget was spent before that, by entry 2 of the ledger." in text) == debited
     assert (book.account("cases").remaining_epsilon == 1) == debited
     assert not (tmp_path / "out").exists()
 
@@ -89,12 +82,6 @@ def test_counts_without_a_name_are_refused_before_the_debit(book, tmp_path, name
             dataset="cases",
         )
     assert book.account("cases").remaining_epsilon == 2
-
-
-@pytest.mark.parametrize("method", ["design", "fair"])
-def test_a_range_too_wide_for_a_matrix_is_refused(method):
-    with pytest.raises(tv.ArgumentError, match="'upper' must be at most 5,000 for the method"):
-        privatize(COUNTS, upper=70_000, epsilon=1, method=method)
 
 
 def test_a_ledger_needs_a_folder(book):
@@ -166,22 +153,6 @@ def test_what_is_proved_is_what_is_drawn_hashed_and_shipped(book, tmp_path, monk
     for path in out.glob("*.json"):
         if path.name.startswith(("mechanism", "certificate")):
             assert tv.verify(path), path.name
-
-
-@pytest.mark.parametrize(
-    ("options", "stages"),
-    [
-        ({"epsilon": 1}, ["distribution", "counts"]),
-        ({"epsilon": 1, "method": "geometric"}, ["counts"]),
-    ],
-)
-def test_every_stage_that_spends_has_a_certificate(tmp_path, options, stages):
-    rel = privatize(COUNTS, **{"upper": 9, "out": tmp_path / "out", **options})
-    assert [stage.name for stage in rel.receipt.stages] == [f"count: {kind}" for kind in stages]
-    for stage in rel.receipt.stages:
-        made = tv.load(tmp_path / "out" / stage.file)
-        assert made.exact_epsilon == stage.epsilon
-    assert sum(stage.epsilon for stage in rel.receipt.stages) == rel.receipt.epsilon
 
 
 @pytest.mark.parametrize("upper", [9, 255, 256, 70_000])
@@ -261,22 +232,7 @@ def test_a_mistyped_argument_is_named():
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"loss": "squared"},
-        {"confidence": 0.9},
-        {"method": "fair", "loss": "squared"},
-        {"properties": ["fair"]},
-    ],
-)
-def test_no_option_is_silently_ignored(options):
-    with pytest.raises(tv.UsageError):
-        privatize(COUNTS, upper=9, epsilon=1, **options)
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "words"),
-    [("1/2", "almost as well"), (3, "to this extent"), (6, "weak protection")],
+    ("epsilon", "words"), [("1/2", "almost as well"), (3, "to this extent"), (6, "weak protection")]
 )
 def test_the_promise_says_what_its_epsilon_is_worth(epsilon, words):
     rel = privatize(COUNTS, upper=9, epsilon=epsilon)
@@ -305,9 +261,9 @@ def test_a_long_answer_of_such_a_type_is_refused_before_the_debit(book, tmp_path
 
 
 def require_refused(table, book, tmp_path, **options):
-    asked = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1, **options}
+    keys = {"count": "cases", "keep": "all", "upper": 9, "epsilon": 1, **options}
     with pytest.raises(tv.TableError, match="'odd'") as refused:
-        privatize(table, **asked, out=tmp_path / "out", ledger=book, dataset="cases")
+        privatize(table, **keys, out=tmp_path / "out", ledger=book, dataset="cases")
     assert "2147483647" not in str(refused.value)
     assert book.account("cases").remaining_epsilon == 2
 

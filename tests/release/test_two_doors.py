@@ -49,10 +49,7 @@ REQUESTS = {
         "--set unit.disjoint=cases,tests",
         {"count": ["cases", "tests"], "epsilon": ["1/2", "1/4"], "disjoint": ["cases", "tests"]},
     ),
-    "counts first": (
-        "--count cases --upper 9 --epsilon 1 --priority 1/4",
-        {"priority": "1/4"},
-    ),
+    "counts first": ("--count cases --upper 9 --epsilon 1 --priority 1/4", {"priority": "1/4"}),
     "balanced": (
         "--count cases --upper 9 --epsilon 1 --priority balanced",
         {"priority": "balanced"},
@@ -113,7 +110,7 @@ class FixedEntropy(tv.SeededNotPrivate):
         super().__init__(5)
 
     @classmethod
-    def fresh(cls, given):
+    def fresh(cls, values):
         return cls()
 
 
@@ -136,7 +133,7 @@ def table(tmp_path):
 def through_the_command_line(table, words, folder):
     book = open_ledger(folder.with_suffix(".db"))
     words = words.format(categories=table.with_name("categories.txt"))
-    given = [
+    values = [
         *shlex.split(words),
         *KEEP[mode(words)],
         "--out",
@@ -144,20 +141,20 @@ def through_the_command_line(table, words, folder):
         "--ledger",
         str(book.store.path),
     ]
-    if "--dataset" not in given:
-        given += ["--dataset", "cases"]
-    return book, CliRunner().invoke(program.app, ["privatize", str(table), *given])
+    if "--dataset" not in values:
+        values += ["--dataset", "cases"]
+    return book, CliRunner().invoke(program.app, ["privatize", str(table), *values])
 
 
 def through_python(table, options, folder):
     book = open_ledger(folder.with_suffix(".db"))
-    given = {"count": "cases", "upper": 9, "epsilon": 1, "dataset": "cases", **options}
+    values = {"count": "cases", "upper": 9, "epsilon": 1, "dataset": "cases", **options}
     if not {"keep", "by"} & set(options):
-        given["keep"] = "all"
-    if given.get("categories"):
-        given["categories"] = str(table.with_name("categories.txt"))
+        values["keep"] = "all"
+    if values.get("categories"):
+        values["categories"] = str(table.with_name("categories.txt"))
     try:
-        return book, privatize(table, out=folder, ledger=book, **given)
+        return book, privatize(table, out=folder, ledger=book, **values)
     except tv.TallyveilError as problem:
         return book, problem
 
@@ -171,13 +168,13 @@ def open_ledger(path):
 def files_of(folder):
     """Every file's bytes, without the time and the ledger's digest (which hashes the time)."""
     varying = re.compile(rb"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
-    found = {}
+    findings = {}
     for path in sorted(folder.iterdir()):
         content = varying.sub(b"*", path.read_bytes())
         content = re.sub(rb'(digest |"digest": ")[0-9a-f]{16,64}(?=\xe2|"\n  *}\n})', b"*", content)
-        found[path.name] = content
-    found.pop("SHA256SUMS")
-    return found
+        findings[path.name] = content
+    findings.pop("SHA256SUMS")
+    return findings
 
 
 @pytest.mark.parametrize("name", REQUESTS)

@@ -18,6 +18,7 @@ from tallyveil.release.methods.base import Task
 from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.sums.grouping import Grouping, Tree
 from tests.asking import privatize
+from tests.attacks.forging import passes
 
 RULE = "sex = F and cause = prostate"
 
@@ -55,8 +56,8 @@ def test_structural_zeros_stay_zero_and_the_release_checks(tmp_path: Path, metho
     assert released.loc[~zero, "cases"].sum() > 0
     assert release.receipt.protected_rows == 180
     assert float(release.receipt.epsilon) == 1
-    findings = {found.name: found for found in check_package(tmp_path / "r")}
-    assert [found for found in findings.values() if not found.ok] == []
+    findings = {finding.name: finding for finding in check_package(tmp_path / "r")}
+    assert [one for one in findings.values() if not one.ok] == []
     assert f"{zero.sum()} structural zeros are 0" in findings["published counts"].detail
     assert "structural zeros" in (tmp_path / "r" / "METHODOLOGY.html").read_text("utf-8")
 
@@ -89,34 +90,18 @@ def test_contradictions_are_refused_before_anything_is_spent(tmp_path: Path) -> 
         )
     with pytest.raises(ArgumentError, match="published unchanged"):
         privatize(
-            table,
-            **options,
-            keep=["place", "cause"],
-            allow_duplicates=True,
-            structural_zeros=RULE,
+            table, **options, keep=["place", "cause"], allow_duplicates=True, structural_zeros=RULE
         )
     with pytest.raises(ArgumentError, match="'structural_zeros' must be comparisons"):
         privatize(table, **options, keep="all", structural_zeros="prostate")
 
 
 def test_a_count_smuggled_into_a_structural_zero_is_found(tmp_path: Path) -> None:
-    from tallyveil.release.folder import CHECKSUMS, checksums_text
-
-    folder = tmp_path / "r"
-    privatize(
-        make_table(),
-        count="cases",
-        keep="all",
-        upper=20,
-        epsilon=1,
-        structural_zeros=RULE,
-        out=folder,
-    )
-    text = (folder / "data.csv").read_text("utf-8")
-    (folder / "data.csv").write_text(text.replace("F,prostate,0", "F,prostate,3", 1), "utf-8")
-    files = {p.name: p.read_bytes() for p in folder.iterdir() if p.name != CHECKSUMS}
-    (folder / CHECKSUMS).write_text(checksums_text(files), "utf-8")
-    assert not all(found.ok for found in check_package(folder))
+    options = {"count": "cases", "keep": "all", "upper": 20, "epsilon": 1}
+    privatize(make_table(), **options, structural_zeros=RULE, out=tmp_path / "r")
+    path = tmp_path / "r" / "data.csv"
+    path.write_text(path.read_text("utf-8").replace("F,prostate,0", "F,prostate,3", 1), "utf-8")
+    assert not passes(tmp_path / "r")
 
 
 def test_a_rule_that_no_row_meets_is_refused() -> None:
@@ -147,9 +132,7 @@ def read_file(folder: Path, level: int) -> pd.DataFrame:
     return pd.read_csv(folder / f"sums-{level}.csv")
 
 
-def test_zeros_inside_a_hierarchy_receive_nothing_and_everything_adds_up(
-    tmp_path: Path,
-) -> None:
+def test_zeros_inside_a_hierarchy_receive_nothing_and_everything_adds_up(tmp_path: Path) -> None:
     table = make_wards().sample(frac=1, random_state=3).reset_index(drop=True)
     release = privatize(
         table,
@@ -166,16 +149,16 @@ def test_zeros_inside_a_hierarchy_receive_nothing_and_everything_adds_up(
     assert (released.loc[zero, "births"] == 0).all()
     assert released["births"].between(0, 30).all()
     for level, names in enumerate([[], ["region"], ["region", "ward"]]):
-        found = read_file(tmp_path / "r", level)
+        results = read_file(tmp_path / "r", level)
         sums = released.groupby(names, sort=False)["births"].sum() if names else released["births"]
-        assert found["births"].tolist() == (sums.tolist() if names else [sums.sum()])
+        assert results["births"].tolist() == (sums.tolist() if names else [sums.sum()])
         if names:
-            empty = found[found["region"] == "W"]
+            empty = results[results["region"] == "W"]
             assert len(empty) == (1 if level == 1 else 2)
             beside = [f"births_{word}" for word in ("estimate", "deviation", "low", "high")]
             assert (empty[["births", *beside]] == 0).to_numpy().all()
-            assert (found.loc[found["region"] != "W", "births_deviation"] > 0).all()
-    assert [found for found in check_package(tmp_path / "r") if not found.ok] == []
+            assert (results.loc[results["region"] != "W", "births_deviation"] > 0).all()
+    assert [finding for finding in check_package(tmp_path / "r") if not finding.ok] == []
     stated = release.receipt.to_dict()["hierarchy"]
     assert stated["not_structural_zeros"] == [1, 2, 7, 21]
 
@@ -188,7 +171,7 @@ def test_a_row_that_only_zeros_stand_beside_is_given_away_by_an_exact_sum(tmp_pa
         release = privatize(table, **options, out=tmp_path / "r")
     assert release.receipt.to_dict()["hierarchy"]["exact_rows"] == 7
     assert release.table["births"].tolist() == table["births"].tolist()
-    assert all(found.ok for found in check_package(tmp_path / "r"))
+    assert all(finding.ok for finding in check_package(tmp_path / "r"))
 
 
 @pytest.mark.parametrize("margins", ["region,age+sex", "sex,age,ward"])
@@ -208,12 +191,12 @@ def test_zeros_inside_margins_receive_nothing_and_rows_meet_them(
     released = release.table
     zero = (released["sex"] == "M") | (released["region"] == "W")
     assert (released.loc[zero, "births"] == 0).all()
-    for at, names in enumerate(margins.split(",")):
-        found = read_file(tmp_path / "r", at)
+    for index, names in enumerate(margins.split(",")):
+        results = read_file(tmp_path / "r", index)
         sums = released.groupby(names.split("+"), sort=False)["births"].sum()
-        assert found["births"].tolist() == sums.tolist()
-        assert at > 1 or (found["births_missed"] == 0).all()
-    assert [found for found in check_package(tmp_path / "r") if not found.ok] == []
+        assert results["births"].tolist() == sums.tolist()
+        assert index > 1 or (results["births_missed"] == 0).all()
+    assert [finding for finding in check_package(tmp_path / "r") if not finding.ok] == []
 
 
 @settings(max_examples=40, deadline=None)
@@ -227,9 +210,9 @@ def test_any_tree_with_zeros_adds_up(seed: int, rows: int, exact: int) -> None:
     upper = int(draw.integers(1, 30))
     counts = np.where(free, np.minimum(draw.poisson(draw.gamma(0.5, 8, rows)), upper), 0)
     exact_name = ("total", "a", "b")[min(exact, tree.depth - 1)] if exact >= 0 else ""
-    asked, grouping = Hierarchy(columns="a,b", invariant=exact_name), Grouping.of(tree, free)
+    keys, grouping = Hierarchy(columns="a,b", invariant=exact_name), Grouping.of(tree, free)
     epsilon = Fraction(int(draw.integers(1, 40)), 10)
-    plan = asked.plan(Task("n", upper, epsilon, int(free.sum()), groups=grouping, free=free))
+    plan = keys.plan(Task("n", upper, epsilon, int(free.sum()), groups=grouping, free=free))
     entropy = tv.SeededNotPrivate(seed)
     (published,) = plan.publish(plan.draw(counts, entropy), entropy)
     values = published.values
@@ -241,8 +224,8 @@ def test_any_tree_with_zeros_adds_up(seed: int, rows: int, exact: int) -> None:
         empty = grouping.fill(level, np.ones(grouping.part.sizes[level])) == 0
         assert not published.estimates[level][empty].any()
     if exact_name:
-        truth = tree.sum_up(counts)[asked.exact_level]
-        assert published.sums[asked.exact_level].tolist() == truth.tolist()
+        truth = tree.sum_up(counts)[keys.exact_level]
+        assert published.sums[keys.exact_level].tolist() == truth.tolist()
 
 
 def test_zeros_cost_nothing_and_move_the_budget_to_the_other_groups() -> None:
@@ -252,7 +235,7 @@ def test_zeros_cost_nothing_and_move_the_budget_to_the_other_groups() -> None:
     free = table[(table["sex"] == "F") & (table["region"] != "W")]
     without = privatize(free, **options)
     stages = [
-        [(stage.name, stage.epsilon) for stage in made.receipt.columns[0].stages]
-        for made in (with_zeros, without)
+        [(stage.name, stage.epsilon) for stage in result.receipt.columns[0].stages]
+        for result in (with_zeros, without)
     ]
     assert stages[0] == stages[1]

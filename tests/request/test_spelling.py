@@ -13,7 +13,7 @@ FLAG = re.compile(r"--[a-z]")
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "told"),
+    ("text", "options", "message"),
     [
         ("county,cases\na,*\n", {}, "declared with 'source.na_values'"),
         ("county,cases\na,1\na,2\n", {}, "counts.allow_duplicates=True"),
@@ -24,19 +24,19 @@ FLAG = re.compile(r"--[a-z]")
         ("county,cases\na,1\n", {"keep": None}, "with 'keep' (county), or use keep='all'"),
     ],
 )
-def test_errors_of_files_are_spelled_for_python(tmp_path, text, options, told):
+def test_errors_of_files_are_spelled_for_python(tmp_path, text, options, message):
     path = tmp_path / "t.csv"
     path.write_text(text)
-    with pytest.raises(TallyveilError, match=re.escape(told)) as found:
+    with pytest.raises(TallyveilError, match=re.escape(message)) as findings:
         privatize(path, **{**BASE, **options})
-    assert not FLAG.search(str(found.value))
+    assert not FLAG.search(str(findings.value))
 
 
 def test_warnings_are_spelled_for_python():
     frame = pd.DataFrame({"county": list("bca"), "cases": [1, 2, 3], "deaths": [1, 1, 0]})
-    with pytest.warns(UserWarning, match="sort the file by public columns") as found:
+    with pytest.warns(UserWarning, match="sort the file by public columns") as findings:
         privatize(frame, **BASE)
-    assert not any(FLAG.search(str(warning.message)) for warning in found)
+    assert not any(FLAG.search(str(warning.message)) for warning in findings)
 
 
 def test_rows_with_a_missing_count_are_told_of(tmp_path):
@@ -48,5 +48,5 @@ def test_rows_with_a_missing_count_are_told_of(tmp_path):
     with pytest.warns(
         UserWarning, match="1 row has a code.*left out whole, their other counts too"
     ):
-        made = privatize(path, **{**BASE, "count": ["cases", "deaths"]}, na_values="*")
-    assert made.table.num_rows == 30
+        result = privatize(path, **{**BASE, "count": ["cases", "deaths"]}, na_values="*")
+    assert result.table.num_rows == 30

@@ -3,7 +3,6 @@
 import itertools
 import json
 from fractions import Fraction
-from math import exp
 
 import numpy as np
 import pandas as pd
@@ -19,6 +18,7 @@ from tallyveil.release.release import read_receipt
 from tallyveil.request.unit import PrivacyUnit, charge_columns
 from tallyveil.tables.microdata import bound_rows, keep_apart
 from tests.asking import privatize
+from tests.attacks.forging import checks, passes, read, write
 
 FRAME = pd.DataFrame(
     {
@@ -52,7 +52,7 @@ OPTIONS = {
 def test_the_words_say_which_unit(unit, words):
     assert unit.name == words
     assert ("event" in unit.change) == (unit.kind == "event")
-    assert all("cell" not in said for said in (unit.name, unit.moves))
+    assert all("cell" not in text for text in (unit.name, unit.moves))
 
 
 def test_five_rows_in_one_cell_cost_five_times():
@@ -65,18 +65,12 @@ def test_five_rows_in_one_cell_cost_five_times():
 
 def test_events_say_so_everywhere(tmp_path):
     rel = privatize(
-        FRAME,
-        "deaths",
-        keep="county",
-        upper=9,
-        epsilon=1,
-        kind="event",
-        out=tmp_path / "out",
+        FRAME, "deaths", keep="county", upper=9, epsilon=1, kind="event", out=tmp_path / "out"
     )
     assert "Including or excluding any one event changes" in rel.receipt.promise
     page = rel.files["METHODOLOGY.html"].decode()
     assert "guarantee is for one single event" in page
-    assert all(finding.ok for finding in tv.check_package(tmp_path / "out"))
+    assert checks(tmp_path / "out")
 
 
 def test_disjoint_columns_are_charged_once(tmp_path):
@@ -91,7 +85,7 @@ def test_disjoint_columns_are_charged_once(tmp_path):
     assert book.account("cases").spent_epsilon == Fraction(5, 4)
     assert "charged once" in rel.files["METHODOLOGY.html"].decode()
     assert "parallel over cases_m, cases_f" in rel.receipt.composition
-    assert all(finding.ok for finding in tv.check_package(tmp_path / "out"))
+    assert checks(tmp_path / "out")
     assert read_receipt(tmp_path / "out") == rel.receipt
     both = privatize(FRAME, **OPTIONS, disjoint=["cases_m,cases_f"], neighbours="replace_one")
     assert both.receipt.epsilon == 2 * (1 + Fraction(1, 4))
@@ -114,16 +108,6 @@ def test_what_a_moving_person_costs_is_the_worst_of_all_moves():
         assert charged[1] == worst
 
 
-def test_moving_from_one_column_to_the_other_stays_within_the_charge():
-    """Exact matrices: one record leaves a cell of one column and enters one of the other."""
-    first = tv.geometric(tv.Query.count(4), 0.5).matrix
-    second = tv.geometric(tv.Query.count(4), 0.25).matrix
-    ratio = max((first[i] / first[i - 1]).max() for i in range(1, 5)) * max(
-        (second[i - 1] / second[i]).max() for i in range(1, 5)
-    )
-    assert ratio <= exp(2 * 0.5) * (1 + 1e-9)
-
-
 @pytest.mark.parametrize(
     "groups",
     [["cases_m"], ["cases_m,nothing"], [["cases_m", "cases_f"], ["cases_f", "deaths"]], ["county"]],
@@ -141,29 +125,16 @@ def test_groups_that_are_none_are_refused(groups):
         {"contributions": True},
         {"disjoint": [["cases_m"]]},
         {"disjoint": [["cases_f", "cases_m"]]},
+        {"disjoint": [["cases_m", "cases_f"]]},
         {"disjoint": [["cases_m", "x"]]},
         {"disjoint": [["cases_m", "cases_f"], ["cases_f", "deaths"]]},
         {"disjoint": [[]]},
     ],
 )
 def test_a_receipt_with_a_unit_that_cannot_be_does_not_check(tmp_path, change):
-    rel = privatize(FRAME, **OPTIONS)
-    document = rel.receipt.to_dict() | change
-    rel.save(tmp_path / "out")
-    (tmp_path / "out" / "receipt.json").write_text(json.dumps(document, indent=1) + "\n")
-    found = {finding.name: finding.ok for finding in tv.check_package(tmp_path / "out")}
-    assert found["receipt"] is False
-
-
-def test_calling_columns_disjoint_afterwards_contradicts_the_total(tmp_path):
-    rel = privatize(FRAME, **OPTIONS)
-    document = rel.receipt.to_dict() | {"disjoint": [["cases_m", "cases_f"]]}
-    rel.save(tmp_path / "out")
-    (tmp_path / "out" / "receipt.json").write_text(
-        json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-    )
-    found = {finding.name: finding.ok for finding in tv.check_package(tmp_path / "out")}
-    assert found["receipt"] is False
+    folder = privatize(FRAME, **OPTIONS).save(tmp_path / "out")
+    write(folder, read(folder) | change)
+    assert not passes(folder)
 
 
 def test_the_words_know_how_many_columns_a_person_is_in():
@@ -186,8 +157,8 @@ DELTA = Fraction(1, 10**6)
 
 def publish(tmp_path, **options):
     folder = tmp_path / "release"
-    asked = {"upper": 30, "epsilon": "0.02", "contributions": 50, "delta": "0.000001"}
-    return folder, privatize(COUNTS, out=folder, spread="distinct_rows", **{**asked, **options})
+    keys = {"upper": 30, "epsilon": "0.02", "contributions": 50, "delta": "0.000001"}
+    return folder, privatize(COUNTS, out=folder, spread="distinct_rows", **{**keys, **options})
 
 
 # -- the guarantee -------------------------------------------------------------------------------
@@ -235,14 +206,6 @@ def test_the_charge_is_tight_for_noise_without_bounds():
     assert needed_delta([coin] * moves, charged - 1e-4) > float(delta)
 
 
-def test_rows_in_one_cell_would_break_it():
-    """Why the condition is stated or enforced: two moves of one count need far more delta."""
-    epsilon, delta = Fraction(1, 4), Fraction(1, 20)
-    charged = float(PrivacyUnit(contributions=4, delta=delta).charge(epsilon))
-    matrix = tv.certify_geometric(tv.Query.count(8), epsilon).mechanism.matrix
-    assert needed_delta([(matrix[2], matrix[6])], charged) > 2 * float(delta)
-
-
 def test_the_charge_agrees_with_dp_accounting():
     from dp_accounting.pld import privacy_loss_distribution as pld
 
@@ -267,7 +230,7 @@ def test_it_is_charged_stated_and_checked(tmp_path):
     assert receipt.delta == DELTA
     (stage,) = receipt.columns[0].stages
     assert (receipt.columns[0].method, stage.certified_epsilon) == ("geometric", Fraction(1, 50))
-    assert [found.detail for found in tv.check_package(folder) if not found.ok] == []
+    assert checks(folder)
     assert read_receipt(folder) == receipt
     document = json.loads((folder / "receipt.json").read_text())
     assert document["separate_rows"] == {"delta": "1/1000000"}
@@ -281,12 +244,12 @@ def test_it_is_charged_stated_and_checked(tmp_path):
 
 def test_several_columns_add_up_and_a_changed_unit_moves_twice_as_many():
     table = pd.DataFrame({"a": COUNTS, "b": COUNTS})
-    asked = {"upper": 30, "epsilon": "0.02", "contributions": 25, "delta": "0.000001"}
-    made = privatize(
-        table, count=["a", "b"], neighbours="replace_one", spread="distinct_rows", **asked
+    keys = {"upper": 30, "epsilon": "0.02", "contributions": 25, "delta": "0.000001"}
+    result = privatize(
+        table, count=["a", "b"], neighbours="replace_one", spread="distinct_rows", **keys
     )
     one = PrivacyUnit(contributions=50, delta=DELTA).charge(Fraction(1, 50))
-    assert (made.receipt.epsilon, made.receipt.delta) == (2 * one, 2 * DELTA)
+    assert (result.receipt.epsilon, result.receipt.delta) == (2 * one, 2 * DELTA)
 
 
 def test_a_ledger_is_debited_both(tmp_path):
@@ -296,30 +259,6 @@ def test_a_ledger_is_debited_both(tmp_path):
     account = ledger.account("data")
     assert (account.spent_epsilon, account.spent_delta) == (release.receipt.epsilon, DELTA)
     assert check_ledger(folder, ledger, "data").ok
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ('"delta": "1/1000000"\n', '"delta": "1/100000"\n'),
-        ('"contributions": 50', '"contributions": 49'),
-        ('"method": "geometric"', '"method": "preserve"'),
-    ],
-)
-def test_a_folder_that_states_other_terms_is_refused(tmp_path, old, new):
-    folder, _ = publish(tmp_path)
-    text = (folder / "receipt.json").read_text()
-    assert old in text
-    (folder / "receipt.json").write_text(text.replace(old, new, 1))
-    assert not all(found.ok for found in tv.check_package(folder))
-
-
-def test_a_folder_that_drops_the_statement_is_refused(tmp_path):
-    folder, _ = publish(tmp_path)
-    document = json.loads((folder / "receipt.json").read_text())
-    del document["separate_rows"]
-    (folder / "receipt.json").write_text(json.dumps(document, indent=1))
-    assert not all(found.ok for found in tv.check_package(folder))
 
 
 # -- made true -----------------------------------------------------------------------------------
@@ -332,8 +271,8 @@ def test_what_stays_of_one_person_is_in_different_cells():
     apart = keep_apart(persons, cells, counted, order)
     stays = bound_rows(persons, apart, 7, order)
     assert not (stays & ~counted).any()
-    kept = list(zip(persons[stays].tolist(), cells[stays].tolist(), strict=True))
-    assert len(set(kept)) == len(kept)
+    clipped = list(zip(persons[stays].tolist(), cells[stays].tolist(), strict=True))
+    assert len(set(clipped)) == len(clipped)
     for person in range(40):
         there = np.unique(cells[counted & (persons == person)])
         assert stays[persons == person].sum() == min(7, len(there))
@@ -346,28 +285,28 @@ def test_a_person_is_counted_once_in_each_cell(tmp_path):
     """Of 40 persons with five rows in each of three cells, every cell counts 40."""
     rows = [(p, c) for p in range(40) for c in "abc" for _ in range(5)]
     table = pd.DataFrame(rows, columns=["who", "place"])
-    asked = {"by": "place", "categories": ["a", "b", "c", "d"], "id_column": "who", "upper": 300}
-    made = privatize(
+    keys = {"by": "place", "categories": ["a", "b", "c", "d"], "id_column": "who", "upper": 300}
+    result = privatize(
         table,
         epsilon=20,
         contributions=3,
         delta="0.000001",
         spread="distinct_rows",
         out=tmp_path / "release",
-        **asked,
+        **keys,
     )
-    assert made.table["count"].tolist() == [40, 40, 40, 0]  # noise of one in 2e9
-    assert made.receipt.unit.bound == "enforced"
-    assert [found.detail for found in tv.check_package(tmp_path / "release") if not found.ok] == []
+    assert result.table["count"].tolist() == [40, 40, 40, 0]  # noise of one in 2e9
+    assert result.receipt.unit.bound == "enforced"
+    assert checks(tmp_path / "release")
 
 
 def count_visits(most, cells, **options):
     """Forty persons with one row in each of ten places, of which the first `cells` are counted."""
     rows = [(p, f"c{c}") for p in range(40) for c in range(cells)]
     names = [f"c{c}" for c in range(cells)]
-    asked = {"by": "place", "categories": names, "id_column": "who", "upper": 300, "epsilon": "0.1"}
-    asked |= {"delta": "0.001", "spread": "distinct_rows", "contributions": most}
-    return privatize(pd.DataFrame(rows, columns=["who", "place"]), **asked, **options)
+    keys = {"by": "place", "categories": names, "id_column": "who", "upper": 300, "epsilon": "0.1"}
+    keys |= {"delta": "0.001", "spread": "distinct_rows", "contributions": most}
+    return privatize(pd.DataFrame(rows, columns=["who", "place"]), **keys, **options)
 
 
 @pytest.mark.parametrize("most", [10, 20, 100, 5000])
@@ -376,18 +315,12 @@ def test_nobody_is_charged_for_more_rows_than_there_are_cells(most, tmp_path):
     ten = PrivacyUnit(contributions=10, delta=Fraction(1, 1000))
     assert receipt.epsilon == ten.charge(Fraction(1, 10)) < Fraction(95, 100)
     assert receipt.unit.contributions == 10
-    assert [found.detail for found in tv.check_package(tmp_path / "r") if not found.ok] == []
+    assert checks(tmp_path / "r")
 
 
 def test_one_cell_costs_one_row():
     receipt = count_visits(20, 1).receipt
     assert (receipt.epsilon, receipt.delta) == (Fraction(1, 10), 0)
-
-
-def test_a_stated_bound_is_not_lowered(tmp_path):
-    """What a publisher states may be wrong about cells: it is refused, not mended."""
-    with pytest.raises(ArgumentError, match="at most 150"):
-        publish(tmp_path, **{"contributions": 151})
 
 
 # -- little to gain ------------------------------------------------------------------------------
@@ -396,11 +329,11 @@ def test_a_stated_bound_is_not_lowered(tmp_path):
 def test_no_delta_is_spent_where_composing_gains_too_little(tmp_path):
     ledger = tv.Ledger.create(tmp_path / "ledger.db")
     ledger.open("data", "5")  # pure: a delta would be refused
-    asked = {"epsilon": 1, "contributions": 5, "ledger": ledger, "dataset": "data"}
-    folder, release = publish(tmp_path, **asked)
+    keys = {"epsilon": 1, "contributions": 5, "ledger": ledger, "dataset": "data"}
+    folder, release = publish(tmp_path, **keys)
     receipt = release.receipt
     assert (receipt.epsilon, receipt.delta) == (5, 0)
-    assert [found.detail for found in tv.check_package(folder) if not found.ok] == []
+    assert checks(folder)
     assert read_receipt(folder) == receipt
     page = (folder / "METHODOLOGY.html").read_text()
     assert (
@@ -415,18 +348,18 @@ def test_no_delta_is_spent_where_composing_gains_too_little(tmp_path):
 def test_the_same_rows_are_counted_with_and_without_a_delta(tmp_path):
     """A person is counted once in a cell because that was asked for, whatever it gains."""
     rows = [(p, c) for p in range(40) for c in "abc" for _ in range(5)]
-    asked = {"by": "place", "categories": ["a", "b", "c"], "id_column": "who", "upper": 300}
-    asked |= {"epsilon": 20, "delta": "0.000001", "spread": "distinct_rows", "contributions": 3}
-    made = privatize(pd.DataFrame(rows, columns=["who", "place"]), **asked)
-    assert (made.receipt.epsilon, made.receipt.delta) == (60, 0)
-    assert made.table["count"].tolist() == [40, 40, 40]  # noise of one in 2e9
+    keys = {"by": "place", "categories": ["a", "b", "c"], "id_column": "who", "upper": 300}
+    keys |= {"epsilon": 20, "delta": "0.000001", "spread": "distinct_rows", "contributions": 3}
+    result = privatize(pd.DataFrame(rows, columns=["who", "place"]), **keys)
+    assert (result.receipt.epsilon, result.receipt.delta) == (60, 0)
+    assert result.table["count"].tolist() == [40, 40, 40]  # noise of one in 2e9
 
 
 def test_a_delta_that_gains_enough_is_spent_for_all_columns():
     table = pd.DataFrame({"a": COUNTS, "b": COUNTS})
-    asked = {"upper": 30, "epsilon": ["0.02", "1"], "contributions": 50, "delta": "0.000001"}
-    made = privatize(table, count=["a", "b"], spread="distinct_rows", **asked)
-    assert made.receipt.delta == 2 * DELTA
+    keys = {"upper": 30, "epsilon": ["0.02", "1"], "contributions": 50, "delta": "0.000001"}
+    result = privatize(table, count=["a", "b"], spread="distinct_rows", **keys)
+    assert result.receipt.delta == 2 * DELTA
 
 
 def test_at_a_screen_a_delta_that_is_not_spent_is_said_to(tmp_path):
@@ -443,11 +376,11 @@ def test_at_a_screen_a_delta_that_is_not_spent_is_said_to(tmp_path):
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace_one"])
 def test_one_person_moves_so_many_counts_by_one_each(monkeypatch, neighbours):
     """What is drawn from, with and without a person who has many rows, several in one cell."""
-    given = []
+    values = []
     draw = Plan.draw
 
     def spy(method, counts, entropy):
-        given.append(np.array(counts, dtype=np.int64))
+        values.append(np.array(counts, dtype=np.int64))
         return draw(method, counts, entropy)
 
     monkeypatch.setattr(Plan, "draw", spy)
@@ -455,9 +388,9 @@ def test_one_person_moves_so_many_counts_by_one_each(monkeypatch, neighbours):
     moved = []
     for _ in range(20):
         others = [(f"p{at}", rng.choice(places)) for at in range(30)]
-        own, changed = ([("x", rng.choice(places)) for _ in range(12)] for _ in range(2))
+        mine, changed = ([("x", rng.choice(places)) for _ in range(12)] for _ in range(2))
         first = others + (changed if neighbours == "replace_one" else [])
-        for rows in (first, others + own):
+        for rows in (first, others + mine):
             privatize(
                 pd.DataFrame(rows, columns=["who", "place"]),
                 by="place",
@@ -470,7 +403,7 @@ def test_one_person_moves_so_many_counts_by_one_each(monkeypatch, neighbours):
                 spread="distinct_rows",
                 upper=40,
             )
-        before, after = given[-2:]
+        before, after = values[-2:]
         assert np.abs(after - before).max() <= 1
         moved.append(np.abs(after - before).sum())
     assert max(moved) <= (8 if neighbours == "replace_one" else 4)
@@ -485,24 +418,11 @@ def test_one_person_moves_so_many_counts_by_one_each(monkeypatch, neighbours):
         ({"method": "preserve"}, "'budget.delta' does not go with the method 'preserve'"),
         ({"method": "design"}, "only with 'auto' and 'geometric'"),
         ({"contributions": 1001}, "at most 1,000"),
+        ({"contributions": 151}, "at most 150, the published rows"),
+        ({"delta": "0.3"}, "'delta' must be smaller"),
     ],
 )
 def test_what_it_does_not_cover_is_refused(options, words):
-    asked = {"upper": 30, "epsilon": "0.02", "contributions": 50, "delta": "0.000001"}
+    keys = {"upper": 30, "epsilon": "0.02", "contributions": 50, "delta": "0.000001"}
     with pytest.raises((ArgumentError, UsageError), match=words):
-        privatize(COUNTS, **{**asked, **options}, spread="distinct_rows")
-
-
-def test_a_delta_that_swallows_epsilon_is_refused(tmp_path):
-    asked = {"upper": 30, "epsilon": "0.02", "contributions": 50, "spread": "distinct_rows"}
-    with pytest.raises(ArgumentError, match="'delta' must be smaller"):
-        privatize(COUNTS, **asked, delta="0.3", out=tmp_path / "r")
-    assert not (tmp_path / "r").exists()
-
-
-def test_more_contributions_than_published_rows_cannot_lie_apart():
-    options = {"by": "region", "categories": ["A", "B", "rest"], "other": "rest", "upper": 50}
-    asked = {"contributions": 20, "spread": "distinct_rows", "delta": "1e-6", "epsilon": "0.05"}
-    people = pd.DataFrame({"region": ["A", "C"] * 30})
-    with pytest.raises(ArgumentError, match="at most 3, the published rows"):
-        privatize(people, **options, **asked)
+        privatize(COUNTS, **{**keys, **options}, spread="distinct_rows")

@@ -46,8 +46,26 @@ class Client(TestClient):
         """The address of a new draft of the demo table."""
         return self.send_json("/tables/demo").json()["next"].removesuffix("/table")
 
+    def open_table(self, content, name):
+        """The address of a new draft of an uploaded table."""
+        content = content.encode() if isinstance(content, str) else content
+        return self.upload("/tables", content, name).json()["next"].removesuffix("/table")
+
     def choose(self, base, **choices):
         return self.send_json(f"{base}/choices", {"choices": choices})
+
+    def new_bundle(self, files):
+        """The key of a new bundle with files by their names."""
+        key = self.send_json("/bundles").json()["bundle"]
+        for name, content in files.items():
+            sent = self.upload(f"/bundles/{key}/files", content, name)
+            assert sent.status_code == 200, sent.text
+        return key
+
+    def check(self, files):
+        """The state in which the check of dropped files ended."""
+        key = self.new_bundle(files)
+        return self.follow(self.send_json(f"/bundles/{key}/check").json()["job"])
 
     def find_keys(self, base):
         """What the button of a release sends: its key, and the plan that is shown."""

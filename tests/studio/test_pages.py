@@ -1,10 +1,8 @@
 """Check, read, design, ledger and learn, by their answers: the library's own numbers."""
 
-import io
 import json
 import shutil
 import sqlite3
-import zipfile
 from fractions import Fraction
 from pathlib import Path
 
@@ -18,36 +16,17 @@ from tallyveil.properties import PROPERTIES
 from tallyveil.studio import server
 from tallyveil.studio.work_design import LESSONS, MOST_ANSWERS
 
-
-def bundle_of(client, files):
-    key = client.send_json("/bundles").json()["bundle"]
-    for name, content in files.items():
-        sent = client.put(f"/bundles/{key}/files", content=content, headers={"x-name": name})
-        assert sent.status_code == 200, sent.text
-    return key
-
-
-def check(client, files):
-    key = bundle_of(client, files)
-    return client.follow(client.send_json(f"/bundles/{key}/check").json()["job"])
+from .test_hostile import zipped
 
 
 def files_of(folder, around=""):
     return {around + path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def zip_of(files):
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return packed.getvalue()
-
-
 @pytest.mark.parametrize("how", ["folder", "zip", "files"])
 def test_a_good_release_checks_however_it_comes(client, made, how):
     files = files_of(made, "" if how == "files" else "release/")
-    ended = check(client, {"release.zip": zip_of(files)} if how == "zip" else files)
+    ended = client.check({"release.zip": zipped(*files.items())} if how == "zip" else files)
     assert ended["state"] == "done", ended
     result = ended["result"]
     assert result["ok"]
@@ -62,7 +41,7 @@ def test_a_good_release_checks_however_it_comes(client, made, how):
 def test_a_forged_release_does_not(client, made, forged):
     files = files_of(made)
     files[forged] = files[forged].replace(b"1", b"2", 1)
-    result = check(client, files)["result"]
+    result = client.check(files)["result"]
     assert not result["ok"]
     assert result["verdict"] == "This release does NOT check."
     assert any(not finding["ok"] for finding in result["findings"])
@@ -71,14 +50,14 @@ def test_a_forged_release_does_not(client, made, forged):
 def test_a_certificate_and_a_matrix(client, made, tmp_path):
     files = files_of(made)
     two = {name: files[name] for name in ("mechanism.json", "certificate.json")}
-    result = check(client, two)["result"]
+    result = client.check(two)["result"]
     assert (result["ok"], result["kind"]) == (True, "certificate")
     mechanism = tv.geometric(tv.Query.count(9), 1)
     for text in (mechanism.to_csv(), mechanism.to_ptable()):
-        result = check(client, {"matrix.csv": text.encode()})["result"]
+        result = client.check({"matrix.csv": text.encode()})["result"]
         assert (result["ok"], result["kind"]) == (True, "matrix")
         assert result["matrices"][0]["realised"] == pytest.approx(1)
-    broken = check(client, {"matrix.csv": b"1,0\n0.5,0.5\n"})["result"]
+    broken = client.check({"matrix.csv": b"1,0\n0.5,0.5\n"})["result"]
     assert not broken["ok"]
     assert "infinite" in broken["findings"][0]["detail"]
     assert broken["matrices"][0]["worst"] == {"likelier": 1, "rarer": 0, "output": 1}

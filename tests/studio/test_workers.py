@@ -8,8 +8,8 @@ import threading
 import pytest
 
 import tallyveil.studio.workers as workers_module
-from tallyveil.studio.errors import RefusedError
 from tallyveil.studio.server import TASKS
+from tallyveil.studio.wording import RefusedError
 from tallyveil.studio.workers import EndedError, Job, Worker, Workers, _answer
 
 
@@ -82,7 +82,7 @@ def test_a_job_is_cancelled_before_leave_is_given_and_not_after():
 def test_a_process_that_dies_is_replaced():
     pool = Workers(TASKS, size=1)
     pool.warm()
-    asked = {"lesson": "epsilon", "epsilon": "1", "at": 3}
+    asked = {"lesson": "epsilon", "epsilon": "1", "count": 3}
     try:
         with pytest.raises(EndedError):
             pool.call("learn", asked, lambda worker: worker.process.kill())

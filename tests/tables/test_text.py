@@ -1,14 +1,16 @@
 """Text files are read block by block, whatever they look like; what is unclear is refused."""
 
 import csv
+import gzip
 import io
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tallyveil as tv
-from tallyveil.tables import text
+from tallyveil.tables import published, text
 from tallyveil.tables.counts import LARGEST, read_counts
 from tallyveil.tables.form import Form
 from tallyveil.tables.read import read_table
@@ -78,6 +80,22 @@ def test_an_honest_packed_table_has_room(size):
     assert Room.of(size).lines > 10 * size
     assert Room.of(10 * 2**20).size > 20 * 10 * 2**20
     assert Room.of(10 * 2**20).lines > 10_000_000
+
+
+def test_a_packed_file_of_somebody_else_has_room_for_as_many_rows_as_it_has_bytes(
+    tmp_path, monkeypatch
+):
+    path = tmp_path / "data.csv.gz"
+    rows = map(str, np.random.default_rng(1).integers(0, 1000, 5_000))
+    path.write_bytes(gzip.compress("\n".join(["cases", *rows]).encode()))
+    monkeypatch.setattr(published, "ROWS_READ", 100)
+    with pytest.raises(tv.TableError, match="far more"):  # less than 4 bytes for each row
+        published.require_likely_rows(path)
+    monkeypatch.setattr(published, "SMALL", 0)
+    published.require_likely_rows(path)
+    path.write_bytes(gzip.compress(b"cases\n" + b"1\n" * 50_000))
+    with pytest.raises(tv.TableError, match="far more"):
+        published.require_likely_rows(path)
 
 
 SECRET = "a_secret_cell"

@@ -33,7 +33,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import gcd, lcm
 from numbers import Integral
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from tallyveil.budget.entries import Debit, Entry, shown_rational
 from tallyveil.errors import ArgumentError
@@ -290,6 +290,10 @@ SMALLEST_DELTA = Fraction(1, 10**30)
 GRID = 10**6
 
 
+Excess: TypeAlias = tuple[str, str]
+"""Why a debit is not covered, and what to do."""
+
+
 class Spending(Protocol):
     """Budget spent and remaining, under one way of accounting."""
 
@@ -305,8 +309,8 @@ class Spending(Protocol):
     def remaining_epsilon(self) -> Fraction:
         """The largest epsilon that one more stage can have."""
 
-    def find_excess(self, debit: Debit) -> str | None:
-        """Return why `debit` is not covered, or None if it is."""
+    def find_excess(self, debit: Debit, dataset: str) -> Excess | None:
+        """Return why `debit` is not covered and what to do, or None if it is."""
 
     @property
     def is_sound(self) -> bool:
@@ -414,6 +418,10 @@ def check_plan(account: Account, epsilons: Sequence[Fraction]) -> None:
         )
 
 
+def _describe(cost: str, dataset: str, left: str) -> str:
+    return f"This release costs {cost}, but dataset {dataset!r} has {left}."
+
+
 @dataclass(frozen=True)
 class _Added:
     """Plain addition."""
@@ -434,16 +442,16 @@ class _Added:
     def remaining_epsilon(self) -> Fraction:
         return self.epsilon - self.spent_epsilon
 
-    def find_excess(self, debit: Debit) -> str | None:
+    def find_excess(self, debit: Debit, dataset: str) -> Excess | None:
         for name, cost, spent, total in (
             ("epsilon", debit.epsilon, self.spent_epsilon, self.epsilon),
             ("delta", debit.delta, self.spent_delta, self.delta),
         ):
             if spent + cost > total:
-                return (
-                    f"it costs {name} {shown_rational(cost)}, and "
-                    f"{shown_rational(total - spent)} remains of {shown_rational(total)}"
-                )
+                left = total - spent
+                words = f"{shown_rational(left)} of {shown_rational(total)} left"
+                advice = f"Lower the cost to {shown_rational(left)} or less." if left > 0 else ""
+                return _describe(f"{name} {shown_rational(cost)}", dataset, words), advice
         return None
 
     @property
@@ -489,18 +497,21 @@ class _Concentrated:
         last = find_last(0, top, lambda k: concentrated_cost(Fraction(k, GRID)) <= remaining)
         return Fraction(last, GRID)
 
-    def find_excess(self, debit: Debit) -> str | None:
+    def find_excess(self, debit: Debit, dataset: str) -> Excess | None:
         if debit.delta:
-            return "zCDP accounts take stages with a delta of 0 only"
+            return (
+                f"Dataset {dataset!r} has a zCDP account, which takes stages of delta 0 only.",
+                "",
+            )
         cost = sum((_cost(stage.epsilon) for stage in debit.stages), Fraction(0))
         remaining = self.rho - self.spent_rho
         if cost <= remaining:
             return None
-        return (
-            f"it costs rho {float(cost):.6g}, and {float(remaining):.6g} remains of "
-            f"{float(self.rho):.6g} (epsilon {shown_rational(self.epsilon)}, delta "
-            f"{shown_rational(self.delta)})"
+        words = (
+            f"{float(remaining):.6g} of {float(self.rho):.6g} left (epsilon "
+            f"{shown_rational(self.epsilon)}, delta {shown_rational(self.delta)})"
         )
+        return _describe(f"rho {float(cost):.6g}", dataset, words), ""
 
     @property
     def is_sound(self) -> bool:
@@ -541,21 +552,22 @@ class _Planned:
     def remaining_epsilon(self) -> Fraction:
         return max(self.free or (Fraction(0),))
 
-    def find_excess(self, debit: Debit) -> str | None:
+    def find_excess(self, debit: Debit, dataset: str) -> Excess | None:
         if not self.places:
-            return "exact accounting needs a plan before the first release: tallyveil ledger plan"
+            problem = f"Dataset {dataset!r} has exact accounting, which needs a plan first."
+            return problem, "Make one: tallyveil ledger plan"
         stages = [stage.epsilon for stage in debit.stages]
         if self.free is None or _take_places(self.free, stages) is None:
-            return (
-                f"it has {len(stages)} stages of up to epsilon {shown_rational(max(stages))}, and "
-                f"its plan has {len(self.free or ())} free places of up to epsilon "
-                f"{shown_rational(self.remaining_epsilon)}"
+            problem = (
+                f"This release has {len(stages)} stages of up to epsilon "
+                f"{shown_rational(max(stages))}, but the plan of dataset {dataset!r} has "
+                f"{len(self.free or ())} free places of up to epsilon "
+                f"{shown_rational(self.remaining_epsilon)}."
             )
+            return problem, ""
         if self.spent_delta + debit.delta > self.delta:
-            remaining = self.delta - self.spent_delta
-            return (
-                f"it costs delta {shown_rational(debit.delta)}, and {float(remaining):.3g} remains"
-            )
+            left = f"{float(self.delta - self.spent_delta):.3g} left"
+            return _describe(f"delta {shown_rational(debit.delta)}", dataset, left), ""
         return None
 
     @property

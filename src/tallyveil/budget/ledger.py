@@ -295,12 +295,10 @@ def _require_new(chain: StoreTransaction, request: str) -> None:
 def _require_covered(account: Account, debit: Debit) -> None:
     if account.closed:
         raise BudgetError(f"The dataset {account.dataset!r} is closed. Nothing was spent.")
-    excess = account.spending.find_excess(debit)
+    excess = account.spending.find_excess(debit, account.dataset)
     if excess is not None:
-        raise BudgetError(
-            f"The budget of {account.dataset!r} does not cover this release: {excess}. Nothing "
-            "was spent."
-        )
+        problem, advice = excess
+        raise BudgetError(f"{problem} Nothing was spent. {advice}".rstrip())
 
 
 LONGEST_NAME = 200

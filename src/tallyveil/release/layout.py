@@ -179,8 +179,8 @@ def _require_no_totals(totals: Totals, request: Request, public: Sequence[str]) 
         return
     times = "twice" if often == 2 else f"{often} times"
     raise TableError(
-        f"{reason}, which may count everyone {times}. Remove it (release totals with 'hierarchy'), use "
-        f"unit.contributions={often}, or counts.allow_totals=True if nobody is counted twice."
+        f"{reason}, which may count everyone {times}. Remove it (release totals with 'hierarchy'), "
+        f"use unit.contributions={often}, or counts.allow_totals=True if nobody is counted twice."
     )
 
 

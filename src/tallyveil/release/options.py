@@ -501,6 +501,8 @@ class ReleaseOptions(Struct, frozen=True):
             set_field(self, name, read_names(getattr(self, name), name))
         if self.keep is not None:
             keep = read_names(self.keep, "keep")
+            if KEEP_ALL in keep and len(keep) > 1:
+                raise UsageError("Use keep='all' alone, or name columns with 'keep', not both.")
             set_field(self, "keep", KEEP_ALL if KEEP_ALL in keep else keep)
         if isinstance(self.out, Path):
             set_field(self, "out", str(self.out))

@@ -252,7 +252,11 @@ class ReleasePlan:
             for name, upper in uppers.items()
         }
         more = {name_unbiased(name): fullest[name] for name in fullest if self.request.unbiased}
-        return self.build_table(fullest | more).require_writable()
+        built = self.build_table(fullest | more)
+        size = built.require_writable()
+        if not self.layout.grouped:  # labels are measured once
+            self.source.facts.update(built.facts)
+        return size
 
 
 def open_table(table: Any, options: ReleaseOptions) -> Opened:

@@ -507,29 +507,33 @@ class Receipt(Record, frozen=True, kw_only=True):
         return json.dumps(self.to_dict(), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
     @classmethod
+    def from_dict(cls, data: Any) -> Receipt:
+        """Read the facts of a document, and state what follows from them."""
+        if not isinstance(data, dict) or data.get("format") != RECEIPT_FORMAT:
+            raise PackageError("This is not the receipt of a Tallyveil release.")
+        if type(data.get("version")) is not int or data["version"] != 1:
+            raise PackageError("The receipt has a version that this program does not read.")
+        facts: Receipt = from_plain({k: v for k, v in data.items() if k != "statement"}, cls)
+        return facts.state()
+
+    @classmethod
     def read(cls, content: bytes) -> Receipt:
         """Read ``receipt.json``; refuse another form, or a statement that does not follow.
 
-        A program that writes other sentences compares the numbers of the statement only.
+        Another program may write other sentences about the same facts: of what it wrote, numbers
+        are compared.
         """
         try:
             data = parse_json(content, by_line=True)
         except (ValueError, RecursionError):
             raise PackageError("The receipt is no JSON that this program reads.") from None
-        if not isinstance(data, dict) or data.get("format") != RECEIPT_FORMAT:
-            raise PackageError("This is not the receipt of a Tallyveil release.")
-        if type(data.get("version")) is not int or data["version"] != 1:
-            raise PackageError("The receipt has a version that this program does not read.")
-        receipt: Receipt = from_plain(data, cls)
+        receipt = cls.from_dict(data)
+        if receipt.program.page != fingerprint_page():
+            stated: Statement = from_plain(data.get("statement"), Statement)
+            numbers = {name: getattr(receipt.statement, name) for name in NUMBERS}
+            receipt = structs.replace(receipt, statement=structs.replace(stated, **numbers))
         if receipt.to_json().encode() != content:
-            raise PackageError("The receipt is not written in its one form.")
-        stated, expected = receipt.statement, receipt.state().statement
-        assert expected is not None
-        if stated is not None and receipt.program.page != fingerprint_page():
-            words = [name for name in stated.__struct_fields__ if name not in NUMBERS]
-            expected = structs.replace(expected, **{name: getattr(stated, name) for name in words})
-        if stated != expected:
-            raise PackageError("The receipt contradicts itself: its statement does not follow.")
+            raise PackageError("The receipt contradicts itself, or is not in its one form.")
         return receipt
 
 

@@ -393,7 +393,8 @@ def _check_combinations(options: ReleaseOptions, microdata: bool) -> None:
             raise UsageError(f"{key!r} is for tables of counts: leave it out for microdata.")
     if options.unit.id_column is not None and not microdata:
         raise UsageError("'unit.id_column' is for microdata: name 'by', and leave out 'count'.")
-    if options.microdata.other is not None and options.categories is None:
+    is_listed = options.categories is not None or options.microdata.bins
+    if options.microdata.other is not None and not is_listed:
         raise UsageError("'microdata.other' goes with 'categories': it counts what is not listed.")
     if options.output.format is not None and options.output.format not in FORMATS:
         raise ArgumentError("format", f"be one of: {', '.join(FORMATS)}", options.output.format)

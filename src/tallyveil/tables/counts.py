@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tallyveil.arrays import Integers, Mask, freeze
 from tallyveil.errors import TableError
 from tallyveil.tables.form import Form
-from tallyveil.tables.labels import fill_empty, view_numbers
+from tallyveil.tables.labels import fill_empty, normal_label, view_numbers
 
 if TYPE_CHECKING:
     from tallyveil.tables.table import CountArray, Table
@@ -46,6 +46,7 @@ LARGEST_EXACT = 2**53
 NOT_PLAIN = "^0.|[^0-9]"
 """Text that is not the digits of a number alone."""
 
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\b")
 SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2019": "'"})
 
 MISSING = frozenset(("", "na", "nan", "n/a", "<na>", "nat", "null", "none", "-", "."))
@@ -214,10 +215,10 @@ def leave_out_missing(
 
     Where such rows stand is not protected: their owner declares it public.
     """
-    stays = np.ones(table.rows, dtype=bool)
+    stays, normal = np.ones(table.rows, dtype=bool), set(map(normal_label, codes))
     for name in names:
         column = table.codes(name)
-        is_code = np.array([label.strip() in codes for label in column.labels], dtype=bool)
+        is_code = np.array([normal_label(label) in normal for label in column.labels], dtype=bool)
         stays &= ~is_code[column.codes]
     left_out = int((~stays).sum())
     return (table.leave_out(stays), left_out) if left_out else (table, 0)
@@ -310,17 +311,23 @@ def _describe_object(value: Any) -> str:
 
 def _describe_text(cell: str) -> str:
     """Say why a cell that is not a count is not one."""
-    if cell.lower() in MISSING:
+    word = cell.lower()
+    if word in MISSING:
         return "no value"
     try:
         number = float(cell)
     except ValueError:
-        return "text"
+        is_truth = word in ("true", "false")
+        return "something other than a number" if is_truth else _name_text(cell)
     if not math.isfinite(number):
         return "no finite number"
     if number < 0:
         return "a negative number"
     return "a fraction" if number != int(number) else "a number that is not in plain digits"
+
+
+def _name_text(cell: str) -> str:
+    return "a date" if DAY.match(cell) else "text"
 
 
 def _read_digits(digits: str) -> int:

@@ -38,7 +38,7 @@ __all__ = [
 
 CodeArray: TypeAlias = NDArray[np.signedinteger[Any]]
 
-WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)\.0*")
+WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.0*)?")
 MIDNIGHT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})[ T]00:00:00(\.0+)?")
 
 ZEROS = r"(\.[0-9]*[1-9])0+$|\.0+$"

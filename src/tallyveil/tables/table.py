@@ -481,6 +481,8 @@ class Table:
             for name, survey in surveys.items():
                 try:
                     survey.add(batch.column(name))
+                except TableError:
+                    raise
                 except (UnicodeError, ValueError):
                     raise _cannot_write(name) from None
         self.facts.update((name, survey.finish()) for name, survey in surveys.items())

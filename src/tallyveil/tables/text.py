@@ -58,6 +58,9 @@ MARKS = (
 )
 """How a text begins that says its own encoding."""
 
+MARK = b"\xef\xbb\xbf"
+"""A byte-order mark in UTF-8; inside a table, a character like any other."""
+
 START = 1 << 16
 """Bytes at the beginning and at the end of a file that are looked at for titles and footnotes."""
 
@@ -68,10 +71,13 @@ HELD = 4 << 20
 """Bytes of rows that are kept, so that a short file is split once."""
 
 LONGEST_ROW = 1 << 24
-MOST_COLUMNS = 100_000
+MOST_COLUMNS = 2**14
+"""As many as a sheet of a workbook can have."""
+
 LOOKED_AT = 30
 """Lines that may be titles, or show that others are."""
 
+HEADER = re.compile(rb'(?:[^"\r\n]+|"[^"]*")*')
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|\Z)")
 NUMBER = re.compile(r"[+-]?[\d.,  ']*\d%?")
 USUAL_COMMENTS = "#%"
@@ -266,12 +272,17 @@ class TextRows:
             cells = next(
                 csv.reader(io.StringIO(text, newline=""), delimiter=self.delimiter, strict=True), []
             )
-        except (csv.Error, UnicodeDecodeError):
+        except UnicodeDecodeError:
+            raise _not_text(self.encoding) from None
+        except csv.Error:
             raise TableError("The header of the file is not well-formed text.") from None
         if not any(cells):
             raise TableError("The table is empty: the file holds no header and no rows.")
         if len(cells) > MOST_COLUMNS:
-            raise TableError(f"The header names more than {MOST_COLUMNS:,} columns.")
+            raise TableError(
+                f"The header names more than {MOST_COLUMNS:,} columns. Leave out those that are "
+                "not needed."
+            )
         repeated = next((name for name, times in Counter(cells).items() if times > 1), None)
         if repeated is not None:
             raise TableError(f"The header names the column {repeated!r} more than once.")
@@ -294,14 +305,15 @@ class TextRows:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
+        text = MARK + block if block.startswith(MARK) else block  # pyarrow drops the first mark
         codes = list(map(str, range(len(self.names))))
         place = dict(zip(self.names, codes, strict=True))
         wanted = [place[name] for name in names]
         try:
             read = arrow_csv.read_csv(
-                io.BytesIO(block),
+                io.BytesIO(text),
                 arrow_csv.ReadOptions(
-                    column_names=codes, use_threads=False, block_size=len(block) + 1
+                    column_names=codes, use_threads=False, block_size=len(text) + 1
                 ),
                 arrow_csv.ParseOptions(
                     delimiter=self.delimiter,
@@ -342,14 +354,23 @@ def _decode(stream: IO[bytes], encoding: str) -> Iterator[bytes]:
     if codecs.lookup(encoding).name != "utf-8":
         pieces = _recode(pieces, encoding)
     first = next(pieces, b"")
-    if b"\r" not in first or b"\n" in first:
-        yield first
-        yield from pieces
-        return
-    for piece in chain([first], pieces):
-        if b"\n" in piece:
+    pieces = chain([first], pieces)
+    end = HEADER.match(first).end()  # type: ignore[union-attr]
+    is_mac = first[end : end + 1] == b"\r" and first[end + 1 : end + 2] != b"\n"
+    return _convert_mac(pieces) if is_mac else pieces
+
+
+def _convert_mac(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Convert the line ends of old Macs, outside quotation marks."""
+    inside = False
+    for piece in pieces:
+        content = np.frombuffer(piece, np.uint8).copy()
+        outside = np.cumsum(content == QUOTE, dtype=np.uint8) % 2 == inside
+        if (outside & (content == FEED)).any():
             raise _mixed_ends()
-        yield piece.replace(b"\r", b"\n")
+        content[outside & (content == RETURN)] = FEED
+        inside ^= piece.count(b'"') % 2 == 1
+        yield content.tobytes()
 
 
 def _recode(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
@@ -424,16 +445,15 @@ def _drop_footer(pieces: Iterable[bytes], count: int) -> Iterator[bytes]:
 
 def _drop_empty_end(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Leave out empty lines at the end; end with a line end."""
-    held, ending = b"", b"\n"
+    held, usual = b"", b""
     for piece in pieces:
         text = held + piece
+        usual = usual or (b"\r\n" if text[: _find_first_end(text)].endswith(b"\r\n") else b"\n")
         cut = len(text.rstrip(b"\r\n"))
-        rows, held = text[:cut], text[cut:]
-        if b"\n" in rows:
-            ending = b"\r\n" if b"\r\n" in rows else b"\n"
-        if rows:
-            yield rows
-    yield ending
+        if cut:
+            yield text[:cut]
+        held = text[cut:]
+    yield next((end for end in (b"\r\n", b"\n") if held.startswith(end)), usual)
 
 
 def _find_last_lines(text: bytes, count: int) -> int:

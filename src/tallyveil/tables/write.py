@@ -21,6 +21,7 @@ __all__ = [
     "open_parquet",
     "render_csv",
     "render_names",
+    "render_texts",
     "write_csv",
     "write_parquet",
 ]
@@ -83,10 +84,20 @@ def view_text(texts: Any) -> bytes:
 
 def render_names(names: Sequence[str]) -> bytes:
     """Write the header of a CSV file."""
+    return render_texts((), [[name] for name in names])
+
+
+def render_texts(names: Sequence[str], columns: Sequence[Sequence[str]]) -> bytes:
+    """Write a CSV file of columns of texts.
+
+    >>> render_texts(["a", "b"], [["x,y", ""], ["1", "2"]])
+    b'a,b\\n"x,y",1\\n,2\\n'
+    """
     import pyarrow as pa
 
-    columns = [make_texts([name]) for name in names]
-    return render_csv(pa.RecordBatch.from_arrays(columns, list(map(str, range(len(names))))))
+    header = render_names(names) if names else b""
+    places = list(map(str, range(len(columns))))
+    return header + render_csv(pa.RecordBatch.from_arrays(list(map(make_texts, columns)), places))
 
 
 def render_csv(batch: Any) -> bytes:

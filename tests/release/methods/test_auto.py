@@ -14,14 +14,14 @@ from tallyveil.release.methods.auto import choose_method, predict
 
 def measure(counts: Any, upper: int, epsilon: str, method: str, times: int = 6) -> Any:
     """Mean error of rows, distance of distributions, error of sums over 30 rows."""
-    groups, found = np.arange(len(counts)) // 30, []
+    groups, ratios = np.arange(len(counts)) // 30, []
     for _ in range(times):
-        made = tv.privatize(counts, upper=upper, epsilon=epsilon, method=method).table
-        gap = np.asarray(made) - counts
-        distance = np.abs(np.sort(made) - np.sort(counts)).mean()
+        result = tv.privatize(counts, upper=upper, epsilon=epsilon, method=method).table
+        gap = np.asarray(result) - counts
+        distance = np.abs(np.sort(result) - np.sort(counts)).mean()
         sums = np.bincount(groups, gap)
-        found.append((np.abs(gap).mean(), distance, np.sqrt((sums**2).mean())))
-    return np.mean(found, axis=0)
+        ratios.append((np.abs(gap).mean(), distance, np.sqrt((sums**2).mean())))
+    return np.mean(ratios, axis=0)
 
 
 @pytest.mark.parametrize("epsilon", ["1/2", "1"])
@@ -29,10 +29,10 @@ def test_predictions_are_near_what_is_measured(epsilon: str) -> None:
     draw = np.random.default_rng(4)
     level = np.repeat(draw.gamma(2, 0.5, 51), 30)[:1500]
     counts = np.minimum(draw.poisson(draw.gamma(0.5, 8 * level)), 500)
-    found = measure(counts, 500, epsilon, "preserve") / measure(counts, 500, epsilon, "geometric")
-    told = predict(len(counts), 500, Fraction(epsilon))
-    expected = np.array([told.cells, told.distribution, told.groups])
-    assert (np.abs(np.log(found / expected)) < np.log(2.5)).all()
+    ratios = measure(counts, 500, epsilon, "preserve") / measure(counts, 500, epsilon, "geometric")
+    predicted = predict(len(counts), 500, Fraction(epsilon))
+    expected = np.array([predicted.cells, predicted.distribution, predicted.groups])
+    assert (np.abs(np.log(ratios / expected)) < np.log(2.5)).all()
     assert choose_method(len(counts), 500, Fraction(epsilon))[0] == "preserve"
 
 

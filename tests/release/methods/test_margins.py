@@ -59,7 +59,7 @@ def test_two_margins_are_met_exactly_and_the_folder_checks(
         for row in rows:
             low, middle, high = (float(row[f"cases_{n}"]) for n in ("low", "estimate", "high"))
             assert low <= middle <= high
-    assert [found for found in check_package(tmp_path / "r") if not found.ok] == []
+    assert [finding for finding in check_package(tmp_path / "r") if not finding.ok] == []
     (column,) = release.receipt.columns
     assert column.method == "margins"
     assert [stage.kind for stage in column.stages] == [*measured, "counts"]
@@ -68,15 +68,15 @@ def test_two_margins_are_met_exactly_and_the_folder_checks(
 
 def test_margins_that_are_not_worth_their_share_are_sums_of_the_rows_draws(tmp_path: Path) -> None:
     options = {**OPTIONS, "epsilon": 2, "keep": "part", "unbiased": True}
-    made = privatize(make_table(), **options, out=tmp_path / "r")
-    drawn = made.table.groupby("school", sort=False)["cases_unbiased"].sum().tolist()
+    result = privatize(make_table(), **options, out=tmp_path / "r")
+    drawn = result.table.groupby("school", sort=False)["cases_unbiased"].sum().tolist()
     rows = read_margin(tmp_path / "r", 1)
     assert [float(row["cases_estimate"]) for row in rows] == drawn
     deviation = (24 * noise_variance(2)) ** 0.5
     assert {row["cases_deviation"] for row in rows} == {f"{deviation:.3f}"}
-    assert [found for found in check_package(tmp_path / "r") if not found.ok] == []
-    found = tv.estimate_total(tmp_path / "r", by="school").values()
-    assert [one.value for one in found] == drawn
+    assert [finding for finding in check_package(tmp_path / "r") if not finding.ok] == []
+    findings = tv.estimate_total(tmp_path / "r", by="school").values()
+    assert [one.value for one in findings] == drawn
 
 
 @settings(max_examples=60, deadline=None)
@@ -93,19 +93,19 @@ def test_no_margin_is_worse_than_the_rows_alone_would_make_it(
     """Whatever rows its groups have: over all of its groups."""
     draw, names = np.random.default_rng(seed), tuple((str(at),) for at in range(len(sizes)))
     groups = [np.unique(draw.geometric(1 / size, rows), return_inverse=True)[1] for size in sizes]
-    grouping, whole = (
+    grouping, complete = (
         Grouping.of(MarginGroups(tuple(groups))),
         Fraction(epsilon).limit_denominator(999),
     )
-    alone = rows * noise_variance(whole)
-    for tree in Margins(columns=names).list_trees(grouping, whole, upper):
+    alone = rows * noise_variance(complete)
+    for tree in Margins(columns=names).list_trees(grouping, complete, upper):
         assert tree.combined.variances[1].sum() <= alone * (1 + 1e-9)
 
 
 def test_a_third_margin_is_stated(tmp_path: Path) -> None:
     options = {**OPTIONS, "margins": ["age", "sex", "school+part"]}
     privatize(make_table(), **options, out=tmp_path / "r")
-    assert all(found.ok for found in check_package(tmp_path / "r"))
+    assert all(finding.ok for finding in check_package(tmp_path / "r"))
     missed = [int(row["cases_missed"]) for row in read_margin(tmp_path / "r", 2)]
     assert max(map(abs, missed)) <= 3
 
@@ -116,9 +116,9 @@ def test_a_margin_may_be_a_list_of_columns() -> None:
         [("age", "sex"), "school"],
         ["age+sex", "school"],
     ):
-        made = privatize(make_table(), **{**OPTIONS, "margins": margins}, keep="part")
-        assert made.receipt.sums.method.columns == (("age", "sex"), ("school",))
-    with pytest.raises(TableError, match="[Nn]o column"):
+        result = privatize(make_table(), **{**OPTIONS, "margins": margins}, keep="part")
+        assert result.receipt.sums.method.columns == (("age", "sex"), ("school",))
+    with pytest.raises(TableError, match=r"[Nn]o column"):
         privatize(make_table(), **{**OPTIONS, "margins": [["a\ud800"], ["b"]]}, keep="part")
 
 
@@ -153,7 +153,7 @@ def test_page_and_receipt_say_by_how_much_margins_are_missed() -> None:
 
 def test_the_check_says_by_how_much_margins_are_missed(tmp_path: Path) -> None:
     release_sparse(tmp_path / "r")
-    (finding,) = (found for found in check_package(tmp_path / "r") if found.name == "sums")
+    (finding,) = (finding for finding in check_package(tmp_path / "r") if finding.name == "sums")
     (column,) = json.loads((tmp_path / "r" / "receipt.json").read_text("utf-8"))["columns"]
     most = max(column["missed"])
     assert finding.ok
@@ -164,11 +164,11 @@ def test_margins_are_nearer_than_sums_of_noisy_rows() -> None:
     table = make_table()
     truth = table.groupby("school", sort=False)["cases"].sum().to_numpy()
 
-    def measure(**asked: object) -> float:
+    def measure(**keys: object) -> float:
         gaps = []
         for seed in range(24):
-            asked["entropy"] = tv.SeededNotPrivate(seed)
-            options = {"count": "cases", "upper": 40, "epsilon": "1/4", "keep": "all", **asked}
+            keys["entropy"] = tv.SeededNotPrivate(seed)
+            options = {"count": "cases", "upper": 40, "epsilon": "1/4", "keep": "all", **keys}
             released = privatize(table, **options).table
             gaps.append(released.groupby("school", sort=False)["cases"].sum().to_numpy() - truth)
         return float(np.sqrt(np.mean(np.square(gaps))))
@@ -209,9 +209,9 @@ def test_any_two_crossing_margins_are_met(seed: int, first: int, second: int, ea
     truth = draw.poisson(draw.gamma(0.5, 6, grid.shape[1]))
     targets = margins.sum_up(truth)[:2]
     cells = rake(draw.uniform(0, 9, len(truth)), margins, targets, 1000)
-    found = round_to_margins(cells, margins, targets, 1000)
-    assert found.min() >= 0
-    for sums, target in zip(margins.sum_up(found)[:2], targets, strict=True):
+    findings = round_to_margins(cells, margins, targets, 1000)
+    assert findings.min() >= 0
+    for sums, target in zip(margins.sum_up(findings)[:2], targets, strict=True):
         assert sums.tolist() == target.tolist()
 
 
@@ -222,11 +222,11 @@ def test_margins_and_strata_of_very_many_columns_keep_their_groups_apart() -> No
     options = {"count": "cases", "upper": 9, "epsilon": 1, "keep": "half"}
     few = [f"c{at}" for at in range(70)]
     table = pd.concat([table.assign(half=half) for half in "ab"], ignore_index=True)
-    asked = {"margins": f"{'+'.join(few)},half"}
-    levels = privatize(table, **options, **asked).receipt.to_dict()["hierarchy"]["levels"]
+    keys = {"margins": f"{'+'.join(few)},half"}
+    levels = privatize(table, **options, **keys).receipt.to_dict()["hierarchy"]["levels"]
     assert [level["sums"] for level in levels] == [256, 2]
-    asked = {"strata": ",".join(few)}
-    assert privatize(table, **options, **asked).receipt.to_dict()["strata"]["strata"] == 256
+    keys = {"strata": ",".join(few)}
+    assert privatize(table, **options, **keys).receipt.to_dict()["strata"]["strata"] == 256
 
 
 @pytest.mark.parametrize(("epsilon", "is_told"), [("1/10", False), (2, True)])

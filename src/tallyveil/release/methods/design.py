@@ -26,6 +26,7 @@ OWN_LOSSES = ("function", "table")
 class Fair(Method, frozen=True, tag="fair"):
     """Report the truth with the same probability for every true count."""
 
+    brief: ClassVar[str] = "noise on every count, the truth equally likely for every count"
     words: ClassVar[str] = (
         "Every count was replaced by a random one near it, with the same chance of reporting the "
         "truth for every true count."
@@ -55,6 +56,7 @@ class Design(Method, frozen=True, tag="design"):
         Properties that the table keeps; see `tallyveil.PROPERTIES`.
     """
 
+    brief: ClassVar[str] = "noise on every count, designed for the smallest expected error"
     words: ClassVar[str] = (
         "Every count was replaced by a random one near it, drawn from a table of probabilities "
         "computed to make the expected error as small as privacy allows."
@@ -110,6 +112,7 @@ class MechanismFile(Method, frozen=True, tag="file"):
         The file. No receipt repeats it.
     """
 
+    brief: ClassVar[str] = "noise on every count, from the publisher's mechanism file"
     words: ClassVar[str] = (
         "Every count was replaced by a random one, drawn from a table of probabilities that the "
         "publisher supplied and that was certified for this release."

@@ -55,8 +55,7 @@ class Margins(Sums, frozen=True, tag="margins"):
     Attributes
     ----------
     columns : tuple of tuple of str
-        The public columns of each margin, such as (("age", "sex"), ("education",)); written
-        "age+sex,education" as text.
+        The public columns of each margin, such as "age+sex,education".
     """
 
     brief: ClassVar[str] = "noise on margins and counts, then adjusted so that counts add up"

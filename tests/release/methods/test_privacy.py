@@ -25,6 +25,7 @@ from tallyveil.query import Query
 from tallyveil.release.methods.base import Method, Plan, PlannedStage, Task
 from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.release.methods.margins import Margins
+from tallyveil.release.methods.preserve import Preserve
 from tallyveil.release.methods.strata import Strata
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tallyveil.sums.grouping import Grouping, Tree
@@ -42,15 +43,15 @@ class Script:
         self.epsilons: list[Fraction] = []
         self.chance = 1.0
 
-        def add(own: Any, values: Any, entropy: Any = None) -> Any:
-            found = []
+        def add(mine: Any, values: Any, entropy: Any = None) -> Any:
+            findings = []
             for value in np.asarray(values).tolist():
                 draw = value if self.draws is None else next(self.draws)
                 self.truth.append(value)
-                self.epsilons.append(own.exact_epsilon)
-                self.chance *= float(own.noise.near[abs(draw - value)]) / TOTAL
-                found.append(draw)
-            return np.array(found, dtype=np.int64)
+                self.epsilons.append(mine.exact_epsilon)
+                self.chance *= float(mine.noise.near[abs(draw - value)]) / TOTAL
+                findings.append(draw)
+            return np.array(findings, dtype=np.int64)
 
         monkeypatch.setattr(mechanism.CertifiedNoise, "release", add)
         monkeypatch.setattr(mechanism.CertifiedGeometric, "draw_unbounded", add)
@@ -60,10 +61,10 @@ class Script:
         self.draws = None if draws is None else iter(draws)
         self.truth, self.epsilons, self.chance = [], [], 1.0
         entropy = SeededNotPrivate(3)
-        (made,) = plan.publish(plan.draw(np.array(counts), entropy), entropy)
-        levels = (*getattr(made, "sums", ()), *getattr(made, "estimates", ()))
-        levels = (*levels, *([] if made.unbiased is None else [made.unbiased]))
-        return (made.values.tolist(), *(np.round(level, 9).tolist() for level in levels))
+        (result,) = plan.publish(plan.draw(np.array(counts), entropy), entropy)
+        levels = (*getattr(result, "sums", ()), *getattr(result, "estimates", ()))
+        levels = (*levels, *([] if result.unbiased is None else [result.unbiased]))
+        return (result.values.tolist(), *(np.round(level, 9).tolist() for level in levels))
 
 
 @pytest.fixture
@@ -98,16 +99,26 @@ def make_crossed(zeros: bool) -> tuple[Plan, list[tuple[int, ...]]]:
     return plan(method, 1, Grouping.of(margins, free), free), [(0, 1, 0, 0), (1, 1, 0, 0)]
 
 
+def make_preserved() -> tuple[Plan, list[tuple[int, ...]]]:
+    method = Preserve(unbiased=True)
+    return split_evenly(plan(method, 1, None)), [(0, 1, 0, 0), (1, 1, 0, 0), (0, 0, 0, 0)]
+
+
+def split_evenly(result: Plan) -> Plan:
+    """Give the distribution a share, which so few rows would not get."""
+    first = PlannedStage("n", "distribution", certify_noise(Fraction(1, 2)), Fraction(1, 2))
+    counts = PlannedStage("n", "counts", certify_geometric(Query.count(1), 1), Fraction(1))
+    return replace(result, stages=(first, counts))
+
+
 def make_strata(zeros: bool) -> tuple[Plan, list[tuple[int, ...]]]:
     free = np.array([True, True, True, not zeros])
-    made = plan(Strata(columns="g"), 1, np.array([0, 0, 1, 1]), free)
-    first = PlannedStage("n", "distribution", certify_noise(EPSILON - Fraction(1)), Fraction(1, 2))
-    counts = PlannedStage("n", "counts", certify_geometric(Query.count(1), 1), Fraction(1))
-    made = replace(made, stages=(first, counts))
-    return made, [(0, 1, 0, 0), (1, 1, 0, 0), (0, 1, 1, 0)]
+    result = split_evenly(plan(Strata(columns="g"), 1, np.array([0, 0, 1, 1]), free))
+    return result, [(0, 1, 0, 0), (1, 1, 0, 0), (0, 1, 1, 0)]
 
 
 CASES = {
+    "preserve": make_preserved,
     "tree": lambda: make_tree(zeros=False),
     "tree with zeros": lambda: make_tree(zeros=True),
     "bounds": make_bounded,
@@ -131,10 +142,10 @@ def test_one_person_moves_no_output_by_more_than_epsilon(name: str, script: Scri
 
 def enumerate_draws(name: str, script: Script, most: int) -> None:
     """Up to so many draws near the truth; each is handed to every table."""
-    made, tables = CASES[name]()
+    result, tables = CASES[name]()
     truths = []
     for table in tables:
-        script.run(made, table, None)
+        script.run(result, table, None)
         truths.append(np.array(script.truth))
         epsilons = script.epsilons
     for truth in truths[1:]:  # what one person moves, at the price of each
@@ -143,16 +154,16 @@ def enumerate_draws(name: str, script: Script, most: int) -> None:
     box = [sorted({t + d for t in column for d in (0, 1)}) for column in zip(*truths, strict=True)]
     every = list(itertools.product(*box))
     chosen = np.random.default_rng(1).permutation(len(every))[:most]
-    found: list[dict[str, float]] = [{} for _ in tables]
-    for draws in (every[at] for at in chosen):
+    findings: list[dict[str, float]] = [{} for _ in tables]
+    for draws in (every[index] for index in chosen):
         outputs = []
-        for table, seen in zip(tables, found, strict=True):
-            out = str(script.run(made, table, draws))
+        for table, seen in zip(tables, findings, strict=True):
+            out = str(script.run(result, table, draws))
             seen[out] = seen.get(out, 0.0) + script.chance
             outputs.append(out)
         assert len(set(outputs)) == 1  # nothing but the draws tells what is published
     bound = math.exp(EPSILON) * (1 + 1e-9)
-    assert len(found[0]) > 3
-    for other in found[1:]:
-        for out, chance in found[0].items():
+    assert len(findings[0]) > 3
+    for other in findings[1:]:
+        for out, chance in findings[0].items():
             assert other[out] / bound <= chance <= bound * other[out]
