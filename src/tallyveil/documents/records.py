@@ -234,7 +234,7 @@ class ColumnRecord:
             read_text(data["solver"]),
             {**data["accuracy"]},
             _read_histogram(data["distribution"], upper),
-            None if spread is None else tuple(spread),
+            None if spread is None else tuple(map(float, spread)),
             None if matching is None else _read_matching(matching, upper),
             _read_figures(data["total"]),
             _read_unbiased(data["unbiased"]),
