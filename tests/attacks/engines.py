@@ -37,9 +37,22 @@ def write_text(columns, path, ending=".csv", **options):
     return path
 
 
-@engine
-def csv(columns, path):
-    return write_text(columns, path)
+def list_text(name, ending=".csv", options=None, **form):
+    """List a way to write text, and the options that say how it is read."""
+
+    def build(columns, path):
+        return write_text(columns, path, ending, **form), options or {}
+
+    build.__name__ = name
+    engine(build)
+
+
+list_text("csv")
+list_text("windows_csv", lineterminator="\r\n")
+list_text("tsv", ".tsv", sep="\t")
+list_text("semicolons", options={"delimiter": ";"}, sep=";")
+list_text("western_csv", options={"encoding": "latin-1"}, encoding="latin-1")
+list_text("wide_csv", encoding="utf-16")
 
 
 @engine
@@ -61,37 +74,11 @@ def one_quoted_cell(columns, path):
 
 
 @engine
-def windows_csv(columns, path):
-    return write_text(columns, path, lineterminator="\r\n")
-
-
-@engine
-def semicolons(columns, path):
-    return write_text(columns, path, sep=";"), {"delimiter": ";"}
-
-
-@engine
-def western_csv(columns, path):
-    return write_text(columns, path, encoding="latin-1"), {"encoding": "latin-1"}
-
-
-@engine
 def titled_csv(columns, path):
     path = write_text(columns, path)
     content = path.read_text(encoding="utf-8")
     path.write_text(f"A table\n2026\n{content}A note\n", encoding="utf-8")
     return path, {"skiprows": 2, "skipfooter": 1}
-
-
-@engine
-def tsv(columns, path):
-    return write_text(columns, path, ".tsv", sep="\t")
-
-
-@engine
-def wide_text(columns, path):
-    """Text in UTF-16, as spreadsheets save it."""
-    return write_text(columns, path, encoding="utf-16")
 
 
 @engine

@@ -97,17 +97,11 @@ def test_sums_with_two_columns_of_one_name_are_refused(columns, options, words, 
         privatize(FRAME.assign(**columns), **{**COUNTED, **options}, **paid)
 
 
-@pytest.mark.parametrize("digits", [400, 3000, 4500])
-@pytest.mark.parametrize("name", ["priority", "delta"])
+@pytest.mark.parametrize("digits", [400, 4500])
+@pytest.mark.parametrize("name", ["priority", "delta", "epsilon"])
 def test_an_amount_that_no_receipt_can_hold_is_refused(name, digits, paid):
     with pytest.raises(ArgumentError, match=f"'{name}' must be .*at most 300 digits"):
-        privatize(FRAME, **COUNTED, **{name: "0." + "1" * digits}, **paid)
-
-
-@pytest.mark.parametrize("digits", [400, 3000, 4500])
-def test_an_epsilon_that_no_receipt_can_hold_is_refused(digits, paid):
-    with pytest.raises(ArgumentError, match="'epsilon' must be a f"):
-        privatize(FRAME, **{**COUNTED, "epsilon": "0." + "1" * digits}, **paid)
+        privatize(FRAME, **{**COUNTED, name: "0." + "1" * digits}, **paid)
 
 
 def test_the_longest_epsilon_gives_a_release_that_checks(tmp_path):
@@ -120,17 +114,13 @@ def test_the_longest_epsilon_gives_a_release_that_checks(tmp_path):
 
 
 def test_more_columns_than_a_receipt_may_have_are_refused(paid):
-    columns = [f"c{at}" for at in range(1001)]
-    frame = pd.DataFrame(1, index=range(3), columns=columns)
+    names = [f"c{at}" for at in range(1001)]
+    frame = pd.DataFrame(1, index=range(3), columns=names)
     with pytest.raises(ArgumentError, match="'count' must name at most 1,000"):
-        privatize(frame, count=columns, upper=5, epsilon="0.001", **paid)
-
-
-def test_a_hierarchy_with_too_many_levels_is_refused(paid):
-    levels = {f"l{at}": ["x", "y"] for at in range(41)}
+        privatize(frame, count=names, upper=5, epsilon="0.001", **paid)
+    options = {"count": "c0", "hierarchy": names[1:42], "upper": 5, "epsilon": 1}
     with pytest.raises(ArgumentError, match="'hierarchy' must have at most 40"):
-        privatize(FRAME.assign(**levels), count="c", keep=[], hierarchy=list(levels),
-                     upper=5, epsilon=1, **paid)  # fmt: skip
+        privatize(frame, **options, **paid)
 
 
 def test_a_hierarchy_of_many_levels_checks(tmp_path):

@@ -153,8 +153,8 @@ def test_within_and_epsilon_move_each_other_exactly(client):
     for within in (2, 3, 5, 8):
         seen = client.send_json(f"{base}/epsilon", {"within": within}).json()
         assert seen["within"] == within
-        wanted = tv.epsilon_for(tv.Query.count(40), within, 0.95)
-        assert float(seen["chosen"]) == pytest.approx(wanted, rel=1e-12)
+        expected = tv.epsilon_for(tv.Query.count(40), within, 0.95)
+        assert float(seen["chosen"]) == pytest.approx(expected, rel=1e-12)
     client.choose(base, method="preserve")
     for within in (2, 3, 5, 8):
         seen = client.send_json(f"{base}/epsilon", {"within": within}).json()
@@ -253,21 +253,21 @@ def test_the_command_shown_gives_the_same_receipt(client, place, tmp_path, kind)
     assert seen["epsilon"] == pytest.approx(result["epsilon"])
     assert seen["promise"] == result["promise"]
     words = shlex.split(result["command"])
-    made = place / f"door {kind}"
+    release_folder = place / f"door {kind}"
     assert words[0] == "tallyveil"
-    assert str(made) in words
-    other = [str(tmp_path / "line") if word == str(made) else word for word in words[1:]]
+    assert str(release_folder) in words
+    other = [str(tmp_path / "line") if word == str(release_folder) else word for word in words[1:]]
     ran = CliRunner().invoke(app, other)
     assert ran.exit_code == 0, ran.output
-    assert describe_folder(made) == describe_folder(tmp_path / "line")
-    exec(result["python"].replace(repr(str(made)), repr(str(tmp_path / "python"))))
-    assert describe_folder(made) == describe_folder(tmp_path / "python")
+    assert describe_folder(release_folder) == describe_folder(tmp_path / "line")
+    exec(result["python"].replace(repr(str(release_folder)), repr(str(tmp_path / "python"))))
+    assert describe_folder(release_folder) == describe_folder(tmp_path / "python")
 
 
 def test_a_mechanism_of_ones_own_and_the_comparison_with_the_truth(client, place):
     base = client.open_demo()
-    own = {**CHOSEN, "upper": ["9"], "method": OWN_MECHANISM}
-    client.choose(base, **own)
+    choices = {**CHOSEN, "upper": ["9"], "method": OWN_MECHANISM}
+    client.choose(base, **choices)
     assert client.send_json(f"{base}/preview").status_code == 422
     saved = client.send_json("/design/certify", {"query": "count", "upper": 9, "epsilon": "1"})
     sent = client.upload(f"{base}/mechanism", saved.json()["mechanism.json"], "mine.json")

@@ -51,9 +51,9 @@ def test_two_uploads_at_once_share_one_limit(tmp_path):
 
     ended = run(both())
     assert sum(isinstance(one, RefusedError) for one in ended) >= 1
-    kept = sum(p.stat().st_size for p in uploads.folder.rglob("*") if p.is_file())
-    assert kept == 150 - uploads.room
-    assert kept <= 150
+    saved = sum(p.stat().st_size for p in uploads.folder.rglob("*") if p.is_file())
+    assert saved == 150 - uploads.room
+    assert saved <= 150
     uploads.close()
 
 
@@ -215,7 +215,7 @@ def test_names_are_words_and_never_markup(client, place):
 
 
 def test_a_zip_of_a_mechanism_and_its_certificate_is_checked(client):
-    asked = {"query": "count", "upper": 9, "epsilon": "1"}
-    saved = client.send_json("/design/certify", asked).json()
+    message = {"query": "count", "upper": 9, "epsilon": "1"}
+    saved = client.send_json("/design/certify", message).json()
     ended = client.check({"m.zip": zipped(*saved.items())})
     assert (ended["result"]["kind"], ended["result"]["ok"]) == ("certificate", True)

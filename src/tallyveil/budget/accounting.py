@@ -418,8 +418,8 @@ def check_plan(account: Account, epsilons: Sequence[Fraction]) -> None:
         )
 
 
-def _describe(cost: str, dataset: str, left: str) -> str:
-    return f"This release costs {cost}, but dataset {dataset!r} has {left}."
+def _describe(cost: str, dataset: str, rest: str) -> str:
+    return f"This release costs {cost}, but dataset {dataset!r} has {rest}."
 
 
 @dataclass(frozen=True)
@@ -448,9 +448,13 @@ class _Added:
             ("delta", debit.delta, self.spent_delta, self.delta),
         ):
             if spent + cost > total:
-                left = total - spent
-                words = f"{shown_rational(left)} of {shown_rational(total)} left"
-                advice = f"Lower the cost to {shown_rational(left)} or less." if left > 0 else ""
+                remaining = total - spent
+                words = f"{shown_rational(remaining)} of {shown_rational(total)} left"
+                advice = (
+                    f"Lower the cost to {shown_rational(remaining)} or less."
+                    if remaining > 0
+                    else ""
+                )
                 return _describe(f"{name} {shown_rational(cost)}", dataset, words), advice
         return None
 
@@ -566,8 +570,8 @@ class _Planned:
             )
             return problem, ""
         if self.spent_delta + debit.delta > self.delta:
-            left = f"{float(self.delta - self.spent_delta):.3g} left"
-            return _describe(f"delta {shown_rational(debit.delta)}", dataset, left), ""
+            words = f"{float(self.delta - self.spent_delta):.3g} left"
+            return _describe(f"delta {shown_rational(debit.delta)}", dataset, words), ""
         return None
 
     @property

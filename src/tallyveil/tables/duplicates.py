@@ -86,11 +86,20 @@ def _find_suspects(table: Table, names: Sequence[str]) -> Hashes:
             size += len(found)
         if rising:
             break
-        ordered = np.sort(hashes[:size])
-        again = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+        again = _list_repeated(hashes[:size])
+        del hashes
         if len(again):
             return _choose_suspects(table, names, again)
     return np.zeros(0, np.uint64)
+
+
+def _list_repeated(hashes: Hashes) -> Hashes:
+    """Sort hashes where they are, and give those that occur several times, each once."""
+    hashes.sort()
+    same = hashes[1:] == hashes[:-1]
+    is_first = same.copy()
+    is_first[1:] &= ~same[:-1]
+    return hashes[1:][is_first]
 
 
 def _choose_suspects(table: Table, names: Sequence[str], again: Hashes) -> Hashes:
