@@ -13,7 +13,7 @@ from mkdocs.structure.files import File, Files
 from typer.testing import CliRunner
 
 from tallyveil.cli.app import app
-from tallyveil.request.request_file import make_schema
+from tallyveil.release.request_file import make_schema
 
 ROOT = Path(__file__).parents[1]
 STUBS = {"tv": "__init__.pyi", "tv.results": "results.pyi", "tv.papers": "papers/__init__.pyi"}

@@ -24,7 +24,7 @@ from tallyveil.papers.kohli.pipeline import split_budget
 from tallyveil.papers.kohli.privatizers import cyclic_laplace, distribution_of_counts
 from tallyveil.prior import require_distribution
 from tallyveil.query import Query
-from tallyveil.request.budget_split import rule_of_thumb
+from tallyveil.release.split import rule_of_thumb
 from tallyveil.sampling.entropy import Entropy, SeededNotPrivate
 
 Runs: TypeAlias = dict[float, Floats]

@@ -12,7 +12,7 @@ from tallyveil.budget.entries import Debit, Stage
 from tallyveil.budget.postgresql import is_unknown_address
 from tallyveil.errors import ArgumentError, TallyveilError, UsageError
 from tallyveil.passwords import hide_in_command, hide_passwords
-from tallyveil.request.request_file import read_request, write_request
+from tallyveil.release.request_file import read_request, write_request
 from tallyveil.tables.form import Form
 from tallyveil.tables.read import read_table
 from tests.asking import make_options, privatize

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parent
 
 SENTENCES = (
     *("release/methods", "release/nested.py", "release/page.py", "release/receipt.py"),
-    *("release/svg.py", "release/templates", "request/unit.py"),
+    *("release/svg.py", "release/templates", "release/unit.py"),
 )
 """What writes the sentences and pictures of a release."""
 

@@ -9,7 +9,7 @@ import pytest
 from tallyveil.check.package import check_package
 from tallyveil.cli.design import parse_distribution
 from tallyveil.errors import ArgumentError, MissingExtraError, TableError
-from tallyveil.request.request_file import read_request
+from tallyveil.release.request_file import read_request
 from tests.asking import privatize
 
 HALF = "a\ud800"

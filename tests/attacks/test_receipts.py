@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tallyveil.request.ranges import WIDE
+from tallyveil.release.ranges import WIDE
 from tests.asking import privatize
 from tests.attacks import forging, releases
 from tests.attacks.forging import passes

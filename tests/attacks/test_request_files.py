@@ -11,7 +11,7 @@ import pytest
 
 from tallyveil.budget.ledger import Ledger
 from tallyveil.cli import app
-from tallyveil.request.request_file import read_request
+from tallyveil.release.request_file import read_request
 from tests.attacks import hostile
 
 REQUEST = {

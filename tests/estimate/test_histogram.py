@@ -10,7 +10,7 @@ from tallyveil.estimate.draws import MOST_CELLS, Cells, Observed, PrivateDraws, 
 from tallyveil.estimate.histogram import estimate_directly, estimate_histogram
 from tallyveil.estimate.ranks import match_ranks, round_histogram
 from tallyveil.estimate.smooth import estimate_smooth
-from tallyveil.request.budget_split import split_budget
+from tallyveil.release.split import split_budget
 from tallyveil.sampling.entropy import SeededNotPrivate
 from tallyveil.sampling.noise import geometric_noise
 

@@ -14,7 +14,7 @@ from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.estimate.draws import growing_thresholds
 from tallyveil.release.methods.preserve import count_cells
 from tallyveil.release.release import read_receipt
-from tallyveil.request.ranges import NO_UPPER, WIDE
+from tallyveil.release.ranges import NO_UPPER, WIDE
 from tests.asking import privatize
 from tests.attacks.forging import checks, passes, put, read, write
 

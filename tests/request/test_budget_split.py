@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallyveil.errors import ArgumentError
-from tallyveil.request.budget_split import (
+from tallyveil.release.split import (
     predict_distance,
     predict_error,
     rule_of_thumb,

@@ -10,7 +10,7 @@ import tallyveil as tv
 from tallyveil.cli.app import app
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.release.options import ReleaseOptions
-from tallyveil.request.request_file import make_schema, read_request, save_request, write_request
+from tallyveil.release.request_file import make_schema, read_request, save_request, write_request
 from tests.asking import make_options, privatize
 
 TEXT = "county,cases\n" + "".join(f"c{i},{i % 5}\n" for i in range(40))

@@ -15,7 +15,7 @@ from tallyveil.cli import app
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.release.methods.base import Plan
 from tallyveil.release.release import read_receipt
-from tallyveil.request.unit import PrivacyUnit, charge_columns
+from tallyveil.release.unit import PrivacyUnit, charge_columns
 from tallyveil.tables.microdata import bound_rows, keep_apart
 from tests.asking import privatize
 from tests.attacks.forging import checks, passes, read, write

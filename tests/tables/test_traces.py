@@ -15,7 +15,7 @@ import pytest
 import tallyveil as tv
 from tallyveil.release.receipt import promise
 from tallyveil.release.folder import checksums_text
-from tallyveil.request.unit import PrivacyUnit
+from tallyveil.release.unit import PrivacyUnit
 from tests.asking import privatize
 
 AREAS = ["f", "b", "d", "a", "c", "e"]  # as they came: in the order of the true counts

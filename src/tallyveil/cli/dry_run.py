@@ -95,7 +95,7 @@ def _column_lines(column: Mapping[str, Any]) -> list[str]:
 
 
 def _range(column: Mapping[str, Any]) -> str:
-    from tallyveil.request.ranges import NO_UPPER, OPEN_RANGE, SIGNED_RANGE
+    from tallyveil.release.ranges import NO_UPPER, OPEN_RANGE, SIGNED_RANGE
 
     if column["upper"] == NO_UPPER:
         return f"counts {SIGNED_RANGE if column['signed'] else OPEN_RANGE}"

@@ -97,8 +97,8 @@ def _release_value(value: int, options: ReleaseOptions, as_json: bool) -> None:
     from tallyveil.certified.ladder import Ladder
     from tallyveil.errors import UsageError
     from tallyveil.query import Query
+    from tallyveil.release.request import check_options
     from tallyveil.release.transaction import open_account
-    from tallyveil.request.request import check_options
     from tallyveil.structs import list_changes
 
     allowed = {"upper", "method", "ledger", "dataset"}

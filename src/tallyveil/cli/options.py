@@ -370,7 +370,7 @@ def spell_message(message: str, flags: Mapping[str, str], *, every: bool = True)
 
 def spell_for_command(message: str, names: Collection[str] = (), *, every: bool = True) -> str:
     """Spell a message for a command with these flags, by default all of `privatize`."""
-    from tallyveil.request.spelling import spell_for_python
+    from tallyveil.release.spelling import spell_for_python
 
     offered = (flag for flag in FLAGS if flag.key and (not names or flag.name in names))
     flags = {flag.key: flag.name for flag in offered}

@@ -100,7 +100,7 @@ def run_request(
     its own folder.
     """
     from tallyveil.errors import UsageError
-    from tallyveil.request.request_file import read_request
+    from tallyveil.release.request_file import read_request
 
     named, asked = read_request(file)
     source = table or named
@@ -115,7 +115,7 @@ def _saved_request(path: str | None, options: ReleaseOptions, table: str | None)
     if path is None:
         yield
         return
-    from tallyveil.request.request_file import save_request
+    from tallyveil.release.request_file import save_request
 
     save_request(Path(path), options, table)
     try:

@@ -44,10 +44,10 @@ from tallyveil.query import Query
 from tallyveil.reading.posterior import ConfidenceSets, confidence_sets
 from tallyveil.reading.unbiased import Estimate
 from tallyveil.release.column import Histogram, Matching, round_counts
+from tallyveil.release.ranges import WIDE
 from tallyveil.release.records import AccuracyRecord, TotalRecord
+from tallyveil.release.split import predict_distance, predict_error
 from tallyveil.release.totals import Adder, make_adder
-from tallyveil.request.budget_split import predict_distance, predict_error
-from tallyveil.request.ranges import WIDE
 
 __all__ = [
     "CONFIDENCE",

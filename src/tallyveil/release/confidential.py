@@ -15,8 +15,8 @@ from tallyveil.arrays import Floats, Integers
 from tallyveil.release import svg
 from tallyveil.release.column import Histogram
 from tallyveil.release.page import render
+from tallyveil.release.ranges import WIDE
 from tallyveil.release.receipt import ColumnRecord, Receipt
-from tallyveil.request.ranges import WIDE
 
 __all__ = ["confidential_report"]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from tallyveil.arrays import Integers
 from tallyveil.errors import TableError, UsageError
-from tallyveil.request.request import Request
+from tallyveil.release.request import Request
 from tallyveil.tables.counts import ColumnCounts
 from tallyveil.tables.duplicates import require_distinct
 from tallyveil.tables.microdata import place_categories
@@ -98,7 +98,7 @@ def _have_categories(source: Table, request: Request, keys: Sequence[str]) -> bo
 
 def _list_grouping(request: Request) -> tuple[str, ...]:
     """Return the columns that make groups, which are released without being named again."""
-    return request.strata if request.hierarchy is None else request.hierarchy.public
+    return request.method.public_columns
 
 
 def choose_columns(source: Table, request: Request) -> tuple[str, ...]:

@@ -21,9 +21,9 @@ from tallyveil.budget.entries import shown_rational
 from tallyveil.release import svg
 from tallyveil.release.accuracy import WIDEST_PICTURE
 from tallyveil.release.methods.preserve import show_tradeoff
+from tallyveil.release.ranges import WIDE
 from tallyveil.release.receipt import ColumnRecord, Receipt
 from tallyveil.release.records import AccuracyRecord, GroupRecord
-from tallyveil.request.ranges import WIDE
 
 if TYPE_CHECKING:
     from jinja2 import Environment

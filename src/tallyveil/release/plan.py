@@ -24,9 +24,9 @@ from tallyveil.release.methods.sums import Sums
 from tallyveil.release.nested import keep_order
 from tallyveil.release.options import ReleaseOptions
 from tallyveil.release.records import SumsRecord
+from tallyveil.release.request import ColumnRequest, Request, check_options
+from tallyveil.release.unit import charge_columns, charge_delta
 from tallyveil.release.zeros import ZerosRecord, find_free, meets_rule, require_zero
-from tallyveil.request.request import ColumnRequest, Request, check_options
-from tallyveil.request.unit import charge_columns, charge_delta
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.grouping import Grouping
 from tallyveil.tables.counts import (
@@ -391,7 +391,7 @@ def _count_microdata(request: Request, source: Table, entropy: Entropy) -> Readi
 
 def _find_bounds(source: Table, request: Request, layout: Layout) -> Integers | None:
     """The largest count of every row, where a public column says it."""
-    name = "" if request.hierarchy is None else request.hierarchy.bounds
+    name = request.method.bound_column
     if not name:
         return None
     if layout.grouped or name not in layout.keep:
@@ -457,14 +457,13 @@ def _require_apart(request: Request, rows: int) -> None:
 
 def _require_covered(counts: Mapping[str, ColumnCounts], request: Request) -> None:
     """Refuse counts above the bound where sums are exact: they would not be once counts are cut."""
-    hierarchy = request.hierarchy
-    if hierarchy is None or not hierarchy.exact:
+    method = request.method
+    if not (isinstance(method, Sums) and method.exact_level >= 0):
         return
     for column in request.columns:
         if counts[column.name].above:
-            bound = f"{column.upper}" + (
-                f" or their row's {hierarchy.bounds!r}" if hierarchy.bounds else ""
-            )
+            name = method.bound_column
+            bound = f"{column.upper}" + (f" or their row's {name!r}" if name else "")
             raise TableError(
                 f"Column {column.name!r} has counts above the upper bound {bound}, and exact sums "
                 "allow no top-coding. Raise the bound to one that is publicly known."

@@ -17,6 +17,7 @@ from tallyveil.release.methods.base import Plan
 from tallyveil.release.options import KEEP_ALL, Microdata, ReleaseOptions, Source
 from tallyveil.release.plan import Opened, ReleasePlan, Rows, open_table, plan_column, plan_release
 from tallyveil.release.receipt import LARGE_DELTA, WEAK_EPSILON, promise
+from tallyveil.release.request import Request, check_options
 from tallyveil.release.simulate import (
     INVENTED_ROWS,
     MOST_ROWS,
@@ -27,8 +28,7 @@ from tallyveil.release.simulate import (
     simulate,
 )
 from tallyveil.release.transaction import Say, require_possible
-from tallyveil.request.request import Request, check_options
-from tallyveil.request.unit import charge_columns, charge_delta
+from tallyveil.release.unit import charge_columns, charge_delta
 
 __all__ = [
     "Preview",
@@ -203,7 +203,7 @@ def _try_out(seen: Preview, options: ReleaseOptions, opened: Opened, home: Rows)
     plan = plan_release(opened, home=home)
     groups, request = list_groups(plan), plan.request
     used = {str(column["method"]) for column in seen.columns}
-    plain = len(used) == 1 and not (request.signed or request.delta)
+    plain = len(used) == 1 and not (request.method.is_signed or request.delta)
     return replace(
         seen,
         simulated=tuple(simulate(plan, groups)),
@@ -222,7 +222,7 @@ def _invent(
     options: ReleaseOptions, request: Request, rows: int | None
 ) -> tuple[ReleaseOptions, Opened] | None:
     """An invented table and options for it, or None where labels decide what would be done."""
-    if request.hierarchy is not None or request.strata:
+    if request.method.public_columns:
         return None
     fitting = msgspec.structs.replace(
         options,

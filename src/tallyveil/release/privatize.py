@@ -27,9 +27,9 @@ from tallyveil.release.options import (
 )
 from tallyveil.release.plan import ReleasePlan
 from tallyveil.release.release import Release
+from tallyveil.release.spelling import spell_for_python
 from tallyveil.release.transaction import publish_table
 from tallyveil.release.warnings import list_remarks
-from tallyveil.request.spelling import spell_for_python
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.structs import suggest_key
 

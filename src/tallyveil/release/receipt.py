@@ -31,6 +31,7 @@ from tallyveil.release.methods.registry import RecordedMethod
 from tallyveil.release.methods.sums import MOST_STAGES, Sums
 from tallyveil.release.nested import describe_limit
 from tallyveil.release.options import About
+from tallyveil.release.ranges import NO_UPPER, OPEN_RANGE, SIGNED_RANGE
 from tallyveil.release.records import (
     MOST_KINDS,
     AccuracyRecord,
@@ -50,10 +51,9 @@ from tallyveil.release.records import (
     from_plain,
     to_plain,
 )
+from tallyveil.release.request import MOST_COUNTS
+from tallyveil.release.unit import MOST_SEPARATE, PrivacyUnit, charge_columns, charge_delta
 from tallyveil.release.zeros import ZerosRecord
-from tallyveil.request.ranges import NO_UPPER, OPEN_RANGE, SIGNED_RANGE
-from tallyveil.request.request import MOST_COUNTS
-from tallyveil.request.unit import MOST_SEPARATE, PrivacyUnit, charge_columns, charge_delta
 from tallyveil.sampling.marks import NOT_PRIVATE
 from tallyveil.untrusted import parse_json
 

@@ -32,9 +32,9 @@ from tallyveil.release.folder import CHECKSUMS, Staging, name_level_folder, rese
 from tallyveil.release.methods.base import DISTRIBUTION, Method, require
 from tallyveil.release.page import methodology
 from tallyveil.release.plan import Rows
+from tallyveil.release.ranges import WIDE
 from tallyveil.release.receipt import ColumnRecord, Receipt
 from tallyveil.release.records import StageRecord
-from tallyveil.request.ranges import WIDE
 from tallyveil.sampling.marks import mark_table
 from tallyveil.tables.published import reopen_released
 from tallyveil.tables.table import Table

@@ -25,8 +25,8 @@ from tallyveil.release.methods.registry import METHODS, PLAIN_METHODS
 from tallyveil.release.methods.sums import Sums
 from tallyveil.release.options import KEEP_ALL, Budget, ReleaseOptions
 from tallyveil.release.plan import Opened, Reading, ReleasePlan, Rows, plan_release
+from tallyveil.release.request import Request, check_options
 from tallyveil.release.transaction import Say
-from tallyveil.request.request import Request, check_options
 from tallyveil.sampling.entropy import Entropy
 from tallyveil.sums.grouping import Margins, sum_by
 from tallyveil.tables.counts import HINTS, ColumnCounts, clip_counts

@@ -14,7 +14,7 @@ from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.release.methods.sums import describe_alone
 from tallyveil.release.plan import ReleasePlan
 from tallyveil.release.preview import remark_on_cost
-from tallyveil.request.ranges import NO_UPPER
+from tallyveil.release.ranges import NO_UPPER
 from tallyveil.tables.labels import find_formulas
 from tallyveil.tables.microdata import sorted_order
 from tallyveil.tables.table import Table
@@ -56,8 +56,7 @@ def list_notes(plan: ReleasePlan) -> list[str]:
 
 def _note_on_cut(plan: ReleasePlan) -> str:
     """Counts above the upper bound, without saying how many."""
-    hierarchy = plan.request.hierarchy
-    bounds = " or 'upper_column'" if hierarchy is not None and hierarchy.bounds else ""
+    bounds = " or 'upper_column'" if plan.method.bound_column else ""
     cut: dict[str, list[str]] = {}
     for column in plan.request.columns:
         if plan.counts[column.name].above:

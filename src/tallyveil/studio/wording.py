@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 
 from tallyveil.errors import TallyveilError
-from tallyveil.request.spelling import spell_for_python
+from tallyveil.release.spelling import spell_for_python
 
 __all__ = [
     "FILE",

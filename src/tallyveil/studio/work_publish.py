@@ -30,12 +30,11 @@ from tallyveil.release.preview import (
     remark_on_cost,
     simulate_release,
 )
-from tallyveil.release.receipt import Receipt
+from tallyveil.release.ranges import NO_UPPER
+from tallyveil.release.request import ColumnRequest
+from tallyveil.release.split import split_budget
 from tallyveil.release.transaction import publish_table
 from tallyveil.release.warnings import list_notes
-from tallyveil.request.budget_split import split_budget
-from tallyveil.request.ranges import NO_UPPER
-from tallyveil.request.request import ColumnRequest
 from tallyveil.studio.choices import Place, list_choices, make_options, write_command, write_python
 from tallyveil.studio.wording import RefusedError, name_options
 from tallyveil.studio.workers import Say

@@ -14,7 +14,7 @@ from tallyveil.release.methods.base import Plan, PlannedStage, Task
 from tallyveil.release.methods.preserve import Preserve, RankedDraws
 from tallyveil.release.methods.registry import METHODS
 from tallyveil.release.release import read_receipt
-from tallyveil.request.budget_split import PLAIN, choose_split, split_budget
+from tallyveil.release.split import PLAIN, choose_split, split_budget
 from tallyveil.sampling.entropy import Entropy, SeededNotPrivate
 from tests.asking import privatize
 from tests.attacks.forging import checks

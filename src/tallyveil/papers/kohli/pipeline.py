@@ -30,8 +30,7 @@ from tallyveil.papers.kohli.privatizers import (
     privatize_distribution,
 )
 from tallyveil.prior import require_distribution
-from tallyveil.request import budget_split
-from tallyveil.request.budget_split import Split
+from tallyveil.release.split import Split
 from tallyveil.sampling.entropy import Entropy
 
 __all__ = [

@@ -34,12 +34,12 @@ from tallyveil.release.accuracy import (
     expected_accuracy,
 )
 from tallyveil.release.column import Histogram, PublishedColumn
+from tallyveil.release.ranges import WIDE
 from tallyveil.release.records import SumsRecord, to_plain
+from tallyveil.release.split import Tradeoff
 from tallyveil.release.totals import Readable
+from tallyveil.release.unit import PrivacyUnit
 from tallyveil.release.zeros import spread_out
-from tallyveil.request.budget_split import Tradeoff
-from tallyveil.request.ranges import WIDE
-from tallyveil.request.unit import PrivacyUnit
 from tallyveil.structs import Struct
 from tallyveil.sums.grouping import Grouping
 from tallyveil.tables.labels import Codes, encode_text
@@ -284,6 +284,11 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
     def public_columns(self) -> tuple[str, ...]:
         """Public columns that make groups; they are published unchanged."""
         return ()
+
+    @property
+    def bound_column(self) -> str:
+        """The public column with the largest count of every row; empty for none."""
+        return ""
 
     @property
     def levels(self) -> tuple[Fraction, ...]:

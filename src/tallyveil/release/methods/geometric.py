@@ -18,9 +18,9 @@ from tallyveil.mechanisms.additive import count_moved_by
 from tallyveil.query import Query
 from tallyveil.release.accuracy import FAR, Figures, Outcome, describe_drawn, signed_accuracy
 from tallyveil.release.methods.base import Method, Plan, Task, require
+from tallyveil.release.ranges import NO_UPPER
 from tallyveil.release.records import to_plain
-from tallyveil.request.ranges import NO_UPPER
-from tallyveil.request.unit import PrivacyUnit
+from tallyveil.release.unit import PrivacyUnit
 
 if TYPE_CHECKING:
     from tallyveil.release.receipt import ColumnRecord, Receipt

@@ -34,8 +34,8 @@ from tallyveil.release.methods.sums import (
     describe_tree,
     list_measured,
 )
+from tallyveil.release.split import rows_tell
 from tallyveil.release.totals import MeasuredTree
-from tallyveil.request.budget_split import rows_tell
 from tallyveil.structs import set_field
 from tallyveil.sums.combine import Combined, Measurement, combine, noise_variance
 from tallyveil.sums.grouping import Grouping, Tree

@@ -33,8 +33,8 @@ from tallyveil.release.methods.base import (
     Task,
     draw_rows,
 )
-from tallyveil.request.budget_split import PLAIN, Tradeoff, choose_split
-from tallyveil.request.ranges import WIDE
+from tallyveil.release.ranges import WIDE
+from tallyveil.release.split import PLAIN, Tradeoff, choose_split
 from tallyveil.structs import set_field
 
 if TYPE_CHECKING:

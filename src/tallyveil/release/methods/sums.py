@@ -231,11 +231,6 @@ class Sums(Method, frozen=True):
         """Public columns that make groups together; none in a hierarchy."""
         return ()
 
-    @property
-    def bound_column(self) -> str:
-        """The public column with the largest count of every row; empty for none."""
-        return ""
-
     def name_levels(self, depth: int) -> tuple[str, ...]:
         """The names of the levels above the rows."""
         raise NotImplementedError

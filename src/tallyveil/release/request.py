@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
-from tallyveil.arrays import Integers, Mask
 from tallyveil.errors import ArgumentError, UsageError
 from tallyveil.exact import exact_epsilon
-from tallyveil.loss import Loss
 from tallyveil.query import Query
 from tallyveil.release.methods.auto import Auto
 from tallyveil.release.methods.base import Method
@@ -22,7 +19,6 @@ from tallyveil.release.methods.hierarchy import Hierarchy
 from tallyveil.release.methods.ladder import Ladder
 from tallyveil.release.methods.margins import Margins
 from tallyveil.release.methods.preserve import Preserve, moves_counts
-from tallyveil.release.methods.strata import Strata
 from tallyveil.release.methods.sums import BESIDE, MISSED
 from tallyveil.release.options import (
     KEEP_ALL,
@@ -32,9 +28,7 @@ from tallyveil.release.options import (
     list_values,
     require_writable,
 )
-from tallyveil.request.budget_split import Tradeoff
-from tallyveil.request.hierarchy import HierarchyRequest
-from tallyveil.request.ranges import (
+from tallyveil.release.ranges import (
     NO_UPPER,
     OPEN_METHODS,
     WIDE,
@@ -42,8 +36,7 @@ from tallyveil.request.ranges import (
     check_upper,
     require_narrow,
 )
-from tallyveil.request.unit import WIDEST_DELTA, PrivacyUnit, drop_idle_delta, separate_moves
-from tallyveil.sums.grouping import Grouping
+from tallyveil.release.unit import WIDEST_DELTA, PrivacyUnit, drop_idle_delta, separate_moves
 from tallyveil.tables.conditions import Condition, parse_conditions
 from tallyveil.tables.form import Form
 from tallyveil.tables.microdata import (
@@ -122,8 +115,6 @@ class Request:
         The public list of categories, ranges and conditions, read.
     delta : Fraction
         The delta of each column; 0 where contributions are composed with it.
-    grouping, bounds, free, groups
-        What the table's public labels say of totals, row bounds, structural zeros and strata.
     """
 
     options: ReleaseOptions
@@ -136,10 +127,6 @@ class Request:
     where: tuple[Condition, ...] = ()
     zeros: tuple[tuple[Condition, ...], ...] = ()
     delta: Fraction = Fraction(0)
-    grouping: Grouping | None = None
-    bounds: Integers | None = None
-    free: Mask | None = None
-    groups: Integers | None = field(default=None)
 
     @property
     def levels(self) -> tuple[Fraction, ...]:
@@ -147,46 +134,9 @@ class Request:
         return self.method.levels if isinstance(self.method, Ladder) else ()
 
     @property
-    def loss(self) -> Loss:
-        """What a designed mechanism minimises."""
-        return self.method.loss_table if isinstance(self.method, Design) else "absolute"
-
-    @property
-    def properties(self) -> tuple[str, ...]:
-        """What a designed mechanism keeps."""
-        return self.method.properties if isinstance(self.method, Design) else ()
-
-    @property
-    def tradeoff(self) -> Tradeoff | None:
-        """What an error of the distribution is worth in errors of counts."""
-        return self.method.tradeoff if isinstance(self.method, Preserve) else None
-
-    @property
-    def strata(self) -> tuple[str, ...]:
-        """The columns whose groups keep their distribution."""
-        return self.method.columns if isinstance(self.method, Strata) else ()
-
-    @property
-    def signed(self) -> bool:
-        """Whether counts are released as drawn."""
-        return isinstance(self.method, Geometric) and self.method.signed
-
-    @property
     def unbiased(self) -> bool:
         """Whether noisy counts are released as well."""
         return self.method.unbiased
-
-    @cached_property
-    def hierarchy(self) -> HierarchyRequest | None:
-        """The totals that are released, of a hierarchy or of margins."""
-        method = self.method
-        if isinstance(method, Margins):
-            return HierarchyRequest(method.public_columns, margins=method.columns)
-        if not isinstance(method, Hierarchy):
-            return None
-        return HierarchyRequest(
-            method.columns, method.invariant, method.weights, bounds=method.upper_column
-        )
 
     @property
     def disjoint(self) -> tuple[tuple[str, ...], ...]:
@@ -256,11 +206,6 @@ class Request:
     def about(self) -> About:
         """What the publisher says of the release."""
         return self.options.about
-
-    @property
-    def multiplier(self) -> int:
-        """By how much one unit can move counts: what every epsilon is multiplied with."""
-        return self.unit.multiplier
 
     @property
     def other_place(self) -> int | None:

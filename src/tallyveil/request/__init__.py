@@ -1,1 +1,0 @@
-"""What is asked: the options of a release, checked before any table is open."""
