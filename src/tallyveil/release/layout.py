@@ -89,16 +89,11 @@ def read_columns(
 
 def _have_categories(source: Table, request: Request, keys: Sequence[str]) -> bool:
     """Return whether public columns tell categories: a kept measurement, by itself, does not."""
-    if request.keep_all or request.by or _list_grouping(request):
+    if request.keep_all or request.by or request.method.public_columns:
         return True
     labels = [name for name in keys if name in source.index_names]
     numbers = ("integer", "number")
     return bool(labels) or not keys or any(source.type_of(name) not in numbers for name in keys)
-
-
-def _list_grouping(request: Request) -> tuple[str, ...]:
-    """Return the columns that make groups, which are released without being named again."""
-    return request.method.public_columns
 
 
 def choose_columns(source: Table, request: Request) -> tuple[str, ...]:
@@ -107,7 +102,7 @@ def choose_columns(source: Table, request: Request) -> tuple[str, ...]:
         if column.name not in source.names:
             raise _no_such_column(column.name, source, delimiter_hint(source.names))
     counted = {column.name for column in request.columns}
-    public = (*(request.keep or ()), *request.by, *_list_grouping(request))
+    public = (*(request.keep or ()), *request.by, *request.method.public_columns)
     for name in public:
         if name not in (*source.names, *source.index_names):
             raise _no_such_column(name, source)

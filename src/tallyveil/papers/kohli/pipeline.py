@@ -30,6 +30,7 @@ from tallyveil.papers.kohli.privatizers import (
     privatize_distribution,
 )
 from tallyveil.prior import require_distribution
+from tallyveil.release import split as budget_split
 from tallyveil.release.split import Split
 from tallyveil.sampling.entropy import Entropy
 
