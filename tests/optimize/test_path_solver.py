@@ -72,17 +72,6 @@ def test_programs_that_couple_distant_rows_are_left_to_clarabel(asked):
     assert not is_path_problem(problem)
 
 
-@pytest.mark.usefixtures("for_small_programs")
-def test_a_watch_stops_it():
-    seen = []
-    problem = problem_of("falling", ("column_monotone",))
-    stopped = path_solver.solve_path(
-        assemble(problem), 1e-8, lambda step, value: seen.append(value) or step == 3
-    )
-    assert len(seen) == 4
-    assert stopped.status == "inaccurate"
-
-
 FALLING, BELL = 0.66 ** np.arange(41), np.exp(-(((np.arange(51) - 12) / 4.0) ** 2) / 2)
 
 

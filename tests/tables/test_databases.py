@@ -104,14 +104,13 @@ def test_microdata_are_counted(address):
     assert abs(np.asarray(release.table["count"]) - ROWS / 7).max() <= 2
 
 
-def test_decimals_of_duckdb_are_counts_and_numeric_of_postgresql_is_text(duck, server):
+def test_decimals_are_counts(duck, server):
     query = "SELECT ward, CAST(cases AS NUMERIC(12, 0)) AS cases FROM visits ORDER BY id"
     assert np.array_equal(read_table(duck, Form(sql=query)).counts("cases"), np.arange(ROWS) % 7)
     text = read_table(server.address("postgres"), Form(sql=query))
     assert text.type_of("cases") == "string"
     assert text.labels("cases")[8] == "1"
-    with pytest.raises(tv.TableError, match=r"is cast in the query, as in sum\(cases\)::bigint"):
-        text.counts("cases")
+    assert np.array_equal(text.counts("cases"), np.arange(ROWS) % 7)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +151,7 @@ def test_names_that_a_query_makes_of_data_are_not_shown(server):
 def test_a_column_of_several_types_is_named(duck):
     query = "SELECT ward, union_value(a := cases) AS either, cases FROM visits"
     with pytest.raises(tv.TableError, match="The column 'either' has the type"):
-        read_table(duck, Form(sql=query))
+        privatize(duck, sql=query, **OPTIONS)
 
 
 def test_a_query_writes_no_file(duck, tmp_path):
@@ -182,7 +181,7 @@ def test_address_and_query_go_together(duck, tmp_path):
 
 def test_the_command_line(duck, tmp_path):
     words = ("--count", "cases", "--keep", "all", "--upper", 9, "--epsilon", 1)
-    done = run("privatize", duck, "--sql", QUERY, *words, "--out", tmp_path / "out")
+    done = run("privatize", duck, "--set", f"source.sql={QUERY}", *words, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert run("check", tmp_path / "out").returncode == 0
 
@@ -193,7 +192,18 @@ def test_no_password_is_written_or_shown(server, tmp_path):
     assert (
         run("ledger", "init", "--ledger", ledger, "--dataset", "v", "--epsilon", 3).returncode == 0
     )
-    words = ["--sql", QUERY, "--count", "cases", "--keep", "all", "--upper", 9, "--epsilon", 1]
+    words = [
+        "--set",
+        f"source.sql={QUERY}",
+        "--count",
+        "cases",
+        "--keep",
+        "all",
+        "--upper",
+        9,
+        "--epsilon",
+        1,
+    ]
     words += ["--ledger", ledger, "--dataset", "v"]
     right = server.network_address("postgres")
     done = run("privatize", right, *words, "--out", out, "--json")
@@ -222,9 +232,9 @@ def test_no_password_in_a_query_is_kept(duck, tmp_path):
     query = f"{QUERY} WHERE 'host=h PassWord={secret}' <> ''"
     words = ["--count", "cases", "--keep", "all", "--upper", 9, "--epsilon", 1]
     words += ["--ledger", ledger, "--dataset", "v", "--out", tmp_path / "out"]
-    done = run("privatize", duck, "--sql", query, *words)
+    done = run("privatize", duck, "--set", f"source.sql={query}", *words)
     assert done.returncode == 0, done.stderr
-    seen = run("inspect", duck, "--sql", query)
+    seen = run("inspect", duck, "--set", f"source.sql={query}")
     assert seen.returncode == 0, seen.stderr
     assert secret not in done.stdout + done.stderr + seen.stdout + seen.stderr
     kept = everything_written(tmp_path)
@@ -261,7 +271,18 @@ def test_no_command_shows_an_address_in_the_wrong_place(words, address, tmp_path
 
 def test_a_password_may_come_from_the_environment(server, tmp_path):
     bare = server.network_address("postgres").replace(f":{server.password}", "")
-    words = ["--sql", QUERY, "--count", "cases", "--keep", "all", "--upper", 9, "--epsilon", 1]
+    words = [
+        "--set",
+        f"source.sql={QUERY}",
+        "--count",
+        "cases",
+        "--keep",
+        "all",
+        "--upper",
+        9,
+        "--epsilon",
+        1,
+    ]
     done = run("privatize", bare, *words, "--out", tmp_path / "out", PGPASSWORD=server.password)
     assert done.returncode == 0, done.stderr
 
@@ -380,9 +401,9 @@ def test_memory_does_not_grow_with_the_answer(duck, tmp_path):
 
 
 def test_inspect_shows_the_columns_of_a_query_and_no_password(address):
-    done = run("inspect", address, "--sql", QUERY)
+    done = run("inspect", address, "--set", f"source.sql={QUERY}")
     assert done.returncode == 0, done.stderr
-    assert "SELECT ward, cases FROM visits: parquet, 2,000 rows, 2 columns" in done.stdout
-    assert "--sql 'SELECT ward, cases FROM visits'" in done.stdout
+    assert "SELECT ward, cases FROM visits: database, 2,000 rows, 2 columns" in done.stdout
+    assert "--set 'source.sql=SELECT ward, cases FROM visits'" in done.stdout
     assert server_module.Server.password not in done.stdout + done.stderr
     assert SECRET not in done.stdout + done.stderr

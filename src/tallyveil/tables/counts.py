@@ -55,8 +55,7 @@ MISSING = frozenset(("", "na", "nan", "n/a", "<na>", "nat", "null", "none", "-",
 HINTS = {
     "text": " A code for a missing count is declared with 'source.na_values', a separator of "
     "thousands with 'source.thousands'; a row that is no row of the table is left out with "
-    "'source.skipfooter' or 'source.comment'. A numeric column of PostgreSQL is cast in the query, "
-    "as in sum(cases)::bigint.",
+    "'source.skipfooter' or 'source.comment'.",
     "no value": " If it is public which counts are missing, declare the code with "
     "'source.na_values'.",
 }

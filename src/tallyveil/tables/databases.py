@@ -157,14 +157,15 @@ def read_answer(reader: Any) -> Table:
     import pyarrow as pa
 
     keeper, place = _Keeper(), Path(tempfile.gettempdir())
-    schema = pa.schema([(f.name, _store(f.type)) for f in reader.schema])
-    try:
-        path = make_private(place, keeper) / "answer.arrow"
-        handle = open_new(path)
-    except OSError:
-        raise _no_room(place) from None
-    with reader, os.fdopen(handle, "wb") as file:
-        _write_answer(file, schema, iter(reader), place)
+    with reader:  # one that stays open keeps DuckDB from opening the file again
+        schema = pa.schema([(f.name, _store(f.type)) for f in reader.schema])
+        try:
+            path = make_private(place, keeper) / "answer.arrow"
+            handle = open_new(path)
+        except OSError:
+            raise _no_room(place) from None
+        with os.fdopen(handle, "wb") as file:
+            _write_answer(file, schema, iter(reader), place)
     return Table(FeatherRows.open(path, keeper), "database")
 
 

@@ -99,7 +99,8 @@ def _list_repeated(hashes: Hashes) -> Hashes:
     same = hashes[1:] == hashes[:-1]
     is_first = same.copy()
     is_first[1:] &= ~same[:-1]
-    return hashes[1:][is_first]
+    repeated: Hashes = hashes[1:][is_first]
+    return repeated
 
 
 def _choose_suspects(table: Table, names: Sequence[str], again: Hashes) -> Hashes:

@@ -669,11 +669,11 @@ class _Survey:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        if pa.types.is_string(column.type):
+        if pa.types.is_string(column.type) and not self.is_text:  # else Arrow made it of UTF-8
             column.validate(full=True)
         texts = write_texts(column)
         if self.is_text and "string" not in self.kinds:
-            self.kinds |= _find_kinds(pc.unique(texts))
+            self.kinds |= _find_kinds(texts if len(texts) < FEW else pc.unique(texts))
         facts = TextFacts.of(texts)
         self.size += facts.size
         self.quotes += facts.quotes
@@ -687,6 +687,9 @@ class _Survey:
         return _Facts(kind, TextFacts(self.size, self.quotes, self.longest, self.odd))
 
 
+FEW = 1000
+"""Cells that take less time than their repetitions to find."""
+
 INTEGER = r"^(?:0|-?[1-9][0-9]{0,17})$"
 NUMBER = r"^[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?$"
 
@@ -695,6 +698,8 @@ def _find_kinds(texts: Any) -> set[str]:
     """The Frictionless types of cells; a leading zero makes a code, which is no number."""
     import pyarrow.compute as pc
 
+    if pc.all(pc.match_substring_regex(texts, INTEGER), min_count=1).as_py():
+        return {"integer"}
     filled = texts.filter(pc.not_equal(texts, make_texts([""])[0]))
     whole = pc.match_substring_regex(filled, INTEGER)
     others = filled.filter(pc.invert(whole))
