@@ -19,16 +19,7 @@ from tallyveil.tables.table import Table
 __all__ = ["DATAPACKAGE", "METHODOLOGY", "RECEIPT", "FileFacts", "build_files", "describe_data"]
 
 DATAPACKAGE, RECEIPT, METHODOLOGY = "datapackage.json", "receipt.json", "METHODOLOGY.html"
-MEDIA_TYPES = {
-    "csv": "text/csv",
-    "tsv": "text/tab-separated-values",
-    "parquet": "application/vnd.apache.parquet",
-    "arrow": "application/vnd.apache.arrow.file",
-    "dta": "application/x-stata-dta",
-    "sav": "application/x-spss-sav",
-    "xpt": "application/x-sas-xport",
-    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-}
+MEDIA_TYPES = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
 
 
 @dataclass(frozen=True)
@@ -77,52 +68,22 @@ def describe_data(
     `types` are those stated for other columns, where they are known: a text file does not say
     of itself whether its codes are numbers.
     """
-    uppers = {column.name: column.upper for column in receipt.columns}
-    beside = {name for column in receipt.columns for name in column.columns[1:]}
-    beside |= {column.name for column in receipt.columns if column.signed}
-    best = {c.name: c.upper for c in receipt.columns if c.is_best}
-    fields: list[dict[str, Any]] = []
-    for name in (*data.index_names, *data.names):
-        if name in best:
-            words = f"{BEST_USE}; see METHODOLOGY.html"
-            plain = {"name": name, "type": "integer", "description": words}
-            limits = {"required": True, "minimum": 0, "maximum": best[name]}
-            fields.append({**plain, "constraints": limits})
-            continue
-        if name in beside:
-            words = "an unbiased estimate of the count, with noise; see METHODOLOGY.html"
-            plain = {"name": name, "type": "integer", "description": words}
-            fields.append({**plain, "constraints": {"required": True}})
-            continue
-        if name not in uppers:
-            kind = (types or {}).get(name)
-            if kind is None:
-                kind = "string" if name in data.index_names else data.type_of(name)
-            fields.append({"name": name, "type": kind, **_describe_ranges(name, receipt)})
-            continue
-        fields.append(
-            {
-                "name": name,
-                "type": "integer",
-                "description": "a privatized count; see METHODOLOGY.html",
-                "constraints": {"required": True, "minimum": 0, "maximum": uppers[name]},
-            }
-        )
-    ending, _, packing = data.extension.partition(".")
-    is_text = ending in ("csv", "tsv")
+    fields = [
+        _describe_field(name, data, receipt, types or {})
+        for name in (*data.index_names, *data.names)
+    ]
+    is_text = data.extension == "csv"
     resource: dict[str, Any] = {
         "profile": "tabular-data-resource" if is_text else "data-resource",
         "name": "data",
         "path": receipt.table.file,
-        "format": ending,
-        "mediatype": MEDIA_TYPES[ending],
+        "format": data.extension,
+        "mediatype": MEDIA_TYPES[data.extension],
         "encoding": "utf-8",
         "bytes": written.size,
         "hash": f"sha256:{written.sha256}",
         "schema": {"fields": fields},
     }
-    if packing:
-        resource["compression"] = packing
     if is_text:
         resource["dialect"] = {"delimiter": ",", "header": True}
     package = {
@@ -136,6 +97,23 @@ def describe_data(
         "resources": [resource, *(_describe_sums(*one) for one in (sums or {}).items())],
     }
     return (json.dumps(package, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
+
+
+def _describe_field(
+    name: str, data: Table, receipt: Receipt, types: Mapping[str, str]
+) -> dict[str, Any]:
+    """One column of the data: a released count, draws before the clamp, or a public column."""
+    column = next((column for column in receipt.columns if name in column.columns), None)
+    if column is None:
+        kind = "string" if name in data.index_names else data.type_of(name)
+        return {"name": name, "type": types.get(name, kind), **_describe_ranges(name, receipt)}
+    if name == column.drawn_column:
+        words = "an unbiased estimate of the count, with noise; see METHODOLOGY.html"
+        limits: dict[str, Any] = {"required": True}
+    else:
+        words = f"{BEST_USE if column.is_best else 'a privatized count'}; see METHODOLOGY.html"
+        limits = {"required": True, "minimum": 0, "maximum": column.upper}
+    return {"name": name, "type": "integer", "description": words, "constraints": limits}
 
 
 def _describe_ranges(name: str, receipt: Receipt) -> dict[str, Any]:
