@@ -123,8 +123,8 @@ def ptable_matrix(text: str) -> tuple[Floats, Floats, Floats]:
     for line in lines:
         if len(line) != len(header):
             raise MechanismError("ptable", "have lines of equal length")
-        for column, at in zip(columns, where, strict=True):
-            column.append(_read_number(line[at].replace(",", ".")))
+        for column, place in zip(columns, where, strict=True):
+            column.append(_read_number(line[place].replace(",", ".")))
         kinds.add("" if kind is None else line[kind].strip().lower())
     if len(kinds) > 1:
         hint = "Each of them is a table of its own: keep the lines of one."

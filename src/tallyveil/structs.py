@@ -44,12 +44,12 @@ class StrictMeta(msgspec.StructMeta):
 
         def __call__(cls, *positional, **fields):  # noqa: N805
             """Build a record from fields by name."""
-            label, known = getattr(cls, "LABEL", cls.__name__), cls.__struct_fields__
+            label, names = getattr(cls, "LABEL", cls.__name__), cls.__struct_fields__
             if positional:
                 raise UsageError(f"{label} takes its keys by name only.")
             for name in fields:
-                if name not in known:
-                    raise UsageError(f"{label} has no key {suggest_key(name, known)}")
+                if name not in names:
+                    raise UsageError(f"{label} has no key {suggest_key(name, names)}")
             for name in list_required(cls):
                 if name not in fields:
                     raise UsageError(f"{label} needs the key {name!r}.")
@@ -85,14 +85,14 @@ def list_required(kind: type[msgspec.Struct]) -> tuple[str, ...]:
     return tuple(field.name for field in msgspec.structs.fields(kind) if field.required)
 
 
-def suggest_key(name: object, known: Iterable[str]) -> str:
+def suggest_key(name: object, names: Iterable[str]) -> str:
     """Quote an unknown key, and name the nearest one there is.
 
     >>> suggest_key("contribution", ["kind", "contributions"])
     "'contribution'. Perhaps you mean 'contributions'."
     """
     short = str(name)[:LONGEST_NAME]
-    near = difflib.get_close_matches(short.replace("-", "_"), list(known), 1)
+    near = difflib.get_close_matches(short.replace("-", "_"), list(names), 1)
     return repr(escape_controls(short)) + "." + (f" Perhaps you mean {near[0]!r}." if near else "")
 
 
@@ -123,8 +123,8 @@ def describe_fields(kind: type) -> Mapping[str, str]:
     parts: dict[str, str] = {}
     names: list[str] = []
     for line in (kind.__doc__ or "").partition("Attributes\n")[2].splitlines():
-        if found := FIELD.match(line):
-            names = found[1].split(", ")
+        if match := FIELD.match(line):
+            names = match[1].split(", ")
         elif line.strip() and names:
             parts |= {name: f"{parts.get(name, '')} {line.strip()}".strip() for name in names}
     return parts
@@ -139,7 +139,7 @@ def _is_default(field: Any, value: Any) -> bool:
 
 def _require_type(name: str, value: Any, kind: Any) -> None:
     types = _list_types(kind)
-    if Any in types or any(isinstance(one, type) and type(value) is one for one in types):
+    if Any in types or any(isinstance(part, type) and type(value) is part for part in types):
         return
     try:
         msgspec.convert(value, kind, from_attributes=False)
@@ -153,9 +153,9 @@ def _list_types(kind: Any) -> tuple[Any, ...]:
 
 def _describe_type(kind: Any) -> str:
     parts: dict[str, None] = {}
-    for one in _list_types(kind):
-        if get_origin(one) is Literal:
-            parts[f"one of: {', '.join(get_args(one))}"] = None
-        elif one is not NoneType:
-            parts[WORDS.get(one, "a list")] = None
+    for part in _list_types(kind):
+        if get_origin(part) is Literal:
+            parts[f"one of: {', '.join(get_args(part))}"] = None
+        elif part is not NoneType:
+            parts[WORDS.get(part, "a list")] = None
     return " or ".join(parts)

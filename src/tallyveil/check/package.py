@@ -228,7 +228,7 @@ def _check_groups(
 ) -> str:
     """Every total of a group that is stated follows from published counts."""
     require(len(certified) == len(receipt.columns), UNPROVED)
-    drawn_from = [made[-1] for made in certified]
+    drawn_from = [stages[-1] for stages in certified]
     restated = restate_groups(table, receipt, drawn_from, read_sums(root, receipt))
     for column, groups in zip(receipt.columns, restated, strict=True):
         public = groups is not None

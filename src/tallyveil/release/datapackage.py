@@ -94,7 +94,7 @@ def describe_data(
         "created": receipt.created,
         **receipt.about.describe_package(),
         **({"title": receipt.warning} if receipt.warning else {}),
-        "resources": [resource, *(_describe_sums(*one) for one in (sums or {}).items())],
+        "resources": [resource, *(_describe_sums(*item) for item in (sums or {}).items())],
     }
     return (json.dumps(package, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
 

@@ -57,30 +57,30 @@ LONGEST_TEXT = 300
 """Characters of each text about a release."""
 
 
-def list_values(given: Any) -> Sequence[Any]:
+def list_values(values: Any) -> Sequence[Any]:
     """Return one value or several as a sequence; None as none."""
-    if given is None:
+    if values is None:
         return ()
-    return given if isinstance(given, (list, tuple)) else (given,)
+    return values if isinstance(values, (list, tuple)) else (values,)
 
 
-def read_names(given: Any, argument: str) -> tuple[str, ...]:
+def read_names(values: Any, argument: str) -> tuple[str, ...]:
     """Return the names of columns, each once."""
-    names = tuple(str(name) for name in list_values(given))
+    names = tuple(str(name) for name in list_values(values))
     require_writable(argument, names)
     if len(set(names)) != len(names):
         raise ArgumentError(argument, "name every column once", got=", ".join(names))
     return names
 
 
-def split_names(given: Any, argument: str = "") -> tuple[str, ...]:
+def split_names(values: Any, argument: str = "") -> tuple[str, ...]:
     """Return names from a sequence, or from one text with commas between them."""
-    if given is None:
+    if values is None:
         return ()
-    parts = given.split(",") if isinstance(given, str) else list_values(given)
+    parts = values.split(",") if isinstance(values, str) else list_values(values)
     names = tuple(str(part).strip() for part in parts if str(part).strip())
     require_writable(argument, names)
-    if argument and isinstance(given, str) and not names:
+    if argument and isinstance(values, str) and not names:
         raise ArgumentError(argument, "name at least one column", got="an empty text")
     return names
 
@@ -110,22 +110,22 @@ def check_epsilon(value: Any, argument: str) -> Fraction:
     return epsilon
 
 
-def _read_texts(given: Any, argument: str) -> tuple[str, ...]:
-    texts = tuple(str(text) for text in list_values(given))
+def _read_texts(values: Any, argument: str) -> tuple[str, ...]:
+    texts = tuple(str(text) for text in list_values(values))
     require_writable(argument, texts)
     return texts
 
 
-def _read_groups(given: Any) -> tuple[tuple[str, ...], ...]:
+def _read_groups(values: Any) -> tuple[tuple[str, ...], ...]:
     """Return groups of columns: one group as names, or several as lists or texts with commas.
 
     >>> _read_groups(["m", "f"]), _read_groups("m,f"), _read_groups([["m", "f"], "a,b"])
     ((('m', 'f'),), (('m', 'f'),), (('m', 'f'), ('a', 'b')))
     """
-    listed = list_values(given)
-    if len(listed) > 1 and all(isinstance(one, str) and "," not in one for one in listed):
+    listed = list_values(values)
+    if len(listed) > 1 and all(isinstance(group, str) and "," not in group for group in listed):
         listed = [listed]
-    return tuple(split_names(one, "disjoint") for one in listed)
+    return tuple(split_names(group, "disjoint") for group in listed)
 
 
 class Source(Struct, frozen=True):

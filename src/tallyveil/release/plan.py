@@ -314,10 +314,10 @@ def plan_release(
     groups = method.group(labels, layout.order, free)
     rows = len(next(iter(counts.values())).values)
     _require_apart(request, rows)
-    known = {"groups": groups, "free": free, "bounds": bounds}
-    columns = tuple(plan_column(request, column, rows, **known) for column in request.columns)
+    facts = {"groups": groups, "free": free, "bounds": bounds}
+    columns = tuple(plan_column(request, column, rows, **facts) for column in request.columns)
     return ReleasePlan(
-        request, source, reading, method, columns, **known, missing=opened.missing, home=home
+        request, source, reading, method, columns, **facts, missing=opened.missing, home=home
     )
 
 

@@ -45,13 +45,14 @@ Names: TypeAlias = str | Sequence[str]
 
 def names_keys(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Answer a misspelt argument with the right one, or with the object that has it."""
-    known = inspect.signature(function).parameters
+    parameters = inspect.signature(function).parameters
 
     @wraps(function)
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         for name in kwargs:
-            if name not in known:
-                raise UsageError(f"tv.{function.__name__} has no argument {_locate(name, known)}")
+            if name not in parameters:
+                place = _locate(name, parameters)
+                raise UsageError(f"tv.{function.__name__} has no argument {place}")
         try:
             inspect.signature(function).bind(*args, **kwargs)
         except TypeError as problem:
@@ -65,15 +66,15 @@ def names_keys(function: Callable[Parameters, Result]) -> Callable[Parameters, R
     return call
 
 
-def _locate(name: str, known: Any) -> str:
+def _locate(name: str, parameters: Any) -> str:
     """Quote an unknown argument, and say where it belongs."""
     for section, kind in SECTIONS.items():
-        if name in kind.__struct_fields__ and section in known:
+        if name in kind.__struct_fields__ and section in parameters:
             return f"{name!r}. It belongs to {section}=tv.{kind.__name__}({name}=...)."
     for method, kind in METHODS.items():
         if name in kind.__struct_fields__:
             return f"{name!r}. It belongs to method={{'name': {method!r}, {name!r}: ...}}."
-    return suggest_key(name, known)
+    return suggest_key(name, parameters)
 
 
 @names_keys
@@ -222,13 +223,13 @@ def privatize_levels(
     >>> float(near.receipt.epsilon), float(far.receipt.epsilon)
     (2.0, 0.5)
     """
-    given = _without(locals(), "table", "epsilons")
-    options = ReleaseOptions(**given, method=Ladder(epsilons=epsilons))
+    keys = _without(locals(), "table", "epsilons")
+    options = ReleaseOptions(**keys, method=Ladder(epsilons=epsilons))
     return publish_table(table, options, command="tv.privatize_levels", remark=warn_publisher)
 
 
-def _without(given: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if name not in names}
+def _without(keys: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in keys.items() if name not in names}
 
 
 def warn_publisher(plan: ReleasePlan) -> None:

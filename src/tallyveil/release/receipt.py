@@ -385,8 +385,8 @@ class Receipt(Record, frozen=True, kw_only=True):
             return None
         if len(self._charges) > MOST_COMPOSED:
             return self.epsilon
-        left = self.ledger.total_delta - self.delta
-        return compose(self._charges).epsilon(left) if left >= SMALLEST_DELTA else self.epsilon
+        rest = self.ledger.total_delta - self.delta
+        return compose(self._charges).epsilon(rest) if rest >= SMALLEST_DELTA else self.epsilon
 
     @property
     def multiplier(self) -> int:

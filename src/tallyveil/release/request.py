@@ -423,10 +423,10 @@ def _check_unit(options: ReleaseOptions, microdata: bool) -> PrivacyUnit:
 
 def _read_categories(options: ReleaseOptions, bins: Mapping[str, Bins]) -> tuple[Label, ...]:
     """Return the public list of categories, with the cell for all others."""
-    given = combine_categories(options.categories, options.by, bins)
-    if given is None:
+    labels = combine_categories(options.categories, options.by, bins)
+    if labels is None:
         return ()
-    categories = public_categories(given, options.by, options.microdata.other)
+    categories = public_categories(labels, options.by, options.microdata.other)
     require_writable("categories", (part for label in categories for part in label))
     return categories
 
@@ -442,14 +442,14 @@ def _read_zeros(options: ReleaseOptions) -> tuple[tuple[Condition, ...], ...]:
 
 
 def _read_per_column(
-    given: Any, names: tuple[str, ...], argument: str, check: Callable[[Any, str], Any]
+    stated: Any, names: tuple[str, ...], argument: str, check: Callable[[Any, str], Any]
 ) -> tuple[Any, ...]:
     """Return a value for every count column: one for all, a sequence, or a mapping by name."""
-    if isinstance(given, Mapping):
-        if set(given) != set(names):
+    if isinstance(stated, Mapping):
+        if set(stated) != set(names):
             raise ArgumentError(argument, f"name exactly the columns {', '.join(names)}")
-        return tuple(check(given[name], argument) for name in names)
-    values = list_values(given) if isinstance(given, (list, tuple)) else (given,)
+        return tuple(check(stated[name], argument) for name in names)
+    values = list_values(stated) if isinstance(stated, (list, tuple)) else (stated,)
     if len(values) == 1:
         return (check(values[0], argument),) * len(names)
     if len(values) != len(names):

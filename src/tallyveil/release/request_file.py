@@ -169,8 +169,8 @@ def _say(problem: ValueError) -> str:
     """Say what is wrong with a text that is no TOML."""
     if isinstance(problem, UnicodeDecodeError):
         return "not UTF-8 text"
-    known = isinstance(problem, tomllib.TOMLDecodeError)
-    return escape_controls(str(problem)) if known else "a number has too many digits"
+    is_syntax = isinstance(problem, tomllib.TOMLDecodeError)
+    return escape_controls(str(problem)) if is_syntax else "a number has too many digits"
 
 
 def _require_numbers(value: Any) -> None:

@@ -93,7 +93,7 @@ def _invent_column(number: int) -> Integers:
 def invent_table(request: Request, rows: int) -> Table:
     """A table of invented counts in the columns that are asked for."""
     counts = invent_counts(request, rows)
-    labels = [(f"row {at}",) for at in range(1, rows + 1)]
+    labels = [(f"row {row}",) for row in range(1, rows + 1)]
     return Table.of_categories([""], labels, counts)
 
 
@@ -322,10 +322,10 @@ def _list_alternatives(
         unit=msgspec.structs.replace(options.unit, spread=spread),
     )
     makers = {name: METHODS[name]() for name in PLAIN_METHODS if name not in ("auto", already)}
-    asked = options.method
-    if asked.name in makers:
-        makers[asked.name] = msgspec.structs.replace(
-            asked, unbiased=False, **({"signed": False} if asked.name == "geometric" else {})
+    chosen = options.method
+    if chosen.name in makers:
+        makers[chosen.name] = msgspec.structs.replace(
+            chosen, unbiased=False, **({"signed": False} if chosen.name == "geometric" else {})
         )
     return [
         (

@@ -113,20 +113,20 @@ def split_budget(
     >>> split_budget("1/2", records=3136, size=51).epsilon1
     Fraction(21, 200)
     """
-    whole = exact_epsilon(epsilon)
+    total = exact_epsilon(epsilon)
     if rule == "predicted":
-        share = _least_product(whole, records, size)
-        return Split(whole * share, whole * (1 - share), "predicted")
+        share = _least_product(total, records, size)
+        return Split(total * share, total * (1 - share), "predicted")
     if rule == "paper":
-        share = Fraction(round(rule_of_thumb(float(whole)) * 10**6), 10**6)
-        return Split(whole * share, whole * (1 - share), "paper")
+        share = Fraction(round(rule_of_thumb(float(total)) * 10**6), 10**6)
+        return Split(total * share, total * (1 - share), "paper")
     if isinstance(rule, str) and not any(symbol.isdigit() for symbol in rule):
         raise ArgumentError("split", f"be one of {', '.join(RULES)}, or a number in [0, 1)", rule)
     share = exact_rational(rule, "split")
     if not 0 <= share < 1:
         hint = "It is the distribution's share of the budget; the counts need some."
         raise ArgumentError("split", "lie in [0, 1)", rule, hint)
-    return Split(whole * share, whole * (1 - share), "explicit")
+    return Split(total * share, total * (1 - share), "explicit")
 
 
 def rows_tell(epsilon: Epsilon, records: int, size: int) -> bool:
@@ -189,13 +189,13 @@ def split_at_plain(epsilon: Epsilon, *, records: int, size: int) -> Split:
     >>> float(split_at_plain("1/2", records=3136, size=51).epsilon1)
     0.0165
     """
-    whole = exact_epsilon(epsilon)
+    total = exact_epsilon(epsilon)
     share = Fraction(0)
-    if whole < 2 and records >= FEWEST_ROWS * size:
-        wanted = 0.0225 * math.pow(float(whole), -1.85) * math.tanh(whole)
-        wanted *= 1 - float(whole / 2) ** 1.5
-        share = Fraction(round(1000 * min(wanted, LARGEST_PLAIN_SHARE)), 1000)
-    return Split(whole * share, whole * (1 - share), PLAIN)
+    if total < 2 and records >= FEWEST_ROWS * size:
+        fitted = 0.0225 * math.pow(float(total), -1.85) * math.tanh(total)
+        fitted *= 1 - float(total / 2) ** 1.5
+        share = Fraction(round(1000 * min(fitted, LARGEST_PLAIN_SHARE)), 1000)
+    return Split(total * share, total * (1 - share), PLAIN)
 
 
 def split_for_tradeoff(tradeoff: Fraction, epsilon: Epsilon, *, records: int, size: int) -> Split:
@@ -210,14 +210,14 @@ def split_for_tradeoff(tradeoff: Fraction, epsilon: Epsilon, *, records: int, si
     >>> split_for_tradeoff(Fraction(1), "1/2", records=3136, size=51).epsilon1
     Fraction(1, 100)
     """
-    whole = exact_epsilon(epsilon)
+    total = exact_epsilon(epsilon)
 
     def predict(share: Fraction) -> float:
-        distance = predict_distance(float(whole), float(share), records, size)
-        return predict_error(float(whole * (1 - share))) + float(tradeoff) * distance
+        distance = predict_distance(float(total), float(share), records, size)
+        return predict_error(float(total * (1 - share))) + float(tradeoff) * distance
 
-    share = min(_list_shares(float(whole), records, size), key=predict)
-    return Split(whole * share, whole * (1 - share), "tradeoff")
+    share = min(_list_shares(float(total), records, size), key=predict)
+    return Split(total * share, total * (1 - share), "tradeoff")
 
 
 def predict_error(epsilon: float) -> float:
@@ -242,8 +242,8 @@ def predict_distance(epsilon: float, share: float, records: int, size: int) -> f
     if not share and rows < MANY_ROWS:
         return 0.44 * math.pow(rows, -1 / 3) * math.pow(plain, 0.8)
     drawn = 0.28 * math.pow(rows, -0.3) * math.pow(plain, 2 / 3)
-    told = share * (rows * math.sqrt(epsilon * plain) + max(epsilon, LEAST_FITTED) ** -2) / 12
-    return drawn * math.pow(1 + told, -3 / 4)
+    gain = share * (rows * math.sqrt(epsilon * plain) + max(epsilon, LEAST_FITTED) ** -2) / 12
+    return drawn * math.pow(1 + gain, -3 / 4)
 
 
 def _plain_error(epsilon: float) -> float:

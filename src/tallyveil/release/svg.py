@@ -61,7 +61,7 @@ def nice_ticks(low: float, high: float, count: int = 6) -> list[float]:
     step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw * 0.999)
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
-    return [round(at * step, 10) + 0.0 for at in range(first, last + 1)]
+    return [round(step_number * step, 10) + 0.0 for step_number in range(first, last + 1)]
 
 
 @dataclass(frozen=True)
@@ -96,11 +96,10 @@ class Chart:
             f'aria-label="{escape(title)}" xmlns="http://www.w3.org/2000/svg">'
         ]
         for tick in _ticks(self.y_range, self.log_y, 6):
-            at = self.y(tick)
+            y = self.y(tick)
             parts.append(
-                f'<line x1="{self.left}" x2="{self.width - self.right}" y1="{at:.1f}" '
-                f'y2="{at:.1f}" stroke="{GRID}"/>'
-                + _text(self.left - 8, at + 4, _short(tick), "end")
+                f'<line x1="{self.left}" x2="{self.width - self.right}" y1="{y:.1f}" '
+                f'y2="{y:.1f}" stroke="{GRID}"/>' + _text(self.left - 8, y + 4, _short(tick), "end")
             )
         base = self.height - self.bottom
         for tick in _ticks(self.x_range, self.log_x, 9):
@@ -188,8 +187,8 @@ def _scale(chart: Chart, top: float) -> str:
         f'preserveAspectRatio="none" href="data:image/png;base64,{ramp}"/>'
     )
     for share in (1.0, 0.25, 0.0):
-        at = chart.top + 22 + height * (1 - math.sqrt(share))
-        body += _text(left + 20, at + 4, f"{top * share:.2g}", "start")
+        y = chart.top + 22 + height * (1 - math.sqrt(share))
+        body += _text(left + 20, y + 4, f"{top * share:.2g}", "start")
     return text + body
 
 
@@ -218,9 +217,9 @@ class Bars:
         """One bar per count where the range is narrow, wider ones beyond 20 where it is not."""
         every = WIDEST_LINEAR if largest <= WIDEST_LINEAR else 20
         starts = round_counts(largest + 1, every)
-        at = np.searchsorted(starts, histogram.counts, side="right") - 1
+        places = np.searchsorted(starts, histogram.counts, side="right") - 1
         rows = np.zeros(len(starts) - 1, dtype=np.int64)
-        np.add.at(rows, at, histogram.rows)
+        np.add.at(rows, places, histogram.rows)
         return cls(starts, rows.tolist())
 
     def chart(self, top: float) -> Chart:
@@ -234,10 +233,10 @@ class Bars:
         base, parts = chart.y(0), []
         for start, stop, rows in zip(self.starts, self.starts[1:], self.rows, strict=False):
             if rows:
-                left, right = chart.x(start - 0.4), chart.x(stop - 0.6)
+                begin, right = chart.x(start - 0.4), chart.x(stop - 0.6)
                 y = chart.y(rows)
                 parts.append(
-                    f'<rect x="{left:.2f}" y="{y:.1f}" width="{max(0.6, right - left):.2f}" '
+                    f'<rect x="{begin:.2f}" y="{y:.1f}" width="{max(0.6, right - begin):.2f}" '
                     f'height="{base - y:.1f}" {style}/>'
                 )
         return "".join(parts)
@@ -253,13 +252,13 @@ def bar_chart(histogram: Histogram, spread: Sequence[float] | None, title: str) 
              if stop == start + 1}  # fmt: skip
     reach = dict(zip(histogram.counts, spread or (), strict=False))
     pairs = zip(histogram.counts, histogram.rows, strict=True)
-    whiskers = [(at, rows, reach.get(at, 0.0)) for at, rows in pairs if at in alone]
+    whiskers = [(count, rows, reach.get(count, 0.0)) for count, rows in pairs if count in alone]
     top = max([*bars.rows, *(rows + more for _, rows, more in whiskers)])
     chart = bars.chart(float(top))
     body = bars.draw(chart, f'fill="{BLUE}"')
-    for at, rows, more in whiskers:
+    for count, rows, more in whiskers:
         if more > 0:
-            x, high, low = chart.x(at), chart.y(rows + more), chart.y(max(0.0, rows - more))
+            x, high, low = chart.x(count), chart.y(rows + more), chart.y(max(0.0, rows - more))
             body += (
                 f'<line x1="{x:.2f}" x2="{x:.2f}" y1="{high:.1f}" y2="{low:.1f}" '
                 f'stroke="{AMBER}" stroke-width="1.3"/>'

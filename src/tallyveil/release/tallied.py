@@ -97,10 +97,10 @@ class _Tallies:
             if (row := first[number]) == len(rows):
                 break  # this number and all others do not occur
             parts = zip(columns, codes, strict=True)
-            key = tuple(column.labels[own[row]] for column, own in parts)
+            key = tuple(column.labels[group_codes[row]] for column, group_codes in parts)
             group_of[number] = self.groups.setdefault(key, len(self.groups))
-        found, values, times = _count_pairs(numbers, counts[rows])
-        self.parts.append(np.stack([group_of[found], values, times]))
+        present, values, times = _count_pairs(numbers, counts[rows])
+        self.parts.append(np.stack([group_of[present], values, times]))
         self.waiting += len(times)
         if self.waiting > max(FEW_PAIRS, self.parts[0].shape[1]):
             self._merge()
@@ -141,10 +141,10 @@ def _count_pairs(numbers: Integers, counts: Integers) -> tuple[Integers, Integer
         top = len(values)
     pairs = numbers.astype(np.int64) * top + counts
     if (int(numbers.max()) + 1) * top > FEW_PAIRS:
-        found, times = np.unique(pairs, return_counts=True)
+        pairs_present, times = np.unique(pairs, return_counts=True)
     else:
         tallied = np.bincount(pairs)
-        found = np.flatnonzero(tallied)
-        times = tallied[found]
-    own = found % top
-    return found // top, own if values is None else values[own], times
+        pairs_present = np.flatnonzero(tallied)
+        times = tallied[pairs_present]
+    position = pairs_present % top
+    return pairs_present // top, position if values is None else values[position], times

@@ -359,11 +359,11 @@ class GroupTotals:
     draws: Integers | None
     free: Mask
 
-    def add_rows(self, confidence: float, whole: bool, rows: Integers) -> Estimate:
+    def add_rows(self, confidence: float, every_tree: bool, rows: Integers) -> Estimate:
         """The total of some rows; with `whole` that of all is the mean of all trees."""
         inside = np.zeros(len(self.free), dtype=bool)
         inside[rows] = True
-        if whole and inside.all() and self.free.any():
+        if every_tree and inside.all() and self.free.any():
             return replace(self.add_all(confidence), groups=len(rows))
         if not (inside & self.free).any():
             return Estimate(0, 0, 0, 0, len(rows))

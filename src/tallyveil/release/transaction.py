@@ -102,7 +102,7 @@ def publish_table(
         if place is not None:
             releases = write_releases(place, releases, plan.home)
         else:  # nothing of the confidential file may stay within reach
-            releases = tuple(replace(one, data=one.data.hold()) for one in releases)
+            releases = tuple(replace(release, data=release.data.hold()) for release in releases)
         if report is not None:
             report.write(_compare_with_truth(plan, releases[0]))
     return releases

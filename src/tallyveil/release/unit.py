@@ -211,7 +211,7 @@ def charge_columns(
             charged.append((name, epsilon))
         elif group not in seen:
             seen.add(group)
-            costs = (sum((e for c, _, e in listed if c == one), Fraction(0)) for one in group)
+            costs = (sum((e for c, _, e in listed if c == member), Fraction(0)) for member in group)
             charged.append((f"{' or '.join(group)}: the larger cost", max(costs)))
     return tuple(charged)
 

@@ -140,9 +140,9 @@ class Margins(Sums, frozen=True, tag="margins"):
         budget = self.split(margins.sizes, epsilon, upper)
         trees = []
         for margin in range(margins.depth):
-            own = budget.of_margin(margin)
-            combined = describe_tree(margins.tree(margin), own, 1, -1)
-            measured = [(level, float(part), 1) for level, part in enumerate(own.levels) if part]
+            part = budget.of_margin(margin)
+            combined = describe_tree(margins.tree(margin), part, 1, -1)
+            measured = [(level, float(part), 1) for level, part in enumerate(part.levels) if part]
             trees.append(MeasuredTree(combined, measured, (1,)))
         return trees
 
