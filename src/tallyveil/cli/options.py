@@ -370,12 +370,10 @@ def spell_message(message: str, flags: Mapping[str, str], *, every: bool = True)
 
 def spell_for_command(message: str, names: Collection[str] = (), *, every: bool = True) -> str:
     """Spell a message for a command with these flags, by default all of `privatize`."""
-    from tallyveil.release.spelling import spell_for_python
-
     offered = (flag for flag in FLAGS if flag.key and (not names or flag.name in names))
     flags = {flag.key: flag.name for flag in offered}
     flags |= {f"method.{key}": f"--{flag}" for flag, key in METHOD_FLAGS.items() if key == flag}
-    return spell_message(spell_for_python(message), flags, every=every)
+    return spell_message(message, flags, every=every)
 
 
 def suggest_flag(name: str, flags: Sequence[str], *, every_key: bool = True) -> str:

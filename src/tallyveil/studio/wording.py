@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping
 
 from tallyveil.errors import TallyveilError
-from tallyveil.release.spelling import spell_for_python
 
 __all__ = [
     "FILE",
@@ -133,8 +132,7 @@ def name_options(text: str) -> str:
     >>> name_options("Use counts.allow_totals=True, or 'upper'. Got 'count'.")
     "Use “Allow rows that look like totals”, or “Largest count”. Got 'count'."
     """
-    text = SETTING.sub(_name_key, spell_for_python(text))
-    return KEY.sub(_name_key, text)
+    return KEY.sub(_name_key, SETTING.sub(_name_key, text))
 
 
 def _name_key(match: re.Match[str]) -> str:
