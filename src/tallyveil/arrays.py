@@ -84,14 +84,6 @@ class Tally:
         return cls(present.astype(np.int64), rows)
 
     @classmethod
-    def of_any(cls, tally: Integers | Tally) -> Tally:
-        """Build a tally from the result of `tally_values`."""
-        if isinstance(tally, Tally):
-            return tally
-        present = np.flatnonzero(tally)
-        return cls(present, tally[present])
-
-    @classmethod
     def add_up(cls, values: Integers, rows: Integers) -> Tally:
         """Build a tally from numbers that may repeat, and their counts."""
         present, place = np.unique(values, return_inverse=True)
@@ -102,11 +94,6 @@ class Tally:
     def __add__(self, other: Tally) -> Tally:
         values, rows = np.append(self.values, other.values), np.append(self.rows, other.rows)
         return Tally.add_up(values, rows)
-
-    def is_same(self, other: Tally) -> bool:
-        """Return True if both tallies hold the same numbers equally often."""
-        pairs = (self.values, other.values), (self.rows, other.rows)
-        return all(np.array_equal(*pair) for pair in pairs)
 
     def spread_out(self, size: int) -> Integers:
         """Return the count of each of 0..size-1, shape (size,)."""

@@ -262,8 +262,6 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
     """Whether it measures public groups and publishes their sums."""
     designed: ClassVar[bool] = False
     """Whether it minimises a loss and keeps properties that the publisher names."""
-    promises_accuracy: ClassVar[bool] = False
-    """Whether an accuracy for every true count can be promised before anything is drawn."""
     has_levels: ClassVar[bool] = False
     """Whether it publishes several privacy levels."""
     together: ClassVar[bool] = False

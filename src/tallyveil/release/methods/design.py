@@ -32,7 +32,6 @@ class Fair(Method, frozen=True, tag="fair"):
         "truth for every true count."
     )
     asked_for: ClassVar[bool] = True
-    promises_accuracy: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

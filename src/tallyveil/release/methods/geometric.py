@@ -47,7 +47,6 @@ class Geometric(Method, frozen=True, tag="geometric"):
         "inside the range)."
     )
     asked_for: ClassVar[bool] = True
-    promises_accuracy: ClassVar[bool] = True
     is_wide: ClassVar[bool] = True
 
     signed: bool = False
@@ -114,7 +113,6 @@ class Canonical(Geometric, frozen=True, tag="canonical"):
         "tails, kept inside the range)."
     )
     asked_for: ClassVar[bool] = False
-    promises_accuracy: ClassVar[bool] = False
     is_wide: ClassVar[bool] = False
     with_delta: ClassVar[bool] = True
 
@@ -138,7 +136,6 @@ class Staircase(Geometric, frozen=True, tag="staircase"):
         "contributions of one unit to a row together, and kept inside the range)."
     )
     asked_for: ClassVar[bool] = False
-    promises_accuracy: ClassVar[bool] = False
     is_wide: ClassVar[bool] = False
     together: ClassVar[bool] = True
 
