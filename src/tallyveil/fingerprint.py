@@ -1,4 +1,4 @@
-"""Which program this is, and which page it writes: hashes of its own source files."""
+"""Which program this is, and which page it writes: hashes of the source files."""
 
 from __future__ import annotations
 

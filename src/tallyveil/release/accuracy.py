@@ -1,7 +1,7 @@
 """How accurate a released column is, computed from public and released things only.
 
 Beside its expected errors stands what no release avoids: bounds that hold for every private release
-with the same epsilon, whatever its method. They are the frontier for rows drawn from the published
+with the same epsilon, by any method. They are the frontier for rows drawn from the published
 distribution, and the minimax bound for the worst table.
 """
 
@@ -513,7 +513,7 @@ def describe_optimality(
 
 
 def _bound_errors(shares: Floats, epsilon: Fraction, delta: Fraction) -> tuple[float, float]:
-    """The ends of the frontier: the best guess for every draw, and counts handed out by rank."""
+    """The ends of the frontier: the best guess for every draw, and counts matched to ranks."""
     every = np.arange(len(shares))
     if delta:
         with one_blas_thread():

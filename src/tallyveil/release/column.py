@@ -27,7 +27,7 @@ STEPS = (10, 12, 14, 16, 18, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90)
 """The round counts of a decade."""
 
 MOST_SORTED, MOST_PAIRS = 1 << 20, 1 << 20
-"""So many rows are sorted to count pairs, and so many kinds of pairs counted in an array."""
+"""Most rows sorted to count pairs, and most kinds of pairs counted in an array."""
 
 WIDEST_DENSE = 10**7
 """Up to this count rows are counted in an array, and beyond it by sorting."""
@@ -92,7 +92,7 @@ class Histogram:
 
 @dataclass(frozen=True, eq=False)
 class Matching:
-    """Which draws became which published counts, where counts were handed out after the draw.
+    """Which draws became which published counts, where counts were assigned after the draw.
 
     `rows[e]` rows drew `draws[e]` and were given the count `counts[e]`; entries are in order
     of draws, then counts. A cross table of two released things: it costs no privacy, and it

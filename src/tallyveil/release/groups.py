@@ -66,13 +66,13 @@ MOST_LINES = 300
 """So many totals are stated in a receipt, of all columns and all kinds of groups together."""
 
 FEW_PAIRS = 1 << 20
-"""Up to so many pairs of a group and a count are tallied in one array; waiting ones are joined."""
+"""Most pairs of a group and a count that are tallied in one array; waiting ones are joined."""
 
 LONGEST_LABEL = 80
 """Longer texts are no labels."""
 
 WIDEST_MATCHED = 20_000
-"""Up to this count the bias of counts that were handed out by rank is bounded in no time."""
+"""Up to this count the bias of counts that were matched to ranks is bounded in no time."""
 
 WIDEST_MATRIX = 1001
 
@@ -105,7 +105,7 @@ def estimate_total(
     """Estimate the sum of true counts, of a whole release or of every group of its rows.
 
     Published counts must not simply be added: noise that is cut off at 0, or counts that were
-    handed out by rank, make such sums wrong in ways that differ from group to group. What is
+    matched to ranks, make such sums wrong in ways that differ from group to group. What is
     added here depends on how the column was released:
 
     - noise on every row, and levels: unbiased estimates, with exact quantiles of sums of noise;
@@ -200,7 +200,7 @@ def _add_batches(
 def _group_rows(
     table: Table, names: Sequence[str], rows: Integers
 ) -> Iterator[tuple[Any, Integers]]:
-    """The rows of every group, with its label or labels, in the order in which they occur first."""
+    """The rows of every group, with its label or labels, in order of first occurrence."""
     columns = [table.codes(name) for name in names]
     for part in split_rows(number_together([column.codes[rows] for column in columns])):
         first = rows[part[0]]
@@ -209,7 +209,7 @@ def _group_rows(
 
 
 def split_rows(codes: Integers) -> list[Integers]:
-    """The rows of every code, in the order in which codes occur first.
+    """The rows of every code, in order of first occurrence.
 
     >>> [part.tolist() for part in split_rows(np.array([1, 0, 1]))]
     [[0, 2], [1]]
@@ -251,7 +251,7 @@ def estimate_rows(
 
 
 def _require_parts(record: ColumnRecord) -> None:
-    """Refuse columns whose parts cannot be told: only their whole total can."""
+    """Refuse columns whose parts cannot be estimated: only their whole total can."""
     if record.hides_parts:
         raise UsageError(
             f"Published values of {record.name!r} cannot be added group by group: "
@@ -321,7 +321,7 @@ def _require_public(names: Sequence[str], receipt: Receipt, argument: str) -> No
 
 @dataclass(frozen=True, eq=False)
 class PublicGroups:
-    """Groups of rows that some public columns make, in the order in which they occur first."""
+    """Groups of rows that some public columns make, in order of first occurrence."""
 
     by: tuple[str, ...]
     labels: tuple[tuple[str, ...], ...]
@@ -404,7 +404,7 @@ def group_rows(table: Table, names: Sequence[str]) -> PublicGroups | None:
 def plain_label(label: str) -> str | None:
     """The form in which a label is the same in memory and in every kind of file; None if none is.
 
-    Measurements and times are no labels: libraries write them in ways of their own.
+    Measurements and times are no labels: each library writes them in another way.
 
     >>> [plain_label(text) for text in ("KS", "1.0", "None", "0.1", "2026-01-31 12:30:00")]
     ['KS', '1', '', None, None]
@@ -514,7 +514,7 @@ def tally_groups(
 ) -> dict[tuple[str, ...], GroupTally]:
     """Tally the rows that meet all conditions, by their labels in the columns `by`.
 
-    Groups come in the order in which they occur first. Takes one batch of memory, and a few numbers
+    Groups come in order of first occurrence. Takes one batch of memory, and a few numbers
     for every pair of a group and a count that occurs.
 
     Parameters

@@ -39,7 +39,7 @@ MOST_SHOWN = 12
 """How many names an error lists."""
 
 NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
-"""A name that may be a count: the first row in place of a header that is missing."""
+"""A name that may be a count: the first row where the header is missing."""
 
 Totals: TypeAlias = Mapping[str, tuple[str | None, int]]
 

@@ -33,7 +33,7 @@ def describe_limit(at_most: str, by_rank: bool) -> str:
     below = f"no row exceeds what is published for {at_most}"
     if by_rank:
         return (
-            f"Counts were handed out again so that {below}, with the same distribution if "
+            f"Counts were assigned again so that {below}, with the same distribution if "
             "possible. Rows were ranked by their draws of both columns, where there were enough."
         )
     return f"Noisy counts were lowered so that {below}."
@@ -97,7 +97,7 @@ def _limit_to(
 ) -> PublishedColumn:
     """The column with no row above another one; looks at published things and draws only.
 
-    Where counts were handed out by rank they are handed out again, by what the draws of both
+    Where counts were matched to ranks they are assigned again, by what the draws of both
     columns say of each row, so that the distribution stays; others are lowered. Rows that are
     not `free` stay 0, and are no part of the figures.
     """

@@ -205,7 +205,7 @@ class Counts(Struct, frozen=True):
         Count columns that each count some of those in the next, such as deaths,cases: every
         released row keeps that order.
     structural_zeros : sequence of str
-        Rows that are 0 whatever the data, such as "sex = F and cause = prostate". They are public,
+        Rows that are 0 by definition, such as "sex = F and cause = prostate". They are public,
         get no noise and cost nothing.
     """
 
@@ -268,7 +268,7 @@ class Unit(Struct, frozen=True):
         Column that identifies a person: at most `contributions` records of each are counted,
         chosen at random. Never released.
     disjoint : sequence of sequence of str
-        Count columns of which a person is in one only; they are charged once.
+        Count columns where a person is in one only; they are charged once.
     spread : str
         Where the contributions of one unit are: in "any" rows, in "one_row" or in "distinct_rows"
         of the released table.
@@ -454,7 +454,7 @@ class ReleaseOptions(Struct, frozen=True):
         Every category to release, as a file or a list; with several columns a mapping of column
         to list.
     method : str, path or Method
-        auto, preserve, geometric, fair, design, a mechanism file, or a method with keys of its own.
+        auto, preserve, geometric, fair, design, a mechanism file, or a method with keys.
     source, counts, microdata, unit, budget, output, about, dry_run : object
         Further keys, by topic.
     out : path

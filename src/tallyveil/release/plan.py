@@ -189,7 +189,7 @@ class ReleasePlan:
 
     @property
     def sums(self) -> SumsRecord | None:
-        """What is said of the sums that rows add up to; None without them."""
+        """The record of the sums that rows add up to; None without them."""
         if not isinstance(self.method, Sums):
             return None
         return self.method.record(self.groups, self.bounds)
@@ -201,7 +201,7 @@ class ReleasePlan:
 
     @property
     def zeros(self) -> ZerosRecord | None:
-        """What is said of structural zeros; None without them."""
+        """The record of structural zeros; None without them."""
         return None if self.free is None else ZerosRecord.of(self.request.zeros, self.free)
 
     def true_counts(self, name: str) -> CountArray:

@@ -119,7 +119,7 @@ def preview_table(
         Names, types and the labels of public columns are read, and refused as a release would.
         None to plan from the options alone, for `rows` rows.
     options : ReleaseOptions
-        What is asked for.
+        The options of the release.
     rows : int, optional
         How many rows to plan for where no table is given.
     like : path, optional

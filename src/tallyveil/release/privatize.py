@@ -123,7 +123,7 @@ def privatize(
         The public list of categories. What is released for `by` has the types of the list.
     method : str, path or Method
         "preserve" (keeps the distribution of counts), "geometric" (plain noise), "fair", "design",
-        a mechanism file, or "auto", which looks at sizes only. Methods with keys of their own:
+        a mechanism file, or "auto", which looks at sizes only. Methods with keys:
         `tv.Preserve`, `tv.Geometric`, `tv.DesignMethod`, `tv.Strata`, `tv.Hierarchy`, `tv.Margins`.
     source : Source
         How the file is read: sheet, delimiter, encoding, codes of missing counts, query.
@@ -192,9 +192,9 @@ def privatize_levels(
 ) -> tuple[Release, ...]:
     """Release one table at several privacy levels, for readers trusted differently.
 
-    Whoever collects several levels learns no more than the least private one says, so all of
+    A reader who collects several levels learns no more than the least private one says, so all of
     them together cost its epsilon and not the sum. With `out`, every level gets a complete
-    release folder of its own inside that folder, for its readers.
+    release folder inside that folder, for its readers.
 
     Parameters
     ----------

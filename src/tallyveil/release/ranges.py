@@ -20,8 +20,8 @@ __all__ = [
 ]
 
 WIDE = 10**6
-"""Above this upper bound noise is certified on all whole numbers, and public thresholds stand for
-the single counts: nothing takes room for counts that do not occur."""
+"""Above this upper bound noise is certified on all whole numbers, and public thresholds replace
+single counts: nothing takes room for counts that do not occur."""
 
 WIDEST_MATRIX = 5_000
 """The largest upper bound where every count has a row of a table of probabilities."""

@@ -300,7 +300,7 @@ class Receipt(Record, frozen=True, kw_only=True):
     statement : Statement or None
         What follows from the facts: see `state`.
     unit, disjoint : PrivacyUnit, tuple of tuple of str
-        Who is protected, and the groups of columns of which a unit is counted in only one.
+        Who is protected, and the groups of columns where a unit is counted in only one.
     table, columns : TableRecord, tuple of ColumnRecord
         The released table, and its columns of counts.
     level : int

@@ -232,7 +232,7 @@ class DrawnRecord(Record, frozen=True, kw_only=True):
         """Return the record of a count column, or None unless it was drawn with geometric noise.
 
         Every row's draw is its true count, cut at the upper bound, plus that noise. So it is right
-        on average, and its variance is that of the noise, whatever the count is.
+        on average, and its variance is that of the noise, for every count.
         """
         if not isinstance(certified, (CertifiedGeometric, CertifiedNoise)):
             return None

@@ -104,7 +104,7 @@ class Request:
     Attributes
     ----------
     options : ReleaseOptions
-        What was asked for.
+        The options of the release.
     columns : tuple of ColumnRequest
         One upper bound and one epsilon for each count column.
     method, why : Method and str
@@ -140,7 +140,7 @@ class Request:
 
     @property
     def disjoint(self) -> tuple[tuple[str, ...], ...]:
-        """The groups of count columns of which a unit is in one only, in the order of columns."""
+        """The groups of count columns where a unit is in one only, in the order of columns."""
         names = [column.name for column in self.columns]
         groups = (tuple(n for n in names if n in group) for group in self.options.unit.disjoint)
         return tuple(sorted(groups, key=lambda group: names.index(group[0])))
@@ -224,7 +224,7 @@ def check_options(options: ReleaseOptions, array: bool = False) -> Request:
     Parameters
     ----------
     options : ReleaseOptions
-        What was asked for.
+        The options of the release.
     array : bool
         Whether the table is a plain array of counts, which needs no column name.
 
@@ -376,17 +376,17 @@ def _choose_method(options: ReleaseOptions) -> tuple[Method, str]:
     if options.unit.spread == "one_row":
         return plain, "all contributions of one unit are in one row"
     if options.budget.delta != "0" and not isinstance(method, Design):
-        return Canonical(), "a delta was asked for; the distribution of counts is not kept"
+        return Canonical(), "a delta was requested; the distribution of counts is not kept"
     if options.budget.accuracy is not None and isinstance(method, Auto):
         return plain, "it keeps the wanted accuracy for every true count"
-    return method, REASONS.get(method.name, "asked for")
+    return method, REASONS.get(method.name, "requested")
 
 
 REASONS: Mapping[str, str] = {
-    "ladder": "several privacy levels were asked for",
-    "strata": "strata were asked for",
-    "hierarchy": "a hierarchy was asked for",
-    "margins": "margins were asked for",
+    "ladder": "several privacy levels were requested",
+    "strata": "strata were requested",
+    "hierarchy": "a hierarchy was requested",
+    "margins": "margins were requested",
 }
 """Why a method is used that its name alone does not ask for."""
 
@@ -473,7 +473,7 @@ def _find_epsilons(
 
 
 def _solve_epsilon(options: ReleaseOptions, method: str, upper: int) -> Fraction:
-    """Return the smallest epsilon that is accurate enough, whatever the true count."""
+    """Return the smallest epsilon that is accurate enough for every true count."""
     from tallyveil.reading.precision import epsilon_for
 
     within = options.budget.accuracy

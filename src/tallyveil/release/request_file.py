@@ -46,7 +46,7 @@ LONG_KEY = re.compile(rb"(?:\.[ \t]*(?:[\w-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*){40}
 
 LARGEST_WHOLE = 2**63 - 1
 LARGEST_FILE = 1 << 20
-"""Bytes of a request file; a longer list of categories is a file of its own."""
+"""Bytes of a request file; a longer list of categories belongs in a file."""
 
 PATHS = ("out", "ledger", "output.confidential_report", "dry_run.like")
 MAYBE_PATHS = ("categories", "method", "method.path")
@@ -211,7 +211,7 @@ def _list_keys(request: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, s
 
 
 def _is_elsewhere(place: str, folder: Path) -> bool:
-    """Return whether a place is an address; whoever opens one of an unknown kind refuses it."""
+    """Return whether a place is an address; opening one of an unknown kind fails."""
     return is_address(place) or (is_unknown_address(place) and not os.path.exists(folder / place))
 
 

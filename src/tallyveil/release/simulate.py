@@ -98,7 +98,7 @@ def invent_table(request: Request, rows: int) -> Table:
 
 
 class InventedRows(Rows):
-    """Rows with invented counts in place of their own; of a table itself only types are looked at,
+    """Rows with invented counts; of a table itself only types are looked at,
     and labels.
     """
 
@@ -263,9 +263,9 @@ def compare_methods(
     Parameters
     ----------
     opened : Opened
-        The table and what is asked.
+        The table and the request.
     options : ReleaseOptions
-        The same as it was written.
+        The same as the publisher wrote it.
     home : Rows
         Gives invented or public counts for the table.
     groups : mapping of str to array of int
@@ -273,13 +273,13 @@ def compare_methods(
     already : str
         A method that was tried already, as it would be here.
     say : callable
-        Is told the name of each method before it is tried.
+        Called with the name of each method before it is tried.
 
     Returns
     -------
     list of dict
         JSON-ready: `method`, `epsilon` and `columns` as `simulate` gives them; or `refused`,
-        why a method does not do what is asked, or why it was not tried.
+        why a method does not do this, or why it was not tried.
     """
     compared = []
     for name, alternative in _list_alternatives(opened.request, options, already):

@@ -46,13 +46,13 @@ LEAST_SHARE = Fraction(8, 100)
 
 LARGEST_PLAIN_SHARE = 0.12
 FEWEST_ROWS = 5
-"""Rows for each possible count from which the distribution is worth a share."""
+"""Fewest rows for each possible count at which the distribution is worth a share."""
 
 MANY_ROWS = 100
-"""Rows for each possible count from which draws alone tell the distribution smoothly."""
+"""Fewest rows for each possible count at which draws alone tell the distribution smoothly."""
 
 MOST_IN_USE = 100
-"""Of a wider range about so many cells are taken to be in use."""
+"""Of a wider range about this number of cells is taken to be in use."""
 
 LEAST_FITTED = 0.1
 """The smallest epsilon that predictions were fitted to."""
@@ -177,7 +177,7 @@ def choose_split(tradeoff: Tradeoff | None, epsilon: Epsilon, *, records: int, s
 
 
 def split_at_plain(epsilon: Epsilon, *, records: int, size: int) -> Split:
-    """Divide `epsilon` so that counts handed out by rank err about as much as plain noise.
+    """Divide `epsilon` so that counts matched to ranks err about as much as plain noise.
 
     Drawing at (1 - f) epsilon costs them epsilon coth(epsilon) f of their error, and handing them
     out by rank gains some of it back: least where counts spread widely. On the table of teachers

@@ -75,7 +75,7 @@ WIDEST = 2 * 10**7
 """Up to this count the errors of matched counts are worked out one by one."""
 
 SMALL_SYSTEM = 300
-"""Up to so many draws and counts a matched estimate is solved for as one dense system."""
+"""Most draws and counts with which a matched estimate is solved for as one dense system."""
 
 WEIGHTS = (0.001, 0.01, 0.1, 1.0, 100.0)
 """How much the variance of a matched estimate may count against its bias; the best is taken."""
@@ -147,7 +147,7 @@ class GeometricAdder:
 
 @dataclass(frozen=True, eq=False)
 class MatchedAdder:
-    """Adds counts that were handed out by rank: what each tells of the draw behind it.
+    """Adds counts that were matched to ranks: what each tells of the draw behind it.
 
     Pr(published j | true d) = sum_k G[d, k] R[k, j], with R known from the matching. Values w with
     R w close to the unbiased u(k) are chosen by least squares; what is left of R w - u is a bias

@@ -62,7 +62,7 @@ def publish_table(
     table : path, table or array
         See `tv.privatize`.
     options : ReleaseOptions
-        What is asked for.
+        The options of the release.
     command : str
         What called, for the ledger.
     say : callable

@@ -104,7 +104,7 @@ class PrivacyUnit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def _where(self) -> str:
-        """What is said of the rows that a unit's contributions are in."""
+        """The rows that a unit's contributions are in, in words."""
         if self.separate:
             return ", no two in the same row of the published table"
         return ", all in one row of the published table" if self.one_row else ""

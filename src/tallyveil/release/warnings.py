@@ -25,7 +25,7 @@ MOST_SHOWN = 6
 
 
 def list_remarks(plan: ReleasePlan) -> list[str]:
-    """Everything the publisher is told, in sentences."""
+    """Everything a publisher should know, in sentences."""
     remarks = (
         _remark_on_missing(plan),
         _remark_on_order(plan),

@@ -1,4 +1,4 @@
-"""Structural zeros: cells that are 0 whatever the data say, such as men in a maternity ward.
+"""Structural zeros: cells that are 0 by definition, such as men in a maternity ward.
 
 They are public. They receive nothing, cost nothing, and take nothing from the other cells.
 """

@@ -228,7 +228,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class RowDraws:
-    """Every row's draw inside the range and, where it is published, as it was before the clamp."""
+    """Every row's draw inside the range and, where it is published, before the clamp."""
 
     values: NDArray[Any]
     noisy: Integers | None = None
@@ -309,7 +309,7 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
 
     @property
     def moves_counts(self) -> bool:
-        """Whether counts are moved towards a best guess after they were handed out by rank."""
+        """Whether counts are moved towards a best guess after they were matched to ranks."""
         return False
 
     def describe_outside(self, record: SumsRecord | None) -> str:
@@ -329,7 +329,7 @@ class Method(Struct, frozen=True, kw_only=True, tag_field="name"):
     def group(self, labels: Labels, order: Integers | None = None, free: Mask | None = None) -> Any:
         """Groups of rows from public labels; `check` asks for them of the published table.
 
-        `order` is the order in which the rows are published, which numbers the groups.
+        `order` is that of the published rows, which numbers the groups.
         """
         return None
 

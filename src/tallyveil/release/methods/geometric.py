@@ -167,5 +167,5 @@ class Staircase(Geometric, frozen=True, tag="staircase"):
         super().check_proofs(column, certified, receipt)
 
     def find_query(self, column: ColumnRecord, receipt: Receipt) -> Query:
-        """Counts of which one unit moves one by all its moves."""
+        """Counts where one unit moves one of them by all its moves."""
         return count_moved_by(column.upper, receipt.multiplier)

@@ -64,7 +64,7 @@ MOST_LEVELS = 40
 """How many columns a hierarchy may have."""
 
 MANY, POWER = 300, 1 / 6
-"""Where there are so many rows for each possible count the distribution gets its whole share,
+"""From this number of rows for each possible count the distribution gets its whole share,
 and with fewer a share that falls with this power: rows and groups then gain more from it."""
 
 
@@ -99,7 +99,7 @@ class Hierarchy(Sums, frozen=True, tag="hierarchy"):
         "exactly.",
         "From what was drawn, and nothing else, the distribution of counts was estimated.",
         "Rows were ranked by what they are expected to be, and counts with that distribution "
-        "were handed out so that every group has its sum; single units settled the rest.",
+        "were assigned so that every group has its sum; single units settled the rest.",
     )
     keeps_distribution: ClassVar[bool] = True
 

@@ -95,14 +95,14 @@ class Preserve(Method, frozen=True, tag="preserve"):
     words: ClassVar[str] = (
         "Individual counts were protected with noise, and so was all that was learnt of the "
         "table's distribution of counts. Rows were then ranked by their noisy counts, and the "
-        "published counts handed out in that order so that the table follows the protected "
+        "published counts assigned in that order so that the table follows the protected "
         "distribution."
     )
     steps: ClassVar[tuple[str, ...]] = (
         "Noise was added to every count, and the result kept inside the range.",
         "From what was drawn, and nothing else, the distribution of counts was estimated.",
         "Rows were ranked by their noisy counts, ties in random order, and counts with "
-        "exactly that distribution were handed out in this order. This step looks at no "
+        "exactly that distribution were assigned in this order. This step looks at no "
         "confidential value.",
     )
     asked_for: ClassVar[bool] = True
@@ -124,7 +124,7 @@ class Preserve(Method, frozen=True, tag="preserve"):
 
     @property
     def moves_counts(self) -> bool:
-        """Whether counts are moved towards a best guess after they were handed out by rank."""
+        """Whether counts are moved towards a best guess after they were matched to ranks."""
         return moves_counts(self.tradeoff)
 
     def stages(self, task: Task) -> list[tuple[str, Fraction]]:
@@ -197,7 +197,7 @@ def draw_ranked(plan: Plan, counts: Counts, entropy: Entropy) -> RankedDraws:
 def noisy_cumulative(histogram: Integers, noise: CertifiedNoise, entropy: Entropy) -> Integers:
     """Certified noise on the cumulative histogram C_j = #{rows with count <= j}, j = 0..n-2.
 
-    A count that goes from i to i+1 lowers C_i by one and leaves every other C_j as it was. So
+    A count that goes from i to i+1 lowers C_i by one and leaves every other C_j unchanged. So
     one person moves one entry by one, which is what the noise is certified for. So it is
     with any other set of public thresholds: a count that moves by one crosses one at most.
     """
@@ -215,7 +215,7 @@ def count_cells(upper: int) -> int:
 
 
 def moves_counts(tradeoff: Tradeoff | None) -> bool:
-    """Whether counts are moved towards the best guess after they were handed out by rank."""
+    """Whether counts are moved towards the best guess after they were matched to ranks."""
     return isinstance(tradeoff, str) or (tradeoff is not None and tradeoff < 1)
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Strata"]
 
 MOST_STRATA = 1000
-"""Each has an estimate of its own; more would take hours."""
+"""Each has an estimate; more would take hours."""
 
 
 class Strata(Method, frozen=True, tag="strata"):
@@ -57,7 +57,7 @@ class Strata(Method, frozen=True, tag="strata"):
     words: ClassVar[str] = (
         "Individual counts were protected with noise, and so was all that was learnt of their "
         "distribution within each public group of rows. Rows of each group were then ranked by "
-        "their noisy counts, and the published counts handed out in that order so that every "
+        "their noisy counts, and the published counts assigned in that order so that every "
         "group, and the whole table, follows the protected distribution."
     )
     steps: ClassVar[tuple[str, ...]] = (
@@ -66,7 +66,7 @@ class Strata(Method, frozen=True, tag="strata"):
         "estimated, the nearer to that of the whole table the more alike groups are, and "
         "reconciled with that of the whole.",
         "Rows of each group were ranked by their noisy counts, ties in random order, and "
-        "counts with that distribution were handed out in this order. This step looks at no "
+        "counts with that distribution were assigned in this order. This step looks at no "
         "confidential value.",
     )
     matches: ClassVar[bool] = True
