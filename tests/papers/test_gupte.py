@@ -23,18 +23,26 @@ def test_the_average_over_databases_is_oblivious_and_private():
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("kind", "call", "message"),
     [
-        (lambda: tv.papers.oblivious(np.eye(2), [0], BIT), "'answers' must"),
-        (lambda: tv.papers.oblivious(np.eye(2), [0, 7], BIT), "'answers' must"),
-        (lambda: tv.papers.oblivious(np.eye(2), [0, 0], BIT), "'answers' must"),
-        (lambda: tv.papers.oblivious(np.eye(2), [0, 1], 1), "'query' must"),
-        (lambda: tv.papers.has_lemma_5_pattern([0.5, 0.5], 0.5), "'matrix' must have two dim"),
-        (lambda: tv.papers.has_lemma_5_pattern(np.eye(2), 1.0), "'alpha' must lie strictly"),
+        (tv.ArgumentError, lambda: tv.papers.oblivious(np.eye(2), [0], BIT), "'answers' must"),
+        (tv.ArgumentError, lambda: tv.papers.oblivious(np.eye(2), [0, 7], BIT), "'answers' must"),
+        (tv.ArgumentError, lambda: tv.papers.oblivious(np.eye(2), [0, 0], BIT), "'answers' must"),
+        (tv.QueryError, lambda: tv.papers.oblivious(np.eye(2), [0, 1], 1), "'query' must"),
+        (
+            tv.ArgumentError,
+            lambda: tv.papers.has_lemma_5_pattern([0.5, 0.5], 0.5),
+            "'matrix' must have two dim",
+        ),
+        (
+            tv.ArgumentError,
+            lambda: tv.papers.has_lemma_5_pattern(np.eye(2), 1.0),
+            "'alpha' must lie strictly",
+        ),
     ],
 )
-def test_refusals(call, message):
-    with pytest.raises(tv.TallyveilError, match=message):
+def test_refusals(kind, call, message):
+    with pytest.raises(kind, match=message):
         call()
 
 
