@@ -156,41 +156,21 @@ def test_draws_far_from_every_known_count_are_clipped_to_the_nearest():
     assert (low[1001], high[1001]) == (1001, 1001)
 
 
-@pytest.mark.parametrize(
-    ("kind", "call", "message"),
-    [
-        (
-            tv.ArgumentError,
-            lambda: tv.frontier(THREE, 1, [0.2, 0.3, 0.5], "zero_one"),
-            "'loss' must be Monge",
-        ),
-        (
-            tv.QueryError,
-            lambda: tv.frontier(tv.Query.maximum(0, 2), 1, [0.2, 0.3, 0.5]),
-            "adjacent",
-        ),
-        (
-            tv.ArgumentError,
-            lambda: tv.frontier(BIT, 1, HALF, tradeoffs=[-1]),
-            "'tradeoffs' must be finite, at lea",
-        ),
-        (tv.ArgumentError, lambda: tv.frontier(BIT, 1, HALF, tradeoffs=[0.5, 0.5]), "and increase"),
-        (tv.ArgumentError, lambda: tv.frontier(BIT, 1, [0.5, 0.6]), "sum to one"),
-        (
-            tv.ArgumentError,
-            lambda: tv.frontier(BIT, 1, HALF).mechanism(float("inf")),
-            "'tradeoff' must be finite",
-        ),
-        (
-            tv.ArgumentError,
-            lambda: find_posterior_limits(HALF, 1, "much"),
-            "'tradeoff' must be a number",
-        ),
-    ],
-)
-def test_refusals(kind, call, message):
-    with pytest.raises(kind, match=message):
-        call()
+def test_refusals():
+    with pytest.raises(tv.ArgumentError, match="'loss' must be Monge"):
+        tv.frontier(tv.Query.count(2), 1, [0.2, 0.3, 0.5], "zero_one")
+    with pytest.raises(tv.ArgumentError, match="'tradeoffs' must be finite, at least 0"):
+        tv.frontier(BIT, 1, HALF, tradeoffs=[-1])
+    with pytest.raises(tv.ArgumentError, match="and increase"):
+        tv.frontier(BIT, 1, HALF, tradeoffs=[0.5, 0.5])
+    with pytest.raises(tv.QueryError, match="adjacent"):
+        tv.frontier(tv.Query.maximum(0, 2), 1, [0.2, 0.3, 0.5])
+    with pytest.raises(tv.ArgumentError, match="sum to one"):
+        tv.frontier(BIT, 1, [0.5, 0.6])
+    with pytest.raises(tv.ArgumentError, match="'tradeoff' must be finite"):
+        tv.frontier(BIT, 1, HALF).mechanism(float("inf"))
+    with pytest.raises(tv.ArgumentError, match="'tradeoff' must be a number"):
+        find_posterior_limits(HALF, 1, "much")
 
 
 def test_the_picture_has_the_familiar_mechanisms(tmp_path):
