@@ -38,12 +38,6 @@ def distance(histogram, counts):
     return np.abs(np.cumsum(histogram - truth)).sum() / len(counts)
 
 
-# -- the solver ----------------------------------------------------------------------------------
-
-
-# -- the estimate --------------------------------------------------------------------------------
-
-
 def test_one_pass_minimises_the_stated_objective():
     size, counts = 8, skewed_counts(200, 8)
     draws = drawn(counts, size, "0.3", "0.7", seed=1)

@@ -77,9 +77,6 @@ def test_bound_path_holds_for_any_potential():
         assert bound_path(problem, rng.normal(size=7)) <= optimum
 
 
-# -- the error analysis of the module -------------------------------------------------------------
-
-
 def bound_exactly(assembly, multipliers):
     """The bound in rational arithmetic: no folding, tails, delta, fairness or minimum."""
     problem, selection = assembly.problem, assembly.selection

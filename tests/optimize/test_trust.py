@@ -37,9 +37,6 @@ def loss_in_fractions(n, ratio, prior, loss):
     return total
 
 
-# -- a closed form that a theorem proves optimal is the answer -------------------------------------
-
-
 @pytest.mark.parametrize("epsilon", [0.05, 0.3, 1, 5, 20])
 @pytest.mark.parametrize("loss", ["absolute", "squared", "zero_one", ("beyond", 2)])
 @pytest.mark.parametrize("name", ["ends", "halving", "bump", "spike", "wild"])
@@ -82,9 +79,6 @@ def test_unimodal_losses_on_other_outputs_have_the_closed_form(case):
     assert closed.proved
     assert problem.objective(closed.mechanism.matrix) <= program.objective * (1 + 1e-9)
     assert closed.bound >= program.lower_bound * (1 - 1e-9)
-
-
-# -- at a tiny epsilon -----------------------------------------------------------------------------
 
 
 def best_constant_cost(query, loss, worst_case):
@@ -140,9 +134,6 @@ def test_constants_with_an_output_distribution():
     found = tv.design(COUNT(3), "1e-9", "zero_one", fixed_point=z)
     assert found.objective == pytest.approx(1 - (z * z).sum(), rel=1e-8)
     np.testing.assert_allclose(z @ found.mechanism.matrix, z, atol=1e-15)
-
-
-# -- the gap at every scale ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,8 @@ def test_nodes_are_numbered_by_first_appearance_and_the_rows_are_the_last_level(
     tree = Tree.of_columns([np.array([7, 7, 3, 3]), np.array([1, 0, 2, 2])])
     assert tree.sizes == (1, 2, 3, 4)
     assert [parents.tolist() for parents in tree.parents] == [[0, 0], [0, 0, 1], [0, 1, 2, 2]]
-
-
-def test_the_same_label_under_two_parents_is_two_nodes() -> None:
-    tree = Tree.of_columns([np.array([0, 1, 1, 0]), np.array([5, 5, 5, 5])])
-    assert tree.sizes == (1, 2, 2, 4)
+    same_label = Tree.of_columns([np.array([0, 1, 1, 0]), np.array([5, 5, 5, 5])])
+    assert same_label.sizes == (1, 2, 2, 4)
 
 
 def test_sums_are_whole_numbers_and_too_large_ones_are_refused() -> None:
