@@ -27,31 +27,9 @@ Setter = Callable[[int], object]
 Getter = Callable[[], int]
 
 
-class _Pools:
-    """Count of running computations, and the numbers of threads before the first."""
-
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self.inside = 0
-        self.before: list[tuple[Setter, int]] = []
-
-    def enter(self) -> None:
-        with self.lock:
-            if not self.inside:
-                self.before = [(put, get()) for put, get in _find_pools()]
-                for put, _ in self.before:
-                    put(1)
-            self.inside += 1
-
-    def leave(self) -> None:
-        with self.lock:
-            self.inside -= 1
-            if not self.inside:
-                for put, number in self.before:
-                    put(number)
-
-
-_POOLS = _Pools()
+_LOCK = Lock()
+_running: list[list[tuple[Setter, int]]] = []
+"""For every running computation the numbers of threads to put back; none but for the first."""
 
 
 @contextmanager
@@ -60,11 +38,20 @@ def one_blas_thread() -> Iterator[None]:
 
     Blocks may overlap, in one thread or in several: the last to end puts the number back.
     """
-    _POOLS.enter()
+    with _LOCK:
+        if not _running:
+            _running.append([(put, get()) for put, get in _find_pools()])
+            for put, _ in _running[0]:
+                put(1)
+        else:
+            _running.append([])
     try:
         yield
     finally:
-        _POOLS.leave()
+        with _LOCK:
+            before = _running.pop()
+            for put, number in before:
+                put(number)
 
 
 @cache

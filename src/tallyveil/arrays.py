@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 __all__ = [
     "COMPARISON_ROUNDING",
-    "MOST_COUNTED",
     "BigIntegers",
     "Floats",
     "Fractions",
@@ -19,7 +18,6 @@ __all__ = [
     "Tally",
     "count_values",
     "freeze",
-    "tally_values",
 ]
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -36,9 +34,6 @@ COMPARISON_ROUNDING = 1e-12
 
 COUNTED_AT_ONCE = 1 << 18
 """Values that are counted at once, so that narrow types are not widened all together."""
-
-MOST_COUNTED = 4001
-"""Largest range that is counted densely; wider ones are tallied by the values that occur."""
 
 Array = TypeVar("Array", bound=NDArray[Any])
 
@@ -69,9 +64,9 @@ def count_values(values: NDArray[Any], size: int) -> Integers:
 class Tally:
     """Distinct whole numbers in rising order, and the count of each.
 
-    >>> tally = Tally.of(np.array([7, 7])) + Tally.of(np.array([10**9, 7]))
+    >>> tally = Tally.of(np.array([7, 10**9, 7]))
     >>> tally.values.tolist(), tally.rows.tolist()
-    ([7, 1000000000], [3, 1])
+    ([7, 1000000000], [2, 1])
     """
 
     values: Integers
@@ -83,29 +78,8 @@ class Tally:
         present, rows = np.unique(values, return_counts=True)
         return cls(present.astype(np.int64), rows)
 
-    @classmethod
-    def add_up(cls, values: Integers, rows: Integers) -> Tally:
-        """Build a tally from numbers that may repeat, and their counts."""
-        present, place = np.unique(values, return_inverse=True)
-        added = np.zeros(len(present), np.int64)
-        np.add.at(added, place, rows)
-        return cls(present[added > 0], added[added > 0])
-
-    def __add__(self, other: Tally) -> Tally:
-        values, rows = np.append(self.values, other.values), np.append(self.rows, other.rows)
-        return Tally.add_up(values, rows)
-
     def spread_out(self, size: int) -> Integers:
         """Return the count of each of 0..size-1, shape (size,)."""
         dense = np.zeros(size, np.int64)
         dense[self.values] = self.rows
         return dense
-
-
-def tally_values(values: NDArray[np.integer[Any]], size: int) -> Integers | Tally:
-    """Count each of 0..size-1: as an array, or as a tally if size is large. Both can be added.
-
-    >>> tally_values(np.array([1, 1]), 3)
-    array([0, 2, 0])
-    """
-    return count_values(values, size) if size <= MOST_COUNTED else Tally.of(values)

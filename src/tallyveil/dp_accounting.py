@@ -87,14 +87,9 @@ def _respond_randomly(epsilon: float, interval: float) -> tuple[Integers, Floats
 
 def _measure_weights(certified: CertifiedMechanism, interval: float) -> tuple[Integers, Floats]:
     """Return the curve of a matrix of weights at the grid neighbours of its losses."""
-    dots = np.unique(
-        np.concatenate(
-            [
-                np.unique([np.floor(losses / interval), _ceil(losses / interval)])
-                for losses, _, _ in _each_pair(certified)
-            ]
-        )
-    ).astype(np.int64)
+    steps = (losses / interval for losses, _, _ in _each_pair(certified))
+    near = [np.unique([np.floor(step), _ceil(step)]) for step in steps]
+    dots = np.unique(np.concatenate(near)).astype(np.int64)
     grown = np.exp(dots * interval)
     deltas = np.zeros(len(dots))
     for losses, above, below in _each_pair(certified):

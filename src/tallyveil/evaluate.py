@@ -168,7 +168,12 @@ class Comparison:
 
     def to_dict(self) -> list[dict[str, object]]:
         """Return the rows, ready for JSON; an infinite privacy loss becomes the string "inf"."""
-        return [{name: _to_json(value) for name, value in vars(row).items()} for row in self.rows]
+        rows = []
+        for row in self.rows:
+            cells: dict[str, Any] = {**vars(row), "properties": list(row.properties)}
+            unbounded = (k for k, v in cells.items() if isinstance(v, float) and not np.isfinite(v))
+            rows.append(cells | {name: str(cells[name]) for name in unbounded})
+        return rows
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """Return the rows as CSV, and write them to `path` if given."""
@@ -193,14 +198,22 @@ class Comparison:
 
     def _tables(self) -> Iterator[tuple[str, list[list[str]], list[list[bool]]]]:
         """Yield the title, the cells and which cells are best, for each loss and prior."""
-        for loss, prior in dict.fromkeys((row.loss, row.prior) for row in self.rows):
-            group = [row for row in self.rows if (row.loss, row.prior) == (loss, prior)]
-            cells, best = [], []
-            for row in group:
-                figures = [_format(getattr(row, name)) for name, _ in SHOWN]
-                cells.append([_label(row, group), *figures, _abbreviate(row.properties)])
-                best.append([False, *(_is_best(row, group, name) for name, _ in SHOWN), False])
-            yield f"{loss} loss, {prior} prior", cells, best
+        for title, group in self._groups().items():
+            figures = np.array([[getattr(row, name) for name, _ in SHOWN] for row in group])
+            least = np.fmin.reduce(np.abs(figures))  # a NaN is never best
+            bold = (np.abs(figures) <= least) & (len(group) > 1)
+            cells = [
+                [_label(row, group), *map(_format, values), _abbreviate(row.properties)]
+                for row, values in zip(group, figures.tolist(), strict=True)
+            ]
+            yield title, cells, [[False, *best, False] for best in bold.tolist()]
+
+    def _groups(self) -> dict[str, list[Row]]:
+        """Return the rows of every loss and prior."""
+        groups: dict[str, list[Row]] = {}
+        for row in self.rows:
+            groups.setdefault(f"{row.loss} loss, {row.prior} prior", []).append(row)
+        return groups
 
     def _repr_html_(self) -> str:
         """Return a table per loss and prior with the best values bold, for notebooks."""
@@ -249,19 +262,12 @@ class Comparison:
         from tallyveil.notebook import Curve, Panel, panels
 
         parts = []
-        for loss, prior in dict.fromkeys((row.loss, row.prior) for row in self.rows):
-            curves = []
-            for family in dict.fromkeys(row.family for row in self.rows):
-                points = sorted(
-                    (row.epsilon, row.expected_loss)
-                    for row in self.rows
-                    if (row.family, row.loss, row.prior) == (family, loss, prior)
-                    and row.epsilon is not None
-                )
-                if points:
-                    x, y = (list(part) for part in zip(*points, strict=True))
-                    curves.append(Curve(family, x, y))
-            title = f"{loss} loss, {prior} prior"
+        for title, group in self._groups().items():
+            points: dict[str, list[tuple[float, float]]] = {}
+            for row in group:
+                if row.epsilon is not None:
+                    points.setdefault(row.family, []).append((row.epsilon, row.expected_loss))
+            curves = [Curve(name, *np.transpose(sorted(by))) for name, by in points.items()]
             parts.append(Panel(title, curves, "epsilon", "expected loss", log="x"))
         return panels(parts, path, columns=2 if len(parts) in (2, 4) else 3)
 
@@ -327,20 +333,6 @@ def _abbreviate(properties: Sequence[str]) -> str:
 
 def _format(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
-
-
-def _is_best(row: Row, group: Sequence[Row], name: str) -> bool:
-    """Decide whether no other row of the group has a value of smaller size."""
-    least = min(abs(getattr(other, name)) for other in group)
-    return len(group) > 1 and abs(getattr(row, name)) <= least
-
-
-def _to_json(value: object) -> object:
-    if isinstance(value, tuple):
-        return list(value)
-    if isinstance(value, float) and not np.isfinite(value):
-        return str(value)
-    return value
 
 
 Candidates: TypeAlias = Mapping[str, MechanismLike] | Iterable[MechanismLike] | MechanismLike
@@ -498,20 +490,15 @@ def _name_priors(
     named: list[tuple[str, Prior]] = []
     for position, prior in enumerate(_list(priors, "priors"), start=1):
         resolve_prior(prior, size)
-        named.append((_prior_name(prior, position), prior))
+        name = f"prior {position}"
+        if prior is None or isinstance(prior, str):
+            name = prior or "uniform"
+        elif isinstance(prior, tuple) and isinstance(prior[0], str):
+            name = " ".join(map(str, prior))
+        named.append((name, prior))
     if not named:
         raise ArgumentError("priors", "hold at least one prior", got="nothing")
     return named
-
-
-def _prior_name(prior: Prior, position: int) -> str:
-    if prior is None:
-        return "uniform"
-    if isinstance(prior, str):
-        return prior
-    if isinstance(prior, tuple) and isinstance(prior[0], str):
-        return " ".join(str(part) for part in prior)
-    return f"prior {position}"
 
 
 def wasserstein(first: ArrayLike, second: ArrayLike) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -92,17 +92,10 @@ class Mechanism(FrozenArrays, AccuracyMeasures):
         checked = check_matrix(matrix, query.shape)
         exact = None if epsilon is None else exact_epsilon(epsilon)
         slack = exact_delta(delta)
-        fields = {
-            "matrix": checked,
-            "query": query,
-            "epsilon": None if exact is None else float(exact),
-            "exact_epsilon": exact,
-            "delta": float(slack),
-            "exact_delta": slack,
-            "name": name,
-        }
-        for field, value in fields.items():
-            object.__setattr__(self, field, value)
+        stated = None if exact is None else float(exact)
+        values = checked, query, stated, exact, float(slack), slack, name
+        for field, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, field.name, value)
 
     # -- privacy ------------------------------------------------------------------------------
 

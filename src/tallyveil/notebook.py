@@ -84,9 +84,7 @@ def show_matrix(
         *_label_columns(outputs, width, left, top + height + 14),
         *_label_rows(inputs, height, left - 6, top),
         _text(left + width / 2, top + height + 30, "released answer"),
-        f'<g transform="translate(14,{top + height / 2:g}) rotate(-90)">'
-        + _text(0, 0, "true answer")
-        + "</g>",
+        _title_rows(14, top + height / 2, "true answer"),
         *_draw_scale(highest, left + width + 18, top, min(height, 120.0)),
     ]
     groups = matrix.shape != cells.shape
@@ -141,11 +139,7 @@ def show_distribution(
     parts += _draw_release(shown, released, step, (left, top, height))
     parts += _label_columns(shown, width, left, top + height + 14)
     parts.append(_text(left + width / 2, top + height + 30, "true answer"))
-    parts.append(
-        f'<g transform="translate(12,{top + height / 2:g}) rotate(-90)">'
-        + _text(0, 0, "probability")
-        + "</g>"
-    )
+    parts.append(_title_rows(12, top + height / 2, "probability"))
     return _figure(parts, (left + width + 12, top + height + 38), title, about)
 
 
@@ -293,6 +287,10 @@ def _label_rows(labels: NDArray[Any], height: float, x: float, top: float) -> li
     ]
 
 
+def _title_rows(x: float, y: float, text: str) -> str:
+    return f'<g transform="translate({x:g},{y:g}) rotate(-90)">{_text(0, 0, text)}</g>'
+
+
 def _ticks(count: int, room: int) -> range:
     """Return at most `room` evenly spaced indices below `count`, a round number apart."""
     room = max(1, min(room, 13))
@@ -412,15 +410,13 @@ class Panel:
     marks: Sequence[float] = ()
 
 
-def panels(
-    parts: Sequence[Panel], path: str | Path | None = None, *, columns: int = 3, title: str = ""
-) -> Figure:
+def panels(parts: Sequence[Panel], path: str | Path | None = None, *, columns: int = 3) -> Figure:
     """Draw panels of lines or grouped bars in a grid, with one legend for all of them."""
     columns = min(columns, len(parts))
     rows = -(-len(parts) // columns)
     labels = list(dict.fromkeys(curve.label for part in parts for curve in part.curves))
     below = 0.26 * -(-len(labels) // (2 * columns)) + 0.15
-    figure = new_figure(3.1 * columns + 0.4, 2.6 * rows + below + (0.3 if title else 0.0))
+    figure = new_figure(3.1 * columns + 0.4, 2.6 * rows + below)
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes in grid.ravel()[len(parts) :]:
         axes.set_axis_off()
@@ -441,8 +437,6 @@ def panels(
         axes.set_ylabel(part.y_label, fontsize=8)
         axes.tick_params(which="both", labelsize=7)
         axes.spines[["top", "right"]].set_visible(False)
-    if title:
-        figure.suptitle(title, fontsize=10)
     if len(labels) > 1:
         figure.legend(
             list(handles.values()),

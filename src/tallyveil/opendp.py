@@ -91,11 +91,8 @@ def as_measurement(certified: Certified, *, vector: bool = False) -> Measurement
     is_whole = query is None or np.issubdtype(query.outputs.dtype, np.integer)
     released = "i64" if is_whole else "f64"
     if vector:
-        domain, metric, released = (
-            dp.vector_domain(domain),
-            dp.l1_distance("i32"),
-            f"Vec<{released}>",
-        )
+        domain, metric = dp.vector_domain(domain), dp.l1_distance("i32")
+        released = f"Vec<{released}>"
     measure = dp.max_divergence()
     with _allow_features(dp, "contrib", "honest-but-curious"):
         measurement: Measurement = dp.m.make_user_measurement(

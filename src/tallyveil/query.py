@@ -144,17 +144,10 @@ class Query:
         if max(abs(low), abs(high)) * size > LARGEST_ANSWER:
             raise QueryError("records", f"keep all sums within {LARGEST_ANSWER:,}", size)
         inputs = np.arange(low * size, high * size + 1) / size
-        return cls._on_grid(
-            "mean",
-            inputs,
-            Neighbours.band(len(inputs), high - low),
-            1 / size,
-            records=size,
-            lower=low,
-            upper=high,
-            categories=categories,
-            extend=extend,
-        )
+        entries: dict[str, Any] = {"records": size, "lower": low, "upper": high}
+        entries |= {"categories": categories, "extend": extend}
+        neighbours = Neighbours.band(len(inputs), high - low)
+        return cls._on_grid("mean", inputs, neighbours, 1 / size, **entries)
 
     @classmethod
     def maximum(cls, lower: int, upper: int, *, categories: float = 1, extend: float = 1) -> Query:

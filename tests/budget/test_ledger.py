@@ -38,13 +38,9 @@ def test_overspending_by_any_amount_is_refused_and_spends_nothing(ledger):
 def test_an_entry_says_everything(ledger):
     stages = (Stage("distribution", Fraction(1, 4)), Stage("counts", Fraction(1, 3)))
     debit = Debit(
-        ("a", "b"),
-        stages,
-        mechanism=("m" * 64,),
-        certificate=("c" * 64,),
-        command="tallyveil privatize",
-        release="r1",
-    )
+        ("a", "b"), stages, mechanism=("m" * 64,), certificate=("c" * 64,),
+        command="tallyveil privatize", release="r1",
+    )  # fmt: skip
     entry = ledger.debit("cases", debit).to_dict()
     (kept,) = [entry.to_dict() for entry in ledger.history("cases")]
     assert kept == json.loads(json.dumps(entry))

@@ -1,12 +1,11 @@
 """The estimate from both draws: better where tables are smooth, never worse where not."""
 
-import inspect
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from tallyveil.estimate.draws import MOST_CELLS, Cells, Observed, PrivateDraws, growing_thresholds
+from tallyveil.estimate.draws import Cells, Observed, PrivateDraws, growing_thresholds
 from tallyveil.estimate.histogram import estimate_directly, estimate_histogram
 from tallyveil.estimate.ranks import match_ranks, round_histogram
 from tallyveil.estimate.smooth import estimate_smooth
@@ -48,32 +47,12 @@ def long_tail(rows, upper, seed=0):
     return np.minimum(rng.negative_binomial(0.4, 0.05, rows), upper)
 
 
-# -- what it sees --------------------------------------------------------------------------------
-
-
-def test_it_takes_draws_and_nothing_else():
-    assert list(inspect.signature(estimate_histogram).parameters) == ["draws"]
-    fields = {name: field.type for name, field in PrivateDraws.__dataclass_fields__.items()}
-    assert set(fields) == {
-        "values",
-        "epsilon2",
-        "totals",
-        "epsilon1",
-        "size",
-        "thresholds",
-        "weights",
-    }
-
-
-def test_equal_draws_give_equal_estimates_whatever_table_they_came_from():
-    counts = long_tail(1000, 40)
-    draws = draw(counts, 41, "0.5", seed=1)
-    copied = PrivateDraws(
-        draws.values.copy(), draws.epsilon2, draws.totals.copy(), draws.epsilon1, 41
-    )
-    first = estimate_histogram(draws)
-    draw(long_tail(1000, 40, seed=9), 41, "0.5", seed=7)
-    assert (estimate_histogram(copied).histogram == first.histogram).all()
+def measure_ratio(counts, size, epsilon, seed):
+    """The estimate, and its distance from the truth as a share of the direct estimate's."""
+    draws = draw(counts, size, epsilon, seed)
+    found = estimate_histogram(draws)
+    direct = distance(estimate_directly(draws), counts, draws)
+    return found, distance(found, counts, draws) / direct
 
 
 def test_the_order_of_rows_does_not_matter():
@@ -82,51 +61,15 @@ def test_the_order_of_rows_does_not_matter():
     assert (estimate_histogram(turned).histogram == estimate_histogram(draws).histogram).all()
 
 
-# -- how good it is ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1"])
 def test_smooth_tables_are_estimated_better(epsilon):
     # over six paired seeds the mean ratio is 0.45 to 0.65; 0.85 is many standard errors away
     counts = long_tail(3000, 60)
-    ratios = []
-    for seed in range(6):
-        draws = draw(counts, 61, epsilon, seed)
-        found = estimate_histogram(draws)
-        assert found.smooth
-        ratios.append(
-            distance(found, counts, draws) / distance(estimate_directly(draws), counts, draws)
-        )
+    found, ratios = zip(
+        *(measure_ratio(counts, 61, epsilon, seed) for seed in range(6)), strict=True
+    )
+    assert all(one.smooth for one in found)
     assert np.mean(ratios) < 0.85
-
-
-def test_a_bell_is_smooth_and_heaps_are_not_invented():
-    # with next to no totals; over eight seeds the mean ratio is 0.57, its standard error 0.04
-    counts, ratios = np.random.default_rng(3).binomial(20, 0.5, 10_000), []
-    for seed in range(8):
-        source = SeededNotPrivate(seed)
-        totals = np.cumsum(np.bincount(counts, minlength=21))[:-1]
-        totals = totals + geometric_noise(20, Fraction(1, 100), source)
-        values = np.clip(counts + geometric_noise(len(counts), 1, source), 0, 20)
-        draws = PrivateDraws(values, Fraction(1), totals, Fraction(1, 100), 21)
-        found = estimate_histogram(draws)
-        assert found.smooth
-        ratios.append(
-            distance(found, counts, draws) / distance(estimate_directly(draws), counts, draws)
-        )
-    assert np.mean(ratios) < 0.75
-
-
-def test_many_rows_need_no_totals():
-    counts = long_tail(20_000, 60)
-    pairs = []
-    for seed in range(6):
-        values = np.clip(counts + geometric_noise(len(counts), 2, SeededNotPrivate(seed)), 0, 60)
-        draws = PrivateDraws(values, Fraction(2), None, Fraction(0), 61)
-        found = estimate_histogram(draws)
-        assert found.smooth
-        pairs.append([distance(one, counts, draws) for one in (found, estimate_directly(draws))])
-    assert np.less(*np.mean(pairs, axis=0))
 
 
 @pytest.mark.parametrize(("period", "part"), [(2, 0.3), (2, 1.0), (5, 0.3), (5, 1.0), (10, 0.3)])
@@ -135,13 +78,7 @@ def test_rounded_counts_are_estimated_better(period, part):
     rng = np.random.default_rng(period)
     counts = np.minimum(rng.negative_binomial(1, 0.07, 6000), 60)
     counts = np.where(rng.random(6000) < part, period * (counts // period), counts)
-    ratios = []
-    for seed in range(4):
-        draws = draw(counts, 61, "0.5", seed)
-        found = estimate_histogram(draws)
-        direct = distance(estimate_directly(draws), counts, draws)
-        ratios.append(distance(found, counts, draws) / direct)
-    assert np.mean(ratios) < 0.95
+    assert np.mean([measure_ratio(counts, 61, "0.5", seed)[1] for seed in range(4)]) < 0.95
 
 
 @pytest.mark.parametrize(
@@ -173,34 +110,10 @@ def test_few_rows_no_totals_and_few_counts_keep_the_direct_estimate(rows, upper,
 
 def test_wide_ranges_are_estimated_on_cells():
     counts = np.minimum(np.random.default_rng(1).negative_binomial(0.5, 0.004, 4000), 14_000)
-    draws = draw(counts, 14_001, "0.5", seed=5)
-    found = estimate_histogram(draws)
+    found, ratio = measure_ratio(counts, 14_001, "0.5", seed=5)
     assert found.smooth
     assert len(found.cells) <= 256
-    assert distance(found, counts, draws) < 0.7 * distance(estimate_directly(draws), counts, draws)
-
-
-def test_no_upper_bound_is_needed():
-    counts = long_tail(4000, 10**9)
-    counts[:3] = [5_000, 80_000, 2_000_000]
-    draws = draw_open(counts, 10**9, "0.1", "0.9", seed=6)
-    found = estimate_histogram(draws)
-    histogram = round_histogram(found.histogram, len(counts))
-    released = match_ranks(draws, found.cells, histogram, np.arange(len(counts)))
-    assert released.sum() == pytest.approx(counts.sum(), rel=0.01)
-    assert (np.abs(released[:3] - counts[:3]) < 0.1 * counts[:3]).all()
-    assert released.min() >= 0
-
-
-def test_rows_that_are_all_far_out_stay_as_drawn():
-    counts = np.array([10**6, 10**8])
-    found = estimate_histogram(draw_open(counts, 10**9, "0.1", "0.9", seed=2))
-    held = found.cells.locate(counts)
-    assert found.histogram[held].tolist() == [1, 1]
-    assert found.histogram.sum() == 2
-
-
-# -- it never fails ------------------------------------------------------------------------------
+    assert ratio < 0.7
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.2", "3", "20"])
@@ -232,17 +145,3 @@ def test_a_hundred_million_rows_are_no_problem(epsilon):
     found = estimate_smooth(observed)
     assert found is not None
     assert np.abs(np.cumsum(found - truth)).max() < 1e-4 * records
-
-
-# -- shapes --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("rows", [1, 2000])
-def test_a_wide_range_without_totals_is_estimated_in_cells(rows):
-    """Otherwise every one of 200 steps would go over a million counts."""
-    values = np.minimum(np.random.default_rng(2).zipf(1.5, rows), 10**6)
-    draws = PrivateDraws(values, Fraction(2), None, Fraction(0), 10**6 + 1)
-    found = estimate_histogram(draws)
-    assert len(found.cells) <= MOST_CELLS
-    assert found.histogram.sum() == pytest.approx(rows)
-    assert (found.histogram >= 0).all()

@@ -96,11 +96,9 @@ DESIGNS = {
     ]
 }  # fmt: skip
 QUERIES = {
-    "count": lambda: tv.Query.count(8),
-    "maximum": lambda: tv.Query.maximum(0, 6),
-    "mean": lambda: tv.Query.mean(3, 0, 4),
-    "median": lambda: tv.Query.median(0, 5),
-}
+    "count": lambda: tv.Query.count(8), "maximum": lambda: tv.Query.maximum(0, 6),
+    "mean": lambda: tv.Query.mean(3, 0, 4), "median": lambda: tv.Query.median(0, 5),
+}  # fmt: skip
 
 
 def digest(content):
@@ -126,13 +124,9 @@ def tables(folder):
     (folder / "cases.csv").write_text(text)
     pq.write_table(arrow, folder / "cases.parquet")
     return {
-        "csv": folder / "cases.csv",
-        "parquet": folder / "cases.parquet",
-        "arrow": arrow,
-        "pandas": pd.DataFrame(columns),
-        "polars": pl.DataFrame(columns),
-        "array": CASES,
-    }
+        "csv": folder / "cases.csv", "parquet": folder / "cases.parquet", "arrow": arrow,
+        "pandas": pd.DataFrame(columns), "polars": pl.DataFrame(columns), "array": CASES,
+    }  # fmt: skip
 
 
 def released(table, **options):

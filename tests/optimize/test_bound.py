@@ -17,19 +17,17 @@ from tallyveil.properties import Rows
 
 FIXED = [0.05, 0.1, 0.2, 0.3, 0.2, 0.1, 0.05]
 CASES = {
-    "plain": {},
-    "uneven": {"prior": [1, 2, 3, 4, 5, 6, 9]},
+    "plain": {}, "uneven": {"prior": [1, 2, 3, 4, 5, 6, 9]},
     "fair": {"properties": ["fair", "column_monotone"]},
     "honest": {"properties": ["row_honest", "column_honest"], "prior": [1, 2, 3, 4, 5, 6, 9]},
     "all": {"properties": ["fair", "row_monotone", "column_monotone", "symmetric"]},
     "floor": {"properties": ["weakly_honest"], "prior": [1, 2, 3, 4, 5, 6, 9]},
     "worst": {"worst_case": True, "side_information": range(2, 7)},
-    "delta": {"delta": 0.02, "properties": ["weakly_honest"]},
-    "marginal": {"fixed_point": FIXED},
+    "delta": {"delta": 0.02, "properties": ["weakly_honest"]}, "marginal": {"fixed_point": FIXED},
     "outputs": {"properties": ["output_private"], "zero_outputs": False},
     "complete": {"query": tv.Query.maximum(0, 6), "properties": ["column_monotone"]},
     "band": {"query": tv.Query.mean(3, 0, 2), "properties": ["row_monotone"]},
-}
+}  # fmt: skip
 
 
 def posed(name):
@@ -77,9 +75,6 @@ def test_bound_path_holds_for_any_potential():
     rng = np.random.default_rng(0)
     for _ in range(200):
         assert bound_path(problem, rng.normal(size=7)) <= optimum
-
-
-# -- the error analysis of the module -------------------------------------------------------------
 
 
 def bound_exactly(assembly, multipliers):

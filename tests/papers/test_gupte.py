@@ -8,8 +8,6 @@ import pytest
 import tallyveil as tv
 from reproduction.gupte import EXACT_1A
 
-BIT = tv.Query.count(1)
-
 
 def test_the_average_over_databases_is_oblivious_and_private():
     # Lemma 6, on all databases of three bits
@@ -22,20 +20,16 @@ def test_the_average_over_databases_is_oblivious_and_private():
     assert m.matrix.sum(axis=1) == pytest.approx(np.ones(4))
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: tv.papers.oblivious(np.eye(2), [0], BIT), "'answers' must"),
-        (lambda: tv.papers.oblivious(np.eye(2), [0, 7], BIT), "'answers' must"),
-        (lambda: tv.papers.oblivious(np.eye(2), [0, 0], BIT), "'answers' must"),
-        (lambda: tv.papers.oblivious(np.eye(2), [0, 1], 1), "'query' must"),
-        (lambda: tv.papers.has_lemma_5_pattern([0.5, 0.5], 0.5), "'matrix' must have two dim"),
-        (lambda: tv.papers.has_lemma_5_pattern(np.eye(2), 1.0), "'alpha' must lie strictly"),
-    ],
-)
-def test_refusals(call, message):
-    with pytest.raises(tv.TallyveilError, match=message):
-        call()
+def test_refusals():
+    for answers in ([0], [0, 7], [0, 0]):
+        with pytest.raises(tv.ArgumentError, match="'answers' must"):
+            tv.papers.oblivious(np.eye(2), answers, tv.Query.count(1))
+    with pytest.raises(tv.QueryError, match="'query' must"):
+        tv.papers.oblivious(np.eye(2), [0, 1], 1)
+    with pytest.raises(tv.ArgumentError, match="'matrix' must have two dimensions"):
+        tv.papers.has_lemma_5_pattern([0.5, 0.5], 0.5)
+    with pytest.raises(tv.ArgumentError, match="'alpha' must lie strictly"):
+        tv.papers.has_lemma_5_pattern(np.eye(2), 1.0)
 
 
 def test_the_optimum_of_table_1_has_the_pattern():

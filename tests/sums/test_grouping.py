@@ -15,11 +15,8 @@ def test_nodes_are_numbered_by_first_appearance_and_the_rows_are_the_last_level(
     tree = Tree.of_columns([np.array([7, 7, 3, 3]), np.array([1, 0, 2, 2])])
     assert tree.sizes == (1, 2, 3, 4)
     assert [parents.tolist() for parents in tree.parents] == [[0, 0], [0, 0, 1], [0, 1, 2, 2]]
-
-
-def test_the_same_label_under_two_parents_is_two_nodes() -> None:
-    tree = Tree.of_columns([np.array([0, 1, 1, 0]), np.array([5, 5, 5, 5])])
-    assert tree.sizes == (1, 2, 2, 4)
+    same_label = Tree.of_columns([np.array([0, 1, 1, 0]), np.array([5, 5, 5, 5])])
+    assert same_label.sizes == (1, 2, 2, 4)
 
 
 def test_sums_are_whole_numbers_and_too_large_ones_are_refused() -> None:
@@ -27,13 +24,6 @@ def test_sums_are_whole_numbers_and_too_large_ones_are_refused() -> None:
     assert tree.sum_up(np.array([2**51, 1]))[0].tolist() == [2**51 + 1]
     with pytest.raises(UsageError, match="below"):
         tree.sum_up(np.array([2**52, 2**52]))
-
-
-def test_all_rows_free_changes_nothing() -> None:
-    tree = Tree.of_columns([np.array([0, 0, 1])])
-    for made in (Grouping.of(tree), Grouping.of(tree, np.ones(3, dtype=bool))):
-        assert made.part is tree
-        assert made.fill(1, np.array([4, 5])).tolist() == [4, 5]
 
 
 @settings(max_examples=60, deadline=None)

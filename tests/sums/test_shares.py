@@ -35,25 +35,15 @@ def test_rows_that_no_share_makes_readable_leave_it_to_their_groups() -> None:
     assert share_budget(districts, 0.46, upper=1000)[1] < Fraction(1, 2)
 
 
-def test_weights_move_the_budget() -> None:
+def test_weights_and_known_totals_move_the_budget() -> None:
     equal, states = share_budget(STATES, 1, (0, 1, 1)), share_budget(STATES, 1, (0, 9, 1))
     assert states[1] > equal[1]
     assert share_budget(STATES, 1, (0, 0, 1)) == (0, 0, 1)
-
-
-def test_rows_that_do_not_count_get_the_least_share() -> None:
     assert share_budget(STATES, 1, (0, 1, 0)) == (0, Fraction(999, 1000), Fraction(1, 1000))
-
-
-def test_known_sums_cost_nothing() -> None:
-    assert share_budget(STATES, 1, exact=1) == (0, 0, 1)
+    assert share_budget(STATES, 1, exact=1) == (0, 0, 1)  # known sums cost nothing
     assert share_budget(STATES, 1, exact=0)[0] == 0
-
-
-def test_another_measurement_of_the_total_saves_its_share() -> None:
-    weights = (4.0, 0.0, 1.0)
-    assert share_budget(STATES, 1, weights)[0] > 0
-    assert share_budget(STATES, 1, weights, total_variance=1.0)[0] == 0
+    assert share_budget(STATES, 1, (4.0, 0.0, 1.0))[0] > 0
+    assert share_budget(STATES, 1, (4.0, 0.0, 1.0), total_variance=1.0)[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -61,7 +51,7 @@ def test_another_measurement_of_the_total_saves_its_share() -> None:
     [((1, 1), "Got 2 numbers"), ((0, 0, 0), "nothing but 0"), ((-1, 1, 1), "a number below 0")],
 )
 def test_weights_that_do_not_fit_are_refused(weights: tuple[float, ...], got: str) -> None:
-    with pytest.raises(ArgumentError, match=f"level_weights.*{got}"):
+    with pytest.raises(ArgumentError, match=f"'weights' must.*{got}"):
         share_budget(STATES, 1, weights)
 
 

@@ -95,10 +95,7 @@ class Ledger:
             raise ArgumentError("delta", f"be above 0 for {accounting} accounting", hint=hint)
         if 0 < slack < SMALLEST_DELTA and accounting != "pure":
             raise ArgumentError("delta", "be at least 1e-30 for this accounting", delta)
-        amounts = {
-            "epsilon": write_amount(total, "epsilon"),
-            "delta": write_amount(slack, "delta"),
-        }
+        amounts = {"epsilon": write_amount(total, "epsilon"), "delta": write_amount(slack, "delta")}
         if accounting != "pure":
             amounts["accounting"] = accounting
 
@@ -222,9 +219,9 @@ class Ledger:
         if not entries:
             raise _unknown(dataset, links, self.store.name)
         kinds = [entry.kind for entry in entries]
-        if kinds[0] != "open" or "open" in kinds[1:] or "close" in kinds[:-1]:
-            raise LedgerError(f"The dataset {dataset!r} has entries out of order.")
-        if "plan" in kinds[2:] or entries[0].body.get("accounting", "pure") not in ACCOUNTINGS:
+        is_ordered = kinds[0] == "open" and not {"open", "plan"} & set(kinds[2:])
+        is_ordered &= "open" not in kinds[1:] and "close" not in kinds[:-1]
+        if not is_ordered or entries[0].body.get("accounting", "pure") not in ACCOUNTINGS:
             raise LedgerError(f"The dataset {dataset!r} has entries out of order.")
         account = read_account(dataset, entries)
         if not account.is_sound:
@@ -282,9 +279,7 @@ def _unknown(dataset: str, links: list[Link], ledger: str) -> LedgerError:
 
 def _require_new(chain: StoreTransaction, request: str) -> None:
     """Refuse a request that the chain holds already; nobody appends meanwhile."""
-    if not request:
-        return
-    for link in chain.links():
+    for link in chain.links() if request else ():
         if link.kind == "debit" and read_entry(link).body.get("request") == request:
             raise LedgerError(
                 f"This request was debited before, as entry {link.sequence} of the ledger. Nothing "

@@ -192,18 +192,16 @@ def compute_wm_cost(n: int, alpha: float, reading: Literal["weak", "monotone"] =
     if n == 1 or alpha <= 0.5:
         return gm
     if reading == "weak" or n == 2:
-        return gm if n * (1 - alpha) >= 2 * alpha else _compute_below_threshold(n, alpha)
+        if n * (1 - alpha) >= 2 * alpha:
+            return gm
+        middle = n // 2
+        inside = sum(alpha ** abs(i - middle) for i in range(1, n))
+        ends = (1 - inside / (n + 1)) / (alpha**middle + alpha ** (n - middle))
+        return (n + 1 - (n - 1) / (n + 1) - 2 * ends) / n
     if alpha > 2 / 3:
         hint = "No closed form is known there. Use tallyveil.papers.wm."
         raise ArgumentError("alpha", "be at most 2/3 for reading='monotone'", alpha, hint)
     return gm + (2 * alpha - 1) * (1 - alpha) / (n * alpha * (1 + alpha))
-
-
-def _compute_below_threshold(n: int, alpha: float) -> float:
-    middle = n // 2
-    inside = sum(alpha ** abs(i - middle) for i in range(1, n))
-    ends = (1 - inside / (n + 1)) / (alpha**middle + alpha ** (n - middle))
-    return (n + 1 - (n - 1) / (n + 1) - 2 * ends) / n
 
 
 def ucm(query: Query, epsilon: Epsilon, loss: Loss = "absolute", **options: Any) -> Design:

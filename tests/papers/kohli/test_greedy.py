@@ -128,16 +128,13 @@ def hard_distributions():
     gaps = np.zeros(200)
     gaps[[0, 80, 81, 199]] = [0.7, 1e-12, 0.3 - 2e-12, 1e-12]
     return {
-        "binomial 100": (binomial(100), LN2),
-        "binomial 400": (binomial(400), LN2),
-        "long empty tail": (tail, 1.0),
-        "gaps": (gaps, 0.5),
+        "binomial 100": (binomial(100), LN2), "binomial 400": (binomial(400), LN2),
+        "long empty tail": (tail, 1.0), "gaps": (gaps, 0.5),
         "sparse": (rng.dirichlet(np.full(300, 0.05)), 2.0),
-        "flat, small epsilon": (np.full(300, 1 / 300), 0.001),
-        "one count": (np.eye(40)[17], 0.3),
+        "flat, small epsilon": (np.full(300, 1 / 300), 0.001), "one count": (np.eye(40)[17], 0.3),
         "large epsilon": (rng.multinomial(3000, np.full(150, 1 / 150)) / 3000, 20),
         "very large epsilon": (rng.multinomial(3000, np.full(150, 1 / 150)) / 3000, 36.7),
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("selector", ["max", "min", "sandwich"])
@@ -215,13 +212,9 @@ def test_best_of_several_is_the_cheapest():
 
 
 LOSSES = [
-    "absolute",
-    "squared",
-    "zero_one",
-    ("beyond", 2),
-    ("power", 0.5),
+    "absolute", "squared", "zero_one", ("beyond", 2), ("power", 0.5),
     lambda true, released: np.where(released > true, 3 * (released - true), true - released),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -255,13 +248,11 @@ def weigh_sides(true, released):
 @pytest.mark.parametrize(
     ("loss", "concentrating", "convex", "monge"),
     [
-        ("absolute", True, True, True),
-        ("squared", True, True, True),
-        ("zero_one", True, False, False),
-        (("power", 0.5), True, False, False),
+        ("absolute", True, True, True), ("squared", True, True, True),
+        ("zero_one", True, False, False), (("power", 0.5), True, False, False),
         (weigh_sides, False, True, True),
     ],
-)
+)  # fmt: skip
 def test_testers(loss, concentrating, convex, monge):
     table = loss_table(tv.Query.count(5), loss)
     assert is_row_wise_concentrating(table) is concentrating

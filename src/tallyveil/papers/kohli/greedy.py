@@ -30,6 +30,7 @@ from tallyveil.mechanism import Mechanism
 from tallyveil.mechanisms.geometric import geometric
 from tallyveil.prior import require_distribution
 from tallyveil.query import Query
+from tallyveil.sampling.entropy import Entropy
 
 __all__ = [
     "SELECTORS",
@@ -157,11 +158,8 @@ def greedy_run(
     z: ArrayLike, epsilon: Epsilon, selector: Selector = "sandwich", entropy: Any = None
 ) -> GreedyRun:
     """Run `greedy_fixed_point` and also return the order of the columns and the scales used."""
-    shares = require_distribution(z, _count_entries(z), "z")
-    exact = exact_epsilon(epsilon)
-    n = len(shares)
-    if n < 2:
-        raise ArgumentError("z", "have at least 2 entries", n)
+    n = _count_entries(z)
+    shares, exact = require_distribution(z, n, "z"), exact_epsilon(epsilon)
     choose = _make_chooser(selector, shares, entropy)
     with np.errstate(divide="ignore"):
         weights = np.log(shares)
@@ -170,7 +168,10 @@ def greedy_run(
     order: list[int] = []
     scales = 0
     while np.count_nonzero(lacking) > 1 and rest.free.any():
-        j = _check_column(choose(shares, np.exp(rest.log), lacking.copy(), matrix), lacking)
+        j = int(choose(shares, np.exp(rest.log), lacking.copy(), matrix))
+        if not 0 <= j < n or not lacking[j] > 0:
+            rule = "choose a column that still lacks probability (c[j] > 0)"
+            raise ArgumentError("selector", rule, j)
         order.append(j)
         scales += _fill(j, rest, lacking, weights, matrix)
     # the last column takes the rest; if no bound is free, the rest is one scale and every open
@@ -210,53 +211,30 @@ def _require_feasible(matrix: Floats, shares: Floats, exact: Any) -> Mechanism:
     return Mechanism(matrix / matrix.sum(axis=1, keepdims=True), query, exact, name="greedy")
 
 
-def _check_column(column: Any, lacking: Floats) -> int:
-    j = int(column)
-    if not 0 <= j < len(lacking) or not lacking[j] > 0:
-        rule = "choose a column that still lacks probability (c[j] > 0)"
-        raise ArgumentError("selector", rule, j)
-    return j
-
-
 def _make_chooser(selector: Selector, z: Floats, entropy: Any) -> Chooser:
     if callable(selector):
         return selector
+    n, rows = len(z), np.arange(len(z))
     if not isinstance(selector, str):
-        return _choose_in_order(_check_order(selector, len(z)))
-    n = len(z)
-    if selector == "max":
-        return _choose_in_order(np.argsort(-z, kind="stable"))
-    if selector == "min":
-        return _choose_in_order(np.argsort(z, kind="stable"))
-    if selector == "sandwich":
-        return _choose_in_order(np.column_stack([np.arange(n), n - 1 - np.arange(n)]).ravel()[:n])
-    if selector == "random":
-        from tallyveil.sampling.entropy import Entropy
-
-        source = Entropy() if entropy is None else entropy
-        return _choose_in_order(np.asarray(source.permutation(n)))
-    rule = f"be one of {', '.join(SELECTORS)}, a list of columns, or a function of (z, r, c, A)"
-    raise ArgumentError("selector", rule, selector)
-
-
-def _choose_in_order(columns: NDArray[Any]) -> Chooser:
-    def first_open(z: Floats, r: Floats, c: Floats, A: Floats) -> int:
-        return int(columns[np.flatnonzero(c[columns] > 0)[0]])
-
-    return first_open
-
-
-def _check_order(columns: Sequence[int], n: int) -> Integers:
-    order = np.asarray(columns)
-    if order.shape != (n,) or not np.array_equal(np.sort(order), np.arange(n)):
-        raise ArgumentError("selector", f"list each of the columns 0..{n - 1} once")
-    return order.astype(np.int64)
+        columns: NDArray[Any] = np.asarray(selector)
+        if columns.shape != (n,) or not np.array_equal(np.sort(columns), rows):
+            raise ArgumentError("selector", f"list each of the columns 0..{n - 1} once")
+    elif selector in ("max", "min"):
+        columns = np.argsort(-z if selector == "max" else z, kind="stable")
+    elif selector == "sandwich":
+        columns = np.column_stack([rows, n - 1 - rows]).ravel()[:n]
+    elif selector == "random":
+        columns = np.asarray((Entropy() if entropy is None else entropy).permutation(n))
+    else:
+        rule = f"be one of {', '.join(SELECTORS)}, a list of columns, or a function of (z, r, c, A)"
+        raise ArgumentError("selector", rule, selector)
+    return lambda z, r, c, A: int(columns[np.flatnonzero(c[columns] > 0)[0]])
 
 
 def _count_entries(z: ArrayLike) -> int:
     shape = np.shape(z)
-    if len(shape) != 1:
-        raise ArgumentError("z", "be a distribution: a list of probabilities", got=f"shape {shape}")
+    if len(shape) != 1 or shape[0] < 2:
+        raise ArgumentError("z", "be a distribution with at least 2 entries", got=f"shape {shape}")
     return int(shape[0])
 
 
@@ -459,12 +437,9 @@ def unfixed_optimum(z: ArrayLike, epsilon: Epsilon, loss: Loss = "absolute") -> 
     >>> m.matrix.round(9).tolist()
     [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
     """
-    exact = exact_epsilon(epsilon)
-    shape = np.shape(z)
-    if len(shape) != 1 or shape[0] < 2:
-        raise ArgumentError("z", "be a distribution with at least 2 entries", got=f"shape {shape}")
-    query = Query.count(shape[0] - 1)
-    belief, table = require_distribution(z, shape[0], "z"), loss_table(query, loss)
+    exact, n = exact_epsilon(epsilon), _count_entries(z)
+    query = Query.count(n - 1)
+    belief, table = require_distribution(z, n, "z"), loss_table(query, loss)
     if not (is_row_wise_concentrating(table) or is_monge(table)):
         raise ArgumentError(
             "loss",
@@ -472,8 +447,10 @@ def unfixed_optimum(z: ArrayLike, epsilon: Epsilon, loss: Loss = "absolute") -> 
             hint="Use design: it solves the program for any loss.",
         )
     posterior = _compute_posteriors(belief, float(exact))
-    find = _walk_outputs if is_row_wise_convex(table) else _search_outputs
-    column = find(posterior, table)
+    if is_row_wise_convex(table):
+        column = _walk_outputs(posterior, table)
+    else:
+        column = (posterior @ table).argmin(axis=1)  # the lowest on ties
     matrix = np.zeros(query.shape)
     np.add.at(matrix.T, column, geometric(query, exact).matrix.T)
     return Mechanism(matrix, query, exact, name="unfixed optimum")
@@ -501,12 +478,6 @@ def _walk_outputs(posterior: Floats, table: Floats) -> Integers:
             here, j = above, j + 1
         column[draw] = j
     return column
-
-
-def _search_outputs(posterior: Floats, table: Floats) -> Integers:
-    """Find the cheapest output of every draw by trying all; the lowest on ties."""
-    best: Integers = (posterior @ table).argmin(axis=1)
-    return best
 
 
 def is_row_wise_concentrating(weights: ArrayLike, tolerance: float = 1e-12) -> bool:

@@ -174,7 +174,13 @@ def privatize_counts(
     """
     table = check_counts(counts, upper, above)
     budget = split_budget(epsilon, split)
-    _check_names(privatizer, postprocess, constructor)
+    for argument, value, names in (
+        ("privatizer", privatizer, PRIVATIZERS),
+        ("postprocess", postprocess, POSTPROCESSING),
+        ("constructor", constructor, CONSTRUCTORS),
+    ):
+        if value not in names and not (argument == "constructor" and callable(value)):
+            raise ArgumentError(argument, f"be one of {', '.join(names)}", value)
     source = Entropy() if entropy is None else entropy
     stage = privatize_distribution(
         table, upper, budget.epsilon1, privatizer, delta=delta, entropy=source
@@ -185,18 +191,6 @@ def privatize_counts(
     return PrivatizedCounts(released, share, target, budget.epsilon1, budget.epsilon2, stage.delta)
 
 
-def _check_names(privatizer: str, postprocess: str, constructor: Constructor) -> None:
-    """Refuse unknown names before anything is drawn."""
-    choices: dict[str, tuple[object, tuple[str, ...]]] = {
-        "privatizer": (privatizer, tuple(PRIVATIZERS)),
-        "postprocess": (postprocess, tuple(POSTPROCESSING)),
-        "constructor": (constructor, CONSTRUCTORS),
-    }
-    for argument, (value, names) in choices.items():
-        if value not in names and not (argument == "constructor" and callable(value)):
-            raise ArgumentError(argument, f"be one of {', '.join(names)}", value)
-
-
 def _draw_rows(
     table: Integers, target: Floats, epsilon: Fraction, constructor: Constructor, entropy: Entropy
 ) -> Integers:
@@ -204,20 +198,17 @@ def _draw_rows(
     if constructor == "transport":
         implicit = implicit_transport(len(target) - 1, epsilon, target)
         return np.asanyarray(implicit.release(table, entropy), dtype=np.int64)
-    mechanism = _build_mechanism(constructor, target, epsilon)
+    if callable(constructor):
+        mechanism = constructor(target, epsilon)
+    elif constructor == "unfixed":
+        mechanism = unfixed_optimum(target, epsilon)
+    else:
+        mechanism = greedy_fixed_point(target, epsilon, constructor)
     certified = certify(mechanism, target=target, prior=target)
     if certified.exact_epsilon != epsilon or certified.exact_delta != 0:
         rule = f"build a mechanism with epsilon {epsilon} and delta 0, as the budget says"
         raise ArgumentError("constructor", rule, got=f"epsilon {certified.exact_epsilon}")
     return np.asanyarray(certified.release(table, entropy), dtype=np.int64)
-
-
-def _build_mechanism(constructor: Constructor, target: Floats, epsilon: Fraction) -> Mechanism:
-    if callable(constructor):
-        return constructor(target, epsilon)
-    if constructor == "unfixed":
-        return unfixed_optimum(target, epsilon)
-    return greedy_fixed_point(target, epsilon, constructor)
 
 
 def released_share_variance(mechanism: Mechanism, source: ArrayLike, records: int) -> Floats:
