@@ -49,7 +49,7 @@ HOMES = {  # the only modules that may import each heavy library
     "typer": {"cli"},
     "starlette": {"studio"},
     "uvicorn": {"studio"},
-    "jinja2": {"studio", "documents.page"},
+    "jinja2": {"studio", "release.page"},
     "xstatic": {"studio"},
     "rich": {"cli", "optimize.solver", "evaluate"},
 }

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import tallyveil as tv
-from tallyveil.release.records import MOST_GROUPS
 from tallyveil.release import groups as by_group
+from tallyveil.release.records import MOST_GROUPS
 from tallyveil.release.release import read_receipt, rebuild_methodology
 from tests.asking import privatize
 from tests.attacks.forging import read, reseal, write
@@ -87,7 +87,7 @@ def test_the_page_gives_what_estimate_total_gives(frame, kind):
             for line, one in zip(shown[title], findings.values(), strict=True):
                 assert line[1] == f"{one.groups:,}"
                 assert line[-2:] == [show(one.value), f"{show(one.low)} to {show(one.high)}"]
-            if column.kind.adds_up:
+            if column.method.adds_up:
                 sums = rel.table.groupby(list(made.by), sort=False)[column.name].sum()
                 assert [line[2] for line in shown[title]] == [f"{s:,}" for s in sums]
             else:
